@@ -1,0 +1,24 @@
+-- Extends many locks at once, each only if its owner still holds it. Compare and
+-- extend: nothing is ever created, no deadline is ever lowered.
+--
+-- KEYS[i]    a lock
+-- ARGV[1]    lease, milliseconds
+-- ARGV[i+1]  the owner of KEYS[i]
+--
+-- reply      per key: 1 extended, 0 not held by this owner
+
+local lease = tonumber(ARGV[1])
+local replies = {}
+for i, lock in ipairs(KEYS) do
+  -- pcall: a foreign type at one name must not stop the others
+  if redis.pcall('HEXISTS', lock, ARGV[i + 1]) == 1 then
+    local left = redis.call('PTTL', lock)
+    if left >= 0 and left < lease then
+      redis.call('PEXPIRE', lock, ARGV[1])
+    end
+    replies[i] = 1
+  else
+    replies[i] = 0
+  end
+end
+return replies

@@ -1,0 +1,526 @@
+/**
+ * Locks: exclusive, reentrant, held as resources of a `Scope` or around an effect.
+ *
+ * A lock is a value. Making one costs nothing and talks to nobody; the same functions work on every kind of lock. Where a
+ * function takes a lock, a name does as well: `Lock.scoped("report")` is `Lock.scoped(Lock.make("report"))`.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { Fiber } from "effect/Fiber"
+import { dual } from "effect/Function"
+import * as Option from "effect/Option"
+import type { Pipeable } from "effect/Pipeable"
+import * as References from "effect/References"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type * as Types from "effect/Types"
+import type { Holding } from "./Holding.ts"
+import { acquire, type Acquisition, type Restore, tryAcquire } from "./internal/acquisition.ts"
+import { guard } from "./internal/guard.ts"
+import type { Hold } from "./internal/Hold.ts"
+import { inspect as inspectKeys } from "./internal/inspection.ts"
+import { lockKeys } from "./internal/keys.ts"
+import { LockImpl, lockOf, type TypeId, withKeys } from "./internal/lock.ts"
+import type { LockClient } from "./internal/LockClient.ts"
+import { reentrant } from "./internal/LockKind.ts"
+import { CurrentOwner, identityOf } from "./internal/owner.ts"
+import { release } from "./internal/release.ts"
+import { traced } from "./internal/telemetry.ts"
+import {
+  type AcquireError,
+  type InvalidLockName,
+  type InvalidLockOptions,
+  type LockLost,
+  type LockStoreError,
+  NotLockOwner
+} from "./LockError.ts"
+import { RedisLock } from "./RedisLock.ts"
+
+/**
+ * A lock of any kind. `R` is what using it requires: {@link RedisLock}, or nothing once a service is bound with
+ * {@link provide}.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Lock<out R = RedisLock> extends Pipeable {
+  readonly [TypeId]: { readonly _R: Types.Covariant<R> }
+  readonly name: string
+}
+
+/**
+ * How to acquire. Each durations is an Effect duration: a number is milliseconds.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface AcquireOptions {
+  /**
+   * How long to wait at most for the lock; zero to ask once. Then `LockTimeout`. The wait can be interrupted at any time.
+   * While Redis does not answer, it may be exceeded by one command timeout of the driver. Default: without limit.
+   */
+  readonly waitTime?: Duration.Input | undefined
+  /**
+   * A fixed lease: the lock is lost when it has run out, and is never renewed. Default: a lease of 30 seconds
+   * (`watchdogLeaseTime`), renewed every third of it until released.
+   */
+  readonly leaseTime?: Duration.Input | undefined
+}
+
+/**
+ * What Redis knows of a held lock.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface LockState {
+  readonly name: string
+  readonly holders: ReadonlyArray<{ readonly owner: string; readonly holdCount: number }>
+  /** How long the lease still runs; absent where the key has no expiry. */
+  readonly remaining: Duration.Duration | undefined
+  /** The last fencing token of the name; absent where only Java clients ever held the lock. */
+  readonly token: bigint | undefined
+}
+
+/**
+ * A reentrant lock, as Redisson's `RLock`: exclusive among all owners of all processes, in no particular order.
+ *
+ * The name is any non-empty string of at most 1 KiB in UTF-8 without NUL; with braces (`order:{42}`) the part between them
+ * is the hash tag on a cluster. A bad name or option is reported when the lock is used, as `InvalidLockName` or
+ * `InvalidLockOptions`, before any command is sent. `options` are defaults for every acquisition.
+ *
+ * **When not to use**
+ *
+ * A lock with a lease makes work exclusive as long as clocks and pauses behave; it cannot make a stalled process stop. If
+ * two at once would cost money, have the resource check `Holding.token`.
+ *
+ * @example
+ * ```ts
+ * import { Lock } from "effect-redis-lock"
+ *
+ * const ledger = Lock.make("ledger", { waitTime: "5 seconds" })
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = (name: string, options?: AcquireOptions): Lock => new LockImpl(name, reentrant, options, undefined)
+
+/**
+ * Binds a lock to one service, so that using it requires nothing: for locks on several Redis servers in one program.
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Lock, RedisLock } from "effect-redis-lock"
+ *
+ * const bound = Effect.map(RedisLock.RedisLock, (service) => Lock.provide(Lock.make("ledger"), service))
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const provide: {
+  (service: RedisLock["Service"]): <R>(lock: Lock<R>) => Lock<Exclude<R, RedisLock>>
+  <R>(lock: Lock<R>, service: RedisLock["Service"]): Lock<Exclude<R, RedisLock>>
+} = dual(2, <R>(lock: Lock<R>, service: RedisLock["Service"]): Lock<Exclude<R, RedisLock>> => {
+  const { kind, name, options } = lockOf(lock)
+  return new LockImpl(name, kind, options, service as LockClient)
+})
+
+type Invalid = InvalidLockName | InvalidLockOptions
+
+const isInvalid = (acquisition: Acquisition | Invalid): acquisition is Invalid => "_tag" in acquisition
+
+/**
+ * Acquires a lock for as long as the scope is open.
+ *
+ * Re-enters a lock that the same fiber, the same scope or a surrounding {@link withLock} section holds already; for
+ * re-entry across timeouts and forks without `withLock`, see {@link withOwner}.
+ *
+ * **Gotchas**
+ *
+ * A loss does not interrupt you here: check `ensureHeld` between steps, race `awaitLost`, or use {@link withLock}. A
+ * release that goes wrong when the scope closes can only be logged; call `Holding.release` to have it as a value.
+ *
+ * Fails with `LockTimeout` when `waitTime` ran out, `LockStoreError` when Redis could not be asked (what may have been
+ * acquired is undone), `InvalidLockName` and `InvalidLockOptions` before any command.
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Lock } from "effect-redis-lock"
+ *
+ * const program = Effect.scoped(Effect.gen(function*() {
+ *   const holding = yield* Lock.scoped("ledger", { waitTime: "5 seconds" })
+ *   yield* Effect.log(`holding it with token ${holding.token}`)
+ * }))
+ * ```
+ *
+ * @category acquiring
+ * @since 0.1.0
+ */
+export const scoped = <R = RedisLock>(
+  lock: Lock<R> | string,
+  options?: AcquireOptions
+): Effect.Effect<Holding, AcquireError, R | Scope.Scope> =>
+  scopedWith(lock, options, (acquisition, restore, keep) => Effect.flatMap(acquire(acquisition, restore), keep))
+
+/**
+ * Asks once for a lock, without waiting; otherwise as {@link scoped}. `None` when somebody else holds it.
+ *
+ * @example
+ * ```ts
+ * import { Effect, Option } from "effect"
+ * import { Lock } from "effect-redis-lock"
+ *
+ * const program = Effect.scoped(Effect.gen(function*() {
+ *   const holding = yield* Lock.tryScoped("nightly-report")
+ *   if (Option.isNone(holding)) return yield* Effect.log("another instance does it")
+ * }))
+ * ```
+ *
+ * @category acquiring
+ * @since 0.1.0
+ */
+export const tryScoped = <R = RedisLock>(
+  lock: Lock<R> | string,
+  options?: Pick<AcquireOptions, "leaseTime">
+): Effect.Effect<Option.Option<Holding>, LockStoreError | Invalid, R | Scope.Scope> =>
+  scopedWith(lock, options, (acquisition, restore, keep) =>
+    Effect.flatMap(tryAcquire(acquisition, restore), (hold): Effect.Effect<Option.Option<Holding>> =>
+      Option.isNone(hold) ? Effect.succeedNone : Effect.asSome(keep(hold.value))
+    )
+  )
+
+const scopedWith = <R, A, E>(
+  lock: Lock<R> | string,
+  options: AcquireOptions | undefined,
+  f: (acquisition: Acquisition, restore: Restore, keep: (hold: Hold) => Effect.Effect<Holding>) => Effect.Effect<A, E>
+): Effect.Effect<A, E | Invalid, R | Scope.Scope> =>
+  Effect.withFiber<A, E | Invalid>((fiber) => {
+    const scope = Context.getUnsafe(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
+    const acquisition = lockOf(lock).acquisition(fiber, scope, options)
+    if (isInvalid(acquisition)) return Effect.fail(acquisition)
+    const keep = (hold: Hold): Effect.Effect<Holding> =>
+      Effect.as(Scope.addFinalizer(scope, releaseAndReport(hold)), hold)
+    return traced(
+      fiber,
+      "Lock.acquire",
+      acquisition,
+      Effect.uninterruptibleMask((restore) => f(acquisition, restore, keep))
+    )
+  })
+
+const releaseAndReport = (hold: Hold): Effect.Effect<void> =>
+  Effect.catch(release(hold), (problem) =>
+    Effect.annotateLogs(Effect.logWarning("The lock's scope has closed, but its release went wrong.", problem), {
+      lock: hold.name,
+      owner: hold.owner
+    })
+  )
+
+/**
+ * Runs an effect under a lock.
+ *
+ * When the lock is lost the effect is interrupted and the whole fails with `LockLost`; so it does when the release finds
+ * that the lock is not ours, even if the effect had succeeded: a compromised section never looks successful. A failure of
+ * the effect itself wins over problems of the release. Within the effect, in all its fibers, the lock can be re-entered,
+ * and {@link holding} gives the token.
+ *
+ * Fails with `LockTimeout` when `waitTime` ran out, `LockLost`, `LockStoreError` when Redis could not be asked or the
+ * release could not be confirmed within the release timeout, `InvalidLockName` and `InvalidLockOptions` before any command.
+ *
+ * **Gotchas**
+ *
+ * JavaScript cannot interrupt a busy loop: a section that blocks the event loop is only stopped where it yields.
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Lock } from "effect-redis-lock"
+ *
+ * const deposit = Effect.log("read, add, write")
+ *
+ * const program = deposit.pipe(Lock.withLock("ledger", { waitTime: "5 seconds" }))
+ * const same = Lock.withLock(deposit, "ledger", { waitTime: "5 seconds" })
+ * ```
+ *
+ * @category acquiring
+ * @since 0.1.0
+ */
+export const withLock: {
+  <R2 = RedisLock>(
+    lock: Lock<R2> | string,
+    options?: AcquireOptions
+  ): <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E | AcquireError | LockLost, R | R2>
+  <A, E, R, R2 = RedisLock>(
+    self: Effect.Effect<A, E, R>,
+    lock: Lock<R2> | string,
+    options?: AcquireOptions
+  ): Effect.Effect<A, E | AcquireError | LockLost, R | R2>
+} = dual(
+  (args) => Effect.isEffect(args[0]),
+  <A, E, R, R2 = RedisLock>(self: Effect.Effect<A, E, R>, lock: Lock<R2> | string, options?: AcquireOptions) =>
+    section<A, E | AcquireError | LockLost, R, R2>(lock, options, (acquisition, restore, run) =>
+      Effect.flatMap(acquire(acquisition, restore), (hold) => run(hold, self))
+    )
+)
+
+/**
+ * Runs an effect under a lock if it is free at this moment, without waiting; otherwise as {@link withLock}. `None` when
+ * somebody else holds it.
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Lock } from "effect-redis-lock"
+ *
+ * const report = Effect.log("once per night, on whichever instance comes first")
+ *
+ * const program = report.pipe(Lock.withLockIfAvailable("nightly-report"))
+ * ```
+ *
+ * @category acquiring
+ * @since 0.1.0
+ */
+export const withLockIfAvailable: {
+  <R2 = RedisLock>(
+    lock: Lock<R2> | string,
+    options?: Pick<AcquireOptions, "leaseTime">
+  ): <A, E, R>(
+    self: Effect.Effect<A, E, R>
+  ) => Effect.Effect<Option.Option<A>, E | LockStoreError | LockLost | Invalid, R | R2>
+  <A, E, R, R2 = RedisLock>(
+    self: Effect.Effect<A, E, R>,
+    lock: Lock<R2> | string,
+    options?: Pick<AcquireOptions, "leaseTime">
+  ): Effect.Effect<Option.Option<A>, E | LockStoreError | LockLost | Invalid, R | R2>
+} = dual(
+  (args) => Effect.isEffect(args[0]),
+  <A, E, R, R2 = RedisLock>(
+    self: Effect.Effect<A, E, R>,
+    lock: Lock<R2> | string,
+    options?: Pick<AcquireOptions, "leaseTime">
+  ) =>
+    section<Option.Option<A>, E | LockStoreError | LockLost | Invalid, R, R2>(
+      lock,
+      options,
+      (acquisition, restore, run) =>
+        Effect.flatMap(tryAcquire(acquisition, restore), (hold) =>
+          Option.isNone(hold) ? Effect.succeedNone : Effect.asSome(run(hold.value, self))
+        )
+    )
+)
+
+const section = <A, E, R, R2>(
+  lock: Lock<R2> | string,
+  options: AcquireOptions | undefined,
+  f: (
+    acquisition: Acquisition,
+    acquiring: Restore,
+    run: <B, E2>(hold: Hold, body: Effect.Effect<B, E2, R>) => Effect.Effect<B, E2 | LockLost | LockStoreError, R>
+  ) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | Invalid, R | R2> =>
+  Effect.withFiber<A, E | Invalid, R>((fiber) => {
+    const acquisition = lockOf(lock).acquisition(fiber, undefined, options)
+    if (isInvalid(acquisition)) return Effect.fail(acquisition)
+    return Effect.uninterruptibleMask((restore) =>
+      f(acquisition, restore, (hold, body) =>
+        guard(
+          hold,
+          traced(fiber, "Lock.hold", acquisition, Effect.updateContext(body, insideSection(fiber, hold))),
+          restore
+        )
+      )
+    )
+  }) as Effect.Effect<A, E | Invalid, R | R2>
+
+/** What the body of a section inherits: its hold, for re-entry, and the lock's name on its log lines. */
+const insideSection =
+  (fiber: Fiber<unknown, unknown>, hold: Hold) =>
+  <R>(context: Context.Context<R>): Context.Context<R> => {
+    const { explicit, sections } = fiber.getRef(CurrentOwner)
+    return Context.add(
+      Context.add(context, CurrentOwner, { explicit, sections: { hold, outer: sections } }),
+      References.CurrentLogAnnotations,
+      { ...fiber.getRef(References.CurrentLogAnnotations), lock: hold.name }
+    )
+  }
+
+/**
+ * Makes everything below the effect one owner, like a thread in Redisson: whatever lock any of its fibers acquires, the
+ * others re-enter. Without it, a lock from {@link scoped} is re-entered only by the same fiber and in the same scope.
+ *
+ * **When not to use**
+ *
+ * Around code whose parallel branches rely on a lock to keep each other out: one owner never waits for itself.
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Lock } from "effect-redis-lock"
+ *
+ * const program = Effect.scoped(Effect.gen(function*() {
+ *   yield* Lock.scoped("ledger")
+ *   // another fiber by way of the timeout, yet the same owner
+ *   yield* Effect.log("audit").pipe(Lock.withLock("ledger"), Effect.timeout("5 seconds"))
+ * })).pipe(Lock.withOwner)
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const withOwner = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => Effect.provideService(self, CurrentOwner, { explicit: {}, sections: undefined }))
+
+/**
+ * The hold of this lock that the running code has: inside {@link withLock}, the section's. Fails with `NotLockOwner` where
+ * there is none. Asks nobody.
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Lock } from "effect-redis-lock"
+ *
+ * const program = Effect.gen(function*() {
+ *   const { token } = yield* Lock.holding("ledger")
+ *   yield* Effect.log(`write with token ${token}`)
+ * }).pipe(Lock.withLock("ledger"))
+ * ```
+ *
+ * @category looking
+ * @since 0.1.0
+ */
+export const holding = <R = RedisLock>(
+  lock: Lock<R> | string
+): Effect.Effect<Holding, NotLockOwner | InvalidLockName, R> =>
+  withKeys(lock, (client, keys, { name }, fiber) => {
+    const possession = client.find(keys.lock, identityOf(fiber, scopeOf(fiber)))
+    if (possession === undefined) return Effect.fail(new NotLockOwner({ name }))
+    for (let section = fiber.getRef(CurrentOwner).sections; section !== undefined; section = section.outer) {
+      if (section.hold.possession === possession) return Effect.succeed<Holding>(section.hold)
+    }
+    return Effect.succeed<Holding>(possession.outermost!)
+  })
+
+const scopeOf = (fiber: Fiber<unknown, unknown>): Scope.Scope | undefined =>
+  Option.getOrUndefined(Context.getOption(fiber.context as Context.Context<Scope.Scope>, Scope.Scope))
+
+/**
+ * What Redis knows of the lock: who holds it, how often, for how long. `None` when it is free.
+ *
+ * @category looking
+ * @since 0.1.0
+ */
+export const inspect = <R = RedisLock>(
+  lock: Lock<R> | string
+): Effect.Effect<Option.Option<LockState>, LockStoreError | InvalidLockName, R> =>
+  withKeys(lock, (client, keys, { name }) => Effect.map(inspectKeys(client, keys, name), Option.fromUndefinedOr))
+
+/**
+ * Whether anybody, anywhere, holds the lock at this moment. By the time you look it may have changed: to act on it,
+ * acquire.
+ *
+ * @category looking
+ * @since 0.1.0
+ */
+export const isLocked = <R = RedisLock>(
+  lock: Lock<R> | string
+): Effect.Effect<boolean, LockStoreError | InvalidLockName, R> => Effect.map(inspect(lock), Option.isSome)
+
+/**
+ * How long the present lease of the lock still runs, whoever holds it: `None` when it is free, infinite where the key has no
+ * expiry. A watchdog may renew it meanwhile.
+ *
+ * @category looking
+ * @since 0.1.0
+ */
+export const remainingTime = <R = RedisLock>(
+  lock: Lock<R> | string
+): Effect.Effect<Option.Option<Duration.Duration>, LockStoreError | InvalidLockName, R> =>
+  Effect.map(
+    inspect(lock),
+    Option.map((state) => state.remaining ?? Duration.infinity)
+  )
+
+/**
+ * How many times the current owner holds the lock, according to Redis; zero when it does not.
+ *
+ * @category looking
+ * @since 0.1.0
+ */
+export const holdCount = <R = RedisLock>(
+  lock: Lock<R> | string
+): Effect.Effect<number, LockStoreError | InvalidLockName, R> =>
+  withKeys(lock, (client, keys, { name }, fiber) => {
+    const possession = client.find(keys.lock, identityOf(fiber, scopeOf(fiber)))
+    if (possession === undefined) return Effect.succeed(0)
+    return Effect.map(
+      inspectKeys(client, keys, name),
+      (state) => state?.holders.find(({ owner }) => owner === possession.owner)?.holdCount ?? 0
+    )
+  })
+
+/**
+ * Whether the running code is the holder of the lock, according to Redis and the deadline of its holding.
+ *
+ * @category looking
+ * @since 0.1.0
+ */
+export const isHeldByCurrentOwner = <R = RedisLock>(
+  lock: Lock<R> | string
+): Effect.Effect<boolean, LockStoreError | InvalidLockName, R> => Effect.map(holdCount(lock), (count) => count > 0)
+
+/**
+ * Frees the lock, whoever holds it, and wakes a waiter. `false` when it was free. A holder of this client learns of it at
+ * once, others when they next renew: until then two may believe that they hold the lock. For operators, not for programs.
+ *
+ * @category administering
+ * @since 0.1.0
+ */
+export const forceRelease = <R = RedisLock>(
+  lock: Lock<R> | string
+): Effect.Effect<boolean, LockStoreError | InvalidLockName, R> =>
+  withKeys(lock, (client, keys) =>
+    Effect.map(client.store.run("lock/force_release", [keys.lock, keys.channel], [client.store.publish]), (reply) => {
+      for (const possession of client.heldHere(keys.lock)) possession.lose("NotOwner", client.now())
+      client.lines.get(keys.lock)?.signal()
+      return reply === 1
+    })
+  )
+
+/**
+ * All locks that are held at this moment and whose name matches a glob pattern of Redis (default: all), walked with SCAN.
+ * Locks that come or go meanwhile may or may not be there.
+ *
+ * @example
+ * ```ts
+ * import { Effect, Stream } from "effect"
+ * import { Lock } from "effect-redis-lock"
+ *
+ * const program = Lock.list("report:*").pipe(Stream.runForEach((lock) => Effect.log(lock.name)))
+ * ```
+ *
+ * @category administering
+ * @since 0.1.0
+ */
+export const list = (pattern = "*"): Stream.Stream<LockState, LockStoreError, RedisLock> =>
+  Stream.unwrap(
+    Effect.map(RedisLock, (service) => {
+      const client = service as LockClient
+      const { keyPrefix } = client.options
+      const seen = new Set<string>()
+      return client.store.scan(keyPrefix.replace(/[[\]*?\\^]/g, "\\$&") + pattern).pipe(
+        Stream.mapEffect((key) => inspectKeys(client, lockKeys(key), key.slice(keyPrefix.length)), { concurrency: 16 }),
+        Stream.filter((state): state is LockState => {
+          if (state === undefined || seen.has(state.name)) return false
+          seen.add(state.name)
+          return true
+        })
+      )
+    })
+  )

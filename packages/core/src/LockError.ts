@@ -1,0 +1,292 @@
+/**
+ * Every way in which working with a lock can fail, as tagged errors.
+ *
+ * They are schema classes: they travel over RPC and into logs as JSON, and each message says what happened, to which
+ * lock, and what can be done about it.
+ *
+ * @since 0.1.0
+ */
+import * as Duration from "effect/Duration"
+import * as Schema from "effect/Schema"
+
+const seconds = (duration: Duration.Duration): string => {
+  const millis = Duration.toMillis(duration)
+  return millis < 1000 ? `${Math.round(millis)} ms` : `${(millis / 1000).toFixed(1)} s`
+}
+
+/**
+ * What is known of the one who holds a lock: the owner (`<client uuid>:<id>`) and how long its lease still runs.
+ * `remaining` is absent for a key without expiry.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const Holder = Schema.Struct({
+  owner: Schema.String,
+  remaining: Schema.UndefinedOr(Schema.Duration)
+})
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type Holder = typeof Holder.Type
+
+/**
+ * The lock was not free within `waitTime`. A value to catch, not a fault: nothing was acquired and nothing is left
+ * behind. `holder` is the last one seen.
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Lock } from "effect-redis-lock"
+ *
+ * const report = Effect.succeed("written")
+ *
+ * const program = report.pipe(
+ *   Lock.withLock("report", { waitTime: "2 seconds" }),
+ *   Effect.catchTag("LockTimeout", (timeout) => Effect.succeed(`busy: ${timeout.holder?.owner}`))
+ * )
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-lock/LockTimeout")("LockTimeout", {
+  name: Schema.String,
+  waited: Schema.Duration,
+  holder: Schema.UndefinedOr(Holder)
+}) {
+  override get message(): string {
+    const held =
+      this.holder === undefined
+        ? ""
+        : `; held by ${this.holder.owner}` +
+          (this.holder.remaining === undefined ? " without expiry" : `, for ${seconds(this.holder.remaining)} more`)
+    return `Lock "${this.name}" was not free within ${seconds(this.waited)}${held}.`
+  }
+}
+
+/**
+ * How a lock was lost.
+ *
+ * - `Expired`: the lease ran out: a fixed `leaseTime` was too short, or the process was stopped or blocked for longer
+ *   than the lease.
+ * - `NotOwner`: Redis says that the lock is not ours: it was force-released, deleted or evicted, or Redis lost its data.
+ * - `RenewalFailed`: Redis could not be reached until the lease ran out.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const LossReason = Schema.Literals(["Expired", "NotOwner", "RenewalFailed"])
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type LossReason = typeof LossReason.Type
+
+const lossText: Record<LossReason, string> = {
+  Expired: "its lease ran out before it was released. Renew it (leave out leaseTime), or choose a longer lease",
+  NotOwner: "Redis no longer has it under this owner: it was force-released, deleted, evicted, or Redis lost its data",
+  RenewalFailed: "it could not be renewed in time, because Redis did not answer"
+}
+
+/**
+ * A lock that was held is held no more. What ran under it was interrupted (`withLock`) or must stop (`scoped`); somebody
+ * else may hold the lock by now. `late` is how long after the deadline the loss was noticed (zero when it was noticed
+ * before), `cause` the last failure of the renewal.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class LockLost extends Schema.TaggedError<LockLost>("effect-redis-lock/LockLost")("LockLost", {
+  name: Schema.String,
+  owner: Schema.String,
+  reason: LossReason,
+  late: Schema.Duration,
+  cause: Schema.optional(Schema.Defect())
+}) {
+  override get message(): string {
+    const late = Duration.toMillis(this.late)
+    return (
+      `Lock "${this.name}" was lost: ${lossText[this.reason]}.` +
+      (late >= 1 ? ` Noticed ${seconds(this.late)} after the lease had ended: the process was stopped or blocked.` : "")
+    )
+  }
+}
+
+/**
+ * The operation needs a lock that the current owner does not hold.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class NotLockOwner extends Schema.TaggedError<NotLockOwner>("effect-redis-lock/NotLockOwner")("NotLockOwner", {
+  name: Schema.String
+}) {
+  override get message(): string {
+    return (
+      `Lock "${this.name}" is not held by the current owner. ` +
+      `Ask inside Lock.withLock, in the fiber or scope that acquired it, or under Lock.withOwner.`
+    )
+  }
+}
+
+/**
+ * The name cannot be a lock's name. No command was sent.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class InvalidLockName extends Schema.TaggedError<InvalidLockName>("effect-redis-lock/InvalidLockName")(
+  "InvalidLockName",
+  {
+    name: Schema.String,
+    problem: Schema.String
+  }
+) {
+  override get message(): string {
+    const shown = this.name.length > 60 ? `${this.name.slice(0, 60)}...` : this.name
+    return `${JSON.stringify(shown)} cannot name a lock: ${this.problem}.`
+  }
+}
+
+/**
+ * An option is out of range. No command was sent.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class InvalidLockOptions extends Schema.TaggedError<InvalidLockOptions>("effect-redis-lock/InvalidLockOptions")(
+  "InvalidLockOptions",
+  {
+    option: Schema.String,
+    problem: Schema.String
+  }
+) {
+  override get message(): string {
+    return `${this.option}: ${this.problem}.`
+  }
+}
+
+const storeReasons = {
+  ConnectionRefused: "Redis refused the connection. Check that it runs and that address, port and TLS are right",
+  NotConnected: "there is no connection to Redis at the moment; the command was not sent. Try again shortly",
+  ConnectionLost: "the connection broke before the reply came, so the command may or may not have run",
+  TimedOut: "Redis did not answer in time, so the command may or may not have run",
+  OutOfMemory: "Redis is out of memory (OOM). Raise maxmemory, or keep locks apart from caches",
+  ReadOnly: "the server is a read-only replica. Connect to the master, or through Sentinel",
+  PersistenceFailed: "Redis refuses writes because it cannot save to disk (MISCONF). Look at its log and its disk",
+  Loading: "Redis is still loading its data (LOADING). Try again shortly",
+  Busy: "Redis is busy with another script (BUSY). Find the slow script, or SCRIPT KILL it",
+  NoPermission:
+    "the Redis user may not do this (NOPERM). Allow EVALSHA, EVAL, PUBLISH and SUBSCRIBE on the lock's keys and channels",
+  NotAuthenticated: "Redis wants other credentials (NOAUTH, WRONGPASS). Check user and password",
+  WrongType: "the key holds something that is not a lock (WRONGTYPE). Choose another name, or a key prefix",
+  ClusterDown:
+    "the Redis Cluster cannot serve this slot now (CLUSTERDOWN, TRYAGAIN, CROSSSLOT). See the cluster's state",
+  Failed: "Redis answered with an error"
+} as const
+
+/**
+ * Why Redis could not do what was asked.
+ *
+ * After `ConnectionLost` and `TimedOut` the outcome is unknown: the command may have run. An acquisition that ends so is
+ * undone by the library.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const StoreReason = Schema.Literals([
+  "ConnectionRefused",
+  "NotConnected",
+  "ConnectionLost",
+  "TimedOut",
+  "OutOfMemory",
+  "ReadOnly",
+  "PersistenceFailed",
+  "Loading",
+  "Busy",
+  "NoPermission",
+  "NotAuthenticated",
+  "WrongType",
+  "ClusterDown",
+  "Failed"
+])
+
+/**
+ * @category models
+ * @since 0.1.0
+ */
+export type StoreReason = typeof StoreReason.Type
+
+/**
+ * The store (Redis) could not run an operation. `reason` tells the cases apart, `operation` says what was tried.
+ *
+ * @example
+ * ```ts
+ * import { Effect, Schedule } from "effect"
+ * import { Lock } from "effect-redis-lock"
+ *
+ * // wait out a restart of Redis
+ * const patient = Lock.withLock("report")(Effect.succeed("written")).pipe(
+ *   Effect.retry({
+ *     while: (error) => error._tag === "LockStoreError" && error.isTransient,
+ *     schedule: Schedule.spaced("500 millis"),
+ *     times: 20
+ *   })
+ * )
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-redis-lock/LockStoreError")(
+  "LockStoreError",
+  {
+    operation: Schema.String,
+    name: Schema.String,
+    reason: StoreReason,
+    cause: Schema.optional(Schema.Defect())
+  }
+) {
+  override get message(): string {
+    const cause = this.cause instanceof Error ? ` (${this.cause.message})` : ""
+    return `Lock "${this.name}", ${this.operation}: ${storeReasons[this.reason]}.${cause}`
+  }
+
+  /**
+   * Whether the command may have run although it failed.
+   */
+  get isOutcomeUnknown(): boolean {
+    return this.reason === "ConnectionLost" || this.reason === "TimedOut"
+  }
+
+  /**
+   * Whether the same call may well succeed a little later.
+   */
+  get isTransient(): boolean {
+    switch (this.reason) {
+      case "ConnectionRefused":
+      case "NotConnected":
+      case "ConnectionLost":
+      case "TimedOut":
+      case "ReadOnly":
+      case "Loading":
+      case "Busy":
+      case "ClusterDown":
+        return true
+      default:
+        return false
+    }
+  }
+}
+
+/**
+ * All that can go wrong while a lock is being acquired.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export type AcquireError = LockTimeout | LockStoreError | InvalidLockName | InvalidLockOptions

@@ -1,0 +1,77 @@
+/**
+ * The seam between the locks and where they are kept. A store runs one atomic operation at a time and hands out wake-up
+ * signals; it knows nothing of waiting, leases in progress or fibers.
+ *
+ * Two stores come with the library and pass the same tests: Redis through a {@link RedisDriver.RedisDriver}, and memory.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Stream from "effect/Stream"
+import { makeMemoryStore } from "./internal/store/memory/MemoryStore.ts"
+import type { scripts } from "./internal/store/redis/scripts.generated.ts"
+import { makeRedisStore } from "./internal/store/redis/RedisStore.ts"
+import type { LockStoreError } from "./LockError.ts"
+import type { RedisDriver, Reply, Signal } from "./RedisDriver.ts"
+
+/**
+ * The atomic operations: one for every file under `lua/`, named by its path. KEYS, ARGV and the reply are documented
+ * there.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Operation = keyof typeof scripts
+
+/**
+ * @category services
+ * @since 0.1.0
+ */
+export class LockStore extends Context.Service<
+  LockStore,
+  {
+    /**
+     * Runs one operation atomically. `keys[0]` is the lock (for errors). Operations start in the order of the calls.
+     */
+    readonly run: (
+      operation: Operation,
+      keys: ReadonlyArray<string>,
+      args: ReadonlyArray<string | number>
+    ) => Effect.Effect<Reply, LockStoreError>
+    /**
+     * The signals of a channel; the first is `Subscribed`.
+     */
+    readonly subscribe: (channel: string) => Stream.Stream<Signal, LockStoreError>
+    /**
+     * The keys of hashes that match a glob pattern; a key may come twice.
+     */
+    readonly scan: (pattern: string) => Stream.Stream<string, LockStoreError>
+    /**
+     * The command that release operations are to notify with.
+     */
+    readonly publish: "PUBLISH" | "SPUBLISH"
+    /**
+     * Keys of the same slot may be used together in one operation.
+     */
+    readonly slot: (key: string) => number
+  }
+>()("effect-redis-lock/LockStore") {}
+
+/**
+ * Locks in Redis.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerRedis: Layer.Layer<LockStore, never, RedisDriver> = Layer.effect(LockStore, makeRedisStore)
+
+/**
+ * Locks in the memory of this process, on Effect's `Clock`: for tests under `TestClock`, demonstrations, and programs of
+ * one process. Every layer built is a store of its own.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerMemory: Layer.Layer<LockStore> = Layer.effect(LockStore, makeMemoryStore)

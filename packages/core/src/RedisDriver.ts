@@ -1,0 +1,262 @@
+/**
+ * The narrow port through which the locks talk to Redis. Implementations: `@effect-redis-lock/ioredis` (the default), and
+ * {@link layerRedis} over Effect's own `Redis` service.
+ *
+ * A driver of your own needs four things: run a script, subscribe to a channel, scan keys, and sort failures.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
+import * as Redis from "effect/persistence/Redis"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { StoreReason } from "./LockError.ts"
+
+/**
+ * A Lua script, its SHA-1 and the name of its file under `lua/`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface RedisScript {
+  readonly name: string
+  readonly sha1: string
+  readonly lua: string
+}
+
+/**
+ * What Redis answers to a script, over RESP2 or RESP3.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Reply = number | string | null | ReadonlyArray<Reply>
+
+/**
+ * What a subscription tells: that it is established (first, and again after every reconnect: messages may have been
+ * missed), or a message.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Signal = { readonly _tag: "Subscribed" } | { readonly _tag: "Message"; readonly message: string }
+
+/**
+ * A failed command. `reason` decides what the locks do about it, so sort with care: {@link reasonOf} knows the error
+ * codes of Redis and the usual socket errors.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class RedisDriverError extends Schema.TaggedError<RedisDriverError>("effect-redis-lock/RedisDriverError")(
+  "RedisDriverError",
+  {
+    reason: StoreReason,
+    cause: Schema.Defect()
+  }
+) {
+  override get message(): string {
+    return `${this.reason}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
+  }
+}
+
+/**
+ * The port.
+ *
+ * - `eval` runs a script atomically: by SHA, healing NOSCRIPT itself. It never queues a command while disconnected
+ *   (`NotConnected`), and fails with `TimedOut` when no reply comes in time; a command that it gave up is never sent
+ *   afterwards. Commands are sent in the order of the calls.
+ * - `subscribe` stays subscribed while the stream runs, through reconnects.
+ * - `scan` walks the keys that match a glob pattern (SCAN, never KEYS); a key may come twice.
+ * - `publish` is the command with which scripts notify: SPUBLISH where Redisson would use sharded pub/sub.
+ * - `slot` names the group of keys that one script may touch together: one for a single server, the hash slot on a
+ *   cluster.
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export class RedisDriver extends Context.Service<
+  RedisDriver,
+  {
+    readonly eval: (
+      script: RedisScript,
+      keys: ReadonlyArray<string>,
+      args: ReadonlyArray<string | number>
+    ) => Effect.Effect<Reply, RedisDriverError>
+    readonly subscribe: (channel: string) => Stream.Stream<Signal, RedisDriverError>
+    readonly scan: (pattern: string) => Stream.Stream<string, RedisDriverError>
+    readonly publish: "PUBLISH" | "SPUBLISH"
+    readonly slot: (key: string) => number
+  }
+>()("effect-redis-lock/RedisDriver") {}
+
+const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
+  [/^(ERR )?OOM\b/, "OutOfMemory"],
+  [/\bREADONLY\b/, "ReadOnly"],
+  [/\bMISCONF\b/, "PersistenceFailed"],
+  [/\bLOADING\b/, "Loading"],
+  [/\bBUSY\b/, "Busy"],
+  [/\bWRONGTYPE\b/, "WrongType"],
+  [/\bNOPERM\b|ACL failure in script|can't run this command or subcommand/, "NoPermission"],
+  [/\bNOAUTH\b|\bWRONGPASS\b|invalid password|without any password configured/, "NotAuthenticated"],
+  [/\bCLUSTERDOWN\b|\bTRYAGAIN\b|\bCROSSSLOT\b|\bMASTERDOWN\b/, "ClusterDown"],
+  [/\bOOM\b/, "OutOfMemory"],
+  [/ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH/, "ConnectionRefused"],
+  [/ETIMEDOUT|Command timed out|TimeoutError|timed out/i, "TimedOut"],
+  [
+    /ECONNRESET|EPIPE|Connection is closed|Socket closed|SocketClosed|ended|disconnect|MaxRetriesPerRequest|max retries/i,
+    "ConnectionLost"
+  ]
+]
+
+/**
+ * Sorts an error of a Redis client by its code, name and message.
+ *
+ * @example
+ * ```ts
+ * import { RedisDriver } from "effect-redis-lock"
+ *
+ * RedisDriver.reasonOf(new Error("OOM command not allowed when used memory > 'maxmemory'.")) // "OutOfMemory"
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export const reasonOf = (error: unknown): StoreReason => {
+  const text =
+    error instanceof Error
+      ? `${error.message} ${(error as { readonly code?: unknown }).code ?? ""} ${error.name}`
+      : String(error)
+  for (const [pattern, reason] of codes) {
+    if (pattern.test(text)) return reason
+  }
+  return error instanceof AggregateError && error.errors.length > 0 ? reasonOf(error.errors[0]) : "Failed"
+}
+
+/**
+ * Wraps an error of a Redis client; see {@link reasonOf}.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export const errorOf = (cause: unknown): RedisDriverError => new RedisDriverError({ reason: reasonOf(cause), cause })
+
+/**
+ * Whether an error says that the server does not know the script (NOSCRIPT), so that its text must be sent.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export const isUnknownScript = (error: unknown): boolean =>
+  String(error instanceof Error ? error.message : error).includes("NOSCRIPT")
+
+/**
+ * Options of {@link layerRedisWith}.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface LayerRedisOptions {
+  /**
+   * How long a command may take. Default: 3 seconds.
+   */
+  readonly commandTimeout?: Duration.Input | undefined
+}
+
+/**
+ * A driver over Effect's `Redis` service (`effect/persistence/Redis`), so that an application's `NodeRedis`, `BunRedis`
+ * or `DenoRedis` layer serves the locks as well. For one server; its connection is shared with the application.
+ *
+ * **Details**
+ *
+ * That service hides reconnects and opens a connection per subscription; waiters then rely on the fallback interval a
+ * little more often. Give node-redis `disableOfflineQueue: true`: with its offline queue a command waits for the server
+ * to come back, and only the undoing of given-up acquisitions keeps ghosts away.
+ *
+ * **When not to use**
+ *
+ * On Redis Cluster and Sentinel, and wherever ioredis is at hand: `@effect-redis-lock/ioredis` tells lost connections
+ * from refused ones and re-subscribes visibly.
+ *
+ * @example
+ * ```ts
+ * import { NodeRedis } from "@effect/platform-node"
+ * import { Effect, Layer } from "effect"
+ * import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
+ *
+ * const live = RedisLock.layer().pipe(
+ *   Layer.provide(RedisDriver.layerRedis),
+ *   Layer.provide(NodeRedis.layer({ url: "redis://localhost:6379", disableOfflineQueue: true }))
+ * )
+ *
+ * const program = Effect.succeed("written").pipe(Lock.withLock("report"), Effect.provide(live))
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerRedis: Layer.Layer<RedisDriver, never, Redis.Redis> = Layer.suspend(() => layerRedisWith({}))
+
+/**
+ * {@link layerRedis} with options.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerRedisWith = (options: LayerRedisOptions): Layer.Layer<RedisDriver, never, Redis.Redis> =>
+  Layer.effect(
+    RedisDriver,
+    Effect.map(Redis.Redis, (redis) => makeRedis(redis, options))
+  )
+
+const makeRedis = (redis: Redis.Redis["Service"], options: LayerRedisOptions): RedisDriver["Service"] => {
+  const commandTimeout = Duration.fromInputUnsafe(options.commandTimeout ?? "3 seconds")
+
+  const send = <A>(command: string, ...args: ReadonlyArray<string>): Effect.Effect<A, RedisDriverError> =>
+    redis.send<A>(command, ...args).pipe(
+      Effect.mapError((error) => errorOf(error.cause)),
+      Effect.timeoutOrElse({
+        duration: commandTimeout,
+        orElse: () => Effect.fail(errorOf(new Error(`Command timed out after ${Duration.toMillis(commandTimeout)} ms`)))
+      })
+    )
+
+  return {
+    // Not Redis.eval: that one loads the script on a connection of its own choosing and fails once more under a flood of
+    // SCRIPT FLUSH; EVAL carries its text with it.
+    eval: (script, keys, args) => {
+      const rest = [String(keys.length), ...keys, ...args.map(String)]
+      return send<Reply>("EVALSHA", script.sha1, ...rest).pipe(
+        Effect.catchIf(
+          (error) => isUnknownScript(error.cause),
+          () => send<Reply>("EVAL", script.lua, ...rest)
+        )
+      )
+    },
+    subscribe: (channel) =>
+      Stream.callback<Signal, RedisDriverError>(
+        Effect.fnUntraced(function* (signals) {
+          const messages = yield* redis.subscribe(channel)
+          Queue.offerUnsafe(signals, { _tag: "Subscribed" })
+          while (true) {
+            const { message } = yield* Effect.mapError(Queue.take(messages), (error) => errorOf(error.cause))
+            Queue.offerUnsafe(signals, { _tag: "Message", message })
+          }
+        })
+      ),
+    scan: (pattern) =>
+      Stream.paginate("0", (cursor) =>
+        Effect.map(
+          send<[string, ReadonlyArray<string>]>("SCAN", cursor, "MATCH", pattern, "COUNT", "1000", "TYPE", "hash"),
+          ([next, keys]) => [keys, next === "0" ? Option.none() : Option.some(next)] as const
+        )
+      ),
+    publish: "PUBLISH",
+    slot: () => 0
+  }
+}

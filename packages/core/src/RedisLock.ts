@@ -1,0 +1,174 @@
+/**
+ * The lock service: one client of a store, with its id, its watchdog and its subscriptions. Locks find it in the context.
+ *
+ * @since 0.1.0
+ */
+import * as Config from "effect/Config"
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { parsePeriod } from "./internal/durations.ts"
+import { type ClientOptions, makeLockClient } from "./internal/LockClient.ts"
+import { InvalidLockOptions } from "./LockError.ts"
+import * as Store from "./LockStore.ts"
+import type { RedisDriver } from "./RedisDriver.ts"
+
+/**
+ * One client of a lock store.
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export class RedisLock extends Context.Service<
+  RedisLock,
+  {
+    /**
+     * A random UUID, new for every client: the first part of every owner, as in Redisson.
+     */
+    readonly clientId: string
+  }
+>()("effect-redis-lock/RedisLock") {}
+
+/**
+ * All settings of a client. Durations are Effect durations: a number is milliseconds.
+ *
+ * The same settings are read by {@link layerConfig} from `REDIS_LOCK_WATCHDOG_LEASE_TIME` and so on.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface RedisLockOptions {
+  /**
+   * The lease of locks acquired without `leaseTime`, renewed every third of it while they are held: how long a lock
+   * outlives its process. Redisson's `lockWatchdogTimeout`; the two need not be equal. Default: 30 seconds.
+   */
+  readonly watchdogLeaseTime?: Duration.Input | undefined
+  /**
+   * How long a waiter sleeps at most before it asks again, should every wake-up message be lost. Jittered by a fifth.
+   * Default: 1 second.
+   */
+  readonly fallbackInterval?: Duration.Input | undefined
+  /**
+   * How long a release is tried before it is reported as failed; it then goes on in the background until the lease is
+   * over. Default: 5 seconds.
+   */
+  readonly releaseTimeout?: Duration.Input | undefined
+  /**
+   * How long the subscription to a lock's channel is kept after its last waiter. Default: 10 seconds.
+   */
+  readonly subscriptionIdleTime?: Duration.Input | undefined
+  /**
+   * The share of a lease by which this machine's clock and the server's may differ in rate; the deadline of a holding is
+   * earlier by it, and by 2 ms. Default: 0.01, as in the Redlock specification.
+   */
+  readonly clockDriftFactor?: number | undefined
+  /**
+   * Put before every lock's name, like a NameMapper in Redisson: for sharing one Redis, and for ACL rules. Default: none.
+   */
+  readonly keyPrefix?: string | undefined
+}
+
+const checkOptions = Effect.fnUntraced(function* (
+  options: RedisLockOptions
+): Effect.fn.Return<ClientOptions, InvalidLockOptions> {
+  const period = (option: keyof RedisLockOptions, input: Duration.Input) => {
+    const millis = parsePeriod(option, input)
+    return typeof millis === "number" ? Effect.succeed(millis) : Effect.fail(millis)
+  }
+  const watchdogLeaseMillis = yield* period("watchdogLeaseTime", options.watchdogLeaseTime ?? 30_000)
+  const clockDriftFactor = options.clockDriftFactor ?? 0.01
+  if (!(clockDriftFactor >= 0 && clockDriftFactor < 0.5)) {
+    return yield* new InvalidLockOptions({ option: "clockDriftFactor", problem: "it must be at least 0 and below 0.5" })
+  }
+  return {
+    watchdogLeaseMillis,
+    renewIntervalMillis: watchdogLeaseMillis / 3,
+    fallbackIntervalMillis: yield* period("fallbackInterval", options.fallbackInterval ?? 1000),
+    releaseTimeoutMillis: yield* period("releaseTimeout", options.releaseTimeout ?? 5000),
+    subscriptionIdleMillis: yield* period("subscriptionIdleTime", options.subscriptionIdleTime ?? 10_000),
+    clockDriftFactor,
+    keyPrefix: options.keyPrefix ?? ""
+  }
+})
+
+/**
+ * A client of whatever {@link Store.LockStore} is given.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerStore = (
+  options: RedisLockOptions = {}
+): Layer.Layer<RedisLock, InvalidLockOptions, Store.LockStore> =>
+  Layer.effect(
+    RedisLock,
+    Effect.flatMap(checkOptions(options), (checked) =>
+      Effect.flatMap(Store.LockStore, (store) => makeLockClient(store, checked))
+    )
+  )
+
+/**
+ * A client of Redis, through the driver that is given: `IoRedis.layer` of `@effect-redis-lock/ioredis`, or
+ * `RedisDriver.layerRedis`. Build it once per process and server: a client knows only its own waiters and holdings.
+ *
+ * @example
+ * ```ts
+ * import { IoRedis } from "@effect-redis-lock/ioredis"
+ * import { Effect, Layer } from "effect"
+ * import { Lock, RedisLock } from "effect-redis-lock"
+ *
+ * const live = RedisLock.layer({ watchdogLeaseTime: "20 seconds" }).pipe(
+ *   Layer.provide(IoRedis.layer({ url: "redis://localhost:6379" }))
+ * )
+ *
+ * const program = Effect.log("only one of us").pipe(Lock.withLock("report"), Effect.provide(live))
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = (options?: RedisLockOptions): Layer.Layer<RedisLock, InvalidLockOptions, RedisDriver> =>
+  Layer.provide(layerStore(options), Store.layerRedis)
+
+const defaultConfig: Config.Wrap<RedisLockOptions> = {
+  watchdogLeaseTime: Config.withDefault(Config.Duration("REDIS_LOCK_WATCHDOG_LEASE_TIME"), undefined),
+  fallbackInterval: Config.withDefault(Config.Duration("REDIS_LOCK_FALLBACK_INTERVAL"), undefined),
+  releaseTimeout: Config.withDefault(Config.Duration("REDIS_LOCK_RELEASE_TIMEOUT"), undefined),
+  subscriptionIdleTime: Config.withDefault(Config.Duration("REDIS_LOCK_SUBSCRIPTION_IDLE_TIME"), undefined),
+  clockDriftFactor: Config.withDefault(Config.Finite("REDIS_LOCK_CLOCK_DRIFT_FACTOR"), undefined),
+  keyPrefix: Config.withDefault(Config.String("REDIS_LOCK_KEY_PREFIX"), undefined)
+}
+
+/**
+ * {@link layer} with its options from `Config`. Without an argument they are read from `REDIS_LOCK_WATCHDOG_LEASE_TIME`,
+ * `REDIS_LOCK_FALLBACK_INTERVAL`, `REDIS_LOCK_RELEASE_TIMEOUT`, `REDIS_LOCK_SUBSCRIPTION_IDLE_TIME` (durations such as
+ * `30 seconds`), `REDIS_LOCK_CLOCK_DRIFT_FACTOR` and `REDIS_LOCK_KEY_PREFIX`; all may be absent.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerConfig = (
+  config: Config.Wrap<RedisLockOptions> = defaultConfig
+): Layer.Layer<RedisLock, Config.ConfigError | InvalidLockOptions, RedisDriver> =>
+  Layer.unwrap(Effect.map(Config.unwrap(config), layer))
+
+/**
+ * A client of a store in memory, on Effect's `Clock`: for tests (under `TestClock` hours pass in no time), demonstrations,
+ * and programs of one process. For other settings provide {@link Store.layerMemory} to {@link layerStore}.
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Lock, RedisLock } from "effect-redis-lock"
+ *
+ * const program = Effect.log("only one of us").pipe(Lock.withLock("report"), Effect.provide(RedisLock.layerMemory))
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerMemory: Layer.Layer<RedisLock> = layerStore().pipe(
+  Layer.provide(Store.layerMemory),
+  Layer.orDie // the default options are valid
+)

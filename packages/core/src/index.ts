@@ -1,0 +1,11 @@
+/**
+ * Distributed locks and synchronizers on Redis for Effect, held as scoped resources, sharing keys with Redisson.
+ *
+ * @since 0.1.0
+ */
+export type { Holding } from "./Holding.ts"
+export * as Lock from "./Lock.ts"
+export * from "./LockError.ts"
+export * as LockStore from "./LockStore.ts"
+export * as RedisDriver from "./RedisDriver.ts"
+export * as RedisLock from "./RedisLock.ts"

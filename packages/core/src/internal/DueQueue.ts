@@ -1,0 +1,68 @@
+/**
+ * What is due first: a binary heap whose items know their place, so that any of them can be removed or moved in
+ * logarithmic time. Holdings come and go far more often than they fall due, hence no lazy deletion.
+ */
+export interface Due {
+  /** When, on the monotonic clock, in milliseconds. */
+  due: number
+  /** Place in the heap, kept by the queue; -1 when not queued. */
+  place: number
+}
+
+export class DueQueue<A extends Due> {
+  readonly #heap: Array<A> = []
+
+  get first(): A | undefined {
+    return this.#heap[0]
+  }
+
+  get size(): number {
+    return this.#heap.length
+  }
+
+  /** Adds an item, or moves it after its `due` has changed. */
+  put(item: A): void {
+    if (item.place === -1) {
+      item.place = this.#heap.length
+      this.#heap.push(item)
+    }
+    this.#settle(item)
+  }
+
+  remove(item: A): void {
+    const place = item.place
+    if (place === -1) return
+    item.place = -1
+    const last = this.#heap.pop()!
+    if (last !== item) {
+      last.place = place
+      this.#heap[place] = last
+      this.#settle(last)
+    }
+  }
+
+  #settle(item: A): void {
+    const heap = this.#heap
+    let place = item.place
+    while (place > 0) {
+      const parent = (place - 1) >> 1
+      if (heap[parent]!.due <= item.due) break
+      this.#move(heap[parent]!, place)
+      place = parent
+    }
+    while (true) {
+      let child = 2 * place + 1
+      if (child >= heap.length) break
+      if (child + 1 < heap.length && heap[child + 1]!.due < heap[child]!.due) child++
+      if (heap[child]!.due >= item.due) break
+      this.#move(heap[child]!, place)
+      place = child
+    }
+    this.#move(item, place)
+  }
+
+  #move(item: A, place: number): void {
+    this.#heap[place] = item
+    item.place = place
+  }
+}

@@ -1,0 +1,93 @@
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { Holding } from "../Holding.ts"
+import type { InvalidLockOptions, LockLost, LockStoreError } from "../LockError.ts"
+import { parsePeriod } from "./durations.ts"
+import type { Possession } from "./Possession.ts"
+import { release } from "./release.ts"
+
+/**
+ * One hold within a possession: the outermost acquisition or a re-entry.
+ */
+export class Hold implements Holding {
+  readonly possession: Possession
+  /** Whether the watchdog renews for this hold. */
+  readonly renewed: boolean
+  released = false
+
+  constructor(possession: Possession, renewed: boolean) {
+    this.possession = possession
+    this.renewed = renewed
+  }
+
+  get name(): string {
+    return this.possession.name
+  }
+
+  get owner(): string {
+    return this.possession.owner
+  }
+
+  get token(): bigint {
+    return BigInt(this.possession.token)
+  }
+
+  get isHeld(): Effect.Effect<boolean> {
+    return Effect.sync(() => this.#lost() === undefined)
+  }
+
+  get ensureHeld(): Effect.Effect<void, LockLost> {
+    return Effect.suspend(() => {
+      const lost = this.#lost()
+      return lost === undefined ? Effect.void : Effect.fail(lost)
+    })
+  }
+
+  get remaining(): Effect.Effect<Duration.Duration> {
+    return Effect.sync(() =>
+      this.#lost() === undefined
+        ? Duration.millis(Math.max(0, this.possession.deadline - this.possession.client.now()))
+        : Duration.zero
+    )
+  }
+
+  get awaitLost(): Effect.Effect<never, LockLost> {
+    return Effect.callback<never, LockLost>((resume) => {
+      const lost = this.possession.checkLost(this.possession.client.now())
+      if (lost !== undefined) {
+        resume(Effect.fail(lost))
+        return
+      }
+      return Effect.sync(this.possession.onLost(() => resume(Effect.fail(this.possession.lost!))))
+    })
+  }
+
+  renew(leaseTime?: Duration.Input): Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions> {
+    return Effect.suspend((): Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions> => {
+      const { possession } = this
+      const { client, keys, kind, owner } = possession
+      const lease = leaseTime === undefined ? client.options.watchdogLeaseMillis : parsePeriod("leaseTime", leaseTime)
+      if (typeof lease !== "number") return Effect.fail(lease)
+      const lost = this.#lost()
+      if (lost !== undefined) return Effect.fail(lost)
+      const sentAt = client.now()
+      const request = kind.hold(keys, owner, possession.holds, lease)
+      return Effect.flatMap(client.store.run(request.operation, request.keys, request.args), (reply) => {
+        if (reply !== 1) return Effect.fail(possession.lose("NotOwner", client.now()))
+        possession.extend(sentAt, lease)
+        if (!possession.released && possession.lost === undefined) client.watchdog.watch(possession)
+        return this.ensureHeld
+      })
+    })
+  }
+
+  get release(): Effect.Effect<void, LockLost | LockStoreError> {
+    return release(this)
+  }
+
+  #lost(): LockLost | undefined {
+    const { possession } = this
+    const now = possession.client.now()
+    return possession.checkLost(now) ?? (this.released ? possession.lossOf("NotOwner", now) : undefined)
+  }
+}

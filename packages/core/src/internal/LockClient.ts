@@ -1,0 +1,136 @@
+/**
+ * One client of a store: its id, what it holds, who waits in this process, and the fibers that serve them. This is what
+ * stands behind the `RedisLock` service.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
+import type { Fiber } from "effect/Fiber"
+import type { LockStore } from "../LockStore.ts"
+import { type Identity, owns } from "./owner.ts"
+import { Lines } from "./Line.ts"
+import type { Possession } from "./Possession.ts"
+import { makeSignals, type Signals } from "./Signals.ts"
+import { Telemetry } from "./telemetry.ts"
+import { Watchdog } from "./Watchdog.ts"
+
+/**
+ * The options of a client, checked; milliseconds.
+ */
+export interface ClientOptions {
+  readonly watchdogLeaseMillis: number
+  readonly renewIntervalMillis: number
+  readonly fallbackIntervalMillis: number
+  readonly releaseTimeoutMillis: number
+  readonly subscriptionIdleMillis: number
+  readonly clockDriftFactor: number
+  readonly keyPrefix: string
+}
+
+let lastOwnerId = 0
+
+export class LockClient {
+  /** A random UUID; owners are `<clientId>:<number>`, as in Redisson. */
+  readonly clientId: string
+  readonly store: LockStore["Service"]
+  readonly options: ClientOptions
+  readonly signals: Signals
+  readonly telemetry: Telemetry
+  readonly lines = new Lines()
+  readonly watchdog: Watchdog
+  /** Runs an effect in the background, until the client is closed. */
+  readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber<A, E>
+  readonly #clock: Clock.Clock
+  readonly #held = new Map<string, Array<Possession>>()
+
+  constructor(parts: {
+    readonly clientId: string
+    readonly store: LockStore["Service"]
+    readonly options: ClientOptions
+    readonly signals: Signals
+    readonly telemetry: Telemetry
+    readonly fork: LockClient["fork"]
+    readonly clock: Clock.Clock
+  }) {
+    this.clientId = parts.clientId
+    this.store = parts.store
+    this.options = parts.options
+    this.signals = parts.signals
+    this.telemetry = parts.telemetry
+    this.fork = parts.fork
+    this.#clock = parts.clock
+    this.watchdog = new Watchdog(this)
+  }
+
+  /** Monotonic time in milliseconds. */
+  now(): number {
+    return Number(this.#clock.monotonicTimeNanosUnsafe()) / 1e6
+  }
+
+  nextOwner(): string {
+    return `${this.clientId}:${++lastOwnerId}`
+  }
+
+  /**
+   * Until when a lease asked for at `sentAt` surely holds: counted from before the command was sent, and shortened by what
+   * the clocks of the two machines may differ in rate (the drift of the Redlock specification).
+   */
+  deadlineOf(sentAt: number, leaseMillis: number): number {
+    return sentAt + leaseMillis - (leaseMillis * this.options.clockDriftFactor + 2)
+  }
+
+  remember(possession: Possession): void {
+    const held = this.#held.get(possession.keys.lock)
+    if (held === undefined) this.#held.set(possession.keys.lock, [possession])
+    else held.push(possession)
+    this.watchdog.watch(possession)
+    // Only through an explicit owner or a scope can a waiter come to own what another fiber acquired.
+    const by = possession.acquiredBy
+    if (by.owner.explicit !== undefined || by.scope !== undefined) {
+      this.lines.get(possession.keys.lock)?.call((identity) => owns(identity, possession))
+    }
+  }
+
+  forget(possession: Possession): void {
+    this.watchdog.unwatch(possession)
+    const held = this.#held.get(possession.keys.lock)
+    const place = held?.indexOf(possession) ?? -1
+    if (held === undefined || place === -1) return
+    if (held.length === 1) this.#held.delete(possession.keys.lock)
+    else held.splice(place, 1)
+  }
+
+  /** The holding of this lock that the identity may re-enter. */
+  find(key: string, identity: Identity): Possession | undefined {
+    if (!this.#held.has(key)) return undefined
+    const now = this.now()
+    return this.heldHere(key).find((possession) => owns(identity, possession) && possession.isHeld(now))
+  }
+
+  /** Whether anybody in this process holds the lock. */
+  isHeldHere(key: string): boolean {
+    if (!this.#held.has(key)) return false
+    const now = this.now()
+    return this.heldHere(key).some((possession) => possession.isHeld(now))
+  }
+
+  /** Every holding of the lock in this process: a copy, for looking at one may show it lost and remove it. */
+  heldHere(key: string): ReadonlyArray<Possession> {
+    return [...(this.#held.get(key) ?? [])]
+  }
+}
+
+export const makeLockClient = Effect.fnUntraced(function* (store: LockStore["Service"], options: ClientOptions) {
+  const client = new LockClient({
+    clientId: crypto.randomUUID(),
+    store,
+    options,
+    signals: yield* makeSignals(store, Duration.millis(options.subscriptionIdleMillis)),
+    telemetry: new Telemetry(yield* Effect.context<never>()),
+    fork: yield* FiberSet.makeRuntime<never>(),
+    clock: yield* Clock.Clock
+  })
+  yield* Effect.forkScoped(client.watchdog.run)
+  return client
+})

@@ -1,0 +1,113 @@
+/**
+ * A lock in the hands of this process: one outermost acquisition with all re-entries into it. Whether it still holds is
+ * computed from a deadline on the monotonic clock whenever somebody asks, never remembered.
+ */
+import * as Duration from "effect/Duration"
+import { LockLost, type LossReason } from "../LockError.ts"
+import type { Due } from "./DueQueue.ts"
+import type { Hold } from "./Hold.ts"
+import type { LockKeys } from "./keys.ts"
+import type { LockClient } from "./LockClient.ts"
+import type { LockKind } from "./LockKind.ts"
+import type { Identity } from "./owner.ts"
+
+export class Possession implements Due {
+  readonly client: LockClient
+  readonly kind: LockKind
+  readonly name: string
+  readonly keys: LockKeys
+  readonly owner: string
+  readonly token: number
+  readonly acquiredBy: Identity
+  readonly acquiredAt: number
+
+  /** Monotonic milliseconds until which Redis keeps the lock for us, less the drift allowance. */
+  deadline: number
+  /** The outermost hold. */
+  outermost: Hold | undefined = undefined
+  /** Holds, re-entries included. */
+  holds = 1
+  /** Holds without a fixed lease: while there are any, the watchdog renews. */
+  renewedHolds = 0
+  /** Set once, when it turns out that the lock is held no more. */
+  lost: LockLost | undefined = undefined
+  /** Set when the last hold has begun to release. */
+  released = false
+  /** The last failure of the renewal since it last succeeded. */
+  renewalFailure: unknown = undefined
+
+  due = 0
+  place = -1
+  #listeners: Set<() => void> | undefined = undefined
+
+  constructor(options: {
+    readonly client: LockClient
+    readonly kind: LockKind
+    readonly name: string
+    readonly keys: LockKeys
+    readonly owner: string
+    readonly token: number
+    readonly acquiredBy: Identity
+    readonly acquiredAt: number
+    readonly deadline: number
+  }) {
+    this.client = options.client
+    this.kind = options.kind
+    this.name = options.name
+    this.keys = options.keys
+    this.owner = options.owner
+    this.token = options.token
+    this.acquiredBy = options.acquiredBy
+    this.acquiredAt = options.acquiredAt
+    this.deadline = options.deadline
+  }
+
+  /** The loss, if the lock is lost: noticed earlier, or just now because the deadline has passed. */
+  checkLost(now: number): LockLost | undefined {
+    if (this.lost === undefined && !this.released && now >= this.deadline) {
+      this.lose(this.renewalFailure === undefined ? "Expired" : "RenewalFailed", now)
+    }
+    return this.lost
+  }
+
+  isHeld(now: number): boolean {
+    return !this.released && this.checkLost(now) === undefined
+  }
+
+  /** Records the loss, stops the renewal and tells everybody who depends on the lock. */
+  lose(reason: LossReason, now: number): LockLost {
+    if (this.lost !== undefined) return this.lost
+    const lost = (this.lost = this.lossOf(reason, now))
+    this.client.forget(this)
+    this.client.telemetry.lost(this, reason)
+    this.client.telemetry.released(this, now - this.acquiredAt)
+    if (this.#listeners !== undefined) {
+      for (const listener of [...this.#listeners]) listener()
+      this.#listeners = undefined
+    }
+    this.client.lines.get(this.keys.lock)?.signal()
+    return lost
+  }
+
+  lossOf(reason: LossReason, now: number): LockLost {
+    return new LockLost({
+      name: this.name,
+      owner: this.owner,
+      reason,
+      late: Duration.millis(Math.max(0, now - this.deadline)),
+      ...(this.renewalFailure === undefined ? undefined : { cause: this.renewalFailure })
+    })
+  }
+
+  /** Calls back once when the lock is lost; the result withdraws. */
+  onLost(listener: () => void): () => void {
+    const listeners = (this.#listeners ??= new Set())
+    listeners.add(listener)
+    return () => listeners.delete(listener)
+  }
+
+  /** Raises the deadline after Redis confirmed a lease that was asked for at `sentAt`; never lowers it. */
+  extend(sentAt: number, leaseMillis: number): void {
+    this.deadline = Math.max(this.deadline, this.client.deadlineOf(sentAt, leaseMillis))
+  }
+}

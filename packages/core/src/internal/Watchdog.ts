@@ -1,0 +1,144 @@
+/**
+ * Watches every holding of a client with one fiber: renews those without a fixed lease every third of the lease, in
+ * batches, and declares lost what has passed its deadline.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import type * as Scope from "effect/Scope"
+import type { LockStoreError } from "../LockError.ts"
+import type { Reply } from "../RedisDriver.ts"
+import { DueQueue } from "./DueQueue.ts"
+import type { LockClient } from "./LockClient.ts"
+import type { Possession } from "./Possession.ts"
+
+/** Keys per renewal command: long enough to be cheap, short enough not to hold up the server. */
+const batchSize = 200
+
+/** What falls due within this share of the interval is renewed along, so that renewals gather into batches. */
+const gather = 0.1
+
+export class Watchdog {
+  readonly #client: LockClient
+  readonly #queue = new DueQueue<Possession>()
+  readonly #earlier = Latch.makeUnsafe(false)
+  #wakesAt = Number.POSITIVE_INFINITY
+
+  constructor(client: LockClient) {
+    this.#client = client
+  }
+
+  get size(): number {
+    return this.#queue.size
+  }
+
+  /** Begins to watch, or takes note of a changed deadline or of holds that came or went. */
+  watch(possession: Possession): void {
+    possession.due =
+      possession.renewedHolds > 0 ? Math.min(possession.deadline, this.#renewAt(possession)) : possession.deadline
+    this.#put(possession)
+  }
+
+  unwatch(possession: Possession): void {
+    this.#queue.remove(possession)
+  }
+
+  /** The fiber: sleeps until something is due, or until something is put that is due earlier. */
+  get run(): Effect.Effect<never, never, Scope.Scope> {
+    return Effect.forever(
+      Effect.suspend(() => {
+        const now = this.#client.now()
+        this.#serve(now)
+        this.#earlier.closeUnsafe()
+        const first = this.#queue.first
+        this.#wakesAt = first?.due ?? Number.POSITIVE_INFINITY
+        return first === undefined
+          ? this.#earlier.await
+          : Effect.raceFirst(Effect.sleep(Math.ceil(first.due - now)), this.#earlier.await)
+      })
+    )
+  }
+
+  #put(possession: Possession): void {
+    this.#queue.put(possession)
+    if (possession.due < this.#wakesAt) this.#earlier.openUnsafe()
+  }
+
+  /** A third of the lease after the lease began to run. */
+  #renewAt(possession: Possession): number {
+    const { renewIntervalMillis, watchdogLeaseMillis } = this.#client.options
+    return possession.deadline - (this.#client.deadlineOf(0, watchdogLeaseMillis) - renewIntervalMillis)
+  }
+
+  #serve(now: number): void {
+    const horizon = now + this.#client.options.renewIntervalMillis * gather
+    const renewals = new Map<string, Array<Possession>>()
+    const others: Array<Possession> = []
+    for (let next = this.#queue.first; next !== undefined && next.due <= horizon; next = this.#queue.first) {
+      this.#queue.remove(next)
+      if (next.renewedHolds === 0 || next.due >= next.deadline) {
+        if (next.due <= now) next.checkLost(now)
+        else others.push(next)
+      } else if (next.checkLost(now) === undefined) {
+        const group = `${next.kind.renew} ${this.#client.store.slot(next.keys.lock)}`
+        const batch = renewals.get(group)
+        if (batch === undefined) renewals.set(group, [next])
+        else batch.push(next)
+      }
+    }
+    for (const other of others) this.#queue.put(other)
+    for (const batch of renewals.values()) {
+      for (let from = 0; from < batch.length; from += batchSize) this.#renew(batch.slice(from, from + batchSize), now)
+    }
+  }
+
+  /** Sends one batch, in a fiber of its own: a server that hangs must not hold up the others, nor the deadlines. */
+  #renew(batch: ReadonlyArray<Possession>, sentAt: number): void {
+    // until the reply is there, the deadline is what is due
+    for (const possession of batch) {
+      possession.due = possession.deadline
+      this.#put(possession)
+    }
+    const lease = this.#client.options.watchdogLeaseMillis
+    this.#client.fork(
+      Effect.matchCause(
+        this.#client.store.run(
+          batch[0]!.kind.renew,
+          batch.map((possession) => possession.keys.lock),
+          [lease, ...batch.map((possession) => possession.owner)]
+        ),
+        {
+          onSuccess: (replies) => this.#renewed(batch, replies as ReadonlyArray<Reply>, sentAt),
+          onFailure: (cause) => this.#failed(batch, cause)
+        }
+      )
+    )
+  }
+
+  #renewed(batch: ReadonlyArray<Possession>, replies: ReadonlyArray<Reply>, sentAt: number): void {
+    for (let i = 0; i < batch.length; i++) {
+      const possession = batch[i]!
+      // released or lost while the renewal was under way: its reply means nothing
+      if (possession.released || possession.lost !== undefined) continue
+      if (replies[i] === 1) {
+        possession.renewalFailure = undefined
+        possession.extend(sentAt, this.#client.options.watchdogLeaseMillis)
+        this.watch(possession)
+      } else {
+        possession.lose("NotOwner", this.#client.now())
+      }
+    }
+  }
+
+  #failed(batch: ReadonlyArray<Possession>, cause: Cause.Cause<LockStoreError>): void {
+    const now = this.#client.now()
+    for (const possession of batch) {
+      if (possession.released || possession.lost !== undefined) continue
+      possession.renewalFailure = Cause.squash(cause)
+      // well before the deadline, and not all at once
+      const retryAt = now + this.#client.options.renewIntervalMillis * (0.1 + 0.1 * Math.random())
+      possession.due = Math.min(possession.deadline, retryAt)
+      this.#put(possession)
+    }
+  }
+}

@@ -1,0 +1,272 @@
+/**
+ * The way to a lock, the same for every kind: re-enter what is held already; else try; else join the line of this process,
+ * and as its first subscribe, try again, and wait for a signal or the fallback interval.
+ *
+ * Everything here runs uninterruptibly but for what is wrapped in `restore`: the round trip of an attempt, which is undone
+ * when it is interrupted, and the waits.
+ */
+import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
+import * as Scope from "effect/Scope"
+import { LockStoreError, LockTimeout, type StoreReason } from "../LockError.ts"
+import { Hold } from "./Hold.ts"
+import type { LockKeys } from "./keys.ts"
+import type { Line, Waiter } from "./Line.ts"
+import type { LockClient } from "./LockClient.ts"
+import type { Answer, LockKind } from "./LockKind.ts"
+import type { Identity } from "./owner.ts"
+import { Possession } from "./Possession.ts"
+import { release, undo } from "./release.ts"
+
+export interface Acquisition {
+  readonly client: LockClient
+  readonly kind: LockKind
+  readonly name: string
+  readonly keys: LockKeys
+  readonly identity: Identity
+  /** Milliseconds; infinite to wait without limit. */
+  readonly waitMillis: number
+  /** Milliseconds, or undefined for a lease that the watchdog renews. */
+  readonly leaseMillis: number | undefined
+}
+
+export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+type Denial = Answer & { readonly granted: false }
+
+/** Waits for the lock as long as allowed. */
+export const acquire = (
+  acquisition: Acquisition,
+  restore: Restore
+): Effect.Effect<Hold, LockTimeout | LockStoreError> => {
+  const { client, identity, keys } = acquisition
+  const mine = client.find(keys.lock, identity)
+  if (mine !== undefined) {
+    return Effect.flatMap(reenter(acquisition, mine), (hold) =>
+      hold === undefined ? acquire(acquisition, restore) : Effect.succeed(hold)
+    )
+  }
+  const startedAt = client.now()
+  // Where others of this process wait or hold, asking Redis would be pushing in, or pointless.
+  if (acquisition.waitMillis > 0 && (client.lines.get(keys.lock) !== undefined || client.isHeldHere(keys.lock))) {
+    return wait(acquisition, restore, startedAt, undefined)
+  }
+  return Effect.flatMap(attempt(acquisition, restore, startedAt), (outcome) =>
+    outcome instanceof Hold
+      ? Effect.succeed(outcome)
+      : acquisition.waitMillis > 0
+        ? wait(acquisition, restore, startedAt, outcome)
+        : timedOut(acquisition, startedAt, outcome)
+  )
+}
+
+/** Asks once, whoever waits. */
+export const tryAcquire = (
+  acquisition: Acquisition,
+  restore: Restore
+): Effect.Effect<Option.Option<Hold>, LockStoreError> => {
+  const { client, identity, keys } = acquisition
+  const mine = client.find(keys.lock, identity)
+  if (mine !== undefined) {
+    return Effect.flatMap(reenter(acquisition, mine), (hold) =>
+      hold === undefined ? tryAcquire(acquisition, restore) : Effect.succeedSome(hold)
+    )
+  }
+  return Effect.map(attempt(acquisition, restore, client.now()), (outcome) =>
+    outcome instanceof Hold ? Option.some(outcome) : Option.none()
+  )
+}
+
+const leaseOf = (acquisition: Acquisition): number =>
+  acquisition.leaseMillis ?? acquisition.client.options.watchdogLeaseMillis
+
+/** One round trip. Interrupted or failed with unknown outcome, it is undone before anything else happens. */
+const attempt = (
+  acquisition: Acquisition,
+  restore: Restore,
+  startedAt: number
+): Effect.Effect<Hold | Denial, LockStoreError> =>
+  Effect.suspend(() => {
+    const { client, keys, kind, name } = acquisition
+    const owner = client.nextOwner()
+    const lease = leaseOf(acquisition)
+    const request = kind.acquire(keys, owner, lease)
+    const sentAt = client.now()
+    return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
+      onSuccess: (reply): Effect.Effect<Hold | Denial, LockStoreError> => {
+        const answer = kind.answer(reply)
+        if (!answer.granted) return Effect.succeed(answer)
+        const now = client.now()
+        const deadline = client.deadlineOf(sentAt, lease)
+        if (now >= deadline) {
+          return Effect.andThen(
+            undo(client, kind, keys, owner, name, sentAt + lease),
+            Effect.fail(grantedTooLate(name, request.operation, now - sentAt, lease))
+          )
+        }
+        const possession = new Possession({
+          client,
+          kind,
+          name,
+          keys,
+          owner,
+          token: answer.token,
+          acquiredBy: acquisition.identity,
+          acquiredAt: now,
+          deadline
+        })
+        const renewed = acquisition.leaseMillis === undefined
+        if (renewed) possession.renewedHolds = 1
+        const hold = (possession.outermost = new Hold(possession, renewed))
+        client.remember(possession)
+        client.telemetry.acquired(possession, now - startedAt)
+        return Effect.succeed(hold)
+      },
+      onFailure: (cause) =>
+        mayHaveRun(cause)
+          ? Effect.andThen(undo(client, kind, keys, owner, name, sentAt + lease), Effect.failCause(cause))
+          : Effect.failCause(cause)
+    })
+  })
+
+const grantedTooLate = (name: string, operation: string, tookMillis: number, lease: number): LockStoreError =>
+  new LockStoreError({
+    operation,
+    name,
+    reason: "TimedOut",
+    cause: new Error(`the lock was granted after ${Math.round(tookMillis)} ms, too late for a lease of ${lease} ms`)
+  })
+
+/** Replies with which Redis turns a script away before it starts, and failures before anything was sent. */
+const notRun: ReadonlySet<StoreReason> = new Set([
+  "ConnectionRefused",
+  "NotConnected",
+  "OutOfMemory",
+  "ReadOnly",
+  "PersistenceFailed",
+  "Loading",
+  "Busy",
+  "NotAuthenticated",
+  "WrongType",
+  "ClusterDown"
+])
+
+const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
+  !cause.reasons.every((reason) => reason._tag === "Fail" && notRun.has(reason.error.reason))
+
+/** Enters what this owner holds already; nothing when it turns out to be lost. */
+const reenter = (acquisition: Acquisition, possession: Possession): Effect.Effect<Hold | undefined, LockStoreError> =>
+  Effect.suspend(() => {
+    const { client, keys, kind } = acquisition
+    const lease = leaseOf(acquisition)
+    const hold = new Hold(possession, acquisition.leaseMillis === undefined)
+    const request = kind.hold(keys, possession.owner, ++possession.holds, lease)
+    if (hold.renewed) possession.renewedHolds++
+    const sentAt = client.now()
+    return Effect.matchCauseEffect(client.store.run(request.operation, request.keys, request.args), {
+      onSuccess: (reply) => {
+        if (reply !== 1) possession.lose("NotOwner", client.now())
+        if (possession.lost !== undefined) return Effect.as(Effect.ignore(release(hold)), undefined)
+        possession.extend(sentAt, lease)
+        client.watchdog.watch(possession)
+        return Effect.succeed(hold)
+      },
+      onFailure: (cause) => Effect.andThen(Effect.ignore(release(hold)), Effect.failCause(cause))
+    })
+  })
+
+/** Waits in the line of this process. */
+const wait = (
+  acquisition: Acquisition,
+  restore: Restore,
+  startedAt: number,
+  denial: Denial | undefined
+): Effect.Effect<Hold, LockTimeout | LockStoreError> =>
+  Effect.flatMap(acquisition.client.lines.join(acquisition.keys.lock, acquisition.identity), ([line, waiter]) =>
+    Effect.ensuring(
+      waitInLine(acquisition, restore, startedAt, denial, line, waiter),
+      acquisition.client.lines.leave(acquisition.keys.lock, line, waiter)
+    )
+  )
+
+const waitInLine = Effect.fnUntraced(function* (
+  acquisition: Acquisition,
+  restore: Restore,
+  startedAt: number,
+  denial: Denial | undefined,
+  line: Line,
+  waiter: Waiter
+): Effect.fn.Return<Hold, LockTimeout | LockStoreError> {
+  const { client, identity, keys } = acquisition
+  const remaining = () => startedAt + acquisition.waitMillis - client.now()
+  // Denied just now, or held by this process: the first attempt in the line would be in vain.
+  let vain = denial === undefined ? client.isHeldHere(keys.lock) : !line.isFirst(waiter)
+
+  while (true) {
+    if (!line.isFirst(waiter)) {
+      if (!(yield* restore(within(line.turn(waiter), remaining())))) {
+        return yield* timedOut(acquisition, startedAt, denial)
+      }
+      vain = client.isHeldHere(keys.lock)
+    }
+    const mine = client.find(keys.lock, identity)
+    if (mine !== undefined) {
+      const hold = yield* reenter(acquisition, mine)
+      if (hold !== undefined) return hold
+    }
+    if (!line.isFirst(waiter)) continue
+    if (!vain) {
+      line.clear()
+      const outcome = yield* attempt(acquisition, restore, startedAt)
+      if (outcome instanceof Hold) return outcome
+      denial = outcome
+    }
+    vain = false
+    if (remaining() <= 0) return yield* timedOut(acquisition, startedAt, denial)
+    // Signals of this process need no subscription.
+    if (!line.subscribed && !client.isHeldHere(keys.lock)) {
+      const established = yield* Scope.provide(client.signals.subscribe(keys.channel, line.signals), line.scope)
+      line.subscribed = true
+      yield* restore(within(established, Math.min(client.options.fallbackIntervalMillis, remaining())))
+      continue
+    }
+    yield* restore(within(Queue.take(line.signals), Math.min(fallback(client, denial), remaining())))
+  }
+})
+
+/** Whether the effect ended within so many milliseconds. */
+const within = <A, E>(self: Effect.Effect<A, E>, millis: number): Effect.Effect<boolean, E> =>
+  millis === Number.POSITIVE_INFINITY
+    ? Effect.as(self, true)
+    : Effect.map(Effect.timeoutOption(self, Math.max(0, millis)), Option.isSome)
+
+/** The fallback interval, jittered so that processes do not ask together; never past the end of the holder's lease. */
+const fallback = (client: LockClient, denial: Denial | undefined): number => {
+  const interval = client.options.fallbackIntervalMillis * (0.8 + 0.4 * Math.random())
+  return denial === undefined || denial.remaining < 0 ? interval : Math.min(interval, denial.remaining + 1)
+}
+
+const timedOut = (
+  acquisition: Acquisition,
+  startedAt: number,
+  denial: Denial | undefined
+): Effect.Effect<never, LockTimeout> =>
+  Effect.suspend(() => {
+    acquisition.client.telemetry.timedOut(acquisition.kind.name)
+    return Effect.fail(
+      new LockTimeout({
+        name: acquisition.name,
+        waited: Duration.millis(acquisition.client.now() - startedAt),
+        holder:
+          denial === undefined
+            ? undefined
+            : {
+                owner: denial.owner,
+                remaining: denial.remaining < 0 ? undefined : Duration.millis(denial.remaining)
+              }
+      })
+    )
+  })

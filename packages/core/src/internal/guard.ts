@@ -1,0 +1,65 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import type { LockLost, LockStoreError } from "../LockError.ts"
+import type { Restore } from "./acquisition.ts"
+import type { Hold } from "./Hold.ts"
+import { release } from "./release.ts"
+
+/**
+ * Runs a body under a hold and releases it. The body runs in a fiber of its own, which a loss interrupts. The outcome:
+ *
+ * - the body failed by itself: its failure, whatever became of the lock
+ * - the lock was lost, or the release finds it not ours: `LockLost`, even if the body succeeded
+ * - otherwise what the body came to
+ *
+ * To be run uninterruptibly; `restore` gives the body the interruptibility of the caller.
+ */
+export const guard = <A, E, R>(
+  hold: Hold,
+  body: Effect.Effect<A, E, R>,
+  restore: Restore
+): Effect.Effect<A, E | LockLost | LockStoreError, R> =>
+  Effect.flatMap(
+    Effect.flatMap(Effect.forkChild(restore(body), { startImmediately: true, uninterruptible: true }), (child) => {
+      const exit = child.pollUnsafe()
+      return exit === undefined ? outcome(hold, child, restore) : Effect.succeed(exit)
+    }),
+    (exit) =>
+      Effect.matchEffect(release(hold), {
+        onSuccess: () => exit,
+        onFailure: (problem) => settle(hold, exit, problem)
+      })
+  )
+
+/** Waits for the body; a loss interrupts it, and so does an interruption of the caller. */
+const outcome = <A, E>(hold: Hold, child: Fiber.Fiber<A, E>, restore: Restore): Effect.Effect<Exit.Exit<A, E>> => {
+  const forget = hold.possession.onLost(() => child.interruptUnsafe())
+  return Effect.matchCauseEffect(restore(Fiber.await(child)), {
+    onSuccess: (exit) => {
+      forget()
+      return Effect.succeed(exit)
+    },
+    onFailure: (interruption) =>
+      Effect.map(Effect.andThen(Fiber.interrupt(child), Fiber.await(child)), (exit) => {
+        forget()
+        return Exit.isFailure(exit) ? exit : Exit.failCause(interruption)
+      })
+  })
+}
+
+const settle = <A, E>(
+  hold: Hold,
+  exit: Exit.Exit<A, E>,
+  problem: LockLost | LockStoreError
+): Effect.Effect<A, E | LockLost | LockStoreError> =>
+  // An interruption is the body's own outcome only where no loss has caused it.
+  Exit.isSuccess(exit) || (Cause.hasInterruptsOnly(exit.cause) && problem._tag === "LockLost")
+    ? Effect.fail(problem)
+    : Effect.andThen(
+        Effect.annotateLogs(Effect.logWarning("The lock's release went wrong after its section had failed.", problem), {
+          lock: hold.name
+        }),
+        exit
+      )

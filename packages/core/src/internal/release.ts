@@ -1,0 +1,154 @@
+/**
+ * Giving back: a hold, the last hold, and what an acquisition with unknown outcome may have left.
+ */
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Result from "effect/Result"
+import { type LockLost, LockStoreError } from "../LockError.ts"
+import type { Hold } from "./Hold.ts"
+import type { LockKeys } from "./keys.ts"
+import type { LockClient } from "./LockClient.ts"
+import type { LockKind } from "./LockKind.ts"
+import type { Possession } from "./Possession.ts"
+import type { Reply } from "../RedisDriver.ts"
+
+const firstPauseMillis = 50
+const longestPauseMillis = 1000
+
+/**
+ * Ends one hold; the last one frees the lock. Does nothing the second time.
+ */
+export const release = (hold: Hold): Effect.Effect<void, LockLost | LockStoreError> =>
+  Effect.uninterruptible(
+    Effect.suspend(() => {
+      if (hold.released) return Effect.void
+      hold.released = true
+      const { possession } = hold
+      if (hold.renewed) possession.renewedHolds--
+      if (--possession.holds === 0) return free(possession)
+      return leave(possession)
+    })
+  )
+
+/** Leaves an inner hold: the outer ones stay. */
+const leave = (possession: Possession): Effect.Effect<void, LockLost | LockStoreError> => {
+  const { client, keys, kind, owner } = possession
+  const lost = possession.checkLost(client.now())
+  if (lost !== undefined) return Effect.fail(lost)
+  client.watchdog.watch(possession)
+  const request = kind.hold(keys, owner, possession.holds, 0)
+  return Effect.flatMap(client.store.run(request.operation, request.keys, request.args), (reply) =>
+    reply === 1 ? Effect.void : Effect.fail(possession.lose("NotOwner", client.now()))
+  )
+}
+
+const run = (
+  client: LockClient,
+  kind: LockKind,
+  keys: LockKeys,
+  owner: string
+): Effect.Effect<Reply, LockStoreError> => {
+  const request = kind.release(keys, owner, client.store.publish)
+  return client.store.run(request.operation, request.keys, request.args)
+}
+
+/** Frees the lock: the last hold has ended. */
+const free = (possession: Possession): Effect.Effect<void, LockLost | LockStoreError> => {
+  const { client, keys, kind, owner } = possession
+  const sentAt = client.now()
+  const lost = possession.checkLost(sentAt)
+  possession.released = true
+  if (lost !== undefined) {
+    // What is left of the lease (the drift allowance) need not keep others waiting.
+    return lost.reason === "NotOwner"
+      ? Effect.fail(lost)
+      : Effect.andThen(Effect.ignore(run(client, kind, keys, owner)), Effect.fail(lost))
+  }
+  client.forget(possession)
+  client.telemetry.released(possession, sentAt - possession.acquiredAt)
+  // The next waiter of this process starts only after this fiber has sent its release, so its attempt comes right behind.
+  const line = client.lines.get(keys.lock)
+  const handedOver = line !== undefined && line.mayHandOver()
+  if (handedOver) line.signal()
+  return Effect.flatMap(
+    Effect.catch(run(client, kind, keys, owner), (error) => retry(possession, sentAt, error)),
+    (reply) => {
+      if (!handedOver) client.lines.get(keys.lock)?.signal()
+      if (reply === 1) return Effect.void
+      const reason = client.now() >= possession.deadline ? "Expired" : "NotOwner"
+      client.telemetry.lost(possession, reason)
+      return Effect.fail((possession.lost = possession.lossOf(reason, client.now())))
+    }
+  )
+}
+
+/**
+ * Tries again within the lease and the release timeout. After an attempt whose outcome is unknown, "not yours" means that
+ * it did run: until it was sent, the lock was ours by the clock.
+ */
+const retry = Effect.fnUntraced(function* (possession: Possession, sentAt: number, failure: LockStoreError) {
+  const { client, keys, kind, owner } = possession
+  const until = Math.min(possession.deadline, sentAt + client.options.releaseTimeoutMillis)
+  let mayHaveRun = failure.isOutcomeUnknown
+  for (let pause = firstPauseMillis; failure.isTransient && client.now() + pause < until; pause *= 2) {
+    yield* Effect.sleep(Math.min(pause, longestPauseMillis))
+    const result = yield* Effect.result(run(client, kind, keys, owner))
+    if (Result.isSuccess(result)) return mayHaveRun ? 1 : result.success
+    failure = result.failure
+    mayHaveRun ||= failure.isOutcomeUnknown
+  }
+  client.fork(releaseUntil(client, kind, keys, owner, possession.name, possession.deadline))
+  return yield* new LockStoreError({
+    operation: "release (the work is done; the lock frees itself when its lease ends)",
+    name: possession.name,
+    reason: failure.reason,
+    cause: failure.cause
+  })
+})
+
+/** Releases an owner until Redis confirms, or its lease is over anyway. */
+const releaseUntil = (
+  client: LockClient,
+  kind: LockKind,
+  keys: LockKeys,
+  owner: string,
+  name: string,
+  leaseEnd: number
+): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    for (let pause = firstPauseMillis; ; pause = Math.min(pause * 2, longestPauseMillis)) {
+      const result = yield* Effect.result(run(client, kind, keys, owner))
+      if (Result.isSuccess(result)) return
+      if (!result.failure.isTransient || client.now() + pause >= leaseEnd) {
+        return yield* Effect.annotateLogs(
+          Effect.logWarning("Could not release in time; the lock frees itself when its lease ends.", result.failure),
+          { lock: name, owner }
+        )
+      }
+      yield* Effect.sleep(pause)
+    }
+  })
+
+/** How long the caller waits for an undo that goes on in the background anyway. */
+const undoPatienceMillis = 500
+
+/**
+ * Takes back an acquisition that may have succeeded without our knowing. Owners are used once, so a release of this very
+ * owner can harm nobody; it is sent behind the acquisition and repeated until confirmed.
+ */
+export const undo = (
+  client: LockClient,
+  kind: LockKind,
+  keys: LockKeys,
+  owner: string,
+  name: string,
+  leaseEnd: number
+): Effect.Effect<void> =>
+  Effect.suspend(() =>
+    Effect.asVoid(
+      Effect.timeoutOption(
+        Fiber.await(client.fork(releaseUntil(client, kind, keys, owner, name, leaseEnd))),
+        undoPatienceMillis
+      )
+    )
+  )

@@ -1,0 +1,59 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import * as Stream from "effect/Stream"
+import { LockStoreError } from "../../../LockError.ts"
+import type { LockStore, Operation } from "../../../LockStore.ts"
+import { reasonOf, type Reply, type Signal } from "../../../RedisDriver.ts"
+import { globToRegExp } from "./glob.ts"
+import { Keyspace } from "./Keyspace.ts"
+import * as lock from "./lock.ts"
+
+/**
+ * One atomic operation on memory. Arguments arrive as text, as they do in a Lua script.
+ */
+export type MemoryOperation = (db: Keyspace, keys: ReadonlyArray<string>, args: ReadonlyArray<string>) => Reply
+
+const operations: Record<Operation, MemoryOperation> = {
+  "lock/acquire": lock.acquire,
+  "lock/force_release": lock.forceRelease,
+  "lock/hold": lock.hold,
+  "lock/inspect": lock.inspect,
+  "lock/release": lock.release,
+  "lock/renew": lock.renew
+}
+
+export const makeMemoryStore: Effect.Effect<LockStore["Service"]> = Effect.map(Clock.Clock, (clock) => {
+  const db = new Keyspace(() => clock.currentTimeMillisUnsafe())
+
+  const run: LockStore["Service"]["run"] = (operation, keys, args) =>
+    Effect.suspend(() => {
+      try {
+        return Effect.succeed(operations[operation](db, keys, args.map(String)))
+      } catch (cause) {
+        return Effect.fail(new LockStoreError({ operation, name: keys[0]!, reason: reasonOf(cause), cause }))
+      }
+    })
+
+  return {
+    run,
+    subscribe: (channel) =>
+      Stream.callback<Signal>((signals) =>
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            const stop = db.listen(channel, (message) => Queue.offerUnsafe(signals, { _tag: "Message", message }))
+            Queue.offerUnsafe(signals, { _tag: "Subscribed" })
+            return stop
+          }),
+          (stop) => Effect.sync(stop)
+        )
+      ),
+    scan: (pattern) =>
+      Stream.suspend(() => {
+        const matches = globToRegExp(pattern)
+        return Stream.fromIterable(db.keys().filter((key) => matches.test(key)))
+      }),
+    publish: "PUBLISH",
+    slot: () => 0
+  }
+})
