@@ -28,7 +28,7 @@ import type { LockClient } from "./internal/LockClient.ts"
 import { reentrant } from "./internal/LockKind.ts"
 import { CurrentOwner, identityOf } from "./internal/owner.ts"
 import { release } from "./internal/release.ts"
-import { traced } from "./internal/telemetry.ts"
+import { traced, tracedUntilClosed } from "./internal/telemetry.ts"
 import {
   type AcquireError,
   type InvalidLockName,
@@ -167,7 +167,7 @@ export const scoped = <R = RedisLock>(
   lock: Lock<R> | string,
   options?: AcquireOptions
 ): Effect.Effect<Holding, AcquireError, R | Scope.Scope> =>
-  scopedWith(lock, options, (acquisition, restore, keep) => Effect.flatMap(acquire(acquisition, restore), keep))
+  scopedWith(lock, options, acquire, (hold, keep) => keep(hold))
 
 /**
  * Asks once for a lock, without waiting; otherwise as {@link scoped}. `None` when somebody else holds it.
@@ -190,28 +190,30 @@ export const tryScoped = <R = RedisLock>(
   lock: Lock<R> | string,
   options?: Pick<AcquireOptions, "leaseTime">
 ): Effect.Effect<Option.Option<Holding>, LockStoreError | Invalid, R | Scope.Scope> =>
-  scopedWith(lock, options, (acquisition, restore, keep) =>
-    Effect.flatMap(tryAcquire(acquisition, restore), (hold): Effect.Effect<Option.Option<Holding>> =>
-      Option.isNone(hold) ? Effect.succeedNone : Effect.asSome(keep(hold.value))
-    )
+  scopedWith(lock, options, tryAcquire, (hold, keep): Effect.Effect<Option.Option<Holding>> =>
+    Option.isNone(hold) ? Effect.succeedNone : Effect.asSome(keep(hold.value))
   )
 
-const scopedWith = <R, A, E>(
+const scopedWith = <R, Asked, A, E>(
   lock: Lock<R> | string,
   options: AcquireOptions | undefined,
-  f: (acquisition: Acquisition, restore: Restore, keep: (hold: Hold) => Effect.Effect<Holding>) => Effect.Effect<A, E>
+  ask: (acquisition: Acquisition, restore: Restore) => Effect.Effect<Asked, E>,
+  f: (asked: Asked, keep: (hold: Hold) => Effect.Effect<Holding>) => Effect.Effect<A>
 ): Effect.Effect<A, E | Invalid, R | Scope.Scope> =>
   Effect.withFiber<A, E | Invalid>((fiber) => {
     const scope = Context.getUnsafe(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
     const acquisition = lockOf(lock).acquisition(fiber, scope, options)
     if (isInvalid(acquisition)) return Effect.fail(acquisition)
     const keep = (hold: Hold): Effect.Effect<Holding> =>
-      Effect.as(Scope.addFinalizer(scope, releaseAndReport(hold)), hold)
-    return traced(
-      fiber,
-      "Lock.acquire",
-      acquisition,
-      Effect.uninterruptibleMask((restore) => f(acquisition, restore, keep))
+      Effect.as(
+        Effect.andThen(
+          tracedUntilClosed(fiber, "Lock.hold", acquisition, scope),
+          Scope.addFinalizer(scope, releaseAndReport(hold))
+        ),
+        hold
+      )
+    return Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(traced(fiber, "Lock.acquire", acquisition, ask(acquisition, restore)), (asked) => f(asked, keep))
     )
   })
 
@@ -265,9 +267,7 @@ export const withLock: {
 } = dual(
   (args) => Effect.isEffect(args[0]),
   <A, E, R, R2 = RedisLock>(self: Effect.Effect<A, E, R>, lock: Lock<R2> | string, options?: AcquireOptions) =>
-    section<A, E | AcquireError | LockLost, R, R2>(lock, options, (acquisition, restore, run) =>
-      Effect.flatMap(acquire(acquisition, restore), (hold) => run(hold, self))
-    )
+    section(lock, options, acquire, (hold, run) => run(hold, self))
 )
 
 /**
@@ -306,38 +306,34 @@ export const withLockIfAvailable: {
     lock: Lock<R2> | string,
     options?: Pick<AcquireOptions, "leaseTime">
   ) =>
-    section<Option.Option<A>, E | LockStoreError | LockLost | Invalid, R, R2>(
-      lock,
-      options,
-      (acquisition, restore, run) =>
-        Effect.flatMap(tryAcquire(acquisition, restore), (hold) =>
-          Option.isNone(hold) ? Effect.succeedNone : Effect.asSome(run(hold.value, self))
-        )
+    section(lock, options, tryAcquire, (hold, run): Effect.Effect<Option.Option<A>, E | LockStoreError | LockLost, R> =>
+      Option.isNone(hold) ? Effect.succeedNone : Effect.asSome(run(hold.value, self))
     )
 )
 
-const section = <A, E, R, R2>(
+type Run = <A, E, R>(hold: Hold, body: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LockLost | LockStoreError, R>
+
+const section = <Asked, A, E, E2, R, R2>(
   lock: Lock<R2> | string,
   options: AcquireOptions | undefined,
-  f: (
-    acquisition: Acquisition,
-    acquiring: Restore,
-    run: <B, E2>(hold: Hold, body: Effect.Effect<B, E2, R>) => Effect.Effect<B, E2 | LockLost | LockStoreError, R>
-  ) => Effect.Effect<A, E, R>
-): Effect.Effect<A, E | Invalid, R | R2> =>
-  Effect.withFiber<A, E | Invalid, R>((fiber) => {
+  ask: (acquisition: Acquisition, restore: Restore) => Effect.Effect<Asked, E2>,
+  f: (asked: Asked, run: Run) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | E2 | Invalid, R | R2> =>
+  Effect.withFiber<A, E | E2 | Invalid, R>((fiber) => {
     const acquisition = lockOf(lock).acquisition(fiber, undefined, options)
     if (isInvalid(acquisition)) return Effect.fail(acquisition)
-    return Effect.uninterruptibleMask((restore) =>
-      f(acquisition, restore, (hold, body) =>
+    return Effect.uninterruptibleMask((restore) => {
+      const run: Run = (hold, body) =>
         guard(
           hold,
           traced(fiber, "Lock.hold", acquisition, Effect.updateContext(body, insideSection(fiber, hold))),
           restore
         )
+      return Effect.flatMap(traced(fiber, "Lock.acquire", acquisition, ask(acquisition, restore)), (asked) =>
+        f(asked, run)
       )
-    )
-  }) as Effect.Effect<A, E | Invalid, R | R2>
+    })
+  }) as Effect.Effect<A, E | E2 | Invalid, R | R2>
 
 /** What the body of a section inherits: its hold, for re-entry, and the lock's name on its log lines. */
 const insideSection =

@@ -33,7 +33,7 @@ export class RedisLock extends Context.Service<
 /**
  * All settings of a client. Durations are Effect durations: a number is milliseconds.
  *
- * The same settings are read by {@link layerConfig} from `REDIS_LOCK_WATCHDOG_LEASE_TIME` and so on.
+ * {@link layerConfig} reads the same from the environment: `REDIS_LOCK_WATCHDOG_LEASE_TIME` and so on.
  *
  * @category options
  * @since 0.1.0
@@ -131,25 +131,31 @@ export const layerStore = (
 export const layer = (options?: RedisLockOptions): Layer.Layer<RedisLock, InvalidLockOptions, RedisDriver> =>
   Layer.provide(layerStore(options), Store.layerRedis)
 
-const defaultConfig: Config.Wrap<RedisLockOptions> = {
+/**
+ * The settings as `Config`, from environment variables that may all be absent: `REDIS_LOCK_WATCHDOG_LEASE_TIME`,
+ * `REDIS_LOCK_FALLBACK_INTERVAL`, `REDIS_LOCK_RELEASE_TIMEOUT`, `REDIS_LOCK_SUBSCRIPTION_IDLE_TIME` (durations such as
+ * `30 seconds`), `REDIS_LOCK_CLOCK_DRIFT_FACTOR` and `REDIS_LOCK_KEY_PREFIX`.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export const settings: Config.Config<RedisLockOptions> = Config.all({
   watchdogLeaseTime: Config.withDefault(Config.Duration("REDIS_LOCK_WATCHDOG_LEASE_TIME"), undefined),
   fallbackInterval: Config.withDefault(Config.Duration("REDIS_LOCK_FALLBACK_INTERVAL"), undefined),
   releaseTimeout: Config.withDefault(Config.Duration("REDIS_LOCK_RELEASE_TIMEOUT"), undefined),
   subscriptionIdleTime: Config.withDefault(Config.Duration("REDIS_LOCK_SUBSCRIPTION_IDLE_TIME"), undefined),
   clockDriftFactor: Config.withDefault(Config.Finite("REDIS_LOCK_CLOCK_DRIFT_FACTOR"), undefined),
   keyPrefix: Config.withDefault(Config.String("REDIS_LOCK_KEY_PREFIX"), undefined)
-}
+})
 
 /**
- * {@link layer} with its options from `Config`. Without an argument they are read from `REDIS_LOCK_WATCHDOG_LEASE_TIME`,
- * `REDIS_LOCK_FALLBACK_INTERVAL`, `REDIS_LOCK_RELEASE_TIMEOUT`, `REDIS_LOCK_SUBSCRIPTION_IDLE_TIME` (durations such as
- * `30 seconds`), `REDIS_LOCK_CLOCK_DRIFT_FACTOR` and `REDIS_LOCK_KEY_PREFIX`; all may be absent.
+ * {@link layer} with its options from `Config`: those of {@link settings}, unless others are given.
  *
  * @category layers
  * @since 0.1.0
  */
 export const layerConfig = (
-  config: Config.Wrap<RedisLockOptions> = defaultConfig
+  config: Config.Wrap<RedisLockOptions> = settings
 ): Layer.Layer<RedisLock, Config.ConfigError | InvalidLockOptions, RedisDriver> =>
   Layer.unwrap(Effect.map(Config.unwrap(config), layer))
 

@@ -173,13 +173,15 @@ export const fromClient = (
         )
       }
       return Effect.andThen(
-        client.status === "wait" ? connect(client) : Effect.void,
+        client.status === "wait" || client.status === "connecting" || client.status === "connect"
+          ? connect(client)
+          : Effect.void,
         makeDriver(client, Duration.fromInputUnsafe(options.commandTimeout ?? defaultCommandTimeout))
       )
     })
   )
 
-/** Connects for the first time, and says why where it cannot. */
+/** Connects for the first time, or waits for a client that is about to, and says why where it cannot. */
 const connect = (client: Redis): Effect.Effect<void, RedisDriver.RedisDriverError> =>
   Effect.callback((resume) => {
     // connect() itself only knows that the connection was closed; the reason comes as an event
@@ -188,13 +190,27 @@ const connect = (client: Redis): Effect.Effect<void, RedisDriver.RedisDriverErro
       reason = error
     }
     client.on("error", note)
-    client
-      .connect()
+    const connected = client.status === "wait" ? client.connect() : ready(client)
+    connected
       .then(
         () => resume(Effect.void),
         (error) => resume(Effect.fail(RedisDriver.errorOf(reason ?? error)))
       )
       .finally(() => client.off("error", note))
+  })
+
+const ready = (client: Redis): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const onReady = () => {
+      client.off("close", onClose)
+      resolve()
+    }
+    const onClose = () => {
+      client.off("ready", onReady)
+      reject(new Error("Connection is closed."))
+    }
+    client.once("ready", onReady)
+    client.once("close", onClose)
   })
 
 const makeDriver = (

@@ -99,8 +99,12 @@ export class Possession implements Due {
     })
   }
 
-  /** Calls back once when the lock is lost; the result withdraws. */
+  /** Calls back once when the lock is lost, or at once if it is; the result withdraws. */
   onLost(listener: () => void): () => void {
+    if (this.lost !== undefined) {
+      listener()
+      return () => {}
+    }
     const listeners = (this.#listeners ??= new Set())
     listeners.add(listener)
     return () => listeners.delete(listener)

@@ -5,6 +5,7 @@ import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import * as Metric from "effect/Metric"
+import * as Scope from "effect/Scope"
 import type { LossReason } from "../LockError.ts"
 import type { LockKind } from "./LockKind.ts"
 import type { Possession } from "./Possession.ts"
@@ -87,17 +88,35 @@ export class Telemetry {
   }
 }
 
+interface Traced {
+  readonly name: string
+  readonly kind: LockKind
+}
+
+const attributesOf = ({ kind, name }: Traced) => ({ "lock.name": name, "lock.kind": kind.name })
+
 /**
  * Wraps an effect in a span, but only for a caller that traces: without one a span would cost more than the lock.
  */
 export const traced = <A, E, R>(
   fiber: Fiber<unknown, unknown>,
   span: string,
-  lock: { readonly name: string; readonly kind: LockKind },
+  lock: Traced,
   self: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
   fiber.cache.span === undefined
     ? self
-    : (Effect.withSpan(self, span, {
-        attributes: { "lock.name": lock.name, "lock.kind": lock.kind.name }
-      }) as Effect.Effect<A, E, R>)
+    : (Effect.withSpan(self, span, { attributes: attributesOf(lock) }) as Effect.Effect<A, E, R>)
+
+/**
+ * Opens a span that ends with the scope, for a caller that traces.
+ */
+export const tracedUntilClosed = (
+  fiber: Fiber<unknown, unknown>,
+  span: string,
+  lock: Traced,
+  scope: Scope.Scope
+): Effect.Effect<void> =>
+  fiber.cache.span === undefined
+    ? Effect.void
+    : Scope.provide(Effect.asVoid(Effect.makeSpanScoped(span, { attributes: attributesOf(lock) })), scope)

@@ -1,0 +1,10 @@
+/**
+ * A real Redis for a test, and a network that fails on demand:
+ *
+ * - {@link TestRedis} finds a Redis: `REDIS_URL`, a local server, or a container
+ * - {@link RedisServer} runs a redis-server process of our own, to be killed, paused and restarted
+ * - {@link TcpProxy} stands between a client and its server and cuts, stalls, delays or drops
+ */
+export * as RedisServer from "./RedisServer.ts"
+export * as TcpProxy from "./TcpProxy.ts"
+export * as TestRedis from "./TestRedis.ts"

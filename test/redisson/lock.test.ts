@@ -1,0 +1,459 @@
+/**
+ * What Redisson's own tests verify of its RLock, by the numbers of the project's list of behaviours.
+ *
+ * Not here, because it does not apply to locks that are held by a scope:
+ *
+ * - 8, the half "release by a thread that does not hold it": nobody can ask for it. A holding is released by whoever has
+ *   it, and a holding of another owner is out of reach. The half "the holder's own release still works" is here.
+ * - 9, "a second handle on the same name": locks are values without state, every use is a second handle.
+ * - 11 is reported as `LockLost`, the answer to a release after the lease.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { RedisServer } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Duration, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
+import { type Holding, Lock, LockStore, RedisLock } from "effect-redis-lock"
+import { Redis } from "ioredis"
+import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import { redisUrl } from "../redis.ts"
+
+const watchdogLeaseTime = Duration.millis(900)
+const clients = RedisLock.layerStore({ watchdogLeaseTime, subscriptionIdleTime: "100 millis" })
+const otherClient = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
+
+const freshName = Effect.sync(() => `redisson:${crypto.randomUUID()}`)
+
+/** Another thread: a fiber with an owner of its own. */
+const otherThread = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.flatMap(Effect.forkChild(self), Fiber.join)
+
+const tryLock = (lock: string) => Effect.map(Effect.scoped(Lock.tryScoped(lock)), Option.isSome)
+
+/** Holds a lock in a fiber of its own until let go. */
+const held = Effect.fnUntraced(function* (lock: string, options?: Lock.AcquireOptions) {
+  const acquired = yield* Deferred.make<Holding>()
+  const letGo = yield* Deferred.make<void>()
+  const fiber = yield* Effect.gen(function* () {
+    yield* Deferred.succeed(acquired, yield* Lock.scoped(lock, options))
+    yield* Deferred.await(letGo)
+  }).pipe(Effect.scoped, Effect.forkChild)
+  const holding = yield* Deferred.await(acquired)
+  return { holding, letGo: Effect.andThen(Deferred.succeed(letGo, undefined), Fiber.await(fiber)) }
+})
+
+const millis = (duration: Option.Option<Duration.Duration>) => Duration.toMillis(Option.getOrThrow(duration))
+
+const elapsed = <A, E, R>(self: Effect.Effect<A, E, R>) =>
+  Effect.map(Effect.timed(self), ([duration, result]) => ({ millis: Duration.toMillis(duration), result }))
+
+const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
+  it.layer(Layer.provideMerge(clients, store), { excludeTestServices: true })(`RLock on ${name}`, (it) => {
+    it.effect("1. acquire then release leaves the lock free; the same object can be used again", () =>
+      Effect.gen(function* () {
+        const lock = Lock.make(yield* freshName)
+        for (let i = 0; i < 2; i++) {
+          yield* Lock.withLock(Effect.void, lock)
+          assert.isFalse(yield* Lock.isLocked(lock))
+        }
+      })
+    )
+
+    it.effect("2. isLocked: false before, true while held, false after", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        assert.isFalse(yield* Lock.isLocked(lock))
+        assert.isTrue(yield* Lock.withLock(Lock.isLocked(lock), lock))
+        assert.isFalse(yield* Lock.isLocked(lock))
+      })
+    )
+
+    it.effect("3. another thread sees isLocked true while held, false after", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        assert.isTrue(yield* Lock.withLock(otherThread(Lock.isLocked(lock)), lock))
+        assert.isFalse(yield* otherThread(Lock.isLocked(lock)))
+      })
+    )
+
+    it.effect("4. isHeldByCurrentOwner: false, true, false around a hold", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
+        assert.isTrue(yield* Lock.withLock(Lock.isHeldByCurrentOwner(lock), lock))
+        assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
+      })
+    )
+
+    it.effect("5. another thread of the same client is not the current owner during or after the hold", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        const holder = yield* held(lock)
+        assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
+        yield* holder.letGo
+        assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
+      })
+    )
+
+    it.effect("6. hold count: 0, 1, 2, 1, 0", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        const counts = [yield* Lock.holdCount(lock)]
+        yield* Effect.gen(function* () {
+          counts.push(yield* Lock.holdCount(lock))
+          counts.push(yield* Lock.withLock(Lock.holdCount(lock), lock))
+          counts.push(yield* Lock.holdCount(lock))
+        }).pipe(Lock.withLock(lock))
+        counts.push(yield* Lock.holdCount(lock))
+        assert.deepStrictEqual(counts, [0, 1, 2, 1, 0])
+      })
+    )
+
+    it.effect("7. trying is re-entrant, and refused to another thread also after one of two releases", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        yield* Effect.gen(function* () {
+          const outer = Option.getOrThrow(yield* Lock.tryScoped(lock))
+          const inner = Option.getOrThrow(yield* Lock.tryScoped(lock))
+          assert.isFalse(yield* otherThread(tryLock(lock)))
+          yield* inner.release
+          assert.isFalse(yield* otherThread(tryLock(lock)))
+          yield* outer.release
+          assert.isTrue(yield* otherThread(tryLock(lock)))
+        }).pipe(Effect.scoped)
+      })
+    )
+
+    it.effect("8. nobody but the holder can release, and the holder's own release works", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        const holder = yield* held(lock)
+        assert.strictEqual((yield* Effect.flip(Lock.holding(lock)))._tag, "NotLockOwner")
+        yield* holder.holding.release
+        assert.isFalse(yield* Lock.isLocked(lock))
+        yield* holder.letGo
+      })
+    )
+
+    it.effect("9. force release frees a lock", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        const holder = yield* held(lock)
+        assert.isTrue(yield* otherClient(Lock.forceRelease(lock)))
+        assert.isFalse(yield* Lock.isLocked(lock))
+        assert.isFalse(yield* Lock.forceRelease(lock))
+        yield* holder.letGo
+      })
+    )
+
+    it.effect("10. an explicit lease expires: a blocked second thread gets the lock when it is over", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        const holder = yield* held(lock, { leaseTime: "700 millis" })
+        const { millis } = yield* elapsed(otherThread(Lock.withLock(Effect.void, lock)))
+        assert.isAtLeast(millis, 500)
+        yield* holder.letGo
+      })
+    )
+
+    it.effect("11. releasing after the lease ran out fails", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        const holder = yield* held(lock, { leaseTime: "300 millis" })
+        yield* Effect.exit(holder.holding.awaitLost)
+        assert.strictEqual((yield* Effect.flip(holder.holding.release)).reason, "Expired")
+        yield* holder.letGo
+      })
+    )
+
+    it.effect(
+      "12. the remaining time is the lease, gone after the release, and the watchdog's for the next acquire",
+      () =>
+        Effect.gen(function* () {
+          const lock = Lock.make(yield* freshName)
+          const hour = 3_600_000
+          const first = yield* Lock.withLock(Lock.remainingTime(lock), lock, { leaseTime: hour })
+          assert.isAtMost(millis(first), hour)
+          assert.isAbove(millis(first), hour - 5000)
+          assert.deepStrictEqual(yield* Lock.remainingTime(lock), Option.none())
+          const second = yield* Lock.withLock(Lock.remainingTime(lock), lock)
+          assert.isAtMost(millis(second), Duration.toMillis(watchdogLeaseTime))
+          assert.isAbove(millis(second), 0)
+        })
+    )
+
+    it.effect("13. releasing inner holds leaves the explicit lease, not the watchdog's", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        const options = { leaseTime: "1 minute" } as const
+        yield* Effect.gen(function* () {
+          yield* Effect.void.pipe(Lock.withLock(lock, options), Lock.withLock(lock, options))
+          const left = millis(yield* Lock.remainingTime(lock))
+          assert.isAbove(left, 50_000)
+          assert.isAtMost(left, 60_000)
+        }).pipe(Lock.withLock(lock, options))
+      })
+    )
+
+    it.effect("14. waiting against a foreign holder ends when waitTime is over", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        const holder = yield* held(lock)
+        const { millis, result } = yield* elapsed(Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 500 })))
+        assert.strictEqual(result._tag, "LockTimeout")
+        assert.isAtLeast(millis, 499)
+        yield* holder.letGo
+      })
+    )
+
+    it.effect("15. an uninterruptible acquisition goes on waiting when it is interrupted", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        const holder = yield* held(lock)
+        const waiting = yield* Effect.uninterruptible(Lock.withLock(Lock.isLocked(lock), lock)).pipe(
+          Effect.forkChild({ startImmediately: true })
+        )
+        const interruption = yield* Effect.forkChild(Fiber.interrupt(waiting), { startImmediately: true })
+        yield* Effect.sleep("50 millis")
+        assert.isUndefined(waiting.pollUnsafe())
+        yield* holder.letGo
+        yield* Fiber.join(interruption)
+        assert.isFalse(yield* Lock.isLocked(lock))
+      })
+    )
+
+    it.effect("16. a client that dies while it holds: free after the watchdog's lease", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        // the client is gone, and nobody closes the scope of its holding
+        yield* otherClient(Effect.provideService(Lock.scoped(lock), Scope.Scope, yield* Scope.make()))
+        assert.isTrue(yield* Lock.isLocked(lock))
+        const { millis } = yield* elapsed(Lock.withLock(Effect.void, lock))
+        assert.isAtLeast(millis, 400)
+      })
+    )
+
+    it.effect("17. interrupting in the middle of trying leaves no lock behind", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        for (let i = 0; i < 20; i++) {
+          const trying = yield* Effect.forkChild(tryLock(lock), { startImmediately: true })
+          yield* Fiber.interrupt(trying)
+          assert.isFalse(yield* Lock.isLocked(lock))
+        }
+      })
+    )
+
+    it.effect("19. while a lock is held the watchdog knows it, under any contention", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        const client = (yield* RedisLock.RedisLock) as unknown as LockClient
+        const worker = Effect.gen(function* () {
+          for (let i = 0; i < 200; i++) {
+            yield* Lock.withLockIfAvailable(
+              Effect.sync(() => assert.isAtLeast(client.watchdog.size, 1)),
+              lock
+            )
+          }
+        })
+        yield* Effect.forEach(Array.from({ length: 16 }), () => worker, { concurrency: "unbounded" })
+        assert.strictEqual(client.watchdog.size, 0)
+      })
+    )
+
+    it.effect("20. 15 tasks of one client all complete", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        let done = 0
+        const increment = Lock.withLock(
+          Effect.sync(() => done++),
+          lock
+        )
+        yield* Effect.forEach(Array.from({ length: 15 }), () => increment, { concurrency: "unbounded" })
+        assert.strictEqual(done, 15)
+      })
+    )
+
+    it.effect("21. 16 clients of 100 iterations all complete, one at a time", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        let done = 0
+        let inside = 0
+        const section = Effect.gen(function* () {
+          assert.strictEqual(++inside, 1)
+          yield* Effect.yieldNow
+          inside--
+          done++
+        })
+        const client = Effect.forEach(Array.from({ length: 100 }), () => Lock.withLock(section, lock), {
+          discard: true
+        })
+        yield* Effect.forEach(Array.from({ length: 16 }), () => otherClient(client), { concurrency: "unbounded" })
+        assert.strictEqual(done, 1600)
+      })
+    )
+
+    it.effect("22. 100 clients of one section each all complete", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        let done = 0
+        const once = otherClient(
+          Lock.withLock(
+            Effect.sync(() => done++),
+            lock
+          )
+        )
+        yield* Effect.forEach(Array.from({ length: 100 }), () => once, { concurrency: "unbounded" })
+        assert.strictEqual(done, 100)
+      })
+    )
+
+    it.effect("24. four concurrent timed acquisitions over two names all succeed", () =>
+      Effect.gen(function* () {
+        const names = [yield* freshName, yield* freshName]
+        const all = yield* Effect.forEach(
+          [...names, ...names],
+          (name) => Effect.exit(Lock.withLock(Effect.void, name, { waitTime: "10 seconds" })),
+          { concurrency: "unbounded" }
+        )
+        assert.isTrue(all.every(Exit.isSuccess))
+      })
+    )
+
+    it.effect("32. an explicit owner holds, is seen to hold, and holds no more after the release", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        yield* Effect.gen(function* () {
+          const holding = Option.getOrThrow(yield* Lock.tryScoped(lock))
+          assert.isTrue(yield* Effect.timeout(Lock.isHeldByCurrentOwner(lock), "10 seconds"))
+          yield* holding.release
+          assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
+        }).pipe(Effect.scoped, Lock.withOwner)
+      })
+    )
+
+    it.effect("33. after one explicit owner released, the next one's attempt succeeds and is visible to all", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshName
+        const owner = Effect.gen(function* () {
+          const holding = Option.getOrThrow(yield* Lock.tryScoped(lock))
+          assert.isTrue(yield* otherClient(Lock.isLocked(lock)))
+          return holding.owner
+        }).pipe(Effect.scoped, Lock.withOwner)
+        assert.notStrictEqual(yield* owner, yield* owner)
+        assert.isFalse(yield* otherClient(Lock.isLocked(lock)))
+      })
+    )
+  })
+
+const layerOf = (url: string) => Layer.provide(LockStore.layerRedis, IoRedis.layer({ url }))
+
+suite("memory", LockStore.layerMemory)
+suite("Redis", layerOf(redisUrl))
+
+describe("RLock on a Redis of its own", () => {
+  const observer = (url: string) =>
+    Effect.acquireRelease(
+      Effect.sync(() => new Redis(url)),
+      (redis) => Effect.sync(() => redis.disconnect())
+    )
+
+  it.live("18. with the server down, acquiring fails with an error instead of hanging", () =>
+    Effect.gen(function* () {
+      const server = yield* RedisServer.start()
+      yield* Effect.gen(function* () {
+        yield* server.kill
+        const error = yield* Effect.flip(
+          Lock.withLock(Effect.void, "down", { waitTime: "1 minute", leaseTime: "1 minute" })
+        )
+        assert.strictEqual(error._tag, "LockStoreError")
+      }).pipe(Effect.provide(Layer.provide(clients, layerOf(server.url))))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("23. 5000 tasks over 5 names need one subscribing connection, and leave no channel", () =>
+    Effect.gen(function* () {
+      const server = yield* RedisServer.start()
+      const redis = yield* observer(server.url)
+      let done = 0
+      yield* Effect.gen(function* () {
+        yield* Effect.forEach(
+          Array.from({ length: 5000 }, (_, i) => `name-${i % 5}`),
+          (name) =>
+            Lock.withLock(
+              Effect.sync(() => done++),
+              name
+            ),
+          { concurrency: 500 }
+        )
+        const clientList = (yield* Effect.promise(() => redis.client("LIST"))) as string
+        const connections = clientList.trim().split("\n").length - 1
+        assert.isAtMost(connections, 2)
+        while (((yield* Effect.promise(() => redis.pubsub("CHANNELS"))) as Array<string>).length > 0) {
+          yield* Effect.sleep("20 millis")
+        }
+      }).pipe(Effect.provide(Layer.provide(clients, layerOf(server.url))))
+      assert.strictEqual(done, 5000)
+    }).pipe(Effect.scoped)
+  )
+
+  // One node that owns all slots: it refuses scripts whose keys are not of one slot, as every cluster does. Clusters of
+  // several nodes need a driver that knows them.
+  const clusterNode = Effect.gen(function* () {
+    const server = yield* RedisServer.start({ args: ["--cluster-enabled", "yes"] })
+    const redis = yield* observer(server.url)
+    yield* Effect.promise(() => redis.call("CLUSTER", "ADDSLOTSRANGE", "0", "16383"))
+    while (!String(yield* Effect.promise(() => redis.cluster("INFO"))).includes("cluster_state:ok")) {
+      yield* Effect.sleep("20 millis")
+    }
+    return server
+  })
+
+  it.live("25. in cluster mode: acquire, isLocked, release, isLocked, again and again", () =>
+    Effect.gen(function* () {
+      const server = yield* clusterNode
+      yield* Effect.gen(function* () {
+        for (const lock of ["plain", "{tag}:x", "a{b}c", "plain"]) {
+          assert.isTrue(yield* Lock.withLock(Lock.isLocked(lock), lock))
+          assert.isFalse(yield* Lock.isLocked(lock))
+        }
+      }).pipe(Effect.provide(Layer.provide(clients, layerOf(server.url))))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("26. in cluster mode: 30 rounds of trying and releasing do not fail", () =>
+    Effect.gen(function* () {
+      const server = yield* clusterNode
+      yield* Effect.gen(function* () {
+        for (let i = 0; i < 30; i++) assert.isTrue(yield* tryLock(`lock-${i % 3}`))
+      }).pipe(Effect.provide(Layer.provide(clients, layerOf(server.url))))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("27. keyspace events tell of a lease that ran out and of a release, until one stops listening", () =>
+    Effect.gen(function* () {
+      const server = yield* RedisServer.start({ args: ["--notify-keyspace-events", "Kgx"] })
+      const redis = yield* observer(server.url)
+      const events: Array<string> = []
+      yield* Effect.promise(() => redis.psubscribe("__keyspace@0__:observed*"))
+      redis.on("pmessage", (_pattern, channel: string, event: string) => events.push(`${channel.slice(15)} ${event}`))
+      const seen = (event: string) =>
+        Effect.gen(function* () {
+          while (!events.includes(event)) yield* Effect.sleep("20 millis")
+        })
+      yield* Effect.gen(function* () {
+        yield* Lock.withLock(Effect.void, "observed-release")
+        yield* seen("observed-release del")
+        yield* Effect.exit(Lock.withLock(Effect.never, "observed-lease", { leaseTime: 200 }))
+        yield* Effect.provideService(
+          Lock.scoped("observed-expiry", { leaseTime: 100 }),
+          Scope.Scope,
+          yield* Scope.make()
+        )
+        yield* seen("observed-expiry expired")
+        yield* Effect.promise(() => redis.punsubscribe())
+        const before = events.length
+        yield* Lock.withLock(Effect.void, "observed-release")
+        assert.strictEqual(events.length, before)
+      }).pipe(Effect.provide(Layer.provide(clients, layerOf(server.url))))
+    }).pipe(Effect.scoped)
+  )
+})

@@ -1,0 +1,123 @@
+/**
+ * The types of the public API: error channels and requirements. Checked by `tsc -b test`, which `pnpm test` runs first.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { expectTypeOf, it } from "@effect/vitest"
+import type { Config, Duration, Effect, Layer, Option, Scope, Stream } from "effect"
+import type { Redis } from "effect/persistence"
+import {
+  type AcquireError,
+  type Holding,
+  type InvalidLockName,
+  type InvalidLockOptions,
+  Lock,
+  type LockLost,
+  LockStore,
+  type LockStoreError,
+  type LockTimeout,
+  type NotLockOwner,
+  RedisDriver,
+  RedisLock
+} from "effect-redis-lock"
+
+type Service = RedisLock.RedisLock
+declare const body: Effect.Effect<number, "mine", "needs">
+declare const free: Lock.Lock<never>
+declare const service: Service["Service"]
+
+/** Only the types matter: nothing here is run. */
+const types = (_: () => void): void => {}
+
+it("a lock is a value that requires the service, until one is bound", () =>
+  types(() => {
+    expectTypeOf(Lock.make("a")).toEqualTypeOf<Lock.Lock<Service>>()
+    expectTypeOf(Lock.provide(Lock.make("a"), service)).toEqualTypeOf<Lock.Lock<never>>()
+    expectTypeOf(Lock.make("a").pipe(Lock.provide(service))).toEqualTypeOf<Lock.Lock<never>>()
+    // @ts-expect-error a lock is no name
+    Lock.make(Lock.make("a"))
+  }))
+
+it("scoped and tryScoped", () =>
+  types(() => {
+    type Scoped = Effect.Effect<
+      Holding,
+      LockTimeout | LockStoreError | InvalidLockName | InvalidLockOptions,
+      Service | Scope.Scope
+    >
+    expectTypeOf(Lock.scoped("a")).toEqualTypeOf<Scoped>()
+    expectTypeOf(Lock.scoped(Lock.make("a"), { waitTime: "1 second", leaseTime: 1000 })).toEqualTypeOf<Scoped>()
+    expectTypeOf(Lock.scoped(free)).toEqualTypeOf<Effect.Effect<Holding, AcquireError, Scope.Scope>>()
+    expectTypeOf(Lock.tryScoped("a")).toEqualTypeOf<
+      Effect.Effect<
+        Option.Option<Holding>,
+        LockStoreError | InvalidLockName | InvalidLockOptions,
+        Service | Scope.Scope
+      >
+    >()
+    // @ts-expect-error not waiting has no waiting time
+    Lock.tryScoped("a", { waitTime: 1 })
+  }))
+
+it("withLock adds LockLost to what the section and acquiring fail with, in both forms", () =>
+  types(() => {
+    type Guarded = Effect.Effect<number, "mine" | AcquireError | LockLost, "needs" | Service>
+    expectTypeOf(Lock.withLock("a")(body)).toEqualTypeOf<Guarded>()
+    expectTypeOf(body.pipe(Lock.withLock("a", { waitTime: 1 }))).toEqualTypeOf<Guarded>()
+    expectTypeOf(Lock.withLock(body, "a", { leaseTime: 1 })).toEqualTypeOf<Guarded>()
+    expectTypeOf(Lock.withLock(body, free)).toEqualTypeOf<
+      Effect.Effect<number, "mine" | AcquireError | LockLost, "needs">
+    >()
+  }))
+
+it("withLockIfAvailable cannot time out", () =>
+  types(() => {
+    type Guarded = Effect.Effect<
+      Option.Option<number>,
+      "mine" | LockStoreError | LockLost | InvalidLockName | InvalidLockOptions,
+      "needs" | Service
+    >
+    expectTypeOf(body.pipe(Lock.withLockIfAvailable("a"))).toEqualTypeOf<Guarded>()
+    expectTypeOf(Lock.withLockIfAvailable(body, "a", { leaseTime: 1 })).toEqualTypeOf<Guarded>()
+  }))
+
+it("a holding", () =>
+  types(() => {
+    expectTypeOf<Holding["name"]>().toEqualTypeOf<string>()
+    expectTypeOf<Holding["owner"]>().toEqualTypeOf<string>()
+    expectTypeOf<Holding["token"]>().toEqualTypeOf<bigint>()
+    expectTypeOf<Holding["isHeld"]>().toEqualTypeOf<Effect.Effect<boolean>>()
+    expectTypeOf<Holding["ensureHeld"]>().toEqualTypeOf<Effect.Effect<void, LockLost>>()
+    expectTypeOf<Holding["remaining"]>().toEqualTypeOf<Effect.Effect<Duration.Duration>>()
+    expectTypeOf<Holding["awaitLost"]>().toEqualTypeOf<Effect.Effect<never, LockLost>>()
+    expectTypeOf<ReturnType<Holding["renew"]>>().toEqualTypeOf<
+      Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions>
+    >()
+    expectTypeOf<Holding["release"]>().toEqualTypeOf<Effect.Effect<void, LockLost | LockStoreError>>()
+  }))
+
+it("looking and administering", () =>
+  types(() => {
+    type Looking<A> = Effect.Effect<A, LockStoreError | InvalidLockName, Service>
+    expectTypeOf(Lock.isLocked("a")).toEqualTypeOf<Looking<boolean>>()
+    expectTypeOf(Lock.remainingTime("a")).toEqualTypeOf<Looking<Option.Option<Duration.Duration>>>()
+    expectTypeOf(Lock.holdCount("a")).toEqualTypeOf<Looking<number>>()
+    expectTypeOf(Lock.isHeldByCurrentOwner("a")).toEqualTypeOf<Looking<boolean>>()
+    expectTypeOf(Lock.forceRelease("a")).toEqualTypeOf<Looking<boolean>>()
+    expectTypeOf(Lock.inspect("a")).toEqualTypeOf<Looking<Option.Option<Lock.LockState>>>()
+    expectTypeOf(Lock.isLocked(free)).toEqualTypeOf<Effect.Effect<boolean, LockStoreError | InvalidLockName>>()
+    expectTypeOf(Lock.holding("a")).toEqualTypeOf<Effect.Effect<Holding, NotLockOwner | InvalidLockName, Service>>()
+    expectTypeOf(Lock.withOwner(body)).toEqualTypeOf<typeof body>()
+    expectTypeOf(Lock.list()).toEqualTypeOf<Stream.Stream<Lock.LockState, LockStoreError, Service>>()
+  }))
+
+it("the layers", () =>
+  types(() => {
+    expectTypeOf(RedisLock.layer()).toEqualTypeOf<Layer.Layer<Service, InvalidLockOptions, RedisDriver.RedisDriver>>()
+    expectTypeOf(RedisLock.layerConfig()).toEqualTypeOf<
+      Layer.Layer<Service, Config.ConfigError | InvalidLockOptions, RedisDriver.RedisDriver>
+    >()
+    expectTypeOf(RedisLock.layerMemory).toEqualTypeOf<Layer.Layer<Service>>()
+    expectTypeOf(LockStore.layerRedis).toEqualTypeOf<Layer.Layer<LockStore.LockStore, never, RedisDriver.RedisDriver>>()
+    expectTypeOf(RedisDriver.layerRedis).toEqualTypeOf<Layer.Layer<RedisDriver.RedisDriver, never, Redis.Redis>>()
+    expectTypeOf(IoRedis.layer({})).toEqualTypeOf<Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError>>()
+  }))

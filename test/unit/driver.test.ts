@@ -1,0 +1,70 @@
+import { assert, it } from "@effect/vitest"
+import { Effect, Layer, Stream } from "effect"
+import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
+
+it("sorts the errors of Redis and of its clients", () => {
+  const cases: ReadonlyArray<readonly [string, string]> = [
+    ["OOM command not allowed when used memory > 'maxmemory'.", "OutOfMemory"],
+    ["READONLY You can't write against a read only replica.", "ReadOnly"],
+    ["MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist", "PersistenceFailed"],
+    ["LOADING Redis is loading the dataset in memory", "Loading"],
+    ["BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", "Busy"],
+    ["NOPERM User locks has no permissions to access one of the keys used as arguments", "NoPermission"],
+    ["ERR ACL failure in script: No permissions to access a key script: 1, on @user_script:1.", "NoPermission"],
+    ["NOAUTH Authentication required.", "NotAuthenticated"],
+    ["WRONGPASS invalid username-password pair or user is disabled.", "NotAuthenticated"],
+    ["WRONGTYPE Operation against a key holding the wrong kind of value", "WrongType"],
+    ["WRONGTYPE Operation against a key holding the wrong kind of value script: f, on @user_script:1.", "WrongType"],
+    ["CROSSSLOT Keys in request don't hash to the same slot", "ClusterDown"],
+    ["connect ECONNREFUSED 127.0.0.1:6379", "ConnectionRefused"],
+    ["getaddrinfo ENOTFOUND redis.invalid", "ConnectionRefused"],
+    ["read ECONNRESET", "ConnectionLost"],
+    ["Connection is closed.", "ConnectionLost"],
+    ["Socket closed unexpectedly", "ConnectionLost"],
+    ["Command timed out", "TimedOut"],
+    ["connect ETIMEDOUT", "TimedOut"],
+    ["ERR unknown command", "Failed"]
+  ]
+  for (const [message, reason] of cases) assert.strictEqual(RedisDriver.reasonOf(new Error(message)), reason, message)
+  assert.strictEqual(
+    RedisDriver.reasonOf(Object.assign(new AggregateError([new Error("x")], ""), { code: "ECONNREFUSED" })),
+    "ConnectionRefused"
+  )
+})
+
+it.live("bad names and options reach no driver", () =>
+  Effect.gen(function* () {
+    let commands = 0
+    const driver = Layer.succeed(RedisDriver.RedisDriver, {
+      eval: () => Effect.sync(() => commands++),
+      subscribe: () => Stream.die("subscribed"),
+      scan: () => Stream.die("scanned"),
+      publish: "PUBLISH" as const,
+      slot: () => 0
+    })
+    const attempts: ReadonlyArray<Effect.Effect<unknown, unknown, RedisLock.RedisLock>> = [
+      ...["", "\0", "x".repeat(1025)].flatMap((name) => [
+        Lock.withLock(Effect.void, name),
+        Lock.withLockIfAvailable(Effect.void, name),
+        Effect.scoped(Lock.scoped(name)),
+        Effect.scoped(Lock.tryScoped(name)),
+        Lock.isLocked(name),
+        Lock.remainingTime(name),
+        Lock.holdCount(name),
+        Lock.isHeldByCurrentOwner(name),
+        Lock.forceRelease(name),
+        Lock.holding(name)
+      ]),
+      ...[{ waitTime: -1 }, { leaseTime: 0 }, { leaseTime: Number.NaN }, { leaseTime: 2 ** 54 }].flatMap((options) => [
+        Lock.withLock(Effect.void, "a", options),
+        Lock.withLock(Effect.void, Lock.make("a", options)),
+        Effect.scoped(Lock.scoped("a", options))
+      ])
+    ]
+    for (const attempt of attempts) {
+      const error = yield* Effect.flip(Effect.provide(attempt, Layer.provide(RedisLock.layer(), driver)))
+      assert.match((error as { _tag: string })._tag, /^InvalidLock(Name|Options)$/)
+    }
+    assert.strictEqual(commands, 0)
+  })
+)

@@ -1,0 +1,115 @@
+import { assert, it } from "@effect/vitest"
+import { Effect, Fiber, Layer, Logger, Metric, References, Result, Tracer } from "effect"
+import { Lock, LockStore, RedisLock } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+
+const clients = RedisLock.layerStore()
+const live = Layer.provideMerge(clients, LockStore.layerMemory)
+const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
+
+/** Metrics are kept apart from those of other tests. */
+const withOwnMetrics = <A, E, R>(self: Effect.Effect<A, E, R>) =>
+  Effect.suspend(() => Effect.provideService(self, Metric.MetricRegistry, new Map()))
+
+const snapshot = Effect.map(Metric.snapshot, (metrics) =>
+  Object.fromEntries(
+    metrics.map(({ attributes, id, state }) => [
+      [id, ...Object.entries(attributes ?? {}).map(([key, value]) => `${key}=${value}`)].join(" "),
+      "count" in state ? Number(state.count) : Number((state as { value: number }).value)
+    ])
+  )
+)
+
+it.effect("counts what was acquired, timed out and lost, how long it took, and what is held now", () =>
+  Effect.gen(function* () {
+    yield* Effect.gen(function* () {
+      assert.deepInclude(yield* snapshot, { "redis_lock_held kind=reentrant": 1 })
+      const late = yield* Effect.forkChild(elsewhere(Effect.flip(Lock.withLock(Effect.void, "a", { waitTime: 10 }))))
+      yield* TestClock.adjust(10)
+      yield* Fiber.join(late)
+    }).pipe(Lock.withLock("a"), Lock.withLock("a"))
+    const lost = yield* Effect.forkChild(Effect.flip(Lock.withLock(Effect.never, "b", { leaseTime: 100 })))
+    yield* TestClock.adjust(100)
+    yield* Fiber.join(lost)
+    assert.deepStrictEqual(yield* snapshot, {
+      "redis_lock_acquired kind=reentrant": 2,
+      "redis_lock_wait_millis kind=reentrant": 2,
+      "redis_lock_hold_millis kind=reentrant": 2,
+      "redis_lock_timed_out kind=reentrant": 1,
+      "redis_lock_lost kind=reentrant reason=Expired": 1,
+      "redis_lock_held kind=reentrant": 0
+    })
+  }).pipe(Effect.provide(live), withOwnMetrics)
+)
+
+const recordSpans = Effect.sync(() => {
+  const spans: Array<Tracer.Span> = []
+  const tracer = Tracer.make({
+    span: (options) => {
+      const span = new Tracer.NativeSpan(options)
+      spans.push(span)
+      return span
+    }
+  })
+  return { spans, tracer }
+})
+
+it.effect("has spans for a caller that traces, and none for others", () =>
+  Effect.gen(function* () {
+    const { spans, tracer } = yield* recordSpans
+    yield* Lock.withLock(Effect.void, "a").pipe(Effect.withTracer(tracer))
+    assert.strictEqual(spans.length, 0)
+    yield* Lock.withLock(Effect.withSpan(Effect.void, "body"), "a").pipe(
+      Effect.withSpan("request"),
+      Effect.withTracer(tracer)
+    )
+    assert.deepStrictEqual(
+      spans.map((span) => [span.name, span.status._tag]),
+      [
+        ["request", "Ended"],
+        ["Lock.acquire", "Ended"],
+        ["Lock.hold", "Ended"],
+        ["body", "Ended"]
+      ]
+    )
+    const [request, acquire, hold, body] = spans
+    assert.deepStrictEqual(Object.fromEntries(acquire!.attributes), { "lock.name": "a", "lock.kind": "reentrant" })
+    const parents = [acquire, hold, body].map((span) => Result.getOrUndefined(Result.fromOption(span!.parent, () => 0)))
+    assert.deepStrictEqual(parents, [request, request, hold])
+  }).pipe(Effect.provide(live))
+)
+
+it.effect("has a span for a scoped hold until it ends", () =>
+  Effect.gen(function* () {
+    const { spans, tracer } = yield* recordSpans
+    yield* Effect.gen(function* () {
+      yield* Lock.scoped("a")
+      assert.deepStrictEqual(
+        spans.map((span) => [span.name, span.status._tag]),
+        [
+          ["request", "Started"],
+          ["Lock.acquire", "Ended"],
+          ["Lock.hold", "Started"]
+        ]
+      )
+    }).pipe(Effect.scoped, Effect.withSpan("request"), Effect.withTracer(tracer))
+    assert.isTrue(spans.every((span) => span.status._tag === "Ended"))
+  }).pipe(Effect.provide(live))
+)
+
+it.effect("annotates the log lines of a section with the lock's name", () =>
+  Effect.gen(function* () {
+    const lines: Array<unknown> = []
+    const logger = Logger.make((options) => {
+      lines.push([options.message, options.fiber.getRef(References.CurrentLogAnnotations)])
+    })
+    yield* Effect.gen(function* () {
+      yield* Effect.log("inside").pipe(Lock.withLock("a"))
+      yield* Effect.log("outside")
+    }).pipe(Effect.annotateLogs({ request: 1 }), Effect.provide(Logger.layer([logger])))
+    assert.deepStrictEqual(lines, [
+      [["inside"], { request: 1, lock: "a" }],
+      [["outside"], { request: 1 }]
+    ])
+  }).pipe(Effect.provide(live))
+)
