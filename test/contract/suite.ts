@@ -367,7 +367,11 @@ export const contract = <E>({ name, store, time }: Backend<E>): void => {
                 Effect.forkDetach({ startImmediately: true })
               )
             )
-            for (const waiter of waiters) assert.strictEqual(failure(yield* outcome(waiter))._tag, "LockTimeout")
+            const { owner } = yield* Lock.holding(lock)
+            for (const waiter of waiters) {
+              const error = failure(yield* outcome(waiter))
+              assert.strictEqual((error as LockTimeout).holder?.owner, owner)
+            }
           }).pipe(Lock.withLock(lock))
           assert.isFalse(yield* Lock.isLocked(lock))
         })

@@ -21,6 +21,7 @@ it("sorts the errors of Redis and of its clients", () => {
     ["read ECONNRESET", "ConnectionLost"],
     ["Connection is closed.", "ConnectionLost"],
     ["Socket closed unexpectedly", "ConnectionLost"],
+    ["The client is offline", "NotConnected"],
     ["Command timed out", "TimedOut"],
     ["connect ETIMEDOUT", "TimedOut"],
     ["ERR unknown command", "Failed"]

@@ -106,6 +106,7 @@ const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
   [/\bNOAUTH\b|\bWRONGPASS\b|invalid password|without any password configured/, "NotAuthenticated"],
   [/\bCLUSTERDOWN\b|\bTRYAGAIN\b|\bCROSSSLOT\b|\bMASTERDOWN\b/, "ClusterDown"],
   [/\bOOM\b/, "OutOfMemory"],
+  [/client is (offline|closed)|ClientOffline|ClientClosed|Stream isn't writeable/i, "NotConnected"],
   [/ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH/, "ConnectionRefused"],
   [/ETIMEDOUT|Command timed out|TimeoutError|timed out/i, "TimedOut"],
   [

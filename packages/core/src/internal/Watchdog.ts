@@ -73,20 +73,17 @@ export class Watchdog {
   #serve(now: number): void {
     const horizon = now + this.#client.options.renewIntervalMillis * gather
     const renewals = new Map<string, Array<Possession>>()
-    const others: Array<Possession> = []
-    for (let next = this.#queue.first; next !== undefined && next.due <= horizon; next = this.#queue.first) {
+    for (let next = this.#queue.first; next !== undefined; next = this.#queue.first) {
+      const toRenew = next.renewedHolds > 0 && next.due < next.deadline
+      if (next.due > (toRenew ? horizon : now)) break
       this.#queue.remove(next)
-      if (next.renewedHolds === 0 || next.due >= next.deadline) {
-        if (next.due <= now) next.checkLost(now)
-        else others.push(next)
-      } else if (next.checkLost(now) === undefined) {
+      if (next.checkLost(now) === undefined && toRenew) {
         const group = `${next.kind.renew} ${this.#client.store.slot(next.keys.lock)}`
         const batch = renewals.get(group)
         if (batch === undefined) renewals.set(group, [next])
         else batch.push(next)
       }
     }
-    for (const other of others) this.#queue.put(other)
     for (const batch of renewals.values()) {
       for (let from = 0; from < batch.length; from += batchSize) this.#renew(batch.slice(from, from + batchSize), now)
     }

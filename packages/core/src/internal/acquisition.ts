@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
-import { LockStoreError, LockTimeout, type StoreReason } from "../LockError.ts"
+import { type Holder, LockStoreError, LockTimeout, type StoreReason } from "../LockError.ts"
 import { Hold } from "./Hold.ts"
 import type { LockKeys } from "./keys.ts"
 import type { Line, Waiter } from "./Line.ts"
@@ -255,18 +255,23 @@ const timedOut = (
   denial: Denial | undefined
 ): Effect.Effect<never, LockTimeout> =>
   Effect.suspend(() => {
-    acquisition.client.telemetry.timedOut(acquisition.kind.name)
+    const { client, kind, name } = acquisition
+    client.telemetry.timedOut(kind.name)
     return Effect.fail(
       new LockTimeout({
-        name: acquisition.name,
-        waited: Duration.millis(acquisition.client.now() - startedAt),
-        holder:
-          denial === undefined
-            ? undefined
-            : {
-                owner: denial.owner,
-                remaining: denial.remaining < 0 ? undefined : Duration.millis(denial.remaining)
-              }
+        name,
+        waited: Duration.millis(client.now() - startedAt),
+        holder: holderOf(acquisition, denial)
       })
     )
   })
+
+/** The last holder seen: in Redis, or here, where asking Redis was not worth while. */
+const holderOf = ({ client, keys }: Acquisition, denial: Denial | undefined): Holder | undefined => {
+  if (denial !== undefined) {
+    const remaining = denial.remaining < 0 ? undefined : Duration.millis(denial.remaining)
+    return { owner: denial.owner, remaining }
+  }
+  const here = client.heldHere(keys.lock)[0]
+  return here && { owner: here.owner, remaining: Duration.millis(Math.max(0, here.deadline - client.now())) }
+}
