@@ -34,7 +34,15 @@ writeFileSync(
   join(out, "tsconfig.json"),
   JSON.stringify({
     extends: "../../tsconfig.base.json",
-    compilerOptions: { composite: false, incremental: false, declaration: false, noEmit: true, noUnusedLocals: false },
+    compilerOptions: {
+      composite: false,
+      incremental: false,
+      declaration: false,
+      declarationMap: false,
+      sourceMap: false,
+      noEmit: true,
+      noUnusedLocals: false
+    },
     include: ["*.ts"]
   })
 )

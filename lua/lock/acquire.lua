@@ -21,16 +21,18 @@ end
 -- them rising when the server's clock steps back.
 local time = redis.call('TIME')
 local token = time[1] * 1000000 + time[2]
-local last = redis.call('GET', KEYS[2])
-if last and tonumber(last) >= token then
-  token = last + 1
-end
-local text = string.format('%.0f', token)
-if last and redis.call('PTTL', KEYS[2]) == -1 then
-  -- a counter without expiry belongs to Redisson's RFencedLock: it stays without
-  redis.call('SET', KEYS[2], text)
-else
-  redis.call('SET', KEYS[2], text, 'PX', ARGV[3])
+local last = redis.call('SET', KEYS[2], token, 'PX', ARGV[3], 'GET')
+if last then
+  last = tonumber(last)
+  if last < 1000000000000000 then
+    -- no time but the counter of a FencedLock or of Redisson's RFencedLock: it
+    -- counts by one and has no expiry
+    token = last + 1
+    redis.call('SET', KEYS[2], token)
+  elseif last >= token then
+    token = last + 1
+    redis.call('SET', KEYS[2], token, 'PX', ARGV[3])
+  end
 end
 
 redis.call('HSET', KEYS[1], ARGV[1], 1)

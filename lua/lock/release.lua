@@ -5,10 +5,10 @@
 -- ARGV[1]  owner
 -- ARGV[2]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
 --
--- reply    1 released, 0 the lock is free, -1 somebody else holds it
+-- reply    1 + how many clients were listening: released
+--          0 the lock is free, -1 somebody else holds it
 
 if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then
-  redis.call(ARGV[2], KEYS[2], '0')
-  return 1
+  return 1 + redis.call(ARGV[2], KEYS[2], '0')
 end
 return -redis.call('EXISTS', KEYS[1])

@@ -157,6 +157,27 @@ export const contract = <E>({ name, store, time }: Backend<E>): void => {
         })
       )
 
+      it.effect("lets other clients in, though its own fibers always wait", () =>
+        Effect.gen(function* () {
+          const lock = yield* freshName()
+          let mine = 0
+          const busy = yield* Effect.forEach(
+            [1, 2, 3, 4],
+            () => Effect.forever(Lock.withLock(Effect.andThen(Effect.yieldNow, Effect.sync(() => mine++)), lock)),
+            { concurrency: "unbounded" }
+          ).pipe(Effect.forkChild)
+          const others = 20
+          const theirs = yield* Effect.forEach(
+            Array.from({ length: others }),
+            () => Lock.withLock(Effect.yieldNow, lock),
+            { discard: true }
+          ).pipe(elsewhere, Effect.forkChild)
+          yield* succeeded(theirs)
+          yield* Fiber.interrupt(busy)
+          assert.isBelow(mine, others * 50)
+        })
+      )
+
       it.effect("takes any name that is allowed", () =>
         Effect.gen(function* () {
           const unique = yield* freshName("n")

@@ -37,6 +37,8 @@ it.effect("counts what was acquired, timed out and lost, how long it took, and w
       "redis_lock_hold_millis kind=reentrant": 2,
       "redis_lock_timed_out kind=reentrant": 1,
       "redis_lock_lost kind=reentrant reason=Expired": 1,
+      "redis_lock_lost kind=reentrant reason=NotOwner": 0,
+      "redis_lock_lost kind=reentrant reason=RenewalFailed": 0,
       "redis_lock_held kind=reentrant": 0
     })
   }).pipe(Effect.provide(live), withOwnMetrics)

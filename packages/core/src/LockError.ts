@@ -2,7 +2,7 @@
  * Every way in which working with a lock can fail, as tagged errors.
  *
  * They are schema classes: they travel over RPC and into logs as JSON, and each message says what happened, to which
- * lock, and what can be done about it.
+ * lock, and what can be done about it. Their field `name` is the lock's; what kind of error it is, `_tag` says.
  *
  * @since 0.1.0
  */
@@ -57,6 +57,10 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
   waited: Schema.Duration,
   holder: Schema.UndefinedOr(Holder)
 }) {
+  override toString(): string {
+    return `${this._tag}: ${this.message}`
+  }
+
   override get message(): string {
     const held =
       this.holder === undefined
@@ -107,6 +111,10 @@ export class LockLost extends Schema.TaggedError<LockLost>("effect-redis-lock/Lo
   late: Schema.Duration,
   cause: Schema.optional(Schema.Defect())
 }) {
+  override toString(): string {
+    return `${this._tag}: ${this.message}`
+  }
+
   override get message(): string {
     const late = Duration.toMillis(this.late)
     return (
@@ -125,6 +133,10 @@ export class LockLost extends Schema.TaggedError<LockLost>("effect-redis-lock/Lo
 export class NotLockOwner extends Schema.TaggedError<NotLockOwner>("effect-redis-lock/NotLockOwner")("NotLockOwner", {
   name: Schema.String
 }) {
+  override toString(): string {
+    return `${this._tag}: ${this.message}`
+  }
+
   override get message(): string {
     return (
       `Lock "${this.name}" is not held by the current owner. ` +
@@ -146,6 +158,10 @@ export class InvalidLockName extends Schema.TaggedError<InvalidLockName>("effect
     problem: Schema.String
   }
 ) {
+  override toString(): string {
+    return `${this._tag}: ${this.message}`
+  }
+
   override get message(): string {
     const shown = this.name.length > 60 ? `${this.name.slice(0, 60)}...` : this.name
     return `${JSON.stringify(shown)} cannot name a lock: ${this.problem}.`
@@ -165,6 +181,10 @@ export class InvalidLockOptions extends Schema.TaggedError<InvalidLockOptions>("
     problem: Schema.String
   }
 ) {
+  override toString(): string {
+    return `${this._tag}: ${this.message}`
+  }
+
   override get message(): string {
     return `${this.option}: ${this.problem}.`
   }
@@ -251,6 +271,10 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
     cause: Schema.optional(Schema.Defect())
   }
 ) {
+  override toString(): string {
+    return `${this._tag}: ${this.message}`
+  }
+
   override get message(): string {
     const cause = this.cause instanceof Error ? ` (${this.cause.message})` : ""
     return `Lock "${this.name}", ${this.operation}: ${storeReasons[this.reason]}.${cause}`

@@ -102,13 +102,13 @@ const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
   [/\bLOADING\b/, "Loading"],
   [/\bBUSY\b/, "Busy"],
   [/\bWRONGTYPE\b/, "WrongType"],
-  [/\bNOPERM\b|ACL failure in script|can't run this command or subcommand/, "NoPermission"],
+  [/\bNOPERM\b|ACL failure in script|The user executing the script can't/, "NoPermission"],
   [/\bNOAUTH\b|\bWRONGPASS\b|invalid password|without any password configured/, "NotAuthenticated"],
   [/\bCLUSTERDOWN\b|\bTRYAGAIN\b|\bCROSSSLOT\b|\bMASTERDOWN\b/, "ClusterDown"],
   [/\bOOM\b/, "OutOfMemory"],
   [/client is (offline|closed)|ClientOffline|ClientClosed|Stream isn't writeable/i, "NotConnected"],
   [/ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH/, "ConnectionRefused"],
-  [/ETIMEDOUT|Command timed out|TimeoutError|timed out/i, "TimedOut"],
+  [/ETIMEDOUT|TimeoutError|timed out|(Socket|Connection) timeout/i, "TimedOut"],
   [
     /ECONNRESET|EPIPE|Connection is closed|Socket closed|SocketClosed|ended|disconnect|MaxRetriesPerRequest|max retries/i,
     "ConnectionLost"

@@ -133,9 +133,9 @@ export interface FromClientOptions {
  *
  * **Gotchas**
  *
- * A client that re-sends commands after a reconnect (ioredis does by default) is tolerated: what was on its way when the
- * connection broke counts as of unknown outcome. Clients with `keyPrefix`, `stringNumbers` or RESP3 reply mapping are
- * refused: use the `keyPrefix` of `RedisLock.layer` instead.
+ * A client that re-sends commands after a reconnect (ioredis does by default) sends a PING instead of each of ours: what was
+ * on its way when the connection broke counts as of unknown outcome. Clients with `keyPrefix`, `stringNumbers` or RESP3
+ * reply mapping are refused: use the `keyPrefix` of `RedisLock.layer` instead.
  *
  * @example
  * ```ts

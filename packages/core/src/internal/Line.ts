@@ -15,7 +15,8 @@ export interface Waiter {
 }
 
 /**
- * After so many hand-overs in a row within this process, the next release is announced to the other processes first.
+ * After so many hand-overs in a row within this process, the next waits for the reply of the release, for the sake of those
+ * who poll from elsewhere without listening.
  */
 const maxHandOvers = 8
 
@@ -25,6 +26,8 @@ export class Line {
   /** Where the subscription to the lock's channel lives, once there is one. */
   readonly scope = Scope.makeUnsafe()
   subscribed = false
+  /** Whether other clients listened to the channel at the last release. */
+  othersListen = false
   #handOvers = 0
 
   constructor(signals: Queue.Queue<void>) {
@@ -95,15 +98,15 @@ export class Line {
 
   /**
    * Whether a release may wake the first waiter before the reply is there. Its attempt then reaches Redis right behind the
-   * release and ahead of every other process, which must not go on for ever.
+   * release and ahead of everybody else's, so it must not be done where others wait.
    */
   mayHandOver(): boolean {
-    if (this.#handOvers < maxHandOvers) {
-      this.#handOvers++
-      return true
+    if (this.othersListen || this.#handOvers === maxHandOvers) {
+      this.#handOvers = 0
+      return false
     }
-    this.#handOvers = 0
-    return false
+    this.#handOvers++
+    return true
   }
 
   get #first(): Waiter | undefined {

@@ -3,6 +3,7 @@
  * stands behind the `RedisLock` service.
  */
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
@@ -30,6 +31,12 @@ export interface ClientOptions {
 
 let lastOwnerId = 0
 
+/** The monotonic time of a clock; that of the default clock without its detour through big integers. */
+const monotonicMillis = (clock: Clock.Clock): (() => number) =>
+  clock === Context.get(Context.empty(), Clock.Clock)
+    ? () => performance.now()
+    : () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+
 export class LockClient {
   /** A random UUID; owners are `<clientId>:<number>`, as in Redisson. */
   readonly clientId: string
@@ -39,9 +46,10 @@ export class LockClient {
   readonly telemetry: Telemetry
   readonly lines = new Lines()
   readonly watchdog: Watchdog
+  /** Monotonic time in milliseconds. */
+  readonly now: () => number
   /** Runs an effect in the background, until the client is closed. */
   readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber<A, E>
-  readonly #clock: Clock.Clock
   readonly #held = new Map<string, Array<Possession>>()
 
   constructor(parts: {
@@ -59,13 +67,8 @@ export class LockClient {
     this.signals = parts.signals
     this.telemetry = parts.telemetry
     this.fork = parts.fork
-    this.#clock = parts.clock
+    this.now = monotonicMillis(parts.clock)
     this.watchdog = new Watchdog(this)
-  }
-
-  /** Monotonic time in milliseconds. */
-  now(): number {
-    return Number(this.#clock.monotonicTimeNanosUnsafe()) / 1e6
   }
 
   nextOwner(): string {

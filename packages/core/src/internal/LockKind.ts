@@ -28,7 +28,7 @@ export interface LockKind {
   readonly answer: (reply: Reply) => Answer
   /** Writes the hold count of an owner that holds; replies 1, or 0 when it does not hold. */
   readonly hold: (keys: LockKeys, owner: string, count: number, leaseMillis: number) => Request
-  /** Replies 1 released, 0 free, -1 held by another. */
+  /** Replies 1 + the number of clients that were listening: released; 0 free; -1 held by another. */
   readonly release: (keys: LockKeys, owner: string, publish: string) => Request
   /** An operation over many keys: ARGV is the lease and one owner per key; replies 1 or 0 per key. */
   readonly renew: Operation

@@ -26,6 +26,8 @@ export interface Signals {
     channel: string,
     queue: Queue.Enqueue<void>
   ) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
+  /** Whether this client is subscribed to the channel. */
+  readonly listens: (channel: string) => boolean
 }
 
 // not jittered: each process has its own moment of failure
@@ -34,20 +36,24 @@ const resubscribe = Schedule.min([Schedule.exponential("100 millis"), Schedule.s
 export const makeSignals = (
   store: LockStore["Service"],
   idleTime: Duration.Duration
-): Effect.Effect<Signals, never, Scope.Scope> =>
-  Effect.map(
+): Effect.Effect<Signals, never, Scope.Scope> => {
+  const channels = new Set<string>()
+  return Effect.map(
     RcMap.make({
       idleTimeToLive: idleTime,
       lookup: Effect.fnUntraced(function* (channel: string) {
         const feed: Feed = { queues: new Set(), established: Deferred.makeUnsafe() }
+        yield* Effect.addFinalizer(() => Effect.sync(() => channels.delete(channel)))
         yield* store.subscribe(channel).pipe(
           Stream.runForEach(() =>
             Effect.sync(() => {
+              channels.add(channel)
               Deferred.doneUnsafe(feed.established, Effect.void)
               for (const queue of feed.queues) Queue.offerUnsafe(queue, undefined)
             })
           ),
           Effect.tapError((error) => {
+            channels.delete(channel)
             const first = Deferred.doneUnsafe(feed.established, Effect.void)
             return Effect.annotateLogs(
               Effect.logWarning(
@@ -71,6 +77,8 @@ export const makeSignals = (
             Effect.addFinalizer(() => Effect.sync(() => feed.queues.delete(queue))),
             Deferred.await(feed.established)
           )
-        })
+        }),
+      listens: (channel) => channels.has(channel)
     })
   )
+}

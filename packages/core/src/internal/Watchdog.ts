@@ -77,6 +77,10 @@ export class Watchdog {
       const toRenew = next.renewedHolds > 0 && next.due < next.deadline
       if (next.due > (toRenew ? horizon : now)) break
       this.#queue.remove(next)
+      if (next.renewedHolds > 0 && !toRenew) {
+        // at its deadline while a renewal is under way
+        next.renewalFailure ??= new Error("a renewal was not answered before the lease had ended")
+      }
       if (next.checkLost(now) === undefined && toRenew) {
         const group = `${next.kind.renew} ${this.#client.store.slot(next.keys.lock)}`
         const batch = renewals.get(group)

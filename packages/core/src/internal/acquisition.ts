@@ -233,7 +233,9 @@ const waitInLine = Effect.fnUntraced(function* (
       yield* restore(within(established, Math.min(client.options.fallbackIntervalMillis, remaining())))
       continue
     }
-    yield* restore(within(Queue.take(line.signals), Math.min(fallback(client, denial), remaining())))
+    const signalled = yield* restore(within(Queue.take(line.signals), Math.min(fallback(client, denial), remaining())))
+    // such as the message of a release that this process has long made use of
+    vain = signalled && client.isHeldHere(keys.lock)
   }
 })
 

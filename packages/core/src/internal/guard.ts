@@ -5,7 +5,7 @@ import * as Fiber from "effect/Fiber"
 import type { LockLost, LockStoreError } from "../LockError.ts"
 import type { Restore } from "./acquisition.ts"
 import type { Hold } from "./Hold.ts"
-import { release } from "./release.ts"
+import { releaseNow } from "./release.ts"
 
 /**
  * Runs a body under a hold and releases it. The body runs in a fiber of its own, which a loss interrupts. The outcome:
@@ -27,7 +27,7 @@ export const guard = <A, E, R>(
       return exit === undefined ? outcome(hold, child, restore) : Effect.succeed(exit)
     }),
     (exit) =>
-      Effect.matchEffect(release(hold), {
+      Effect.matchEffect(releaseNow(hold), {
         onSuccess: () => exit,
         onFailure: (problem) => settle(hold, exit, problem)
       })

@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
+import { identity } from "effect/Function"
 import * as Pipeable from "effect/Pipeable"
 import type * as Scope from "effect/Scope"
 import type { AcquireOptions, Lock } from "../Lock.ts"
@@ -19,7 +20,7 @@ export const TypeId = "~effect-redis-lock/Lock"
  * A lock as a value: checked when made, reported when used.
  */
 export class LockImpl<R> extends Pipeable.Class implements Lock<R> {
-  readonly [TypeId] = { _R: (_: never) => _ }
+  declare readonly [TypeId]: { readonly _R: (_: never) => R }
   readonly name: string
   readonly kind: LockKind
   readonly options: AcquireOptions | undefined
@@ -71,6 +72,8 @@ export class LockImpl<R> extends Pipeable.Class implements Lock<R> {
     }
   }
 }
+
+Object.defineProperty(LockImpl.prototype, TypeId, { value: { _R: identity } })
 
 export const lockOf = <R>(lock: Lock<R> | string): LockImpl<R> =>
   typeof lock === "string" ? new LockImpl<R>(lock, reentrant, undefined, undefined) : (lock as LockImpl<R>)

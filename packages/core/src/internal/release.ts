@@ -19,16 +19,18 @@ const longestPauseMillis = 1000
  * Ends one hold; the last one frees the lock. Does nothing the second time.
  */
 export const release = (hold: Hold): Effect.Effect<void, LockLost | LockStoreError> =>
-  Effect.uninterruptible(
-    Effect.suspend(() => {
-      if (hold.released) return Effect.void
-      hold.released = true
-      const { possession } = hold
-      if (hold.renewed) possession.renewedHolds--
-      if (--possession.holds === 0) return free(possession)
-      return leave(possession)
-    })
-  )
+  Effect.uninterruptible(Effect.suspend(() => releaseNow(hold)))
+
+/**
+ * {@link release} for a caller that is uninterruptible already and runs the result at once.
+ */
+export const releaseNow = (hold: Hold): Effect.Effect<void, LockLost | LockStoreError> => {
+  if (hold.released) return Effect.void
+  hold.released = true
+  const { possession } = hold
+  if (hold.renewed) possession.renewedHolds--
+  return --possession.holds === 0 ? free(possession) : leave(possession)
+}
 
 /** Leaves an inner hold: the outer ones stay. */
 const leave = (possession: Possession): Effect.Effect<void, LockLost | LockStoreError> => {
@@ -67,19 +69,28 @@ const free = (possession: Possession): Effect.Effect<void, LockLost | LockStoreE
   client.forget(possession)
   client.telemetry.released(possession, sentAt - possession.acquiredAt)
   // The next waiter of this process starts only after this fiber has sent its release, so its attempt comes right behind.
-  const line = client.lines.get(keys.lock)
-  const handedOver = line !== undefined && line.mayHandOver()
-  if (handedOver) line.signal()
+  const handedOver = client.lines.get(keys.lock)?.mayHandOver() === true
+  if (handedOver) client.lines.get(keys.lock)!.signal()
   return Effect.flatMap(
     Effect.catch(run(client, kind, keys, owner), (error) => retry(possession, sentAt, error)),
     (reply) => {
-      if (!handedOver) client.lines.get(keys.lock)?.signal()
-      if (reply === 1) return Effect.void
+      const released = (reply as number) >= 1
+      announce(possession, released ? (reply as number) - 1 : 0, handedOver)
+      if (released) return Effect.void
       const reason = client.now() >= possession.deadline ? "Expired" : "NotOwner"
       client.telemetry.lost(possession, reason)
       return Effect.fail((possession.lost = possession.lossOf(reason, client.now())))
     }
   )
+}
+
+/** Tells the line of this process of a release that so many clients heard of, this one perhaps among them. */
+const announce = ({ client, keys }: Possession, listeners: number, handedOver: boolean): void => {
+  const line = client.lines.get(keys.lock)
+  if (line === undefined) return
+  line.othersListen = listeners > (client.signals.listens(keys.channel) ? 1 : 0)
+  // Where others were told by a message, the waiters of this process have it too, and start on equal terms.
+  if (!handedOver && !(line.subscribed && line.othersListen)) line.signal()
 }
 
 /**

@@ -1,90 +1,100 @@
 /**
  * Metrics, spans and log annotations. Attributes stay few: the kind of lock and the reason of a loss, never a name.
  */
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as Scope from "effect/Scope"
-import type { LossReason } from "../LockError.ts"
+import { LossReason } from "../LockError.ts"
 import type { LockKind } from "./LockKind.ts"
 import type { Possession } from "./Possession.ts"
 
 // 0.1 ms to 100 s
 const boundaries = Metric.exponentialBoundaries({ start: 0.1, factor: Math.sqrt(10), count: 13 })
 
-const metricsOf = (kind: string) => {
-  const attributes = { kind }
-  return {
-    acquired: Metric.withAttributes(
-      Metric.counter("redis_lock_acquired", {
-        description: "Locks acquired, re-entries not counted",
-        incremental: true
-      }),
-      attributes
-    ),
-    timedOut: Metric.withAttributes(
-      Metric.counter("redis_lock_timed_out", { description: "Acquisitions whose waitTime ran out", incremental: true }),
-      attributes
-    ),
-    lost: (reason: LossReason) =>
-      Metric.withAttributes(
-        Metric.counter("redis_lock_lost", { description: "Locks lost while held", incremental: true }),
-        { kind, reason }
-      ),
-    held: Metric.withAttributes(
-      Metric.gauge("redis_lock_held", { description: "Locks held by this process now" }),
-      attributes
-    ),
-    wait: Metric.withAttributes(
-      Metric.histogram("redis_lock_wait_millis", { description: "From asking to holding, milliseconds", boundaries }),
-      attributes
-    ),
-    hold: Metric.withAttributes(
-      Metric.histogram("redis_lock_hold_millis", {
-        description: "From holding to releasing, milliseconds",
-        boundaries
-      }),
-      attributes
+/**
+ * The metrics of one kind of lock in one registry. What is counted is a plain number, read when somebody exports it; a
+ * metric that is looked up for every update would cost as much as all else that this library does for an acquisition.
+ */
+class KindMetrics {
+  acquired = 0
+  timedOut = 0
+  held = 0
+  readonly lost: Record<LossReason, number> = { Expired: 0, NotOwner: 0, RenewalFailed: 0 }
+  readonly wait: Metric.Histogram<number>
+  readonly hold: Metric.Histogram<number>
+
+  constructor(kind: string, context: Context.Context<never>) {
+    const attributes = { kind }
+    const count = (id: string, description: string, get: () => number, reason?: LossReason) =>
+      Metric.registerUnsafe(
+        Metric.counter(id, {
+          description,
+          incremental: true,
+          attributes: reason === undefined ? attributes : { kind, reason }
+        }),
+        context,
+        { get: () => ({ count: get(), incremental: true }), update: () => {}, modify: () => {} }
+      )
+    count("redis_lock_acquired", "Locks acquired, re-entries not counted", () => this.acquired)
+    count("redis_lock_timed_out", "Acquisitions whose waitTime ran out", () => this.timedOut)
+    for (const reason of LossReason.literals) {
+      count("redis_lock_lost", "Locks lost while held", () => this.lost[reason], reason)
+    }
+    Metric.registerUnsafe(
+      Metric.gauge("redis_lock_held", { description: "Locks held by this process now", attributes }),
+      context,
+      { get: () => ({ value: this.held }), update: () => {}, modify: () => {} }
     )
+    const histogram = (id: string, description: string) => Metric.histogram(id, { description, boundaries, attributes })
+    this.wait = histogram("redis_lock_wait_millis", "From asking to holding, milliseconds")
+    this.hold = histogram("redis_lock_hold_millis", "From holding to releasing, milliseconds")
   }
 }
 
-type Metrics = ReturnType<typeof metricsOf>
+/** Clients that share a registry share the metrics in it. */
+const registries = new WeakMap<object, Map<string, KindMetrics>>()
 
 export class Telemetry {
   readonly #context: Context.Context<never>
-  readonly #kinds = new Map<string, Metrics>()
+  readonly #kinds: Map<string, KindMetrics>
 
   constructor(context: Context.Context<never>) {
-    this.#context = context
+    const registry = Context.get(context, Metric.MetricRegistry)
+    // Just the two references that every update looks up, so that it finds them at once.
+    this.#context = Context.make(Metric.MetricRegistry, registry).pipe(
+      Context.add(Metric.CurrentMetricAttributes, Context.get(context, Metric.CurrentMetricAttributes))
+    )
+    this.#kinds = registries.get(registry) ?? new Map<string, KindMetrics>()
+    registries.set(registry, this.#kinds)
   }
 
-  #metrics(kind: string): Metrics {
+  #metrics(kind: string): KindMetrics {
     let metrics = this.#kinds.get(kind)
-    if (metrics === undefined) this.#kinds.set(kind, (metrics = metricsOf(kind)))
+    if (metrics === undefined) this.#kinds.set(kind, (metrics = new KindMetrics(kind, this.#context)))
     return metrics
   }
 
   acquired(possession: Possession, waitedMillis: number): void {
     const metrics = this.#metrics(possession.kind.name)
-    metrics.acquired.updateUnsafe(1, this.#context)
+    metrics.acquired++
+    metrics.held++
     metrics.wait.updateUnsafe(waitedMillis, this.#context)
-    metrics.held.modifyUnsafe(1, this.#context)
   }
 
   released(possession: Possession, heldMillis: number): void {
     const metrics = this.#metrics(possession.kind.name)
+    metrics.held--
     metrics.hold.updateUnsafe(heldMillis, this.#context)
-    metrics.held.modifyUnsafe(-1, this.#context)
   }
 
   lost(possession: Possession, reason: LossReason): void {
-    this.#metrics(possession.kind.name).lost(reason).updateUnsafe(1, this.#context)
+    this.#metrics(possession.kind.name).lost[reason]++
   }
 
   timedOut(kind: string): void {
-    this.#metrics(kind).timedOut.updateUnsafe(1, this.#context)
+    this.#metrics(kind).timedOut++
   }
 }
 

@@ -14,6 +14,8 @@ interface Entry {
   expiresAt: number | undefined
 }
 
+const firstMicros = 1_000_000_000_000_000
+
 /**
  * Redis answers so when a key holds another type.
  */
@@ -27,7 +29,7 @@ export class Keyspace {
   readonly #entries = new Map<string, Entry>()
   readonly #listeners = new Map<string, Set<(message: string) => void>>()
   readonly #now: () => number
-  #lastMicros = 0
+  #published = 0
 
   constructor(now: () => number) {
     this.#now = now
@@ -42,10 +44,9 @@ export class Keyspace {
     return entry
   }
 
-  /** Server time in microseconds; never the same twice, as no two commands of a server run at one instant. */
+  /** Server time in microseconds. A test's clock may begin at zero; a server's has not for a long time. */
   timeMicros(): number {
-    this.#lastMicros = Math.max(this.#lastMicros + 1, Math.floor(this.#now() * 1000))
-    return this.#lastMicros
+    return Math.max(firstMicros, Math.floor(this.#now() * 1000))
   }
 
   keys(): ReadonlyArray<string> {
@@ -117,11 +118,12 @@ export class Keyspace {
     return existed
   }
 
-  publish(channel: string, message: string): void {
-    const listeners = this.#listeners.get(channel)
-    if (listeners !== undefined) {
-      for (const listener of [...listeners]) listener(message)
-    }
+  /** Tells all listeners, beginning with another one each time, and returns how many there are. */
+  publish(channel: string, message: string): number {
+    const listeners = [...(this.#listeners.get(channel) ?? [])]
+    const first = this.#published++ % Math.max(1, listeners.length)
+    for (const listener of [...listeners.slice(first), ...listeners.slice(0, first)]) listener(message)
+    return listeners.length
   }
 
   /** Adds a listener; the result removes it. */

@@ -12,14 +12,19 @@ const raiseExpiry: (...args: [db: Parameters<MemoryOperation>[0], key: string, l
   if (left >= 0 && left < lease) db.expire(key, lease)
 }
 
+/** Tokens below are counters of a FencedLock, those above are microseconds of server time. */
+const counterLimit = 1_000_000_000_000_000
+
 export const acquire: MemoryOperation = (db, [lock, token], [owner, lease, tokenLife]) => {
   const fields = db.hash(lock!)
   if (fields !== undefined) {
     return fields.has(owner!) ? Number(db.getString(token!) ?? 1) : [db.pttl(lock!), [...fields.keys()][0]!]
   }
   const last = db.getString(token!)
-  const next = Math.max(last === undefined ? 0 : Number(last) + 1, db.timeMicros())
-  db.setString(token!, String(next), last !== undefined && db.pttl(token!) === -1 ? undefined : Number(tokenLife))
+  const now = db.timeMicros()
+  const isCounter = last !== undefined && Number(last) < counterLimit
+  const next = isCounter ? Number(last) + 1 : Math.max(last === undefined ? 0 : Number(last) + 1, now)
+  db.setString(token!, String(next), isCounter ? undefined : Number(tokenLife))
   db.hset(lock!, owner!, "1")
   db.expire(lock!, Number(lease))
   return next
@@ -33,10 +38,7 @@ export const hold: MemoryOperation = (db, [lock], [owner, count, lease]) => {
 }
 
 export const release: MemoryOperation = (db, [lock, channel], [owner]) => {
-  if (db.hdel(lock!, owner!)) {
-    db.publish(channel!, "0")
-    return 1
-  }
+  if (db.hdel(lock!, owner!)) return 1 + db.publish(channel!, "0")
   return db.exists(lock!) ? -1 : 0
 }
 

@@ -3,8 +3,8 @@
 export const scripts = {
   "lock/acquire": {
     name: "lock/acquire",
-    sha1: "904d1a3da46e69012c8c2f3e7b9233fe2f3a42f4",
-    lua: "if redis.call('EXISTS', KEYS[1]) == 1 then\n  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then\n    return { redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1] }\n  end\n  return tonumber(redis.call('GET', KEYS[2]) or 1)\nend\nlocal time = redis.call('TIME')\nlocal token = time[1] * 1000000 + time[2]\nlocal last = redis.call('GET', KEYS[2])\nif last and tonumber(last) >= token then\n  token = last + 1\nend\nlocal text = string.format('%.0f', token)\nif last and redis.call('PTTL', KEYS[2]) == -1 then\n  redis.call('SET', KEYS[2], text)\nelse\n  redis.call('SET', KEYS[2], text, 'PX', ARGV[3])\nend\nredis.call('HSET', KEYS[1], ARGV[1], 1)\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn token"
+    sha1: "5ef8b10a98e3f9cb8df64ef36b042ceed40448c0",
+    lua: "if redis.call('EXISTS', KEYS[1]) == 1 then\n  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then\n    return { redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1] }\n  end\n  return tonumber(redis.call('GET', KEYS[2]) or 1)\nend\nlocal time = redis.call('TIME')\nlocal token = time[1] * 1000000 + time[2]\nlocal last = redis.call('SET', KEYS[2], token, 'PX', ARGV[3], 'GET')\nif last then\n  last = tonumber(last)\n  if last < 1000000000000000 then\n    token = last + 1\n    redis.call('SET', KEYS[2], token)\n  elseif last >= token then\n    token = last + 1\n    redis.call('SET', KEYS[2], token, 'PX', ARGV[3])\n  end\nend\nredis.call('HSET', KEYS[1], ARGV[1], 1)\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn token"
   },
   "lock/force_release": {
     name: "lock/force_release",
@@ -23,8 +23,8 @@ export const scripts = {
   },
   "lock/release": {
     name: "lock/release",
-    sha1: "bfa9621a29b6c379461180340be4c34cab50f688",
-    lua: "if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then\n  redis.call(ARGV[2], KEYS[2], '0')\n  return 1\nend\nreturn -redis.call('EXISTS', KEYS[1])"
+    sha1: "0623e02ced6df17097eb935256e4afc405f76a6a",
+    lua: "if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then\n  return 1 + redis.call(ARGV[2], KEYS[2], '0')\nend\nreturn -redis.call('EXISTS', KEYS[1])"
   },
   "lock/renew": {
     name: "lock/renew",

@@ -1,0 +1,51 @@
+/**
+ * Workers that are fibers of this process, on one memory store.
+ */
+import { Cause, Effect, Exit, type FileSystem, Layer, Queue, Scope, Stream } from "effect"
+import { LockStore, RedisLock } from "effect-redis-lock"
+import { Ledger } from "./Ledger.ts"
+import { type WorkerEvent, WorkerFailed, Workers } from "./Workers.ts"
+import { work } from "./work.ts"
+
+export const layer: Layer.Layer<Workers, never, FileSystem.FileSystem> = Layer.effect(
+  Workers,
+  Effect.gen(function* () {
+    const context = yield* Effect.context<FileSystem.FileSystem | LockStore.LockStore>()
+
+    return Workers.of({
+      kind: "fibers",
+
+      start: Effect.fnUntraced(function* (job, go) {
+        const failed = (cause: unknown) => WorkerFailed.of(job.worker, cause)
+        const events = yield* Queue.unbounded<WorkerEvent, WorkerFailed | Cause.Done>()
+        const report = (event: WorkerEvent) => Effect.asVoid(Queue.offer(events, event))
+
+        // A client of its own, in a scope of its own: once that is closed, nobody renews what the fiber holds, and nobody
+        // releases it either. This is what is left of a process after SIGKILL.
+        const scope = yield* Scope.fork(yield* Effect.scope)
+        const client = RedisLock.layerStore({ watchdogLeaseTime: job.leaseMillis })
+        const services = yield* Layer.merge(Ledger.layer(job.ledger), client).pipe(
+          Layer.buildWithScope(scope),
+          Effect.provideContext(context),
+          Effect.mapError(failed)
+        )
+
+        yield* report({ _tag: "Ready" })
+        yield* go.pipe(
+          Effect.andThen(work(job, report)),
+          Effect.provideContext(services),
+          Effect.matchCauseEffect({
+            onSuccess: () => Queue.end(events),
+            onFailure: (cause) => Queue.fail(events, failed(Cause.squash(cause)))
+          }),
+          Effect.forkScoped
+        )
+
+        return {
+          events: Stream.fromQueue(events),
+          kill: Effect.andThen(Scope.close(scope, Exit.void), Queue.end(events))
+        }
+      })
+    })
+  })
+).pipe(Layer.provide(LockStore.layerMemory))
