@@ -163,7 +163,16 @@ export const contract = <E>({ name, store, time }: Backend<E>): void => {
           let mine = 0
           const busy = yield* Effect.forEach(
             [1, 2, 3, 4],
-            () => Effect.forever(Lock.withLock(Effect.andThen(Effect.yieldNow, Effect.sync(() => mine++)), lock)),
+            () =>
+              Effect.forever(
+                Lock.withLock(
+                  Effect.andThen(
+                    Effect.yieldNow,
+                    Effect.sync(() => mine++)
+                  ),
+                  lock
+                )
+              ),
             { concurrency: "unbounded" }
           ).pipe(Effect.forkChild)
           const others = 20

@@ -25,8 +25,8 @@ declare const body: Effect.Effect<number, "mine", "needs">
 declare const free: Lock.Lock<never>
 declare const service: Service["Service"]
 
-/** Only the types matter: nothing here is run. */
-const types = (_: () => void): void => {}
+/** Only the types matter: nothing of it is run. */
+const types = (check: () => void): void => expectTypeOf(check).toBeFunction()
 
 it("a lock is a value that requires the service, until one is bound", () =>
   types(() => {
