@@ -26,7 +26,9 @@ declare const free: Lock.Lock<never>
 declare const service: Service["Service"]
 
 /** Only the types matter: nothing of it is run. */
-const types = (check: () => void): void => expectTypeOf(check).toBeFunction()
+const types = (check: () => void): void => {
+  expectTypeOf(check).toBeFunction()
+}
 
 it("a lock is a value that requires the service, until one is bound", () =>
   types(() => {

@@ -4,6 +4,7 @@
  */
 import * as Duration from "effect/Duration"
 import { LockLost, type LossReason } from "../LockError.ts"
+import type { Acquisition } from "./acquisition.ts"
 import type { Due } from "./DueQueue.ts"
 import type { Hold } from "./Hold.ts"
 import type { LockKeys } from "./keys.ts"
@@ -40,26 +41,16 @@ export class Possession implements Due {
   place = -1
   #listeners: Set<() => void> | undefined = undefined
 
-  constructor(options: {
-    readonly client: LockClient
-    readonly kind: LockKind
-    readonly name: string
-    readonly keys: LockKeys
-    readonly owner: string
-    readonly token: number
-    readonly acquiredBy: Identity
-    readonly acquiredAt: number
-    readonly deadline: number
-  }) {
-    this.client = options.client
-    this.kind = options.kind
-    this.name = options.name
-    this.keys = options.keys
-    this.owner = options.owner
-    this.token = options.token
-    this.acquiredBy = options.acquiredBy
-    this.acquiredAt = options.acquiredAt
-    this.deadline = options.deadline
+  constructor(acquisition: Acquisition, owner: string, token: number, acquiredAt: number, deadline: number) {
+    this.client = acquisition.client
+    this.kind = acquisition.kind
+    this.name = acquisition.name
+    this.keys = acquisition.keys
+    this.acquiredBy = acquisition.identity
+    this.owner = owner
+    this.token = token
+    this.acquiredAt = acquiredAt
+    this.deadline = deadline
   }
 
   /** The loss, if the lock is lost: noticed earlier, or just now because the deadline has passed. */

@@ -54,12 +54,10 @@ export const acquire = (
   if (acquisition.waitMillis > 0 && (client.lines.get(keys.lock) !== undefined || client.isHeldHere(keys.lock))) {
     return wait(acquisition, restore, startedAt, undefined)
   }
-  return Effect.flatMap(attempt(acquisition, restore, startedAt), (outcome) =>
-    outcome instanceof Hold
-      ? Effect.succeed(outcome)
-      : acquisition.waitMillis > 0
-        ? wait(acquisition, restore, startedAt, outcome)
-        : timedOut(acquisition, startedAt, outcome)
+  return attempt(acquisition, restore, startedAt, Effect.succeed, (denial) =>
+    acquisition.waitMillis > 0
+      ? wait(acquisition, restore, startedAt, denial)
+      : timedOut(acquisition, startedAt, denial)
   )
 }
 
@@ -75,62 +73,54 @@ export const tryAcquire = (
       hold === undefined ? tryAcquire(acquisition, restore) : Effect.succeedSome(hold)
     )
   }
-  return Effect.map(attempt(acquisition, restore, client.now()), (outcome) =>
-    outcome instanceof Hold ? Option.some(outcome) : Option.none()
-  )
+  return attempt(acquisition, restore, client.now(), Effect.succeedSome, () => Effect.succeedNone)
 }
 
 const leaseOf = (acquisition: Acquisition): number =>
   acquisition.leaseMillis ?? acquisition.client.options.watchdogLeaseMillis
 
-/** One round trip. Interrupted or failed with unknown outcome, it is undone before anything else happens. */
-const attempt = (
+/**
+ * One round trip, sent as soon as the effect runs. Interrupted or failed with unknown outcome, it is undone before anything
+ * else happens.
+ */
+const attempt = <A, B, E>(
   acquisition: Acquisition,
   restore: Restore,
-  startedAt: number
-): Effect.Effect<Hold | Denial, LockStoreError> =>
-  Effect.suspend(() => {
-    const { client, keys, kind, name } = acquisition
-    const owner = client.nextOwner()
-    const lease = leaseOf(acquisition)
-    const request = kind.acquire(keys, owner, lease)
-    const sentAt = client.now()
-    return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
-      onSuccess: (reply): Effect.Effect<Hold | Denial, LockStoreError> => {
-        const answer = kind.answer(reply)
-        if (!answer.granted) return Effect.succeed(answer)
-        const now = client.now()
-        const deadline = client.deadlineOf(sentAt, lease)
-        if (now >= deadline) {
-          return Effect.andThen(
-            undo(client, kind, keys, owner, name, sentAt + lease),
-            Effect.fail(grantedTooLate(name, request.operation, now - sentAt, lease))
-          )
-        }
-        const possession = new Possession({
-          client,
-          kind,
-          name,
-          keys,
-          owner,
-          token: answer.token,
-          acquiredBy: acquisition.identity,
-          acquiredAt: now,
-          deadline
-        })
-        const renewed = acquisition.leaseMillis === undefined
-        if (renewed) possession.renewedHolds = 1
-        const hold = (possession.outermost = new Hold(possession, renewed))
-        client.remember(possession)
-        client.telemetry.acquired(possession, now - startedAt)
-        return Effect.succeed(hold)
-      },
-      onFailure: (cause) =>
-        mayHaveRun(cause)
-          ? Effect.andThen(undo(client, kind, keys, owner, name, sentAt + lease), Effect.failCause(cause))
-          : Effect.failCause(cause)
-    })
+  startedAt: number,
+  onGranted: (hold: Hold) => Effect.Effect<A>,
+  onDenied: (denial: Denial) => Effect.Effect<B, E>
+): Effect.Effect<A | B, E | LockStoreError> => {
+  const { client, keys, kind, name } = acquisition
+  const owner = client.nextOwner()
+  const lease = leaseOf(acquisition)
+  const request = kind.acquire(keys, owner, lease)
+  const sentAt = client.now()
+  return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
+    onSuccess: (reply): Effect.Effect<A | B, E | LockStoreError> => {
+      const answer = kind.answer(reply)
+      if (!answer.granted) return onDenied(answer)
+      const now = client.now()
+      const deadline = client.deadlineOf(sentAt, lease)
+      if (now >= deadline) {
+        return Effect.andThen(
+          undo(client, kind, keys, owner, name, sentAt + lease),
+          Effect.fail(grantedTooLate(name, request.operation, now - sentAt, lease))
+        )
+      }
+      const possession = new Possession(acquisition, owner, answer.token, now, deadline)
+      const renewed = acquisition.leaseMillis === undefined
+      if (renewed) possession.renewedHolds = 1
+      const hold = (possession.outermost = new Hold(possession, renewed))
+      client.remember(possession)
+      client.telemetry.acquired(possession, now - startedAt)
+      return onGranted(hold)
+    },
+    onFailure: (cause) =>
+      mayHaveRun(cause)
+        ? Effect.andThen(undo(client, kind, keys, owner, name, sentAt + lease), Effect.failCause(cause))
+        : Effect.failCause(cause)
   })
+}
 
 const grantedTooLate = (name: string, operation: string, tookMillis: number, lease: number): LockStoreError =>
   new LockStoreError({
@@ -220,7 +210,13 @@ const waitInLine = Effect.fnUntraced(function* (
     if (!line.isFirst(waiter)) continue
     if (!vain) {
       line.clear()
-      const outcome = yield* attempt(acquisition, restore, startedAt)
+      const outcome: Hold | Denial = yield* attempt(
+        acquisition,
+        restore,
+        startedAt,
+        Effect.succeed<Hold>,
+        Effect.succeed<Denial>
+      )
       if (outcome instanceof Hold) return outcome
       denial = outcome
     }

@@ -21,17 +21,18 @@ export const guard = <A, E, R>(
   body: Effect.Effect<A, E, R>,
   restore: Restore
 ): Effect.Effect<A, E | LockLost | LockStoreError, R> =>
-  Effect.flatMap(
-    Effect.flatMap(Effect.forkChild(restore(body), { startImmediately: true, uninterruptible: true }), (child) => {
-      const exit = child.pollUnsafe()
-      return exit === undefined ? outcome(hold, child, restore) : Effect.succeed(exit)
-    }),
-    (exit) =>
-      Effect.matchEffect(releaseNow(hold), {
-        onSuccess: () => exit,
-        onFailure: (problem) => settle(hold, exit, problem)
-      })
-  )
+  Effect.flatMap(Effect.forkChild(restore(body), { startImmediately: true, uninterruptible: true }), (child) => {
+    const exit = child.pollUnsafe()
+    return exit === undefined
+      ? Effect.flatMap(outcome(hold, child, restore), (exit) => end(hold, exit))
+      : end(hold, exit)
+  })
+
+const end = <A, E>(hold: Hold, exit: Exit.Exit<A, E>): Effect.Effect<A, E | LockLost | LockStoreError> =>
+  Effect.matchEffect(releaseNow(hold), {
+    onSuccess: () => exit,
+    onFailure: (problem) => settle(hold, exit, problem)
+  })
 
 /** Waits for the body; a loss interrupts it, and so does an interruption of the caller. */
 const outcome = <A, E>(hold: Hold, child: Fiber.Fiber<A, E>, restore: Restore): Effect.Effect<Exit.Exit<A, E>> => {

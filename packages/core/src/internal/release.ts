@@ -69,19 +69,22 @@ const free = (possession: Possession): Effect.Effect<void, LockLost | LockStoreE
   client.forget(possession)
   client.telemetry.released(possession, sentAt - possession.acquiredAt)
   // The next waiter of this process starts only after this fiber has sent its release, so its attempt comes right behind.
-  const handedOver = client.lines.get(keys.lock)?.mayHandOver() === true
-  if (handedOver) client.lines.get(keys.lock)!.signal()
-  return Effect.flatMap(
-    Effect.catch(run(client, kind, keys, owner), (error) => retry(possession, sentAt, error)),
-    (reply) => {
-      const released = (reply as number) >= 1
-      announce(possession, released ? (reply as number) - 1 : 0, handedOver)
-      if (released) return Effect.void
-      const reason = client.now() >= possession.deadline ? "Expired" : "NotOwner"
-      client.telemetry.lost(possession, reason)
-      return Effect.fail((possession.lost = possession.lossOf(reason, client.now())))
-    }
-  )
+  const line = client.lines.get(keys.lock)
+  const handedOver = line !== undefined && line.mayHandOver()
+  if (handedOver) line.signal()
+  const onReply = (reply: Reply): Effect.Effect<void, LockLost> => {
+    const released = (reply as number) >= 1
+    announce(possession, released ? (reply as number) - 1 : 0, handedOver)
+    if (released) return Effect.void
+    const now = client.now()
+    const reason = now >= possession.deadline ? "Expired" : "NotOwner"
+    client.telemetry.lost(possession, reason)
+    return Effect.fail((possession.lost = possession.lossOf(reason, now)))
+  }
+  return Effect.matchEffect(run(client, kind, keys, owner), {
+    onSuccess: onReply,
+    onFailure: (error) => Effect.flatMap(retry(possession, sentAt, error), onReply)
+  })
 }
 
 /** Tells the line of this process of a release that so many clients heard of, this one perhaps among them. */

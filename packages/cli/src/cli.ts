@@ -1,0 +1,124 @@
+/**
+ * The command line: what there is, and what the help says of it.
+ */
+import * as Argument from "effect/cli/Argument"
+import { ValidationError } from "effect/cli/CliError"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Stdio from "effect/Stdio"
+import { parse } from "./duration.ts"
+import { ls } from "./ls.ts"
+import { Usage } from "./presenter.ts"
+import { defaultLease, redis } from "./redis.ts"
+import { run } from "./run.ts"
+
+/** The help indents the first line of a description; so the others. */
+const paragraphs = (text: string): string => text.trim().replaceAll(/\n(?=.)/g, "\n  ")
+
+const duration = (name: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("DURATION"),
+    Flag.filterMap(parse, () => "500ms, 10s, 2m, 1h30m, or a plain number of seconds")
+  )
+
+const shortestLease = Duration.seconds(1)
+
+/**
+ * Only what stands behind `--` is the command, so that none of its flags is ever taken for ours. The parser puts all
+ * operands into one row; hence this look at what was typed.
+ */
+const commandBehindDashes = (args: ReadonlyArray<string>) =>
+  Effect.flatMap(
+    Stdio.Stdio.use((stdio) => stdio.args),
+    (typed) =>
+      typed.length - typed.indexOf("--") === 2 + args.length
+        ? Effect.void
+        : Effect.fail(new ValidationError({ message: "NAME goes before --, COMMAND and its arguments behind it" }))
+  )
+
+const runCommand = Command.make(
+  "run",
+  {
+    name: Argument.String("NAME").pipe(Argument.withDescription("The lock: the same name excludes, everywhere")),
+    command: Argument.String("COMMAND").pipe(Argument.withDescription("What to run; found on the PATH")),
+    args: Argument.String("ARGS").pipe(Argument.withDescription("Its arguments, untouched"), Argument.variadic()),
+    wait: duration("wait").pipe(
+      Flag.withDescription("How long to wait for the lock; 0 tries once. Default: for ever"),
+      Flag.optional
+    ),
+    lease: duration("lease").pipe(
+      Flag.filter(
+        (lease) => Duration.isGreaterThanOrEqualTo(lease, shortestLease),
+        () => "at least 1s"
+      ),
+      Flag.withDescription("How long the lock outlives a redis-lock that died; renewed while it lives. Default: 30s"),
+      Flag.withDefault(defaultLease)
+    ),
+    redis
+  },
+  run
+).pipe(
+  Command.validate(({ args }) => commandBehindDashes(args)),
+  Command.annotate(Usage, "redis-lock run [--wait 10s] [--lease 30s] [--redis URL] NAME -- COMMAND ARGS..."),
+  Command.withShortDescription("Run a command under a lock"),
+  Command.withDescription(
+    paragraphs(`
+Waits for the lock NAME, runs COMMAND under it, and exits with the command's exit code.
+
+SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the command and all its children. When the lock is lost they
+get SIGTERM and, before the lease ends, SIGKILL. No shell is involved unless you name one.
+
+The command finds in its environment:
+  REDIS_LOCK_NAME   the lock's name
+  REDIS_LOCK_TOKEN  the fencing token: higher for every grant of that name
+  REDIS_LOCK_OWNER  the owner, as redis-lock ls shows it
+
+Exit codes, besides the command's own:
+  64     bad usage
+  69     Redis cannot be reached, or refuses
+  70     the lock was lost: the command was stopped, or ended too late
+  75     the wait ran out
+  126    the command cannot be executed
+  127    the command was not found
+  128+n  signal n killed the command, or came while waiting for the lock`)
+  ),
+  Command.withExamples([
+    { command: "redis-lock run --wait 10s nightly-report -- ./report.sh --full" },
+    { command: "redis-lock run --wait 0 db:migrate -- sh -c 'make backup && make migrate'" }
+  ])
+)
+
+const lsCommand = Command.make(
+  "ls",
+  {
+    pattern: Argument.String("PATTERN").pipe(
+      Argument.withDescription("Only names that match this glob pattern of Redis; quote it for the shell"),
+      Argument.withDefault("*")
+    ),
+    json: Flag.Boolean("json").pipe(Flag.withDescription("Print a JSON array"), Flag.withDefault(false)),
+    redis
+  },
+  ls
+).pipe(
+  Command.annotate(Usage, "redis-lock ls [--json] [--redis URL] [PATTERN]"),
+  Command.withShortDescription("List the locks that are held"),
+  Command.withDescription(
+    paragraphs(`
+Lists the locks that are held: name, owner, hold count, remaining time of the lease, and last fencing token. Looks
+with SCAN, never with KEYS, so a busy Redis is not held up.
+
+Exit codes:
+  0   also when there are none
+  64  bad usage
+  69  Redis cannot be reached, or refuses
+  74  the list could not be written`)
+  ),
+  Command.withExamples([{ command: "redis-lock ls 'report:*'" }, { command: "redis-lock ls --json" }])
+)
+
+export const cli = Command.make("redis-lock").pipe(
+  Command.withSubcommands([runCommand, lsCommand]),
+  Command.withDescription("Runs commands under distributed locks on Redis, and lists such locks.")
+)

@@ -1,0 +1,41 @@
+/**
+ * redis-lock as one effect: from the command line to the exit code.
+ */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Cause from "effect/Cause"
+import * as CliConfig from "effect/cli/CliConfig"
+import * as CliOutput from "effect/cli/CliOutput"
+import * as Command from "effect/cli/Command"
+import * as GlobalFlag from "effect/cli/GlobalFlag"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import { createRequire } from "node:module"
+import { cli } from "./cli.ts"
+import { ExitCode } from "./exit.ts"
+import { presenter } from "./presenter.ts"
+import { say, sayNow } from "./say.ts"
+
+const { version } = createRequire(import.meta.url)("../package.json") as { readonly version: string }
+
+/** What the locks log are warnings: one line each, on stderr as everything of ours. */
+const logger = Logger.make(({ message }) => {
+  const parts = Array.isArray(message) ? message : [message]
+  sayNow(parts.map((part) => (part instanceof Error ? part.message : String(part))).join(" "))
+})
+
+const environment = Layer.mergeAll(
+  NodeServices.layer,
+  CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] }),
+  CliOutput.layerPresenter(presenter),
+  Logger.layer([logger])
+)
+
+export const main: Effect.Effect<number> = Command.run(cli, { version }).pipe(
+  Effect.as(0),
+  Effect.catchTag("ExitWith", ({ code, message }) => Effect.as(message === "" ? Effect.void : say(message), code)),
+  // what is left are errors of the parser, shown already
+  Effect.catch(() => Effect.succeed(ExitCode.usage)),
+  Effect.provide(environment),
+  Effect.catchCause((cause) => Effect.as(say(`a defect of redis-lock: ${Cause.pretty(cause)}`), ExitCode.defect))
+)

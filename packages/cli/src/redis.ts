@@ -1,0 +1,38 @@
+/**
+ * Which Redis, and the way to it.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import * as Flag from "effect/cli/Flag"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { type InvalidLockOptions, type RedisDriver, RedisLock } from "effect-redis-lock"
+
+const isRedisUrl = (text: string): boolean =>
+  URL.canParse(text) && ["redis:", "rediss:"].includes(new URL(text).protocol) && new URL(text).hostname !== ""
+
+/** `--redis URL`; redacted from the start, as it may carry a password. */
+export const redis = Flag.Redacted("redis").pipe(
+  Flag.withMetavar("URL"),
+  Flag.withDescription("Where Redis is. Default: $REDIS_URL, else redis://localhost:6379"),
+  // an empty variable is how many systems spell an absent one; an empty --redis is a mistake
+  Flag.withDefault(Effect.sync(() => Redacted.make(process.env["REDIS_URL"] || "redis://localhost:6379"))),
+  Flag.filter(
+    (url) => isRedisUrl(Redacted.value(url)),
+    () => "redis://[[USER]:PASSWORD@]HOST[:PORT][/DB], or rediss:// for TLS (here or in REDIS_URL)"
+  )
+)
+
+export const defaultLease = Duration.seconds(30)
+const longestCommandTimeout = Duration.seconds(3)
+
+/** A client of the locks in that Redis. Its own locks have this lease and are renewed. */
+export const locksIn = (
+  url: Redacted.Redacted,
+  lease: Duration.Duration = defaultLease
+): Layer.Layer<RedisLock.RedisLock, InvalidLockOptions | RedisDriver.RedisDriverError> => {
+  // a renewal without an answer must be given up in time for another one
+  const commandTimeout = Duration.min(longestCommandTimeout, Duration.divideUnsafe(lease, 3))
+  return Layer.provide(RedisLock.layer({ watchdogLeaseTime: lease }), IoRedis.layer({ url, commandTimeout }))
+}

@@ -1,0 +1,211 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { client, freshName, holdElsewhere, redisLock } from "./redisLock.ts"
+import { redisUrl } from "../redis.ts"
+
+const nobodyListens = "redis://somebody:s3cret@127.0.0.1:1"
+
+describe("the command's exit code", () => {
+  it.live.each([
+    ["true", 0],
+    ["exit 1", 1],
+    ["exit 75", 75],
+    ["exit 255", 255],
+    ["kill -TERM $$", 143],
+    ["kill -KILL $$", 137],
+    ["kill -INT $$", 130]
+  ] as const)("of sh -c '%s' is passed through as %i", ([script, code]) =>
+    Effect.gen(function* () {
+      const ended = yield* redisLock(["run", freshName(), "--", "sh", "-c", script])
+      assert.deepStrictEqual(ended, { code, stdout: "", stderr: "" })
+    })
+  )
+
+  it.live("is 127 when it is not found, and the lock is free again", () =>
+    Effect.gen(function* () {
+      const name = freshName()
+      const ended = yield* redisLock(["run", name, "--", "no-such-command-anywhere", "x"])
+      assert.strictEqual(ended.code, 127)
+      assert.strictEqual(ended.stderr, "redis-lock: no-such-command-anywhere: command not found\n")
+      const redis = yield* client()
+      assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 0)
+    })
+  )
+
+  it.live("is 127 for an empty command", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* redisLock(["run", freshName(), "--", ""])).code, 127)
+    })
+  )
+
+  it.live.each(["/etc/passwd", "/", "/etc/passwd/x"])("is 126 when it cannot be executed: %s", (file) =>
+    Effect.gen(function* () {
+      const ended = yield* redisLock(["run", freshName(), "--", file])
+      assert.strictEqual(ended.code, 126)
+      assert.match(ended.stderr, /^redis-lock: \/.*: cannot be executed \(E\w+\)\n$/)
+    })
+  )
+})
+
+describe("75: the wait ran out", () => {
+  it.live.each(["0", "0.3", "300ms"])("--wait %s", (wait) =>
+    Effect.gen(function* () {
+      const name = freshName()
+      const redis = yield* client()
+      const owner = yield* holdElsewhere(redis, name)
+      const ended = yield* redisLock(["run", "--wait", wait, name, "--", "echo", "ran"])
+      assert.strictEqual(ended.code, 75)
+      assert.strictEqual(ended.stdout, "")
+      assert.include(ended.stderr, `redis-lock: Lock "${name}" was not free within`)
+      assert.include(ended.stderr, owner)
+      assert.deepStrictEqual(yield* Effect.promise(() => redis.hgetall(name)), { [owner]: "1" })
+    })
+  )
+
+  it.live("not when the lock comes free in time", () =>
+    Effect.gen(function* () {
+      const name = freshName()
+      const redis = yield* client()
+      yield* holdElsewhere(redis, name)
+      yield* Effect.promise(() => redis.pexpire(name, 1500))
+      const ended = yield* redisLock(["run", name, "--wait", "1m", "--", "echo", "ran"])
+      assert.deepStrictEqual(ended, { code: 0, stdout: "ran\n", stderr: "" })
+    })
+  )
+})
+
+describe("69: Redis cannot be reached, or refuses", () => {
+  it.live.each([
+    ["run", ["run", "--redis", nobodyListens, "x", "--", "echo", "ran"]],
+    ["ls", ["ls", "--redis", nobodyListens]]
+  ] as const)("%s where nobody listens", ([, args]) =>
+    Effect.gen(function* () {
+      const ended = yield* redisLock(args)
+      assert.strictEqual(ended.code, 69)
+      assert.strictEqual(ended.stdout, "")
+      assert.match(ended.stderr, /^redis-lock: cannot connect to Redis: ConnectionRefused/)
+      assert.notInclude(ended.stderr, "s3cret")
+    })
+  )
+
+  it.live("REDIS_URL counts where there is no --redis, and --redis wins", () =>
+    Effect.gen(function* () {
+      const env = { REDIS_URL: nobodyListens }
+      assert.strictEqual((yield* redisLock(["run", freshName(), "--", "true"], { env })).code, 69)
+      const given = yield* redisLock(["run", freshName(), "--redis", redisUrl, "--", "true"], { env })
+      assert.deepStrictEqual(given, { code: 0, stdout: "", stderr: "" })
+    })
+  )
+
+  it.live("a wrong password, which is not repeated", () =>
+    Effect.gen(function* () {
+      const url = new URL(redisUrl)
+      url.username = "nobody"
+      url.password = "s3cret"
+      const ended = yield* redisLock(["run", "--redis", url.href, freshName(), "--", "echo", "ran"])
+      assert.strictEqual(ended.code, 69)
+      assert.strictEqual(ended.stdout, "")
+      assert.include(ended.stderr, "NotAuthenticated")
+      assert.notInclude(ended.stderr, "s3cret")
+    })
+  )
+
+  it.live("a key that is no lock", () =>
+    Effect.gen(function* () {
+      const name = freshName()
+      const redis = yield* client()
+      yield* Effect.promise(() => redis.set(name, "text"))
+      const ended = yield* redisLock(["run", name, "--", "echo", "ran"])
+      assert.strictEqual(ended.code, 69)
+      assert.include(ended.stderr, "WRONGTYPE")
+      yield* Effect.promise(() => redis.del(name))
+    })
+  )
+})
+
+describe("64: bad usage", () => {
+  const run = (...args: ReadonlyArray<string>) => ["run", ...args]
+
+  it.live.each([
+    ["nothing at all", []],
+    ["an unknown subcommand", ["lock", "x", "--", "echo", "ran"]],
+    ["no name, no command", run()],
+    ["no command", run("x")],
+    ["no command behind --", run("x", "--")],
+    ["no name", run("--", "echo")],
+    ["the name behind --", run("--", "x", "echo", "ran")],
+    ["no --", run("x", "echo", "ran")],
+    ["a part of the command before --", run("x", "echo", "--", "ran")],
+    ["two names", run("x", "y", "--", "echo", "ran")],
+    ["an unknown flag", run("--ttl", "5s", "x", "--", "echo", "ran")],
+    ["a flag without its value", run("x", "--wait", "--", "echo", "ran")],
+    ["a flag given twice", run("--wait", "1s", "--wait", "2s", "x", "--", "echo", "ran")],
+    ["no duration", run("--wait", "soon", "x", "--", "echo", "ran")],
+    ["an unknown unit", run("--wait", "1d", "x", "--", "echo", "ran")],
+    ["a unit before a number", run("--wait", "s5", "x", "--", "echo", "ran")],
+    ["an empty duration", run("--wait=", "x", "--", "echo", "ran")],
+    ["a negative duration", run("--wait=-5s", "x", "--", "echo", "ran")],
+    ["an endless lease", run("--lease", "9".repeat(400), "x", "--", "echo", "ran")],
+    ["a lease too short", run("--lease", "999ms", "x", "--", "echo", "ran")],
+    ["an empty name", run("", "--", "echo", "ran")],
+    ["a name too long", run("x".repeat(1025), "--", "echo", "ran")],
+    ["no URL", run("--redis", "localhost:6379", "x", "--", "echo", "ran")],
+    ["an empty URL", run("--redis", "", "x", "--", "echo", "ran")],
+    ["a URL of something else", run("--redis", "http://u:s3cret@127.0.0.1", "x", "--", "echo", "ran")],
+    ["ls of two patterns", ["ls", "a", "b"]],
+    ["ls with an unknown flag", ["ls", "--xml"]]
+  ] as const)("%s", ([, args]) =>
+    Effect.gen(function* () {
+      const ended = yield* redisLock(args)
+      assert.strictEqual(ended.code, 64)
+      assert.strictEqual(ended.stdout, "")
+      assert.notStrictEqual(ended.stderr, "")
+      assert.notInclude(ended.stderr, "s3cret")
+    })
+  )
+
+  it.live("says what is wrong, and how it should be", () =>
+    Effect.gen(function* () {
+      const { stderr } = yield* redisLock(["run", "x", "--wait", "soon", "--", "true"])
+      assert.deepStrictEqual(stderr.split("\n"), [
+        `redis-lock: Invalid value for flag --wait: "soon". Expected: 500ms, 10s, 2m, 1h30m, or a plain number of seconds`,
+        "redis-lock: usage: redis-lock run [--wait 10s] [--lease 30s] [--redis URL] NAME -- COMMAND ARGS...",
+        "redis-lock: more: redis-lock run --help",
+        ""
+      ])
+    })
+  )
+
+  it.live("a REDIS_URL that is none; an empty one counts as absent", () =>
+    Effect.gen(function* () {
+      const bad = yield* redisLock(["ls"], { env: { REDIS_URL: "s3cret" } })
+      assert.strictEqual(bad.code, 64)
+      assert.include(bad.stderr, "REDIS_URL")
+      assert.notInclude(bad.stderr, "s3cret")
+      const empty = yield* redisLock(["ls", "nothing:*"], { env: { REDIS_URL: "" } })
+      // redis://localhost:6379, where there may or may not be a server
+      assert.include([0, 69], empty.code)
+    })
+  )
+})
+
+describe("help", () => {
+  it.live("documents each exit code and variable, on stdout", () =>
+    Effect.gen(function* () {
+      const { code, stderr, stdout } = yield* redisLock(["run", "--help"])
+      assert.deepStrictEqual([code, stderr], [0, ""])
+      for (const exitCode of ["64", "69", "70", "75", "126", "127", "128+n"]) {
+        assert.match(stdout, new RegExp(`^ +${exitCode.replace("+", "\\+")} +\\w`, "m"))
+      }
+      for (const variable of ["REDIS_LOCK_NAME", "REDIS_LOCK_TOKEN", "REDIS_LOCK_OWNER", "$REDIS_URL"]) {
+        assert.include(stdout, variable)
+      }
+    })
+  )
+
+  it.live("--version", () =>
+    Effect.gen(function* () {
+      assert.match((yield* redisLock(["--version"])).stdout, /^redis-lock \d+\.\d+\.\d+\n$/)
+    })
+  )
+})

@@ -1,0 +1,211 @@
+import { RedisServer, TcpProxy } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Redis } from "ioredis"
+import { redisUrl } from "../redis.ts"
+import { client, freshName, isAlive, isDead, start, until } from "./redisLock.ts"
+
+const exists = (redis: Redis, name: string) =>
+  Effect.map(
+    Effect.promise(() => redis.exists(name)),
+    (count) => count === 1
+  )
+
+/** Ends politely when it gets SIGTERM. What the shell says of its `sleep` is not of interest. */
+const obedient = [
+  "sh",
+  "-c",
+  'exec 2>/dev/null; trap "echo stopped; exit 0" TERM; echo pid $$; while :; do sleep 0.05; done'
+]
+
+/** Ignores SIGTERM, and so does its child. */
+const stubborn = [
+  "sh",
+  "-c",
+  'trap "" TERM; sh -c "echo child \\$\\$; exec sleep 60" & echo parent $$; sleep 60; sleep 60'
+]
+
+/** Obeys, and leaves a child behind that ignores SIGTERM. */
+const survivedByChild = [
+  "sh",
+  "-c",
+  'sh -c "trap \\"\\" TERM; echo child \\$\\$; exec sleep 60" & echo parent $$; wait'
+]
+
+describe("when Redis says that the lock is not ours", () => {
+  it.live("the command gets SIGTERM, and redis-lock exits with 70 whatever the command says", () =>
+    Effect.gen(function* () {
+      const name = freshName()
+      const redis = yield* client()
+      const running = yield* start(["run", "--lease", "1s", name, "--", ...obedient])
+      const pid = yield* running.number("pid")
+      yield* Effect.promise(() => redis.del(name))
+      const ended = yield* running.ended
+      assert.deepStrictEqual([ended.code, ended.stdout], [70, `pid ${pid}\nstopped\n`])
+      assert.match(ended.stderr, /^redis-lock: Lock ".*" was lost: .*force-released.* Stopping the command\.\n$/)
+    })
+  )
+
+  it.live.each([
+    ["a command that ignores SIGTERM", stubborn],
+    ["a child that ignores SIGTERM and outlives the command", survivedByChild]
+  ] as const)("SIGKILL ends %s", ([, command]) =>
+    Effect.gen(function* () {
+      const name = freshName()
+      const redis = yield* client()
+      const running = yield* start(["run", "--lease", "1s", name, "--", ...command])
+      const parent = yield* running.number("parent")
+      const child = yield* running.number("child")
+      yield* Effect.promise(() => redis.del(name))
+      assert.strictEqual((yield* running.ended).code, 70)
+      yield* until(isDead(parent))
+      yield* until(isDead(child))
+    })
+  )
+
+  it.live("another's lock is left alone", () =>
+    Effect.gen(function* () {
+      const name = freshName()
+      const redis = yield* client()
+      const running = yield* start(["run", "--lease", "1s", name, "--", ...obedient])
+      yield* running.number("pid")
+      const other = "00000000-0000-0000-0000-000000000000:1"
+      yield* Effect.promise(() => redis.multi().del(name).hset(name, other, 1).exec())
+      assert.strictEqual((yield* running.ended).code, 70)
+      assert.deepStrictEqual(yield* Effect.promise(() => redis.hgetall(name)), { [other]: "1" })
+      yield* Effect.promise(() => redis.del(name))
+    })
+  )
+
+  it.live("a command that has succeeded still means 70, when only the release finds it out", () =>
+    Effect.gen(function* () {
+      const name = freshName()
+      const redis = yield* client()
+      const running = yield* start(["run", "--lease", "1h", name, "--", "sh", "-c", "echo ready; read line; exit 0"])
+      yield* running.says("ready\n")
+      yield* Effect.promise(() => redis.del(name))
+      yield* running.write("\n")
+      const ended = yield* running.ended
+      assert.strictEqual(ended.code, 70)
+      assert.match(ended.stderr, /^redis-lock: Lock ".*" was lost: /)
+    })
+  )
+})
+
+describe("when Redis cannot be reached any more", () => {
+  it.live("the whole group is dead before the lease ends, stubborn or not", () =>
+    Effect.gen(function* () {
+      const name = freshName()
+      const redis = yield* client()
+      const proxy = yield* TcpProxy.make({ target: redisUrl })
+      const args = ["run", "--lease", "6s", "--redis", proxy.url, name, "--", ...stubborn]
+      const running = yield* start(args)
+      const parent = yield* running.number("parent")
+      const child = yield* running.number("child")
+      yield* proxy.stall
+      while (true) {
+        // in this order: alive after the lease was seen to be over is too long
+        const held = yield* exists(redis, name)
+        const alive = (yield* isAlive(parent)) || (yield* isAlive(child))
+        if (!alive) break
+        assert.isTrue(held, "the command outlived the lease")
+        yield* Effect.sleep("20 millis")
+      }
+      const ended = yield* running.ended
+      assert.strictEqual(ended.code, 70)
+      assert.match(
+        ended.stderr,
+        /^redis-lock: Lock ".*" could not be renewed; its lease ends in [\d.]+ s\. Stopping the/
+      )
+    })
+  )
+
+  it.live("the command is asked first, with time to end in good order", () =>
+    Effect.gen(function* () {
+      const name = freshName()
+      const redis = yield* client()
+      const proxy = yield* TcpProxy.make({ target: redisUrl })
+      const running = yield* start(["run", "--lease", "6s", "--redis", proxy.url, name, "--", ...obedient])
+      yield* running.number("pid")
+      yield* proxy.cut
+      yield* running.says("stopped\n")
+      assert.isTrue(yield* exists(redis, name))
+      assert.strictEqual((yield* running.ended).code, 70)
+    })
+  )
+
+  it.live("for a moment only: nothing happens", () =>
+    Effect.gen(function* () {
+      const name = freshName()
+      const redis = yield* client()
+      const proxy = yield* TcpProxy.make({ target: redisUrl })
+      const script = "echo ready; read line; exit 4"
+      const running = yield* start(["run", "--lease", "9s", "--redis", proxy.url, name, "--", "sh", "-c", script])
+      yield* running.says("ready\n")
+      yield* proxy.dropConnections
+      // renewed on a new connection
+      const before = yield* Effect.promise(() => redis.pttl(name))
+      yield* until(
+        Effect.map(
+          Effect.promise(() => redis.pttl(name)),
+          (now) => now < before - 1000
+        )
+      )
+      yield* until(
+        Effect.map(
+          Effect.promise(() => redis.pttl(name)),
+          (now) => now > before - 1000
+        )
+      )
+      yield* running.write("\n")
+      assert.deepStrictEqual(yield* running.ended, { code: 4, stdout: "ready\n", stderr: "" })
+      assert.isFalse(yield* exists(redis, name))
+    })
+  )
+
+  it.live("and the command has ended by itself: its code, with a warning", () =>
+    Effect.gen(function* () {
+      const server = yield* RedisServer.start()
+      const script = "echo ready; read line; exit 3"
+      const running = yield* start(["run", "--redis", server.url, freshName(), "--", "sh", "-c", script])
+      yield* running.says("ready\n")
+      yield* server.kill
+      yield* running.write("\n")
+      const ended = yield* running.ended
+      assert.deepStrictEqual([ended.code, ended.stdout], [3, "ready\n"])
+      assert.match(ended.stderr, /^redis-lock: .*the lock frees itself when its lease ends.*\n$/)
+    })
+  )
+})
+
+it.live("the lock is renewed for as long as the command runs", () =>
+  Effect.gen(function* () {
+    const name = freshName()
+    const redis = yield* client()
+    const running = yield* start(["run", "--lease", "2s", name, "--", "sh", "-c", "echo ready; read line"])
+    yield* running.says("ready\n")
+    const started = performance.now()
+    while (performance.now() - started < 5000) {
+      assert.isTrue(yield* exists(redis, name))
+      yield* Effect.sleep("50 millis")
+    }
+    yield* running.write("\n")
+    assert.strictEqual((yield* running.ended).code, 0)
+  })
+)
+
+it.live("a redis-lock that was stopped for longer than the lease kills the command as soon as it wakes", () =>
+  Effect.gen(function* () {
+    const name = freshName()
+    const redis = yield* client()
+    const running = yield* start(["run", "--lease", "1s", name, "--", ...stubborn])
+    const parent = yield* running.number("parent")
+    const child = yield* running.number("child")
+    yield* running.signal("SIGSTOP")
+    yield* until(Effect.map(exists(redis, name), (held) => !held))
+    yield* running.signal("SIGCONT")
+    assert.strictEqual((yield* running.ended).code, 70)
+    yield* until(isDead(parent))
+    yield* until(isDead(child))
+  })
+)

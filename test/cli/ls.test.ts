@@ -1,0 +1,137 @@
+import { RedisServer } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { client, freshName, holdElsewhere, redisLock, start } from "./redisLock.ts"
+
+interface Hold {
+  readonly name: string
+  readonly owner: string
+  readonly holds: number
+  readonly remainingMillis: number | null
+  readonly token: string | null
+}
+
+const listed = (stdout: string) => JSON.parse(stdout) as ReadonlyArray<Hold>
+
+describe("ls", () => {
+  it.live("shows what redis-lock run holds, as a table and as JSON", () =>
+    Effect.gen(function* () {
+      const name = freshName()
+      const script = 'echo "$REDIS_LOCK_OWNER $REDIS_LOCK_TOKEN"; read line'
+      const running = yield* start(["run", "--lease", "1h", name, "--", "sh", "-c", script])
+      yield* running.says("\n")
+      const table = yield* redisLock(["ls", `${name}*`])
+      const json = yield* redisLock(["ls", "--json", `${name}*`])
+      yield* running.write("\n")
+      const [owner, token] = (yield* running.ended).stdout.trim().split(" ")
+
+      assert.deepStrictEqual([table.code, table.stderr], [0, ""])
+      const [header, row, end] = table.stdout.split("\n")
+      assert.deepStrictEqual(header!.split(/ +/), ["NAME", "OWNER", "HOLDS", "REMAINING", "TOKEN"])
+      assert.match(row!, new RegExp(`^${name}  ${owner}  1      59m\\d\\ds     ${token}$`))
+      assert.strictEqual(end, "")
+
+      assert.deepStrictEqual([json.code, json.stderr], [0, ""])
+      const [hold] = listed(json.stdout)
+      assert.deepStrictEqual({ ...hold, remainingMillis: 0 }, { name, owner, holds: 1, remainingMillis: 0, token })
+      assert.isAtMost(hold!.remainingMillis!, 3_600_000)
+      assert.isAbove(hold!.remainingMillis!, 3_000_000)
+    })
+  )
+
+  it.live("shows locks of Java clients: hold counts, no token, no expiry; sorted by name, and nothing else", () =>
+    Effect.gen(function* () {
+      const server = yield* RedisServer.start()
+      const redis = yield* client(server.url)
+      const java = "11111111-2222-3333-4444-555555555555:42"
+      yield* Effect.promise(() => redis.hset("b", java, 3))
+      yield* holdElsewhere(redis, "a long name")
+      yield* Effect.promise(() => redis.hset("no lock", "field", "value"))
+      yield* Effect.promise(() => redis.set("text", "value"))
+      const { stdout } = yield* redisLock(["ls", "--json", "--redis", server.url])
+      assert.deepStrictEqual(
+        listed(stdout).map(({ name }) => name),
+        ["a long name", "b"]
+      )
+      assert.deepStrictEqual(listed(stdout)[1], {
+        name: "b",
+        owner: java,
+        holds: 3,
+        remainingMillis: null,
+        token: null
+      })
+      const table = yield* redisLock(["ls", "--redis", server.url])
+      assert.match(table.stdout, new RegExp(`^b {12}${java} +3 {6}- {10}-$`, "m"))
+    })
+  )
+
+  it.live("uses SCAN and never KEYS, also where there are many keys", () =>
+    Effect.gen(function* () {
+      const server = yield* RedisServer.start()
+      const redis = yield* client(server.url)
+      yield* Effect.promise(async () => {
+        const batch = redis.pipeline()
+        for (let i = 0; i < 3000; i++) batch.set(`other:${i}`, "")
+        await batch.exec()
+      })
+      yield* holdElsewhere(redis, "one")
+      const { stdout } = yield* redisLock(["ls", "--json", "--redis", server.url])
+      assert.deepStrictEqual(
+        listed(stdout).map(({ name }) => name),
+        ["one"]
+      )
+      const statistics = yield* Effect.promise(() => redis.info("commandstats"))
+      assert.notMatch(statistics, /^cmdstat_keys:/m)
+      assert.isAbove(Number(/^cmdstat_scan:calls=(\d+)/m.exec(statistics)?.[1]), 1)
+    })
+  )
+
+  it.live("takes a glob pattern", () =>
+    Effect.gen(function* () {
+      const redis = yield* client()
+      const prefix = freshName()
+      for (const suffix of ["b1", "a1", "c2"]) yield* holdElsewhere(redis, `${prefix}:${suffix}`)
+      const { stdout } = yield* redisLock(["ls", "--json", `${prefix}:?1`])
+      assert.deepStrictEqual(
+        listed(stdout).map(({ name }) => name),
+        [`${prefix}:a1`, `${prefix}:b1`]
+      )
+    })
+  )
+
+  it.live("prints nothing, or [], when there are none", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* redisLock(["ls", freshName()]), { code: 0, stdout: "", stderr: "" })
+      assert.deepStrictEqual(yield* redisLock(["ls", "--json", freshName()]), { code: 0, stdout: "[]\n", stderr: "" })
+    })
+  )
+
+  it.live("a name can neither break the table nor touch the terminal, and JSON has it as it is", () =>
+    Effect.gen(function* () {
+      const redis = yield* client()
+      const prefix = freshName()
+      const odd = ["two\nlines", "\u001b[31mred", "back\\slash", "left\u202eright", "é 漢字 🔒", "{tag} '\"$HOME"]
+      for (const suffix of odd) yield* holdElsewhere(redis, `${prefix}:${suffix}`)
+      const table = yield* redisLock(["ls", `${prefix}:*`])
+      const lines = table.stdout.trimEnd().split("\n")
+      assert.strictEqual(lines.length, odd.length + 1)
+      assert.notMatch(table.stdout.replaceAll("\n", ""), /[\p{Cc}\p{Cf}]/u)
+      for (const shown of ["two\\u{a}lines", "\\u{1b}[31mred", "back\\\\slash", "left\\u{202e}right", "é 漢字 🔒"]) {
+        assert.include(table.stdout, `${prefix}:${shown} `)
+      }
+      const json = yield* redisLock(["ls", "--json", `${prefix}:*`])
+      assert.sameMembers(
+        listed(json.stdout).map(({ name }) => name),
+        odd.map((suffix) => `${prefix}:${suffix}`)
+      )
+    })
+  )
+
+  it.live("redis-lock run takes such names as well", () =>
+    Effect.gen(function* () {
+      const name = `${freshName()} two\nlines {tag} $HOME é 🔒`
+      const ended = yield* redisLock(["run", name, "--", "sh", "-c", 'printf %s "$REDIS_LOCK_NAME"'])
+      assert.deepStrictEqual(ended, { code: 0, stdout: name, stderr: "" })
+    })
+  )
+})

@@ -1,0 +1,118 @@
+/**
+ * The built `redis-lock` as a child process, and what the tests look at beside it.
+ */
+import { Deferred, Effect, Schedule, type Scope } from "effect"
+import { Redis } from "ioredis"
+import { execFile, spawn } from "node:child_process"
+import { randomUUID } from "node:crypto"
+import { constants } from "node:os"
+import { fileURLToPath } from "node:url"
+import { redisUrl } from "../redis.ts"
+
+const bin = fileURLToPath(new URL("../../packages/cli/dist/bin.js", import.meta.url))
+
+export interface Ended {
+  /** As a shell would report it. */
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface Running {
+  readonly pid: number
+  readonly signal: (signal: NodeJS.Signals) => Effect.Effect<void>
+  readonly write: (text: string) => Effect.Effect<void>
+  /** Waits until stdout has this text. */
+  readonly says: (text: string) => Effect.Effect<void>
+  /** Waits until stdout has this text with a number behind it: the number. */
+  readonly number: (label: string) => Effect.Effect<number>
+  /** Waits until it has exited, and everybody has closed its stdout and stderr. */
+  readonly ended: Effect.Effect<Ended>
+}
+
+export interface Options {
+  /** Variables in place of ours; `undefined` removes one. Default: `REDIS_URL` of the tests' server. */
+  readonly env?: Record<string, string | undefined>
+  /** What stdin has, and then ends. Default: nothing, and it stays open. */
+  readonly stdin?: string
+}
+
+/** Starts redis-lock. It is killed when the scope closes. */
+export const start = (args: ReadonlyArray<string>, options: Options = {}): Effect.Effect<Running, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const ended = yield* Deferred.make<Ended>()
+    let stdout = ""
+    let stderr = ""
+    const child = yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        const child = spawn(process.execPath, [bin, ...args], {
+          env: { ...process.env, REDIS_URL: redisUrl, ...options.env }
+        })
+        child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text))
+        child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text))
+        child.on("close", (code, signal) => {
+          const shown = code ?? 128 + constants.signals[signal!]
+          Deferred.doneUnsafe(ended, Effect.succeed({ code: shown, stdout, stderr }))
+        })
+        child.stdin.on("error", () => {})
+        if (options.stdin !== undefined) child.stdin.end(options.stdin)
+        return child
+      }),
+      (child) => Effect.sync(() => child.kill("SIGKILL"))
+    )
+    return {
+      pid: child.pid!,
+      signal: (signal) => Effect.sync(() => void child.kill(signal)),
+      write: (text) => Effect.sync(() => void child.stdin.write(text)),
+      says: (text) => until(Effect.sync(() => stdout.includes(text))),
+      number: (label) =>
+        Effect.gen(function* () {
+          const pattern = new RegExp(`${label} ?(\\d+)\\D`)
+          yield* until(Effect.sync(() => pattern.test(stdout)))
+          return Number(pattern.exec(stdout)![1])
+        }),
+      ended: Deferred.await(ended)
+    }
+  })
+
+/** Runs redis-lock to its end. */
+export const redisLock = (args: ReadonlyArray<string>, options?: Options): Effect.Effect<Ended> =>
+  Effect.scoped(Effect.flatMap(start(args, { stdin: "", ...options }), (running) => running.ended))
+
+/** Waits until something is so, however slow the machine is. */
+export const until = <E, R>(condition: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
+  Effect.asVoid(Effect.repeat(condition, { schedule: Schedule.spaced("20 millis"), until: (holds) => holds }))
+
+/** Whether a process runs; a zombie does not. */
+export const isAlive = (pid: number): Effect.Effect<boolean> =>
+  Effect.callback((resume) => {
+    execFile("ps", ["-o", "stat=", "-p", String(pid)], (_, state) =>
+      resume(Effect.succeed(state.trim() !== "" && !state.trim().startsWith("Z")))
+    )
+  })
+
+export const isDead = (pid: number): Effect.Effect<boolean> => Effect.map(isAlive(pid), (alive) => !alive)
+
+let names = 0
+
+/** A lock's name that no other test has. */
+export const freshName = (): string => `cli:${randomUUID().slice(0, 8)}:${++names}`
+
+/** A plain client, to look at the keys themselves. */
+export const client = (url = redisUrl): Effect.Effect<Redis, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const redis = new Redis(url)
+      redis.on("error", () => {})
+      return redis
+    }),
+    (redis) => Effect.sync(() => redis.disconnect())
+  )
+
+/** Holds a lock as somebody else's client would: who it is. */
+export const holdElsewhere = (redis: Redis, name: string): Effect.Effect<string> =>
+  Effect.promise(async () => {
+    const owner = `${randomUUID()}:1`
+    await redis.multi().hset(name, owner, 1).pexpire(name, 60_000).exec()
+    return owner
+  })

@@ -1,0 +1,109 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { client, freshName, holdElsewhere, isAlive, isDead, start, until } from "./redisLock.ts"
+
+const signals = [
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+  ["SIGHUP", 129],
+  ["SIGQUIT", 131]
+] as const
+
+/** A node process that says what signals it gets, and ends only when told on stdin. */
+const recorder = (role: string) => `
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => console.log("${role}", signal))
+  console.log("${role}", process.pid)
+  setInterval(() => {}, 1000)
+`
+
+describe("while the command runs", () => {
+  it.live.each(signals)("%s reaches it, and redis-lock ends with its code %i", ([signal, code]) =>
+    Effect.gen(function* () {
+      const name = freshName()
+      const redis = yield* client()
+      const running = yield* start(["run", name, "--", "sleep", "60"])
+      yield* until(
+        Effect.map(
+          Effect.promise(() => redis.exists(name)),
+          (count) => count === 1
+        )
+      )
+      yield* running.signal(signal)
+      assert.deepStrictEqual(yield* running.ended, { code, stdout: "", stderr: "" })
+      assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 0)
+    })
+  )
+
+  it.live("each signal reaches the whole group, as often as it comes; the lock is held until the command ends", () =>
+    Effect.gen(function* () {
+      const name = freshName()
+      const redis = yield* client()
+      const command = `
+        ${recorder("parent")}
+        require("child_process").spawn(process.execPath, ["-e", ${JSON.stringify(recorder("child"))}], { stdio: "inherit" })
+        process.stdin.once("data", () => process.kill(0, "SIGKILL"))
+      `
+      const running = yield* start(["run", name, "--", "node", "-e", command])
+      const parent = yield* running.number("parent")
+      const child = yield* running.number("child")
+      for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGTERM"] as const) {
+        yield* running.signal(signal)
+        yield* running.says(`parent ${signal}\n`)
+        yield* running.says(`child ${signal}\n`)
+      }
+      assert.isTrue(yield* isAlive(parent))
+      assert.isTrue(yield* isAlive(child))
+      assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 1)
+      yield* running.write("end\n")
+      const { code, stderr, stdout } = yield* running.ended
+      assert.deepStrictEqual([code, stderr], [137, ""])
+      for (const role of ["parent", "child"]) assert.strictEqual(stdout.split(`${role} SIGTERM\n`).length - 1, 2)
+      yield* until(isDead(child))
+    })
+  )
+
+  it.live("a command that handles a signal decides the exit code", () =>
+    Effect.gen(function* () {
+      const script = 'trap "echo bye; exit 9" TERM; echo ready; while :; do sleep 0.05; done'
+      const running = yield* start(["run", freshName(), "--", "sh", "-c", script])
+      yield* running.says("ready\n")
+      yield* running.signal("SIGTERM")
+      const ended = yield* running.ended
+      assert.deepStrictEqual([ended.code, ended.stdout], [9, "ready\nbye\n"])
+    })
+  )
+
+  it.live("Ctrl-Z does not stop redis-lock, which has a lock to renew", () =>
+    Effect.gen(function* () {
+      const running = yield* start(["run", freshName(), "--", "sh", "-c", "echo ready; read line; echo went on"])
+      yield* running.says("ready\n")
+      yield* running.signal("SIGTSTP")
+      yield* running.write("\n")
+      assert.deepStrictEqual(yield* running.ended, { code: 0, stdout: "ready\nwent on\n", stderr: "" })
+    })
+  )
+})
+
+describe("while waiting for the lock", () => {
+  it.live.each(signals)("%s gives up with code %i, and nothing is left in Redis", ([signal, code]) =>
+    Effect.gen(function* () {
+      const name = freshName()
+      const redis = yield* client()
+      const channel = `redisson_lock__channel:{${name}}`
+      const subscribers = Effect.map(
+        Effect.promise(() => redis.pubsub("NUMSUB", channel)),
+        ([, count]) => Number(count)
+      )
+      const owner = yield* holdElsewhere(redis, name)
+      const running = yield* start(["run", name, "--", "echo", "ran"])
+      yield* until(Effect.map(subscribers, (count) => count === 1))
+      yield* running.signal(signal)
+      const ended = yield* running.ended
+      assert.deepStrictEqual([ended.code, ended.stdout], [code, ""])
+      assert.strictEqual(ended.stderr, `redis-lock: ${signal}: gave up waiting for the lock\n`)
+      yield* until(Effect.map(subscribers, (count) => count === 0))
+      assert.deepStrictEqual(yield* Effect.promise(() => redis.hgetall(name)), { [owner]: "1" })
+      assert.deepStrictEqual(yield* Effect.promise(() => redis.keys(`*${name}*`)), [name])
+    })
+  )
+})
