@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { RedisDriver } from "effect-redis-lock"
-import type { Redis } from "ioredis"
+import { Command, type Redis } from "ioredis"
 
 type Eval = RedisDriver.RedisDriver["Service"]["eval"]
 type Outcome = Effect.Effect<RedisDriver.Reply, RedisDriver.RedisDriverError>
@@ -12,14 +12,12 @@ const fail = (reason: RedisDriver.RedisDriverError["reason"], message: string) =
 /** A command whose reply somebody waits for. */
 class Pending {
   readonly until: number
-  /** The connection it was sent on. */
-  readonly connection: number
   readonly #all: Set<Pending>
   readonly #resume: (outcome: Outcome) => void
+  #command: Command | undefined
 
-  constructor(all: Set<Pending>, until: number, connection: number, resume: (outcome: Outcome) => void) {
+  constructor(all: Set<Pending>, until: number, resume: (outcome: Outcome) => void) {
     this.until = until
-    this.connection = connection
     this.#all = all
     this.#resume = resume
     all.add(this)
@@ -29,12 +27,28 @@ class Pending {
     return this.#all.has(this)
   }
 
-  settle(outcome: Outcome): void {
-    if (this.giveUp()) this.#resume(outcome)
+  send(client: Redis, name: string, args: Array<string | number>): Promise<unknown> {
+    this.#command = new Command(name, args, { replyEncoding: "utf8" })
+    return client.sendCommand(this.#command) as Promise<unknown>
   }
 
-  giveUp(): boolean {
-    return this.#all.delete(this)
+  settle(outcome: Outcome): void {
+    if (this.#all.delete(this)) this.#resume(outcome)
+  }
+
+  fail(reason: RedisDriver.RedisDriverError["reason"], message: string): void {
+    this.giveUp()
+    this.#resume(fail(reason, message))
+  }
+
+  /**
+   * An application's own client may keep the command and send it when it is connected again, long after everybody has given
+   * up. It cannot be taken back there, but it can be made harmless; what has been sent already stays as it is.
+   */
+  giveUp(): void {
+    this.#all.delete(this)
+    this.#command!.name = "ping"
+    this.#command!.args = []
   }
 }
 
@@ -51,17 +65,17 @@ export const makeEval = (client: Redis, timeoutMillis: number): Effect.Effect<Ev
       const now = performance.now()
       for (const command of pending) {
         if (command.until > now) {
+          // what a timeout has led to may have set it already, for later
+          clearTimeout(timer)
           timer = setTimeout(expire, command.until - now).unref()
           break
         }
-        command.settle(fail("TimedOut", `no reply within ${timeoutMillis} ms`))
+        command.fail("TimedOut", `no reply within ${timeoutMillis} ms`)
       }
     }
 
-    // Counts connections: a client that re-sends commands gives a reply whose command may have run twice.
-    let connection = 0
     const onClose = () => {
-      connection++
+      for (const command of pending) command.fail("ConnectionLost", "the connection broke before the reply came")
     }
     yield* Effect.acquireRelease(
       Effect.sync(() => client.on("close", onClose)),
@@ -78,25 +92,18 @@ export const makeEval = (client: Redis, timeoutMillis: number): Effect.Effect<Ev
           resume(fail("NotConnected", `the connection is in state "${client.status}"`))
           return
         }
-        const command = new Pending(pending, performance.now() + timeoutMillis, connection, resume)
+        const command = new Pending(pending, performance.now() + timeoutMillis, resume)
         timer ??= setTimeout(expire, timeoutMillis).unref()
-        const onReply = (reply: unknown) =>
-          command.settle(
-            command.connection === connection
-              ? Effect.succeed(reply as RedisDriver.Reply)
-              : fail("ConnectionLost", "the connection broke and the client sent the command again")
-          )
-        const onError = (error: unknown) => {
+        const onReply = (reply: unknown) => command.settle(Effect.succeed(reply as RedisDriver.Reply))
+        const onError = (error: unknown) => command.settle(Effect.fail(RedisDriver.errorOf(error)))
+        command.send(client, "evalsha", [script.sha1, keys.length, ...keys, ...args]).then(onReply, (error) => {
           // what was given up must not be sent after all
           if (command.isWaiting && RedisDriver.isUnknownScript(error)) {
-            client
-              .eval(script.lua, keys.length, ...keys, ...args)
-              .then(onReply, (error) => command.settle(Effect.fail(RedisDriver.errorOf(error))))
+            command.send(client, "eval", [script.lua, keys.length, ...keys, ...args]).then(onReply, onError)
           } else {
-            command.settle(Effect.fail(RedisDriver.errorOf(error)))
+            onError(error)
           }
-        }
-        client.evalsha(script.sha1, keys.length, ...keys, ...args).then(onReply, onError)
+        })
         return Effect.sync(() => command.giveUp())
       })
   })

@@ -1,0 +1,57 @@
+import { Redis } from "ioredis"
+import type { Candidate } from "./Candidate.ts"
+
+export interface Counts {
+  /** Calls by command. */
+  readonly calls: ReadonlyMap<string, number>
+  readonly cpuMicros: number
+  readonly bytesIn: number
+}
+
+/** What the harness itself sends. */
+const ownCommands: ReadonlySet<string> = new Set(["info", "exists", "flushall"])
+
+/**
+ * Redis's own counters, over a connection that serves nothing else.
+ */
+export class ServerCounters {
+  readonly #client: Redis
+
+  constructor(port: number) {
+    this.#client = new Redis({ port })
+  }
+
+  async read(): Promise<Counts> {
+    const info = await this.#client.info("commandstats", "cpu", "stats")
+    const calls = new Map<string, number>()
+    for (const [, command, count] of info.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)) calls.set(command!, Number(count))
+    const field = (name: string) => Number(new RegExp(`^${name}:(.*)$`, "m").exec(info)?.[1])
+    return {
+      calls,
+      cpuMicros: (field("used_cpu_user") + field("used_cpu_sys")) * 1e6,
+      bytesIn: field("total_net_input_bytes")
+    }
+  }
+
+  /** How many of these keys are not there. */
+  async missing(keys: ReadonlyArray<string>): Promise<number> {
+    return keys.length - (await this.#client.exists(...keys))
+  }
+
+  close(): void {
+    this.#client.disconnect()
+  }
+}
+
+/**
+ * Commands that clients sent between two readings. Redis counts those within scripts as well; they are left out.
+ */
+export const commandsSent = (candidate: Candidate, before: Counts, after: Counts): number => {
+  const calls = (command: string) => (after.calls.get(command) ?? 0) - (before.calls.get(command) ?? 0)
+  const notSent = new Set(candidate.insideScripts)
+  let sent = candidate.sentNevertheless?.(calls) ?? 0
+  for (const command of after.calls.keys()) {
+    if (!notSent.has(command) && !ownCommands.has(command)) sent += calls(command)
+  }
+  return sent
+}

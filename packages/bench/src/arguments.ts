@@ -1,0 +1,75 @@
+import { parseArgs } from "node:util"
+import { catalog, type Entry } from "./candidates/catalog.ts"
+import type { Workload } from "./Workload.ts"
+import { workloads } from "./workloads/catalog.ts"
+
+export const usage = `pnpm bench [options]
+
+  --rounds N            how often everything is measured (default 3)
+  --quick               one round with small counts: to see that it works
+  --only W1,W3          these workloads
+  --candidates a,b      these candidates; the references are needed for ratios
+  --json FILE           all figures of all rounds
+  --write               write docs/benchmarks.md and .svg after a partial run as well
+  --help
+
+Workloads: ${workloads.map(({ id }) => id).join(", ")}
+Candidates: ${catalog.map(({ name }) => name).join(", ")} ("ours" for effect-redis-lock)
+`
+
+export interface Arguments {
+  readonly help: boolean
+  readonly rounds: number
+  readonly quick: boolean
+  readonly workloads: ReadonlyArray<Workload>
+  readonly candidates: ReadonlyArray<Entry>
+  readonly json: string | undefined
+  /** Whether the report is to be written. */
+  readonly write: boolean
+}
+
+const listOf = (text: string): ReadonlyArray<string> => text.split(",").map((part) => part.trim())
+
+export const parseArguments = (args: ReadonlyArray<string>): Arguments => {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      help: { type: "boolean", default: false },
+      rounds: { type: "string" },
+      quick: { type: "boolean", default: false },
+      only: { type: "string" },
+      candidates: { type: "string" },
+      json: { type: "string" },
+      write: { type: "boolean", default: false }
+    }
+  })
+  const rounds = Number(values.rounds ?? (values.quick ? 1 : 3))
+  if (!Number.isInteger(rounds) || rounds < 1) throw new Error("--rounds: a whole number, at least 1")
+  const chosenWorkloads =
+    values.only === undefined
+      ? workloads
+      : listOf(values.only).flatMap((id) => {
+          // W3 is both of its variants
+          const chosen = workloads.filter((workload) => workload.id === id || workload.id.startsWith(`${id}-`))
+          if (chosen.length === 0) throw new Error(`--only: there is no workload ${id}`)
+          return chosen
+        })
+  const chosenCandidates =
+    values.candidates === undefined
+      ? catalog
+      : listOf(values.candidates).map((name) => {
+          const chosen = catalog.find((entry) => entry.name === (name === "ours" ? "effect-redis-lock" : name))
+          if (chosen === undefined) throw new Error(`--candidates: there is no candidate ${name}`)
+          return chosen
+        })
+  const complete = !values.quick && values.only === undefined && values.candidates === undefined && rounds >= 3
+  return {
+    help: values.help,
+    rounds,
+    quick: values.quick,
+    workloads: chosenWorkloads,
+    candidates: chosenCandidates,
+    json: values.json,
+    write: values.write || complete
+  }
+}

@@ -1,0 +1,71 @@
+import type { Candidate } from "../Candidate.ts"
+
+/**
+ * Everything that is measured, in the order of the tables. A candidate's module is loaded only in the processes that
+ * measure it.
+ */
+export interface Entry {
+  readonly name: string
+  readonly about: string
+  /** Measured in these workloads only; without it, in all. */
+  readonly only?: ReadonlyArray<string>
+  readonly load: () => Promise<{ readonly candidate: Candidate }>
+}
+
+export const rawHash = "raw-hash"
+export const rawPubSub = "raw-pubsub"
+export const ours = "effect-redis-lock"
+export const oursOverNodeRedis = "effect-redis-lock (node-redis)"
+
+export const catalog: ReadonlyArray<Entry> = [
+  {
+    name: rawHash,
+    about: "two minimal scripts over a hash, sent with EVALSHA; asks again every 100 ms when the lock is taken",
+    load: () => import("./rawHash.ts")
+  },
+  {
+    name: rawPubSub,
+    about:
+      "the same scripts; waiters queue first come first served in the process, and the first asks again on every release message of one shared subscription. In W1, W2 and W6 nobody waits: there it is raw-hash",
+    only: ["W3", "W3-think", "W4", "W5"],
+    load: () => import("./rawPubSub.ts")
+  },
+  {
+    name: ours,
+    about: "`Lock.withLock` over `IoRedis.layer`, everything as shipped: watchdog, fencing tokens, metrics",
+    load: () => import("./effectRedisLock.ts")
+  },
+  {
+    name: oursOverNodeRedis,
+    about: "the same over Effect's own `Redis` service and node-redis",
+    only: ["W1", "W2"],
+    load: () => import("./effectRedisLockNodeRedis.ts")
+  },
+  {
+    name: "redlock",
+    about: "5.0.0-beta.2 with its defaults (10 retries, 200 ms ± 100 ms): `acquire` and `release`, in W6 `using`",
+    load: () => import("./redlock.ts")
+  },
+  {
+    name: "redis-semaphore",
+    about: "5.8.0, `Mutex` with its defaults (asks again every 10 ms, gives up after 10 s)",
+    load: () => import("./redisSemaphore.ts")
+  },
+  {
+    name: "redlock-universal",
+    about:
+      "0.8.5, `createLock` over `IoredisAdapter` with its defaults (3 retries, 100 ms), one lock object per name; in W6 `using`",
+    load: () => import("./redlockUniversal.ts")
+  },
+  {
+    name: "node-redisson",
+    about: "1.0.4, `RLock` with its defaults",
+    load: () => import("./nodeRedisson.ts")
+  }
+]
+
+export const entryOf = (name: string): Entry => {
+  const entry = catalog.find((entry) => entry.name === name)
+  if (entry === undefined) throw new Error(`there is no candidate ${name}`)
+  return entry
+}

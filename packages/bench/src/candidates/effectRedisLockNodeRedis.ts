@@ -1,0 +1,17 @@
+import { NodeRedis } from "@effect/platform-node"
+import { Layer } from "effect"
+import { RedisDriver } from "effect-redis-lock"
+import type { Candidate } from "../Candidate.ts"
+import { effectSession, insideScripts } from "./effectSession.ts"
+
+export const candidate: Candidate = {
+  insideScripts,
+  open: ({ leaseMillis, port }) =>
+    effectSession(
+      Layer.provide(
+        RedisDriver.layerRedis,
+        NodeRedis.layer({ url: `redis://127.0.0.1:${port}`, disableOfflineQueue: true })
+      ),
+      leaseMillis
+    )
+}

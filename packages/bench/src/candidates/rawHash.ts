@@ -1,0 +1,56 @@
+import { setTimeout as sleep } from "node:timers/promises"
+import type { Candidate, Held } from "../Candidate.ts"
+import { overPromises } from "./promises.ts"
+import { insideScripts, openRawScripts, type RawScripts } from "./rawScripts.ts"
+
+const pollMillis = 100
+
+/** Extends every lock with a timer and a command of its own, each third of the lease. */
+export const holdWithTimers = async (
+  scripts: RawScripts,
+  names: ReadonlyArray<string>,
+  leaseMillis: number
+): Promise<Held> => {
+  let lost = 0
+  const locks = await Promise.all(
+    names.map(async (name) => {
+      const owner = scripts.nextOwner()
+      if (!(await scripts.tryAcquire(name, owner))) throw new Error(`${name} is taken`)
+      const timer = setInterval(async () => {
+        if (!(await scripts.renew(name, owner))) lost++
+      }, leaseMillis / 3)
+      return { name, owner, timer }
+    })
+  )
+  return {
+    lost: async () => lost,
+    release: async () => {
+      await Promise.all(
+        locks.map(({ name, owner, timer }) => {
+          clearInterval(timer)
+          return scripts.release(name, owner)
+        })
+      )
+    }
+  }
+}
+
+export const candidate: Candidate = {
+  insideScripts,
+  open: async ({ leaseMillis, port }) => {
+    const scripts = await openRawScripts(port, leaseMillis)
+    return {
+      ...overPromises({
+        acquire: async (name) => {
+          const owner = scripts.nextOwner()
+          while (!(await scripts.tryAcquire(name, owner))) await sleep(pollMillis)
+          return { name, owner }
+        },
+        release: ({ name, owner }) => scripts.release(name, owner),
+        isGivenUp: () => false
+      }),
+      hold: (names) => holdWithTimers(scripts, names, leaseMillis),
+      keyOf: (name) => name
+    }
+  }
+}

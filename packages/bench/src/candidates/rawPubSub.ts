@@ -1,0 +1,95 @@
+import type { Redis } from "ioredis"
+import type { Candidate } from "../Candidate.ts"
+import { overPromises } from "./promises.ts"
+import { holdWithTimers } from "./rawHash.ts"
+import { channelOf, insideScripts, openRawScripts, type RawScripts } from "./rawScripts.ts"
+
+/** Those in this process who wait for one lock, first come first served; the first asks on every release message. */
+class Line {
+  readonly #scripts: RawScripts
+  readonly #name: string
+  readonly #waiters: Array<{ readonly owner: string; readonly granted: () => void }> = []
+  #asking = false
+  #askAgain = false
+  /** Release messages so far. */
+  heard = 0
+
+  constructor(scripts: RawScripts, name: string) {
+    this.#scripts = scripts
+    this.#name = name
+  }
+
+  get isEmpty(): boolean {
+    return this.#waiters.length === 0
+  }
+
+  join(owner: string): Promise<void> {
+    return new Promise((granted) => this.#waiters.push({ owner, granted }))
+  }
+
+  hear(): void {
+    this.heard++
+    void this.ask()
+  }
+
+  async ask(): Promise<void> {
+    if (this.#asking) {
+      this.#askAgain = true
+      return
+    }
+    this.#asking = true
+    do {
+      this.#askAgain = false
+      const first = this.#waiters[0]
+      if (first !== undefined && (await this.#scripts.tryAcquire(this.#name, first.owner))) {
+        this.#waiters.shift()
+        first.granted()
+      }
+    } while (this.#askAgain)
+    this.#asking = false
+  }
+}
+
+export const candidate: Candidate = {
+  insideScripts,
+  open: async ({ leaseMillis, port }) => {
+    const scripts = await openRawScripts(port, leaseMillis)
+    const lines = new Map<string, Line>()
+    let subscriber: Redis | undefined
+
+    /** With the first waiter of a lock the process subscribes to its messages, once and for all. */
+    const openLine = async (name: string): Promise<Line> => {
+      if (subscriber === undefined) {
+        subscriber = scripts.client.duplicate()
+        subscriber.on("message", (_channel: string, name: string) => lines.get(name)?.hear())
+      }
+      await subscriber.subscribe(channelOf(name))
+      const line = lines.get(name) ?? new Line(scripts, name)
+      lines.set(name, line)
+      return line
+    }
+
+    return {
+      ...overPromises({
+        acquire: async (name) => {
+          const owner = scripts.nextOwner()
+          let line = lines.get(name)
+          const heard = line?.heard
+          // Where others wait already, asking would be pushing in.
+          if (line?.isEmpty !== false && (await scripts.tryAcquire(name, owner))) return { name, owner }
+          line ??= await openLine(name)
+          const isFirst = line.isEmpty
+          const granted = line.join(owner)
+          // Unless the release was announced between the denial and now, there is nothing to ask.
+          if (isFirst && line.heard !== heard) void line.ask()
+          await granted
+          return { name, owner }
+        },
+        release: ({ name, owner }) => scripts.release(name, owner),
+        isGivenUp: () => false
+      }),
+      hold: (names) => holdWithTimers(scripts, names, leaseMillis),
+      keyOf: (name) => name
+    }
+  }
+}

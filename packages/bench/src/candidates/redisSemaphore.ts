@@ -1,0 +1,40 @@
+import { Redis } from "ioredis"
+import { Mutex, TimeoutError } from "redis-semaphore"
+import type { Candidate } from "../Candidate.ts"
+import { overPromises } from "./promises.ts"
+
+export const candidate: Candidate = {
+  insideScripts: ["get", "del", "pexpire"],
+  open: async ({ leaseMillis, port }) => {
+    const client = new Redis({ port })
+    let lost = 0
+    const acquire = async (name: string): Promise<Mutex> => {
+      // by default, a loss is an uncaught exception
+      const mutex = new Mutex(client, name, {
+        lockTimeout: leaseMillis,
+        onLockLost: () => {
+          lost++
+        }
+      })
+      await mutex.acquire()
+      return mutex
+    }
+    return {
+      ...overPromises({
+        acquire,
+        release: (mutex) => mutex.release(),
+        isGivenUp: (error) => error instanceof TimeoutError
+      }),
+      hold: async (names) => {
+        const mutexes = await Promise.all(names.map(acquire))
+        return {
+          lost: async () => lost,
+          release: async () => {
+            await Promise.all(mutexes.map((mutex) => mutex.release()))
+          }
+        }
+      },
+      keyOf: (name) => `mutex:${name}`
+    }
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * Measures effect-redis-lock beside the bare scripts and its peers, in one run.
+ */
+import { writeFile } from "node:fs/promises"
+import { fileURLToPath } from "node:url"
+import { parseArguments, usage } from "./arguments.ts"
+import { catalog, ours } from "./candidates/catalog.ts"
+import { describeMachine } from "./machine.ts"
+import { startRedis } from "./RedisServer.ts"
+import { drawing } from "./report/drawing.ts"
+import { page } from "./report/page.ts"
+import { tableOf, targetTable, toText } from "./report/tables.ts"
+import { runRounds } from "./rounds.ts"
+
+const docs = (file: string): string => fileURLToPath(new URL(`../../../docs/${file}`, import.meta.url))
+
+const options = parseArguments(process.argv.slice(2))
+if (options.help) {
+  console.log(usage)
+  process.exit()
+}
+
+const startedAt = new Date()
+const server = await startRedis()
+const machine = describeMachine(server.version)
+console.log(`${machine.hardware}, Node ${machine.node}, Redis ${machine.redis}, ioredis ${machine.ioredis}`)
+const results = await runRounds(server, options, (line) => console.log(line))
+await server.stop()
+
+// in the order of the catalog, whatever the order in which they ran
+const order = catalog.map(({ name }) => name)
+for (const workload of options.workloads) {
+  console.log(`\n${workload.id}: ${workload.title}\n\n${toText(tableOf(workload, results, order))}`)
+  for (const [candidate, reason] of results.leftOut(workload.id)) console.log(`left out: ${candidate}: ${reason}`)
+}
+console.log(`\nTargets\n\n${toText(targetTable(options.workloads, results))}`)
+
+if (options.json !== undefined) await writeFile(options.json, JSON.stringify(results, undefined, 2))
+if (options.write) {
+  await writeFile(docs("benchmarks.svg"), drawing(options.workloads, results))
+  await writeFile(docs("benchmarks.md"), page({ machine, options, order, results, startedAt }))
+  console.log(`\nwritten: docs/benchmarks.md, docs/benchmarks.svg`)
+}
+
+// A peer that cannot be measured is a line in the report; we ourselves have no such excuse.
+if (options.workloads.some(({ id }) => results.isLeftOut(id, ours))) process.exitCode = 1

@@ -1,0 +1,59 @@
+import { fork } from "node:child_process"
+import { fileURLToPath } from "node:url"
+
+/** What goes between processes: a word, and what it is about. */
+export interface Message {
+  readonly word: string
+  readonly content?: unknown
+}
+
+/**
+ * A process of the benchmark, as its parent sees it. What it says is kept until somebody asks for it.
+ */
+export class Child {
+  readonly #process
+  readonly #heard: Array<Message> = []
+  readonly #awaited: Array<{ readonly word: string; readonly resolve: (content: unknown) => void }> = []
+  readonly #gone: Promise<never>
+
+  /** Starts a module next to this one, with a tidy heap and no warnings of peers on the terminal. */
+  constructor(module: string, argument: unknown) {
+    this.#process = fork(fileURLToPath(new URL(module, import.meta.url)), [JSON.stringify(argument)], {
+      execArgv: [...process.execArgv.filter((option) => option !== "--expose-gc"), "--expose-gc", "--no-warnings"],
+      stdio: ["ignore", "ignore", "pipe", "ipc"]
+    })
+    let stderr = ""
+    this.#process.stderr!.on("data", (chunk) => {
+      stderr += String(chunk)
+    })
+    this.#process.on("message", (message: Message) => {
+      const index = this.#awaited.findIndex(({ word }) => word === message.word)
+      if (index === -1) this.#heard.push(message)
+      else this.#awaited.splice(index, 1)[0]!.resolve(message.content)
+    })
+    this.#gone = new Promise((_, reject) => {
+      this.#process.on("error", reject)
+      this.#process.on("exit", (code, signal) => {
+        const reason = /^.*Error: .*$/m.exec(stderr)?.[0] ?? stderr.trim().split("\n").at(-1)
+        reject(new Error(reason || `the process ended with ${signal ?? code}`))
+      })
+    })
+    this.#gone.catch(() => {})
+  }
+
+  say(word: string): void {
+    this.#process.send({ word } satisfies Message, () => {})
+  }
+
+  /** The content of the next message of this word; fails when the process ends before. */
+  hear<A>(word: string): Promise<A> {
+    const index = this.#heard.findIndex((message) => message.word === word)
+    if (index !== -1) return Promise.resolve(this.#heard.splice(index, 1)[0]!.content as A)
+    const message = new Promise<unknown>((resolve) => this.#awaited.push({ word, resolve }))
+    return Promise.race([message as Promise<A>, this.#gone])
+  }
+
+  end(): void {
+    this.#process.kill("SIGKILL")
+  }
+}

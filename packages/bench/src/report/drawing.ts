@@ -1,0 +1,175 @@
+import { catalog, ours } from "../candidates/catalog.ts"
+import type { Results } from "../Results.ts"
+import type { Workload } from "../Workload.ts"
+import { figure } from "./tables.ts"
+
+interface Bar {
+  readonly candidate: string
+  readonly value: number
+  readonly remark?: string
+}
+
+interface Panel {
+  readonly title: string
+  readonly subtitle: string
+  readonly bars: ReadonlyArray<Bar>
+  readonly digits: number
+  /** The end of the scale: longer bars are cut off there. */
+  readonly end: number
+  /** Ratios have a line at one; counts from nothing to very many need a logarithmic scale. */
+  readonly scale: "ratio" | "logarithmic"
+}
+
+const panelWidth = 486
+const gap = 24
+const margin = 24
+const labelWidth = 206
+const valueWidth = 56
+const barsWidth = panelWidth - labelWidth - valueWidth
+const rowHeight = 21
+const barHeight = 13
+const headHeight = 44
+const panelGap = 22
+const topHeight = 74
+
+const ink = "#1f2328"
+const faint = "#656d76"
+const kinds = [
+  { name: "effect-redis-lock", colour: "#8250df" },
+  { name: "bare scripts", colour: "#8c959f" },
+  { name: "other libraries", colour: "#54aeff" }
+] as const
+
+const colourOf = (candidate: string): string =>
+  (candidate.startsWith(ours) ? kinds[0] : candidate.startsWith("raw-") ? kinds[1] : kinds[2]).colour
+
+/** The longest ratio that is drawn to scale. */
+const longestRatio = 3
+
+const panelsOf = (workload: Workload, results: Results): ReadonlyArray<Panel> => {
+  const order = catalog.map(({ name }) => name)
+  const rows = [...results.rows(workload)].sort((a, b) => order.indexOf(a.candidate) - order.indexOf(b.candidate))
+  if (workload.reference === undefined) {
+    const column = workload.columns[0]!
+    const bars = rows.map(({ candidate, figures }) => ({
+      candidate,
+      value: figures[column.metric]!,
+      ...((figures["failed"] ?? 0) > 0 ? { remark: ", gave up" } : undefined)
+    }))
+    return [
+      {
+        title: `${workload.id}: ${column.title}`,
+        subtitle: "lower is better, logarithmic scale",
+        bars,
+        digits: column.digits,
+        end: Math.max(1, ...bars.map(({ value }) => value)),
+        scale: "logarithmic"
+      }
+    ]
+  }
+  return workload.columns.flatMap((column): ReadonlyArray<Panel> => {
+    if (!workload.targets.some(({ metric, of }) => of === "ratio" && metric === column.metric)) return []
+    const bars = rows.flatMap(({ candidate, ratios }) =>
+      ratios[column.metric] === undefined ? [] : [{ candidate, value: ratios[column.metric]! }]
+    )
+    return [
+      {
+        title: `${workload.id}: ${column.title}`,
+        subtitle: `× ${workload.reference}, ${column.ratio}`,
+        bars,
+        digits: 2,
+        end: Math.min(longestRatio, Math.max(1.25, ...bars.map(({ value }) => value))),
+        scale: "ratio"
+      }
+    ]
+  })
+}
+
+const escape = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")
+
+const text = (x: number, y: number, content: string, attributes: string): string =>
+  `<text x="${x}" y="${y}" ${attributes}>${escape(content)}</text>`
+
+const lengthOf = ({ end, scale }: Panel, value: number): number =>
+  barsWidth * (scale === "ratio" ? Math.min(1, value / end) : Math.log10(1 + value) / Math.log10(1 + end))
+
+const heightOf = (panel: Panel): number => headHeight + panel.bars.length * rowHeight
+
+const drawPanel = (panel: Panel, x: number, y: number): string => {
+  const left = x + labelWidth
+  const parts = [
+    text(x, y + 14, panel.title, `font-size="14" font-weight="600" fill="${ink}"`),
+    text(x, y + 31, panel.subtitle, `font-size="11.5" fill="${faint}"`)
+  ]
+  panel.bars.forEach(({ candidate, remark = "", value }, index) => {
+    const top = y + headHeight + index * rowHeight
+    const length = Math.max(1, lengthOf(panel, value))
+    const isOurs = candidate.startsWith(ours)
+    parts.push(
+      text(
+        left - 8,
+        top + 11,
+        candidate,
+        `font-size="12" text-anchor="end" fill="${ink}"${isOurs ? ` font-weight="600"` : ""}`
+      ),
+      `<rect x="${left}" y="${top}" width="${length.toFixed(1)}" height="${barHeight}" rx="2" fill="${colourOf(candidate)}"/>`
+    )
+    if (panel.scale === "ratio" && value > panel.end) {
+      // cut off: two strokes across the bar
+      const cut = left + length - 14
+      parts.push(
+        `<path d="M${cut} ${top + barHeight + 2}l5 -${barHeight + 4}m4 0l-5 ${barHeight + 4}" stroke="#fff" stroke-width="2"/>`
+      )
+    }
+    parts.push(
+      text(
+        Number((left + length + 6).toFixed(1)),
+        top + 11,
+        figure(value, panel.digits) + remark,
+        `font-size="11.5" fill="${isOurs ? ink : faint}"${isOurs ? ` font-weight="600"` : ""}`
+      )
+    )
+  })
+  if (panel.scale === "ratio") {
+    const one = (left + lengthOf(panel, 1)).toFixed(1)
+    parts.push(
+      `<path d="M${one} ${y + headHeight - 5}V${y + heightOf(panel) - 2}" stroke="${ink}" stroke-dasharray="3 3" opacity="0.55"/>`
+    )
+  }
+  return parts.join("\n")
+}
+
+/**
+ * docs/benchmarks.svg: for every workload, how each candidate compares with the bare scripts.
+ */
+export const drawing = (workloads: ReadonlyArray<Workload>, results: Results): string => {
+  const panels = workloads.flatMap((workload) => panelsOf(workload, results))
+  const width = 2 * margin + 2 * panelWidth + gap
+  const parts: Array<string> = []
+  let y = topHeight
+  for (let i = 0; i < panels.length; i += 2) {
+    const pair = panels.slice(i, i + 2)
+    pair.forEach((panel, column) => parts.push(drawPanel(panel, margin + column * (panelWidth + gap), y)))
+    y += Math.max(...pair.map(heightOf)) + panelGap
+  }
+  const height = y
+  let legendX = margin
+  const legend = kinds.map(({ colour, name }) => {
+    const x = legendX
+    legendX += 34 + name.length * 6.6
+    return (
+      `<rect x="${x.toFixed(1)}" y="42" width="12" height="12" rx="2" fill="${colour}"/>\n` +
+      text(Number((x + 18).toFixed(1)), 52, name, `font-size="12" fill="${ink}"`)
+    )
+  })
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif" role="img">
+<title>effect-redis-lock and other lock libraries, compared with bare scripts</title>
+<rect width="${width}" height="${height}" rx="8" fill="#fff"/>
+${text(margin, 28, "Ratios to two bare scripts over the same client, in the same run", `font-size="17" font-weight="600" fill="${ink}"`)}
+${legend.join("\n")}
+<path d="M${legendX.toFixed(1)} 48h18" stroke="${ink}" stroke-dasharray="3 3" opacity="0.55"/>
+${text(Number((legendX + 24).toFixed(1)), 52, "as the bare scripts", `font-size="12" fill="${ink}"`)}
+${parts.join("\n")}
+</svg>
+`
+}

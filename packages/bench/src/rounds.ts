@@ -1,0 +1,70 @@
+import type { Arguments } from "./arguments.ts"
+import type { Entry } from "./candidates/catalog.ts"
+import { Child } from "./processes/Child.ts"
+import type { WorkloadArgument } from "./processes/workloadProcess.ts"
+import type { RedisServer } from "./RedisServer.ts"
+import { Results } from "./Results.ts"
+import type { Sample, Workload } from "./Workload.ts"
+
+/** One candidate in one workload, in a process of its own. */
+const runOnce = async (server: RedisServer, workload: Workload, candidate: Entry, quick: boolean): Promise<Sample> => {
+  await server.clear()
+  const child = new Child("./workloadProcess.js", {
+    workload: workload.id,
+    candidate: candidate.name,
+    port: server.port,
+    quick
+  } satisfies WorkloadArgument)
+  let timer: NodeJS.Timeout | undefined
+  const limit = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not done after ${workload.limitMillis / 1000} s`)), workload.limitMillis)
+  })
+  try {
+    return await Promise.race([child.hear<Sample>("sample"), limit])
+  } finally {
+    clearTimeout(timer)
+    child.end()
+  }
+}
+
+/** Another first in every round, so that nobody always comes after the same. */
+const rotated = <A>(all: ReadonlyArray<A>, by: number): ReadonlyArray<A> => {
+  const from = by % all.length
+  return [...all.slice(from), ...all.slice(0, from)]
+}
+
+/**
+ * Runs everything, round by round, with the candidates of a workload one right after the other.
+ */
+export const runRounds = async (
+  server: RedisServer,
+  { candidates, quick, rounds, workloads }: Arguments,
+  progress: (line: string) => void
+): Promise<Results> => {
+  const results = new Results()
+  const planned = workloads.map(
+    (workload) => [workload, candidates.filter(({ only }) => only === undefined || only.includes(workload.id))] as const
+  )
+  const total = rounds * planned.reduce((sum, [, runners]) => sum + runners.length, 0)
+  let begun = 0
+  for (let round = 1; round <= rounds; round++) {
+    for (const [workload, runners] of planned) {
+      for (const candidate of rotated(runners, (round - 1) * 3)) {
+        begun++
+        if (results.isLeftOut(workload.id, candidate.name)) continue
+        const where = `[${begun}/${total}] round ${round} ${workload.id} ${candidate.name}`
+        try {
+          const sample = await runOnce(server, workload, candidate, quick)
+          results.add(workload.id, candidate.name, round, sample)
+          const { digits, metric, title } = workload.columns[0]!
+          progress(`${where}: ${sample[metric]!.toFixed(digits)} ${title}`)
+        } catch (error) {
+          const reason = error instanceof Error ? error.message : String(error)
+          results.leaveOut(workload.id, candidate.name, reason)
+          progress(`${where}: left out, ${reason}`)
+        }
+      }
+    }
+  }
+  return results
+}

@@ -1,0 +1,74 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Scope } from "effect"
+import { Lock } from "effect-redis-lock"
+import { belongsTo, client, loss, onServer } from "./harness.ts"
+import { start } from "./processes.ts"
+
+/** Lets nothing else run in this process: no timer, no reply. */
+const block = (millis: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, millis)
+
+describe("an event loop that is blocked", () => {
+  it.live(
+    "for longer than the lease: the first check says lost, and the late release leaves the new holder alone",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const { run } = yield* client(server, { watchdogLeaseTime: 1000 })
+        const scope = yield* Effect.scope
+        const settings = { url: server.url, lock: "report", watchdogLeaseTime: 1500 }
+        let owner = ""
+        const section = Effect.gen(function* () {
+          const holding = yield* Lock.holding("report")
+          const waiter = yield* Scope.provide(start("holder", settings), scope)
+          yield* waiter.told("ready")
+          yield* holding.ensureHeld
+          block(3000)
+          // nothing but the clock can have told
+          assert.isFalse(yield* holding.isHeld)
+          const noticed = loss(yield* Effect.exit(holding.ensureHeld))
+          assert.strictEqual(noticed.reason, "Expired")
+          assert.isAtLeast(Duration.toMillis(noticed.late), 1000)
+          assert.strictEqual(Duration.toMillis(yield* holding.remaining), 0)
+          assert.strictEqual(loss(yield* Effect.exit(holding.awaitLost)), noticed)
+          assert.strictEqual(loss(yield* Effect.exit(holding.renew("1 minute"))), noticed)
+          const acquired = yield* waiter.told("acquired")
+          assert.isTrue(BigInt(acquired.token) > holding.token)
+          owner = acquired.owner
+          return "done"
+        })
+        const exit = yield* section.pipe(Effect.uninterruptible, Lock.withLock("report"), Effect.exit, run)
+        assert.strictEqual(loss(exit).reason, "Expired")
+        yield* belongsTo(redis, "report", { owner })
+      })
+    )
+  )
+
+  it.live(
+    "by the section itself: what it returns is not taken for a success",
+    onServer(({ server }) =>
+      Effect.gen(function* () {
+        const { run } = yield* client(server, { watchdogLeaseTime: 500 })
+        const exit = yield* Effect.sync(() => block(1000)).pipe(Lock.withLock("report"), Effect.exit, run)
+        assert.strictEqual(loss(exit).reason, "Expired")
+        assert.strictEqual(yield* run(Lock.withLock(Effect.succeed("next"), "report")), "next")
+      })
+    )
+  )
+
+  it.live(
+    "for most of the lease: the renewal that is overdue comes in time",
+    onServer(({ server }) =>
+      Effect.gen(function* () {
+        const { run } = yield* client(server, { watchdogLeaseTime: 6000 })
+        const section = Effect.gen(function* () {
+          const { ensureHeld, remaining } = yield* Lock.holding("report")
+          block(3000)
+          const left = Duration.toMillis(yield* remaining)
+          assert.isBelow(left, 3000)
+          while (Duration.toMillis(yield* remaining) <= left) yield* Effect.andThen(ensureHeld, Effect.sleep(10))
+          return "done"
+        })
+        assert.strictEqual(yield* run(Lock.withLock(section, "report")), "done")
+      })
+    )
+  )
+})

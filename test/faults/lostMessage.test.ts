@@ -1,0 +1,74 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import {
+  bare,
+  behindProxy,
+  belongsTo,
+  client,
+  clientOver,
+  enter,
+  loss,
+  onServer,
+  queueUp,
+  subscribers
+} from "./harness.ts"
+
+describe("a wake-up message that never comes", () => {
+  it.live(
+    "because it is lost on a connection that looks alive: the waiters ask by themselves",
+    behindProxy(({ proxy, redis, server }) =>
+      Effect.gen(function* () {
+        const holder = yield* enter(yield* client(server, { watchdogLeaseTime: "5 minutes" }), "report")
+        const waiting = yield* clientOver(yield* bare(server), { fallbackInterval: 300, subscriptions: proxy })
+        const first = yield* queueUp(waiting, "report")
+        const second = yield* queueUp(waiting, "report")
+        yield* subscribers(redis, "report", 1)
+        yield* proxy.stallReplies
+        yield* holder.end
+        for (const waiter of [first, second]) {
+          const section = yield* waiter.entered
+          yield* belongsTo(redis, "report", section.holding)
+          yield* section.end
+          assert.strictEqual(yield* Effect.flatten(section.exit), "done")
+        }
+        assert.strictEqual(yield* proxy.connections, 1)
+      })
+    )
+  )
+
+  it.live(
+    "because subscribing hangs: the waiter asks by itself",
+    behindProxy(({ proxy, redis, server }) =>
+      Effect.gen(function* () {
+        yield* proxy.stall
+        const holder = yield* enter(yield* client(server, { watchdogLeaseTime: "5 minutes" }), "report")
+        const waiting = yield* clientOver(yield* bare(server), { fallbackInterval: 300, subscriptions: proxy })
+        const waiter = yield* queueUp(waiting, "report")
+        yield* Effect.sleep(500)
+        yield* subscribers(redis, "report", 0)
+        yield* holder.end
+        const section = yield* waiter.entered
+        yield* section.end
+        assert.strictEqual(yield* Effect.flatten(section.exit), "done")
+      })
+    )
+  )
+
+  it.live(
+    "because somebody deleted the key and told nobody: the waiter asks by itself, the holder learns of it",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const holder = yield* enter(yield* client(server, { watchdogLeaseTime: "6 seconds" }), "report")
+        const waiter = yield* queueUp(yield* client(server, { fallbackInterval: 300 }), "report")
+        yield* subscribers(redis, "report", 1)
+        assert.strictEqual(yield* Effect.promise(() => redis.del("report")), 1)
+        const section = yield* waiter.entered
+        assert.strictEqual(loss(yield* holder.exit).reason, "NotOwner")
+        assert.isTrue(holder.wasInterrupted())
+        yield* belongsTo(redis, "report", section.holding)
+        yield* section.end
+        assert.strictEqual(yield* Effect.flatten(section.exit), "done")
+      })
+    )
+  )
+})

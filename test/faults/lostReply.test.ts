@@ -1,0 +1,154 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { Lock } from "effect-redis-lock"
+import {
+  bare,
+  behindProxy,
+  type Client,
+  client,
+  clientOver,
+  connected,
+  enter,
+  lockKey,
+  soon,
+  storeError
+} from "./harness.ts"
+
+// Long enough that only an undo can free the lock within the time of a test.
+const watchdogLeaseTime = "5 minutes"
+const commandTimeout = 1000
+
+/** Lets the server learn the scripts, so that one command does one thing. */
+const warmUp = ({ run }: Client) => run(Lock.withLock(Effect.void, "warm-up"))
+
+const ways = {
+  withLock: Lock.withLock(Effect.void, "report"),
+  "withLock that waits": Lock.withLock(Effect.void, "report", { waitTime: "1 minute" }),
+  withLockIfAvailable: Lock.withLockIfAvailable(Effect.void, "report"),
+  scoped: Effect.scoped(Lock.scoped("report")),
+  tryScoped: Effect.scoped(Lock.tryScoped("report"))
+}
+
+describe("an acquisition whose reply never comes", () => {
+  for (const [name, acquire] of Object.entries(ways)) {
+    it.live(
+      `times out with unknown outcome and is undone, though no reply comes at all: ${name}`,
+      behindProxy(({ proxy, redis, server }) =>
+        Effect.gen(function* () {
+          yield* warmUp(yield* client(server))
+          const { run } = yield* client(proxy, { commandTimeout, watchdogLeaseTime })
+          const asked = yield* proxy.stallRepliesAfter("report")
+          const acquisition = yield* Effect.forkScoped(run(acquire as Effect.Effect<unknown, unknown>))
+          yield* asked
+          yield* lockKey(redis, "report", "there")
+          const error = storeError(yield* soon("the acquisition fails", Fiber.await(acquisition)))
+          assert.strictEqual(error.reason, "TimedOut")
+          assert.strictEqual(error.operation, "lock/acquire")
+          assert.isTrue(error.isOutcomeUnknown)
+          assert.isTrue(error.isTransient)
+          assert.include(error.message, `Lock "report", lock/acquire: Redis did not answer in time`)
+          assert.include(error.message, "no reply within 1000 ms")
+          yield* lockKey(redis, "report", "gone")
+        })
+      )
+    )
+  }
+
+  it.live(
+    "because the connection breaks fails with unknown outcome, and is undone when there is a connection again",
+    behindProxy(({ proxy, redis, server }) =>
+      Effect.gen(function* () {
+        yield* warmUp(yield* client(server))
+        const { run } = yield* client(proxy, { watchdogLeaseTime })
+        const asked = yield* proxy.dropRepliesAfter("report")
+        const acquisition = yield* Effect.forkScoped(run(ways.withLock))
+        yield* asked
+        yield* lockKey(redis, "report", "there")
+        yield* proxy.cut
+        const error = storeError(yield* soon("the acquisition fails", Fiber.await(acquisition)))
+        assert.strictEqual(error.reason, "ConnectionLost")
+        assert.isTrue(error.isOutcomeUnknown)
+        assert.include(error.message, "the connection broke before the reply came")
+        yield* lockKey(redis, "report", "there")
+        yield* proxy.resume
+        yield* proxy.restore
+        yield* lockKey(redis, "report", "gone")
+      })
+    )
+  )
+
+  it.live(
+    "is undone when its caller gives up",
+    behindProxy(({ proxy, redis, server }) =>
+      Effect.gen(function* () {
+        yield* warmUp(yield* client(server))
+        const { run } = yield* client(proxy, { watchdogLeaseTime })
+        const asked = yield* proxy.stallRepliesAfter("report")
+        const acquisition = yield* Effect.forkScoped(run(ways.withLock))
+        yield* asked
+        yield* lockKey(redis, "report", "there")
+        yield* soon("the caller is free again", Fiber.interrupt(acquisition))
+        yield* lockKey(redis, "report", "gone")
+      })
+    )
+  )
+})
+
+describe("a release whose reply never comes", () => {
+  it.live(
+    "is repeated until one comes, and then counts as done",
+    behindProxy(({ proxy, redis, server }) =>
+      Effect.gen(function* () {
+        yield* warmUp(yield* client(server))
+        const mine = yield* client(proxy, { commandTimeout, releaseTimeout: "20 seconds" })
+        const section = yield* enter(mine, "report", { leaseTime: "5 minutes" })
+        const sentAgain = yield* proxy.stallRepliesAfter((sent) => sent.split("evalsha").length > 2)
+        yield* proxy.stallReplies
+        yield* section.end
+        yield* lockKey(redis, "report", "gone")
+        yield* soon("the release is sent again", sentAgain)
+        yield* proxy.resume
+        assert.strictEqual(yield* Effect.flatten(section.exit), "done")
+      })
+    )
+  )
+
+  it.live(
+    "because the connection breaks counts as done, also where the client sends it again by itself",
+    behindProxy(({ proxy, redis, server }) =>
+      Effect.gen(function* () {
+        yield* warmUp(yield* client(server))
+        for (const mine of [yield* client(proxy), yield* clientOver(yield* bare(proxy))]) {
+          const section = yield* enter(mine, "report", { leaseTime: "5 minutes" })
+          const asked = yield* proxy.dropRepliesAfter("report")
+          yield* section.end
+          yield* asked
+          yield* lockKey(redis, "report", "gone")
+          yield* proxy.cut
+          yield* proxy.resume
+          yield* proxy.restore
+          assert.strictEqual(yield* Effect.flatten(section.exit), "done")
+          yield* connected(mine)
+        }
+      })
+    )
+  )
+
+  it.live(
+    "within the release timeout fails the section, in time",
+    behindProxy(({ proxy, redis, server }) =>
+      Effect.gen(function* () {
+        yield* warmUp(yield* client(server))
+        const mine = yield* client(proxy, { commandTimeout, releaseTimeout: 1500 })
+        const section = yield* enter(mine, "report", { leaseTime: "5 minutes" })
+        yield* proxy.stall
+        yield* section.end
+        const error = storeError(yield* section.exit)
+        assert.isTrue(error.isTransient)
+        assert.include(error.message, `Lock "report", release (the work is done`)
+        yield* proxy.resume
+        yield* lockKey(redis, "report", "gone")
+      })
+    )
+  )
+})

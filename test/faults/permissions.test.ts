@@ -1,0 +1,124 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Option, Stream } from "effect"
+import { Lock } from "effect-redis-lock"
+import { client, enter, eventually, lockKey, onServer, queueUp, type Site, storeError, subscribers } from "./harness.ts"
+
+/** A client of a user with these ACL rules. */
+const clientWith = ({ redis, server }: Site, rules: ReadonlyArray<string>) =>
+  Effect.andThen(
+    Effect.promise(() => redis.acl("SETUSER", "locks", "reset", "on", ">secret", ...rules)),
+    client({ url: `redis://locks:secret@${server.host}:${server.port}` })
+  )
+
+const inScript = /ACL failure in script|The user executing the script can't/
+
+describe("a Redis user with few permissions (NOPERM)", () => {
+  const refused: ReadonlyArray<readonly [string, RegExp, ReadonlyArray<string>]> = [
+    ["the lock's key", /\(NOPERM .*key/, ["~other", "~redisson_lock_token:*", "&*", "+@all"]],
+    ["the token's key", /\(NOPERM .*key/, ["~report", "&*", "+@all"]],
+    ["EVALSHA", /\(NOPERM .*'evalsha'/, ["~*", "&*", "+@all", "-evalsha"]],
+    ["EVAL", /\(NOPERM .*'eval'/, ["~*", "&*", "+@all", "-eval"]],
+    ["HSET, inside of the script", inScript, ["~*", "&*", "+@all", "-hset"]],
+    // the key is there by then, and would stay for ever
+    ["PEXPIRE, inside of the script", inScript, ["~*", "&*", "+@all", "-pexpire"]]
+  ]
+  for (const [what, says, rules] of refused) {
+    it.live(
+      `may not use ${what}: nothing is acquired, and the error says so`,
+      onServer((site) =>
+        Effect.gen(function* () {
+          const { run } = yield* clientWith(site, rules)
+          const error = storeError(yield* Effect.exit(run(Lock.withLock(Effect.void, "report"))))
+          assert.strictEqual(error.reason, "NoPermission")
+          assert.strictEqual(error.operation, "lock/acquire")
+          assert.isFalse(error.isTransient)
+          assert.include(error.message, `Lock "report", lock/acquire: the Redis user may not do this (NOPERM). Allow `)
+          assert.match(error.message, says)
+          yield* lockKey(site.redis, "report", "gone")
+        })
+      )
+    )
+  }
+
+  it.live(
+    "may not use SUBSCRIBE: waiting falls back to asking, and works",
+    onServer((site) =>
+      Effect.gen(function* () {
+        const holder = yield* enter(yield* client(site.server), "report")
+        const mine = yield* clientWith(site, ["~*", "&*", "+@all", "-subscribe"])
+        const waiter = yield* queueUp(mine, "report")
+        yield* eventually(
+          "SUBSCRIBE is refused",
+          () => site.redis.call("ACL", "LOG") as Promise<ReadonlyArray<unknown>>,
+          (log) => JSON.stringify(log).includes('"subscribe"')
+        )
+        yield* subscribers(site.redis, "report", 0)
+        assert.isUndefined(waiter.fiber.pollUnsafe())
+        yield* holder.end
+        const next = yield* waiter.entered
+        yield* next.end
+        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+      })
+    )
+  )
+
+  it.live(
+    "may not use the channel: waiting falls back to asking; the release is done, and reports that it could not notify",
+    onServer((site) =>
+      Effect.gen(function* () {
+        const holder = yield* enter(yield* client(site.server), "report")
+        const mine = yield* clientWith(site, ["~*", "resetchannels", "&other", "+@all"])
+        const waiter = yield* queueUp(mine, "report")
+        yield* holder.end
+        const next = yield* waiter.entered
+        yield* next.end
+        const error = storeError(yield* next.exit)
+        assert.strictEqual(error.reason, "NoPermission")
+        assert.include(error.message, `Lock "report", release (the work is done`)
+        yield* lockKey(site.redis, "report", "gone")
+      })
+    )
+  )
+
+  it.live(
+    "may do everything with these",
+    onServer((site) =>
+      Effect.gen(function* () {
+        const { run } = yield* clientWith(site, [
+          // scripts are given the channel as a key, too
+          ...["~report", "~redisson_lock_token:{report}", "~redisson_lock__channel:{report}"],
+          "&redisson_lock__channel:{report}",
+          ...["+evalsha", "+eval", "+publish", "+subscribe", "+unsubscribe", "+scan", "+info"],
+          ...["+exists", "+hexists", "+hset", "+hdel", "+hkeys", "+hgetall", "+del"],
+          ...["+get", "+set", "+time", "+pttl", "+pexpire"]
+        ])
+        const holder = yield* enter(yield* client(site.server), "report")
+        const waiter = yield* queueUp({ run }, "report")
+        yield* subscribers(site.redis, "report", 1)
+        yield* holder.end
+        const section = yield* waiter.entered
+        yield* eventually(
+          "it is time for a renewal",
+          () => site.redis.pttl("report"),
+          (left) => left < 1100
+        )
+        yield* eventually(
+          "it is renewed",
+          () => site.redis.pttl("report"),
+          (left) => left > 1200
+        )
+        yield* section.end
+        assert.strictEqual(yield* Effect.flatten(section.exit), "done")
+        const looking = Effect.gen(function* () {
+          assert.strictEqual(yield* Lock.withLock(Lock.holdCount("report"), "report"), 2)
+          assert.isTrue(Option.isSome(yield* Lock.inspect("report")))
+          assert.deepStrictEqual(yield* Stream.runCollect(Stream.map(Lock.list("report"), ({ name }) => name)), [
+            "report"
+          ])
+        })
+        yield* run(Lock.withLock(looking, "report"))
+        assert.isFalse(yield* run(Lock.forceRelease("report")))
+      })
+    )
+  )
+})

@@ -1,0 +1,74 @@
+/**
+ * Child processes for the fault tests: the compiled programs under `fixtures/`, which tell what they do as lines of JSON.
+ */
+import { assert } from "@effect/vitest"
+import { Effect, type Scope } from "effect"
+import { type ChildProcess, spawn } from "node:child_process"
+import { existsSync } from "node:fs"
+import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
+import type { CounterEvent, CounterSettings } from "./fixtures/counter.ts"
+import type { HolderEvent, HolderSettings } from "./fixtures/holder.ts"
+import { eventually } from "./harness.ts"
+
+interface Programs {
+  readonly counter: { readonly settings: CounterSettings; readonly event: CounterEvent }
+  readonly holder: { readonly settings: HolderSettings; readonly event: HolderEvent }
+}
+
+export interface Process<Event extends { readonly event: string }> {
+  readonly signal: (name: "SIGSTOP" | "SIGCONT" | "SIGKILL") => Effect.Effect<void>
+  /** Waits for the first event of that name. */
+  readonly told: <Name extends Event["event"]>(name: Name) => Effect.Effect<Extract<Event, { readonly event: Name }>>
+  /** Whether there has been an event of that name. */
+  readonly hasTold: (name: Event["event"]) => boolean
+  /** Waits until the process has ended by itself, and without a complaint. */
+  readonly ended: Effect.Effect<void>
+}
+
+/** Starts one of the programs; it is killed when the scope closes. */
+export const start = Effect.fnUntraced(function* <Name extends keyof Programs>(
+  name: Name,
+  settings: Programs[Name]["settings"]
+): Effect.fn.Return<Process<Programs[Name]["event"]>, never, Scope.Scope> {
+  type Event = Programs[Name]["event"]
+  const program = fileURLToPath(new URL(`../dist/faults/fixtures/${name}.js`, import.meta.url))
+  if (!existsSync(program)) assert.fail(`${program} is missing: build it with "pnpm build"`)
+  const events: Array<Event> = []
+  let output = ""
+  const child = yield* Effect.acquireRelease(
+    Effect.sync((): ChildProcess => {
+      const child = spawn(process.execPath, [program, JSON.stringify(settings)], { stdio: ["ignore", "pipe", "pipe"] })
+      createInterface(child.stdout).on("line", (line) => {
+        output += `${line}\n`
+        if (line.startsWith("{")) events.push(JSON.parse(line) as Event)
+      })
+      child.stderr.setEncoding("utf8").on("data", (text: string) => (output += text))
+      return child
+    }),
+    (child) => Effect.sync(() => child.kill("SIGKILL"))
+  )
+  const find = <Kind extends Event["event"]>(kind: Kind) =>
+    events.find((event): event is Extract<Event, { readonly event: Kind }> => event.event === kind)
+  return {
+    signal: (signal) => Effect.sync(() => assert.isTrue(child.kill(signal), `no process to send ${signal}`)),
+    told: (kind) =>
+      Effect.map(
+        eventually(
+          `the program "${name}" says "${kind}"`,
+          () => ({ said: find(kind), output, exit: child.exitCode }),
+          ({ said, exit }) => said !== undefined || exit !== null
+        ),
+        ({ said }) => said ?? assert.fail(`"${name}" ended without saying "${kind}": ${output}`)
+      ),
+    hasTold: (kind) => find(kind) !== undefined,
+    ended: Effect.map(
+      eventually(
+        `the program "${name}" ends`,
+        () => child.exitCode,
+        (code) => code !== null
+      ),
+      (code) => assert.strictEqual(code, 0, output)
+    )
+  }
+})

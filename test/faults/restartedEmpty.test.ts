@@ -1,0 +1,94 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import {
+  belongsTo,
+  client,
+  connected,
+  enter,
+  loss,
+  onServer,
+  queueUp,
+  scriptsRun,
+  soon,
+  subscribers
+} from "./harness.ts"
+
+describe("a server that restarts empty", () => {
+  it.live(
+    "interrupts the section that had a lock there: the next renewal says that the lock is gone",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server)
+        const old = yield* enter(mine, "report")
+        yield* server.restart
+        const lost = loss(yield* old.exit)
+        assert.strictEqual(lost.reason, "NotOwner")
+        assert.isTrue(old.wasInterrupted())
+        assert.include(lost.message, "Redis lost its data")
+        assert.strictEqual(yield* Effect.promise(() => redis.exists("report")), 0)
+        // the server has forgotten the last token, and yet they rise
+        const next = yield* enter(mine, "report")
+        assert.isTrue(next.holding.token > old.holding.token)
+        yield* next.end
+        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+      })
+    )
+  )
+
+  for (const [what, leaseTime] of [
+    ["whose renewal finds it gone", undefined],
+    ["with a fixed lease, which only its release finds gone", "5 minutes"]
+  ] as const) {
+    it.live(
+      `gives the lock to somebody else: a section ${what}, fails and leaves the new holder alone`,
+      onServer(({ redis, server }) =>
+        Effect.gen(function* () {
+          const mine = yield* client(server)
+          const old = yield* enter(mine, "report", { leaseTime, deaf: true })
+          yield* server.restart
+          const other = yield* client(server)
+          const next = yield* enter(other, "report")
+          assert.isTrue(next.holding.token > old.holding.token)
+          yield* connected(mine)
+          if (leaseTime === undefined) {
+            assert.strictEqual(
+              loss(yield* soon("the loss is noticed", Effect.exit(old.holding.awaitLost))).reason,
+              "NotOwner"
+            )
+          } else {
+            // nothing has told it yet: this is what the token is for
+            assert.isTrue(yield* old.holding.isHeld)
+          }
+          yield* old.end
+          assert.strictEqual(loss(yield* old.exit).reason, "NotOwner")
+          yield* belongsTo(redis, "report", next.holding)
+          yield* next.holding.ensureHeld
+          yield* next.end
+          assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+        })
+      )
+    )
+  }
+
+  it.live(
+    "wakes those who wait",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const patient = { fallbackInterval: "5 minutes", watchdogLeaseTime: "5 minutes" } as const
+        const old = yield* enter(yield* client(server, patient), "report", { leaseTime: "5 minutes" })
+        const waiter = yield* queueUp(yield* client(server, patient), "report", { persistent: true })
+        // the holder's, and the waiter's before and after it has subscribed: now it sleeps
+        yield* scriptsRun(redis, 3)
+        yield* subscribers(redis, "report", 1)
+        yield* server.restart
+        const next = yield* waiter.entered
+        assert.isTrue(next.holding.token > old.holding.token)
+        yield* old.end
+        assert.strictEqual(loss(yield* old.exit).reason, "NotOwner")
+        yield* belongsTo(redis, "report", next.holding)
+        yield* next.end
+        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+      })
+    )
+  )
+})

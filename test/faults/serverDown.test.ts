@@ -1,0 +1,169 @@
+import { NodeRedis } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Layer } from "effect"
+import { Lock, RedisDriver } from "effect-redis-lock"
+import {
+  bare,
+  behindProxy,
+  type Client,
+  client,
+  clientOf,
+  clientOver,
+  connected,
+  disconnected,
+  eventually,
+  failure,
+  lockKey,
+  locksOver,
+  onServer,
+  soon,
+  storeError
+} from "./harness.ts"
+
+const section = Lock.withLock(Effect.void, "report")
+const token = "redisson_lock_token:{report}"
+
+/** Several callers that all give up, each in its way. */
+const callers = ({ run }: Client): Effect.Effect<ReadonlyArray<Exit.Exit<unknown, unknown>>> =>
+  soon(
+    "every caller gives up",
+    Effect.all(
+      [
+        Effect.exit(run(section)),
+        Effect.exit(run(Lock.withLock(Effect.void, "report", { waitTime: 300 }))),
+        Effect.exit(Effect.timeout(run(section), 300)),
+        Effect.exit(run(Lock.withLockIfAvailable(Effect.void, "report")))
+      ],
+      { concurrency: "unbounded" }
+    )
+  )
+
+describe("a caller that gives up while the server is down", () => {
+  it.live(
+    "because it was killed: is told at once, and nothing is acquired when it is back",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server)
+        yield* server.kill
+        yield* disconnected(mine)
+        for (const exit of yield* callers(mine)) {
+          const error = storeError(exit)
+          assert.strictEqual(error.reason, "NotConnected")
+          assert.isFalse(error.isOutcomeUnknown)
+          assert.isTrue(error.isTransient)
+          assert.include(error.message, `Lock "report", lock/acquire: there is no connection to Redis at the moment`)
+        }
+        yield* server.restart
+        yield* connected(mine)
+        assert.deepStrictEqual(yield* Effect.promise(() => redis.keys("*")), [])
+      })
+    )
+  )
+
+  for (const [how, watchdogLeaseTime, downtime] of [
+    ["for less than the lease", "5 minutes", 0],
+    ["for longer than the lease", 500, 2000]
+  ] as const) {
+    it.live(
+      `because it hangs ${how}: what it does for them when it goes on is undone`,
+      onServer(({ redis, server }) =>
+        Effect.gen(function* () {
+          const mine = yield* client(server, { commandTimeout: 1000, watchdogLeaseTime })
+          yield* mine.run(section)
+          yield* Effect.promise(() => redis.del(token))
+          yield* server.pause
+          for (const exit of yield* callers(mine)) {
+            const error = failure(exit)
+            assert.include(["LockStoreError", "TimeoutError"], (error as { readonly _tag: string })._tag)
+          }
+          yield* Effect.sleep(downtime)
+          yield* server.resume
+          // it does grant the lock, and takes it back in the same breath
+          const replies = yield* eventually(
+            "it grants the lock",
+            () => redis.multi().exists(token).exists("report").exec(),
+            (replies) => replies?.[0]?.[1] === 1
+          )
+          assert.strictEqual(replies?.[1]?.[1], 0, "a ghost holds the lock")
+          yield* connected(mine)
+          yield* lockKey(redis, "report", "gone")
+        })
+      )
+    )
+  }
+
+  it.live(
+    "over an application's own client, which sends commands again: none that was given up takes the lock",
+    behindProxy(({ proxy, redis }) =>
+      Effect.gen(function* () {
+        const mine = yield* clientOver(yield* bare(proxy), { commandTimeout: 1000, watchdogLeaseTime: 2000 })
+        yield* mine.run(section)
+        yield* Effect.promise(() => redis.del(token))
+        yield* proxy.stall
+        const acquisition = yield* Effect.forkScoped(mine.run(section), { startImmediately: true })
+        yield* proxy.cut
+        storeError(yield* soon("the acquisition fails", Fiber.await(acquisition)))
+        yield* Effect.sleep(2500)
+        yield* proxy.resume
+        yield* proxy.restore
+        yield* connected(mine)
+        assert.strictEqual(yield* Effect.promise(() => redis.exists("report")), 0, "a ghost holds the lock")
+        assert.strictEqual(yield* Effect.promise(() => redis.exists(token)), 0, "a command was sent after all")
+      })
+    )
+  )
+})
+
+const drivers = {
+  ioredis: ({ url }: { readonly url: string }) => client({ url }, { watchdogLeaseTime: "5 minutes" }),
+  "Effect's Redis (node-redis)": ({ url }: { readonly url: string }) =>
+    clientOf(
+      locksOver(
+        Layer.provide(
+          RedisDriver.layerRedis,
+          NodeRedis.layer({ url, disableOfflineQueue: true, socket: { reconnectStrategy: 50 } })
+        ),
+        { watchdogLeaseTime: "5 minutes" }
+      )
+    )
+}
+
+describe("a connection that comes and goes", () => {
+  for (const [name, connect] of Object.entries(drivers)) {
+    it.live(
+      `fails what does not get through with a reason that says so, and leaves no lock behind: ${name}`,
+      behindProxy(({ proxy, redis }) =>
+        Effect.gen(function* () {
+          const mine = yield* connect(proxy)
+          const reasons = new Set<string>()
+          let done = 0
+          const trying = yield* mine.run(section).pipe(
+            Effect.matchEffect({
+              onSuccess: () => Effect.sync(() => done++),
+              onFailure: (error) => {
+                reasons.add(error._tag === "LockStoreError" ? error.reason : error.message)
+                return Effect.sleep(1)
+              }
+            }),
+            Effect.forever,
+            Effect.forkScoped
+          )
+          for (let i = 0; i < 20; i++) {
+            const before = done
+            yield* eventually(
+              "sections get through",
+              () => done,
+              (done) => done > before + 5
+            )
+            yield* proxy.dropConnections
+          }
+          yield* Fiber.interrupt(trying)
+          assert.isAbove(reasons.size, 0)
+          for (const reason of reasons) assert.include(["ConnectionLost", "NotConnected"], reason)
+          yield* connected(mine)
+          yield* lockKey(redis, "report", "gone")
+        })
+      )
+    )
+  }
+})

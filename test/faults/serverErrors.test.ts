@@ -1,0 +1,226 @@
+import { RedisServer } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Schedule } from "effect"
+import { Lock, type StoreReason } from "effect-redis-lock"
+import { bare, type Client, client, enter, eventually, loss, onServer, soon, storeError } from "./harness.ts"
+
+const section = Lock.withLock(Effect.succeed("done"), "report")
+
+/** Every way to ask for the lock fails with this reason, and with a message that says what to do and what Redis said. */
+const refuses = Effect.fnUntraced(function* ({ run }: Client, reason: StoreReason, ...texts: ReadonlyArray<string>) {
+  for (const acquire of [
+    section,
+    Lock.withLock(Effect.void, "report", { waitTime: "1 minute" }),
+    Lock.withLockIfAvailable(Effect.void, "report"),
+    Effect.scoped(Lock.scoped("report")),
+    Effect.scoped(Lock.tryScoped("report"))
+  ]) {
+    const error = storeError(yield* Effect.exit(run(acquire as Effect.Effect<unknown, unknown>)))
+    assert.strictEqual(error.reason, reason, error.message)
+    assert.strictEqual(error.operation, "lock/acquire")
+    assert.isFalse(error.isOutcomeUnknown)
+    for (const text of [`Lock "report", lock/acquire: `, ...texts]) assert.include(error.message, text)
+  }
+})
+
+const works = Effect.fnUntraced(function* ({ run }: Client) {
+  assert.strictEqual(yield* run(section), "done")
+})
+
+describe("a server that refuses", () => {
+  it.live(
+    "because it is out of memory (OOM): nothing is acquired, what is held stays held and is released",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server)
+        const held = yield* enter(mine, "ledger")
+        yield* Effect.promise(() => redis.config("SET", "maxmemory", "1"))
+        yield* refuses(mine, "OutOfMemory", "Redis is out of memory (OOM). Raise maxmemory", "(OOM command not allowed")
+        assert.deepStrictEqual(yield* Effect.promise(() => redis.keys("*report*")), [])
+        // longer than the lease: it is renewed
+        yield* Effect.sleep(2000)
+        yield* held.holding.ensureHeld
+        yield* held.end
+        assert.strictEqual(yield* Effect.flatten(held.exit), "done")
+        assert.strictEqual(yield* Effect.promise(() => redis.exists("ledger")), 0)
+        yield* Effect.promise(() => redis.config("SET", "maxmemory", "0"))
+        yield* works(mine)
+      })
+    )
+  )
+
+  it.live(
+    "because it is out of memory (OOM): a re-entry fails, the section around it goes on",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server)
+        const outer = Effect.gen(function* () {
+          yield* Effect.promise(() => redis.config("SET", "maxmemory", "1"))
+          assert.strictEqual(storeError(yield* Effect.exit(section)).reason, "OutOfMemory")
+          assert.strictEqual(yield* Lock.holdCount("report"), 1)
+          const { ensureHeld } = yield* Lock.holding("report")
+          yield* ensureHeld
+          return "outer"
+        })
+        assert.strictEqual(yield* mine.run(Lock.withLock(outer, "report")), "outer")
+        assert.strictEqual(yield* Effect.promise(() => redis.exists("report")), 0)
+      })
+    )
+  )
+
+  it.live(
+    "because it is a replica (READONLY)",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const master = yield* RedisServer.start()
+        const mine = yield* client(server)
+        yield* Effect.promise(() => redis.replicaof(master.host, master.port))
+        yield* refuses(mine, "ReadOnly", "a read-only replica. Connect to the master", "(READONLY You can't write")
+        yield* Effect.promise(() => redis.replicaof("NO", "ONE"))
+        yield* works(mine)
+      })
+    )
+  )
+
+  it.live(
+    "because it cannot save (MISCONF): also a release fails, and says that the work is done",
+    onServer(
+      ({ redis, server }) =>
+        Effect.gen(function* () {
+          const mine = yield* client(server)
+          const held = yield* enter(mine, "ledger", { leaseTime: "1 minute" })
+          yield* Effect.promise(() => redis.bgsave())
+          yield* eventually(
+            "saving fails",
+            () => redis.info("persistence"),
+            (info) => info.includes("rdb_last_bgsave_status:err")
+          )
+          yield* refuses(mine, "PersistenceFailed", "cannot save to disk (MISCONF). Look at its log", "(MISCONF ")
+          yield* held.end
+          const error = storeError(yield* held.exit)
+          assert.strictEqual(error.reason, "PersistenceFailed")
+          assert.include(error.message, `Lock "ledger", release (the work is done; the lock frees itself`)
+          yield* Effect.promise(() => redis.config("SET", "stop-writes-on-bgsave-error", "no"))
+          yield* Effect.promise(() => redis.del("ledger"))
+          yield* works(mine)
+        }),
+      // nobody can write there, not even root
+      { args: ["--save", "3600 1", "--dir", "/proc"] }
+    )
+  )
+
+  it.live(
+    "because it is loading (LOADING): to try again while that is transient helps",
+    onServer(
+      ({ redis, server }) =>
+        Effect.gen(function* () {
+          const mine = yield* client(server)
+          const other = yield* bare(server)
+          yield* Effect.promise(() => other.ping())
+          const config = (name: string, value: string) => Effect.promise(() => other.config("SET", name, value))
+          yield* config("loading-process-events-interval-bytes", "1024")
+          yield* config("key-load-delay", "2000")
+          yield* Effect.promise(() => other.call("DEBUG", "POPULATE", "5000"))
+          const reloaded = redis.call("DEBUG", "RELOAD")
+          yield* eventually(
+            "it is loading",
+            () => other.ping().catch(String),
+            (answer) => answer.includes("LOADING")
+          )
+          yield* refuses(mine, "Loading", "is still loading its data (LOADING). Try again shortly", "(LOADING ")
+          const patient = Effect.retry(section, {
+            while: (error) => error._tag === "LockStoreError" && error.isTransient,
+            schedule: Schedule.spaced(50)
+          })
+          const trying = yield* Effect.forkScoped(mine.run(patient), { startImmediately: true })
+          assert.isUndefined(trying.pollUnsafe())
+          yield* config("key-load-delay", "0")
+          yield* Effect.promise(() => reloaded)
+          assert.strictEqual(yield* soon("the lock is acquired", Fiber.join(trying)), "done")
+          yield* Effect.promise(() => other.flushall())
+        }),
+      { args: ["--enable-debug-command", "yes"] }
+    )
+  )
+
+  it.live(
+    "because a script runs for too long (BUSY): a release waits for it",
+    onServer(
+      ({ redis, server }) =>
+        Effect.gen(function* () {
+          const mine = yield* client(server, { watchdogLeaseTime: "5 minutes" })
+          const held = yield* enter(mine, "ledger")
+          const other = yield* bare(server)
+          const busy = other.eval("while true do end", 0).catch(String)
+          yield* eventually(
+            "it is busy",
+            () => redis.ping().catch(String),
+            (answer) => answer.includes("BUSY")
+          )
+          yield* refuses(mine, "Busy", "is busy with another script (BUSY). Find the slow script", "(BUSY ")
+          yield* held.end
+          yield* Effect.sleep(300)
+          yield* Effect.promise(() => redis.script("KILL"))
+          assert.include(yield* Effect.promise(() => busy), "Script killed")
+          assert.strictEqual(yield* Effect.flatten(held.exit), "done")
+          yield* works(mine)
+        }),
+      { args: ["--lua-time-limit", "50"] }
+    )
+  )
+
+  it.live(
+    "because there is no lock at the key (WRONGTYPE): what is there stays as it is",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server)
+        yield* Effect.promise(() => redis.rpush("report", "a", "b"))
+        yield* refuses(
+          mine,
+          "WrongType",
+          "something that is not a lock (WRONGTYPE). Choose another name",
+          "(WRONGTYPE "
+        )
+        assert.strictEqual(storeError(yield* Effect.exit(mine.run(Lock.isLocked("report")))).reason, "WrongType")
+        assert.deepStrictEqual(yield* Effect.promise(() => redis.lrange("report", 0, -1)), ["a", "b"])
+        assert.deepStrictEqual(yield* Effect.promise(() => redis.keys("*")), ["report"])
+        yield* Effect.promise(() => redis.del("report"))
+        yield* works(mine)
+      })
+    )
+  )
+
+  it.live(
+    "because somebody put something else in the place of a lock that is held: the holder has lost it",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server)
+        const held = yield* enter(mine, "report")
+        const other = yield* enter(mine, "ledger")
+        yield* Effect.promise(() => redis.set("report", "x"))
+        assert.strictEqual(loss(yield* held.exit).reason, "NotOwner")
+        assert.isTrue(held.wasInterrupted())
+        assert.strictEqual(yield* Effect.promise(() => redis.getdel("report")), "x")
+        // the other one was renewed by the same command
+        yield* Effect.sleep(2000)
+        yield* other.holding.ensureHeld
+        yield* other.end
+        assert.strictEqual(yield* Effect.flatten(other.exit), "done")
+      })
+    )
+  )
+
+  it.live(
+    "because there is no token at the token's key (WRONGTYPE): nothing is acquired",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server)
+        const key = "redisson_lock_token:{report}"
+        yield* Effect.promise(() => redis.rpush(key, "a"))
+        yield* refuses(mine, "WrongType")
+        assert.deepStrictEqual(yield* Effect.promise(() => redis.keys("*")), [key])
+        assert.deepStrictEqual(yield* Effect.promise(() => redis.lrange(key, 0, -1)), ["a"])
+      })
+    )
+  )
+})
