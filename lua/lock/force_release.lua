@@ -8,6 +8,6 @@
 
 local existed = redis.call('DEL', KEYS[1])
 if existed == 1 then
-  redis.call(ARGV[1], KEYS[2], '0')
+  redis.pcall(ARGV[1], KEYS[2], '0')
 end
 return existed

@@ -9,6 +9,8 @@
 --          0 the lock is free, -1 somebody else holds it
 
 if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then
-  return 1 + redis.call(ARGV[2], KEYS[2], '0')
+  -- pcall: a message is a hint, and a user who may not send it has released all the same
+  local listeners = redis.pcall(ARGV[2], KEYS[2], '0')
+  return type(listeners) == 'number' and 1 + listeners or 1
 end
 return -redis.call('EXISTS', KEYS[1])

@@ -32,7 +32,10 @@ describe("a Redis user with few permissions (NOPERM)", () => {
           assert.strictEqual(error.reason, "NoPermission")
           assert.strictEqual(error.operation, "lock/acquire")
           assert.isFalse(error.isTransient)
-          assert.include(error.message, `Lock "report", lock/acquire: the Redis user may not do this (NOPERM). Allow `)
+          assert.include(
+            error.message,
+            `Lock "report", lock/acquire: the Redis user may not do this (NOPERM). It needs `
+          )
           assert.match(error.message, says)
           yield* lockKey(site.redis, "report", "gone")
         })
@@ -63,7 +66,7 @@ describe("a Redis user with few permissions (NOPERM)", () => {
   )
 
   it.live(
-    "may not use the channel: waiting falls back to asking; the release is done, and reports that it could not notify",
+    "may not use the channel: waiting falls back to asking, and the release is done though it could not notify",
     onServer((site) =>
       Effect.gen(function* () {
         const holder = yield* enter(yield* client(site.server), "report")
@@ -72,9 +75,7 @@ describe("a Redis user with few permissions (NOPERM)", () => {
         yield* holder.end
         const next = yield* waiter.entered
         yield* next.end
-        const error = storeError(yield* next.exit)
-        assert.strictEqual(error.reason, "NoPermission")
-        assert.include(error.message, `Lock "report", release (the work is done`)
+        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
         yield* lockKey(site.redis, "report", "gone")
       })
     )

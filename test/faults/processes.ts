@@ -36,6 +36,7 @@ export const start = Effect.fnUntraced(function* <Name extends keyof Programs>(
   if (!existsSync(program)) assert.fail(`${program} is missing: build it with "pnpm build"`)
   const events: Array<Event> = []
   let output = ""
+  let ended = false
   const child = yield* Effect.acquireRelease(
     Effect.sync((): ChildProcess => {
       const child = spawn(process.execPath, [program, JSON.stringify(settings)], { stdio: ["ignore", "pipe", "pipe"] })
@@ -44,6 +45,8 @@ export const start = Effect.fnUntraced(function* <Name extends keyof Programs>(
         if (line.startsWith("{")) events.push(JSON.parse(line) as Event)
       })
       child.stderr.setEncoding("utf8").on("data", (text: string) => (output += text))
+      // not "exit", after which there may be more to read
+      child.on("close", () => (ended = true))
       return child
     }),
     (child) => Effect.sync(() => child.kill("SIGKILL"))
@@ -56,8 +59,8 @@ export const start = Effect.fnUntraced(function* <Name extends keyof Programs>(
       Effect.map(
         eventually(
           `the program "${name}" says "${kind}"`,
-          () => ({ said: find(kind), output, exit: child.exitCode }),
-          ({ said, exit }) => said !== undefined || exit !== null
+          () => ({ said: find(kind), ended, output }),
+          ({ said, ended }) => said !== undefined || ended
         ),
         ({ said }) => said ?? assert.fail(`"${name}" ended without saying "${kind}": ${output}`)
       ),
@@ -65,10 +68,10 @@ export const start = Effect.fnUntraced(function* <Name extends keyof Programs>(
     ended: Effect.map(
       eventually(
         `the program "${name}" ends`,
-        () => child.exitCode,
-        (code) => code !== null
+        () => ended,
+        (ended) => ended
       ),
-      (code) => assert.strictEqual(code, 0, output)
+      () => assert.strictEqual(child.exitCode, 0, output)
     )
   }
 })

@@ -201,7 +201,7 @@ const storeReasons = {
   Loading: "Redis is still loading its data (LOADING). Try again shortly",
   Busy: "Redis is busy with another script (BUSY). Find the slow script, or SCRIPT KILL it",
   NoPermission:
-    "the Redis user may not do this (NOPERM). Allow EVALSHA, EVAL, PUBLISH and SUBSCRIBE on the lock's keys and channels",
+    "the Redis user may not do this (NOPERM). It needs EVALSHA and EVAL, the commands inside the scripts, the keys of the locks, and their channels: the driver's README has a minimal ACL",
   NotAuthenticated: "Redis wants other credentials (NOAUTH, WRONGPASS). Check user and password",
   WrongType: "the key holds something that is not a lock (WRONGTYPE). Choose another name, or a key prefix",
   ClusterDown:

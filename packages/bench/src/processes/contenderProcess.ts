@@ -1,9 +1,9 @@
 /**
- * One of several processes that want the same lock. Warms up alone, then with the others, then runs its sections.
+ * One of several processes that want the same lock: warms up together with the others, then runs its sections.
  */
 import { setTimeout as sleep } from "node:timers/promises"
 import { entryOf } from "../candidates/catalog.ts"
-import type { Session, Worker } from "../Candidate.ts"
+import type { Session } from "../Candidate.ts"
 import { cpuMicros } from "../measure.ts"
 import { argument, hear, run, say } from "./Parent.ts"
 
@@ -11,7 +11,7 @@ export interface ContenderArgument {
   readonly candidate: string
   readonly port: number
   readonly sections: number
-  readonly warmUp: number
+  readonly warmUpMillis: number
   readonly sectionMillis: number
   readonly thinkMillis: number
 }
@@ -25,35 +25,31 @@ export interface ContenderReport {
   readonly cpuMicros: number
 }
 
-const warmUpMillis = 2000
-
 /** Milliseconds on a clock that all processes of the machine share. */
 const now = (): number => Number(process.hrtime.bigint()) / 1e6
 
-/** Long enough for the code to be compiled, in a contention of its own. */
-const warmUpAlone = async (session: Session): Promise<void> => {
-  const until = now() + warmUpMillis
-  let left = 6000
-  const worker: Worker = {
-    next: () => (left-- > 0 && now() < until ? `w4:warm-up:${process.pid}` : undefined),
-    section: (leave) => setImmediate(leave),
-    think: undefined,
-    gaveUp: () => {}
-  }
-  const workers = Array.from({ length: 8 }, () => session.work(worker))
-  await Promise.race([Promise.all(workers), sleep(warmUpMillis + 1000)])
-}
-
 run(async () => {
-  const { candidate, port, sectionMillis, sections, thinkMillis, warmUp } = argument<ContenderArgument>()
+  const { candidate, port, sectionMillis, sections, thinkMillis, warmUpMillis } = argument<ContenderArgument>()
 
-  const work = async (session: Session, name: string, total: number) => {
+  /** As many short sections as possible, so that the code that contends gets compiled. */
+  const warmUp = async (session: Session): Promise<void> => {
+    const until = now() + warmUpMillis
+    const working = session.work({
+      next: () => (now() < until ? "w4:warm-up" : undefined),
+      section: (leave) => setImmediate(leave),
+      think: (go) => setImmediate(go),
+      gaveUp: () => {}
+    })
+    await Promise.race([working, sleep(warmUpMillis + 1000)])
+  }
+
+  const work = async (session: Session): Promise<ContenderReport["sections"]> => {
     const done: Array<ContenderReport["sections"][number]> = []
     let askedAt = 0
     await session.work({
       next: () => {
         askedAt = now()
-        return done.length === total ? undefined : name
+        return done.length === sections ? undefined : "w4"
       },
       section: (leave) => {
         const enteredAt = now()
@@ -70,13 +66,12 @@ run(async () => {
 
   const session = await (await entryOf(candidate).load()).candidate.open({ port, leaseMillis: 30_000 })
   const starts = [hear("warm up"), hear("go")] as const
-  await warmUpAlone(session)
   say("ready")
   await starts[0]
-  await work(session, "w4:warm-up", warmUp)
+  await warmUp(session)
   say("warm")
   await starts[1]
   const cpuBefore = cpuMicros()
-  const done = await work(session, "w4", sections)
+  const done = await work(session)
   say("done", { sections: done, cpuMicros: cpuMicros() - cpuBefore } satisfies ContenderReport)
 })

@@ -18,7 +18,7 @@ const measureProcesses = async ({ candidate, counters, name, port, quick }: Run)
         candidate: name,
         port,
         sections,
-        warmUp: 60,
+        warmUpMillis: quick ? 1000 : 3000,
         sectionMillis,
         thinkMillis
       } satisfies ContenderArgument)

@@ -7,90 +7,112 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
+import type { Alarm } from "./AlarmClock.ts"
 import type { Identity } from "./owner.ts"
 
-export interface Waiter {
+/** What wakes the first waiter: a release, or the end of the time that it is willing to rely on being told. */
+export type Wake = "signal" | "tick"
+
+export class Waiter implements Alarm {
   readonly identity: Identity
-  resume: (() => void) | undefined
+  readonly #line: Line
+  due = 0
+  place = -1
+  resume: (() => void) | undefined = undefined
+
+  constructor(line: Line, identity: Identity) {
+    this.#line = line
+    this.identity = identity
+  }
+
+  get isFirst(): boolean {
+    return this.#line.first === this
+  }
+
+  /** The time it wanted to sleep is over. */
+  ring(): void {
+    if (this.isFirst) this.#line.wake("tick")
+    else this.resume?.()
+  }
+
+  /** Sleeps until it is the first, or until somebody calls it for another reason. */
+  get turn(): Effect.Effect<void> {
+    return Effect.callback<void>((resume) => {
+      if (this.isFirst) {
+        resume(Effect.void)
+        return
+      }
+      this.resume = () => {
+        this.resume = undefined
+        resume(Effect.void)
+      }
+      return Effect.sync(() => {
+        this.resume = undefined
+      })
+    })
+  }
 }
 
 /**
- * After so many hand-overs in a row within this process, the next waits for the reply of the release, for the sake of those
- * who poll from elsewhere without listening.
+ * After so many hand-overs in a row within this process, the other processes have their chance.
  */
 const maxHandOvers = 8
 
 export class Line {
   readonly #waiters = new Set<Waiter>()
-  readonly #signals: Queue.Queue<void>
+  readonly signals: Queue.Queue<Wake>
   /** Where the subscription to the lock's channel lives, once there is one. */
   readonly scope = Scope.makeUnsafe()
   subscribed = false
-  /** Whether other clients listened to the channel at the last release. */
-  othersListen = false
+  /** Until when this line leaves the lock to others, on the monotonic clock. */
+  quietUntil = 0
   #handOvers = 0
 
-  constructor(signals: Queue.Queue<void>) {
-    this.#signals = signals
-  }
-
-  get signals(): Queue.Queue<void> {
-    return this.#signals
+  constructor(signals: Queue.Queue<Wake>) {
+    this.signals = signals
   }
 
   get isEmpty(): boolean {
     return this.#waiters.size === 0
   }
 
+  get first(): Waiter | undefined {
+    return this.#waiters.values().next().value
+  }
+
   join(identity: Identity): Waiter {
-    const waiter: Waiter = { identity, resume: undefined }
+    const waiter = new Waiter(this, identity)
     this.#waiters.add(waiter)
     return waiter
   }
 
   /** Leaves the line; when the first leaves, the next one's turn has come. */
   leave(waiter: Waiter): void {
-    const wasFirst = this.isFirst(waiter)
+    const wasFirst = waiter.isFirst
     this.#waiters.delete(waiter)
-    if (wasFirst) this.#first?.resume?.()
+    if (wasFirst) this.first?.resume?.()
   }
 
-  isFirst(waiter: Waiter): boolean {
-    return this.#first === waiter
+  /** Wakes the first waiter. */
+  wake(wake: Wake): void {
+    Queue.offerUnsafe(this.signals, wake)
   }
 
-  /** Sleeps until the waiter is the first, or until somebody calls it for another reason. */
-  turn(waiter: Waiter): Effect.Effect<void> {
-    return Effect.callback<void>((resume) => {
-      if (this.isFirst(waiter)) {
-        resume(Effect.void)
-        return
-      }
-      waiter.resume = () => {
-        waiter.resume = undefined
-        resume(Effect.void)
-      }
-      return Effect.sync(() => {
-        waiter.resume = undefined
-      })
-    })
-  }
-
-  /** Wakes the first waiter to try again. */
+  /** Wakes the first waiter to try again: the lock may be free. */
   signal(): void {
-    Queue.offerUnsafe(this.#signals, undefined)
+    this.wake("signal")
   }
 
   /** Forgets a signal that came before an attempt: the attempt answers it. */
   clear(): void {
-    Queue.takeUnsafe(this.#signals)
+    Queue.takeUnsafe(this.signals)
   }
 
   /** Calls those who may share what was just acquired. */
   call(matches: (identity: Identity) => boolean): void {
     for (const waiter of [...this.#waiters]) {
       if (matches(waiter.identity)) {
-        if (this.isFirst(waiter)) this.signal()
+        if (waiter.isFirst) this.signal()
         else waiter.resume?.()
       }
     }
@@ -98,19 +120,15 @@ export class Line {
 
   /**
    * Whether a release may wake the first waiter before the reply is there. Its attempt then reaches Redis right behind the
-   * release and ahead of everybody else's, so it must not be done where others wait.
+   * release and ahead of everybody else's, which must not go on for ever.
    */
   mayHandOver(): boolean {
-    if (this.othersListen || this.#handOvers === maxHandOvers) {
+    if (this.#handOvers === maxHandOvers) {
       this.#handOvers = 0
       return false
     }
     this.#handOvers++
     return true
-  }
-
-  get #first(): Waiter | undefined {
-    return this.#waiters.values().next().value
   }
 }
 
@@ -130,7 +148,7 @@ export class Lines {
 
   /** Joins the line of a lock, or begins one. */
   join(key: string, identity: Identity): Effect.Effect<readonly [Line, Waiter]> {
-    return Effect.map(Queue.sliding<void>(1), (signals) => {
+    return Effect.map(Queue.sliding<Wake>(1), (signals) => {
       let line = this.#lines.get(key)
       if (line === undefined) this.#lines.set(key, (line = new Line(signals)))
       return [line, line.join(identity)]

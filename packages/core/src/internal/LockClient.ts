@@ -10,6 +10,7 @@ import * as FiberSet from "effect/FiberSet"
 import type { Fiber } from "effect/Fiber"
 import type { LockStore } from "../LockStore.ts"
 import { type Identity, owns } from "./owner.ts"
+import { AlarmClock } from "./AlarmClock.ts"
 import { Lines } from "./Line.ts"
 import type { Possession } from "./Possession.ts"
 import { makeSignals, type Signals } from "./Signals.ts"
@@ -45,6 +46,7 @@ export class LockClient {
   readonly signals: Signals
   readonly telemetry: Telemetry
   readonly lines = new Lines()
+  readonly alarms: AlarmClock
   readonly watchdog: Watchdog
   /** Monotonic time in milliseconds. */
   readonly now: () => number
@@ -68,6 +70,7 @@ export class LockClient {
     this.telemetry = parts.telemetry
     this.fork = parts.fork
     this.now = monotonicMillis(parts.clock)
+    this.alarms = new AlarmClock(this.now)
     this.watchdog = new Watchdog(this)
   }
 
@@ -134,6 +137,6 @@ export const makeLockClient = Effect.fnUntraced(function* (store: LockStore["Ser
     fork: yield* FiberSet.makeRuntime<never>(),
     clock: yield* Clock.Clock
   })
-  yield* Effect.forkScoped(client.watchdog.run)
+  yield* Effect.forkScoped(client.alarms.run)
   return client
 })

@@ -11,9 +11,10 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { LockStore } from "../LockStore.ts"
+import type { Wake } from "./Line.ts"
 
 interface Feed {
-  readonly queues: Set<Queue.Enqueue<void>>
+  readonly queues: Set<Queue.Enqueue<Wake>>
   readonly established: Deferred.Deferred<void>
 }
 
@@ -24,10 +25,10 @@ export interface Signals {
    */
   readonly subscribe: (
     channel: string,
-    queue: Queue.Enqueue<void>
+    queue: Queue.Enqueue<Wake>
   ) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
-  /** Whether this client is subscribed to the channel. */
-  readonly listens: (channel: string) => boolean
+  /** How many signals of the channel this client has heard; nothing while it is not subscribed. */
+  readonly heard: (channel: string) => number | undefined
 }
 
 // not jittered: each process has its own moment of failure
@@ -37,31 +38,33 @@ export const makeSignals = (
   store: LockStore["Service"],
   idleTime: Duration.Duration
 ): Effect.Effect<Signals, never, Scope.Scope> => {
-  const channels = new Set<string>()
+  const heard = new Map<string, number>()
   return Effect.map(
     RcMap.make({
       idleTimeToLive: idleTime,
       lookup: Effect.fnUntraced(function* (channel: string) {
         const feed: Feed = { queues: new Set(), established: Deferred.makeUnsafe() }
-        yield* Effect.addFinalizer(() => Effect.sync(() => channels.delete(channel)))
+        yield* Effect.addFinalizer(() => Effect.sync(() => heard.delete(channel)))
         yield* store.subscribe(channel).pipe(
           Stream.runForEach(() =>
             Effect.sync(() => {
-              channels.add(channel)
+              heard.set(channel, (heard.get(channel) ?? 0) + 1)
               Deferred.doneUnsafe(feed.established, Effect.void)
-              for (const queue of feed.queues) Queue.offerUnsafe(queue, undefined)
+              for (const queue of feed.queues) Queue.offerUnsafe(queue, "signal")
             })
           ),
           Effect.tapError((error) => {
-            channels.delete(channel)
-            const first = Deferred.doneUnsafe(feed.established, Effect.void)
-            return Effect.annotateLogs(
-              Effect.logWarning(
-                `No wake-up signals${first ? "" : " any more"}: waiting falls back to polling until subscribing succeeds.`,
-                error
-              ),
-              { channel }
-            )
+            const hadSignals = heard.delete(channel)
+            const isFirst = Deferred.doneUnsafe(feed.established, Effect.void)
+            return hadSignals || isFirst
+              ? Effect.annotateLogs(
+                  Effect.logWarning(
+                    "No wake-up signals: waiting falls back to polling until subscribing succeeds.",
+                    error
+                  ),
+                  { channel }
+                )
+              : Effect.void
           }),
           Effect.retry(resubscribe),
           Effect.forkScoped
@@ -78,7 +81,7 @@ export const makeSignals = (
             Deferred.await(feed.established)
           )
         }),
-      listens: (channel) => channels.has(channel)
+      heard: (channel) => heard.get(channel)
     })
   )
 }

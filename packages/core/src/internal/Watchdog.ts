@@ -1,13 +1,12 @@
 /**
- * Watches every holding of a client with one fiber: renews those without a fixed lease every third of the lease, in
+ * Watches every holding of a client: renews those without a fixed lease every third of the lease, in
  * batches, and declares lost what has passed its deadline.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Latch from "effect/Latch"
-import type * as Scope from "effect/Scope"
 import type { LockStoreError } from "../LockError.ts"
 import type { Reply } from "../RedisDriver.ts"
+import type { Alarm } from "./AlarmClock.ts"
 import { DueQueue } from "./DueQueue.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { Possession } from "./Possession.ts"
@@ -18,11 +17,11 @@ const batchSize = 200
 /** What falls due within this share of the interval is renewed along, so that renewals gather into batches. */
 const gather = 0.1
 
-export class Watchdog {
+export class Watchdog implements Alarm {
   readonly #client: LockClient
   readonly #queue = new DueQueue<Possession>()
-  readonly #earlier = Latch.makeUnsafe(false)
-  #wakesAt = Number.POSITIVE_INFINITY
+  due = 0
+  place = -1
 
   constructor(client: LockClient) {
     this.#client = client
@@ -34,34 +33,28 @@ export class Watchdog {
 
   /** Begins to watch, or takes note of a changed deadline or of holds that came or went. */
   watch(possession: Possession): void {
-    possession.due =
+    this.#put(
+      possession,
       possession.renewedHolds > 0 ? Math.min(possession.deadline, this.#renewAt(possession)) : possession.deadline
-    this.#put(possession)
-  }
-
-  unwatch(possession: Possession): void {
-    this.#queue.remove(possession)
-  }
-
-  /** The fiber: sleeps until something is due, or until something is put that is due earlier. */
-  get run(): Effect.Effect<never, never, Scope.Scope> {
-    return Effect.forever(
-      Effect.suspend(() => {
-        const now = this.#client.now()
-        this.#serve(now)
-        this.#earlier.closeUnsafe()
-        const first = this.#queue.first
-        this.#wakesAt = first?.due ?? Number.POSITIVE_INFINITY
-        return first === undefined
-          ? this.#earlier.await
-          : Effect.raceFirst(Effect.sleep(Math.ceil(first.due - now)), this.#earlier.await)
-      })
     )
   }
 
-  #put(possession: Possession): void {
+  unwatch(possession: Possession): void {
+    // The alarm stays: it finds nothing due, and is rarely worth moving.
+    this.#queue.remove(possession)
+  }
+
+  /** Serves what is due, and sets the alarm for what is due next. */
+  ring(now: number): void {
+    this.#serve(now)
+    const { first } = this.#queue
+    if (first !== undefined) this.#client.alarms.set(this, first.due)
+  }
+
+  #put(possession: Possession, due: number): void {
+    possession.due = due
     this.#queue.put(possession)
-    if (possession.due < this.#wakesAt) this.#earlier.openUnsafe()
+    if (this.place === -1 || due < this.due) this.#client.alarms.set(this, due)
   }
 
   /** A third of the lease after the lease began to run. */
@@ -96,10 +89,7 @@ export class Watchdog {
   /** Sends one batch, in a fiber of its own: a server that hangs must not hold up the others, nor the deadlines. */
   #renew(batch: ReadonlyArray<Possession>, sentAt: number): void {
     // until the reply is there, the deadline is what is due
-    for (const possession of batch) {
-      possession.due = possession.deadline
-      this.#put(possession)
-    }
+    for (const possession of batch) this.#put(possession, possession.deadline)
     const lease = this.#client.options.watchdogLeaseMillis
     this.#client.fork(
       Effect.matchCause(
@@ -138,8 +128,7 @@ export class Watchdog {
       possession.renewalFailure = Cause.squash(cause)
       // well before the deadline, and not all at once
       const retryAt = now + this.#client.options.renewIntervalMillis * (0.1 + 0.1 * Math.random())
-      possession.due = Math.min(possession.deadline, retryAt)
-      this.#put(possession)
+      this.#put(possession, Math.min(possession.deadline, retryAt))
     }
   }
 }

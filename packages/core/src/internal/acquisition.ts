@@ -52,11 +52,12 @@ export const acquire = (
   const startedAt = client.now()
   // Where others of this process wait or hold, asking Redis would be pushing in, or pointless.
   if (acquisition.waitMillis > 0 && (client.lines.get(keys.lock) !== undefined || client.isHeldHere(keys.lock))) {
-    return wait(acquisition, restore, startedAt, undefined)
+    return wait(acquisition, restore, startedAt, undefined, undefined)
   }
+  const heard = client.signals.heard(keys.channel)
   return attempt(acquisition, restore, startedAt, Effect.succeed, (denial) =>
     acquisition.waitMillis > 0
-      ? wait(acquisition, restore, startedAt, denial)
+      ? wait(acquisition, restore, startedAt, denial, heard)
       : timedOut(acquisition, startedAt, denial)
   )
 }
@@ -168,48 +169,55 @@ const reenter = (acquisition: Acquisition, possession: Possession): Effect.Effec
     })
   })
 
-/** Waits in the line of this process. */
+/** Waits in the line of this process; `heard` tells how many signals had been heard before the attempt that was denied. */
 const wait = (
   acquisition: Acquisition,
   restore: Restore,
   startedAt: number,
-  denial: Denial | undefined
-): Effect.Effect<Hold, LockTimeout | LockStoreError> =>
-  Effect.flatMap(acquisition.client.lines.join(acquisition.keys.lock, acquisition.identity), ([line, waiter]) =>
+  denial: Denial | undefined,
+  heard: number | undefined
+): Effect.Effect<Hold, LockTimeout | LockStoreError> => {
+  const { client, identity, keys } = acquisition
+  return Effect.flatMap(client.lines.join(keys.lock, identity), ([line, waiter]) =>
     Effect.ensuring(
-      waitInLine(acquisition, restore, startedAt, denial, line, waiter),
-      acquisition.client.lines.leave(acquisition.keys.lock, line, waiter)
+      waitInLine(acquisition, restore, startedAt, denial, heard, line, waiter),
+      Effect.suspend(() => {
+        client.alarms.cancel(waiter)
+        return client.lines.leave(keys.lock, line, waiter)
+      })
     )
   )
+}
 
 const waitInLine = Effect.fnUntraced(function* (
   acquisition: Acquisition,
   restore: Restore,
   startedAt: number,
   denial: Denial | undefined,
+  heard: number | undefined,
   line: Line,
   waiter: Waiter
 ): Effect.fn.Return<Hold, LockTimeout | LockStoreError> {
   const { client, identity, keys } = acquisition
-  const remaining = () => startedAt + acquisition.waitMillis - client.now()
-  // Denied just now, or held by this process: the first attempt in the line would be in vain.
-  let vain = denial === undefined ? client.isHeldHere(keys.lock) : !line.isFirst(waiter)
+  const waitsUntil = startedAt + acquisition.waitMillis
+  // Not worth asking while this process holds the lock, nor proper while it leaves it to others.
+  const isVain = () => client.isHeldHere(keys.lock) || client.now() < line.quietUntil
+  let vain = denial === undefined ? isVain() : waiter.isFirst
 
   while (true) {
-    if (!line.isFirst(waiter)) {
-      if (!(yield* restore(within(line.turn(waiter), remaining())))) {
-        return yield* timedOut(acquisition, startedAt, denial)
-      }
-      vain = client.isHeldHere(keys.lock)
+    if (!waiter.isFirst) {
+      if (waitsUntil < Number.POSITIVE_INFINITY) client.alarms.set(waiter, waitsUntil)
+      yield* restore(waiter.turn)
+      vain = isVain()
     }
     const mine = client.find(keys.lock, identity)
     if (mine !== undefined) {
       const hold = yield* reenter(acquisition, mine)
       if (hold !== undefined) return hold
     }
-    if (!line.isFirst(waiter)) continue
-    if (!vain) {
+    if (waiter.isFirst && !vain) {
       line.clear()
+      heard = client.signals.heard(keys.channel)
       const outcome: Hold | Denial = yield* attempt(
         acquisition,
         restore,
@@ -220,26 +228,36 @@ const waitInLine = Effect.fnUntraced(function* (
       if (outcome instanceof Hold) return outcome
       denial = outcome
     }
-    vain = false
-    if (remaining() <= 0) return yield* timedOut(acquisition, startedAt, denial)
+    const now = client.now()
+    const remaining = waitsUntil - now
+    if (remaining <= 0) return yield* timedOut(acquisition, startedAt, denial)
+    if (!waiter.isFirst) continue
     // Signals of this process need no subscription.
     if (!line.subscribed && !client.isHeldHere(keys.lock)) {
-      const established = yield* Scope.provide(client.signals.subscribe(keys.channel, line.signals), line.scope)
-      line.subscribed = true
-      yield* restore(within(established, Math.min(client.options.fallbackIntervalMillis, remaining())))
-      continue
+      const established = yield* subscribe(acquisition, line, waitsUntil)
+      if (heard === undefined || heard !== client.signals.heard(keys.channel)) {
+        // the release may have been announced before this line could hear it
+        yield* restore(established)
+        vain = false
+        continue
+      }
     }
-    const signalled = yield* restore(within(Queue.take(line.signals), Math.min(fallback(client, denial), remaining())))
-    // such as the message of a release that this process has long made use of
-    vain = signalled && client.isHeldHere(keys.lock)
+    const quiet = line.quietUntil - now
+    client.alarms.set(waiter, now + Math.min(quiet > 0 ? quiet : fallback(client, denial), remaining))
+    const wake = yield* restore(Queue.take(line.signals))
+    client.alarms.cancel(waiter)
+    // a signal may be the message of a release that this process has long made use of
+    vain = wake === "signal" && isVain()
   }
 })
 
-/** Whether the effect ended within so many milliseconds. */
-const within = <A, E>(self: Effect.Effect<A, E>, millis: number): Effect.Effect<boolean, E> =>
-  millis === Number.POSITIVE_INFINITY
-    ? Effect.as(self, true)
-    : Effect.map(Effect.timeoutOption(self, Math.max(0, millis)), Option.isSome)
+/** Has the line hear the lock's channel; the inner effect waits until it does, as long as that is worth while. */
+const subscribe = ({ client, keys }: Acquisition, line: Line, waitsUntil: number): Effect.Effect<Effect.Effect<void>> =>
+  Effect.map(Scope.provide(client.signals.subscribe(keys.channel, line.signals), line.scope), (established) => {
+    line.subscribed = true
+    const patience = Math.min(client.options.fallbackIntervalMillis, Math.max(0, waitsUntil - client.now()))
+    return Effect.asVoid(Effect.timeoutOption(established, patience))
+  })
 
 /** The fallback interval, jittered so that processes do not ask together; never past the end of the holder's lease. */
 const fallback = (client: LockClient, denial: Denial | undefined): number => {

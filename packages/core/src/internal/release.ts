@@ -61,10 +61,9 @@ const free = (possession: Possession): Effect.Effect<void, LockLost | LockStoreE
   const lost = possession.checkLost(sentAt)
   possession.released = true
   if (lost !== undefined) {
-    // What is left of the lease (the drift allowance) need not keep others waiting.
-    return lost.reason === "NotOwner"
-      ? Effect.fail(lost)
-      : Effect.andThen(Effect.ignore(run(client, kind, keys, owner)), Effect.fail(lost))
+    // What is left of the lease (the drift allowance) need not keep others waiting; nobody waits for the reply.
+    if (lost.reason !== "NotOwner") client.fork(Effect.ignore(run(client, kind, keys, owner)))
+    return Effect.fail(lost)
   }
   client.forget(possession)
   client.telemetry.released(possession, sentAt - possession.acquiredAt)
@@ -74,7 +73,7 @@ const free = (possession: Possession): Effect.Effect<void, LockLost | LockStoreE
   if (handedOver) line.signal()
   const onReply = (reply: Reply): Effect.Effect<void, LockLost> => {
     const released = (reply as number) >= 1
-    announce(possession, released ? (reply as number) - 1 : 0, handedOver)
+    if (!handedOver) announce(possession, released ? (reply as number) - 1 : 0, sentAt)
     if (released) return Effect.void
     const now = client.now()
     const reason = now >= possession.deadline ? "Expired" : "NotOwner"
@@ -87,14 +86,24 @@ const free = (possession: Possession): Effect.Effect<void, LockLost | LockStoreE
   })
 }
 
-/** Tells the line of this process of a release that so many clients heard of, this one perhaps among them. */
-const announce = ({ client, keys }: Possession, listeners: number, handedOver: boolean): void => {
+/**
+ * Tells the line of this process of a release that so many clients heard of, this one perhaps among them. Where others did,
+ * the line keeps quiet for a few round trips: the message takes longer to them than the lock to us.
+ */
+const announce = ({ client, keys }: Possession, listeners: number, sentAt: number): void => {
   const line = client.lines.get(keys.lock)
   if (line === undefined) return
-  line.othersListen = listeners > (client.signals.listens(keys.channel) ? 1 : 0)
-  // Where others were told by a message, the waiters of this process have it too, and start on equal terms.
-  if (!handedOver && !(line.subscribed && line.othersListen)) line.signal()
+  if (listeners > (client.signals.heard(keys.channel) === undefined ? 0 : 1)) {
+    const now = client.now()
+    line.quietUntil = now + Math.min(Math.max(shortestQuietMillis, 4 * (now - sentAt)), longestQuietMillis)
+    if (line.first !== undefined) client.alarms.set(line.first, line.quietUntil)
+  } else {
+    line.signal()
+  }
 }
+
+const shortestQuietMillis = 2
+const longestQuietMillis = 100
 
 /**
  * Tries again within the lease and the release timeout. After an attempt whose outcome is unknown, "not yours" means that

@@ -8,8 +8,8 @@ export const scripts = {
   },
   "lock/force_release": {
     name: "lock/force_release",
-    sha1: "4ab2dfac82dccb48a1f81fa873f0f023a86e6210",
-    lua: "local existed = redis.call('DEL', KEYS[1])\nif existed == 1 then\n  redis.call(ARGV[1], KEYS[2], '0')\nend\nreturn existed"
+    sha1: "d867675839ff60cb249e992f4c622459f0015fd8",
+    lua: "local existed = redis.call('DEL', KEYS[1])\nif existed == 1 then\n  redis.pcall(ARGV[1], KEYS[2], '0')\nend\nreturn existed"
   },
   "lock/hold": {
     name: "lock/hold",
@@ -23,8 +23,8 @@ export const scripts = {
   },
   "lock/release": {
     name: "lock/release",
-    sha1: "0623e02ced6df17097eb935256e4afc405f76a6a",
-    lua: "if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then\n  return 1 + redis.call(ARGV[2], KEYS[2], '0')\nend\nreturn -redis.call('EXISTS', KEYS[1])"
+    sha1: "ab1d88ae33fd4ac783c9f0829d38dc7963181e19",
+    lua: "if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then\n  local listeners = redis.pcall(ARGV[2], KEYS[2], '0')\n  return type(listeners) == 'number' and 1 + listeners or 1\nend\nreturn -redis.call('EXISTS', KEYS[1])"
   },
   "lock/renew": {
     name: "lock/renew",

@@ -1,0 +1,57 @@
+/**
+ * Wakes whoever is due, with one fiber for a whole client: renewals, deadlines, fallback intervals and wait times come and
+ * go far more often than they fall due, and a fiber or a timer for each would cost more than all else.
+ */
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import { type Due, DueQueue } from "./DueQueue.ts"
+
+export interface Alarm extends Due {
+  /** Called once, when the alarm is due; it is no longer set then. */
+  ring(now: number): void
+}
+
+export class AlarmClock {
+  readonly #now: () => number
+  readonly #queue = new DueQueue<Alarm>()
+  readonly #earlier = Latch.makeUnsafe(false)
+  #wakesAt = Number.POSITIVE_INFINITY
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  get size(): number {
+    return this.#queue.size
+  }
+
+  /** Sets an alarm for a time on the monotonic clock, or moves it. */
+  set(alarm: Alarm, due: number): void {
+    alarm.due = due
+    this.#queue.put(alarm)
+    if (due < this.#wakesAt) this.#earlier.openUnsafe()
+  }
+
+  cancel(alarm: Alarm): void {
+    this.#queue.remove(alarm)
+  }
+
+  /** The fiber: sleeps until the first alarm is due, or until one is set that is due earlier. */
+  get run(): Effect.Effect<never> {
+    return Effect.forever(
+      Effect.suspend(() => {
+        const now = this.#now()
+        for (let first = this.#queue.first; first !== undefined && first.due <= now; first = this.#queue.first) {
+          this.#queue.remove(first)
+          first.ring(now)
+        }
+        this.#earlier.closeUnsafe()
+        const first = this.#queue.first
+        this.#wakesAt = first?.due ?? Number.POSITIVE_INFINITY
+        return first === undefined
+          ? this.#earlier.await
+          : Effect.raceFirst(Effect.sleep(Math.ceil(first.due - now)), this.#earlier.await)
+      })
+    )
+  }
+}
