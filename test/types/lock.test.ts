@@ -121,5 +121,7 @@ it("the layers", () =>
     expectTypeOf(RedisLock.layerMemory).toEqualTypeOf<Layer.Layer<Service>>()
     expectTypeOf(LockStore.layerRedis).toEqualTypeOf<Layer.Layer<LockStore.LockStore, never, RedisDriver.RedisDriver>>()
     expectTypeOf(RedisDriver.layerRedis).toEqualTypeOf<Layer.Layer<RedisDriver.RedisDriver, never, Redis.Redis>>()
-    expectTypeOf(IoRedis.layer({})).toEqualTypeOf<Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError>>()
+    expectTypeOf(IoRedis.layer({})).toEqualTypeOf<
+      Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | InvalidLockOptions>
+    >()
   }))

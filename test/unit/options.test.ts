@@ -1,3 +1,4 @@
+import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Layer, Option } from "effect"
 import { Lock, LockStore, RedisLock } from "effect-redis-lock"
@@ -33,6 +34,17 @@ it.effect("bad settings fail the layer, naming the option", () =>
       assert.strictEqual(error._tag, "InvalidLockOptions")
       assert.include(error.message, Object.keys(options)[0]!)
     }
+  })
+)
+
+it.effect("bad timeouts fail the driver's layer before it connects", () =>
+  Effect.gen(function* () {
+    for (const options of [{ commandTimeout: 0 }, { commandTimeout: Number.NaN }, { connectTimeout: -1 }]) {
+      const error = yield* Effect.flip(Layer.build(IoRedis.layer({ url: "redis://127.0.0.1:1", ...options })))
+      assert.strictEqual(error._tag, "InvalidLockOptions")
+    }
+    const error = yield* Effect.flip(Layer.build(IoRedis.layer({ url: "redis://127.0.0.1:70000" })))
+    assert.strictEqual(error._tag, "RedisDriverError")
   })
 )
 

@@ -15,7 +15,8 @@ import * as Queue from "effect/Queue"
 import * as Redis from "effect/persistence/Redis"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { StoreReason } from "./LockError.ts"
+import { parsePeriod } from "./internal/durations.ts"
+import { type InvalidLockOptions, StoreReason } from "./LockError.ts"
 
 /**
  * A Lua script, its SHA-1 and the name of its file under `lua/`.
@@ -201,23 +202,39 @@ export interface LayerRedisOptions {
  * @category layers
  * @since 0.1.0
  */
-export const layerRedis: Layer.Layer<RedisDriver, never, Redis.Redis> = Layer.suspend(() => layerRedisWith({}))
+export const layerRedis: Layer.Layer<RedisDriver, never, Redis.Redis> = Layer.suspend(
+  () => Layer.orDie(layerRedisWith({})) // the default options are valid
+)
 
 /**
- * {@link layerRedis} with options.
+ * {@link layerRedis} with options. Fails with `InvalidLockOptions` where one is out of range.
  *
  * @category layers
  * @since 0.1.0
  */
-export const layerRedisWith = (options: LayerRedisOptions): Layer.Layer<RedisDriver, never, Redis.Redis> =>
+export const layerRedisWith = (options: LayerRedisOptions): Layer.Layer<RedisDriver, InvalidLockOptions, Redis.Redis> =>
   Layer.effect(
     RedisDriver,
-    Effect.map(Redis.Redis, (redis) => makeRedis(redis, options))
+    Effect.flatMap(timeout("commandTimeout", options.commandTimeout ?? "3 seconds"), (commandTimeout) =>
+      Effect.map(Redis.Redis, (redis) => makeRedis(redis, commandTimeout))
+    )
   )
 
-const makeRedis = (redis: Redis.Redis["Service"], options: LayerRedisOptions): RedisDriver["Service"] => {
-  const commandTimeout = Duration.fromInputUnsafe(options.commandTimeout ?? "3 seconds")
+/**
+ * Checks a timeout among the options of a driver: longer than zero, and finite. For drivers of your own.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export const timeout = (
+  option: string,
+  input: Duration.Input
+): Effect.Effect<Duration.Duration, InvalidLockOptions> => {
+  const millis = parsePeriod(option, input)
+  return typeof millis === "number" ? Effect.succeed(Duration.millis(millis)) : Effect.fail(millis)
+}
 
+const makeRedis = (redis: Redis.Redis["Service"], commandTimeout: Duration.Duration): RedisDriver["Service"] => {
   const send = <A>(command: string, ...args: ReadonlyArray<string>): Effect.Effect<A, RedisDriverError> =>
     redis.send<A>(command, ...args).pipe(
       Effect.mapError((error) => errorOf(error.cause)),

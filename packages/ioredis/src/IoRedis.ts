@@ -11,7 +11,7 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { RedisDriver } from "effect-redis-lock"
+import { type InvalidLockOptions, RedisDriver } from "effect-redis-lock"
 import { Redis, type RedisOptions } from "ioredis"
 import { makeEval } from "./internal/evaluate.ts"
 import { makeSubscriber } from "./internal/subscriber.ts"
@@ -43,14 +43,13 @@ export interface IoRedisOptions {
   readonly ioredis?: Omit<RedisOptions, "keyPrefix" | "stringNumbers" | "replyMapping"> | undefined
 }
 
-const defaultCommandTimeout = Duration.seconds(3)
-
 /**
  * One connection for commands and, once somebody waits, one for subscriptions; both to one server, both closed with the
  * layer. Commands are never queued while disconnected: they fail with `NotConnected`, and ioredis reconnects with growing
  * pauses.
  *
- * Fails when the first connection cannot be made: `ConnectionRefused`, `TimedOut`, `NotAuthenticated`, ...
+ * Fails when the first connection cannot be made: `ConnectionRefused`, `TimedOut`, `NotAuthenticated`, ...; with
+ * `InvalidLockOptions` where a timeout is out of range.
  *
  * @example
  * ```ts
@@ -68,16 +67,15 @@ const defaultCommandTimeout = Duration.seconds(3)
  */
 export const layer = (
   options: IoRedisOptions = {}
-): Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError> =>
+): Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | InvalidLockOptions> =>
   Layer.effect(
     RedisDriver.RedisDriver,
-    Effect.suspend(() => {
-      const commandTimeout = Duration.fromInputUnsafe(options.commandTimeout ?? defaultCommandTimeout)
+    Effect.gen(function* () {
+      const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
+      const connectTimeout = yield* RedisDriver.timeout("connectTimeout", options.connectTimeout ?? "10 seconds")
       const settings = {
         ...options.ioredis,
-        ...(options.connectTimeout === undefined
-          ? undefined
-          : { connectTimeout: Duration.toMillis(options.connectTimeout) }),
+        connectTimeout: Duration.toMillis(connectTimeout),
         socketTimeout: 2 * Duration.toMillis(commandTimeout),
         lazyConnect: true,
         // A command that waits for a connection, or is sent again after one was lost, may take a lock for a caller that
@@ -88,13 +86,15 @@ export const layer = (
       }
       const url =
         options.url === undefined || typeof options.url === "string" ? options.url : Redacted.value(options.url)
-      return Effect.flatMap(
-        Effect.acquireRelease(
-          Effect.sync(() => (url === undefined ? new Redis(settings) : new Redis(url, settings))),
-          (client) => Effect.sync(() => client.disconnect())
-        ),
-        (client) => Effect.andThen(connect(client), makeDriver(client, commandTimeout))
+      const client = yield* Effect.acquireRelease(
+        Effect.try({
+          try: () => (url === undefined ? new Redis(settings) : new Redis(url, settings)),
+          catch: RedisDriver.errorOf
+        }),
+        (client) => Effect.sync(() => client.disconnect())
       )
+      yield* connect(client)
+      return yield* makeDriver(client, commandTimeout)
     })
   )
 
@@ -111,7 +111,7 @@ export const layerConfig = (
     commandTimeout: Config.withDefault(Config.Duration("REDIS_LOCK_COMMAND_TIMEOUT"), undefined),
     connectTimeout: Config.withDefault(Config.Duration("REDIS_LOCK_CONNECT_TIMEOUT"), undefined)
   }
-): Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | Config.ConfigError> =>
+): Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | InvalidLockOptions | Config.ConfigError> =>
   Layer.unwrap(Effect.map(Config.unwrap(config), layer))
 
 /**
@@ -155,10 +155,11 @@ export interface FromClientOptions {
 export const fromClient = (
   client: Redis,
   options: FromClientOptions = {}
-): Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError> =>
+): Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | InvalidLockOptions> =>
   Layer.effect(
     RedisDriver.RedisDriver,
-    Effect.suspend(() => {
+    Effect.gen(function* () {
+      const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
       const { keyPrefix, replyMapping, stringNumbers } = client.options
       const problem = keyPrefix
         ? "keyPrefix: give it to RedisLock.layer instead"
@@ -168,16 +169,12 @@ export const fromClient = (
             ? `replyMapping: "resp3"`
             : undefined
       if (problem !== undefined) {
-        return Effect.fail(
-          RedisDriver.errorOf(new Error(`locks cannot use an ioredis client with the option ${problem}`))
-        )
+        return yield* RedisDriver.errorOf(new Error(`locks cannot use an ioredis client with the option ${problem}`))
       }
-      return Effect.andThen(
-        client.status === "wait" || client.status === "connecting" || client.status === "connect"
-          ? connect(client)
-          : Effect.void,
-        makeDriver(client, Duration.fromInputUnsafe(options.commandTimeout ?? defaultCommandTimeout))
-      )
+      if (client.status === "wait" || client.status === "connecting" || client.status === "connect") {
+        yield* connect(client)
+      }
+      return yield* makeDriver(client, commandTimeout)
     })
   )
 

@@ -38,6 +38,10 @@ export const parsePeriod = (option: string, input: Duration.Input): number | Inv
   return millis === 0
     ? new InvalidLockOptions({ option, problem: "it must be longer than zero" })
     : millis === Number.POSITIVE_INFINITY
-      ? new InvalidLockOptions({ option, problem: "it must be finite; leave leaseTime out to hold until released" })
+      ? new InvalidLockOptions({
+          option,
+          problem:
+            option === "leaseTime" ? "it must be finite; leave it out to hold until released" : "it must be finite"
+        })
       : Math.ceil(millis)
 }
