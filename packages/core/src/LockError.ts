@@ -27,6 +27,8 @@ export const Holder = Schema.Struct({
 })
 
 /**
+ * The type of {@link Holder}.
+ *
  * @category models
  * @since 0.1.0
  */
@@ -85,6 +87,8 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
 export const LossReason = Schema.Literals(["Expired", "NotOwner", "RenewalFailed"])
 
 /**
+ * The type of {@link LossReason}.
+ *
  * @category models
  * @since 0.1.0
  */
@@ -236,6 +240,8 @@ export const StoreReason = Schema.Literals([
 ])
 
 /**
+ * The type of {@link StoreReason}.
+ *
  * @category models
  * @since 0.1.0
  */

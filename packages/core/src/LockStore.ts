@@ -26,6 +26,8 @@ import type { RedisDriver, Reply, Signal } from "./RedisDriver.ts"
 export type Operation = keyof typeof scripts
 
 /**
+ * Where locks are kept.
+ *
  * @category services
  * @since 0.1.0
  */

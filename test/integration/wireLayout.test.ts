@@ -1,0 +1,141 @@
+/**
+ * What stands in Redis, byte for byte: the keys, fields, channels and payloads of Redisson's RLock. A Java client is played
+ * by raw commands.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, it } from "@effect/vitest"
+import { Context, Deferred, Effect, Fiber, Layer, Option } from "effect"
+import { Lock, RedisLock } from "effect-redis-lock"
+import { Redis } from "ioredis"
+import { redisUrl } from "../redis.ts"
+
+class Raw extends Context.Service<Raw, Redis>()("test/Raw") {}
+
+const connection = Effect.acquireRelease(
+  Effect.sync(() => new Redis(redisUrl)),
+  (redis) => Effect.sync(() => redis.disconnect())
+)
+
+// without messages a waiter here would sleep for five minutes
+const locks = Layer.provide(RedisLock.layer({ fallbackInterval: "5 minutes" }), IoRedis.layer({ url: redisUrl }))
+
+const command = <A>(f: (redis: Redis) => Promise<A>) => Raw.use((redis) => Effect.promise(() => f(redis)))
+
+/** The messages of a channel from now on. */
+const messages = Effect.fnUntraced(function* (channel: string) {
+  const redis = yield* connection
+  const seen: Array<string> = []
+  redis.on("message", (_channel, message: string) => seen.push(message))
+  yield* Effect.promise(() => redis.subscribe(channel))
+  return seen
+})
+
+const until = Effect.fnUntraced(function* (condition: () => boolean) {
+  while (!condition()) yield* Effect.sleep("5 millis")
+})
+
+const unique = crypto.randomUUID()
+
+const names = [
+  {
+    name: `order ${unique}`,
+    channel: `redisson_lock__channel:{order ${unique}}`,
+    token: `redisson_lock_token:{order ${unique}}`
+  },
+  {
+    name: `{order ${unique}}:5`,
+    channel: `redisson_lock__channel:{order ${unique}}:5`,
+    token: `redisson_lock_token:{order ${unique}}:5`
+  },
+  { name: `a{${unique}}`, channel: `redisson_lock__channel:a{${unique}}`, token: `redisson_lock_token:a{${unique}}` },
+  { name: `a{${unique}`, channel: `redisson_lock__channel:a{${unique}`, token: `redisson_lock_token:a{${unique}` }
+]
+
+it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestServices: true })("in Redis", (it) => {
+  for (const { channel, name, token } of names) {
+    it.effect(
+      `${name.replaceAll(unique, "")}: a hash of owner and hold count with a lease, a message "0" when it is free`,
+      () =>
+        Effect.gen(function* () {
+          const heard = yield* messages(channel)
+          const { clientId } = yield* RedisLock.RedisLock
+          yield* Effect.gen(function* () {
+            const holding = yield* Lock.holding(name)
+            assert.match(holding.owner, new RegExp(`^${clientId}:[0-9]+$`))
+            assert.deepStrictEqual(yield* command((redis) => redis.hgetall(name)), { [holding.owner]: "1" })
+            const left = yield* command((redis) => redis.pttl(name))
+            assert.isTrue(left > 20_000 && left <= 30_000)
+            assert.strictEqual(yield* command((redis) => redis.get(token)), String(holding.token))
+            assert.isAbove(yield* command((redis) => redis.pttl(token)), 86_000_000)
+            const inside = command((redis) => redis.hget(name, holding.owner))
+            assert.strictEqual(yield* Lock.withLock(inside, name), "2")
+            assert.strictEqual(yield* inside, "1")
+            assert.deepStrictEqual(heard, [])
+          }).pipe(Lock.withLock(name))
+          assert.strictEqual(yield* command((redis) => redis.exists(name)), 0)
+          yield* until(() => heard.length === 1)
+          assert.deepStrictEqual(heard, ["0"])
+        }).pipe(Effect.scoped)
+    )
+
+    it.effect(`${name.replaceAll(unique, "")}: what a Java client holds is respected, and its message wakes`, () =>
+      Effect.gen(function* () {
+        const java = "2a5b1f3e-0000-4000-8000-000000000001:42"
+        yield* command((redis) => redis.multi().hset(name, java, 1).pexpire(name, 300_000).exec())
+        const error = yield* Effect.flip(Lock.withLock(Effect.void, name, { waitTime: 0 }))
+        assert.strictEqual(error._tag === "LockTimeout" ? error.holder?.owner : error._tag, java)
+        const state = Option.getOrThrow(yield* Lock.inspect(name))
+        assert.deepStrictEqual(state.holders, [{ owner: java, holdCount: 1 }])
+
+        const entered = yield* Deferred.make<void>()
+        const waiting = yield* Lock.withLock(Deferred.succeed(entered, undefined), name).pipe(Effect.forkChild)
+        // it waits once it listens
+        let listeners = 0
+        while (listeners === 0) {
+          listeners = (yield* command((redis) => redis.pubsub("NUMSUB", channel)))[1] as number
+        }
+        assert.isUndefined(waiting.pollUnsafe())
+        yield* command((redis) => redis.multi().del(name).publish(channel, "0").exec())
+        yield* Deferred.await(entered)
+        yield* Fiber.join(waiting)
+      })
+    )
+  }
+
+  it.effect("force release deletes the hash and sends one message", () =>
+    Effect.gen(function* () {
+      const name = `forced ${unique}`
+      const heard = yield* messages(`redisson_lock__channel:{${name}}`)
+      yield* command((redis) => redis.hset(name, "2a5b1f3e-0000-4000-8000-000000000001:42", 3))
+      assert.isTrue(yield* Lock.forceRelease(name))
+      assert.isFalse(yield* Lock.forceRelease(name))
+      yield* until(() => heard.length > 0)
+      assert.deepStrictEqual(heard, ["0"])
+      assert.strictEqual(yield* command((redis) => redis.exists(name)), 0)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("the counter of a Java RFencedLock goes on counting by one and keeps no expiry", () =>
+    Effect.gen(function* () {
+      const name = `fenced ${unique}`
+      const key = `redisson_lock_token:{${name}}`
+      yield* command((redis) => redis.set(key, 41))
+      const token = Effect.map(Lock.holding(name), (holding) => holding.token).pipe(Lock.withLock(name))
+      assert.strictEqual(yield* token, 42n)
+      assert.strictEqual(yield* token, 43n)
+      assert.strictEqual(yield* command((redis) => redis.pttl(key)), -1)
+      yield* command((redis) => redis.del(key))
+    })
+  )
+
+  it.effect("a token is never lower than the last, also when the server's clock has stepped back", () =>
+    Effect.gen(function* () {
+      const name = `clock ${unique}`
+      const future = 9_000_000_000_000_000
+      yield* command((redis) => redis.set(`redisson_lock_token:{${name}}`, future, "PX", 60_000))
+      const token = Effect.map(Lock.holding(name), (holding) => holding.token).pipe(Lock.withLock(name))
+      assert.strictEqual(yield* token, BigInt(future) + 1n)
+      assert.strictEqual(yield* token, BigInt(future) + 2n)
+    })
+  )
+})
