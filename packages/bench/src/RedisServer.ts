@@ -1,23 +1,9 @@
-import { spawn } from "node:child_process"
-import { once } from "node:events"
-import { mkdtemp, rm } from "node:fs/promises"
-import { createServer } from "node:net"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { RedisServer as Server } from "@effect-redis-lock/testing"
+import { Effect, Exit, Scope } from "effect"
 import { Redis } from "ioredis"
 
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
-  server.close()
-  await once(server, "close")
-  if (address === null || typeof address === "string") throw new Error("no port")
-  return address.port
-}
-
 /**
- * A Redis of our own, without persistence, for one run of the benchmark.
+ * A Redis of our own, without persistence, for one run of the benchmark; it ends with this process, however that ends.
  */
 export interface RedisServer {
   readonly port: number
@@ -27,30 +13,18 @@ export interface RedisServer {
 }
 
 export const startRedis = async (): Promise<RedisServer> => {
-  const directory = await mkdtemp(join(tmpdir(), "redis-lock-bench-"))
-  const port = await freePort()
-  const options = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-  const server = spawn("redis-server", [...options, "--dir", directory], { stdio: "ignore" })
-  const failed = new Promise<never>((_, reject) => {
-    server.on("error", (error) => reject(new Error(`redis-server does not start: ${error.message}`)))
-  })
-  const stopWithUs = () => server.kill()
-  process.on("exit", stopWithUs)
-  const client = new Redis({ port, lazyConnect: true, retryStrategy: () => 50 })
-  client.on("error", () => {})
-  const info = await Promise.race([client.info("server"), failed])
+  const scope = Scope.makeUnsafe()
+  const server = await Effect.runPromise(Scope.provide(Server.start({ binary: "redis-server" }), scope))
+  const client = new Redis(server.url)
   return {
-    port,
-    version: /^redis_version:(\S+)/m.exec(info)?.[1] ?? "unknown",
+    port: server.port,
+    version: server.name.replace("redis-server ", ""),
     clear: async () => {
       await client.flushall()
     },
     stop: async () => {
-      process.off("exit", stopWithUs)
       client.disconnect()
-      server.kill()
-      await once(server, "exit")
-      await rm(directory, { recursive: true, force: true })
+      await Effect.runPromise(Scope.close(scope, Exit.void))
     }
   }
 }

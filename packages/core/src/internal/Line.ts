@@ -54,9 +54,10 @@ export class Waiter implements Alarm {
 }
 
 /**
- * After so many hand-overs in a row within this process, the other processes have their chance.
+ * After so many hand-overs in a row within this process, and so long a time, the other processes have their chance.
  */
-const maxHandOvers = 8
+const enoughHandOvers = 8
+const enoughMillis = 5
 
 export class Line {
   readonly #waiters = new Set<Waiter>()
@@ -67,6 +68,7 @@ export class Line {
   /** Until when this line leaves the lock to others, on the monotonic clock. */
   quietUntil = 0
   #handOvers = 0
+  #firstHandOver = 0
 
   constructor(signals: Queue.Queue<Wake>) {
     this.signals = signals
@@ -122,8 +124,9 @@ export class Line {
    * Whether a release may wake the first waiter before the reply is there. Its attempt then reaches Redis right behind the
    * release and ahead of everybody else's, which must not go on for ever.
    */
-  mayHandOver(): boolean {
-    if (this.#handOvers === maxHandOvers) {
+  mayHandOver(now: number): boolean {
+    if (this.#handOvers === 0) this.#firstHandOver = now
+    if (this.#handOvers >= enoughHandOvers && now - this.#firstHandOver >= enoughMillis) {
       this.#handOvers = 0
       return false
     }

@@ -69,7 +69,7 @@ const free = (possession: Possession): Effect.Effect<void, LockLost | LockStoreE
   client.telemetry.released(possession, sentAt - possession.acquiredAt)
   // The next waiter of this process starts only after this fiber has sent its release, so its attempt comes right behind.
   const line = client.lines.get(keys.lock)
-  const handedOver = line !== undefined && line.mayHandOver()
+  const handedOver = line !== undefined && line.mayHandOver(sentAt)
   if (handedOver) line.signal()
   const onReply = (reply: Reply): Effect.Effect<void, LockLost> => {
     const released = (reply as number) >= 1
