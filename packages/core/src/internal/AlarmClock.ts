@@ -21,10 +21,6 @@ export class AlarmClock {
     this.#now = now
   }
 
-  get size(): number {
-    return this.#queue.size
-  }
-
   /** Sets an alarm for a time on the monotonic clock, or moves it. */
   set(alarm: Alarm, due: number): void {
     alarm.due = due

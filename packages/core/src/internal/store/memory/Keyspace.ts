@@ -135,8 +135,4 @@ export class Keyspace {
       if (listeners.size === 0) this.#listeners.delete(channel)
     }
   }
-
-  channels(): ReadonlyArray<string> {
-    return [...this.#listeners.keys()]
-  }
 }
