@@ -7,7 +7,10 @@ import type { LockStore, Operation } from "../../../LockStore.ts"
 import { reasonOf, type Reply, type Signal } from "../../../RedisDriver.ts"
 import { globToRegExp } from "./glob.ts"
 import { Keyspace } from "./Keyspace.ts"
+import * as latch from "./latch.ts"
 import * as lock from "./lock.ts"
+import * as permitSemaphore from "./permitSemaphore.ts"
+import * as semaphore from "./semaphore.ts"
 
 /**
  * One atomic operation on memory. Arguments arrive as text, as they do in a Lua script.
@@ -15,12 +18,32 @@ import * as lock from "./lock.ts"
 export type MemoryOperation = (db: Keyspace, keys: ReadonlyArray<string>, args: ReadonlyArray<string>) => Reply
 
 const operations: Record<Operation, MemoryOperation> = {
+  "latch/count": latch.count,
+  "latch/count_down": latch.countDown,
+  "latch/delete": latch.remove,
+  "latch/set": latch.set,
   "lock/acquire": lock.acquire,
   "lock/force_release": lock.forceRelease,
   "lock/hold": lock.hold,
   "lock/inspect": lock.inspect,
   "lock/release": lock.release,
-  "lock/renew": lock.renew
+  "lock/renew": lock.renew,
+  "permit_semaphore/acquire": permitSemaphore.acquire,
+  "permit_semaphore/add": permitSemaphore.add,
+  "permit_semaphore/count": permitSemaphore.count,
+  "permit_semaphore/extend": permitSemaphore.extend,
+  "permit_semaphore/lease": permitSemaphore.lease,
+  "permit_semaphore/release": permitSemaphore.release,
+  "permit_semaphore/renew": permitSemaphore.renew,
+  "permit_semaphore/set": permitSemaphore.set,
+  "permit_semaphore/try_release": permitSemaphore.tryRelease,
+  "permit_semaphore/update_lease": permitSemaphore.updateLease,
+  "semaphore/acquire": semaphore.acquire,
+  "semaphore/add": semaphore.add,
+  "semaphore/available": semaphore.available,
+  "semaphore/drain": semaphore.drain,
+  "semaphore/return": semaphore.giveBack,
+  "semaphore/set": semaphore.set
 }
 
 export const makeMemoryStore: Effect.Effect<LockStore["Service"]> = Effect.map(Clock.Clock, (clock) => {

@@ -1,0 +1,16 @@
+-- Adds permits, or takes some away for good, whatever is free. An expiry of the counter
+-- stays as it is. Not idempotent: sent twice it counts twice.
+--
+-- KEYS[1]  the permits that are free
+-- KEYS[2]  the channel
+-- ARGV[1]  how many permits; negative to take away
+-- ARGV[2]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+--
+-- reply    how many are free now
+
+--@include available
+available = redis.call('INCRBY', KEYS[1], ARGV[1])
+if available > 0 then
+  redis.pcall(ARGV[2], KEYS[2], available)
+end
+return available

@@ -1,0 +1,15 @@
+-- Takes all free permits. Where the counter is below zero it is raised to zero, as in
+-- Redisson and in Java's Semaphore. An expiry of the counter stays as it is.
+--
+-- KEYS[1]  the permits that are free
+-- KEYS[2]  the ids of a permit semaphore of this name
+--
+-- reply    how many were free; 0 where there is no semaphore
+
+--@include anonymous
+--@include available
+if not available then
+  return 0
+end
+redis.call('DECRBY', KEYS[1], available)
+return available
