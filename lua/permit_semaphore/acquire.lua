@@ -4,28 +4,22 @@
 -- KEYS[1]  the permits that are free, a string (Redisson's RPermitExpirableSemaphore)
 -- KEYS[2]  { permit id, 16 raw bytes = epoch milliseconds at which its lease ends }, a zset
 -- KEYS[3]  the channel
--- ARGV[1]  lease, milliseconds
--- ARGV[2]  how many permits the semaphore begins with, or '' not to create it
+-- ARGV[1]  how many permits the semaphore begins with, or '' not to create it
+-- ARGV[2]  lease, milliseconds
 -- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
 -- ARGV[4..]  the ids, 32 hexadecimal digits each
 --
 -- reply    { 1 granted or 0 denied, how many permits are free now, milliseconds until the
 --          next lease ends (-1: none does; granted: not asked) }
 
---@include reap
+--@include begin_leased
 --@include raw
 local sent = redis.call('ZSCORE', KEYS[2], raw(ARGV[4]))
-local created = not available and ARGV[2] ~= ''
-if created then
-  -- what is held counts too, should only the counter have been removed
-  available = ARGV[2] - redis.call('ZCARD', KEYS[2])
-  redis.call('SET', KEYS[1], available)
-end
 local wanted = #ARGV - 3
 local granted = sent or available and available >= wanted
 if granted and not sent then
   available = redis.call('DECRBY', KEYS[1], wanted)
-  local expiry = now + ARGV[1]
+  local expiry = now + ARGV[2]
   for i = 4, #ARGV do
     redis.call('ZADD', KEYS[2], expiry, raw(ARGV[i]))
   end

@@ -2,15 +2,17 @@
 -- stays as it is. Not idempotent: sent twice it counts twice.
 --
 -- KEYS[1]  the permits that are free
--- KEYS[2]  the channel
--- ARGV[1]  how many permits; negative to take away
--- ARGV[2]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- KEYS[2]  the ids, a zset
+-- KEYS[3]  the channel
+-- ARGV[1]  how many permits the semaphore begins with, or '' for none
+-- ARGV[2]  how many permits; negative to take away
+-- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
 --
 -- reply    how many are free now
 
---@include available
-available = redis.call('INCRBY', KEYS[1], ARGV[1])
+--@include begin_leased
+available = redis.call('INCRBY', KEYS[1], ARGV[2])
 if available > 0 then
-  redis.pcall(ARGV[2], KEYS[2], available)
+  redis.pcall(ARGV[3], KEYS[3], available)
 end
 return available

@@ -5,10 +5,10 @@
 -- KEYS[3]  the channel
 -- ARGV[1]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
 --
--- reply    { free, held }; { 0, 0 } where there is no semaphore
+-- reply    { free (nil: there is no semaphore), held }
 
 --@include reap
 if reaped > 0 and available and available > 0 then
   redis.pcall(ARGV[1], KEYS[3], available)
 end
-return { available or 0, redis.call('ZCARD', KEYS[2]) }
+return { available, redis.call('ZCARD', KEYS[2]) }

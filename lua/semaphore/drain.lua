@@ -3,11 +3,12 @@
 --
 -- KEYS[1]  the permits that are free
 -- KEYS[2]  the ids of a permit semaphore of this name
+-- ARGV[1]  how many permits the semaphore begins with, or '' not to create it
 --
 -- reply    how many were free; 0 where there is no semaphore
 
 --@include anonymous
---@include available
+--@include begin
 if not available then
   return 0
 end

@@ -103,22 +103,23 @@ const commandOf = (op: Op, prefix: string): Command => {
   const marker = `effect_redis_lock_grant:{${key}}:${op.first}`
   const some = Array.from({ length: op.many }, (_, i) => ids[(op.first + i) % ids.length]!)
   const lease = op.times * step
+  const initial = op.flag ? op.times : ""
   switch (op.operation) {
     case "semaphore/acquire":
-      return [op.operation, [key, zset, marker, channel], [op.many, lease, op.flag ? op.times : "", "PUBLISH"]]
+      return [op.operation, [key, zset, marker, channel], [initial, op.many, lease, "PUBLISH"]]
     case "semaphore/return":
       return [op.operation, [key, marker, channel], [op.many, op.flag ? 1 : 0, "PUBLISH"]]
     case "semaphore/add":
-      return [op.operation, [key, zset, channel], [op.count, op.flag ? 1 : 0, "PUBLISH"]]
+      return [op.operation, [key, zset, channel], [initial, op.count, op.many === 1 ? 1 : 0, "PUBLISH"]]
     case "semaphore/set":
       return [op.operation, [key, zset, channel], [op.times, op.flag ? lease : 0, "PUBLISH"]]
     case "semaphore/drain":
-      return [op.operation, [key, zset], []]
+      return [op.operation, [key, zset], [initial]]
     case "semaphore/available":
     case "latch/count":
       return [op.operation, [key], []]
     case "permit_semaphore/acquire":
-      return [op.operation, [key, zset, channel], [lease, op.flag ? op.times : "", "PUBLISH", ...some]]
+      return [op.operation, [key, zset, channel], [initial, lease, "PUBLISH", ...some]]
     case "permit_semaphore/release":
     case "permit_semaphore/try_release":
       return [op.operation, [key, zset, channel], ["PUBLISH", ...some]]
@@ -131,7 +132,7 @@ const commandOf = (op: Op, prefix: string): Command => {
     case "permit_semaphore/set":
       return [op.operation, [key, zset, channel], [op.times, op.flag ? 1 : 0, "PUBLISH"]]
     case "permit_semaphore/add":
-      return [op.operation, [key, channel], [op.count, "PUBLISH"]]
+      return [op.operation, [key, zset, channel], [initial, op.count, "PUBLISH"]]
     case "permit_semaphore/lease":
       return [op.operation, [zset], [ids[op.first]!]]
     case "permit_semaphore/update_lease":

@@ -4,8 +4,10 @@
  * @since 0.1.0
  */
 export type { Holding } from "./Holding.ts"
+export * as CountDownLatch from "./CountDownLatch.ts"
 export * as Lock from "./Lock.ts"
 export * from "./LockError.ts"
 export * as LockStore from "./LockStore.ts"
 export * as RedisDriver from "./RedisDriver.ts"
 export * as RedisLock from "./RedisLock.ts"
+export * as Semaphore from "./Semaphore.ts"

@@ -11,7 +11,9 @@ import type { Fiber } from "effect/Fiber"
 import type { LockStore } from "../LockStore.ts"
 import { type Identity, owns } from "./owner.ts"
 import { AlarmClock } from "./AlarmClock.ts"
+import { LatchWatches } from "./LatchWatch.ts"
 import { Lines } from "./Line.ts"
+import { PermitLines } from "./PermitLine.ts"
 import type { Possession } from "./Possession.ts"
 import { makeSignals, type Signals } from "./Signals.ts"
 import { Telemetry } from "./telemetry.ts"
@@ -46,6 +48,8 @@ export class LockClient {
   readonly signals: Signals
   readonly telemetry: Telemetry
   readonly lines = new Lines()
+  readonly permitLines = new PermitLines(this)
+  readonly latches = new LatchWatches(this)
   readonly alarms: AlarmClock
   readonly watchdog: Watchdog
   /** Monotonic time in milliseconds. */

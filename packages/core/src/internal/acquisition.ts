@@ -145,7 +145,8 @@ const notRun: ReadonlySet<StoreReason> = new Set([
   "ClusterDown"
 ])
 
-const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
+/** Whether a command that failed may have been run all the same. */
+export const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
   !cause.reasons.every((reason) => reason._tag === "Fail" && notRun.has(reason.error.reason))
 
 /** Enters what this owner holds already; nothing when it turns out to be lost. */

@@ -22,6 +22,19 @@ export const lockKeys = (name: string): LockKeys => ({
   channel: prefixed("redisson_lock__channel", name)
 })
 
+/** The channel of a semaphore, with ids or without. */
+export const semaphoreChannel = (name: string): string => prefixed("redisson_sc", name)
+
+/** The permits of a semaphore that are held, by id. */
+export const permitIds = (name: string): string => (name.includes("{") ? `${name}:timeout` : `{${name}}:timeout`)
+
+/** The marker of one grant of anonymous permits; not Redisson's. */
+export const grantMarker = (name: string, grant: string): string =>
+  `${prefixed("effect_redis_lock_grant", name)}:${grant}`
+
+/** The channel of a latch: the one place where Redisson does not look for a brace. */
+export const latchChannel = (name: string): string => `redisson_countdownlatch__channel__{${name}}`
+
 export const maxNameBytes = 1024
 
 const utf8 = new TextEncoder()

@@ -26,28 +26,32 @@ const reap = (db: Keyspace, semaphore: string, ids: string) => {
   }
 }
 
+/** Creates a semaphore that does not exist, where its client says how many permits it begins with. */
+const begin = (db: Keyspace, semaphore: string, ids: string, initial: string) => {
+  const reaped = reap(db, semaphore, ids)
+  if (reaped.available !== undefined || initial === "") return { ...reaped, created: false }
+  const available = Number(initial) - db.zset(ids).length
+  db.setString(semaphore, String(available))
+  return { ...reaped, available, created: true }
+}
+
 const isHeld = (db: Keyspace, ids: string, id: string): boolean => (db.zscore(ids, id) ?? 0) > db.timeMillis()
 
-export const acquire: MemoryOperation = (db, [semaphore, ids, channel], [lease, initial, , ...wanted]) => {
-  const reaping = reap(db, semaphore!, ids!)
-  let { available } = reaping
+export const acquire: MemoryOperation = (db, [semaphore, ids, channel], [initial, lease, , ...wanted]) => {
+  const { created, now, reaped, ...begun } = begin(db, semaphore!, ids!, initial!)
+  let { available } = begun
   const sent = db.zscore(ids!, wanted[0]!) !== undefined
-  const created = available === undefined && initial !== ""
-  if (created) {
-    available = Number(initial) - db.zset(ids!).length
-    db.setString(semaphore!, String(available))
-  }
   const granted = sent || (available !== undefined && available >= wanted.length)
   if (granted && !sent) {
     available = db.incrBy(semaphore!, -wanted.length)
-    for (const id of wanted) db.zadd(ids!, reaping.now + Number(lease), id)
+    for (const id of wanted) db.zadd(ids!, now + Number(lease), id)
     const life = db.pttl(semaphore!)
     if (life > 0) db.expire(ids!, life)
   }
-  if ((created || reaping.reaped > 0) && available !== undefined) announce(db, channel!, available)
+  if ((created || reaped > 0) && available !== undefined) announce(db, channel!, available)
   if (granted) return [1, available ?? 0, -1]
   const next = db.zset(ids!)[0]?.[1] ?? never
-  return [0, available ?? 0, next < never ? next - reaping.now : -1]
+  return [0, available ?? 0, next < never ? next - now : -1]
 }
 
 export const release: MemoryOperation = (db, [semaphore, ids, channel], [, ...wanted]) => {
@@ -91,7 +95,7 @@ export const renew: MemoryOperation = (db, keys, [lease, ...holders]) =>
 export const count: MemoryOperation = (db, [semaphore, ids, channel]) => {
   const { available, reaped } = reap(db, semaphore!, ids!)
   if (reaped > 0 && available !== undefined) announce(db, channel!, available)
-  return [available ?? 0, db.zset(ids!).length]
+  return [available ?? null, db.zset(ids!).length]
 }
 
 export const set: MemoryOperation = (db, [semaphore, ids, channel], [permits, ifExists]) => {
@@ -103,8 +107,8 @@ export const set: MemoryOperation = (db, [semaphore, ids, channel], [permits, if
   return 1
 }
 
-export const add: MemoryOperation = (db, [semaphore, channel], [permits]) => {
-  counter(db, semaphore!)
+export const add: MemoryOperation = (db, [semaphore, ids, channel], [initial, permits]) => {
+  begin(db, semaphore!, ids!, initial!)
   const available = db.incrBy(semaphore!, Number(permits))
   announce(db, channel!, available)
   return available

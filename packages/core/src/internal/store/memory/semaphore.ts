@@ -11,20 +11,24 @@ const anonymous = (db: Keyspace, semaphore: string, ids: string): number | undef
   return counter(db, semaphore)
 }
 
-export const acquire: MemoryOperation = (db, [semaphore, ids, marker, channel], [permits, life, initial]) => {
-  let available = anonymous(db, semaphore!, ids!)
-  if (db.exists(marker!)) return [1, available ?? 0]
-  const created = available === undefined && initial !== ""
-  if (created) {
-    db.setString(semaphore!, initial!)
-    available = Number(initial)
-  }
-  const granted = available !== undefined && available >= Number(permits)
-  if (granted) {
+/** Creates a semaphore that does not exist, where its client says how many permits it begins with. */
+const begin = (db: Keyspace, semaphore: string, ids: string, initial: string) => {
+  const available = anonymous(db, semaphore, ids)
+  if (available !== undefined || initial === "") return { available, created: false }
+  db.setString(semaphore, initial)
+  return { available: Number(initial), created: true }
+}
+
+export const acquire: MemoryOperation = (db, [semaphore, ids, marker, channel], [initial, permits, life]) => {
+  const begun = begin(db, semaphore!, ids!, initial!)
+  let { available } = begun
+  let granted = db.exists(marker!)
+  if (!granted && available !== undefined && available >= Number(permits)) {
+    granted = true
     available = db.incrBy(semaphore!, -Number(permits))
     db.setString(marker!, permits!, Number(life))
   }
-  if (created) announce(db, channel!, available!)
+  if (begun.created) announce(db, channel!, available!)
   return [granted ? 1 : 0, available ?? 0]
 }
 
@@ -36,8 +40,9 @@ export const giveBack: MemoryOperation = (db, [semaphore, marker, channel], [per
   return 1
 }
 
-export const add: MemoryOperation = (db, [semaphore, ids, channel], [permits, ifExists]) => {
-  if (anonymous(db, semaphore!, ids!) === undefined && ifExists === "1") return 0
+export const add: MemoryOperation = (db, [semaphore, ids, channel], [initial, permits, ifExists]) => {
+  const { available } = begin(db, semaphore!, ids!, initial!)
+  if (available === undefined && ifExists === "1") return 0
   announce(db, channel!, db.incrBy(semaphore!, Number(permits)))
   return 1
 }
@@ -49,11 +54,11 @@ export const set: MemoryOperation = (db, [semaphore, ids, channel], [permits, li
   return 1
 }
 
-export const drain: MemoryOperation = (db, [semaphore, ids]) => {
-  const available = anonymous(db, semaphore!, ids!)
+export const drain: MemoryOperation = (db, [semaphore, ids], [initial]) => {
+  const { available } = begin(db, semaphore!, ids!, initial!)
   if (available === undefined) return 0
   db.incrBy(semaphore!, -available)
   return available
 }
 
-export const available: MemoryOperation = (db, [semaphore]) => counter(db, semaphore!) ?? 0
+export const available: MemoryOperation = (db, [semaphore]) => counter(db, semaphore!) ?? null

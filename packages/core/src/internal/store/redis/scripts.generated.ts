@@ -53,18 +53,18 @@ export const scripts = {
   },
   "permit_semaphore/acquire": {
     name: "permit_semaphore/acquire",
-    sha1: "43880569d254d8c60fc27149594c69dd16366e56",
-    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal reaped = redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, now)\nif available and reaped > 0 then\n  available = redis.call('INCRBY', KEYS[1], reaped)\nend\nlocal function raw(id)\n  return (string.gsub(id, '%x%x', function(digits)\n    return string.char(tonumber(digits, 16))\n  end))\nend\nlocal sent = redis.call('ZSCORE', KEYS[2], raw(ARGV[4]))\nlocal created = not available and ARGV[2] ~= ''\nif created then\n  available = ARGV[2] - redis.call('ZCARD', KEYS[2])\n  redis.call('SET', KEYS[1], available)\nend\nlocal wanted = #ARGV - 3\nlocal granted = sent or available and available >= wanted\nif granted and not sent then\n  available = redis.call('DECRBY', KEYS[1], wanted)\n  local expiry = now + ARGV[1]\n  for i = 4, #ARGV do\n    redis.call('ZADD', KEYS[2], expiry, raw(ARGV[i]))\n  end\n  local life = redis.call('PTTL', KEYS[1])\n  if life > 0 then\n    redis.call('PEXPIRE', KEYS[2], life)\n  end\nend\nif (created or reaped > 0) and available and available > 0 then\n  redis.pcall(ARGV[3], KEYS[3], available)\nend\nif granted then\n  return { 1, available or 0, -1 }\nend\nlocal next = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]\nnext = next and tonumber(next)\nreturn { 0, available or 0, next and next < 922337203685477 and next - now or -1 }"
+    sha1: "7f42f22c83475ac48cd9ce1a8823efbcf59a86b7",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal reaped = redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, now)\nif available and reaped > 0 then\n  available = redis.call('INCRBY', KEYS[1], reaped)\nend\nlocal created = not available and ARGV[1] ~= ''\nif created then\n  available = ARGV[1] - redis.call('ZCARD', KEYS[2])\n  redis.call('SET', KEYS[1], available)\nend\nlocal function raw(id)\n  return (string.gsub(id, '%x%x', function(digits)\n    return string.char(tonumber(digits, 16))\n  end))\nend\nlocal sent = redis.call('ZSCORE', KEYS[2], raw(ARGV[4]))\nlocal wanted = #ARGV - 3\nlocal granted = sent or available and available >= wanted\nif granted and not sent then\n  available = redis.call('DECRBY', KEYS[1], wanted)\n  local expiry = now + ARGV[2]\n  for i = 4, #ARGV do\n    redis.call('ZADD', KEYS[2], expiry, raw(ARGV[i]))\n  end\n  local life = redis.call('PTTL', KEYS[1])\n  if life > 0 then\n    redis.call('PEXPIRE', KEYS[2], life)\n  end\nend\nif (created or reaped > 0) and available and available > 0 then\n  redis.pcall(ARGV[3], KEYS[3], available)\nend\nif granted then\n  return { 1, available or 0, -1 }\nend\nlocal next = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]\nnext = next and tonumber(next)\nreturn { 0, available or 0, next and next < 922337203685477 and next - now or -1 }"
   },
   "permit_semaphore/add": {
     name: "permit_semaphore/add",
-    sha1: "5bde9c76c0bcf1cf808d699757d0ad541655ce9a",
-    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\navailable = redis.call('INCRBY', KEYS[1], ARGV[1])\nif available > 0 then\n  redis.pcall(ARGV[2], KEYS[2], available)\nend\nreturn available"
+    sha1: "039887feb59feb5810d4cc3f58bd8fbd92dcb26d",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal reaped = redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, now)\nif available and reaped > 0 then\n  available = redis.call('INCRBY', KEYS[1], reaped)\nend\nlocal created = not available and ARGV[1] ~= ''\nif created then\n  available = ARGV[1] - redis.call('ZCARD', KEYS[2])\n  redis.call('SET', KEYS[1], available)\nend\navailable = redis.call('INCRBY', KEYS[1], ARGV[2])\nif available > 0 then\n  redis.pcall(ARGV[3], KEYS[3], available)\nend\nreturn available"
   },
   "permit_semaphore/count": {
     name: "permit_semaphore/count",
-    sha1: "deeadfa7028acad1bee36d2b374e169a39c819df",
-    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal reaped = redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, now)\nif available and reaped > 0 then\n  available = redis.call('INCRBY', KEYS[1], reaped)\nend\nif reaped > 0 and available and available > 0 then\n  redis.pcall(ARGV[1], KEYS[3], available)\nend\nreturn { available or 0, redis.call('ZCARD', KEYS[2]) }"
+    sha1: "bcec39a63e1d815a1ecf4629e2de3adc529285ba",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal reaped = redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, now)\nif available and reaped > 0 then\n  available = redis.call('INCRBY', KEYS[1], reaped)\nend\nif reaped > 0 and available and available > 0 then\n  redis.pcall(ARGV[1], KEYS[3], available)\nend\nreturn { available, redis.call('ZCARD', KEYS[2]) }"
   },
   "permit_semaphore/extend": {
     name: "permit_semaphore/extend",
@@ -103,23 +103,23 @@ export const scripts = {
   },
   "semaphore/acquire": {
     name: "semaphore/acquire",
-    sha1: "804ad142b3eb399076bc4033cedb009a2f6a3439",
-    lua: "if redis.call('EXISTS', KEYS[2]) == 1 then\n  return redis.error_reply('WRONGTYPE a permit semaphore')\nend\nlocal available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nif redis.call('EXISTS', KEYS[3]) == 1 then\n  return { 1, available or 0 }\nend\nlocal created = not available and ARGV[3] ~= ''\nif created then\n  redis.call('SET', KEYS[1], ARGV[3])\n  available = tonumber(ARGV[3])\nend\nlocal granted = 0\nif available and available >= tonumber(ARGV[1]) then\n  granted = 1\n  available = redis.call('DECRBY', KEYS[1], ARGV[1])\n  redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[2])\nend\nif created and available > 0 then\n  redis.pcall(ARGV[4], KEYS[4], available)\nend\nreturn { granted, available or 0 }"
+    sha1: "c5a09dac8343b8a7c8fb6e79611b5b2057357e22",
+    lua: "if redis.call('EXISTS', KEYS[2]) == 1 then\n  return redis.error_reply('WRONGTYPE a permit semaphore')\nend\nlocal granted = redis.call('EXISTS', KEYS[3])\nlocal available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal created = not available and ARGV[1] ~= ''\nif created then\n  available = tonumber(ARGV[1])\n  redis.call('SET', KEYS[1], available)\nend\nif granted == 0 and available and available >= tonumber(ARGV[2]) then\n  granted = 1\n  available = redis.call('DECRBY', KEYS[1], ARGV[2])\n  redis.call('SET', KEYS[3], ARGV[2], 'PX', ARGV[3])\nend\nif created and available > 0 then\n  redis.pcall(ARGV[4], KEYS[4], available)\nend\nreturn { granted, available or 0 }"
   },
   "semaphore/add": {
     name: "semaphore/add",
-    sha1: "daf48646bff62bbc67119f9b74be08a5f0707da1",
-    lua: "if redis.call('EXISTS', KEYS[2]) == 1 then\n  return redis.error_reply('WRONGTYPE a permit semaphore')\nend\nlocal available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nif not available and ARGV[2] == '1' then\n  return 0\nend\navailable = redis.call('INCRBY', KEYS[1], ARGV[1])\nif available > 0 then\n  redis.pcall(ARGV[3], KEYS[3], available)\nend\nreturn 1"
+    sha1: "293ff84524b40176624a97b8597c296506e176e4",
+    lua: "if redis.call('EXISTS', KEYS[2]) == 1 then\n  return redis.error_reply('WRONGTYPE a permit semaphore')\nend\nlocal available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal created = not available and ARGV[1] ~= ''\nif created then\n  available = tonumber(ARGV[1])\n  redis.call('SET', KEYS[1], available)\nend\nif not available and ARGV[3] == '1' then\n  return 0\nend\navailable = redis.call('INCRBY', KEYS[1], ARGV[2])\nif available > 0 then\n  redis.pcall(ARGV[4], KEYS[3], available)\nend\nreturn 1"
   },
   "semaphore/available": {
     name: "semaphore/available",
-    sha1: "8980186d2141702d643734700d98c17b1e623f97",
-    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nreturn available or 0"
+    sha1: "e208371db05740567d056c162830eda41540b6f8",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nreturn available"
   },
   "semaphore/drain": {
     name: "semaphore/drain",
-    sha1: "89d2d6e8b45dffb36853c03185441eaf91843511",
-    lua: "if redis.call('EXISTS', KEYS[2]) == 1 then\n  return redis.error_reply('WRONGTYPE a permit semaphore')\nend\nlocal available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nif not available then\n  return 0\nend\nredis.call('DECRBY', KEYS[1], available)\nreturn available"
+    sha1: "129671d16238c4da1ec20921a46dab58bf73f2e8",
+    lua: "if redis.call('EXISTS', KEYS[2]) == 1 then\n  return redis.error_reply('WRONGTYPE a permit semaphore')\nend\nlocal available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal created = not available and ARGV[1] ~= ''\nif created then\n  available = tonumber(ARGV[1])\n  redis.call('SET', KEYS[1], available)\nend\nif not available then\n  return 0\nend\nredis.call('DECRBY', KEYS[1], available)\nreturn available"
   },
   "semaphore/return": {
     name: "semaphore/return",

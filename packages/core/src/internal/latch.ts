@@ -1,0 +1,19 @@
+import { identity } from "effect/Function"
+import type { CountDownLatch } from "../CountDownLatch.ts"
+import type { LockClient } from "./LockClient.ts"
+import { Synchronizer } from "./Synchronizer.ts"
+
+export const TypeId = "~effect-redis-lock/CountDownLatch"
+
+export class LatchImpl<R> extends Synchronizer implements CountDownLatch<R> {
+  declare readonly [TypeId]: { readonly _R: (_: never) => R }
+
+  constructor(name: string, client: LockClient | undefined) {
+    super(name, client, undefined)
+  }
+}
+
+Object.defineProperty(LatchImpl.prototype, TypeId, { value: { _R: identity } })
+
+export const latchOf = <R>(latch: CountDownLatch<R> | string): LatchImpl<R> =>
+  typeof latch === "string" ? new LatchImpl<R>(latch, undefined) : (latch as LatchImpl<R>)
