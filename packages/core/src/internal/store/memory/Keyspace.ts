@@ -28,10 +28,13 @@ export class Keyspace {
   readonly #entries = new Map<string, Entry>()
   readonly #listeners = new Map<string, Set<(message: string) => void>>()
   readonly #now: () => number
+  /** A test's clock may begin at zero; a server's has not for a long time. */
+  readonly #epochMicros: number
   #published = 0
 
   constructor(now: () => number) {
     this.#now = now
+    this.#epochMicros = now() * 1000 < firstMicros ? firstMicros : 0
   }
 
   #live(key: string): Entry | undefined {
@@ -43,14 +46,14 @@ export class Keyspace {
     return entry
   }
 
+  /** Server time in microseconds since the epoch. */
+  timeMicros(): number {
+    return this.#epochMicros + Math.floor(this.#now() * 1000)
+  }
+
   /** Server time in milliseconds since the epoch. */
   timeMillis(): number {
     return Math.floor(this.timeMicros() / 1000)
-  }
-
-  /** Server time in microseconds. A test's clock may begin at zero; a server's has not for a long time. */
-  timeMicros(): number {
-    return Math.max(firstMicros, Math.floor(this.#now() * 1000))
   }
 
   keys(): ReadonlyArray<string> {
@@ -132,6 +135,12 @@ export class Keyspace {
   rpush(key: string, item: string): void {
     const { items } = this.#value(key, "list") ?? this.#add(key, { _tag: "list", items: [] })
     items.push(item)
+  }
+
+  lpop(key: string): void {
+    const items = this.#value(key, "list")?.items
+    items?.shift()
+    if (items?.length === 0) this.#entries.delete(key)
   }
 
   /** Removes every such item. */
