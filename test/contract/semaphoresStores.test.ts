@@ -51,7 +51,6 @@ const Op = Schema.Struct({
     "permit_semaphore/acquire",
     "permit_semaphore/release",
     "permit_semaphore/try_release",
-    "permit_semaphore/extend",
     "permit_semaphore/renew",
     "permit_semaphore/count",
     "permit_semaphore/set",
@@ -123,8 +122,6 @@ const commandOf = (op: Op, prefix: string): Command => {
     case "permit_semaphore/release":
     case "permit_semaphore/try_release":
       return [op.operation, [key, zset, channel], ["PUBLISH", ...some]]
-    case "permit_semaphore/extend":
-      return [op.operation, [zset], [lease, ...some]]
     case "permit_semaphore/renew":
       return [op.operation, names.map((name) => `{${at(name)}}:timeout`), [lease, some.join(","), ids[op.first]!]]
     case "permit_semaphore/count":

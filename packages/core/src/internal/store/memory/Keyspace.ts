@@ -147,6 +147,12 @@ export class Keyspace {
     items.push(item)
   }
 
+  lpop(key: string): void {
+    const items = this.#value(key, "list")?.items
+    items?.shift()
+    if (items?.length === 0) this.#entries.delete(key)
+  }
+
   /** Removes every such item. */
   lrem(key: string, item: string): void {
     const items = this.#value(key, "list")?.items

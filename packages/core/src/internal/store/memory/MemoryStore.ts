@@ -11,6 +11,8 @@ import * as latch from "./latch.ts"
 import * as lock from "./lock.ts"
 import * as permitSemaphore from "./permitSemaphore.ts"
 import * as semaphore from "./semaphore.ts"
+import * as fairLock from "./fairLock.ts"
+import * as readWriteLock from "./readWriteLock.ts"
 
 /**
  * One atomic operation on memory. Arguments arrive as text, as they do in a Lua script.
@@ -22,8 +24,14 @@ const operations: Record<Operation, MemoryOperation> = {
   "latch/count_down": latch.countDown,
   "latch/delete": latch.remove,
   "latch/set": latch.set,
+  "fair_lock/acquire": fairLock.acquire,
+  "fair_lock/force_release": fairLock.forceRelease,
+  "fair_lock/refresh": fairLock.refresh,
+  "fair_lock/release": fairLock.release,
+  "fenced_lock/acquire": lock.acquireFenced,
   "lock/acquire": lock.acquire,
   "lock/force_release": lock.forceRelease,
+  "lock/found": lock.found,
   "lock/hold": lock.hold,
   "lock/inspect": lock.inspect,
   "lock/release": lock.release,
@@ -31,7 +39,6 @@ const operations: Record<Operation, MemoryOperation> = {
   "permit_semaphore/acquire": permitSemaphore.acquire,
   "permit_semaphore/add": permitSemaphore.add,
   "permit_semaphore/count": permitSemaphore.count,
-  "permit_semaphore/extend": permitSemaphore.extend,
   "permit_semaphore/lease": permitSemaphore.lease,
   "permit_semaphore/release": permitSemaphore.release,
   "permit_semaphore/renew": permitSemaphore.renew,
@@ -43,7 +50,16 @@ const operations: Record<Operation, MemoryOperation> = {
   "semaphore/available": semaphore.available,
   "semaphore/drain": semaphore.drain,
   "semaphore/return": semaphore.giveBack,
-  "semaphore/set": semaphore.set
+  "semaphore/set": semaphore.set,
+  "read_lock/acquire": readWriteLock.acquireRead,
+  "read_lock/force_release": readWriteLock.forceReleaseRead,
+  "read_lock/hold": readWriteLock.holdRead,
+  "read_lock/release": readWriteLock.releaseRead,
+  "read_lock/renew": readWriteLock.renewRead,
+  "write_lock/acquire": readWriteLock.acquireWrite,
+  "write_lock/force_release": readWriteLock.forceReleaseWrite,
+  "write_lock/release": readWriteLock.releaseWrite,
+  "write_lock/withdraw": readWriteLock.withdraw
 }
 
 export const makeMemoryStore: Effect.Effect<LockStore["Service"]> = Effect.map(Clock.Clock, (clock) => {

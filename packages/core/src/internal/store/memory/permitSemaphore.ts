@@ -76,17 +76,17 @@ export const tryRelease: MemoryOperation = (db, [semaphore, ids, channel], [, ..
   return removed
 }
 
-export const extend: MemoryOperation = (db, [ids], [lease, ...wanted]) => {
-  if (!wanted.every((id) => isHeld(db, ids!, id))) return 0
-  const expiry = db.timeMillis() + Number(lease)
-  for (const id of wanted) db.zadd(ids!, Math.max(expiry, db.zscore(ids!, id)!), id)
+const extend = (db: Keyspace, ids: string, lease: number, wanted: ReadonlyArray<string>): number => {
+  if (!wanted.every((id) => isHeld(db, ids, id))) return 0
+  const expiry = db.timeMillis() + lease
+  for (const id of wanted) db.zadd(ids, Math.max(expiry, db.zscore(ids, id)!), id)
   return 1
 }
 
 export const renew: MemoryOperation = (db, keys, [lease, ...holders]) =>
   keys.map((ids, i) => {
     try {
-      return extend(db, [ids], [lease!, ...holders[i]!.split(",")])
+      return extend(db, ids, Number(lease), holders[i]!.split(","))
     } catch {
       return 0
     }
