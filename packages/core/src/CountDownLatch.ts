@@ -12,9 +12,9 @@ import type { Pipeable } from "effect/Pipeable"
 import type * as Types from "effect/Types"
 import { parseWait } from "./internal/durations.ts"
 import { latchChannel } from "./internal/keys.ts"
-import { LatchImpl, latchOf, type TypeId } from "./internal/latch.ts"
+import { LatchImpl, latchOf, latchTitle, type TypeId } from "./internal/latch.ts"
 import type { LockClient } from "./internal/LockClient.ts"
-import { use } from "./internal/Synchronizer.ts"
+import { run, use } from "./internal/Synchronizer.ts"
 import { InvalidLockName, InvalidLockOptions, type LatchTimeout, type LockStoreError } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
@@ -112,7 +112,10 @@ export const trySetCount = <R = RedisLock>(
     return Effect.fail(new InvalidLockOptions({ option: "count", problem }))
   }
   return withLatch(latch, (client, key, channel) =>
-    Effect.map(client.store.run("latch/set", [key, channel], [count, client.store.publish]), (reply) => reply === 1)
+    Effect.map(
+      run(client, latchTitle, { operation: "latch/set", keys: [key, channel], args: [count, client.store.publish] }),
+      (reply) => reply === 1
+    )
   )
 }
 
@@ -134,7 +137,10 @@ export const countDown = <R = RedisLock>(
   latch: CountDownLatch<R> | string
 ): Effect.Effect<number, LockStoreError | InvalidLockName, R> =>
   withLatch(latch, (client, key, channel) =>
-    Effect.map(client.store.run("latch/count_down", [key, channel], [client.store.publish]), (reply) => reply as number)
+    Effect.map(
+      run(client, latchTitle, { operation: "latch/count_down", keys: [key, channel], args: [client.store.publish] }),
+      (reply) => reply as number
+    )
   )
 
 /**
@@ -148,7 +154,9 @@ export const countDown = <R = RedisLock>(
 export const count = <R = RedisLock>(
   latch: CountDownLatch<R> | string
 ): Effect.Effect<number, LockStoreError | InvalidLockName, R> =>
-  withLatch(latch, (client, key) => Effect.map(client.store.run("latch/count", [key], []), (reply) => reply as number))
+  withLatch(latch, (client, key) =>
+    Effect.map(run(client, latchTitle, { operation: "latch/count", keys: [key], args: [] }), (reply) => reply as number)
+  )
 
 /**
  * How to wait for a latch.
@@ -203,7 +211,10 @@ const delete_ = <R = RedisLock>(
   latch: CountDownLatch<R> | string
 ): Effect.Effect<boolean, LockStoreError | InvalidLockName, R> =>
   withLatch(latch, (client, key, channel) =>
-    Effect.map(client.store.run("latch/delete", [key, channel], [client.store.publish]), (reply) => reply === 1)
+    Effect.map(
+      run(client, latchTitle, { operation: "latch/delete", keys: [key, channel], args: [client.store.publish] }),
+      (reply) => reply === 1
+    )
   )
 
 export {

@@ -22,12 +22,12 @@ import type * as Types from "effect/Types"
 import type { Restore } from "./internal/acquisition.ts"
 import { acquire as acquireDemand } from "./internal/demand.ts"
 import { parsePeriod, parseWait } from "./internal/durations.ts"
-import { Grant, heldMarkerMillis, semaphoreKind, undoMarkerMillis } from "./internal/Grant.ts"
+import { Grant, heldMarkerMillis, semaphoreKind, semaphoreTitle, undoMarkerMillis } from "./internal/Grant.ts"
 import { permitIds, semaphoreChannel } from "./internal/keys.ts"
 import type { LockClient } from "./internal/LockClient.ts"
 import { checkPermits, maxPermits } from "./internal/permitCount.ts"
 import { SemaphoreImpl, semaphoreOf, type TypeId } from "./internal/semaphore.ts"
-import { use } from "./internal/Synchronizer.ts"
+import { run, use } from "./internal/Synchronizer.ts"
 import { traced } from "./internal/telemetry.ts"
 import type {
   AcquireError,
@@ -397,11 +397,11 @@ const add = <R>(
   onlyIfExists: boolean
 ): Effect.Effect<boolean, LockStoreError> =>
   Effect.map(
-    client.store.run(
-      "semaphore/add",
-      [key, permitIds(key), semaphoreChannel(key)],
-      [onlyIfExists ? "" : (initial ?? ""), permits, onlyIfExists ? 1 : 0, client.store.publish]
-    ),
+    run(client, semaphoreTitle, {
+      operation: "semaphore/add",
+      keys: [key, permitIds(key), semaphoreChannel(key)],
+      args: [onlyIfExists ? "" : (initial ?? ""), permits, onlyIfExists ? 1 : 0, client.store.publish]
+    }),
     (reply) => reply === 1
   )
 
@@ -458,11 +458,11 @@ export const trySetPermits = <R = RedisLock>(
   if (typeof life !== "number") return Effect.fail(life)
   return withSemaphore(semaphore, permits, 0, (_impl, client, key) =>
     Effect.map(
-      client.store.run(
-        "semaphore/set",
-        [key, permitIds(key), semaphoreChannel(key)],
-        [permits, life, client.store.publish]
-      ),
+      run(client, semaphoreTitle, {
+        operation: "semaphore/set",
+        keys: [key, permitIds(key), semaphoreChannel(key)],
+        args: [permits, life, client.store.publish]
+      }),
       (reply) => reply === 1
     )
   )
@@ -500,7 +500,11 @@ export const drainPermits = <R = RedisLock>(
   const impl = semaphoreOf(semaphore)
   return use(impl, (client, key) =>
     Effect.map(
-      client.store.run("semaphore/drain", [key, permitIds(key)], [impl.permits ?? ""]),
+      run(client, semaphoreTitle, {
+        operation: "semaphore/drain",
+        keys: [key, permitIds(key)],
+        args: [impl.permits ?? ""]
+      }),
       (reply) => reply as number
     )
   )
@@ -520,7 +524,7 @@ export const availablePermits = <R = RedisLock>(
   const impl = semaphoreOf(semaphore)
   return use(impl, (client, key) =>
     Effect.map(
-      client.store.run("semaphore/available", [key], []),
+      run(client, semaphoreTitle, { operation: "semaphore/available", keys: [key], args: [] }),
       (reply) => (reply as number | null) ?? impl.permits ?? 0
     )
   )

@@ -2,7 +2,7 @@
  * Anonymous permits that were granted at once. The counter in Redis does not know whose they are, so each grant leaves a
  * marker beside it, by which it is taken back exactly once, however often that is asked for.
  */
-import * as Cause from "effect/Cause"
+import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -10,12 +10,16 @@ import * as Result from "effect/Result"
 import { LockLost, LockStoreError } from "../LockError.ts"
 import { mayHaveRun, type Restore } from "./acquisition.ts"
 import type { Answer } from "./demand.ts"
+import { explain } from "./found.ts"
 import { grantMarker, permitIds, semaphoreChannel } from "./keys.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { Reply } from "../RedisDriver.ts"
 
 /** In metrics and spans. */
 export const semaphoreKind = { name: "semaphore" }
+
+/** In messages. */
+export const semaphoreTitle = "Semaphore"
 
 /** How long the marker of permits that are held lives. What is held for longer is given back on trust. */
 export const heldMarkerMillis = 24 * 60 * 60 * 1000
@@ -68,8 +72,10 @@ export class Grant {
           client.telemetry.acquired(this, client.now() - startedAt)
           return Effect.succeed({ granted: this, available, remaining: -1 })
         },
-        onFailure: (cause: Cause.Cause<LockStoreError>) =>
-          mayHaveRun(cause) ? Effect.andThen(this.#undo, Effect.failCause(cause)) : Effect.failCause(cause)
+        onFailure: (cause: Cause.Cause<LockStoreError>) => {
+          const failed = explain(client, semaphoreTitle, key, cause)
+          return mayHaveRun(cause) ? Effect.andThen(this.#undo, failed) : failed
+        }
       }
     )
   }

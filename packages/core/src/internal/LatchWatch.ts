@@ -2,7 +2,7 @@
  * The fibers of this process that wait for one latch. They share one subscription, and one look at the count for all: when
  * somebody comes, at every signal, and when the fallback interval is over.
  */
-import * as Cause from "effect/Cause"
+import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -10,7 +10,9 @@ import * as Scope from "effect/Scope"
 import { LatchTimeout, type LockStoreError } from "../LockError.ts"
 import type { Alarm } from "./AlarmClock.ts"
 import { latchChannel } from "./keys.ts"
+import { latchTitle } from "./latch.ts"
 import type { LockClient } from "./LockClient.ts"
+import { run } from "./Synchronizer.ts"
 
 type Outcome = Effect.Effect<void, LatchTimeout | LockStoreError>
 
@@ -102,7 +104,7 @@ class LatchWatch implements Alarm {
     const asked = [...this.#waiters]
     const heard = this.#client.signals.heard(latchChannel(this.#key))
     this.#client.fork(
-      Effect.matchCause(this.#client.store.run("latch/count", [this.#key], []), {
+      Effect.matchCause(run(this.#client, latchTitle, { operation: "latch/count", keys: [this.#key], args: [] }), {
         onFailure: (cause) => this.#failed(asked, cause),
         onSuccess: (count) => this.#answered(asked, count as number, heard)
       })

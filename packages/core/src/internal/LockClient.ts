@@ -150,7 +150,9 @@ export class LockClient {
 
 /** Kinds that cannot be under one name are left for Redis to refuse. */
 const excludes = (held: Mode, wanted: Mode): boolean =>
-  held === "exclusive" || wanted === "exclusive" ? held === wanted : held === "write" || wanted === "write"
+  held === "read" || held === "write"
+    ? wanted === "write" || (held === "write" && wanted === "read")
+    : held === "exclusive" && wanted === "exclusive"
 
 export const makeLockClient = Effect.fnUntraced(function* (store: LockStore["Service"], options: ClientOptions) {
   const client = new LockClient({

@@ -47,9 +47,9 @@ export type Answer =
   | { readonly granted: false; readonly remaining: number; readonly owner: string }
 
 /**
- * With whom a lock is shared: with nobody, or among readers.
+ * With whom a lock is shared: with nobody, or among readers; or as far as there are permits.
  */
-export type Mode = "exclusive" | "read" | "write"
+export type Mode = "exclusive" | "read" | "write" | "permit"
 
 export interface LockKind {
   /** In metrics and spans. */

@@ -2,10 +2,13 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import * as Pipeable from "effect/Pipeable"
-import type { InvalidLockName } from "../LockError.ts"
+import type { InvalidLockName, LockStoreError } from "../LockError.ts"
+import type { Reply } from "../RedisDriver.ts"
 import { RedisLock } from "../RedisLock.ts"
+import { explain } from "./found.ts"
 import { checkName } from "./keys.ts"
 import type { LockClient } from "./LockClient.ts"
+import type { Request } from "./LockKind.ts"
 
 /**
  * A semaphore or a latch as a value: checked when made, reported when used. `Invalid` is what may be wrong with it.
@@ -37,3 +40,11 @@ export const use = <Invalid, A, E, R>(
     const client = self.clientOf(fiber)
     return f(client, client.options.keyPrefix + self.name, fiber)
   })
+
+/** Runs one operation; where the name belongs to something else than a synchronizer of this title, says to what. */
+export const run = (
+  client: LockClient,
+  title: string,
+  { args, keys, operation }: Request
+): Effect.Effect<Reply, LockStoreError> =>
+  Effect.catchCause(client.store.run(operation, keys, args), (cause) => explain(client, title, keys[0]!, cause))

@@ -188,7 +188,7 @@ const attempt = <A, B, E>(
   })
 }
 
-const grantedTooLate = (name: string, operation: string, tookMillis: number, lease: number): LockStoreError =>
+export const grantedTooLate = (name: string, operation: string, tookMillis: number, lease: number): LockStoreError =>
   new LockStoreError({
     operation,
     name,

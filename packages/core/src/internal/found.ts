@@ -17,6 +17,16 @@ const foundText: Record<string, string> = {
   none: "something that is gone by now"
 }
 
+/** What the operations of semaphores and latches found out by themselves. */
+const counterText = ({ cause }: LockStoreError): string | undefined => {
+  const text = cause instanceof Error ? cause.message : ""
+  return text.includes("a permit semaphore")
+    ? "a PermitSemaphore"
+    : text.includes("not a counter")
+      ? "a string that is no number"
+      : undefined
+}
+
 /**
  * Fails with the cause; a wrong type with what was expected and what was found.
  */
@@ -38,7 +48,7 @@ export const explain = (
           name: error.name,
           reason: "WrongType",
           expected,
-          found: foundText[found as string] ?? String(found),
+          found: counterText(error) ?? foundText[found as string] ?? String(found),
           cause: error.cause
         })
       )

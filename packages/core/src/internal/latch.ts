@@ -5,6 +5,9 @@ import { Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/CountDownLatch"
 
+/** In messages. */
+export const latchTitle = "CountDownLatch"
+
 export class LatchImpl<R> extends Synchronizer implements CountDownLatch<R> {
   declare readonly [TypeId]: { readonly _R: (_: never) => R }
 
