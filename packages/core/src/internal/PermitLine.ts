@@ -74,8 +74,8 @@ export class PermitLine implements Alarm {
     this.#client = client
   }
 
-  get isEmpty(): boolean {
-    return this.#waiters.size === 0
+  get size(): number {
+    return this.#waiters.size
   }
 
   /** Whether somebody waits who would be content with as much: who comes later is served later. */
@@ -137,7 +137,7 @@ export class PermitLine implements Alarm {
     this.turn = undefined
     if (this.#signaled) this.signal()
     else this.#give(this.#first(available))
-    if (this.turn === undefined && !this.isEmpty) this.#rest()
+    if (this.turn === undefined && this.size > 0) this.#rest()
   }
 
   /** Goes; one who goes in the middle of its turn passes it on. */
@@ -204,7 +204,7 @@ export class PermitLines {
   leave(key: string, line: PermitLine, waiter: PermitWaiter): Effect.Effect<void> {
     return Effect.suspend(() => {
       line.leave(waiter)
-      if (!line.isEmpty || this.#lines.get(key) !== line) return Effect.void
+      if (line.size > 0 || this.#lines.get(key) !== line) return Effect.void
       this.#lines.delete(key)
       return line.end()
     })
