@@ -13,7 +13,14 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
-import { type Holder, LockReentered, LockStoreError, LockTimeout, type StoreReason } from "../LockError.ts"
+import {
+  type Holder,
+  LockReentered,
+  LockStoreError,
+  LockTimeout,
+  QuorumNotReached,
+  type StoreReason
+} from "../LockError.ts"
 import { backOff } from "./backOff.ts"
 import { Place } from "./FairQueue.ts"
 import { explain } from "./found.ts"
@@ -164,7 +171,14 @@ const attempt = <A, B, E>(
   return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
     onSuccess: (reply): Effect.Effect<A | B, E | LockStoreError> => {
       const answer = answerOf(reply)
-      if (!answer.granted) return onDenied(answer)
+      if (!answer.granted) {
+        return answer.isPartial
+          ? Effect.andThen(
+              Effect.andThen(undo(claim, sentAt + lease), restore(Effect.sleep(answer.pauseMillis))),
+              onDenied(answer)
+            )
+          : onDenied(answer)
+      }
       const now = client.now()
       const deadline = client.deadlineOf(sentAt, lease)
       if (now >= deadline) {
@@ -211,7 +225,10 @@ const notRun: ReadonlySet<StoreReason> = new Set([
 ])
 
 const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
-  !cause.reasons.every((reason) => reason._tag === "Fail" && notRun.has(reason.error.reason))
+  !cause.reasons.every(
+    (reason) =>
+      reason._tag === "Fail" && notRun.has(reason.error.reason) && !(reason.error.cause instanceof QuorumNotReached)
+  )
 
 /** Waits in the line of this process; `heard` tells how many signals had been heard before the attempt that was denied. */
 const wait = (

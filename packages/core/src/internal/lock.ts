@@ -4,7 +4,7 @@ import type { Fiber } from "effect/Fiber"
 import type * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import type { AcquireOptions, Lock, LockState } from "../Lock.ts"
-import type { AcquireError, InvalidLockName, LockStoreError } from "../LockError.ts"
+import { type AcquireError, type InvalidLockName, InvalidLockOptions, type LockStoreError } from "../LockError.ts"
 import { RedisLock } from "../RedisLock.ts"
 import { acquire, type Acquisition, type Restore, tryAcquire } from "./acquisition.ts"
 import { AnyLock, type Asking, type Invalid, isInvalid } from "./AnyLock.ts"
@@ -86,13 +86,19 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   readonly invalid: InvalidLockName | undefined
   readonly #keys: LockKeys | undefined
 
-  constructor(name: string, kind: LockKind, options: AcquireOptions | undefined, client: LockClient | undefined) {
+  constructor(
+    name: string,
+    kind: LockKind,
+    options: AcquireOptions | undefined,
+    client: LockClient | undefined,
+    names: "checked" | "unchecked" = "checked"
+  ) {
     super()
     this.name = name
     this.kind = kind
     this.options = options
     this.client = client
-    this.invalid = checkName(name)
+    this.invalid = names === "checked" ? checkName(name) : undefined
     this.#keys = this.invalid === undefined ? new LockKeys(name) : undefined
   }
 
@@ -118,6 +124,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     const times = timesOf(options, this.options)
     if (isInvalid(times)) return times
     const client = this.clientOf(fiber)
+    if (client.isQuorum && this.kind.queued) return noQuorum(this.kind)
     return new AskingOne(this, client, this.keys(client), identityOf(fiber, scope), times)
   }
 
@@ -192,6 +199,12 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     return Effect.catchCause(self, (cause) => explain(client, this.kind.title, keys.lock, cause))
   }
 }
+
+export const noQuorum = ({ title }: LockKind): InvalidLockOptions =>
+  new InvalidLockOptions({
+    option: title,
+    problem: "a quorum of servers cannot keep it, as each would have a queue of its own; use a Lock, or one server"
+  })
 
 export const lockOf = <R, E, T>(lock: Lock<R, E, T> | string): AnyLock<R, E, T> =>
   typeof lock === "string"

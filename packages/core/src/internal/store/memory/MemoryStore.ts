@@ -27,6 +27,7 @@ const operations: Record<Operation, MemoryOperation> = {
   "lock/found": lock.found,
   "lock/hold": lock.hold,
   "lock/inspect": lock.inspect,
+  "lock/raise_token": lock.raiseToken,
   "lock/release": lock.release,
   "lock/renew": lock.renew,
   "read_lock/acquire": readWriteLock.acquireRead,
