@@ -72,6 +72,8 @@ export interface LockKind {
    * their members' queues may differ, and nobody's turn would come.
    */
   readonly queued: boolean
+  /** Whether several of them may be taken by one script call. */
+  readonly together: boolean
   /** The pauses between two attempts, for a kind that never subscribes. */
   readonly backoff: Schedule.Schedule<unknown> | undefined
   /** Where a waiter listens. */

@@ -11,7 +11,7 @@ import {
   QuorumNotReached
 } from "../LockError.ts"
 import type { RedisLock } from "../RedisLock.ts"
-import { AnyLock, type Asking, type Held, type Invalid, isInvalid } from "./AnyLock.ts"
+import { AnyLock, type Asking, type Held, type Invalid, isInvalid, provideUnbound } from "./AnyLock.ts"
 import { LockImpl, noQuorum } from "./lock.ts"
 import { jointName, quorumClient, type QuorumTimes } from "./quorum.ts"
 
@@ -57,12 +57,12 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
     return undefined
   }
 
+  get isBound(): boolean {
+    return this.#members.every((member) => member.isBound)
+  }
+
   provide(service: RedisLock["Service"]): RedLockImpl<Exclude<R, RedisLock>, E> {
-    return new RedLockImpl<Exclude<R, RedisLock>, E>(
-      this.#members.map((member) => (member.client === undefined ? member.provide(service) : member)) as any,
-      this.#options,
-      this.#settings
-    )
+    return new RedLockImpl(provideUnbound(this.#members, service), this.#options, this.#settings)
   }
 
   /** The quorum's lock: one lock as any other, of a client whose store is the quorum. */

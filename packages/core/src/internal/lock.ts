@@ -19,7 +19,7 @@ import type { LockKind } from "./LockKind.ts"
 import { type Identity, identityOf } from "./owner.ts"
 import type { Possession } from "./Possession.ts"
 
-class AskingOne<E> implements Acquisition, Asking<E, bigint> {
+export class AskingOne<E> implements Acquisition, Asking<E, bigint> {
   readonly client: LockClient
   readonly kind: LockKind
   readonly name: string
@@ -46,6 +46,19 @@ class AskingOne<E> implements Acquisition, Asking<E, bigint> {
 
   get label(): string {
     return this.kind.name
+  }
+
+  /** The same for all acquisitions of one lock by one client. */
+  get subject(): string {
+    return `${this.client.clientId} ${this.kind.mode} ${this.keys.lock}`
+  }
+
+  /** What it can be asked for together with by one command; undefined when it has to be asked for alone. */
+  get group(): string | undefined {
+    const { client, identity, keys, kind } = this
+    return kind.together && !client.isQuorum && client.find(keys.lock, kind.mode, identity) === undefined
+      ? `${client.clientId} ${client.store.slot(keys.lock)}`
+      : undefined
   }
 
   // Which kinds can fail with `LockReentered`, the type of the lock says.
@@ -100,6 +113,10 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     this.client = client
     this.invalid = names === "checked" ? checkName(name) : undefined
     this.#keys = this.invalid === undefined ? new LockKeys(name) : undefined
+  }
+
+  get isBound(): boolean {
+    return this.client !== undefined
   }
 
   provide(service: RedisLock["Service"]): LockImpl<Exclude<R, RedisLock>, E> {

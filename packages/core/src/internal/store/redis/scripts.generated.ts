@@ -66,6 +66,16 @@ export const scripts = {
     sha1: "716385840c1aabb55cc649c5b20c49f91deed09f",
     lua: "local lease = tonumber(ARGV[1])\nlocal replies = {}\nfor i, lock in ipairs(KEYS) do\n  if redis.pcall('HEXISTS', lock, ARGV[i + 1]) == 1 then\n    local left = redis.call('PTTL', lock)\n    if left >= 0 and left < lease then\n      redis.call('PEXPIRE', lock, ARGV[1])\n    end\n    replies[i] = 1\n  else\n    replies[i] = 0\n  end\nend\nreturn replies"
   },
+  "multi_lock/acquire": {
+    name: "multi_lock/acquire",
+    sha1: "853598fd9a4805ef41ba475894b348a7469f8eea",
+    lua: "for i = 1, #KEYS, 2 do\n  if redis.call('EXISTS', KEYS[i]) == 1 and redis.call('HEXISTS', KEYS[i], ARGV[1]) == 0 then\n    if redis.call('HEXISTS', KEYS[i], 'mode') == 1 then\n      return redis.error_reply('WRONGTYPE a read-write lock')\n    end\n    return { 0, (i - 1) / 2, redis.call('PTTL', KEYS[i]), redis.call('HKEYS', KEYS[i])[1] }\n  end\nend\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000000 + time[2]\nlocal reply = { 1 }\nfor i = 1, #KEYS, 2 do\n  local token = now\n  local last = tonumber(redis.call('GET', KEYS[i + 1]) or 0)\n  if redis.call('EXISTS', KEYS[i]) == 1 then\n    token = last\n  else\n    if last > 0 and last < 1000000000000000 then\n      token = last + 1\n      redis.call('SET', KEYS[i + 1], token)\n    else\n      token = math.max(now, last + 1)\n      redis.call('SET', KEYS[i + 1], token, 'PX', ARGV[3])\n    end\n    redis.call('HSET', KEYS[i], ARGV[1], 1)\n    redis.call('PEXPIRE', KEYS[i], ARGV[2])\n  end\n  reply[#reply + 1] = token\nend\nreturn reply"
+  },
+  "multi_lock/release": {
+    name: "multi_lock/release",
+    sha1: "16672ea2e1150b6b03a5dc3937e88df7151f8257",
+    lua: "local reply = {}\nfor i = 1, #KEYS, 2 do\n  if redis.pcall('HDEL', KEYS[i], ARGV[1]) == 1 then\n    local listeners = redis.pcall(ARGV[2], KEYS[i + 1], '0')\n    reply[#reply + 1] = type(listeners) == 'number' and 1 + listeners or 1\n  else\n    reply[#reply + 1] = -redis.call('EXISTS', KEYS[i])\n  end\nend\nreturn reply"
+  },
   "read_lock/acquire": {
     name: "read_lock/acquire",
     sha1: "05934afeee462fff71279f193690cc8ef0af8908",
