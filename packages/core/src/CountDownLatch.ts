@@ -14,7 +14,7 @@ import { parseWait } from "./internal/durations.ts"
 import { latchChannel } from "./internal/keys.ts"
 import { LatchImpl, latchOf, latchTitle, type TypeId } from "./internal/latch.ts"
 import type { LockClient } from "./internal/LockClient.ts"
-import { run, use } from "./internal/Synchronizer.ts"
+import { type Invalid, run, use } from "./internal/Synchronizer.ts"
 import { InvalidLockName, InvalidLockOptions, type LatchTimeout, type LockStoreError } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
@@ -78,7 +78,7 @@ export const provide: {
 const withLatch = <R, A, E>(
   latch: CountDownLatch<R> | string,
   f: (client: LockClient, key: string, channel: string) => Effect.Effect<A, E>
-): Effect.Effect<A, E | InvalidLockName, R> => {
+): Effect.Effect<A, E | Invalid, R> => {
   const impl = latchOf(latch)
   return use(impl, (client, key): Effect.Effect<A, E | InvalidLockName> => {
     const channel = latchChannel(key)
@@ -106,7 +106,7 @@ const withLatch = <R, A, E>(
 export const trySetCount = <R = RedisLock>(
   latch: CountDownLatch<R> | string,
   count: number
-): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, R> => {
+): Effect.Effect<boolean, LockStoreError | Invalid, R> => {
   if (!Number.isSafeInteger(count) || count < 1) {
     const problem = `it is not a whole number from 1 (${String(count)})`
     return Effect.fail(new InvalidLockOptions({ option: "count", problem }))
@@ -123,7 +123,8 @@ export const trySetCount = <R = RedisLock>(
  * Counts down by one and gives the count that is left; at zero everybody who waits goes on. Zero, and nothing changed, where
  * there is no count.
  *
- * Fails with `LockStoreError` when Redis could not be asked, with `InvalidLockName` before any command.
+ * Fails with `LockStoreError` when Redis could not be asked, with `InvalidLockName` and `InvalidLockOptions` before any
+ * command.
  *
  * **Gotchas**
  *
@@ -135,7 +136,7 @@ export const trySetCount = <R = RedisLock>(
  */
 export const countDown = <R = RedisLock>(
   latch: CountDownLatch<R> | string
-): Effect.Effect<number, LockStoreError | InvalidLockName, R> =>
+): Effect.Effect<number, LockStoreError | Invalid, R> =>
   withLatch(latch, (client, key, channel) =>
     Effect.map(
       run(client, latchTitle, { operation: "latch/count_down", keys: [key, channel], args: [client.store.publish] }),
@@ -146,14 +147,15 @@ export const countDown = <R = RedisLock>(
 /**
  * The count of a latch; zero where it is open.
  *
- * Fails with `LockStoreError` when Redis could not be asked, with `InvalidLockName` before any command.
+ * Fails with `LockStoreError` when Redis could not be asked, with `InvalidLockName` and `InvalidLockOptions` before any
+ * command.
  *
  * @category looking
  * @since 0.2.0
  */
 export const count = <R = RedisLock>(
   latch: CountDownLatch<R> | string
-): Effect.Effect<number, LockStoreError | InvalidLockName, R> =>
+): Effect.Effect<number, LockStoreError | Invalid, R> =>
   withLatch(latch, (client, key) =>
     Effect.map(run(client, latchTitle, { operation: "latch/count", keys: [key], args: [] }), (reply) => reply as number)
   )
@@ -175,7 +177,7 @@ export interface AwaitOptions {
 const await_ = <R = RedisLock>(
   latch: CountDownLatch<R> | string,
   options?: AwaitOptions
-): Effect.Effect<void, LatchTimeout | LockStoreError | InvalidLockName | InvalidLockOptions, R> => {
+): Effect.Effect<void, LatchTimeout | LockStoreError | Invalid, R> => {
   const waitMillis =
     options?.waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", options.waitTime)
   if (typeof waitMillis !== "number") return Effect.fail(waitMillis)
@@ -209,7 +211,7 @@ export {
 
 const delete_ = <R = RedisLock>(
   latch: CountDownLatch<R> | string
-): Effect.Effect<boolean, LockStoreError | InvalidLockName, R> =>
+): Effect.Effect<boolean, LockStoreError | Invalid, R> =>
   withLatch(latch, (client, key, channel) =>
     Effect.map(
       run(client, latchTitle, { operation: "latch/delete", keys: [key, channel], args: [client.store.publish] }),
@@ -222,7 +224,8 @@ export {
    * Removes the count, whatever it is, and lets everybody who waits go on, waiters of Redisson included. `false` where there
    * was none.
    *
-   * Fails with `LockStoreError` when Redis could not be asked, with `InvalidLockName` before any command.
+   * Fails with `LockStoreError` when Redis could not be asked, with `InvalidLockName` and `InvalidLockOptions` before any
+   * command.
    *
    * @category counting
    * @since 0.2.0

@@ -32,16 +32,9 @@ import {
   type TypeId
 } from "./internal/permitSemaphore.ts"
 import { release as releaseHold } from "./internal/release.ts"
-import { run, use } from "./internal/Synchronizer.ts"
+import { type Invalid, run, use } from "./internal/Synchronizer.ts"
 import { traced } from "./internal/telemetry.ts"
-import {
-  type AcquireError,
-  type InvalidLockName,
-  InvalidLockOptions,
-  LockLost,
-  type LockStoreError,
-  type LockTimeout
-} from "./LockError.ts"
+import { type AcquireError, InvalidLockOptions, LockLost, type LockStoreError, type LockTimeout } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -165,8 +158,6 @@ export const provide: {
   }
 )
 
-type Invalid = InvalidLockName | InvalidLockOptions
-
 /** What can be asked for in one command. */
 const mostAtOnce = 10_000
 
@@ -177,7 +168,8 @@ const acquisitionOf = (
   permits: number,
   options: AcquireOptions | undefined
 ): Acquisition | Invalid => {
-  if (impl.invalid !== undefined) return impl.invalid
+  const client = impl.clientOf(fiber)
+  if ("_tag" in client) return client
   const invalid =
     permits > mostAtOnce
       ? new InvalidLockOptions({ option: "permits", problem: `it is more than ${mostAtOnce} at once` })
@@ -188,7 +180,6 @@ const acquisitionOf = (
   if (typeof waitMillis !== "number") return waitMillis
   const leaseMillis = options?.leaseTime === undefined ? undefined : parsePeriod("leaseTime", options.leaseTime)
   if (leaseMillis !== undefined && typeof leaseMillis !== "number") return leaseMillis
-  const client = impl.clientOf(fiber)
   return {
     client,
     kind: impl.kind,
@@ -212,7 +203,12 @@ const acquireWith = <R, A, E, R2>(
     if ("_tag" in acquisition) return Effect.fail(acquisition)
     return Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(
-        traced(fiber, "PermitSemaphore.acquire", acquisition, acquire(acquisition, permits, restore)),
+        traced(
+          fiber,
+          "PermitSemaphore.acquire",
+          { name: acquisition.name, label: acquisition.kind.name },
+          acquire(acquisition, permits, restore)
+        ),
         (hold): Effect.Effect<A, E | LockTimeout | LockStoreError, R2> => f(hold, restore)
       )
     )
@@ -414,8 +410,6 @@ export const withPermitIfAvailable: {
   ) => tryWith(semaphore, 1, options, (hold, restore) => guard(hold, self, restore))
 )
 
-const title = "PermitSemaphore"
-
 /** The keys of every operation on a semaphore: the counter, the ids, the channel. */
 const keysOf = (key: string) => [key, permitIds(key), semaphoreChannel(key)]
 
@@ -429,7 +423,7 @@ const set = <R>(
   if (invalid !== undefined) return Effect.fail(impl.invalid ?? invalid)
   return use(impl, (client, key) =>
     Effect.map(
-      run(client, title, {
+      run(client, impl.title, {
         operation: "permit_semaphore/set",
         keys: keysOf(key),
         args: [permits, ifExists ? 1 : 0, client.store.publish]
@@ -484,7 +478,7 @@ export const addPermits = <R = RedisLock>(
   if (invalid !== undefined) return Effect.fail(impl.invalid ?? invalid)
   return use(impl, (client, key) =>
     Effect.asVoid(
-      run(client, title, {
+      run(client, impl.title, {
         operation: "permit_semaphore/add",
         keys: keysOf(key),
         args: [impl.permits ?? "", permits, client.store.publish]
@@ -500,7 +494,7 @@ const counted = <R>(
   const impl = permitSemaphoreOf(semaphore)
   return use(impl, (client, key) =>
     Effect.map(
-      run(client, title, { operation: "permit_semaphore/count", keys: keysOf(key), args: [client.store.publish] }),
+      run(client, impl.title, { operation: "permit_semaphore/count", keys: keysOf(key), args: [client.store.publish] }),
       (reply) => {
         const [available, held] = reply as readonly [number | null, number]
         return f(available ?? (impl.permits === undefined ? 0 : impl.permits - held), held)
@@ -549,7 +543,7 @@ export const totalPermits = <R = RedisLock>(
 const withIds = <R, A, E>(
   semaphore: PermitSemaphore<R> | string,
   ids: ReadonlyArray<string>,
-  f: (client: LockClient, key: string, ids: ReadonlyArray<string>) => Effect.Effect<A, E>
+  f: (client: LockClient, key: string, ids: ReadonlyArray<string>, impl: PermitSemaphoreImpl<R>) => Effect.Effect<A, E>
 ): Effect.Effect<A, E | Invalid, R> => {
   const impl = permitSemaphoreOf(semaphore)
   const bad = ids.find((id) => !/^[0-9a-f]{32}$/i.test(id))
@@ -560,7 +554,7 @@ const withIds = <R, A, E>(
         : `${JSON.stringify(bad)} is not an id of 32 hexadecimal digits`
     return Effect.fail(impl.invalid ?? new InvalidLockOptions({ option: "ids", problem }))
   }
-  return use(impl, (client, key) => f(client, key, [...new Set(ids.map((id) => id.toLowerCase()))]))
+  return use(impl, (client, key) => f(client, key, [...new Set(ids.map((id) => id.toLowerCase()))], impl))
 }
 
 /**
@@ -576,11 +570,11 @@ export const tryRelease = <R = RedisLock>(
   semaphore: PermitSemaphore<R> | string,
   ids: ReadonlyArray<string>
 ): Effect.Effect<boolean, LockStoreError | Invalid, R> =>
-  withIds(semaphore, ids, (client, key, ids) =>
+  withIds(semaphore, ids, (client, key, ids, impl) =>
     ids.length === 0
       ? Effect.succeed(true)
       : Effect.map(
-          run(client, title, {
+          run(client, impl.title, {
             operation: "permit_semaphore/try_release",
             keys: keysOf(key),
             args: [client.store.publish, ...ids]
@@ -629,9 +623,9 @@ export const updateLeaseTime = <R = RedisLock>(
   const isEndless = parseWait("leaseTime", leaseTime) === Number.POSITIVE_INFINITY
   const lease = isEndless ? -1 : parsePeriod("leaseTime", leaseTime)
   if (typeof lease !== "number") return Effect.fail(lease)
-  return withIds(semaphore, [id], (client, key, ids) =>
+  return withIds(semaphore, [id], (client, key, ids, impl) =>
     Effect.map(
-      run(client, title, {
+      run(client, impl.title, {
         operation: "permit_semaphore/update_lease",
         keys: [permitIds(key)],
         args: [ids[0]!, lease]
@@ -654,9 +648,9 @@ export const leaseTime = <R = RedisLock>(
   semaphore: PermitSemaphore<R> | string,
   id: string
 ): Effect.Effect<Option.Option<Duration.Duration>, LockStoreError | Invalid, R> =>
-  withIds(semaphore, [id], (client, key, ids) =>
+  withIds(semaphore, [id], (client, key, ids, impl) =>
     Effect.map(
-      run(client, title, { operation: "permit_semaphore/lease", keys: [permitIds(key)], args: ids }),
+      run(client, impl.title, { operation: "permit_semaphore/lease", keys: [permitIds(key)], args: ids }),
       (reply) => {
         const left = reply as number
         return left === -2 ? Option.none() : Option.some(left === -1 ? Duration.infinity : Duration.millis(left))

@@ -22,21 +22,14 @@ import type * as Types from "effect/Types"
 import type { Restore } from "./internal/acquisition.ts"
 import { acquire as acquireDemand } from "./internal/demand.ts"
 import { parsePeriod, parseWait } from "./internal/durations.ts"
-import { Grant, heldMarkerMillis, semaphoreKind, semaphoreTitle, undoMarkerMillis } from "./internal/Grant.ts"
+import { Grant, heldMarkerMillis, semaphoreKind, undoMarkerMillis } from "./internal/Grant.ts"
 import { permitIds, semaphoreChannel } from "./internal/keys.ts"
 import type { LockClient } from "./internal/LockClient.ts"
 import { checkPermits, maxPermits } from "./internal/permitCount.ts"
 import { SemaphoreImpl, semaphoreOf, type TypeId } from "./internal/semaphore.ts"
-import { run, use } from "./internal/Synchronizer.ts"
+import { type Invalid, run, use } from "./internal/Synchronizer.ts"
 import { traced } from "./internal/telemetry.ts"
-import type {
-  AcquireError,
-  InvalidLockName,
-  InvalidLockOptions,
-  LockLost,
-  LockStoreError,
-  LockTimeout
-} from "./LockError.ts"
+import type { AcquireError, LockLost, LockStoreError, LockTimeout } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -110,8 +103,6 @@ export const provide: {
   return new SemaphoreImpl(name, permits, service as LockClient)
 })
 
-type Invalid = InvalidLockName | InvalidLockOptions
-
 /** Runs something with a semaphore and a number of permits, once both are known to be valid. */
 const withSemaphore = <R, A, E, R2>(
   semaphore: Semaphore<R> | string,
@@ -175,7 +166,7 @@ const acquireWith = <R, A, E, R2>(
             traced(
               fiber,
               "Semaphore.acquire",
-              { name: impl.name, kind: semaphoreKind },
+              { name: impl.name, label: semaphoreKind.name },
               grant(impl, client, key, permits, waitMillis, markerMillis, restore)
             ),
             (granted) => f(granted, restore)
@@ -390,17 +381,17 @@ export const tryAcquire = <R = RedisLock>(
   )
 
 const add = <R>(
-  { permits: initial }: SemaphoreImpl<R>,
+  impl: SemaphoreImpl<R>,
   client: LockClient,
   key: string,
   permits: number,
   onlyIfExists: boolean
 ): Effect.Effect<boolean, LockStoreError> =>
   Effect.map(
-    run(client, semaphoreTitle, {
+    run(client, impl.title, {
       operation: "semaphore/add",
       keys: [key, permitIds(key), semaphoreChannel(key)],
-      args: [onlyIfExists ? "" : (initial ?? ""), permits, onlyIfExists ? 1 : 0, client.store.publish]
+      args: [onlyIfExists ? "" : (impl.permits ?? ""), permits, onlyIfExists ? 1 : 0, client.store.publish]
     }),
     (reply) => reply === 1
   )
@@ -456,9 +447,9 @@ export const trySetPermits = <R = RedisLock>(
 ): Effect.Effect<boolean, LockStoreError | Invalid, R> => {
   const life = options?.timeToLive === undefined ? 0 : parsePeriod("timeToLive", options.timeToLive)
   if (typeof life !== "number") return Effect.fail(life)
-  return withSemaphore(semaphore, permits, 0, (_impl, client, key) =>
+  return withSemaphore(semaphore, permits, 0, (impl, client, key) =>
     Effect.map(
-      run(client, semaphoreTitle, {
+      run(client, impl.title, {
         operation: "semaphore/set",
         keys: [key, permitIds(key), semaphoreChannel(key)],
         args: [permits, life, client.store.publish]
@@ -500,7 +491,7 @@ export const drainPermits = <R = RedisLock>(
   const impl = semaphoreOf(semaphore)
   return use(impl, (client, key) =>
     Effect.map(
-      run(client, semaphoreTitle, {
+      run(client, impl.title, {
         operation: "semaphore/drain",
         keys: [key, permitIds(key)],
         args: [impl.permits ?? ""]
@@ -524,7 +515,7 @@ export const availablePermits = <R = RedisLock>(
   const impl = semaphoreOf(semaphore)
   return use(impl, (client, key) =>
     Effect.map(
-      run(client, semaphoreTitle, { operation: "semaphore/available", keys: [key], args: [] }),
+      run(client, impl.title, { operation: "semaphore/available", keys: [key], args: [] }),
       (reply) => (reply as number | null) ?? impl.permits ?? 0
     )
   )

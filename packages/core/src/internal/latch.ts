@@ -10,6 +10,7 @@ export const latchTitle = "CountDownLatch"
 
 export class LatchImpl<R> extends Synchronizer implements CountDownLatch<R> {
   declare readonly [TypeId]: { readonly _R: (_: never) => R }
+  readonly title = latchTitle
 
   constructor(name: string, client: LockClient | undefined) {
     super(name, client, undefined)

@@ -1,13 +1,13 @@
 import * as Effect from "effect/Effect"
 import { identity } from "effect/Function"
-import type { InvalidLockOptions, LockStoreError, LockTimeout } from "../LockError.ts"
+import type { LockStoreError, LockTimeout } from "../LockError.ts"
 import type { Permit, PermitSemaphore } from "../PermitSemaphore.ts"
 import { type Acquisition, grantedTooLate, mayHaveRun, type Restore } from "./acquisition.ts"
 import { acquire as acquireDemand, type Answer } from "./demand.ts"
 import { explain } from "./found.ts"
 import { Hold } from "./Hold.ts"
 import { semaphoreChannel } from "./keys.ts"
-import { idsOf, permit } from "./kinds/permit.ts"
+import { idsOf, permit, permitSemaphoreTitle } from "./kinds/permit.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { Claim, LockKind } from "./LockKind.ts"
 import { checkPermits } from "./permitCount.ts"
@@ -17,8 +17,9 @@ import { Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/PermitSemaphore"
 
-export class PermitSemaphoreImpl<R> extends Synchronizer<InvalidLockOptions> implements PermitSemaphore<R> {
+export class PermitSemaphoreImpl<R> extends Synchronizer implements PermitSemaphore<R> {
   declare readonly [TypeId]: { readonly _R: (_: never) => R }
+  readonly title = permitSemaphoreTitle
   /** What the semaphore begins with where it does not exist. */
   readonly permits: number | undefined
   readonly kind: LockKind

@@ -1,14 +1,15 @@
 import { identity } from "effect/Function"
-import type { InvalidLockOptions } from "../LockError.ts"
 import type { Semaphore } from "../Semaphore.ts"
+import { semaphoreTitle } from "./Grant.ts"
 import type { LockClient } from "./LockClient.ts"
 import { checkPermits } from "./permitCount.ts"
 import { Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/Semaphore"
 
-export class SemaphoreImpl<R> extends Synchronizer<InvalidLockOptions> implements Semaphore<R> {
+export class SemaphoreImpl<R> extends Synchronizer implements Semaphore<R> {
   declare readonly [TypeId]: { readonly _R: (_: never) => R }
+  readonly title = semaphoreTitle
   /** What the semaphore begins with where it does not exist. */
   readonly permits: number | undefined
 

@@ -101,11 +101,14 @@ export class Telemetry {
   }
 }
 
-interface Traced extends Kinded {
+interface Traced {
+  /** The lock's. */
   readonly name: string
+  /** The kind's. */
+  readonly label: string
 }
 
-const attributesOf = ({ kind, name }: Traced) => ({ "lock.name": name, "lock.kind": kind.name })
+const attributesOf = ({ label, name }: Traced) => ({ "lock.name": name, "lock.kind": label })
 
 /**
  * Wraps an effect in a span, but only for a caller that traces: without one a span would cost more than the lock.

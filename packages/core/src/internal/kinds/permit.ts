@@ -4,6 +4,9 @@
 import { permitIds, semaphoreChannel } from "../keys.ts"
 import type { LockKind } from "../LockKind.ts"
 
+/** In messages. */
+export const permitSemaphoreTitle = "PermitSemaphore"
+
 /** The ids of an owner. */
 export const idsOf = (owner: string): ReadonlyArray<string> => owner.split(",")
 
@@ -14,10 +17,11 @@ const never = (): never => {
 /** The kind of a semaphore that begins with so many permits where it does not exist; undefined not to create it. */
 export const permit = (initial: number | undefined): LockKind => ({
   name: "permit-semaphore",
-  title: "PermitSemaphore",
+  title: permitSemaphoreTitle,
   mode: "permit",
   reentrant: false,
   queued: false,
+  together: false,
   backoff: undefined,
   channel: (keys) => semaphoreChannel(keys.lock),
   acquire: ({ client, keys, owner }, { leaseMillis }) => ({

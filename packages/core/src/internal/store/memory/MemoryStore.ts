@@ -12,6 +12,7 @@ import * as lock from "./lock.ts"
 import * as permitSemaphore from "./permitSemaphore.ts"
 import * as semaphore from "./semaphore.ts"
 import * as fairLock from "./fairLock.ts"
+import * as multiLock from "./multiLock.ts"
 import * as readWriteLock from "./readWriteLock.ts"
 
 /**
@@ -34,6 +35,7 @@ const operations: Record<Operation, MemoryOperation> = {
   "lock/found": lock.found,
   "lock/hold": lock.hold,
   "lock/inspect": lock.inspect,
+  "lock/raise_token": lock.raiseToken,
   "lock/release": lock.release,
   "lock/renew": lock.renew,
   "permit_semaphore/acquire": permitSemaphore.acquire,
@@ -51,6 +53,8 @@ const operations: Record<Operation, MemoryOperation> = {
   "semaphore/drain": semaphore.drain,
   "semaphore/return": semaphore.giveBack,
   "semaphore/set": semaphore.set,
+  "multi_lock/acquire": multiLock.acquire,
+  "multi_lock/release": multiLock.release,
   "read_lock/acquire": readWriteLock.acquireRead,
   "read_lock/force_release": readWriteLock.forceReleaseRead,
   "read_lock/hold": readWriteLock.holdRead,
