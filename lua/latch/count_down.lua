@@ -11,7 +11,7 @@
 if not available then
   return 0
 end
-local left = redis.call('DECR', KEYS[1])
+local left = redis.call('INCRBY', KEYS[1], -1)
 if left > 0 then
   return left
 end

@@ -18,11 +18,12 @@ local sent = redis.call('ZSCORE', KEYS[2], raw(ARGV[4]))
 local wanted = #ARGV - 3
 local granted = sent or available and available >= wanted
 if granted and not sent then
-  available = redis.call('DECRBY', KEYS[1], wanted)
+  -- the ids first: should the script not get any further, they can be taken back
   local expiry = now + ARGV[2]
   for i = 4, #ARGV do
     redis.call('ZADD', KEYS[2], expiry, raw(ARGV[i]))
   end
+  available = redis.call('INCRBY', KEYS[1], -wanted)
   -- Redisson's rule: what the counter does not outlive, the ids shall not either
   local life = redis.call('PTTL', KEYS[1])
   if life > 0 then

@@ -17,8 +17,9 @@ local granted = redis.call('EXISTS', KEYS[3])
 --@include begin
 if granted == 0 and available and available >= tonumber(ARGV[2]) then
   granted = 1
-  available = redis.call('DECRBY', KEYS[1], ARGV[2])
+  -- the marker first: should the script not get any further, it does no harm
   redis.call('SET', KEYS[3], ARGV[2], 'PX', ARGV[3])
+  available = redis.call('INCRBY', KEYS[1], -ARGV[2])
 end
 if created and available > 0 then
   -- pcall: a message is a hint

@@ -9,8 +9,8 @@
 
 --@include anonymous
 --@include begin
-if not available then
+if not available or available == 0 then
   return 0
 end
-redis.call('DECRBY', KEYS[1], available)
+redis.call('INCRBY', KEYS[1], -available)
 return available

@@ -33,8 +33,8 @@ export const scripts = {
   },
   "latch/count_down": {
     name: "latch/count_down",
-    sha1: "20070115d005639d6488872e6670e57a0dcf9df8",
-    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nif not available then\n  return 0\nend\nlocal left = redis.call('DECR', KEYS[1])\nif left > 0 then\n  return left\nend\nredis.call('DEL', KEYS[1])\nif left == 0 then\n  redis.pcall(ARGV[1], KEYS[2], '0')\nend\nreturn 0"
+    sha1: "77b78ce93db47e4f157355d619d4da69e4ef7dc1",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nif not available then\n  return 0\nend\nlocal left = redis.call('INCRBY', KEYS[1], -1)\nif left > 0 then\n  return left\nend\nredis.call('DEL', KEYS[1])\nif left == 0 then\n  redis.pcall(ARGV[1], KEYS[2], '0')\nend\nreturn 0"
   },
   "latch/delete": {
     name: "latch/delete",
@@ -98,8 +98,8 @@ export const scripts = {
   },
   "permit_semaphore/acquire": {
     name: "permit_semaphore/acquire",
-    sha1: "7f42f22c83475ac48cd9ce1a8823efbcf59a86b7",
-    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal reaped = redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, now)\nif available and reaped > 0 then\n  available = redis.call('INCRBY', KEYS[1], reaped)\nend\nlocal created = not available and ARGV[1] ~= ''\nif created then\n  available = ARGV[1] - redis.call('ZCARD', KEYS[2])\n  redis.call('SET', KEYS[1], available)\nend\nlocal function raw(id)\n  return (string.gsub(id, '%x%x', function(digits)\n    return string.char(tonumber(digits, 16))\n  end))\nend\nlocal sent = redis.call('ZSCORE', KEYS[2], raw(ARGV[4]))\nlocal wanted = #ARGV - 3\nlocal granted = sent or available and available >= wanted\nif granted and not sent then\n  available = redis.call('DECRBY', KEYS[1], wanted)\n  local expiry = now + ARGV[2]\n  for i = 4, #ARGV do\n    redis.call('ZADD', KEYS[2], expiry, raw(ARGV[i]))\n  end\n  local life = redis.call('PTTL', KEYS[1])\n  if life > 0 then\n    redis.call('PEXPIRE', KEYS[2], life)\n  end\nend\nif (created or reaped > 0) and available and available > 0 then\n  redis.pcall(ARGV[3], KEYS[3], available)\nend\nif granted then\n  return { 1, available or 0, -1 }\nend\nlocal next = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]\nnext = next and tonumber(next)\nreturn { 0, available or 0, next and next < 922337203685477 and next - now or -1 }"
+    sha1: "c173225b117e758b528cb13edfb836384cae7133",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal reaped = redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, now)\nif available and reaped > 0 then\n  available = redis.call('INCRBY', KEYS[1], reaped)\nend\nlocal created = not available and ARGV[1] ~= ''\nif created then\n  available = ARGV[1] - redis.call('ZCARD', KEYS[2])\n  redis.call('SET', KEYS[1], available)\nend\nlocal function raw(id)\n  return (string.gsub(id, '%x%x', function(digits)\n    return string.char(tonumber(digits, 16))\n  end))\nend\nlocal sent = redis.call('ZSCORE', KEYS[2], raw(ARGV[4]))\nlocal wanted = #ARGV - 3\nlocal granted = sent or available and available >= wanted\nif granted and not sent then\n  local expiry = now + ARGV[2]\n  for i = 4, #ARGV do\n    redis.call('ZADD', KEYS[2], expiry, raw(ARGV[i]))\n  end\n  available = redis.call('INCRBY', KEYS[1], -wanted)\n  local life = redis.call('PTTL', KEYS[1])\n  if life > 0 then\n    redis.call('PEXPIRE', KEYS[2], life)\n  end\nend\nif (created or reaped > 0) and available and available > 0 then\n  redis.pcall(ARGV[3], KEYS[3], available)\nend\nif granted then\n  return { 1, available or 0, -1 }\nend\nlocal next = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]\nnext = next and tonumber(next)\nreturn { 0, available or 0, next and next < 922337203685477 and next - now or -1 }"
   },
   "permit_semaphore/add": {
     name: "permit_semaphore/add",
@@ -168,8 +168,8 @@ export const scripts = {
   },
   "semaphore/acquire": {
     name: "semaphore/acquire",
-    sha1: "c5a09dac8343b8a7c8fb6e79611b5b2057357e22",
-    lua: "if redis.call('EXISTS', KEYS[2]) == 1 then\n  return redis.error_reply('WRONGTYPE a permit semaphore')\nend\nlocal granted = redis.call('EXISTS', KEYS[3])\nlocal available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal created = not available and ARGV[1] ~= ''\nif created then\n  available = tonumber(ARGV[1])\n  redis.call('SET', KEYS[1], available)\nend\nif granted == 0 and available and available >= tonumber(ARGV[2]) then\n  granted = 1\n  available = redis.call('DECRBY', KEYS[1], ARGV[2])\n  redis.call('SET', KEYS[3], ARGV[2], 'PX', ARGV[3])\nend\nif created and available > 0 then\n  redis.pcall(ARGV[4], KEYS[4], available)\nend\nreturn { granted, available or 0 }"
+    sha1: "cd671735c97ec99b2c92438fba863b634736e4e2",
+    lua: "if redis.call('EXISTS', KEYS[2]) == 1 then\n  return redis.error_reply('WRONGTYPE a permit semaphore')\nend\nlocal granted = redis.call('EXISTS', KEYS[3])\nlocal available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal created = not available and ARGV[1] ~= ''\nif created then\n  available = tonumber(ARGV[1])\n  redis.call('SET', KEYS[1], available)\nend\nif granted == 0 and available and available >= tonumber(ARGV[2]) then\n  granted = 1\n  redis.call('SET', KEYS[3], ARGV[2], 'PX', ARGV[3])\n  available = redis.call('INCRBY', KEYS[1], -ARGV[2])\nend\nif created and available > 0 then\n  redis.pcall(ARGV[4], KEYS[4], available)\nend\nreturn { granted, available or 0 }"
   },
   "semaphore/add": {
     name: "semaphore/add",
@@ -183,8 +183,8 @@ export const scripts = {
   },
   "semaphore/drain": {
     name: "semaphore/drain",
-    sha1: "129671d16238c4da1ec20921a46dab58bf73f2e8",
-    lua: "if redis.call('EXISTS', KEYS[2]) == 1 then\n  return redis.error_reply('WRONGTYPE a permit semaphore')\nend\nlocal available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal created = not available and ARGV[1] ~= ''\nif created then\n  available = tonumber(ARGV[1])\n  redis.call('SET', KEYS[1], available)\nend\nif not available then\n  return 0\nend\nredis.call('DECRBY', KEYS[1], available)\nreturn available"
+    sha1: "7ddc5a7ffaac9e80c3e3f3d982596fffefbaf70d",
+    lua: "if redis.call('EXISTS', KEYS[2]) == 1 then\n  return redis.error_reply('WRONGTYPE a permit semaphore')\nend\nlocal available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal created = not available and ARGV[1] ~= ''\nif created then\n  available = tonumber(ARGV[1])\n  redis.call('SET', KEYS[1], available)\nend\nif not available or available == 0 then\n  return 0\nend\nredis.call('INCRBY', KEYS[1], -available)\nreturn available"
   },
   "semaphore/return": {
     name: "semaphore/return",
