@@ -128,6 +128,43 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
+      it.effect("hears of a count down while it looks", () =>
+        Effect.gen(function* () {
+          const latch = yield* freshName
+          yield* CountDownLatch.trySetCount(latch, 2)
+          let isArmed = false
+          let heard: () => number | undefined = () => undefined
+          const context = yield* Effect.context<RedisLock.RedisLock | LockStore.LockStore>()
+          const countDown = Effect.provideContext(Effect.orDie(elsewhere(CountDownLatch.countDown(latch))), context)
+          /** Once, before the count is known, it falls to zero and the message of that is heard. */
+          const interfering = (store: Store): Store => ({
+            ...store,
+            run: (operation, keys, args) =>
+              operation !== "latch/count" || !isArmed
+                ? store.run(operation, keys, args)
+                : Effect.gen(function* () {
+                    isArmed = false
+                    const count = yield* store.run(operation, keys, args)
+                    const before = heard()
+                    yield* countDown
+                    yield* countDown
+                    while (heard() === before) yield* breath
+                    return count
+                  })
+          })
+          yield* Effect.gen(function* () {
+            const client = yield* clientOf
+            heard = () => client.signals.heard(`redisson_countdownlatch__channel__{${latch}}`)
+            const first = yield* background(CountDownLatch.await(latch))
+            yield* waiting(latch)
+            isArmed = true
+            const second = yield* background(CountDownLatch.await(latch))
+            yield* Fiber.join(first)
+            yield* Fiber.join(second)
+          }).pipe(over(interfering))
+        })
+      )
+
       it.effect("is open for those who wait when it is deleted, or its key is gone", () =>
         Effect.gen(function* () {
           const latch = yield* freshName

@@ -36,6 +36,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
   const clients = RedisLock.layerStore(options)
   const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
 
+  const breath = virtual ? Effect.yieldNow : Effect.sleep("2 millis")
   const pass = (duration: Duration.Input) => (virtual ? TestClock.adjust(duration) : Effect.sleep(duration))
   /** Lets all go on that can, without time passing. */
   const settle = (client: LockClient, key: string, waiters: number) =>
@@ -54,7 +55,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
       client.permitLines.get(key)?.size !== waiters ||
       client.signals.heard(`redisson_sc:{${key}}`) === undefined
     ) {
-      yield* virtual ? Effect.yieldNow : Effect.sleep("2 millis")
+      yield* breath
     }
     yield* settle(client, key, waiters)
   })
@@ -239,7 +240,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             yield* waiting(key, 1)
             assert.strictEqual(served[3], 5)
             yield* elsewhere(add(1))
-            while (served.length < 5) yield* virtual ? Effect.yieldNow : Effect.sleep("2 millis")
+            while (served.length < 5) yield* breath
             assert.strictEqual(served[4], 2)
             yield* Effect.forEach(fibers, Fiber.interrupt)
             yield* letGo
@@ -318,10 +319,82 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
               yield* waiting(key, 2)
               yield* elsewhere(add(2))
               if (virtual) yield* pass("1300 millis")
-              while ((yield* clientOf).permitLines.size > 0) yield* virtual ? Effect.yieldNow : Effect.sleep("2 millis")
+              while ((yield* clientOf).permitLines.size > 0) yield* breath
               for (const waiter of waiters) yield* Fiber.interrupt(waiter)
               yield* letGo
             }).pipe(over(deaf, { ...options, fallbackInterval: virtual ? "1 second" : "300 millis" }))
+          })
+        )
+
+        it.effect("hears of what becomes free between its question and its place in line", () =>
+          Effect.gen(function* () {
+            const key = yield* freshName
+            const { add, available, section } = make(key)
+            yield* add(1)
+            let isArmed = false
+            /** Once, before the denial is known, a permit becomes free and the message of it is heard. */
+            const interfering = (store: Store): Store => ({
+              ...store,
+              run: (operation, keys, args) =>
+                operation !== acquiring || !isArmed
+                  ? store.run(operation, keys, args)
+                  : Effect.gen(function* () {
+                      isArmed = false
+                      const denial = yield* store.run(operation, keys, args)
+                      const before = heard()
+                      yield* free
+                      while (heard() === before) yield* breath
+                      return denial
+                    })
+            })
+            const context = yield* Effect.context<RedisLock.RedisLock | LockStore.LockStore>()
+            const free = Effect.provideContext(Effect.orDie(elsewhere(add(1))), context)
+            let heard: () => number | undefined = () => undefined
+            yield* Effect.gen(function* () {
+              const client = yield* clientOf
+              heard = () => client.signals.heard(`redisson_sc:{${key}}`)
+              const letGo = yield* holding(section, 1)
+              // so that it is subscribed, and stays so for a while
+              const first = yield* background(Effect.void.pipe(section(1)))
+              yield* waiting(key, 1)
+              yield* letGo
+              yield* Fiber.join(first)
+              const again = yield* holding(section, 1)
+              isArmed = true
+              yield* Effect.void.pipe(section(1))
+              yield* again
+            }).pipe(over(interfering))
+            assert.strictEqual(yield* available, 2)
+          })
+        )
+
+        it.effect("passes the turn on when its waiter is interrupted in the middle of the question", () =>
+          Effect.gen(function* () {
+            const key = yield* freshName
+            const { add, section } = make(key, 1)
+            let isArmed = false
+            const asked = yield* Deferred.make<void>()
+            const hanging = (store: Store): Store => ({
+              ...store,
+              run: (operation, keys, args) => {
+                if (operation !== acquiring || !isArmed) return store.run(operation, keys, args)
+                isArmed = false
+                return Effect.andThen(Deferred.succeed(asked, undefined), Effect.never)
+              }
+            })
+            yield* Effect.gen(function* () {
+              const letGo = yield* holding(section, 1)
+              const first = yield* background(Effect.void.pipe(section(1)))
+              yield* waiting(key, 1)
+              const second = yield* background(Effect.succeed("in").pipe(section(1)))
+              yield* waiting(key, 2)
+              isArmed = true
+              yield* elsewhere(add(1))
+              yield* Deferred.await(asked)
+              yield* Fiber.interrupt(first)
+              assert.strictEqual(yield* Fiber.join(second), "in")
+              yield* letGo
+            }).pipe(over(hanging))
           })
         )
 
