@@ -326,7 +326,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           })
         )
 
-        it.effect("hears of what becomes free between its question and its place in line", () =>
+        it.effect("hears of what becomes free while it asks, before and after it has a place in line", () =>
           Effect.gen(function* () {
             const key = yield* freshName
             const { add, available, section } = make(key)
@@ -362,9 +362,15 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
               const again = yield* holding(section, 1)
               isArmed = true
               yield* Effect.void.pipe(section(1))
+              // and once more, during the question of one who waits already
+              const waiter = yield* background(Effect.succeed("in").pipe(section(3)))
+              yield* waiting(key, 1)
+              isArmed = true
+              yield* elsewhere(add(1))
+              assert.strictEqual(yield* Fiber.join(waiter), "in")
               yield* again
             }).pipe(over(interfering))
-            assert.strictEqual(yield* available, 2)
+            assert.strictEqual(yield* available, 4)
           })
         )
 
