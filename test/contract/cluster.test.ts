@@ -1,14 +1,20 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { RedisCluster } from "@effect-redis-lock/testing"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, ManagedRuntime } from "effect"
 import { LockStore } from "effect-redis-lock"
+import { afterAll } from "vitest"
+import { TheCluster } from "../cluster.ts"
 import { contract } from "./suite.ts"
+
+// one cluster for all suites, which build the store anew
+const runtime = ManagedRuntime.make(TheCluster.layer())
+afterAll(() => runtime.dispose())
 
 contract({
   name: "a Redis Cluster over ioredis",
   store: Layer.unwrap(
-    Effect.map(RedisCluster.start(), ({ urls }) =>
-      Layer.provide(LockStore.layerRedis, IoRedis.layerCluster({ nodes: urls }))
+    Effect.map(
+      Effect.promise(() => runtime.runPromise(TheCluster)),
+      ({ urls }) => Layer.provide(LockStore.layerRedis, IoRedis.layerCluster({ nodes: urls }))
     )
   ),
   time: "real"

@@ -109,7 +109,7 @@ const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
   [/\bOOM\b/, "OutOfMemory"],
   [/client is (offline|closed)|ClientOffline|ClientClosed|Stream isn't writeable/i, "NotConnected"],
   [
-    /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|sentinels are unreachable|startup nodes is available/,
+    /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|sentinels are unreachable|refresh slots cache/,
     "ConnectionRefused"
   ],
   [/ETIMEDOUT|TimeoutError|timed out|(Socket|Connection) timeout/i, "TimedOut"],

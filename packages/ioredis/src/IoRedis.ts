@@ -11,12 +11,12 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import calculateSlot from "cluster-key-slot"
 import { type InvalidLockOptions, RedisDriver } from "effect-redis-lock"
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from "ioredis"
 import { ClusterNodes, addressOf } from "./internal/ClusterNodes.ts"
 import { makeEval } from "./internal/evaluate.ts"
 import { makeEvalOnCluster } from "./internal/evaluateOnCluster.ts"
+import { hashSlot } from "./internal/hashSlot.ts"
 import { Subscriber } from "./internal/subscriber.ts"
 
 /**
@@ -427,18 +427,18 @@ const connect = (client: Redis | Cluster): Effect.Effect<void, RedisDriver.Redis
     // connect() itself only knows that the connection was closed; the reason comes as an event
     let reason: unknown
     const note = (error: unknown) => {
-      reason = error
+      // a cluster says only that all its nodes have failed; one that answers says why
+      const { lastNodeError } = error as { readonly lastNodeError?: Error }
+      reason = lastNodeError?.name === "ReplyError" ? lastNodeError : error
     }
     client.on("error", note)
-    // of a cluster; it then says itself only that all its nodes have failed
-    client.on("node error", note)
     const connected = client.status === "wait" ? client.connect() : ready(client)
     connected
       .then(
         () => resume(Effect.void),
         (error) => resume(Effect.fail(RedisDriver.errorOf(reason ?? error)))
       )
-      .finally(() => client.off("error", note).off("node error", note))
+      .finally(() => client.off("error", note))
   })
 
 const within = <A>(timeout: Duration.Duration, self: Effect.Effect<A, RedisDriver.RedisDriverError>) =>
@@ -530,9 +530,9 @@ const makeClusterDriver = (
       shardedPubSub === "auto" ? yield* within(commandTimeout, knowsShardedPubSub(cluster)) : shardedPubSub === "on"
     const subscriber = yield* Subscriber.make({
       sharded,
-      slot: sharded ? calculateSlot : () => 0,
+      slot: sharded ? hashSlot : () => 0,
       serverOf: (channel) => {
-        const owner = nodes.ownerOf(calculateSlot(channel))
+        const owner = nodes.ownerOf(hashSlot(channel))
         return owner === undefined ? undefined : addressOf(owner)
       },
       // where it cannot connect, the channels may be served elsewhere by now
@@ -555,7 +555,7 @@ const makeClusterDriver = (
           Stream.flatMap((node) => scanOf(node)(pattern))
         ),
       publish: sharded ? "SPUBLISH" : "PUBLISH",
-      slot: calculateSlot
+      slot: hashSlot
     }
   })
 

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import calculateSlot from "cluster-key-slot"
 import { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import type { ClusterNodes } from "./ClusterNodes.ts"
+import { hashSlot } from "./hashSlot.ts"
 import { Deadlines, Pending, type Resume } from "./Pending.ts"
 
 type Eval = RedisDriver.RedisDriver["Service"]["eval"]
@@ -43,7 +43,7 @@ class Routed extends Pending {
     this.#nodes = nodes
     this.#script = script
     this.#args = [script.sha1, keys.length, ...keys, ...args]
-    this.#slot = calculateSlot(keys[0]!)
+    this.#slot = hashSlot(keys[0]!)
   }
 
   /** To the node that serves the slot. */
