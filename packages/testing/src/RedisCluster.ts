@@ -63,6 +63,7 @@ export class RedisClusterError extends Schema.TaggedError<RedisClusterError>(
 
 const SLOTS = 16384
 const PATIENCE_MILLIS = 30_000
+const VOTE_MILLIS = 1000
 
 const wrap = <A>(self: Effect.Effect<A, CommandFailed>): Effect.Effect<A, RedisClusterError> =>
   Effect.mapError(self, ({ message }) => new RedisClusterError({ message }))
@@ -176,9 +177,18 @@ export const start: (
 
     const ownerOf = Effect.fnUntraced(function* (slot: number) {
       const votes = new Map<number, number>()
-      for (const node of nodes) {
-        const ranges = yield* Effect.orElseSucceed(command(node, "CLUSTER", "SLOTS"), () => [])
-        for (const [first, last, [, port]] of ranges as ReadonlyArray<[number, number, [string, number]]>) {
+      const views = yield* Effect.forEach(
+        nodes,
+        (node) =>
+          command(node, "CLUSTER", "SLOTS").pipe(
+            // one that is paused has no say
+            Effect.timeout(VOTE_MILLIS),
+            Effect.orElseSucceed(() => [])
+          ),
+        { concurrency: "unbounded" }
+      )
+      for (const ranges of views as ReadonlyArray<ReadonlyArray<[number, number, [string, number]]>>) {
+        for (const [first, last, [, port]] of ranges) {
           if (first <= slot && slot <= last) votes.set(port, (votes.get(port) ?? 0) + 1)
         }
       }
