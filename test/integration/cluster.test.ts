@@ -1,9 +1,10 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Stream } from "effect"
-import { Lock, RedisDriver } from "effect-redis-lock"
+import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
+import { FairLock, FencedLock, Lock, NonReentrantLock, ReadWriteLock, RedisDriver, SpinLock } from "effect-redis-lock"
 import { Cluster, Redis } from "ioredis"
+import { readFile } from "node:fs/promises"
 import { bareNode, channelOf, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../cluster.ts"
 import { clientOf, enter, eventually, failure, locksOver, queueUp, soon } from "../faults/harness.ts"
 
@@ -67,6 +68,52 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         }
       })
     )
+  })
+
+  describe("every kind of lock", () => {
+    const kinds = {
+      fair: FairLock.make,
+      fenced: FencedLock.make,
+      "non-reentrant": NonReentrantLock.make,
+      spin: SpinLock.make,
+      read: (name: string) => ReadWriteLock.make(name).readLock,
+      write: (name: string) => ReadWriteLock.make(name).writeLock
+    }
+    for (const [kind, make] of Object.entries(kinds)) {
+      it.effect(`is handed over: ${kind}`, () =>
+        Effect.gen(function* () {
+          const cluster = yield* TheCluster
+          const name = freshName()
+          const holder = yield* clusterClient(cluster, patient)
+          const waiter = yield* clusterClient(cluster, patient)
+          const lock = make(name)
+          const rival = kind === "read" ? ReadWriteLock.make(name).writeLock : lock
+          const held = yield* Deferred.make<void>()
+          const letGo = yield* Deferred.make<void>()
+          const first = yield* Deferred.succeed(held, undefined).pipe(
+            Effect.andThen(Deferred.await(letGo)),
+            Lock.withLock(lock),
+            holder.run,
+            Effect.forkScoped
+          )
+          yield* Deferred.await(held)
+          const second = yield* Effect.succeed("in").pipe(Lock.withLock(rival), waiter.run, Effect.forkScoped)
+          const { owner } = yield* mastersOf(cluster, name)
+          const redis = yield* bareNode(owner)
+          if (kind !== "spin") {
+            yield* eventually(
+              "the waiter is subscribed",
+              () => redis.call("PUBSUB", "SHARDCHANNELS", `*{${name}}*`) as Promise<ReadonlyArray<unknown>>,
+              (channels) => channels.length === 1
+            )
+          }
+          assert.isUndefined(second.pollUnsafe())
+          yield* Deferred.succeed(letGo, undefined)
+          yield* Fiber.join(first)
+          assert.strictEqual(yield* soon("the waiter is served", Fiber.join(second)), "in")
+        })
+      )
+    }
   })
 
   describe("names", () => {
@@ -239,6 +286,34 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
           (left) => left.length === 0
         )
         assert.isAtMost(yield* calls("sunsubscribe"), 3)
+      })
+    )
+
+    it.effect("needs no more rights than its documentation says", () =>
+      Effect.gen(function* () {
+        const cluster = yield* TheCluster
+        const readme = yield* Effect.promise(() =>
+          readFile(new URL("../../packages/ioredis/README.md", import.meta.url), "utf8")
+        )
+        const [, rule, commands] = /ACL SETUSER locks on (\S+ [^+]*?)(\+[^`]*)```/.exec(readme)!
+        const [, more] = /On a cluster:\n\n```\n([^`]*)```/.exec(readme)!
+        for (const node of cluster.nodes) {
+          const redis = yield* bareNode(node)
+          const words = `${rule} ${commands} ${more}`.trim().split(/\s+/)
+          yield* Effect.promise(() => redis.call("ACL", "SETUSER", "locks", "on", ...words))
+        }
+        const nodes = cluster.nodes.map(({ host, port }) => `redis://locks:secret@${host}:${port}`)
+        const client = clientOf(
+          locksOver(IoRedis.layerCluster({ nodes, shardedPubSub: "auto" }), { ...patient, keyPrefix: "app:" })
+        )
+        const lock = freshName()
+        const holder = yield* enter(yield* client, lock)
+        const waiter = yield* queueUp(yield* client, lock)
+        const { owner } = yield* mastersOf(cluster, `app:${lock}`)
+        yield* shardSubscribers(owner, `app:${lock}`, 1)
+        yield* holder.end
+        yield* (yield* waiter.entered).end
+        yield* Fiber.join(waiter.fiber)
       })
     )
 
