@@ -2,7 +2,16 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
-import { FairLock, FencedLock, Lock, NonReentrantLock, ReadWriteLock, RedisDriver, SpinLock } from "effect-redis-lock"
+import {
+  FairLock,
+  FencedLock,
+  Lock,
+  MultiLock,
+  NonReentrantLock,
+  ReadWriteLock,
+  RedisDriver,
+  SpinLock
+} from "effect-redis-lock"
 import { Cluster, Redis } from "ioredis"
 import { readFile } from "node:fs/promises"
 import { bareNode, channelOf, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../cluster.ts"
@@ -115,6 +124,24 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
       )
     }
   })
+
+  it.effect("several locks are taken together, all or none, wherever they are", () =>
+    Effect.gen(function* () {
+      const cluster = yield* TheCluster
+      const one = yield* clusterClient(cluster)
+      const other = yield* clusterClient(cluster)
+      const locks = Array.from({ length: 8 }, freshName)
+      const all = MultiLock.make(locks.map((lock) => Lock.make(lock)))
+      yield* one.run(
+        Effect.gen(function* () {
+          for (const lock of locks) assert.isTrue(yield* other.run(Lock.isLocked(lock)))
+        }).pipe(Lock.withLock(all))
+      )
+      const taken = yield* other.run(one.run(Lock.withLockIfAvailable(Effect.void, all)).pipe(Lock.withLock(locks[7]!)))
+      assert.strictEqual(taken._tag, "None")
+      for (const lock of locks) assert.isFalse(yield* other.run(Lock.isLocked(lock)))
+    })
+  )
 
   describe("names", () => {
     it.effect("are taken where all keys share a slot as the cluster sees it, and refused where they do not", () =>

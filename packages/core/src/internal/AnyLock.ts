@@ -61,6 +61,8 @@ export abstract class AnyLock<R, E, T> extends Pipeable.Class implements Lock<R,
     scope: Scope.Scope | undefined,
     options: AcquireOptions | undefined
   ): Asking<E, T> | Invalid
+  /** Whether it requires no service. */
+  abstract readonly isBound: boolean
   abstract provide(service: RedisLock["Service"]): AnyLock<Exclude<R, RedisLock>, E, T>
   /** What the running code holds of it. */
   abstract holding(fiber: Running): Effect.Effect<Held<T> | undefined, InvalidLockName>
@@ -70,3 +72,10 @@ export abstract class AnyLock<R, E, T> extends Pipeable.Class implements Lock<R,
 }
 
 Object.defineProperty(AnyLock.prototype, TypeId, { value: { _R: identity, _E: identity, _T: identity } })
+
+/** Binds those members of a composed lock that are not bound yet. */
+export const provideUnbound = <R, E, T>(
+  members: ReadonlyArray<AnyLock<R, E, T>>,
+  service: RedisLock["Service"]
+): ReadonlyArray<AnyLock<Exclude<R, RedisLock>, E, T>> =>
+  members.map((member) => (member.isBound ? (member as AnyLock<any, E, T>) : member.provide(service)))

@@ -1,7 +1,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Held } from "./AnyLock.ts"
-import type { InvalidLockOptions, LockLost, LockStoreError } from "../LockError.ts"
+import { type InvalidLockOptions, type LockLost, LockStoreError } from "../LockError.ts"
 import { parsePeriod } from "./durations.ts"
 import type { Possession } from "./Possession.ts"
 import { release, releaseNow } from "./release.ts"
@@ -77,8 +77,11 @@ export class Hold implements Held<bigint> {
       if (lost !== undefined) return Effect.fail(lost)
       const sentAt = client.now()
       const request = kind.renew([possession], lease)
-      return Effect.flatMap(client.store.run(request.operation, request.keys, request.args), (reply) => {
-        if ((reply as ReadonlyArray<Reply>)[0] !== 1) return Effect.fail(possession.lose("NotOwner", client.now()))
+      const asked = client.store.run(request.operation, request.keys, request.args)
+      return Effect.flatMap(asked, (reply): Effect.Effect<void, LockLost | LockStoreError> => {
+        const [renewed] = reply as ReadonlyArray<Reply>
+        if (renewed === 0) return Effect.fail(possession.lose("NotOwner", client.now()))
+        if (renewed !== 1) return Effect.fail(undecided(possession, request.operation))
         possession.extend(sentAt, lease)
         if (!possession.released && possession.lost === undefined) client.watchdog.watch(possession)
         return this.ensureHeld
@@ -104,3 +107,11 @@ export class Hold implements Held<bigint> {
     return possession.checkLost(now) ?? (this.released ? possession.lossOf("NotOwner", now) : undefined)
   }
 }
+
+const undecided = ({ name }: Possession, operation: string): LockStoreError =>
+  new LockStoreError({
+    operation,
+    name,
+    reason: "TimedOut",
+    cause: new Error("no majority of the servers confirmed the renewal")
+  })

@@ -13,7 +13,14 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
-import { type Holder, LockReentered, LockStoreError, LockTimeout, type StoreReason } from "../LockError.ts"
+import {
+  type Holder,
+  LockReentered,
+  LockStoreError,
+  LockTimeout,
+  QuorumNotReached,
+  type StoreReason
+} from "../LockError.ts"
 import { backOff } from "./backOff.ts"
 import { Place } from "./FairQueue.ts"
 import { explain } from "./found.ts"
@@ -21,7 +28,7 @@ import { Hold } from "./Hold.ts"
 import type { LockKeys } from "./keys.ts"
 import type { Line, Waiter, Wake } from "./Line.ts"
 import type { LockClient } from "./LockClient.ts"
-import { type Answer, answerOf, type Claim, type LockKind } from "./LockKind.ts"
+import { type Answer, answerOf, type Claim, type LockKind, tokenLife } from "./LockKind.ts"
 import type { Identity } from "./owner.ts"
 import { Possession } from "./Possession.ts"
 import { release, undo, withdraw } from "./release.ts"
@@ -61,9 +68,26 @@ export const acquire = (
   if (waits && isHeldUp(acquisition)) return wait(acquisition, restore, startedAt, undefined, undefined)
   const claim = claimOf(acquisition, client.nextOwner())
   const heard = client.signals.heard(kind.channel(keys, claim.owner))
-  return attempt(acquisition, claim, waits, restore, startedAt, Effect.succeed, (denial) =>
-    waits ? wait(acquisition, restore, startedAt, denial, heard) : timedOut(acquisition, startedAt, denial)
+  // Those of this process who come while one asks wait for what it learns.
+  if (kind.mode !== "read") client.asked.add(keys.lock)
+  return attempt(
+    acquisition,
+    claim,
+    waits,
+    restore,
+    startedAt,
+    Effect.succeed,
+    (denial) =>
+      waits ? wait(acquisition, restore, startedAt, denial, heard) : timedOut(acquisition, startedAt, denial),
+    settled
   )
+}
+
+/** Nobody of this process asks for the lock any more; if it was not granted, those who waited for that are to ask. */
+const settled = ({ client, keys, kind }: Acquisition, isGranted: boolean): void => {
+  if (kind.mode === "read") return
+  client.asked.delete(keys.lock)
+  if (!isGranted) client.lines.get(keys.lock, kind.mode)?.signal()
 }
 
 /** Asks once, whoever waits. */
@@ -97,10 +121,14 @@ const leaseOf = (acquisition: Acquisition): number =>
 const writerOf = ({ client, identity, keys, kind }: Acquisition): Possession | undefined =>
   kind.mode === "read" ? client.find(keys.lock, "write", identity) : undefined
 
+const isAsked = ({ client, keys, kind }: Acquisition): boolean => kind.mode !== "read" && client.asked.has(keys.lock)
+
 const isHeldUp = (acquisition: Acquisition): boolean => {
   const { client, keys, kind } = acquisition
   return (
-    (client.lines.get(keys.lock, kind.mode) !== undefined || client.isHeldHere(keys.lock, kind.mode)) &&
+    (client.lines.get(keys.lock, kind.mode) !== undefined ||
+      client.isHeldHere(keys.lock, kind.mode) ||
+      isAsked(acquisition)) &&
     // a writer never waits for itself
     writerOf(acquisition) === undefined
   )
@@ -155,7 +183,8 @@ const attempt = <A, B, E>(
   restore: Restore,
   startedAt: number,
   onGranted: (hold: Hold) => Effect.Effect<A>,
-  onDenied: (denial: Denial) => Effect.Effect<B, E>
+  onDenied: (denial: Denial) => Effect.Effect<B, E>,
+  onSettled?: (acquisition: Acquisition, isGranted: boolean) => void
 ): Effect.Effect<A | B, E | LockStoreError> => {
   const { client, kind, name } = acquisition
   const lease = leaseOf(acquisition)
@@ -164,7 +193,15 @@ const attempt = <A, B, E>(
   return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
     onSuccess: (reply): Effect.Effect<A | B, E | LockStoreError> => {
       const answer = answerOf(reply)
-      if (!answer.granted) return onDenied(answer)
+      onSettled?.(acquisition, answer.granted)
+      if (!answer.granted) {
+        return answer.isPartial
+          ? Effect.andThen(
+              Effect.andThen(undo(claim, sentAt + lease), restore(Effect.sleep(answer.pauseMillis))),
+              onDenied(answer)
+            )
+          : onDenied(answer)
+      }
       const now = client.now()
       const deadline = client.deadlineOf(sentAt, lease)
       if (now >= deadline) {
@@ -173,18 +210,75 @@ const attempt = <A, B, E>(
           Effect.fail(grantedTooLate(name, request.operation, now - sentAt, lease))
         )
       }
-      const possession = new Possession(acquisition, claim.owner, answer.token, now, deadline)
-      const renewed = acquisition.leaseMillis === undefined
-      if (renewed) possession.renewedHolds = 1
-      const hold = (possession.outermost = new Hold(possession, renewed))
-      client.remember(possession)
-      client.telemetry.acquired(possession, now - startedAt)
-      return onGranted(hold)
+      return onGranted(possess(acquisition, claim.owner, answer.token, startedAt, now, deadline))
     },
     onFailure: (cause) => {
+      onSettled?.(acquisition, false)
       const failed = explain(client, kind.title, claim.keys.lock, cause)
       return mayHaveRun(cause) ? Effect.andThen(undo(claim, sentAt + lease), failed) : failed
     }
+  })
+}
+
+/** Notes what was granted. */
+const possess = (
+  acquisition: Acquisition,
+  owner: string,
+  token: number,
+  startedAt: number,
+  now: number,
+  deadline: number
+): Hold => {
+  const { client } = acquisition
+  const possession = new Possession(acquisition, owner, token, now, deadline)
+  const renewed = acquisition.leaseMillis === undefined
+  if (renewed) possession.renewedHolds = 1
+  const hold = (possession.outermost = new Hold(possession, renewed))
+  client.remember(possession)
+  client.telemetry.acquired(possession, now - startedAt)
+  return hold
+}
+
+/** Which of several acquisitions by one command was denied. */
+export interface DeniedAt {
+  readonly index: number
+}
+
+/**
+ * Asks once for several locks of one client and slot, none of which the asker holds: all or none, by one command.
+ */
+export const tryAcquireTogether = (
+  acquisitions: ReadonlyArray<Acquisition>,
+  restore: Restore
+): Effect.Effect<ReadonlyArray<Hold> | DeniedAt, LockStoreError> => {
+  const [first] = acquisitions as readonly [Acquisition]
+  const { client } = first
+  const owner = client.nextOwner()
+  const lease = leaseOf(first)
+  const sentAt = client.now()
+  const undoAll = Effect.forEach(acquisitions, (acquisition) => undo(claimOf(acquisition, owner), sentAt + lease), {
+    concurrency: "unbounded",
+    discard: true
+  })
+  const asked = client.store.run(
+    "multi_lock/acquire",
+    acquisitions.flatMap(({ keys }) => [keys.lock, keys.token]),
+    [owner, lease, tokenLife(lease)]
+  )
+  return Effect.matchCauseEffect(restore(asked), {
+    onSuccess: (reply): Effect.Effect<ReadonlyArray<Hold> | DeniedAt, LockStoreError> => {
+      const [granted, ...rest] = reply as ReadonlyArray<number>
+      if (granted === 0) return Effect.succeed({ index: rest[0]! })
+      const now = client.now()
+      const deadline = client.deadlineOf(sentAt, lease)
+      return now >= deadline
+        ? Effect.andThen(undoAll, Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, lease)))
+        : Effect.succeed(
+            acquisitions.map((acquisition, i) => possess(acquisition, owner, rest[i]!, sentAt, now, deadline))
+          )
+    },
+    onFailure: (cause) =>
+      mayHaveRun(cause) ? Effect.andThen(undoAll, Effect.failCause(cause)) : Effect.failCause(cause)
   })
 }
 
@@ -211,7 +305,10 @@ const notRun: ReadonlySet<StoreReason> = new Set([
 ])
 
 const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
-  !cause.reasons.every((reason) => reason._tag === "Fail" && notRun.has(reason.error.reason))
+  !cause.reasons.every(
+    (reason) =>
+      reason._tag === "Fail" && notRun.has(reason.error.reason) && !(reason.error.cause instanceof QuorumNotReached)
+  )
 
 /** Waits in the line of this process; `heard` tells how many signals had been heard before the attempt that was denied. */
 const wait = (
@@ -253,7 +350,7 @@ const waitInLine = Effect.fnUntraced(function* (
   const waitsUntil = startedAt + acquisition.waitMillis
   const nextPause = kind.backoff === undefined ? undefined : yield* backOff(kind.backoff)
   // Not worth asking while this process holds the lock, nor proper while it leaves it to others.
-  const isVain = () => client.isHeldHere(keys.lock, kind.mode) || client.now() < line.quietUntil
+  const isVain = () => client.isHeldHere(keys.lock, kind.mode) || isAsked(acquisition) || client.now() < line.quietUntil
   let vain = denial === undefined ? isVain() : waiter.isFirst
 
   while (true) {
@@ -290,7 +387,12 @@ const waitInLine = Effect.fnUntraced(function* (
     if (remaining <= 0) return yield* timedOut(acquisition, startedAt, denial)
     if (!waiter.isFirst) continue
     // Signals of this process need no subscription.
-    if (nextPause === undefined && !line.subscribed && !client.isHeldHere(keys.lock, kind.mode)) {
+    if (
+      nextPause === undefined &&
+      !line.subscribed &&
+      !client.isHeldHere(keys.lock, kind.mode) &&
+      !isAsked(acquisition)
+    ) {
       line.subscribed = true
       const channel = kind.channel(keys, client.clientId)
       const established = yield* subscribe(client, channel, line.signals, line.scope, waitsUntil)

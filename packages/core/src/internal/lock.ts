@@ -4,7 +4,7 @@ import type { Fiber } from "effect/Fiber"
 import type * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import type { AcquireOptions, Lock, LockState } from "../Lock.ts"
-import type { AcquireError, InvalidLockName, LockStoreError } from "../LockError.ts"
+import { type AcquireError, type InvalidLockName, InvalidLockOptions, type LockStoreError } from "../LockError.ts"
 import { RedisLock } from "../RedisLock.ts"
 import { acquire, type Acquisition, type Restore, tryAcquire } from "./acquisition.ts"
 import { AnyLock, type Asking, type Invalid, isInvalid } from "./AnyLock.ts"
@@ -19,7 +19,7 @@ import type { LockKind } from "./LockKind.ts"
 import { type Identity, identityOf } from "./owner.ts"
 import type { Possession } from "./Possession.ts"
 
-class AskingOne<E> implements Acquisition, Asking<E, bigint> {
+export class AskingOne<E> implements Acquisition, Asking<E, bigint> {
   readonly client: LockClient
   readonly kind: LockKind
   readonly name: string
@@ -46,6 +46,19 @@ class AskingOne<E> implements Acquisition, Asking<E, bigint> {
 
   get label(): string {
     return this.kind.name
+  }
+
+  /** The same for all acquisitions of one lock by one client. */
+  get subject(): string {
+    return `${this.client.clientId} ${this.kind.mode} ${this.keys.lock}`
+  }
+
+  /** What it can be asked for together with by one command; undefined when it has to be asked for alone. */
+  get group(): string | undefined {
+    const { client, identity, keys, kind } = this
+    return kind.together && !client.isQuorum && client.find(keys.lock, kind.mode, identity) === undefined
+      ? `${client.clientId} ${client.store.slot(keys.lock)}`
+      : undefined
   }
 
   // Which kinds can fail with `LockReentered`, the type of the lock says.
@@ -86,14 +99,24 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   readonly invalid: InvalidLockName | undefined
   readonly #keys: LockKeys | undefined
 
-  constructor(name: string, kind: LockKind, options: AcquireOptions | undefined, client: LockClient | undefined) {
+  constructor(
+    name: string,
+    kind: LockKind,
+    options: AcquireOptions | undefined,
+    client: LockClient | undefined,
+    names: "checked" | "unchecked" = "checked"
+  ) {
     super()
     this.name = name
     this.kind = kind
     this.options = options
     this.client = client
-    this.invalid = checkName(name)
+    this.invalid = names === "checked" ? checkName(name) : undefined
     this.#keys = this.invalid === undefined ? new LockKeys(name) : undefined
+  }
+
+  get isBound(): boolean {
+    return this.client !== undefined
   }
 
   provide(service: RedisLock["Service"]): LockImpl<Exclude<R, RedisLock>, E> {
@@ -119,6 +142,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     const times = timesOf(options, this.options)
     if (isInvalid(times)) return times
     const client = this.clientOf(fiber)
+    if (client.isQuorum && this.kind.queued) return noQuorum(this.kind)
     const keys = this.keys(client)
     return isInvalid(keys) ? keys : new AskingOne(this, client, keys, identityOf(fiber, scope), times)
   }
@@ -195,6 +219,12 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     return Effect.catchCause(self, (cause) => explain(client, this.kind.title, keys.lock, cause))
   }
 }
+
+export const noQuorum = ({ title }: LockKind): InvalidLockOptions =>
+  new InvalidLockOptions({
+    option: title,
+    problem: "a quorum of servers cannot keep it, as each would have a queue of its own; use a Lock, or one server"
+  })
 
 export const lockOf = <R, E, T>(lock: Lock<R, E, T> | string): AnyLock<R, E, T> =>
   typeof lock === "string"
