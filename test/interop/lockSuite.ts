@@ -156,6 +156,8 @@ export const lockSuite = (kindName: LockKindName): void =>
       Effect.gen(function* () {
         const { java, redis, url } = yield* Site
         const [javas, typeScripts] = [freshName(), freshName()]
+        // nobody sends a message when a lease ends: this one asks as often as by default
+        const another = yield* Layer.build(locks(url, { fallbackInterval: undefined }))
         const doomed = yield* JavaClient.start({ address: url, watchdogTimeout: watchdogLease })
         yield* doomed.thread("holder").run(kind, javas, "acquire")
         const process = yield* holderProcess({ kind: kindName, name: typeScripts, url, watchdogLease })
@@ -163,7 +165,7 @@ export const lockSuite = (kindName: LockKindName): void =>
         const heirs = yield* Effect.forkScoped(
           Effect.all(
             [
-              timed(Lock.withLock(Effect.succeed(true), ours(javas))),
+              timed(Effect.provideContext(Lock.withLock(Effect.succeed(true), ours(javas)), another)),
               timed(java.thread("heir").run<boolean>(kind, typeScripts, "acquire", { wait: longLease }))
             ],
             { concurrency: "unbounded" }
