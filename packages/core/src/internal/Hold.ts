@@ -1,16 +1,16 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { Holding } from "../Holding.ts"
+import type { Held } from "./AnyLock.ts"
 import type { InvalidLockOptions, LockLost, LockStoreError } from "../LockError.ts"
 import { parsePeriod } from "./durations.ts"
 import type { Possession } from "./Possession.ts"
-import { release } from "./release.ts"
+import { release, releaseNow } from "./release.ts"
 import type { Reply } from "../RedisDriver.ts"
 
 /**
  * One hold within a possession: the outermost acquisition or a re-entry.
  */
-export class Hold implements Holding {
+export class Hold implements Held<bigint> {
   readonly possession: Possession
   /** Whether the watchdog renews for this hold. */
   readonly renewed: boolean
@@ -19,6 +19,10 @@ export class Hold implements Holding {
   constructor(possession: Possession, renewed: boolean) {
     this.possession = possession
     this.renewed = renewed
+  }
+
+  get holds(): ReadonlyArray<Hold> {
+    return [this]
   }
 
   get name(): string {
@@ -84,6 +88,14 @@ export class Hold implements Holding {
 
   get release(): Effect.Effect<void, LockLost | LockStoreError> {
     return release(this)
+  }
+
+  releaseNow(): Effect.Effect<void, LockLost | LockStoreError> {
+    return releaseNow(this)
+  }
+
+  onLost(listener: () => void): () => void {
+    return this.possession.onLost(listener)
   }
 
   #lost(): LockLost | undefined {
