@@ -9,7 +9,7 @@ lockSuite("RFairLock")
 withRedisson("RFairLock, the queue", (test) => {
   /** Queues up Java and TypeScript in turn behind a holder, and lets them come: who came when. */
   const order = Effect.fnUntraced(function* (javas: ReadonlyArray<string>, wait?: number) {
-    const { java, redis } = yield* Site
+    const { java, nodes } = yield* Site
     const name = freshName()
     const came: Array<string> = []
     const holding = yield* Lock.scoped(FairLock.make(name), { leaseTime: longLease })
@@ -31,7 +31,7 @@ withRedisson("RFairLock, the queue", (test) => {
       yield* soon(
         `${queued} wait`,
         Effect.repeat(
-          Effect.promise(() => redis.llen(`redisson_lock_queue:{${name}}`)),
+          Effect.promise(() => nodes[0]!.llen(`redisson_lock_queue:{${name}}`)),
           { until: (n) => n === queued }
         )
       )
@@ -41,7 +41,7 @@ withRedisson("RFairLock, the queue", (test) => {
     yield* soon("everybody comes", Effect.all(waiters, { discard: true }))
     assert.strictEqual(
       yield* Effect.promise(() =>
-        redis.exists(name, `redisson_lock_queue:{${name}}`, `redisson_lock_timeout:{${name}}`)
+        nodes[0]!.exists(name, `redisson_lock_queue:{${name}}`, `redisson_lock_timeout:{${name}}`)
       ),
       0
     )
@@ -63,7 +63,7 @@ withRedisson("RFairLock, the queue", (test) => {
 
   test("a TypeScript waiter that gives up leaves no gap between Java clients", () =>
     Effect.gen(function* () {
-      const { java, redis } = yield* Site
+      const { java, nodes } = yield* Site
       const name = freshName()
       const [holder, next] = [java.thread("holder"), java.thread("next")]
       yield* holder.run("fair", name, "acquire", { lease: longLease })
@@ -71,13 +71,13 @@ withRedisson("RFairLock, the queue", (test) => {
       yield* soon(
         "TypeScript has the first place",
         Effect.repeat(
-          Effect.promise(() => redis.llen(`redisson_lock_queue:{${name}}`)),
+          Effect.promise(() => nodes[0]!.llen(`redisson_lock_queue:{${name}}`)),
           { until: (n) => n === 1 }
         )
       )
       const turn = yield* waiting(name, next.run<boolean>("fair", name, "acquire", { lease: longLease }))
       yield* Fiber.interrupt(place)
-      assert.strictEqual(yield* Effect.promise(() => redis.llen(`redisson_lock_queue:{${name}}`)), 1)
+      assert.strictEqual(yield* Effect.promise(() => nodes[0]!.llen(`redisson_lock_queue:{${name}}`)), 1)
       yield* holder.run("fair", name, "release")
       assert.isTrue(yield* turn)
       yield* next.run("fair", name, "release")
@@ -85,7 +85,7 @@ withRedisson("RFairLock, the queue", (test) => {
 
   test("a Java waiter that gives up leaves no gap between TypeScript clients", () =>
     Effect.gen(function* () {
-      const { java, redis } = yield* Site
+      const { java, nodes } = yield* Site
       const name = freshName()
       const waiter = java.thread("waiter")
       const holding = yield* Lock.scoped(FairLock.make(name), { leaseTime: longLease })
@@ -95,7 +95,7 @@ withRedisson("RFairLock, the queue", (test) => {
       yield* soon(
         "only TypeScript waits",
         Effect.repeat(
-          Effect.promise(() => redis.llen(`redisson_lock_queue:{${name}}`)),
+          Effect.promise(() => nodes[0]!.llen(`redisson_lock_queue:{${name}}`)),
           { until: (n) => n === 1 }
         )
       )

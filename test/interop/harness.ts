@@ -5,10 +5,10 @@
  * woken: nothing but the other side's message can wake anybody in time.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { RedisServer } from "@effect-redis-lock/testing"
+import { RedisCluster, RedisServer } from "@effect-redis-lock/testing"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, type Scope } from "effect"
-import { RedisLock } from "effect-redis-lock"
+import { type InvalidLockOptions, type RedisDriver, RedisLock } from "effect-redis-lock"
 import { Redis } from "ioredis"
 import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
@@ -28,46 +28,79 @@ export const longLease = 60_000
 /** Within this time of a release the waiter must have been woken: far below {@link longLease}, yet patient. */
 const soonMillis = 15_000
 
+/** Where both sides are connected to. */
 export class Site extends Context.Service<
   Site,
   {
+    /** The server, or one node of the cluster. */
     readonly url: string
-    /** Looks at Redis from outside. */
-    readonly redis: Redis
+    /** Look at every node from outside; the first one is that of `url`. */
+    readonly nodes: ReadonlyArray<Redis>
+    readonly isCluster: boolean
     readonly java: JavaClient.JavaClient
+    /** A client of ours, with the settings that the tests rely on. */
+    readonly locks: (
+      options?: RedisLock.RedisLockOptions
+    ) => Layer.Layer<RedisLock.RedisLock, RedisDriver.RedisDriverError | InvalidLockOptions>
   }
 >()("test/interop/Site") {}
 
-/** Our client, with the settings that the tests rely on. */
-export const locks = (url: string, options?: RedisLock.RedisLockOptions) =>
-  RedisLock.layer({ watchdogLeaseTime: watchdogLease, fallbackInterval: "1 hour", ...options }).pipe(
-    Layer.provide(IoRedis.layer({ url }))
+const locksOver =
+  (driver: Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | InvalidLockOptions>) =>
+  (options?: RedisLock.RedisLockOptions) =>
+    RedisLock.layer({ watchdogLeaseTime: watchdogLease, fallbackInterval: "1 hour", ...options }).pipe(
+      Layer.provide(Layer.fresh(driver))
+    )
+
+const bare = (url: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => new Redis(url)),
+    (redis) => Effect.sync(() => redis.disconnect())
   )
 
-const site = Layer.effect(
+const oneServer = Layer.effect(
   Site,
   Effect.gen(function* () {
     const { url } = yield* RedisServer.start()
-    const redis = yield* Effect.acquireRelease(
-      Effect.sync(() => new Redis(url)),
-      (redis) => Effect.sync(() => redis.disconnect())
-    )
-    const java = yield* JavaClient.start({ address: url, watchdogTimeout: watchdogLease })
-    return { url, redis, java }
+    return {
+      url,
+      nodes: [yield* bare(url)],
+      isCluster: false,
+      java: yield* JavaClient.start({ address: url, watchdogTimeout: watchdogLease }),
+      locks: locksOver(IoRedis.layer({ url }))
+    }
   })
 )
 
-/** A server, a Java client and one of ours, for the tests of a file. */
-export const layer = Layer.unwrap(Effect.map(Site, ({ url }) => locks(url))).pipe(Layer.provideMerge(site))
+const aCluster = Layer.effect(
+  Site,
+  Effect.gen(function* () {
+    const { urls } = yield* RedisCluster.start()
+    return {
+      url: urls[0]!,
+      nodes: yield* Effect.forEach(urls, bare),
+      isCluster: true,
+      java: yield* JavaClient.start({ cluster: urls, watchdogTimeout: watchdogLease }),
+      locks: locksOver(IoRedis.layerCluster({ nodes: urls }))
+    }
+  })
+)
 
 type Test = <E>(name: string, body: () => Effect.Effect<unknown, E, Site | RedisLock.RedisLock | Scope.Scope>) => void
 
-/** The tests of a file, on {@link layer}; skipped where there is no Java. */
-export const withRedisson = (name: string, tests: (test: Test) => void): void => {
+/** The tests of a file, with a client of each side on a server of their own; skipped where there is no Java. */
+export const withRedisson = (name: string, tests: (test: Test) => void): void => both(name, oneServer, tests)
+
+/** The same on a cluster of three nodes. */
+export const withRedissonOnCluster = (name: string, tests: (test: Test) => void): void =>
+  both(`${name}, on a cluster`, aCluster, tests)
+
+const both = <E>(name: string, site: Layer.Layer<Site, E>, tests: (test: Test) => void): void => {
   if (skipped !== undefined) {
     it.skip(`${name}: ${skipped}`, () => {})
     return
   }
+  const layer = Layer.unwrap(Effect.map(Site, ({ locks }) => locks())).pipe(Layer.provideMerge(site))
   it.layer(layer, { excludeTestServices: true, timeout: "60 seconds" })(name, (it) => {
     tests((name, body) => it.effect(name, body))
   })
@@ -103,22 +136,30 @@ export const soon = <A, E, R>(what: string, self: Effect.Effect<A, E, R>): Effec
 
 /** Which clients have subscribed to a channel of this name: one entry for each. */
 const subscriptions = (name: string) =>
-  Effect.flatMap(Site, ({ redis }) =>
+  Effect.flatMap(Site, ({ isCluster, nodes }) =>
     Effect.promise(async () => {
-      const channels = (await redis.pubsub("CHANNELS", `*${name}*`)) as ReadonlyArray<string>
-      if (channels.length === 0) return []
-      const counts = (await redis.pubsub("NUMSUB", ...channels)) as ReadonlyArray<string | number>
-      return channels.flatMap((channel, index) => Array.from({ length: Number(counts[2 * index + 1]) }, () => channel))
+      const shard = isCluster ? "SHARD" : ""
+      const subscribed: Array<string> = []
+      for (const redis of nodes) {
+        const channels = (await redis.call("PUBSUB", `${shard}CHANNELS`, `*${name}*`)) as ReadonlyArray<string>
+        const counts = (await redis.call("PUBSUB", `${shard}NUMSUB`, ...channels)) as ReadonlyArray<string | number>
+        for (const [index, channel] of channels.entries()) {
+          subscribed.push(...Array.from({ length: Number(counts[2 * index + 1]) }, () => channel))
+        }
+      }
+      return subscribed
     })
   )
 
-/** How many scripts have been run on the server. */
-export const scriptsRun = Effect.flatMap(Site, ({ redis }) =>
+/** How many scripts have been run. */
+const scriptsRun = Effect.flatMap(Site, ({ nodes }) =>
   Effect.promise(async () => {
-    const stats = await redis.info("commandstats")
     let sum = 0
-    for (const [, calls, failed] of stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+),.*?failed_calls=(\d+)/g)) {
-      sum += Number(calls) - Number(failed)
+    for (const redis of nodes) {
+      const stats = await redis.info("commandstats")
+      for (const [, calls, failed] of stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+),.*?failed_calls=(\d+)/g)) {
+        sum += Number(calls) - Number(failed)
+      }
     }
     return sum
   })

@@ -4,25 +4,27 @@
 import { assert } from "@effect/vitest"
 import { Effect, Fiber, Layer, Option, Schedule } from "effect"
 import { Lock } from "effect-redis-lock"
+import type { Redis } from "ioredis"
 import * as Counter from "./Counter.ts"
 import {
   bracedName,
   freshName,
   holderProcess,
-  locks,
   longLease,
   Site,
   soon,
   timed,
   waiting,
   watchdogLease,
-  withRedisson
+  withRedisson,
+  withRedissonOnCluster
 } from "./harness.ts"
 import * as JavaClient from "./JavaClient.ts"
 import { type LockKind, type LockKindName, lockKinds } from "./lockKinds.ts"
 
-export const lockSuite = (kindName: LockKindName): void =>
-  withRedisson(kindName, (test) => {
+/** On one server, or on a cluster of three nodes. */
+export const lockSuite = (kindName: LockKindName, on: "server" | "cluster" = "server"): void =>
+  (on === "server" ? withRedisson : withRedissonOnCluster)(kindName, (test) => {
     const { java: kind, notifies, ours, reentrant }: LockKind = lockKinds[kindName]
 
     /** Waits for who must wait: for his message where there are messages, else for his second attempt. */
@@ -99,9 +101,9 @@ export const lockSuite = (kindName: LockKindName): void =>
 
     test("each frees the other's lock by force, and wakes who waits", () =>
       Effect.gen(function* () {
-        const { java, url } = yield* Site
+        const { java, locks } = yield* Site
         const [javas, typeScripts] = [freshName(), freshName()]
-        const another = yield* Layer.build(locks(url))
+        const another = yield* Layer.build(locks())
         const [one, two] = [java.thread("one"), java.thread("two")]
         yield* one.run(kind, javas, "acquire", { lease: longLease })
         const third = yield* waits(javas, two.run<boolean>(kind, javas, "acquire", { wait: longLease }))
@@ -152,12 +154,15 @@ export const lockSuite = (kindName: LockKindName): void =>
         yield* holding.release
       }))
 
+    // on the server, where the processes need to know but one address
+    if (on === "cluster") return
     test("a side that dies is replaced when its lease is over, and not before", () =>
       Effect.gen(function* () {
-        const { java, redis, url } = yield* Site
+        const { java, locks, nodes, url } = yield* Site
+        const [redis] = nodes as [Redis]
         const [javas, typeScripts] = [freshName(), freshName()]
         // nobody sends a message when a lease ends: this one asks as often as by default
-        const another = yield* Layer.build(locks(url, { fallbackInterval: undefined }))
+        const another = yield* Layer.build(locks({ fallbackInterval: undefined }))
         const doomed = yield* JavaClient.start({ address: url, watchdogTimeout: watchdogLease })
         yield* doomed.thread("holder").run(kind, javas, "acquire")
         const process = yield* holderProcess({ kind: kindName, name: typeScripts, url, watchdogLease })

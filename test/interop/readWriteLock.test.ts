@@ -2,18 +2,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Layer, Option, Schedule } from "effect"
 import { Lock, ReadWriteLock } from "effect-redis-lock"
 import * as Counter from "./Counter.ts"
-import {
-  bracedName,
-  freshName,
-  locks,
-  longLease,
-  Site,
-  soon,
-  timed,
-  waiting,
-  watchdogLease,
-  withRedisson
-} from "./harness.ts"
+import { bracedName, freshName, longLease, Site, soon, timed, waiting, watchdogLease, withRedisson } from "./harness.ts"
 import * as JavaClient from "./JavaClient.ts"
 import { lockSuite } from "./lockSuite.ts"
 
@@ -22,8 +11,8 @@ lockSuite("write lock")
 withRedisson("read-write lock", (test) => {
   /** Writes as another client, which knows nothing of the readers of this one. */
   const written = Effect.fnUntraced(function* (writeLock: ReadWriteLock.ReadWriteLock["writeLock"]) {
-    const { url } = yield* Site
-    const another = yield* Layer.build(locks(url))
+    const { locks } = yield* Site
+    const another = yield* Layer.build(locks())
     return yield* Effect.provideContext(Lock.withLock(Effect.succeed("written"), writeLock), another)
   })
 
@@ -127,7 +116,7 @@ withRedisson("read-write lock", (test) => {
 
   test("a dead Java reader holds up a TypeScript writer for its own lease, though another reader lives", () =>
     Effect.gen(function* () {
-      const { redis, url } = yield* Site
+      const { nodes, url } = yield* Site
       const name = freshName()
       const { readLock, writeLock } = ReadWriteLock.make(name)
       const doomed = yield* JavaClient.start({ address: url, watchdogTimeout: watchdogLease })
@@ -139,7 +128,7 @@ withRedisson("read-write lock", (test) => {
       yield* soon(
         "the zombie's hold runs out",
         Effect.repeat(
-          Effect.promise(() => redis.keys(`*${name}*rwlock_timeout*`)),
+          Effect.promise(() => nodes[0]!.keys(`*${name}*rwlock_timeout*`)),
           { until: (keys) => keys.length === 1 }
         )
       )

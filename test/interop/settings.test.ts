@@ -1,18 +1,18 @@
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Option } from "effect"
 import { Lock } from "effect-redis-lock"
-import { freshName, locks, longLease, Site, waiting, withRedisson } from "./harness.ts"
+import { freshName, longLease, Site, waiting, withRedisson } from "./harness.ts"
 import * as JavaClient from "./JavaClient.ts"
 
 withRedisson("settings", (test) => {
   test("Redisson's NameMapper and our keyPrefix meet under one name", () =>
     Effect.gen(function* () {
-      const { redis, url } = yield* Site
+      const { locks, nodes, url } = yield* Site
       const name = freshName()
       const java = (yield* JavaClient.start({ address: url, prefix: "shop:" })).thread("thread")
-      const ours = yield* Layer.build(locks(url, { keyPrefix: "shop:" }))
+      const ours = yield* Layer.build(locks({ keyPrefix: "shop:" }))
       yield* java.run("lock", name, "acquire", { lease: longLease })
-      assert.strictEqual(yield* Effect.promise(() => redis.exists(`shop:${name}`)), 1)
+      assert.strictEqual(yield* Effect.promise(() => nodes[0]!.exists(`shop:${name}`)), 1)
       assert.isTrue(Option.isNone(yield* Effect.provideContext(Effect.scoped(Lock.tryScoped(name)), ours)))
       const turn = yield* waiting(name, Effect.provideContext(Lock.withLock(Effect.succeed("in"), name), ours))
       yield* java.run("lock", name, "release")
