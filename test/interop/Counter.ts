@@ -40,7 +40,7 @@ export const make: Effect.Effect<Counter, never, Scope.Scope> = Effect.gen(funct
     increment: Effect.gen(function* () {
       const read = value
       // long enough for whoever is not kept out
-      yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+      yield* Effect.sleep(1)
       value = read + 1
     })
   }
