@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util"
-import { catalog, type Entry } from "./candidates/catalog.ts"
+import { catalog, type Entry, ours, redisson } from "./candidates/catalog.ts"
 import type { Workload } from "./Workload.ts"
 import { workloads } from "./workloads/catalog.ts"
 
@@ -14,7 +14,7 @@ export const usage = `pnpm bench [options]
   --help
 
 Workloads: ${workloads.map(({ id }) => id).join(", ")}
-Candidates: ${catalog.map(({ name }) => name).join(", ")} ("ours" for effect-redis-lock)
+Candidates: ${catalog.map(({ name }) => name).join(", ")} ("ours" for ${ours}, "redisson" for ${redisson})
 `
 
 export interface Arguments {
@@ -27,6 +27,8 @@ export interface Arguments {
   /** Whether the report is to be written. */
   readonly write: boolean
 }
+
+const shortNames: Readonly<Record<string, string>> = { ours, redisson }
 
 const listOf = (text: string): ReadonlyArray<string> => text.split(",").map((part) => part.trim())
 
@@ -58,7 +60,7 @@ export const parseArguments = (args: ReadonlyArray<string>): Arguments => {
     values.candidates === undefined
       ? catalog
       : listOf(values.candidates).map((name) => {
-          const chosen = catalog.find((entry) => entry.name === (name === "ours" ? "effect-redis-lock" : name))
+          const chosen = catalog.find((entry) => entry.name === (shortNames[name] ?? name))
           if (chosen === undefined) throw new Error(`--candidates: there is no candidate ${name}`)
           return chosen
         })

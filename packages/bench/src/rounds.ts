@@ -1,5 +1,5 @@
 import type { Arguments } from "./arguments.ts"
-import type { Entry } from "./candidates/catalog.ts"
+import { type Entry, runsIn } from "./candidates/catalog.ts"
 import { Child } from "./processes/Child.ts"
 import type { WorkloadArgument } from "./processes/workloadProcess.ts"
 import type { RedisServer } from "./RedisServer.ts"
@@ -43,8 +43,16 @@ export const runRounds = async (
 ): Promise<Results> => {
   const results = new Results()
   const planned = workloads.map(
-    (workload) => [workload, candidates.filter(({ only }) => only === undefined || only.includes(workload.id))] as const
+    (workload) => [workload, candidates.filter((candidate) => runsIn(candidate, workload))] as const
   )
+  for (const { name, prepare } of candidates) {
+    const reason = await prepare?.()
+    if (reason === undefined) continue
+    progress(`${name}: left out, ${reason}`)
+    for (const [workload, runners] of planned) {
+      if (runners.some((runner) => runner.name === name)) results.leaveOut(workload.id, name, reason)
+    }
+  }
   const total = rounds * planned.reduce((sum, [, runners]) => sum + runners.length, 0)
   let begun = 0
   for (let round = 1; round <= rounds; round++) {

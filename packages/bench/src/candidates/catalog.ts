@@ -1,4 +1,5 @@
-import type { Candidate } from "../Candidate.ts"
+import type { Candidate, Kind } from "../Candidate.ts"
+import { buildJava } from "../processes/javaBuild.ts"
 
 /**
  * Everything that is measured, in the order of the tables. A candidate's module is loaded only in the processes that
@@ -7,8 +8,12 @@ import type { Candidate } from "../Candidate.ts"
 export interface Entry {
   readonly name: string
   readonly about: string
-  /** Measured in these workloads only; without it, in all. */
+  /** What it can be measured with; without it, with locks. */
+  readonly kinds?: ReadonlyArray<Kind>
+  /** Measured in these workloads only; without it, in all that ask for nothing else. */
   readonly only?: ReadonlyArray<string>
+  /** What has to be built before; gives the reason where that is not possible. */
+  readonly prepare?: () => Promise<string | undefined>
   readonly load: () => Promise<{ readonly candidate: Candidate }>
 }
 
@@ -16,6 +21,8 @@ export const rawHash = "raw-hash"
 export const rawPubSub = "raw-pubsub"
 export const ours = "effect-redis-lock"
 export const oursOverNodeRedis = "effect-redis-lock (node-redis)"
+
+export const redisson = "redisson (java)"
 
 export const catalog: ReadonlyArray<Entry> = [
   {
@@ -40,6 +47,13 @@ export const catalog: ReadonlyArray<Entry> = [
     about: "the same over Effect's own `Redis` service and node-redis",
     only: ["W1", "W2"],
     load: () => import("./effectRedisLockNodeRedis.ts")
+  },
+  {
+    name: redisson,
+    about:
+      "4.7.0 itself, in a Java process with its defaults: `lock` and `unlock` on a thread for every worker, in W6 `lockAsync`. Its heap is without the threads' stacks",
+    prepare: buildJava,
+    load: () => import("./redisson.ts")
   },
   {
     name: "redlock",
@@ -69,3 +83,8 @@ export const entryOf = (name: string): Entry => {
   if (entry === undefined) throw new Error(`there is no candidate ${name}`)
   return entry
 }
+
+/** Whether a candidate is measured in a workload. */
+export const runsIn = (entry: Entry, workload: { readonly id: string; readonly kinds: ReadonlyArray<Kind> }): boolean =>
+  (entry.only === undefined || entry.only.includes(workload.id)) &&
+  workload.kinds.every((kind) => (entry.kinds ?? ["lock"]).includes(kind))

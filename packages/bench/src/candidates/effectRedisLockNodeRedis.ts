@@ -1,10 +1,10 @@
 import { NodeRedis } from "@effect/platform-node"
 import { Layer } from "effect"
 import { RedisDriver } from "effect-redis-lock"
-import type { Candidate } from "../Candidate.ts"
+import type { Library } from "../Candidate.ts"
 import { effectSession, insideScripts } from "./effectSession.ts"
 
-export const candidate: Candidate = {
+export const candidate: Library = {
   insideScripts,
   open: ({ leaseMillis, port }) =>
     effectSession(

@@ -1,9 +1,9 @@
 import { Effect, Exit, Layer, ManagedRuntime, Scope } from "effect"
 import { Lock, type RedisDriver, RedisLock } from "effect-redis-lock"
-import type { Candidate, Session, Step, Worker } from "../Candidate.ts"
+import type { Library, Session, Step, Worker } from "../Candidate.ts"
 
 /** What our scripts call. */
-export const insideScripts: Candidate["insideScripts"] = [
+export const insideScripts: Library["insideScripts"] = [
   "exists",
   "hexists",
   "hkeys",
@@ -68,7 +68,6 @@ export const effectSession = async <E>(
         },
         release: () => runtime.runPromise(Scope.close(scope, Exit.void))
       }
-    },
-    keyOf: (name) => name
+    }
   }
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import type { Candidate, Held } from "../Candidate.ts"
+import type { Held, Library } from "../Candidate.ts"
 import { overPromises } from "./promises.ts"
 import { insideScripts, openRawScripts, type RawScripts } from "./rawScripts.ts"
 
@@ -35,7 +35,7 @@ export const holdWithTimers = async (
   }
 }
 
-export const candidate: Candidate = {
+export const candidate: Library = {
   insideScripts,
   open: async ({ leaseMillis, port }) => {
     const scripts = await openRawScripts(port, leaseMillis)
@@ -49,8 +49,7 @@ export const candidate: Candidate = {
         release: ({ name, owner }) => scripts.release(name, owner),
         isGivenUp: () => false
       }),
-      hold: (names) => holdWithTimers(scripts, names, leaseMillis),
-      keyOf: (name) => name
+      hold: (names) => holdWithTimers(scripts, names, leaseMillis)
     }
   }
 }

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis"
-import type { Candidate } from "../Candidate.ts"
+import type { Library } from "../Candidate.ts"
 import { overPromises } from "./promises.ts"
 import { holdWithTimers } from "./rawHash.ts"
 import { channelOf, insideScripts, openRawScripts, type RawScripts } from "./rawScripts.ts"
@@ -50,7 +50,7 @@ class Line {
   }
 }
 
-export const candidate: Candidate = {
+export const candidate: Library = {
   insideScripts,
   open: async ({ leaseMillis, port }) => {
     const scripts = await openRawScripts(port, leaseMillis)
@@ -88,8 +88,7 @@ export const candidate: Candidate = {
         release: ({ name, owner }) => scripts.release(name, owner),
         isGivenUp: () => false
       }),
-      hold: (names) => holdWithTimers(scripts, names, leaseMillis),
-      keyOf: (name) => name
+      hold: (names) => holdWithTimers(scripts, names, leaseMillis)
     }
   }
 }

@@ -1,10 +1,11 @@
 import { Redis } from "ioredis"
 import { Mutex, TimeoutError } from "redis-semaphore"
-import type { Candidate } from "../Candidate.ts"
+import type { Library } from "../Candidate.ts"
 import { overPromises } from "./promises.ts"
 
-export const candidate: Candidate = {
+export const candidate: Library = {
   insideScripts: ["get", "del", "pexpire"],
+  keyOf: (name) => `mutex:${name}`,
   open: async ({ leaseMillis, port }) => {
     const client = new Redis({ port })
     let lost = 0
@@ -33,8 +34,7 @@ export const candidate: Candidate = {
             await Promise.all(mutexes.map((mutex) => mutex.release()))
           }
         }
-      },
-      keyOf: (name) => `mutex:${name}`
+      }
     }
   }
 }

@@ -75,7 +75,7 @@ const panelsOf = (workload: Workload, results: Results): ReadonlyArray<Panel> =>
     return [
       {
         title: `${workload.id}: ${column.title}`,
-        subtitle: `× ${workload.reference}, ${column.ratio}`,
+        subtitle: `× ${workload.reference}, ${column.better} is better`,
         bars,
         digits: 2,
         end: Math.min(longestRatio, Math.max(1.25, ...bars.map(({ value }) => value))),

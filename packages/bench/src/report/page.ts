@@ -2,7 +2,7 @@ import type { Arguments } from "../arguments.ts"
 import { catalog } from "../candidates/catalog.ts"
 import type { Machine } from "../machine.ts"
 import type { Results } from "../Results.ts"
-import { tableOf, targetTable, toMarkdown } from "./tables.ts"
+import { duelTable, tableOf, targetTable, toMarkdown } from "./tables.ts"
 
 /**
  * docs/benchmarks.md
@@ -42,6 +42,16 @@ export const page = ({
     "## Targets",
     toMarkdown(targetTable(options.workloads, results))
   ]
+  const duels = duelTable(options.workloads, results)
+  if (duels.rows.length > 0) {
+    parts.push(
+      "## Beside Redisson",
+      "Every figure that has a better and a worse, ours and that of Redisson itself; `x` is ours divided by Redisson's. Redisson's " +
+        "commands are what its protocol takes: a script to acquire, a script to release, and a DEL of the release's latch. " +
+        "Within one per cent nobody is ahead.",
+      toMarkdown(duels)
+    )
+  }
   for (const workload of options.workloads) {
     parts.push(`## ${workload.id}: ${workload.title}`)
     if (workload.reference !== undefined) parts.push(`Ratios to \`${workload.reference}\`.`)
