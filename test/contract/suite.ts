@@ -233,7 +233,7 @@ export const contract = <E>({ name, store, time }: Backend<E>): void => {
             assert.strictEqual(inner.owner, outer.owner)
             const state = Option.getOrThrow(yield* Lock.inspect(lock))
             assert.strictEqual(state.token, outer.token)
-            assert.deepStrictEqual(state.holders, [{ owner: outer.owner, holdCount: 1 }])
+            assert.deepStrictEqual(state.holders, [{ owner: outer.owner, holdCount: 1, mode: "exclusive" }])
           }).pipe(Lock.withLock(lock))
         })
       )

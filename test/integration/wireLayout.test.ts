@@ -85,7 +85,7 @@ it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestService
         const error = yield* Effect.flip(Lock.withLock(Effect.void, name, { waitTime: 0 }))
         assert.strictEqual(error._tag === "LockTimeout" ? error.holder?.owner : error._tag, java)
         const state = Option.getOrThrow(yield* Lock.inspect(name))
-        assert.deepStrictEqual(state.holders, [{ owner: java, holdCount: 1 }])
+        assert.deepStrictEqual(state.holders, [{ owner: java, holdCount: 1, mode: "exclusive" }])
 
         const entered = yield* Deferred.make<void>()
         const waiting = yield* Lock.withLock(Deferred.succeed(entered, undefined), name).pipe(Effect.forkChild)

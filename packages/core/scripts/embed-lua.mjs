@@ -1,4 +1,5 @@
-// Embeds lua/**/*.lua into the core package, so that users need no files beside the code.
+// Embeds lua/**/*.lua into the core package, so that users need no files beside the code. A line `--@include name` stands for
+// the text of lua/include/name.lua.
 //   node packages/core/scripts/embed-lua.mjs           writes the generated module
 //   node packages/core/scripts/embed-lua.mjs --check   fails when it is not current
 import { createHash } from "node:crypto"
@@ -13,18 +14,25 @@ const target = join(root, "packages/core/src/internal/store/redis/scripts.genera
 const files = readdirSync(sources, { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile() && entry.name.endsWith(".lua"))
   .map((entry) => join(entry.parentPath, entry.name))
+  .filter((file) => !file.startsWith(join(sources, "include")))
   .sort()
+
+// comments and blank lines stay in lua/: the server need not parse them
+const linesOf = (file) =>
+  readFileSync(file, "utf8")
+    .split("\n")
+    .flatMap((line) => {
+      const include = /^--@include (\w+)$/.exec(line.trim())
+      if (include !== null) return linesOf(join(sources, "include", `${include[1]}.lua`))
+      return line.trim() === "" || line.trim().startsWith("--") ? [] : [line]
+    })
 
 const entries = files.map((file) => {
   const name = relative(sources, file)
     .split(sep)
     .join("/")
     .replace(/\.lua$/, "")
-  // comments and blank lines stay in lua/: the server need not parse them
-  const lua = readFileSync(file, "utf8")
-    .split("\n")
-    .filter((line) => line.trim() !== "" && !line.trim().startsWith("--"))
-    .join("\n")
+  const lua = linesOf(file).join("\n")
   const sha1 = createHash("sha1").update(lua).digest("hex")
   return `  ${JSON.stringify(name)}: {
     name: ${JSON.stringify(name)},

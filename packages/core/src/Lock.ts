@@ -19,13 +19,15 @@ import * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
 import type { Holding } from "./Holding.ts"
 import { acquire, type Acquisition, type Restore, tryAcquire } from "./internal/acquisition.ts"
+import { explain } from "./internal/found.ts"
 import { guard } from "./internal/guard.ts"
 import type { Hold } from "./internal/Hold.ts"
-import { inspect as inspectKeys } from "./internal/inspection.ts"
-import { lockKeys } from "./internal/keys.ts"
+import { inspect as inspectKeys, inspectSide } from "./internal/inspection.ts"
+import { LockKeys } from "./internal/keys.ts"
 import { LockImpl, lockOf, type TypeId, withKeys } from "./internal/lock.ts"
 import type { LockClient } from "./internal/LockClient.ts"
-import { reentrant } from "./internal/LockKind.ts"
+import type { LockKind } from "./internal/LockKind.ts"
+import { reentrant } from "./internal/kinds/exclusive.ts"
 import { CurrentOwner, identityOf } from "./internal/owner.ts"
 import { release } from "./internal/release.ts"
 import { traced, tracedUntilClosed } from "./internal/telemetry.ts"
@@ -34,6 +36,7 @@ import {
   type InvalidLockName,
   type InvalidLockOptions,
   type LockLost,
+  type LockReentered,
   type LockStoreError,
   NotLockOwner
 } from "./LockError.ts"
@@ -41,13 +44,14 @@ import { RedisLock } from "./RedisLock.ts"
 
 /**
  * A lock of any kind. `R` is what using it requires: {@link RedisLock}, or nothing once a service is bound with
- * {@link provide}.
+ * {@link provide}. `E` is how acquiring it can fail beyond what every lock can: `LockReentered` for a kind that its holder
+ * cannot take again.
  *
  * @category models
  * @since 0.1.0
  */
-export interface Lock<out R = RedisLock> extends Pipeable {
-  readonly [TypeId]: { readonly _R: Types.Covariant<R> }
+export interface Lock<out R = RedisLock, out E = never> extends Pipeable {
+  readonly [TypeId]: { readonly _R: Types.Covariant<R>; readonly _E: Types.Covariant<E> }
   readonly name: string
 }
 
@@ -78,7 +82,12 @@ export interface AcquireOptions {
  */
 export interface LockState {
   readonly name: string
-  readonly holders: ReadonlyArray<{ readonly owner: string; readonly holdCount: number }>
+  /** `read` and `write` are the sides of a read-write lock. */
+  readonly holders: ReadonlyArray<{
+    readonly owner: string
+    readonly holdCount: number
+    readonly mode: "exclusive" | "read" | "write"
+  }>
   /** How long the lease still runs; absent where the key has no expiry. */
   readonly remaining: Duration.Duration | undefined
   /** The last fencing token of the name; absent where only Java clients ever held the lock. */
@@ -124,9 +133,9 @@ export const make = (name: string, options?: AcquireOptions): Lock => new LockIm
  * @since 0.1.0
  */
 export const provide: {
-  (service: RedisLock["Service"]): <R>(lock: Lock<R>) => Lock<Exclude<R, RedisLock>>
-  <R>(lock: Lock<R>, service: RedisLock["Service"]): Lock<Exclude<R, RedisLock>>
-} = dual(2, <R>(lock: Lock<R>, service: RedisLock["Service"]): Lock<Exclude<R, RedisLock>> => {
+  (service: RedisLock["Service"]): <R, E>(lock: Lock<R, E>) => Lock<Exclude<R, RedisLock>, E>
+  <R, E>(lock: Lock<R, E>, service: RedisLock["Service"]): Lock<Exclude<R, RedisLock>, E>
+} = dual(2, <R, E>(lock: Lock<R, E>, service: RedisLock["Service"]): Lock<Exclude<R, RedisLock>, E> => {
   const { kind, name, options } = lockOf(lock)
   return new LockImpl(name, kind, options, service as LockClient)
 })
@@ -163,10 +172,10 @@ const isInvalid = (acquisition: Acquisition | Invalid): acquisition is Invalid =
  * @category acquiring
  * @since 0.1.0
  */
-export const scoped = <R = RedisLock>(
-  lock: Lock<R> | string,
+export const scoped = <R = RedisLock, E = never>(
+  lock: Lock<R, E> | string,
   options?: AcquireOptions
-): Effect.Effect<Holding, AcquireError, R | Scope.Scope> =>
+): Effect.Effect<Holding, AcquireError | E, R | Scope.Scope> =>
   scopedWith(lock, options, acquire, (hold, keep) => keep(hold))
 
 /**
@@ -186,21 +195,24 @@ export const scoped = <R = RedisLock>(
  * @category acquiring
  * @since 0.1.0
  */
-export const tryScoped = <R = RedisLock>(
-  lock: Lock<R> | string,
+export const tryScoped = <R = RedisLock, E = never>(
+  lock: Lock<R, E> | string,
   options?: Pick<AcquireOptions, "leaseTime">
-): Effect.Effect<Option.Option<Holding>, LockStoreError | Invalid, R | Scope.Scope> =>
+): Effect.Effect<Option.Option<Holding>, LockStoreError | Invalid | E, R | Scope.Scope> =>
   scopedWith(lock, options, tryAcquire, (hold, keep): Effect.Effect<Option.Option<Holding>> =>
     Option.isNone(hold) ? Effect.succeedNone : Effect.asSome(keep(hold.value))
   )
 
-const scopedWith = <R, Asked, A, E>(
-  lock: Lock<R> | string,
+// Which kinds can fail with `LockReentered`, the type of the lock says.
+type Failures<E2, E> = Exclude<E2, LockReentered> | Invalid | E
+
+const scopedWith = <R, E, Asked, A, E2>(
+  lock: Lock<R, E> | string,
   options: AcquireOptions | undefined,
-  ask: (acquisition: Acquisition, restore: Restore) => Effect.Effect<Asked, E>,
+  ask: (acquisition: Acquisition, restore: Restore) => Effect.Effect<Asked, E2>,
   f: (asked: Asked, keep: (hold: Hold) => Effect.Effect<Holding>) => Effect.Effect<A>
-): Effect.Effect<A, E | Invalid, R | Scope.Scope> =>
-  Effect.withFiber<A, E | Invalid>((fiber) => {
+): Effect.Effect<A, Failures<E2, E>, R | Scope.Scope> =>
+  Effect.withFiber<A, E2 | Invalid>((fiber) => {
     const scope = Context.getUnsafe(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
     const acquisition = lockOf(lock).acquisition(fiber, scope, options)
     if (isInvalid(acquisition)) return Effect.fail(acquisition)
@@ -215,7 +227,7 @@ const scopedWith = <R, Asked, A, E>(
     return Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(traced(fiber, "Lock.acquire", acquisition, ask(acquisition, restore)), (asked) => f(asked, keep))
     )
-  })
+  }) as Effect.Effect<A, Failures<E2, E>, R | Scope.Scope>
 
 const releaseAndReport = (hold: Hold): Effect.Effect<void> =>
   Effect.catch(release(hold), (problem) =>
@@ -255,19 +267,22 @@ const releaseAndReport = (hold: Hold): Effect.Effect<void> =>
  * @since 0.1.0
  */
 export const withLock: {
-  <R2 = RedisLock>(
-    lock: Lock<R2> | string,
+  <R2 = RedisLock, E2 = never>(
+    lock: Lock<R2, E2> | string,
     options?: AcquireOptions
-  ): <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E | AcquireError | LockLost, R | R2>
-  <A, E, R, R2 = RedisLock>(
+  ): <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E | AcquireError | LockLost | E2, R | R2>
+  <A, E, R, R2 = RedisLock, E2 = never>(
     self: Effect.Effect<A, E, R>,
-    lock: Lock<R2> | string,
+    lock: Lock<R2, E2> | string,
     options?: AcquireOptions
-  ): Effect.Effect<A, E | AcquireError | LockLost, R | R2>
+  ): Effect.Effect<A, E | AcquireError | LockLost | E2, R | R2>
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <A, E, R, R2 = RedisLock>(self: Effect.Effect<A, E, R>, lock: Lock<R2> | string, options?: AcquireOptions) =>
-    section(lock, options, acquire, (hold, run) => run(hold, self))
+  <A, E, R, R2 = RedisLock, E2 = never>(
+    self: Effect.Effect<A, E, R>,
+    lock: Lock<R2, E2> | string,
+    options?: AcquireOptions
+  ) => section(lock, options, acquire, (hold, run) => run(hold, self))
 )
 
 /**
@@ -288,22 +303,22 @@ export const withLock: {
  * @since 0.1.0
  */
 export const withLockIfAvailable: {
-  <R2 = RedisLock>(
-    lock: Lock<R2> | string,
+  <R2 = RedisLock, E2 = never>(
+    lock: Lock<R2, E2> | string,
     options?: Pick<AcquireOptions, "leaseTime">
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
-  ) => Effect.Effect<Option.Option<A>, E | LockStoreError | LockLost | Invalid, R | R2>
-  <A, E, R, R2 = RedisLock>(
+  ) => Effect.Effect<Option.Option<A>, E | LockStoreError | LockLost | Invalid | E2, R | R2>
+  <A, E, R, R2 = RedisLock, E2 = never>(
     self: Effect.Effect<A, E, R>,
-    lock: Lock<R2> | string,
+    lock: Lock<R2, E2> | string,
     options?: Pick<AcquireOptions, "leaseTime">
-  ): Effect.Effect<Option.Option<A>, E | LockStoreError | LockLost | Invalid, R | R2>
+  ): Effect.Effect<Option.Option<A>, E | LockStoreError | LockLost | Invalid | E2, R | R2>
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <A, E, R, R2 = RedisLock>(
+  <A, E, R, R2 = RedisLock, E2 = never>(
     self: Effect.Effect<A, E, R>,
-    lock: Lock<R2> | string,
+    lock: Lock<R2, E2> | string,
     options?: Pick<AcquireOptions, "leaseTime">
   ) =>
     section(lock, options, tryAcquire, (hold, run): Effect.Effect<Option.Option<A>, E | LockStoreError | LockLost, R> =>
@@ -313,13 +328,13 @@ export const withLockIfAvailable: {
 
 type Run = <A, E, R>(hold: Hold, body: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LockLost | LockStoreError, R>
 
-const section = <Asked, A, E, E2, R, R2>(
-  lock: Lock<R2> | string,
+const section = <Asked, A, E, E2, E3, R, R2>(
+  lock: Lock<R2, E2> | string,
   options: AcquireOptions | undefined,
-  ask: (acquisition: Acquisition, restore: Restore) => Effect.Effect<Asked, E2>,
+  ask: (acquisition: Acquisition, restore: Restore) => Effect.Effect<Asked, E3>,
   f: (asked: Asked, run: Run) => Effect.Effect<A, E, R>
-): Effect.Effect<A, E | E2 | Invalid, R | R2> =>
-  Effect.withFiber<A, E | E2 | Invalid, R>((fiber) => {
+): Effect.Effect<A, E | Failures<E3, E2>, R | R2> =>
+  Effect.withFiber<A, E | E3 | Invalid, R>((fiber) => {
     const acquisition = lockOf(lock).acquisition(fiber, undefined, options)
     if (isInvalid(acquisition)) return Effect.fail(acquisition)
     return Effect.uninterruptibleMask((restore) => {
@@ -333,7 +348,7 @@ const section = <Asked, A, E, E2, R, R2>(
         f(asked, run)
       )
     })
-  }) as Effect.Effect<A, E | E2 | Invalid, R | R2>
+  }) as Effect.Effect<A, E | Failures<E3, E2>, R | R2>
 
 /** What the body of a section inherits: its hold, for re-entry, and the lock's name on its log lines. */
 const insideSection =
@@ -392,10 +407,10 @@ export const withOwner = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<
  * @since 0.1.0
  */
 export const holding = <R = RedisLock>(
-  lock: Lock<R> | string
+  lock: Lock<R, unknown> | string
 ): Effect.Effect<Holding, NotLockOwner | InvalidLockName, R> =>
-  withKeys(lock, (client, keys, { name }, fiber) => {
-    const possession = client.find(keys.lock, identityOf(fiber, scopeOf(fiber)))
+  withKeys(lock, (client, keys, { kind, name }, fiber) => {
+    const possession = client.find(keys.lock, kind.mode, identityOf(fiber, scopeOf(fiber)))
     if (possession === undefined) return Effect.fail(new NotLockOwner({ name }))
     for (let section = fiber.getRef(CurrentOwner).sections; section !== undefined; section = section.outer) {
       if (section.hold.possession === possession) return Effect.succeed<Holding>(section.hold)
@@ -407,15 +422,25 @@ const scopeOf = (fiber: Fiber<unknown, unknown>): Scope.Scope | undefined =>
   Option.getOrUndefined(Context.getOption(fiber.context as Context.Context<Scope.Scope>, Scope.Scope))
 
 /**
- * What Redis knows of the lock: who holds it, how often, for how long. `None` when it is free.
+ * What Redis knows of the lock: who holds it, how often, for how long. `None` when it is free. Of a read-write lock, each side
+ * sees its own holders.
  *
  * @category looking
  * @since 0.1.0
  */
 export const inspect = <R = RedisLock>(
-  lock: Lock<R> | string
+  lock: Lock<R, unknown> | string
 ): Effect.Effect<Option.Option<LockState>, LockStoreError | InvalidLockName, R> =>
-  withKeys(lock, (client, keys, { name }) => Effect.map(inspectKeys(client, keys, name), Option.fromUndefinedOr))
+  withKeys(lock, (client, keys, { kind, name }) =>
+    Effect.map(explained(client, keys, kind, inspectSide(client, keys, name, kind.mode)), Option.fromUndefinedOr)
+  )
+
+const explained = <A>(
+  client: LockClient,
+  keys: LockKeys,
+  kind: LockKind,
+  self: Effect.Effect<A, LockStoreError>
+): Effect.Effect<A, LockStoreError> => Effect.catchCause(self, (cause) => explain(client, kind.title, keys.lock, cause))
 
 /**
  * Whether anybody, anywhere, holds the lock at this moment. By the time you look it may have changed: to act on it,
@@ -425,7 +450,7 @@ export const inspect = <R = RedisLock>(
  * @since 0.1.0
  */
 export const isLocked = <R = RedisLock>(
-  lock: Lock<R> | string
+  lock: Lock<R, unknown> | string
 ): Effect.Effect<boolean, LockStoreError | InvalidLockName, R> => Effect.map(inspect(lock), Option.isSome)
 
 /**
@@ -436,7 +461,7 @@ export const isLocked = <R = RedisLock>(
  * @since 0.1.0
  */
 export const remainingTime = <R = RedisLock>(
-  lock: Lock<R> | string
+  lock: Lock<R, unknown> | string
 ): Effect.Effect<Option.Option<Duration.Duration>, LockStoreError | InvalidLockName, R> =>
   Effect.map(
     inspect(lock),
@@ -450,13 +475,13 @@ export const remainingTime = <R = RedisLock>(
  * @since 0.1.0
  */
 export const holdCount = <R = RedisLock>(
-  lock: Lock<R> | string
+  lock: Lock<R, unknown> | string
 ): Effect.Effect<number, LockStoreError | InvalidLockName, R> =>
-  withKeys(lock, (client, keys, { name }, fiber) => {
-    const possession = client.find(keys.lock, identityOf(fiber, scopeOf(fiber)))
+  withKeys(lock, (client, keys, { kind, name }, fiber) => {
+    const possession = client.find(keys.lock, kind.mode, identityOf(fiber, scopeOf(fiber)))
     if (possession === undefined) return Effect.succeed(0)
     return Effect.map(
-      inspectKeys(client, keys, name),
+      inspectSide(client, keys, name, kind.mode),
       (state) => state?.holders.find(({ owner }) => owner === possession.owner)?.holdCount ?? 0
     )
   })
@@ -468,7 +493,7 @@ export const holdCount = <R = RedisLock>(
  * @since 0.1.0
  */
 export const isHeldByCurrentOwner = <R = RedisLock>(
-  lock: Lock<R> | string
+  lock: Lock<R, unknown> | string
 ): Effect.Effect<boolean, LockStoreError | InvalidLockName, R> => Effect.map(holdCount(lock), (count) => count > 0)
 
 /**
@@ -479,15 +504,20 @@ export const isHeldByCurrentOwner = <R = RedisLock>(
  * @since 0.1.0
  */
 export const forceRelease = <R = RedisLock>(
-  lock: Lock<R> | string
+  lock: Lock<R, unknown> | string
 ): Effect.Effect<boolean, LockStoreError | InvalidLockName, R> =>
-  withKeys(lock, (client, keys) =>
-    Effect.map(client.store.run("lock/force_release", [keys.lock, keys.channel], [client.store.publish]), (reply) => {
-      for (const possession of client.heldHere(keys.lock)) possession.lose("NotOwner", client.now())
-      client.lines.get(keys.lock)?.signal()
-      return reply === 1
+  withKeys(lock, (client, keys, { kind }) => {
+    const { args, keys: requested, operation } = kind.forceRelease(keys, client.store.publish)
+    return Effect.map(explained(client, keys, kind, client.store.run(operation, requested, args)), (reply) => {
+      if (reply !== 1) return false
+      for (const possession of client.heldHere(keys.lock)) {
+        // a writer's own shares go with it
+        if (possession.kind.mode === kind.mode || kind.mode === "write") possession.lose("NotOwner", client.now())
+      }
+      client.signal(keys.lock)
+      return true
     })
-  )
+  })
 
 /**
  * All locks that are held at this moment and whose name matches a glob pattern of Redis (default: all), walked with SCAN.
@@ -511,7 +541,9 @@ export const list = (pattern = "*"): Stream.Stream<LockState, LockStoreError, Re
       const { keyPrefix } = client.options
       const seen = new Set<string>()
       return client.store.scan(keyPrefix.replace(/[[\]*?\\^]/g, "\\$&") + pattern).pipe(
-        Stream.mapEffect((key) => inspectKeys(client, lockKeys(key), key.slice(keyPrefix.length)), { concurrency: 16 }),
+        Stream.mapEffect((key) => inspectKeys(client, new LockKeys(key), key.slice(keyPrefix.length)), {
+          concurrency: 16
+        }),
         Stream.filter((state): state is LockState => {
           if (state === undefined || seen.has(state.name)) return false
           seen.add(state.name)

@@ -150,6 +150,35 @@ export class NotLockOwner extends Schema.TaggedError<NotLockOwner>("effect-redis
 }
 
 /**
+ * The current owner holds the lock already, in a way that cannot be added to: waiting would be waiting for itself, for ever.
+ *
+ * - `reenter`: a `NonReentrantLock` was asked for by its holder.
+ * - `upgrade`: a reader of a `ReadWriteLock` asked to write. Release the read lock first, or write from the start: a writer
+ *   may read.
+ *
+ * @category errors
+ * @since 0.2.0
+ */
+export class LockReentered extends Schema.TaggedError<LockReentered>("effect-redis-lock/LockReentered")(
+  "LockReentered",
+  {
+    name: Schema.String,
+    attempt: Schema.Literals(["reenter", "upgrade"])
+  }
+) {
+  override toString(): string {
+    return `${this._tag}: ${this.message}`
+  }
+
+  override get message(): string {
+    return this.attempt === "upgrade"
+      ? `The current owner reads under lock "${this.name}" and cannot write as well. ` +
+          `Release the read lock first, or take the write lock from the start: a writer may read.`
+      : `Lock "${this.name}" is held by the current owner already, and this kind of lock cannot be taken twice.`
+  }
+}
+
+/**
  * The name cannot be a lock's name. No command was sent.
  *
  * @category errors
@@ -274,6 +303,9 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
     operation: Schema.String,
     name: Schema.String,
     reason: StoreReason,
+    /** With `WrongType`: what was asked for under this name, and what is there. */
+    expected: Schema.optional(Schema.String),
+    found: Schema.optional(Schema.String),
     cause: Schema.optional(Schema.Defect())
   }
 ) {
@@ -282,6 +314,12 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
   }
 
   override get message(): string {
+    if (this.expected !== undefined && this.found !== undefined) {
+      return (
+        `"${this.name}" is no ${this.expected}: under this name there is ${this.found} (WRONGTYPE). ` +
+        `Choose another name, or a key prefix.`
+      )
+    }
     const cause = this.cause instanceof Error ? ` (${this.cause.message})` : ""
     return `Lock "${this.name}", ${this.operation}: ${storeReasons[this.reason]}.${cause}`
   }
@@ -314,7 +352,7 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
 }
 
 /**
- * All that can go wrong while a lock is being acquired.
+ * All that can go wrong while a lock of any kind is being acquired.
  *
  * @category errors
  * @since 0.1.0

@@ -81,10 +81,14 @@ const checkOptions = Effect.fnUntraced(function* (
   if (!(clockDriftFactor >= 0 && clockDriftFactor < 0.5)) {
     return yield* new InvalidLockOptions({ option: "clockDriftFactor", problem: "it must be at least 0 and below 0.5" })
   }
+  const fallbackIntervalMillis = yield* period("fallbackInterval", options.fallbackInterval ?? 1000)
   return {
     watchdogLeaseMillis,
     renewIntervalMillis: watchdogLeaseMillis / 3,
-    fallbackIntervalMillis: yield* period("fallbackInterval", options.fallbackInterval ?? 1000),
+    fallbackIntervalMillis,
+    // A dead client is skipped soon, yet a few reports may be lost or late.
+    placeIntervalMillis: Math.min(500, fallbackIntervalMillis / 2),
+    placeLifeMillis: 1500,
     releaseTimeoutMillis: yield* period("releaseTimeout", options.releaseTimeout ?? 5000),
     subscriptionIdleMillis: yield* period("subscriptionIdleTime", options.subscriptionIdleTime ?? 10_000),
     clockDriftFactor,

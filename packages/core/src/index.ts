@@ -3,9 +3,14 @@
  *
  * @since 0.1.0
  */
+export * as FairLock from "./FairLock.ts"
+export * as FencedLock from "./FencedLock.ts"
 export type { Holding } from "./Holding.ts"
 export * as Lock from "./Lock.ts"
 export * from "./LockError.ts"
 export * as LockStore from "./LockStore.ts"
+export * as NonReentrantLock from "./NonReentrantLock.ts"
+export * as ReadWriteLock from "./ReadWriteLock.ts"
 export * as RedisDriver from "./RedisDriver.ts"
 export * as RedisLock from "./RedisLock.ts"
+export * as SpinLock from "./SpinLock.ts"

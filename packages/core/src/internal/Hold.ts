@@ -5,6 +5,7 @@ import type { InvalidLockOptions, LockLost, LockStoreError } from "../LockError.
 import { parsePeriod } from "./durations.ts"
 import type { Possession } from "./Possession.ts"
 import { release } from "./release.ts"
+import type { Reply } from "../RedisDriver.ts"
 
 /**
  * One hold within a possession: the outermost acquisition or a re-entry.
@@ -65,15 +66,15 @@ export class Hold implements Holding {
   renew(leaseTime?: Duration.Input): Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions> {
     return Effect.suspend((): Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions> => {
       const { possession } = this
-      const { client, keys, kind, owner } = possession
+      const { client, kind } = possession
       const lease = leaseTime === undefined ? client.options.watchdogLeaseMillis : parsePeriod("leaseTime", leaseTime)
       if (typeof lease !== "number") return Effect.fail(lease)
       const lost = this.#lost()
       if (lost !== undefined) return Effect.fail(lost)
       const sentAt = client.now()
-      const request = kind.hold(keys, owner, possession.holds, lease)
+      const request = kind.renew([possession], lease)
       return Effect.flatMap(client.store.run(request.operation, request.keys, request.args), (reply) => {
-        if (reply !== 1) return Effect.fail(possession.lose("NotOwner", client.now()))
+        if ((reply as ReadonlyArray<Reply>)[0] !== 1) return Effect.fail(possession.lose("NotOwner", client.now()))
         possession.extend(sentAt, lease)
         if (!possession.released && possession.lost === undefined) client.watchdog.watch(possession)
         return this.ensureHeld

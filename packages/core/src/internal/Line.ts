@@ -8,6 +8,7 @@ import * as Exit from "effect/Exit"
 import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
 import type { Alarm } from "./AlarmClock.ts"
+import type { Mode } from "./LockKind.ts"
 import type { Identity } from "./owner.ts"
 
 /** What wakes the first waiter: a release, or the end of the time that it is willing to rely on being told. */
@@ -65,6 +66,8 @@ export class Line {
   /** Where the subscription to the lock's channel lives, once there is one. */
   readonly scope = Scope.makeUnsafe()
   subscribed = false
+  /** Whether others were told that somebody waits here: see {@link LockKind.withdraw}. */
+  announced = false
   /** Until when this line leaves the lock to others, on the monotonic clock. */
   quietUntil = 0
   #handOvers = 0
@@ -120,6 +123,13 @@ export class Line {
     }
   }
 
+  /** Calls everybody but the first: what it got, or is about to ask for, can be shared. */
+  callOthers(): void {
+    for (const waiter of [...this.#waiters]) {
+      if (!waiter.isFirst) waiter.resume?.()
+    }
+  }
+
   /**
    * Whether a release may wake the first waiter before the reply is there. Its attempt then reaches Redis right behind the
    * release and ahead of everybody else's, which must not go on for ever.
@@ -136,34 +146,41 @@ export class Line {
 }
 
 /**
- * The lines of a client, by lock key. A line exists while somebody waits.
+ * The lines of a client: one for each lock and side while somebody waits there, for readers and writers do not wait for the
+ * same.
  */
 export class Lines {
   readonly #lines = new Map<string, Line>()
+  readonly #readers = new Map<string, Line>()
 
   get size(): number {
-    return this.#lines.size
+    return this.#lines.size + this.#readers.size
   }
 
-  get(key: string): Line | undefined {
-    return this.#lines.get(key)
+  #of(mode: Mode): Map<string, Line> {
+    return mode === "read" ? this.#readers : this.#lines
+  }
+
+  get(key: string, mode: Mode): Line | undefined {
+    return this.#of(mode).get(key)
   }
 
   /** Joins the line of a lock, or begins one. */
-  join(key: string, identity: Identity): Effect.Effect<readonly [Line, Waiter]> {
+  join(key: string, mode: Mode, identity: Identity): Effect.Effect<readonly [Line, Waiter]> {
     return Effect.map(Queue.sliding<Wake>(1), (signals) => {
-      let line = this.#lines.get(key)
-      if (line === undefined) this.#lines.set(key, (line = new Line(signals)))
+      const lines = this.#of(mode)
+      let line = lines.get(key)
+      if (line === undefined) lines.set(key, (line = new Line(signals)))
       return [line, line.join(identity)]
     })
   }
 
   /** Leaves; the last one to leave ends the line, and its subscription with it. */
-  leave(key: string, line: Line, waiter: Waiter): Effect.Effect<void> {
+  leave(key: string, mode: Mode, line: Line, waiter: Waiter): Effect.Effect<void> {
     return Effect.suspend(() => {
       line.leave(waiter)
       if (!line.isEmpty) return Effect.void
-      this.#lines.delete(key)
+      this.#of(mode).delete(key)
       return Scope.close(line.scope, Exit.void)
     })
   }

@@ -11,7 +11,9 @@ import type { Fiber } from "effect/Fiber"
 import type { LockStore } from "../LockStore.ts"
 import { type Identity, owns } from "./owner.ts"
 import { AlarmClock } from "./AlarmClock.ts"
+import { FairQueues } from "./FairQueue.ts"
 import { Lines } from "./Line.ts"
+import type { Mode } from "./LockKind.ts"
 import type { Possession } from "./Possession.ts"
 import { makeSignals, type Signals } from "./Signals.ts"
 import { Telemetry } from "./telemetry.ts"
@@ -24,6 +26,9 @@ export interface ClientOptions {
   readonly watchdogLeaseMillis: number
   readonly renewIntervalMillis: number
   readonly fallbackIntervalMillis: number
+  /** How often a client with waiters of a fair lock reports, and how long their places outlive its last report. */
+  readonly placeIntervalMillis: number
+  readonly placeLifeMillis: number
   readonly releaseTimeoutMillis: number
   readonly subscriptionIdleMillis: number
   readonly clockDriftFactor: number
@@ -46,6 +51,7 @@ export class LockClient {
   readonly signals: Signals
   readonly telemetry: Telemetry
   readonly lines = new Lines()
+  readonly queues = new FairQueues(this)
   readonly alarms: AlarmClock
   readonly watchdog: Watchdog
   /** Monotonic time in milliseconds. */
@@ -94,7 +100,10 @@ export class LockClient {
     // Only through an explicit owner or a scope can a waiter come to own what another fiber acquired.
     const by = possession.acquiredBy
     if (by.owner.explicit !== undefined || by.scope !== undefined) {
-      this.lines.get(possession.keys.lock)?.call((identity) => owns(identity, possession))
+      const { lock } = possession.keys
+      const mayEnter = (identity: Identity) => owns(identity, possession)
+      this.lines.get(lock, possession.kind.mode)?.call(mayEnter)
+      this.queues.get(lock)?.call(mayEnter)
     }
   }
 
@@ -107,18 +116,26 @@ export class LockClient {
     else held.splice(place, 1)
   }
 
-  /** The holding of this lock that the identity may re-enter. */
-  find(key: string, identity: Identity): Possession | undefined {
+  /** The holding of this lock, on this side, that the identity may re-enter. */
+  find(key: string, mode: Mode, identity: Identity): Possession | undefined {
     if (!this.#held.has(key)) return undefined
     const now = this.now()
-    return this.heldHere(key).find((possession) => owns(identity, possession) && possession.isHeld(now))
+    return this.heldHere(key).find(
+      (possession) => possession.kind.mode === mode && owns(identity, possession) && possession.isHeld(now)
+    )
   }
 
-  /** Whether anybody in this process holds the lock. */
-  isHeldHere(key: string): boolean {
+  /** Whether somebody in this process holds what keeps the lock from being had in a mode. */
+  isHeldHere(key: string, mode: Mode): boolean {
     if (!this.#held.has(key)) return false
     const now = this.now()
-    return this.heldHere(key).some((possession) => possession.isHeld(now))
+    return this.heldHere(key).some((possession) => excludes(possession.kind.mode, mode) && possession.isHeld(now))
+  }
+
+  /** Wakes the first waiters of a lock in this process: it may be free. Readers first, so that writers do not keep them out. */
+  signal(key: string): void {
+    this.lines.get(key, "read")?.signal()
+    this.lines.get(key, "exclusive")?.signal()
   }
 
   /** Every holding of the lock in this process: a copy, for looking at one may show it lost and remove it. */
@@ -126,6 +143,10 @@ export class LockClient {
     return [...(this.#held.get(key) ?? [])]
   }
 }
+
+/** Kinds that cannot be under one name are left for Redis to refuse. */
+const excludes = (held: Mode, wanted: Mode): boolean =>
+  held === "exclusive" || wanted === "exclusive" ? held === wanted : held === "write" || wanted === "write"
 
 export const makeLockClient = Effect.fnUntraced(function* (store: LockStore["Service"], options: ClientOptions) {
   const client = new LockClient({

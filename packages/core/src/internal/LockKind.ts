@@ -1,10 +1,12 @@
 /**
- * What differs between the kinds of lock that live under one key: the operations, and what they need to know. Waiting,
- * renewing, losing and releasing are the same for all.
+ * What differs between the kinds of lock: the operations, what they share a lock with, and how they wait. Asking, losing,
+ * renewing and releasing are the same for all.
  */
+import type * as Schedule from "effect/Schedule"
 import type { Operation } from "../LockStore.ts"
-import type { LockKeys } from "./keys.ts"
 import type { Reply } from "../RedisDriver.ts"
+import type { LockKeys } from "./keys.ts"
+import type { LockClient } from "./LockClient.ts"
 
 /**
  * One operation with its keys and arguments, ready to run.
@@ -16,47 +18,77 @@ export interface Request {
 }
 
 /**
+ * One owner of one lock.
+ */
+export interface Claim {
+  readonly client: LockClient
+  readonly kind: LockKind
+  readonly name: string
+  readonly keys: LockKeys
+  readonly owner: string
+}
+
+/**
+ * How an owner asks.
+ */
+export interface Asking {
+  readonly leaseMillis: number
+  /** Whether it will wait when it is denied. */
+  readonly waits: boolean
+  /** The owner of the write lock under which a reader asks. */
+  readonly writer: string | undefined
+}
+
+/**
  * The answer to an acquisition: a fencing token, or what is known of the holder (`remaining` below zero: no expiry).
  */
 export type Answer =
   | { readonly granted: true; readonly token: number }
   | { readonly granted: false; readonly remaining: number; readonly owner: string }
 
+/**
+ * With whom a lock is shared: with nobody, or among readers.
+ */
+export type Mode = "exclusive" | "read" | "write"
+
 export interface LockKind {
+  /** In metrics and spans. */
   readonly name: string
-  readonly acquire: (keys: LockKeys, owner: string, leaseMillis: number) => Request
-  readonly answer: (reply: Reply) => Answer
-  /** Writes the hold count of an owner that holds; replies 1, or 0 when it does not hold. */
-  readonly hold: (keys: LockKeys, owner: string, count: number, leaseMillis: number) => Request
+  /** In messages. */
+  readonly title: string
+  readonly mode: Mode
+  /** Whether an owner may take again what it holds. */
+  readonly reentrant: boolean
+  /** Whether each waiter has a place in a queue in Redis, so that it asks under one owner until it gives up. */
+  readonly queued: boolean
+  /** The pauses between two attempts, for a kind that never subscribes. */
+  readonly backoff: Schedule.Schedule<unknown> | undefined
+  /** Where a waiter listens. */
+  readonly channel: (keys: LockKeys, owner: string) => string
+  readonly acquire: (claim: Claim, asking: Asking) => Request
+  /** Adds a hold, the `count`th; replies 1, or 0 when the owner does not hold. */
+  readonly enter: (claim: Claim, count: number, leaseMillis: number) => Request
+  /** Ends an inner hold, so that `count` remain; replies below 1 when the owner does not hold. */
+  readonly leave: (claim: Claim, count: number) => Request
   /** Replies 1 + the number of clients that were listening: released; 0 free; -1 held by another. */
-  readonly release: (keys: LockKeys, owner: string, publish: string) => Request
-  /** An operation over many keys: ARGV is the lease and one owner per key; replies 1 or 0 per key. */
-  readonly renew: Operation
+  readonly release: (claim: Claim) => Request
+  /** Extends the leases of many owners of this mode, all in one slot; replies 1 or 0 for each. */
+  readonly renew: (claims: ReadonlyArray<Claim & { readonly holds: number }>, leaseMillis: number) => Request
+  /** Replies 1, or 0 when nobody held it. */
+  readonly forceRelease: (keys: LockKeys, publish: string) => Request
+  /** Takes back what a waiter has told others, when the last one of this client gives up. */
+  readonly withdraw: ((client: LockClient, keys: LockKeys) => Request) | undefined
 }
 
 // The last token outlives any lease by a day, so that a server clock that steps back cannot lower tokens.
 const tokenLifeMillis = 24 * 60 * 60 * 1000
 
-/**
- * Redisson's RLock: reentrant, unfair.
- */
-export const reentrant: LockKind = {
-  name: "reentrant",
-  acquire: (keys, owner, lease) => ({
-    operation: "lock/acquire",
-    keys: [keys.lock, keys.token],
-    args: [owner, lease, lease + tokenLifeMillis]
-  }),
-  answer: (reply) => {
-    if (typeof reply === "number") return { granted: true, token: reply }
-    const [remaining, owner] = reply as readonly [number, string]
-    return { granted: false, remaining, owner }
-  },
-  hold: (keys, owner, count, lease) => ({ operation: "lock/hold", keys: [keys.lock], args: [owner, count, lease] }),
-  release: (keys, owner, publish) => ({
-    operation: "lock/release",
-    keys: [keys.lock, keys.channel],
-    args: [owner, publish]
-  }),
-  renew: "lock/renew"
+/** How long the last fencing token is remembered after a grant with this lease, milliseconds. */
+export const tokenLife = (leaseMillis: number): number => leaseMillis + tokenLifeMillis
+
+/** The answer of every acquiring operation: an integer, or a pair. */
+export const answerOf = (reply: Reply): Answer => {
+  if (typeof reply === "number") return { granted: true, token: reply }
+  const [remaining, owner] = reply as readonly [number, string]
+  return { granted: false, remaining, owner }
 }

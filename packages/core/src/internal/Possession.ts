@@ -9,10 +9,10 @@ import type { Due } from "./DueQueue.ts"
 import type { Hold } from "./Hold.ts"
 import type { LockKeys } from "./keys.ts"
 import type { LockClient } from "./LockClient.ts"
-import type { LockKind } from "./LockKind.ts"
+import type { Claim, LockKind } from "./LockKind.ts"
 import type { Identity } from "./owner.ts"
 
-export class Possession implements Due {
+export class Possession implements Due, Claim {
   readonly client: LockClient
   readonly kind: LockKind
   readonly name: string
@@ -76,7 +76,7 @@ export class Possession implements Due {
       for (const listener of [...this.#listeners]) listener()
       this.#listeners = undefined
     }
-    this.client.lines.get(this.keys.lock)?.signal()
+    this.client.signal(this.keys.lock)
     return lost
   }
 

@@ -75,7 +75,7 @@ export class Watchdog implements Alarm {
         next.renewalFailure ??= new Error("a renewal was not answered before the lease had ended")
       }
       if (next.checkLost(now) === undefined && toRenew) {
-        const group = `${next.kind.renew} ${this.#client.store.slot(next.keys.lock)}`
+        const group = `${next.kind.mode} ${this.#client.store.slot(next.keys.lock)}`
         const batch = renewals.get(group)
         if (batch === undefined) renewals.set(group, [next])
         else batch.push(next)
@@ -91,18 +91,12 @@ export class Watchdog implements Alarm {
     // until the reply is there, the deadline is what is due
     for (const possession of batch) this.#put(possession, possession.deadline)
     const lease = this.#client.options.watchdogLeaseMillis
+    const request = batch[0]!.kind.renew(batch, lease)
     this.#client.fork(
-      Effect.matchCause(
-        this.#client.store.run(
-          batch[0]!.kind.renew,
-          batch.map((possession) => possession.keys.lock),
-          [lease, ...batch.map((possession) => possession.owner)]
-        ),
-        {
-          onSuccess: (replies) => this.#renewed(batch, replies as ReadonlyArray<Reply>, sentAt),
-          onFailure: (cause) => this.#failed(batch, cause)
-        }
-      )
+      Effect.matchCause(this.#client.store.run(request.operation, request.keys, request.args), {
+        onSuccess: (replies) => this.#renewed(batch, replies as ReadonlyArray<Reply>, sentAt),
+        onFailure: (cause) => this.#failed(batch, cause)
+      })
     )
   }
 

@@ -1,6 +1,7 @@
 /**
- * The way to a lock, the same for every kind: re-enter what is held already; else try; else join the line of this process,
- * and as its first subscribe, try again, and wait for a signal or the fallback interval.
+ * The way to a lock, the same for every kind: re-enter what is held already; else try; else wait for a signal or the fallback
+ * interval, and try again. Most kinds wait in the line of this process, whose first talks to Redis for all; fair locks have a
+ * place for each waiter in Redis.
  *
  * Everything here runs uninterruptibly but for what is wrapped in `restore`: the round trip of an attempt, which is undone
  * when it is interrupted, and the waits.
@@ -8,18 +9,22 @@
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
-import { type Holder, LockStoreError, LockTimeout, type StoreReason } from "../LockError.ts"
+import { type Holder, LockReentered, LockStoreError, LockTimeout, type StoreReason } from "../LockError.ts"
+import { backOff } from "./backOff.ts"
+import { Place } from "./FairQueue.ts"
+import { explain } from "./found.ts"
 import { Hold } from "./Hold.ts"
 import type { LockKeys } from "./keys.ts"
-import type { Line, Waiter } from "./Line.ts"
+import type { Line, Waiter, Wake } from "./Line.ts"
 import type { LockClient } from "./LockClient.ts"
-import type { Answer, LockKind } from "./LockKind.ts"
+import { type Answer, answerOf, type Claim, type LockKind } from "./LockKind.ts"
 import type { Identity } from "./owner.ts"
 import { Possession } from "./Possession.ts"
-import { release, undo } from "./release.ts"
+import { release, undo, withdraw } from "./release.ts"
 
 export interface Acquisition {
   readonly client: LockClient
@@ -41,24 +46,23 @@ type Denial = Answer & { readonly granted: false }
 export const acquire = (
   acquisition: Acquisition,
   restore: Restore
-): Effect.Effect<Hold, LockTimeout | LockStoreError> => {
-  const { client, identity, keys } = acquisition
-  const mine = client.find(keys.lock, identity)
-  if (mine !== undefined) {
-    return Effect.flatMap(reenter(acquisition, mine), (hold) =>
+): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
+  const entered = enter(acquisition)
+  if (entered !== undefined) {
+    return Effect.flatMap(entered, (hold) =>
       hold === undefined ? acquire(acquisition, restore) : Effect.succeed(hold)
     )
   }
+  const { client, keys, kind } = acquisition
   const startedAt = client.now()
+  const waits = acquisition.waitMillis > 0
+  if (kind.queued && waits) return takePlace(acquisition, restore, startedAt)
   // Where others of this process wait or hold, asking Redis would be pushing in, or pointless.
-  if (acquisition.waitMillis > 0 && (client.lines.get(keys.lock) !== undefined || client.isHeldHere(keys.lock))) {
-    return wait(acquisition, restore, startedAt, undefined, undefined)
-  }
-  const heard = client.signals.heard(keys.channel)
-  return attempt(acquisition, restore, startedAt, Effect.succeed, (denial) =>
-    acquisition.waitMillis > 0
-      ? wait(acquisition, restore, startedAt, denial, heard)
-      : timedOut(acquisition, startedAt, denial)
+  if (waits && isHeldUp(acquisition)) return wait(acquisition, restore, startedAt, undefined, undefined)
+  const claim = claimOf(acquisition, client.nextOwner())
+  const heard = client.signals.heard(kind.channel(keys, claim.owner))
+  return attempt(acquisition, claim, waits, restore, startedAt, Effect.succeed, (denial) =>
+    waits ? wait(acquisition, restore, startedAt, denial, heard) : timedOut(acquisition, startedAt, denial)
   )
 }
 
@@ -66,19 +70,79 @@ export const acquire = (
 export const tryAcquire = (
   acquisition: Acquisition,
   restore: Restore
-): Effect.Effect<Option.Option<Hold>, LockStoreError> => {
-  const { client, identity, keys } = acquisition
-  const mine = client.find(keys.lock, identity)
-  if (mine !== undefined) {
-    return Effect.flatMap(reenter(acquisition, mine), (hold) =>
+): Effect.Effect<Option.Option<Hold>, LockReentered | LockStoreError> => {
+  const entered = enter(acquisition)
+  if (entered !== undefined) {
+    return Effect.flatMap(entered, (hold) =>
       hold === undefined ? tryAcquire(acquisition, restore) : Effect.succeedSome(hold)
     )
   }
-  return attempt(acquisition, restore, client.now(), Effect.succeedSome, () => Effect.succeedNone)
+  const { client } = acquisition
+  const claim = claimOf(acquisition, client.nextOwner())
+  return attempt(acquisition, claim, false, restore, client.now(), Effect.succeedSome, () => Effect.succeedNone)
 }
+
+const claimOf = ({ client, keys, kind, name }: Acquisition, owner: string): Claim => ({
+  client,
+  keys,
+  kind,
+  name,
+  owner
+})
 
 const leaseOf = (acquisition: Acquisition): number =>
   acquisition.leaseMillis ?? acquisition.client.options.watchdogLeaseMillis
+
+/** The write lock under which somebody asks to read. */
+const writerOf = ({ client, identity, keys, kind }: Acquisition): Possession | undefined =>
+  kind.mode === "read" ? client.find(keys.lock, "write", identity) : undefined
+
+const isHeldUp = (acquisition: Acquisition): boolean => {
+  const { client, keys, kind } = acquisition
+  return (
+    (client.lines.get(keys.lock, kind.mode) !== undefined || client.isHeldHere(keys.lock, kind.mode)) &&
+    // a writer never waits for itself
+    writerOf(acquisition) === undefined
+  )
+}
+
+/**
+ * What becomes of an acquisition by somebody who holds the lock already: a hold more, or a refusal where waiting would be
+ * waiting for oneself. Undefined for everybody else.
+ */
+const enter = (
+  acquisition: Acquisition
+): Effect.Effect<Hold | undefined, LockReentered | LockStoreError> | undefined => {
+  const { client, identity, keys, kind, name } = acquisition
+  const mine = client.find(keys.lock, kind.mode, identity)
+  if (mine !== undefined) {
+    return kind.reentrant ? reenter(acquisition, mine) : Effect.fail(new LockReentered({ name, attempt: "reenter" }))
+  }
+  return kind.mode === "write" && client.find(keys.lock, "read", identity) !== undefined
+    ? Effect.fail(new LockReentered({ name, attempt: "upgrade" }))
+    : undefined
+}
+
+/** Enters what this owner holds already; nothing when it turns out to be lost. */
+const reenter = (acquisition: Acquisition, possession: Possession): Effect.Effect<Hold | undefined, LockStoreError> =>
+  Effect.suspend(() => {
+    const { client, kind } = acquisition
+    const lease = leaseOf(acquisition)
+    const hold = new Hold(possession, acquisition.leaseMillis === undefined)
+    const request = kind.enter(possession, ++possession.holds, lease)
+    if (hold.renewed) possession.renewedHolds++
+    const sentAt = client.now()
+    return Effect.matchCauseEffect(client.store.run(request.operation, request.keys, request.args), {
+      onSuccess: (reply) => {
+        if (reply !== 1) possession.lose("NotOwner", client.now())
+        if (possession.lost !== undefined) return Effect.as(Effect.ignore(release(hold)), undefined)
+        possession.extend(sentAt, lease)
+        client.watchdog.watch(possession)
+        return Effect.succeed(hold)
+      },
+      onFailure: (cause) => Effect.andThen(Effect.ignore(release(hold)), Effect.failCause(cause))
+    })
+  })
 
 /**
  * One round trip, sent as soon as the effect runs. Interrupted or failed with unknown outcome, it is undone before anything
@@ -86,29 +150,30 @@ const leaseOf = (acquisition: Acquisition): number =>
  */
 const attempt = <A, B, E>(
   acquisition: Acquisition,
+  claim: Claim,
+  waits: boolean,
   restore: Restore,
   startedAt: number,
   onGranted: (hold: Hold) => Effect.Effect<A>,
   onDenied: (denial: Denial) => Effect.Effect<B, E>
 ): Effect.Effect<A | B, E | LockStoreError> => {
-  const { client, keys, kind, name } = acquisition
-  const owner = client.nextOwner()
+  const { client, kind, name } = acquisition
   const lease = leaseOf(acquisition)
-  const request = kind.acquire(keys, owner, lease)
+  const request = kind.acquire(claim, { leaseMillis: lease, waits, writer: writerOf(acquisition)?.owner })
   const sentAt = client.now()
   return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
     onSuccess: (reply): Effect.Effect<A | B, E | LockStoreError> => {
-      const answer = kind.answer(reply)
+      const answer = answerOf(reply)
       if (!answer.granted) return onDenied(answer)
       const now = client.now()
       const deadline = client.deadlineOf(sentAt, lease)
       if (now >= deadline) {
         return Effect.andThen(
-          undo(client, kind, keys, owner, name, sentAt + lease),
+          undo(claim, sentAt + lease),
           Effect.fail(grantedTooLate(name, request.operation, now - sentAt, lease))
         )
       }
-      const possession = new Possession(acquisition, owner, answer.token, now, deadline)
+      const possession = new Possession(acquisition, claim.owner, answer.token, now, deadline)
       const renewed = acquisition.leaseMillis === undefined
       if (renewed) possession.renewedHolds = 1
       const hold = (possession.outermost = new Hold(possession, renewed))
@@ -116,10 +181,10 @@ const attempt = <A, B, E>(
       client.telemetry.acquired(possession, now - startedAt)
       return onGranted(hold)
     },
-    onFailure: (cause) =>
-      mayHaveRun(cause)
-        ? Effect.andThen(undo(client, kind, keys, owner, name, sentAt + lease), Effect.failCause(cause))
-        : Effect.failCause(cause)
+    onFailure: (cause) => {
+      const failed = explain(client, kind.title, claim.keys.lock, cause)
+      return mayHaveRun(cause) ? Effect.andThen(undo(claim, sentAt + lease), failed) : failed
+    }
   })
 }
 
@@ -148,27 +213,6 @@ const notRun: ReadonlySet<StoreReason> = new Set([
 const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
   !cause.reasons.every((reason) => reason._tag === "Fail" && notRun.has(reason.error.reason))
 
-/** Enters what this owner holds already; nothing when it turns out to be lost. */
-const reenter = (acquisition: Acquisition, possession: Possession): Effect.Effect<Hold | undefined, LockStoreError> =>
-  Effect.suspend(() => {
-    const { client, keys, kind } = acquisition
-    const lease = leaseOf(acquisition)
-    const hold = new Hold(possession, acquisition.leaseMillis === undefined)
-    const request = kind.hold(keys, possession.owner, ++possession.holds, lease)
-    if (hold.renewed) possession.renewedHolds++
-    const sentAt = client.now()
-    return Effect.matchCauseEffect(client.store.run(request.operation, request.keys, request.args), {
-      onSuccess: (reply) => {
-        if (reply !== 1) possession.lose("NotOwner", client.now())
-        if (possession.lost !== undefined) return Effect.as(Effect.ignore(release(hold)), undefined)
-        possession.extend(sentAt, lease)
-        client.watchdog.watch(possession)
-        return Effect.succeed(hold)
-      },
-      onFailure: (cause) => Effect.andThen(Effect.ignore(release(hold)), Effect.failCause(cause))
-    })
-  })
-
 /** Waits in the line of this process; `heard` tells how many signals had been heard before the attempt that was denied. */
 const wait = (
   acquisition: Acquisition,
@@ -176,17 +220,23 @@ const wait = (
   startedAt: number,
   denial: Denial | undefined,
   heard: number | undefined
-): Effect.Effect<Hold, LockTimeout | LockStoreError> => {
-  const { client, identity, keys } = acquisition
-  return Effect.flatMap(client.lines.join(keys.lock, identity), ([line, waiter]) =>
-    Effect.ensuring(
+): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
+  const { client, identity, keys, kind } = acquisition
+  return Effect.flatMap(client.lines.join(keys.lock, kind.mode, identity), ([line, waiter]) => {
+    if (denial !== undefined) line.announced = kind.withdraw !== undefined
+    return Effect.ensuring(
       waitInLine(acquisition, restore, startedAt, denial, heard, line, waiter),
       Effect.suspend(() => {
         client.alarms.cancel(waiter)
-        return client.lines.leave(keys.lock, line, waiter)
+        return Effect.andThen(
+          client.lines.leave(keys.lock, kind.mode, line, waiter),
+          Effect.suspend(() =>
+            line.isEmpty && line.announced ? withdraw(claimOf(acquisition, client.clientId)) : Effect.void
+          )
+        )
       })
     )
-  )
+  })
 }
 
 const waitInLine = Effect.fnUntraced(function* (
@@ -197,11 +247,13 @@ const waitInLine = Effect.fnUntraced(function* (
   heard: number | undefined,
   line: Line,
   waiter: Waiter
-): Effect.fn.Return<Hold, LockTimeout | LockStoreError> {
-  const { client, identity, keys } = acquisition
+): Effect.fn.Return<Hold, LockTimeout | LockReentered | LockStoreError> {
+  const { client, keys, kind } = acquisition
+  const isShared = kind.mode === "read"
   const waitsUntil = startedAt + acquisition.waitMillis
+  const nextPause = kind.backoff === undefined ? undefined : yield* backOff(kind.backoff)
   // Not worth asking while this process holds the lock, nor proper while it leaves it to others.
-  const isVain = () => client.isHeldHere(keys.lock) || client.now() < line.quietUntil
+  const isVain = () => client.isHeldHere(keys.lock, kind.mode) || client.now() < line.quietUntil
   let vain = denial === undefined ? isVain() : waiter.isFirst
 
   while (true) {
@@ -210,22 +262,27 @@ const waitInLine = Effect.fnUntraced(function* (
       yield* restore(waiter.turn)
       vain = isVain()
     }
-    const mine = client.find(keys.lock, identity)
-    if (mine !== undefined) {
-      const hold = yield* reenter(acquisition, mine)
-      if (hold !== undefined) return hold
-    }
-    if (waiter.isFirst && !vain) {
-      line.clear()
-      heard = client.signals.heard(keys.channel)
+    const hold = yield* enter(acquisition) ?? Effect.undefined
+    if (hold !== undefined) return hold
+    // what readers wait for comes to all of them at once
+    if ((waiter.isFirst || isShared) && !vain) {
+      if (waiter.isFirst) line.clear()
+      const claim = claimOf(acquisition, client.nextOwner())
+      heard = client.signals.heard(kind.channel(keys, claim.owner))
       const outcome: Hold | Denial = yield* attempt(
         acquisition,
+        claim,
+        true,
         restore,
         startedAt,
         Effect.succeed<Hold>,
         Effect.succeed<Denial>
       )
-      if (outcome instanceof Hold) return outcome
+      line.announced = !(outcome instanceof Hold) && kind.withdraw !== undefined
+      if (outcome instanceof Hold) {
+        if (isShared) line.callOthers()
+        return outcome
+      }
       denial = outcome
     }
     const now = client.now()
@@ -233,28 +290,118 @@ const waitInLine = Effect.fnUntraced(function* (
     if (remaining <= 0) return yield* timedOut(acquisition, startedAt, denial)
     if (!waiter.isFirst) continue
     // Signals of this process need no subscription.
-    if (!line.subscribed && !client.isHeldHere(keys.lock)) {
-      const established = yield* subscribe(acquisition, line, waitsUntil)
-      if (heard === undefined || heard !== client.signals.heard(keys.channel)) {
+    if (nextPause === undefined && !line.subscribed && !client.isHeldHere(keys.lock, kind.mode)) {
+      line.subscribed = true
+      const channel = kind.channel(keys, client.clientId)
+      const established = yield* subscribe(client, channel, line.signals, line.scope, waitsUntil)
+      if (heard === undefined || heard !== client.signals.heard(channel)) {
         // the release may have been announced before this line could hear it
         yield* restore(established)
         vain = false
         continue
       }
     }
+    const pause = nextPause === undefined ? fallback(client, denial) : yield* nextPause
+    if (pause === undefined) return yield* timedOut(acquisition, startedAt, denial)
     const quiet = line.quietUntil - now
-    client.alarms.set(waiter, now + Math.min(quiet > 0 ? quiet : fallback(client, denial), remaining))
+    client.alarms.set(waiter, now + Math.min(quiet > 0 ? quiet : pause, remaining))
     const wake = yield* restore(Queue.take(line.signals))
     client.alarms.cancel(waiter)
     // a signal may be the message of a release that this process has long made use of
     vain = wake === "signal" && isVain()
+    if (isShared && !vain && wake === "signal") line.callOthers()
   }
 })
 
-/** Has the line hear the lock's channel; the inner effect waits until it does, as long as that is worth while. */
-const subscribe = ({ client, keys }: Acquisition, line: Line, waitsUntil: number): Effect.Effect<Effect.Effect<void>> =>
-  Effect.map(Scope.provide(client.signals.subscribe(keys.channel, line.signals), line.scope), (established) => {
-    line.subscribed = true
+/**
+ * Takes a place in the queue of a fair lock, and waits there for its turn. However the wait ends without the lock, the
+ * place is given back.
+ */
+const takePlace = (
+  acquisition: Acquisition,
+  restore: Restore,
+  startedAt: number
+): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
+  const { client, identity, keys } = acquisition
+  return Effect.flatMap(Queue.sliding<Wake>(1), (signals) => {
+    const place = new Place(client.queues.get(keys.lock)?.reuse() ?? client.nextOwner(), identity, signals)
+    const claim = claimOf(acquisition, place.owner)
+    const ask = Effect.suspend(() => {
+      place.asking = true
+      place.askedAt = client.now()
+      return Effect.map(
+        attempt(acquisition, claim, true, restore, startedAt, Effect.succeed<Hold>, Effect.succeed<Denial>),
+        (outcome) => {
+          place.asking = false
+          return outcome
+        }
+      )
+    })
+    const heard = client.signals.heard(acquisition.kind.channel(keys, place.owner))
+    return Effect.flatMap(ask, (outcome) =>
+      outcome instanceof Hold
+        ? Effect.succeed(outcome)
+        : waitForTurn(acquisition, restore, startedAt, outcome, claim, place, ask, heard)
+    )
+  })
+}
+
+const waitForTurn = (
+  acquisition: Acquisition,
+  restore: Restore,
+  startedAt: number,
+  denial: Denial,
+  claim: Claim,
+  place: Place,
+  ask: Effect.Effect<Hold | Denial, LockStoreError>,
+  heard: number | undefined
+): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
+  const { client, keys, kind } = acquisition
+  const scope = Scope.makeUnsafe()
+  const queue = client.queues.open(keys)
+  const waitsUntil = startedAt + acquisition.waitMillis
+  queue.join(place)
+  if (waitsUntil < Number.POSITIVE_INFINITY) client.alarms.set(place, waitsUntil)
+
+  const loop = Effect.gen(function* () {
+    const channel = kind.channel(keys, place.owner)
+    const established = yield* subscribe(client, channel, place.signals, scope, waitsUntil)
+    if (heard === undefined || heard !== client.signals.heard(channel)) {
+      // its turn may have been announced before it could hear it
+      yield* restore(established)
+      queue.look()
+    }
+    while (true) {
+      yield* restore(Queue.take(place.signals))
+      const hold = yield* enter(acquisition) ?? Effect.undefined
+      if (hold !== undefined) return { hold, isTurn: false }
+      const outcome = yield* ask
+      if (outcome instanceof Hold) return { hold: outcome, isTurn: true }
+      denial = outcome
+      if (client.now() >= waitsUntil) return yield* timedOut(acquisition, startedAt, denial)
+    }
+  })
+  const leave = Effect.suspend(() => {
+    client.alarms.cancel(place)
+    queue.leave(place)
+    return Scope.close(scope, Exit.void)
+  })
+  const giveUp = Effect.suspend(() => undo(claim, client.now() + leaseOf(acquisition)))
+  return Effect.matchCauseEffect(loop, {
+    onSuccess: ({ hold, isTurn }) => Effect.as(isTurn ? leave : Effect.andThen(leave, giveUp), hold),
+    onFailure: (cause) => Effect.andThen(Effect.andThen(leave, giveUp), Effect.failCause(cause))
+  })
+}
+
+/** Has a queue hear a channel until the scope closes; the inner effect waits until it does, as long as that is worth while. */
+const subscribe = (
+  client: LockClient,
+  channel: string,
+  signals: Queue.Queue<Wake>,
+  scope: Scope.Scope,
+  waitsUntil: number
+): Effect.Effect<Effect.Effect<void>> =>
+  Effect.map(Scope.provide(client.signals.subscribe(channel, signals), scope), (established) => {
     const patience = Math.min(client.options.fallbackIntervalMillis, Math.max(0, waitsUntil - client.now()))
     return Effect.asVoid(Effect.timeoutOption(established, patience))
   })

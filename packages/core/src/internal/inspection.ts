@@ -4,11 +4,14 @@ import type { LockState } from "../Lock.ts"
 import type { LockStoreError } from "../LockError.ts"
 import type { LockKeys } from "./keys.ts"
 import type { LockClient } from "./LockClient.ts"
+import type { Mode } from "./LockKind.ts"
 
 /** Redisson's owners: a client's UUID and an id. Nothing else that lives in a hash looks like it. */
-const owner = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:.+$/
+const ownerField = /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:.+?)(:write)?$/
 
-/** What Redis knows of a lock, or nothing where the key is free or is no lock. */
+/**
+ * What Redis knows of a lock of any kind, or nothing where the key is free or is no lock.
+ */
 export const inspect = (
   client: LockClient,
   keys: LockKeys,
@@ -17,11 +20,16 @@ export const inspect = (
   Effect.map(client.store.run("lock/inspect", [keys.lock, keys.token], []), (reply) => {
     const [remaining, token, fields] = reply as readonly [number, string | null, ReadonlyArray<string>]
     if (remaining === -2) return undefined
-    const holders: Array<{ readonly owner: string; readonly holdCount: number }> = []
+    const holders: Array<LockState["holders"][number]> = []
+    const isReadWrite = fields.includes("mode")
     for (let i = 0; i < fields.length; i += 2) {
+      if (fields[i] === "mode") continue
+      const match = ownerField.exec(fields[i]!)
       const holdCount = Number(fields[i + 1])
-      if (!owner.test(fields[i]!) || !Number.isSafeInteger(holdCount)) return undefined
-      holders.push({ owner: fields[i]!, holdCount })
+      if (match === null || !Number.isSafeInteger(holdCount)) return undefined
+      const [, owner, write] = match
+      const mode: Mode = !isReadWrite ? "exclusive" : write === undefined ? "read" : "write"
+      holders.push({ owner: owner!, holdCount, mode })
     }
     return {
       name,
@@ -29,4 +37,18 @@ export const inspect = (
       remaining: remaining === -1 ? undefined : Duration.millis(remaining),
       token: token === null ? undefined : BigInt(token)
     }
+  })
+
+/**
+ * What Redis knows of one side of a lock: its holders in a mode, or nothing where there are none.
+ */
+export const inspectSide = (
+  client: LockClient,
+  keys: LockKeys,
+  name: string,
+  mode: Mode
+): Effect.Effect<LockState | undefined, LockStoreError> =>
+  Effect.map(inspect(client, keys, name), (state) => {
+    const holders = state?.holders.filter((holder) => holder.mode === mode) ?? []
+    return state === undefined || holders.length === 0 ? undefined : { ...state, holders }
   })

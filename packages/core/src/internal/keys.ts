@@ -10,17 +10,55 @@ import { InvalidLockName } from "../LockError.ts"
 const prefixed = (prefix: string, name: string): string =>
   name.includes("{") ? `${prefix}:${name}` : `${prefix}:{${name}}`
 
-export interface LockKeys {
+/**
+ * Everything that a lock of a name has in Redis. What every kind needs is composed at once, the rest on demand.
+ */
+export class LockKeys {
   readonly lock: string
   readonly token: string
   readonly channel: string
-}
 
-export const lockKeys = (name: string): LockKeys => ({
-  lock: name,
-  token: prefixed("redisson_lock_token", name),
-  channel: prefixed("redisson_lock__channel", name)
-})
+  constructor(name: string) {
+    this.lock = name
+    this.token = prefixed("redisson_lock_token", name)
+    this.channel = prefixed("redisson_lock__channel", name)
+  }
+
+  /** The waiters of a fair lock, in order. */
+  get queue(): string {
+    return prefixed("redisson_lock_queue", this.lock)
+  }
+
+  /** Until when each waiter of a fair lock counts. */
+  get timeouts(): string {
+    return prefixed("redisson_lock_timeout", this.lock)
+  }
+
+  /** Which clients with waiters of a fair lock are alive; not Redisson's. */
+  get clients(): string {
+    return prefixed("effect_redis_lock_clients", this.lock)
+  }
+
+  /** The channel of a read-write lock. */
+  get readWriteChannel(): string {
+    return prefixed("redisson_rwlock", this.lock)
+  }
+
+  /** Which clients have a writer that waits for a read-write lock; not Redisson's. */
+  get writers(): string {
+    return prefixed("effect_redis_lock_writers", this.lock)
+  }
+
+  /** What the keys of a reader's holds begin with. */
+  get holdsStem(): string {
+    return this.lock.includes("{") ? this.lock : `{${this.lock}}`
+  }
+
+  /** One hold of a reader; the first is number 1. */
+  readHold(owner: string, number: number): string {
+    return `${this.holdsStem}:${owner}:rwlock_timeout:${number}`
+  }
+}
 
 export const maxNameBytes = 1024
 

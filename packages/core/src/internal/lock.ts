@@ -9,9 +9,10 @@ import type { InvalidLockName, InvalidLockOptions } from "../LockError.ts"
 import { RedisLock } from "../RedisLock.ts"
 import type { Acquisition } from "./acquisition.ts"
 import { parsePeriod, parseWait } from "./durations.ts"
-import { checkName, type LockKeys, lockKeys } from "./keys.ts"
+import { checkName, LockKeys } from "./keys.ts"
 import { LockClient } from "./LockClient.ts"
-import { type LockKind, reentrant } from "./LockKind.ts"
+import { reentrant } from "./kinds/exclusive.ts"
+import type { LockKind } from "./LockKind.ts"
 import { identityOf } from "./owner.ts"
 
 export const TypeId = "~effect-redis-lock/Lock"
@@ -19,8 +20,8 @@ export const TypeId = "~effect-redis-lock/Lock"
 /**
  * A lock as a value: checked when made, reported when used.
  */
-export class LockImpl<R> extends Pipeable.Class implements Lock<R> {
-  declare readonly [TypeId]: { readonly _R: (_: never) => R }
+export class LockImpl<R, E = never> extends Pipeable.Class implements Lock<R, E> {
+  declare readonly [TypeId]: { readonly _R: (_: never) => R; readonly _E: (_: never) => E }
   readonly name: string
   readonly kind: LockKind
   readonly options: AcquireOptions | undefined
@@ -35,12 +36,12 @@ export class LockImpl<R> extends Pipeable.Class implements Lock<R> {
     this.options = options
     this.client = client
     this.invalid = checkName(name)
-    this.#keys = this.invalid === undefined ? lockKeys(name) : undefined
+    this.#keys = this.invalid === undefined ? new LockKeys(name) : undefined
   }
 
   keys(client: LockClient): LockKeys {
     const { keyPrefix } = client.options
-    return keyPrefix === "" ? this.#keys! : lockKeys(keyPrefix + this.name)
+    return keyPrefix === "" ? this.#keys! : new LockKeys(keyPrefix + this.name)
   }
 
   clientOf(fiber: Fiber<unknown, unknown>): LockClient {
@@ -73,15 +74,20 @@ export class LockImpl<R> extends Pipeable.Class implements Lock<R> {
   }
 }
 
-Object.defineProperty(LockImpl.prototype, TypeId, { value: { _R: identity } })
+Object.defineProperty(LockImpl.prototype, TypeId, { value: { _R: identity, _E: identity } })
 
-export const lockOf = <R>(lock: Lock<R> | string): LockImpl<R> =>
-  typeof lock === "string" ? new LockImpl<R>(lock, reentrant, undefined, undefined) : (lock as LockImpl<R>)
+export const lockOf = <R, E>(lock: Lock<R, E> | string): LockImpl<R, E> =>
+  typeof lock === "string" ? new LockImpl<R, E>(lock, reentrant, undefined, undefined) : (lock as LockImpl<R, E>)
 
 /** Runs something with a lock's client and keys, unless its name is not one. */
 export const withKeys = <R, A, E, R2>(
-  lock: Lock<R> | string,
-  f: (client: LockClient, keys: LockKeys, lock: LockImpl<R>, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E, R2>
+  lock: Lock<R, unknown> | string,
+  f: (
+    client: LockClient,
+    keys: LockKeys,
+    lock: LockImpl<R, unknown>,
+    fiber: Fiber<unknown, unknown>
+  ) => Effect.Effect<A, E, R2>
 ): Effect.Effect<A, E | InvalidLockName, R | R2> =>
   Effect.withFiber<A, E | InvalidLockName, R2>((fiber) => {
     const impl = lockOf(lock)

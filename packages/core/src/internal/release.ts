@@ -6,9 +6,8 @@ import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import { type LockLost, LockStoreError } from "../LockError.ts"
 import type { Hold } from "./Hold.ts"
-import type { LockKeys } from "./keys.ts"
-import type { LockClient } from "./LockClient.ts"
-import type { LockKind } from "./LockKind.ts"
+import type { Line } from "./Line.ts"
+import type { Claim } from "./LockKind.ts"
 import type { Possession } from "./Possession.ts"
 import type { Reply } from "../RedisDriver.ts"
 
@@ -34,53 +33,52 @@ export const releaseNow = (hold: Hold): Effect.Effect<void, LockLost | LockStore
 
 /** Leaves an inner hold: the outer ones stay. */
 const leave = (possession: Possession): Effect.Effect<void, LockLost | LockStoreError> => {
-  const { client, keys, kind, owner } = possession
+  const { client, kind } = possession
   const lost = possession.checkLost(client.now())
   if (lost !== undefined) return Effect.fail(lost)
   client.watchdog.watch(possession)
-  const request = kind.hold(keys, owner, possession.holds, 0)
+  const request = kind.leave(possession, possession.holds)
   return Effect.flatMap(client.store.run(request.operation, request.keys, request.args), (reply) =>
-    reply === 1 ? Effect.void : Effect.fail(possession.lose("NotOwner", client.now()))
+    (reply as number) >= 1 ? Effect.void : Effect.fail(possession.lose("NotOwner", client.now()))
   )
 }
 
-const run = (
-  client: LockClient,
-  kind: LockKind,
-  keys: LockKeys,
-  owner: string
-): Effect.Effect<Reply, LockStoreError> => {
-  const request = kind.release(keys, owner, client.store.publish)
-  return client.store.run(request.operation, request.keys, request.args)
+const run = (claim: Claim): Effect.Effect<Reply, LockStoreError> => {
+  const request = claim.kind.release(claim)
+  return claim.client.store.run(request.operation, request.keys, request.args)
 }
 
 /** Frees the lock: the last hold has ended. */
 const free = (possession: Possession): Effect.Effect<void, LockLost | LockStoreError> => {
-  const { client, keys, kind, owner } = possession
+  const { client, keys, kind } = possession
   const sentAt = client.now()
   const lost = possession.checkLost(sentAt)
   possession.released = true
   if (lost !== undefined) {
     // What is left of the lease (the drift allowance) need not keep others waiting; nobody waits for the reply.
-    if (lost.reason !== "NotOwner") client.fork(Effect.ignore(run(client, kind, keys, owner)))
+    if (lost.reason !== "NotOwner") client.fork(Effect.ignore(run(possession)))
     return Effect.fail(lost)
   }
   client.forget(possession)
   client.telemetry.released(possession, sentAt - possession.acquiredAt)
   // The next waiter of this process starts only after this fiber has sent its release, so its attempt comes right behind.
-  const line = client.lines.get(keys.lock)
+  const line = client.lines.get(keys.lock, "exclusive")
   const handedOver = line !== undefined && line.mayHandOver(sentAt)
+  if (kind.mode === "write") client.lines.get(keys.lock, "read")?.signal()
   if (handedOver) line.signal()
   const onReply = (reply: Reply): Effect.Effect<void, LockLost> => {
     const released = (reply as number) >= 1
-    if (!handedOver) announce(possession, released ? (reply as number) - 1 : 0, sentAt)
-    if (released) return Effect.void
+    if (line !== undefined && !handedOver) announce(possession, line, released ? (reply as number) - 1 : 0, sentAt)
+    if (released) {
+      if (kind.queued) client.queues.keep(possession)
+      return Effect.void
+    }
     const now = client.now()
     const reason = now >= possession.deadline ? "Expired" : "NotOwner"
     client.telemetry.lost(possession, reason)
     return Effect.fail((possession.lost = possession.lossOf(reason, now)))
   }
-  return Effect.matchEffect(run(client, kind, keys, owner), {
+  return Effect.matchEffect(run(possession), {
     onSuccess: onReply,
     onFailure: (error) => Effect.flatMap(retry(possession, sentAt, error), onReply)
   })
@@ -90,10 +88,8 @@ const free = (possession: Possession): Effect.Effect<void, LockLost | LockStoreE
  * Tells the line of this process of a release that so many clients heard of, this one perhaps among them. Where others did,
  * the line keeps quiet for a few round trips: the message takes longer to them than the lock to us.
  */
-const announce = ({ client, keys }: Possession, listeners: number, sentAt: number): void => {
-  const line = client.lines.get(keys.lock)
-  if (line === undefined) return
-  if (listeners > (client.signals.heard(keys.channel) === undefined ? 0 : 1)) {
+const announce = ({ client, keys, kind, owner }: Possession, line: Line, listeners: number, sentAt: number): void => {
+  if (listeners > (client.signals.heard(kind.channel(keys, owner)) === undefined ? 0 : 1)) {
     const now = client.now()
     line.quietUntil = now + Math.min(Math.max(shortestQuietMillis, 4 * (now - sentAt)), longestQuietMillis)
     if (line.first !== undefined) client.alarms.set(line.first, line.quietUntil)
@@ -110,17 +106,17 @@ const longestQuietMillis = 100
  * it did run: until it was sent, the lock was ours by the clock.
  */
 const retry = Effect.fnUntraced(function* (possession: Possession, sentAt: number, failure: LockStoreError) {
-  const { client, keys, kind, owner } = possession
+  const { client } = possession
   const until = Math.min(possession.deadline, sentAt + client.options.releaseTimeoutMillis)
   let mayHaveRun = failure.isOutcomeUnknown
   for (let pause = firstPauseMillis; failure.isTransient && client.now() + pause < until; pause *= 2) {
     yield* Effect.sleep(Math.min(pause, longestPauseMillis))
-    const result = yield* Effect.result(run(client, kind, keys, owner))
+    const result = yield* Effect.result(run(possession))
     if (Result.isSuccess(result)) return mayHaveRun ? 1 : result.success
     failure = result.failure
     mayHaveRun ||= failure.isOutcomeUnknown
   }
-  client.fork(releaseUntil(client, kind, keys, owner, possession.name, possession.deadline))
+  client.fork(releaseUntil(possession, possession.deadline))
   return yield* new LockStoreError({
     operation: "release (the work is done; the lock frees itself when its lease ends)",
     name: possession.name,
@@ -130,48 +126,37 @@ const retry = Effect.fnUntraced(function* (possession: Possession, sentAt: numbe
 })
 
 /** Releases an owner until Redis confirms, or its lease is over anyway. */
-const releaseUntil = (
-  client: LockClient,
-  kind: LockKind,
-  keys: LockKeys,
-  owner: string,
-  name: string,
-  leaseEnd: number
-): Effect.Effect<void> =>
+const releaseUntil = (claim: Claim, leaseEnd: number): Effect.Effect<void> =>
   Effect.gen(function* () {
     for (let pause = firstPauseMillis; ; pause = Math.min(pause * 2, longestPauseMillis)) {
-      const result = yield* Effect.result(run(client, kind, keys, owner))
+      const result = yield* Effect.result(run(claim))
       if (Result.isSuccess(result)) return
-      if (!result.failure.isTransient || client.now() + pause >= leaseEnd) {
+      if (!result.failure.isTransient || claim.client.now() + pause >= leaseEnd) {
         return yield* Effect.annotateLogs(
           Effect.logWarning("Could not release in time; the lock frees itself when its lease ends.", result.failure),
-          { lock: name, owner }
+          { lock: claim.name, owner: claim.owner }
         )
       }
       yield* Effect.sleep(pause)
     }
   })
 
-/** How long the caller waits for an undo that goes on in the background anyway. */
-const undoPatienceMillis = 500
+/** How long the caller waits for what goes on in the background anyway. */
+const patienceMillis = 500
 
 /**
- * Takes back an acquisition that may have succeeded without our knowing. Owners are used once, so a release of this very
- * owner can harm nobody; it is sent behind the acquisition and repeated until confirmed.
+ * Takes back an acquisition that may have succeeded without our knowing, or a place in a queue. Owners are used once at a
+ * time, so a release of this very owner can harm nobody; it is sent behind the acquisition and repeated until confirmed.
  */
-export const undo = (
-  client: LockClient,
-  kind: LockKind,
-  keys: LockKeys,
-  owner: string,
-  name: string,
-  leaseEnd: number
-): Effect.Effect<void> =>
-  Effect.suspend(() =>
-    Effect.asVoid(
-      Effect.timeoutOption(
-        Fiber.await(client.fork(releaseUntil(client, kind, keys, owner, name, leaseEnd))),
-        undoPatienceMillis
-      )
-    )
-  )
+export const undo = (claim: Claim, leaseEnd: number): Effect.Effect<void> =>
+  inBackground(claim, releaseUntil(claim, leaseEnd))
+
+/** The last waiter of this client has given up: what it told others no longer holds. */
+export const withdraw = (claim: Claim): Effect.Effect<void> => {
+  const request = claim.kind.withdraw!(claim.client, claim.keys)
+  // forgotten by itself a few seconds later
+  return inBackground(claim, Effect.ignore(claim.client.store.run(request.operation, request.keys, request.args)))
+}
+
+const inBackground = ({ client }: Claim, effect: Effect.Effect<void>): Effect.Effect<void> =>
+  Effect.suspend(() => Effect.asVoid(Effect.timeoutOption(Fiber.await(client.fork(effect)), patienceMillis)))

@@ -1,13 +1,12 @@
 /**
- * As much of a Redis database as the locks need: hashes and strings that expire, and channels. Time is given by the
- * caller, so that it follows Effect's `Clock`.
+ * As much of a Redis database as the locks need: strings, hashes, lists and sorted sets that expire, and channels. Time is
+ * given by the caller, so that it follows Effect's `Clock`.
  */
 export type Value =
+  | { readonly _tag: "string"; readonly text: string }
   | { readonly _tag: "hash"; readonly fields: Map<string, string> }
-  | {
-      readonly _tag: "string"
-      readonly text: string
-    }
+  | { readonly _tag: "list"; readonly items: Array<string> }
+  | { readonly _tag: "zset"; readonly scores: Map<string, number> }
 
 interface Entry {
   value: Value
@@ -29,10 +28,13 @@ export class Keyspace {
   readonly #entries = new Map<string, Entry>()
   readonly #listeners = new Map<string, Set<(message: string) => void>>()
   readonly #now: () => number
+  /** A test's clock may begin at zero; a server's has not for a long time. */
+  readonly #epochMicros: number
   #published = 0
 
   constructor(now: () => number) {
     this.#now = now
+    this.#epochMicros = now() * 1000 < firstMicros ? firstMicros : 0
   }
 
   #live(key: string): Entry | undefined {
@@ -44,9 +46,14 @@ export class Keyspace {
     return entry
   }
 
-  /** Server time in microseconds. A test's clock may begin at zero; a server's has not for a long time. */
+  /** Server time in microseconds since the epoch. */
   timeMicros(): number {
-    return Math.max(firstMicros, Math.floor(this.#now() * 1000))
+    return this.#epochMicros + Math.floor(this.#now() * 1000)
+  }
+
+  /** Server time in milliseconds since the epoch. */
+  timeMillis(): number {
+    return Math.floor(this.timeMicros() / 1000)
   }
 
   keys(): ReadonlyArray<string> {
@@ -76,11 +83,24 @@ export class Keyspace {
     else entry.expiresAt = this.#now() + millis
   }
 
+  /** As the TYPE command names it. */
+  type(key: string): Value["_tag"] | "none" {
+    return this.#live(key)?.value._tag ?? "none"
+  }
+
+  #value<Tag extends Value["_tag"]>(key: string, tag: Tag): Extract<Value, { readonly _tag: Tag }> | undefined {
+    const value = this.#live(key)?.value
+    if (value !== undefined && value._tag !== tag) throw new WrongType()
+    return value as Extract<Value, { readonly _tag: Tag }> | undefined
+  }
+
+  #add<V extends Value>(key: string, value: V): V {
+    this.#entries.set(key, { value, expiresAt: undefined })
+    return value
+  }
+
   getString(key: string): string | undefined {
-    const entry = this.#live(key)
-    if (entry === undefined) return undefined
-    if (entry.value._tag !== "string") throw new WrongType()
-    return entry.value.text
+    return this.#value(key, "string")?.text
   }
 
   setString(key: string, text: string, millis?: number): void {
@@ -92,29 +112,65 @@ export class Keyspace {
 
   /** The fields of a hash, for reading. */
   hash(key: string): ReadonlyMap<string, string> | undefined {
-    const entry = this.#live(key)
-    if (entry === undefined) return undefined
-    if (entry.value._tag !== "hash") throw new WrongType()
-    return entry.value.fields
+    return this.#value(key, "hash")?.fields
   }
 
   hset(key: string, field: string, text: string): void {
-    const entry = this.#live(key)
-    if (entry === undefined) {
-      this.#entries.set(key, { value: { _tag: "hash", fields: new Map([[field, text]]) }, expiresAt: undefined })
-    } else if (entry.value._tag === "hash") {
-      entry.value.fields.set(field, text)
-    } else {
-      throw new WrongType()
-    }
+    const { fields } = this.#value(key, "hash") ?? this.#add(key, { _tag: "hash", fields: new Map() })
+    fields.set(field, text)
   }
 
   hdel(key: string, field: string): boolean {
-    const entry = this.#live(key)
-    if (entry === undefined) return false
-    if (entry.value._tag !== "hash") throw new WrongType()
-    const existed = entry.value.fields.delete(field)
-    if (entry.value.fields.size === 0) this.#entries.delete(key)
+    const fields = this.#value(key, "hash")?.fields
+    const existed = fields?.delete(field) ?? false
+    if (fields?.size === 0) this.#entries.delete(key)
+    return existed
+  }
+
+  /** The items of a list, for reading. */
+  list(key: string): ReadonlyArray<string> {
+    return this.#value(key, "list")?.items ?? []
+  }
+
+  rpush(key: string, item: string): void {
+    const { items } = this.#value(key, "list") ?? this.#add(key, { _tag: "list", items: [] })
+    items.push(item)
+  }
+
+  lpop(key: string): void {
+    const items = this.#value(key, "list")?.items
+    items?.shift()
+    if (items?.length === 0) this.#entries.delete(key)
+  }
+
+  /** Removes every such item. */
+  lrem(key: string, item: string): void {
+    const items = this.#value(key, "list")?.items
+    if (items === undefined) return
+    for (let at = items.indexOf(item); at !== -1; at = items.indexOf(item)) items.splice(at, 1)
+    if (items.length === 0) this.#entries.delete(key)
+  }
+
+  /** The members of a sorted set with their scores, for reading, lowest first. */
+  zset(key: string): ReadonlyArray<readonly [member: string, score: number]> {
+    const byScore = (a: readonly [string, number], b: readonly [string, number]) =>
+      a[1] - b[1] || (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0)
+    return [...(this.#value(key, "zset")?.scores ?? [])].sort(byScore)
+  }
+
+  zscore(key: string, member: string): number | undefined {
+    return this.#value(key, "zset")?.scores.get(member)
+  }
+
+  zadd(key: string, score: number, member: string): void {
+    const { scores } = this.#value(key, "zset") ?? this.#add(key, { _tag: "zset", scores: new Map() })
+    scores.set(member, score)
+  }
+
+  zrem(key: string, member: string): boolean {
+    const scores = this.#value(key, "zset")?.scores
+    const existed = scores?.delete(member) ?? false
+    if (scores?.size === 0) this.#entries.delete(key)
     return existed
   }
 

@@ -7,7 +7,9 @@ import type { LockStore, Operation } from "../../../LockStore.ts"
 import { reasonOf, type Reply, type Signal } from "../../../RedisDriver.ts"
 import { globToRegExp } from "./glob.ts"
 import { Keyspace } from "./Keyspace.ts"
+import * as fairLock from "./fairLock.ts"
 import * as lock from "./lock.ts"
+import * as readWriteLock from "./readWriteLock.ts"
 
 /**
  * One atomic operation on memory. Arguments arrive as text, as they do in a Lua script.
@@ -15,12 +17,27 @@ import * as lock from "./lock.ts"
 export type MemoryOperation = (db: Keyspace, keys: ReadonlyArray<string>, args: ReadonlyArray<string>) => Reply
 
 const operations: Record<Operation, MemoryOperation> = {
+  "fair_lock/acquire": fairLock.acquire,
+  "fair_lock/force_release": fairLock.forceRelease,
+  "fair_lock/refresh": fairLock.refresh,
+  "fair_lock/release": fairLock.release,
+  "fenced_lock/acquire": lock.acquireFenced,
   "lock/acquire": lock.acquire,
   "lock/force_release": lock.forceRelease,
+  "lock/found": lock.found,
   "lock/hold": lock.hold,
   "lock/inspect": lock.inspect,
   "lock/release": lock.release,
-  "lock/renew": lock.renew
+  "lock/renew": lock.renew,
+  "read_lock/acquire": readWriteLock.acquireRead,
+  "read_lock/force_release": readWriteLock.forceReleaseRead,
+  "read_lock/hold": readWriteLock.holdRead,
+  "read_lock/release": readWriteLock.releaseRead,
+  "read_lock/renew": readWriteLock.renewRead,
+  "write_lock/acquire": readWriteLock.acquireWrite,
+  "write_lock/force_release": readWriteLock.forceReleaseWrite,
+  "write_lock/release": readWriteLock.releaseWrite,
+  "write_lock/withdraw": readWriteLock.withdraw
 }
 
 export const makeMemoryStore: Effect.Effect<LockStore["Service"]> = Effect.map(Clock.Clock, (clock) => {

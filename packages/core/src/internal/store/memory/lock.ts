@@ -1,13 +1,11 @@
 /**
- * The operations of `lua/lock/` on a {@link Keyspace}: same keys, same arguments, same replies.
+ * The operations of `lua/lock/` and `lua/fenced_lock/` on a {@link Keyspace}: same keys, same arguments, same replies.
  */
+import type { Reply } from "../../../RedisDriver.ts"
+import { type Keyspace, WrongType } from "./Keyspace.ts"
 import type { MemoryOperation } from "./MemoryStore.ts"
 
-const raiseExpiry: (...args: [db: Parameters<MemoryOperation>[0], key: string, lease: number]) => void = (
-  db,
-  key,
-  lease
-) => {
+export const raiseExpiry = (db: Keyspace, key: string, lease: number): void => {
   const left = db.pttl(key)
   if (left >= 0 && left < lease) db.expire(key, lease)
 }
@@ -15,16 +13,38 @@ const raiseExpiry: (...args: [db: Parameters<MemoryOperation>[0], key: string, l
 /** Tokens below are counters of a FencedLock, those above are microseconds of server time. */
 const counterLimit = 1_000_000_000_000_000
 
-export const acquire: MemoryOperation = (db, [lock, token], [owner, lease, tokenLife]) => {
-  const fields = db.hash(lock!)
-  if (fields !== undefined) {
-    return fields.has(owner!) ? Number(db.getString(token!) ?? 1) : [db.pttl(lock!), [...fields.keys()][0]!]
-  }
-  const last = db.getString(token!)
-  const now = db.timeMicros()
+/** `lua/include/next_token.lua` */
+export const nextToken = (db: Keyspace, token: string, life: number): number => {
+  const last = db.getString(token)
   const isCounter = last !== undefined && Number(last) < counterLimit
-  const next = isCounter ? Number(last) + 1 : Math.max(last === undefined ? 0 : Number(last) + 1, now)
-  db.setString(token!, String(next), isCounter ? undefined : Number(tokenLife))
+  const next = isCounter ? Number(last) + 1 : Math.max(last === undefined ? 0 : Number(last) + 1, db.timeMicros())
+  db.setString(token, String(next), isCounter ? undefined : life)
+  return next
+}
+
+/** `lua/include/taken.lua` */
+export const taken = (db: Keyspace, lock: string, token: string, owner: string): Reply | undefined => {
+  const fields = db.hash(lock)
+  if (fields === undefined) return undefined
+  if (fields.has(owner)) return Number(db.getString(token) ?? 1)
+  if (fields.has("mode")) throw new WrongType()
+  return [db.pttl(lock), [...fields.keys()][0]!]
+}
+
+export const acquire: MemoryOperation = (db, [lock, token], [owner, lease, tokenLife]) => {
+  const answer = taken(db, lock!, token!, owner!)
+  if (answer !== undefined) return answer
+  const next = nextToken(db, token!, Number(tokenLife))
+  db.hset(lock!, owner!, "1")
+  db.expire(lock!, Number(lease))
+  return next
+}
+
+export const acquireFenced: MemoryOperation = (db, [lock, token], [owner, lease]) => {
+  const answer = taken(db, lock!, token!, owner!)
+  if (answer !== undefined) return answer
+  const next = Number(db.getString(token!) ?? 0) + 1
+  db.setString(token!, String(next))
   db.hset(lock!, owner!, "1")
   db.expire(lock!, Number(lease))
   return next
@@ -44,11 +64,7 @@ export const release: MemoryOperation = (db, [lock, channel], [owner]) => {
 
 export const renew: MemoryOperation = (db, locks, [lease, ...owners]) =>
   locks.map((lock, i) => {
-    try {
-      if (db.hash(lock)?.has(owners[i]!) !== true) return 0
-    } catch {
-      return 0
-    }
+    if (db.type(lock) !== "hash" || !db.hash(lock)!.has(owners[i]!)) return 0
     raiseExpiry(db, lock, Number(lease))
     return 1
   })
@@ -64,3 +80,8 @@ export const inspect: MemoryOperation = (db, [lock, token]) => [
   db.getString(token!) ?? null,
   [...(db.hash(lock!) ?? [])].flat()
 ]
+
+export const found: MemoryOperation = (db, [name]) => {
+  const type = db.type(name!)
+  return type === "hash" && db.hash(name!)!.has("mode") ? "read-write lock" : type
+}

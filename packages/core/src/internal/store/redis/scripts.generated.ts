@@ -1,15 +1,45 @@
 // Generated from lua/ by packages/core/scripts/embed-lua.mjs. Do not edit.
 
 export const scripts = {
+  "fair_lock/acquire": {
+    name: "fair_lock/acquire",
+    sha1: "1a5f60ea3fcb0af7f3bc6f6b6be77bca37d3cb14",
+    lua: "local time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal first = redis.call('LINDEX', KEYS[3], 0)\nlocal head = first\nwhile head do\n  local due = redis.call('ZSCORE', KEYS[4], head)\n  if not due then\n    redis.call('ZADD', KEYS[4], now + 300000, head)\n    break\n  end\n  local alive = redis.call('ZSCORE', KEYS[5], string.sub(head, 1, 36))\n  if tonumber(due) > now and (not alive or tonumber(alive) > now) then\n    break\n  end\n  redis.call('LPOP', KEYS[3])\n  redis.call('ZREM', KEYS[4], head)\n  head = redis.call('LINDEX', KEYS[3], 0)\nend\nlocal patience = tonumber(ARGV[4])\nlocal holder = head\nif redis.call('EXISTS', KEYS[1]) == 1 then\n  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then\n    return tonumber(redis.call('GET', KEYS[2]) or 1)\n  end\n  if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then\n    return redis.error_reply('WRONGTYPE a read-write lock')\n  end\n  holder = redis.call('HKEYS', KEYS[1])[1]\nelseif not head or head == ARGV[1] then\n  if head then\n    redis.call('LPOP', KEYS[3])\n    redis.call('ZREM', KEYS[4], head)\n    for _, waiter in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do\n      redis.call('ZINCRBY', KEYS[4], -patience, waiter)\n    end\n  end\n  if redis.call('EXISTS', KEYS[3]) == 0 then\n    redis.call('DEL', KEYS[4], KEYS[5])\n  end\nlocal time = redis.call('TIME')\nlocal token = time[1] * 1000000 + time[2]\nlocal last = redis.call('SET', KEYS[2], token, 'PX', ARGV[3], 'GET')\nif last then\n  last = tonumber(last)\n  if last < 1000000000000000 then\n    token = last + 1\n    redis.call('SET', KEYS[2], token)\n  elseif last >= token then\n    token = last + 1\n    redis.call('SET', KEYS[2], token, 'PX', ARGV[3])\n  end\nend\n  redis.call('HSET', KEYS[1], ARGV[1], 1)\n  redis.call('PEXPIRE', KEYS[1], ARGV[2])\n  return token\nelseif head ~= first then\n  redis.pcall(ARGV[7], KEYS[6] .. ':' .. head, '0')\nend\nif patience > 0 then\nlocal function queue_up(owner)\n  if redis.call('ZSCORE', KEYS[4], owner) then\n    return\n  end\n  local last = redis.call('LINDEX', KEYS[3], -1)\n  local base = last and redis.call('ZSCORE', KEYS[4], last)\n  if base then\n    base = math.max(tonumber(base), now)\n  else\n    base = now + math.max(0, redis.call('PTTL', KEYS[1]))\n  end\n  redis.call('ZADD', KEYS[4], base + patience, owner)\n  redis.call('RPUSH', KEYS[3], owner)\nend\n  queue_up(ARGV[1])\n  redis.call('ZADD', KEYS[5], now + ARGV[6], ARGV[5])\n  redis.call('PEXPIRE', KEYS[5], 86400000)\nend\nreturn { redis.call('PTTL', KEYS[1]), holder }"
+  },
+  "fair_lock/force_release": {
+    name: "fair_lock/force_release",
+    sha1: "fefdab41f84b3ee06d3c0349823f1948659ee22e",
+    lua: "local time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal first = redis.call('LINDEX', KEYS[3], 0)\nlocal head = first\nwhile head do\n  local due = redis.call('ZSCORE', KEYS[4], head)\n  if not due then\n    redis.call('ZADD', KEYS[4], now + 300000, head)\n    break\n  end\n  local alive = redis.call('ZSCORE', KEYS[5], string.sub(head, 1, 36))\n  if tonumber(due) > now and (not alive or tonumber(alive) > now) then\n    break\n  end\n  redis.call('LPOP', KEYS[3])\n  redis.call('ZREM', KEYS[4], head)\n  head = redis.call('LINDEX', KEYS[3], 0)\nend\nlocal existed = redis.call('DEL', KEYS[1])\nif existed == 1 and head then\n  redis.pcall(ARGV[1], KEYS[2] .. ':' .. head, '0')\nend\nreturn existed"
+  },
+  "fair_lock/refresh": {
+    name: "fair_lock/refresh",
+    sha1: "2903b4925fa0c1eee74469327305d052f640197c",
+    lua: "local clock = redis.call('TIME')\nredis.call('ZADD', KEYS[5], clock[1] * 1000 + math.floor(clock[2] / 1000) + ARGV[4], ARGV[3])\nredis.call('PEXPIRE', KEYS[5], 86400000)\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal first = redis.call('LINDEX', KEYS[3], 0)\nlocal head = first\nwhile head do\n  local due = redis.call('ZSCORE', KEYS[4], head)\n  if not due then\n    redis.call('ZADD', KEYS[4], now + 300000, head)\n    break\n  end\n  local alive = redis.call('ZSCORE', KEYS[5], string.sub(head, 1, 36))\n  if tonumber(due) > now and (not alive or tonumber(alive) > now) then\n    break\n  end\n  redis.call('LPOP', KEYS[3])\n  redis.call('ZREM', KEYS[4], head)\n  head = redis.call('LINDEX', KEYS[3], 0)\nend\nlocal patience = tonumber(ARGV[2])\nlocal function queue_up(owner)\n  if redis.call('ZSCORE', KEYS[4], owner) then\n    return\n  end\n  local last = redis.call('LINDEX', KEYS[3], -1)\n  local base = last and redis.call('ZSCORE', KEYS[4], last)\n  if base then\n    base = math.max(tonumber(base), now)\n  else\n    base = now + math.max(0, redis.call('PTTL', KEYS[1]))\n  end\n  redis.call('ZADD', KEYS[4], base + patience, owner)\n  redis.call('RPUSH', KEYS[3], owner)\nend\nfor i = 6, #ARGV do\n  if redis.call('ZSCORE', KEYS[4], ARGV[i]) then\n    redis.call('ZINCRBY', KEYS[4], ARGV[5], ARGV[i])\n  else\n    queue_up(ARGV[i])\n  end\nend\nhead = redis.call('LINDEX', KEYS[3], 0)\nlocal left = redis.call('PTTL', KEYS[1])\nif not head then\n  return { left, false, 0 }\nend\nif left == -2 and head ~= first then\n  redis.pcall(ARGV[1], KEYS[2] .. ':' .. head, '0')\nend\nlocal due = tonumber(redis.call('ZSCORE', KEYS[4], head))\nlocal alive = redis.call('ZSCORE', KEYS[5], string.sub(head, 1, 36))\nreturn { left, head, math.max(0, math.min(due, tonumber(alive or due)) - now) }"
+  },
+  "fair_lock/release": {
+    name: "fair_lock/release",
+    sha1: "92d19dbf8173e100eaab488698689ee186c503b0",
+    lua: "local released = redis.call('HDEL', KEYS[1], ARGV[1])\nif redis.call('ZREM', KEYS[4], ARGV[1]) == 1 then\n  local place = redis.call('LPOS', KEYS[3], ARGV[1])\n  if place then\n    for _, waiter in ipairs(redis.call('LRANGE', KEYS[3], place + 1, -1)) do\n      redis.call('ZINCRBY', KEYS[4], -ARGV[3], waiter)\n    end\n    redis.call('LREM', KEYS[3], 0, ARGV[1])\n  end\nend\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal first = redis.call('LINDEX', KEYS[3], 0)\nlocal head = first\nwhile head do\n  local due = redis.call('ZSCORE', KEYS[4], head)\n  if not due then\n    redis.call('ZADD', KEYS[4], now + 300000, head)\n    break\n  end\n  local alive = redis.call('ZSCORE', KEYS[5], string.sub(head, 1, 36))\n  if tonumber(due) > now and (not alive or tonumber(alive) > now) then\n    break\n  end\n  redis.call('LPOP', KEYS[3])\n  redis.call('ZREM', KEYS[4], head)\n  head = redis.call('LINDEX', KEYS[3], 0)\nend\nif not head then\n  redis.call('DEL', KEYS[4], KEYS[5])\nend\nif redis.call('EXISTS', KEYS[1]) == 1 then\n  return released == 1 and 1 or -1\nend\nlocal listeners = head and redis.pcall(ARGV[2], KEYS[2] .. ':' .. head, '0')\nif released == 0 then\n  return 0\nend\nreturn type(listeners) == 'number' and 1 + listeners or 1"
+  },
+  "fenced_lock/acquire": {
+    name: "fenced_lock/acquire",
+    sha1: "0237489b7588cc7c6a2f04fe99b9b9023d1e2ab5",
+    lua: "if redis.call('EXISTS', KEYS[1]) == 1 then\n  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then\n    return tonumber(redis.call('GET', KEYS[2]) or 1)\n  end\n  if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then\n    return redis.error_reply('WRONGTYPE a read-write lock')\n  end\n  return { redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1] }\nend\nlocal token = redis.call('INCR', KEYS[2])\nif token >= 1000000000000000 then\n  redis.call('PERSIST', KEYS[2])\nend\nredis.call('HSET', KEYS[1], ARGV[1], 1)\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn token"
+  },
   "lock/acquire": {
     name: "lock/acquire",
-    sha1: "5ef8b10a98e3f9cb8df64ef36b042ceed40448c0",
-    lua: "if redis.call('EXISTS', KEYS[1]) == 1 then\n  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then\n    return { redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1] }\n  end\n  return tonumber(redis.call('GET', KEYS[2]) or 1)\nend\nlocal time = redis.call('TIME')\nlocal token = time[1] * 1000000 + time[2]\nlocal last = redis.call('SET', KEYS[2], token, 'PX', ARGV[3], 'GET')\nif last then\n  last = tonumber(last)\n  if last < 1000000000000000 then\n    token = last + 1\n    redis.call('SET', KEYS[2], token)\n  elseif last >= token then\n    token = last + 1\n    redis.call('SET', KEYS[2], token, 'PX', ARGV[3])\n  end\nend\nredis.call('HSET', KEYS[1], ARGV[1], 1)\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn token"
+    sha1: "ccd22d425f63b066b9be08c347116b283d60ffd6",
+    lua: "if redis.call('EXISTS', KEYS[1]) == 1 then\n  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then\n    return tonumber(redis.call('GET', KEYS[2]) or 1)\n  end\n  if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then\n    return redis.error_reply('WRONGTYPE a read-write lock')\n  end\n  return { redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1] }\nend\nlocal time = redis.call('TIME')\nlocal token = time[1] * 1000000 + time[2]\nlocal last = redis.call('SET', KEYS[2], token, 'PX', ARGV[3], 'GET')\nif last then\n  last = tonumber(last)\n  if last < 1000000000000000 then\n    token = last + 1\n    redis.call('SET', KEYS[2], token)\n  elseif last >= token then\n    token = last + 1\n    redis.call('SET', KEYS[2], token, 'PX', ARGV[3])\n  end\nend\nredis.call('HSET', KEYS[1], ARGV[1], 1)\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn token"
   },
   "lock/force_release": {
     name: "lock/force_release",
     sha1: "d867675839ff60cb249e992f4c622459f0015fd8",
     lua: "local existed = redis.call('DEL', KEYS[1])\nif existed == 1 then\n  redis.pcall(ARGV[1], KEYS[2], '0')\nend\nreturn existed"
+  },
+  "lock/found": {
+    name: "lock/found",
+    sha1: "eb878ee98433ecb707c4c9e63392be61a9f01290",
+    lua: "local type = redis.call('TYPE', KEYS[1]).ok\nif type == 'hash' and redis.call('HEXISTS', KEYS[1], 'mode') == 1 then\n  return 'read-write lock'\nend\nreturn type"
   },
   "lock/hold": {
     name: "lock/hold",
@@ -30,5 +60,50 @@ export const scripts = {
     name: "lock/renew",
     sha1: "716385840c1aabb55cc649c5b20c49f91deed09f",
     lua: "local lease = tonumber(ARGV[1])\nlocal replies = {}\nfor i, lock in ipairs(KEYS) do\n  if redis.pcall('HEXISTS', lock, ARGV[i + 1]) == 1 then\n    local left = redis.call('PTTL', lock)\n    if left >= 0 and left < lease then\n      redis.call('PEXPIRE', lock, ARGV[1])\n    end\n    replies[i] = 1\n  else\n    replies[i] = 0\n  end\nend\nreturn replies"
+  },
+  "read_lock/acquire": {
+    name: "read_lock/acquire",
+    sha1: "05934afeee462fff71279f193690cc8ef0af8908",
+    lua: "local mode = redis.call('HGET', KEYS[1], 'mode')\nlocal left = redis.call('PTTL', KEYS[1])\nif not mode and left ~= -2 then\n  return redis.error_reply('WRONGTYPE a lock, but no read-write lock')\nend\nif redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then\n  local mine = ARGV[3] ~= '' and redis.call('HEXISTS', KEYS[1], ARGV[3] .. ':write') == 1\n  if mode == 'write' and not mine then\n    for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do\n      if string.sub(field, -6) == ':write' then\n        return { left, string.sub(field, 1, -7) }\n      end\n    end\n  end\n  if ARGV[4] == '1' and not mine then\n    local writer = redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')\n    if writer[1] then\n      local time = redis.call('TIME')\n      local wait = tonumber(writer[2]) - (time[1] * 1000 + math.floor(time[2] / 1000))\n      if wait > 0 then\n        return { wait, writer[1] }\n      end\n    end\n  end\n  if not mode then\n    redis.call('HSET', KEYS[1], 'mode', 'read')\n  end\n  redis.call('HSET', KEYS[1], ARGV[1], 1)\nend\nredis.call('SET', KEYS[3], 1, 'PX', ARGV[2])\nif left < tonumber(ARGV[2]) and left ~= -1 then\n  redis.call('PEXPIRE', KEYS[1], ARGV[2])\nend\nreturn tonumber(redis.call('GET', KEYS[2]) or 0)"
+  },
+  "read_lock/force_release": {
+    name: "read_lock/force_release",
+    sha1: "e5c6c978599ecbf140cdb28d5acc2d563f52b694",
+    lua: "if redis.call('HGET', KEYS[1], 'mode') ~= 'read' then\n  return 0\nend\nlocal fields = redis.call('HGETALL', KEYS[1])\nfor i = 1, #fields, 2 do\n  for number = 1, tonumber(fields[i + 1]) or 0 do\n    redis.call('DEL', KEYS[3] .. ':' .. fields[i] .. ':rwlock_timeout:' .. number)\n  end\nend\nredis.call('DEL', KEYS[1])\nredis.pcall(ARGV[1], KEYS[2], '0')\nreturn 1"
+  },
+  "read_lock/hold": {
+    name: "read_lock/hold",
+    sha1: "0f4aaf09dc0bb61d7c558d955c85f56927cf08bf",
+    lua: "if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then\n  return 0\nend\nredis.call('HSET', KEYS[1], ARGV[1], ARGV[2])\nredis.call('SET', KEYS[2], 1, 'PX', ARGV[3])\nlocal left = redis.call('PTTL', KEYS[1])\nif left >= 0 and left < tonumber(ARGV[3]) then\n  redis.call('PEXPIRE', KEYS[1], ARGV[3])\nend\nreturn 1"
+  },
+  "read_lock/release": {
+    name: "read_lock/release",
+    sha1: "87cd93091516c0dfa7d6afb272b9e291aa61eabb",
+    lua: "local function hold_key(owner, number)\n  return KEYS[3] .. ':' .. owner .. ':rwlock_timeout:' .. number\nend\nlocal held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))\nif not held then\n  return -redis.call('EXISTS', KEYS[1])\nend\nlocal remain = tonumber(ARGV[2])\nfor number = remain + 1, held do\n  redis.call('DEL', hold_key(ARGV[1], number))\nend\nif remain > 0 then\n  redis.call('HSET', KEYS[1], ARGV[1], remain)\nelse\n  redis.call('HDEL', KEYS[1], ARGV[1])\nend\nif redis.call('HGET', KEYS[1], 'mode') == 'write' then\n  return 1\nend\nlocal longest = 0\nlocal fields = redis.call('HGETALL', KEYS[1])\nfor i = 1, #fields, 2 do\n  for number = 1, tonumber(fields[i + 1]) or 0 do\n    longest = math.max(longest, redis.call('PTTL', hold_key(fields[i], number)))\n  end\nend\nif longest > 0 then\n  redis.call('PEXPIRE', KEYS[1], longest)\n  return 1\nend\nredis.call('DEL', KEYS[1])\nlocal listeners = redis.pcall(ARGV[3], KEYS[2], '0')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
+  },
+  "read_lock/renew": {
+    name: "read_lock/renew",
+    sha1: "f049d264df20aa2a3af40ef8cd84fbaf590c68cb",
+    lua: "local lease = tonumber(ARGV[1])\nlocal replies = {}\nlocal key = 1\nlocal function extend(name)\n  local left = redis.call('PTTL', name)\n  if left >= 0 and left < lease then\n    redis.call('PEXPIRE', name, ARGV[1])\n  end\n  return left ~= -2\nend\nfor i = 2, #ARGV, 2 do\n  local lock, holds = KEYS[key], tonumber(ARGV[i + 1])\n  replies[#replies + 1] = 0\n  if redis.pcall('HEXISTS', lock, ARGV[i]) == 1 then\n    for hold = key + 1, key + holds do\n      if extend(KEYS[hold]) then\n        replies[#replies] = 1\n      end\n    end\n    if replies[#replies] == 1 then\n      extend(lock)\n    end\n  end\n  key = key + 1 + holds\nend\nreturn replies"
+  },
+  "write_lock/acquire": {
+    name: "write_lock/acquire",
+    sha1: "90fc732a32ae78a2ac31d7a92da7e4a53526bdde",
+    lua: "local mode = redis.call('HGET', KEYS[1], 'mode')\nif mode then\n  if redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 1 then\n    return tonumber(redis.call('GET', KEYS[2]) or 1)\n  end\n  if ARGV[5] ~= '0' then\n    local time = redis.call('TIME')\n    redis.call('ZADD', KEYS[3], time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[5], ARGV[4])\n    redis.call('PEXPIRE', KEYS[3], ARGV[5])\n  end\n  local holder = ''\n  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do\n    if string.sub(field, -6) == ':write' then\n      holder = string.sub(field, 1, -7)\n      break\n    elseif field ~= 'mode' then\n      holder = field\n    end\n  end\n  return { redis.call('PTTL', KEYS[1]), holder }\nelseif redis.call('EXISTS', KEYS[1]) == 1 then\n  return redis.error_reply('WRONGTYPE a lock, but no read-write lock')\nend\nlocal time = redis.call('TIME')\nlocal token = time[1] * 1000000 + time[2]\nlocal last = redis.call('SET', KEYS[2], token, 'PX', ARGV[3], 'GET')\nif last then\n  last = tonumber(last)\n  if last < 1000000000000000 then\n    token = last + 1\n    redis.call('SET', KEYS[2], token)\n  elseif last >= token then\n    token = last + 1\n    redis.call('SET', KEYS[2], token, 'PX', ARGV[3])\n  end\nend\nredis.call('HSET', KEYS[1], 'mode', 'write', ARGV[1] .. ':write', 1)\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\nredis.call('ZREM', KEYS[3], ARGV[4])\nreturn token"
+  },
+  "write_lock/force_release": {
+    name: "write_lock/force_release",
+    sha1: "40c67719f0ec4836bbbb108efada1944adecbf2e",
+    lua: "if redis.call('HGET', KEYS[1], 'mode') ~= 'write' then\n  return 0\nend\nlocal fields = redis.call('HGETALL', KEYS[1])\nfor i = 1, #fields, 2 do\n  for number = 1, tonumber(fields[i + 1]) or 0 do\n    redis.call('DEL', KEYS[3] .. ':' .. fields[i] .. ':rwlock_timeout:' .. number)\n  end\nend\nredis.call('DEL', KEYS[1])\nredis.pcall(ARGV[1], KEYS[2], '1')\nreturn 1"
+  },
+  "write_lock/release": {
+    name: "write_lock/release",
+    sha1: "962225c325c610055fd2d005a56a7b8c87d91e31",
+    lua: "if redis.call('HDEL', KEYS[1], ARGV[1] .. ':write') == 0 then\n  return -redis.call('EXISTS', KEYS[1])\nend\nif redis.call('HLEN', KEYS[1]) == 1 then\n  redis.call('DEL', KEYS[1])\nelse\n  redis.call('HSET', KEYS[1], 'mode', 'read')\nend\nlocal listeners = redis.pcall(ARGV[2], KEYS[2], '1')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
+  },
+  "write_lock/withdraw": {
+    name: "write_lock/withdraw",
+    sha1: "5a0365bf1fc0d4d3dfd9a86999ce1cfa7b379b7c",
+    lua: "local waited = redis.call('ZREM', KEYS[3], ARGV[1])\nif waited == 1 and redis.call('EXISTS', KEYS[3]) == 0 then\n  redis.pcall(ARGV[2], KEYS[2], '1')\nend\nreturn waited"
   }
 } as const

@@ -1,0 +1,60 @@
+-- Takes a free lock for the owner whose turn it is; any other that is willing to wait
+-- gets a place in the queue, or keeps the one it has. Idempotent.
+--
+-- KEYS[1]  the lock, a hash { owner = hold count } (Redisson's RLock)
+-- KEYS[2]  the last fencing token of this name
+-- KEYS[3]  the queue, a list of owners
+-- KEYS[4]  { owner = epoch milliseconds at which Redisson takes it for dead }, a zset
+-- KEYS[5]  { client = epoch milliseconds until which it is alive }, a zset
+-- KEYS[6]  its channel; each waiter listens to its own: <channel>:<owner>
+-- ARGV[1]  owner
+-- ARGV[2]  lease, milliseconds
+-- ARGV[3]  how long the last token is remembered, milliseconds
+-- ARGV[4]  Redisson's fairLockWaitTimeout, milliseconds; 0 asks once, without a place
+-- ARGV[5]  client
+-- ARGV[6]  how long the client is alive without another word, milliseconds
+-- ARGV[7]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+--
+-- reply    granted: the fencing token, an integer
+--          not:     { milliseconds that the holder has left (-1: no expiry, -2: free),
+--                     the holder, or the head of the queue }
+
+--@include skip_the_dead
+local patience = tonumber(ARGV[4])
+local holder = head
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
+    return tonumber(redis.call('GET', KEYS[2]) or 1)
+  end
+  if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
+    return redis.error_reply('WRONGTYPE a read-write lock')
+  end
+  holder = redis.call('HKEYS', KEYS[1])[1]
+elseif not head or head == ARGV[1] then
+  if head then
+    redis.call('LPOP', KEYS[3])
+    redis.call('ZREM', KEYS[4], head)
+    for _, waiter in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do
+      redis.call('ZINCRBY', KEYS[4], -patience, waiter)
+    end
+  end
+  if redis.call('EXISTS', KEYS[3]) == 0 then
+    redis.call('DEL', KEYS[4], KEYS[5])
+  end
+  --@include next_token
+  redis.call('HSET', KEYS[1], ARGV[1], 1)
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return token
+elseif head ~= first then
+  -- it could not know that its turn has come
+  redis.pcall(ARGV[7], KEYS[6] .. ':' .. head, '0')
+end
+
+if patience > 0 then
+  --@include queue_up
+  queue_up(ARGV[1])
+  redis.call('ZADD', KEYS[5], now + ARGV[6], ARGV[5])
+  -- long enough to tell the dead for as long as anybody could wait behind them
+  redis.call('PEXPIRE', KEYS[5], 86400000)
+end
+return { redis.call('PTTL', KEYS[1]), holder }

@@ -1,0 +1,17 @@
+-- Frees the lock whoever holds it, and tells the head of the queue.
+--
+-- KEYS[1]  the lock
+-- KEYS[2]  its channel; each waiter listens to its own: <channel>:<owner>
+-- KEYS[3]  the queue, a list of owners
+-- KEYS[4]  { owner = epoch milliseconds at which Redisson takes it for dead }, a zset
+-- KEYS[5]  { client = epoch milliseconds until which it is alive }, a zset
+-- ARGV[1]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+--
+-- reply    1 it was held, 0 it was free
+
+--@include skip_the_dead
+local existed = redis.call('DEL', KEYS[1])
+if existed == 1 and head then
+  redis.pcall(ARGV[1], KEYS[2] .. ':' .. head, '0')
+end
+return existed

@@ -1,0 +1,20 @@
+-- Takes a free lock as Redisson's RFencedLock: its token is a counter without expiry.
+-- Idempotent: sent twice for the same owner it answers with the same grant.
+--
+-- KEYS[1]  the lock, a hash { owner = hold count }
+-- KEYS[2]  the counter, shared with RFencedLock
+-- ARGV[1]  owner
+-- ARGV[2]  lease, milliseconds
+--
+-- reply    granted: the fencing token, an integer
+--          taken:   { milliseconds left (-1: no expiry), the holder's owner }
+
+--@include taken
+local token = redis.call('INCR', KEYS[2])
+if token >= 1000000000000000 then
+  -- a plain lock of this name has left its last token, which would expire
+  redis.call('PERSIST', KEYS[2])
+end
+redis.call('HSET', KEYS[1], ARGV[1], 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return token

@@ -1,0 +1,22 @@
+-- The next fencing token, as the local `token`.
+--
+-- KEYS[2]  the last fencing token of this name
+-- ARGV[3]  how long the last token is remembered, milliseconds
+
+-- Server time keeps tokens rising when Redis restarts empty, the last token keeps
+-- them rising when the server's clock steps back.
+local time = redis.call('TIME')
+local token = time[1] * 1000000 + time[2]
+local last = redis.call('SET', KEYS[2], token, 'PX', ARGV[3], 'GET')
+if last then
+  last = tonumber(last)
+  if last < 1000000000000000 then
+    -- no time but the counter of a FencedLock or of Redisson's RFencedLock: it
+    -- counts by one and has no expiry
+    token = last + 1
+    redis.call('SET', KEYS[2], token)
+  elseif last >= token then
+    token = last + 1
+    redis.call('SET', KEYS[2], token, 'PX', ARGV[3])
+  end
+end

@@ -1,0 +1,17 @@
+-- Answers an owner that finds the lock taken: by itself, when the command was sent
+-- twice, or by another. A read-write lock under this name is refused: its readers
+-- and writers would not see this holder.
+--
+-- KEYS[1]  the lock
+-- KEYS[2]  the last fencing token of this name
+-- ARGV[1]  owner
+
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
+    return tonumber(redis.call('GET', KEYS[2]) or 1)
+  end
+  if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
+    return redis.error_reply('WRONGTYPE a read-write lock')
+  end
+  return { redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1] }
+end

@@ -1,0 +1,51 @@
+-- Takes a share for a reader. Granted while nobody writes, or the writer is the
+-- reader itself. Idempotent.
+--
+-- KEYS[1]  the lock, a hash { mode = read | write, <reader> = holds, <writer>:write = holds }
+--          (Redisson's RReadWriteLock)
+-- KEYS[2]  the last fencing token of this name
+-- KEYS[3]  this reader's first hold, a string that lives as long as its lease
+-- KEYS[4]  { client with a waiting writer = epoch milliseconds until which it counts }, a zset of ours
+-- ARGV[1]  owner
+-- ARGV[2]  lease, milliseconds
+-- ARGV[3]  the owner of the write lock that the reader has, or ''
+-- ARGV[4]  1 to let waiting writers go first
+--
+-- reply    granted: the token of the last writer, 0 when there was none
+--          not:     { milliseconds left (-1: no expiry), who is in the way }
+
+local mode = redis.call('HGET', KEYS[1], 'mode')
+local left = redis.call('PTTL', KEYS[1])
+if not mode and left ~= -2 then
+  return redis.error_reply('WRONGTYPE a lock, but no read-write lock')
+end
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+  local mine = ARGV[3] ~= '' and redis.call('HEXISTS', KEYS[1], ARGV[3] .. ':write') == 1
+  if mode == 'write' and not mine then
+    for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+      if string.sub(field, -6) == ':write' then
+        return { left, string.sub(field, 1, -7) }
+      end
+    end
+  end
+  if ARGV[4] == '1' and not mine then
+    local writer = redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')
+    if writer[1] then
+      local time = redis.call('TIME')
+      local wait = tonumber(writer[2]) - (time[1] * 1000 + math.floor(time[2] / 1000))
+      if wait > 0 then
+        return { wait, writer[1] }
+      end
+    end
+  end
+  if not mode then
+    redis.call('HSET', KEYS[1], 'mode', 'read')
+  end
+  redis.call('HSET', KEYS[1], ARGV[1], 1)
+end
+
+redis.call('SET', KEYS[3], 1, 'PX', ARGV[2])
+if left < tonumber(ARGV[2]) and left ~= -1 then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+return tonumber(redis.call('GET', KEYS[2]) or 0)

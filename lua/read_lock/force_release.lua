@@ -1,0 +1,21 @@
+-- Frees the lock of all its readers, unless somebody writes.
+--
+-- KEYS[1]  the lock
+-- KEYS[2]  its channel
+-- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
+-- ARGV[1]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+--
+-- reply    1 it was held, 0 nobody read, or somebody writes
+
+if redis.call('HGET', KEYS[1], 'mode') ~= 'read' then
+  return 0
+end
+local fields = redis.call('HGETALL', KEYS[1])
+for i = 1, #fields, 2 do
+  for number = 1, tonumber(fields[i + 1]) or 0 do
+    redis.call('DEL', KEYS[3] .. ':' .. fields[i] .. ':rwlock_timeout:' .. number)
+  end
+end
+redis.call('DEL', KEYS[1])
+redis.pcall(ARGV[1], KEYS[2], '0')
+return 1

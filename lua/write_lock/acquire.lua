@@ -1,0 +1,45 @@
+-- Takes a free read-write lock for a writer; one that will wait may say so, and
+-- readers of this library then let it go first. Idempotent.
+--
+-- KEYS[1]  the lock, a hash { mode = read | write, <reader> = holds, <writer>:write = holds }
+--          (Redisson's RReadWriteLock)
+-- KEYS[2]  the last fencing token of this name
+-- KEYS[3]  { client with a waiting writer = epoch milliseconds until which it counts }, a zset of ours
+-- ARGV[1]  owner
+-- ARGV[2]  lease, milliseconds
+-- ARGV[3]  how long the last token is remembered, milliseconds
+-- ARGV[4]  client
+-- ARGV[5]  for how long to hold off readers when the lock is taken, milliseconds; 0 not at all
+--
+-- reply    granted: the fencing token, an integer
+--          taken:   { milliseconds left (-1: no expiry), a holder's owner }
+
+local mode = redis.call('HGET', KEYS[1], 'mode')
+if mode then
+  if redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 1 then
+    return tonumber(redis.call('GET', KEYS[2]) or 1)
+  end
+  if ARGV[5] ~= '0' then
+    local time = redis.call('TIME')
+    redis.call('ZADD', KEYS[3], time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[5], ARGV[4])
+    redis.call('PEXPIRE', KEYS[3], ARGV[5])
+  end
+  local holder = ''
+  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+    if string.sub(field, -6) == ':write' then
+      holder = string.sub(field, 1, -7)
+      break
+    elseif field ~= 'mode' then
+      holder = field
+    end
+  end
+  return { redis.call('PTTL', KEYS[1]), holder }
+elseif redis.call('EXISTS', KEYS[1]) == 1 then
+  return redis.error_reply('WRONGTYPE a lock, but no read-write lock')
+end
+
+--@include next_token
+redis.call('HSET', KEYS[1], 'mode', 'write', ARGV[1] .. ':write', 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+redis.call('ZREM', KEYS[3], ARGV[4])
+return token

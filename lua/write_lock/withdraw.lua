@@ -1,0 +1,16 @@
+-- The last writer of a client that waited does so no more: readers need not let it go
+-- first.
+--
+-- KEYS[1]  the lock
+-- KEYS[2]  its channel
+-- KEYS[3]  { client with a waiting writer = epoch milliseconds until which it counts }, a zset
+-- ARGV[1]  client
+-- ARGV[2]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+--
+-- reply    1 it had been waiting, 0 not
+
+local waited = redis.call('ZREM', KEYS[3], ARGV[1])
+if waited == 1 and redis.call('EXISTS', KEYS[3]) == 0 then
+  redis.pcall(ARGV[2], KEYS[2], '1')
+end
+return waited

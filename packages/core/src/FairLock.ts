@@ -1,0 +1,44 @@
+/**
+ * Fair locks: first come, first served.
+ *
+ * @since 0.2.0
+ */
+import { fair } from "./internal/kinds/fair.ts"
+import { LockImpl } from "./internal/lock.ts"
+import type { AcquireOptions, Lock } from "./Lock.ts"
+
+/**
+ * A reentrant lock that is handed over in the order of asking, among all fibers of all processes, as Redisson's fair lock:
+ * same queue, same scores, same channels, so that Java and TypeScript stand in one line. Every function of `Lock` works on
+ * it.
+ *
+ * A waiting fiber keeps its place however long it waits; its process reports every half second for all its waiters. One whose
+ * process has not reported for 1.5 seconds, because it died or was stopped, is passed over; if it comes back, it stands at the
+ * end.
+ *
+ * `Lock.tryScoped` and `Lock.withLockIfAvailable` never take the lock from somebody who waits.
+ *
+ * **Gotchas**
+ *
+ * A plain lock of the same name excludes it and is excluded by it, but does not know the queue.
+ * A waiting Java client whose process has died holds up the queue for Redisson's `fairLockWaitTimeout` (5 minutes by default).
+ *
+ * **When not to use**
+ *
+ * Where order does not matter: a hand-over costs a round trip to a certain waiter, and every release a look at the queue.
+ * Fibers of one process are served in order by every kind of lock.
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { FairLock, Lock } from "effect-redis-lock"
+ *
+ * const turnstile = FairLock.make("turnstile")
+ *
+ * const program = Effect.log("my turn").pipe(Lock.withLock(turnstile, { waitTime: "1 minute" }))
+ * ```
+ *
+ * @category constructors
+ * @since 0.2.0
+ */
+export const make = (name: string, options?: AcquireOptions): Lock => new LockImpl(name, fair, options, undefined)

@@ -1,0 +1,38 @@
+/**
+ * Locks that share their fencing tokens with Java.
+ *
+ * @since 0.2.0
+ */
+import { fenced } from "./internal/kinds/exclusive.ts"
+import { LockImpl } from "./internal/lock.ts"
+import type { AcquireOptions, Lock } from "./Lock.ts"
+
+/**
+ * A reentrant lock whose fencing token is the counter of Redisson's `RFencedLock`: 1 for the first grant of its name, and one
+ * more for each. Every function of `Lock` works on it.
+ *
+ * Unlike in Redisson, the token belongs to the holding: re-entering does not change it, and it can be read after the lock was
+ * lost, when it tells the resource that this holder is late.
+ *
+ * **When not to use**
+ *
+ * Where no Java client takes part: every other lock has a token, too, which also rises when Redis has lost its data. The counter
+ * begins anew then, and its key stays in Redis for ever.
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { FencedLock, Lock } from "effect-redis-lock"
+ *
+ * const ledger = FencedLock.make("ledger")
+ *
+ * const program = Effect.scoped(Effect.gen(function*() {
+ *   const { token } = yield* Lock.scoped(ledger)
+ *   yield* Effect.log(`write with token ${token}`)
+ * }))
+ * ```
+ *
+ * @category constructors
+ * @since 0.2.0
+ */
+export const make = (name: string, options?: AcquireOptions): Lock => new LockImpl(name, fenced, options, undefined)

@@ -1,0 +1,55 @@
+/**
+ * Locks that their holder cannot take again.
+ *
+ * @since 0.2.0
+ */
+import { nonReentrant } from "./internal/kinds/exclusive.ts"
+import { nonReentrantFair } from "./internal/kinds/fair.ts"
+import { LockImpl } from "./internal/lock.ts"
+import type { AcquireOptions, Lock } from "./Lock.ts"
+import type { LockReentered } from "./LockError.ts"
+import type { RedisLock } from "./RedisLock.ts"
+
+/**
+ * Options of {@link make}.
+ *
+ * @category options
+ * @since 0.2.0
+ */
+export interface NonReentrantOptions extends AcquireOptions {
+  /**
+   * Whether waiters are served in the order of asking, as with `FairLock`. Default: false.
+   */
+  readonly fair?: boolean | undefined
+}
+
+/**
+ * A lock as Redisson's non-reentrant locks, plain or fair: where its holder asks again (by the rules of re-entry: in the same
+ * `withLock` section, fiber, scope or `withOwner`), that fails at once with `LockReentered`, instead of waiting for itself.
+ * Every function of `Lock` works on it.
+ *
+ * For sections that must never run within themselves, where taking the lock twice can only be a mistake.
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Lock, NonReentrantLock } from "effect-redis-lock"
+ *
+ * const migration = NonReentrantLock.make("migration")
+ *
+ * const program = Effect.log("migrate").pipe(
+ *   Lock.withLock(migration),
+ *   Effect.catchTag("LockReentered", (error) => Effect.logError(error.message))
+ * )
+ * ```
+ *
+ * @category constructors
+ * @since 0.2.0
+ */
+export const make = (name: string, options?: NonReentrantOptions): Lock<RedisLock, LockReentered> =>
+  new LockImpl<RedisLock, LockReentered>(
+    name,
+    options?.fair === true ? nonReentrantFair : nonReentrant,
+    options,
+    undefined
+  )

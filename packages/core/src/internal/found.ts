@@ -1,0 +1,46 @@
+/**
+ * Says what is under a name that does not belong to what was asked for.
+ */
+import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import { LockStoreError } from "../LockError.ts"
+import type { LockClient } from "./LockClient.ts"
+
+const foundText: Record<string, string> = {
+  "read-write lock": "a ReadWriteLock",
+  hash: "a lock of another kind, or some other hash",
+  string: "a Semaphore, a PermitSemaphore, a CountDownLatch, or some other string",
+  list: "a list",
+  set: "a set",
+  zset: "a sorted set",
+  stream: "a stream",
+  none: "something that is gone by now"
+}
+
+/**
+ * Fails with the cause; a wrong type with what was expected and what was found.
+ */
+export const explain = (
+  client: LockClient,
+  expected: string,
+  key: string,
+  cause: Cause.Cause<LockStoreError>
+): Effect.Effect<never, LockStoreError> => {
+  const failure = cause.reasons.find((reason) => reason._tag === "Fail")
+  if (failure === undefined || failure.error.reason !== "WrongType") return Effect.failCause(cause)
+  const { error } = failure
+  return Effect.matchEffect(client.store.run("lock/found", [key], []), {
+    onFailure: () => Effect.failCause(cause),
+    onSuccess: (found) =>
+      Effect.fail(
+        new LockStoreError({
+          operation: error.operation,
+          name: error.name,
+          reason: "WrongType",
+          expected,
+          found: foundText[found as string] ?? String(found),
+          cause: error.cause
+        })
+      )
+  })
+}

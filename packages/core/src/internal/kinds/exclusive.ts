@@ -1,0 +1,79 @@
+/**
+ * The kinds that share Redisson's hash of one owner, and exclude each other under one name.
+ */
+import type * as Schedule from "effect/Schedule"
+import { type LockKind, tokenLife } from "../LockKind.ts"
+
+/**
+ * Redisson's RLock: reentrant, unfair.
+ */
+export const reentrant: LockKind = {
+  name: "reentrant",
+  title: "Lock",
+  mode: "exclusive",
+  reentrant: true,
+  queued: false,
+  backoff: undefined,
+  channel: (keys) => keys.channel,
+  acquire: ({ keys, owner }, { leaseMillis }) => ({
+    operation: "lock/acquire",
+    keys: [keys.lock, keys.token],
+    args: [owner, leaseMillis, tokenLife(leaseMillis)]
+  }),
+  enter: ({ keys, owner }, count, lease) => ({
+    operation: "lock/hold",
+    keys: [keys.lock],
+    args: [owner, count, lease]
+  }),
+  leave: ({ keys, owner }, count) => ({ operation: "lock/hold", keys: [keys.lock], args: [owner, count, 0] }),
+  release: ({ client, keys, owner }) => ({
+    operation: "lock/release",
+    keys: [keys.lock, keys.channel],
+    args: [owner, client.store.publish]
+  }),
+  renew: (claims, lease) => ({
+    operation: "lock/renew",
+    keys: claims.map(({ keys }) => keys.lock),
+    args: [lease, ...claims.map(({ owner }) => owner)]
+  }),
+  forceRelease: (keys, publish) => ({
+    operation: "lock/force_release",
+    keys: [keys.lock, keys.channel],
+    args: [publish]
+  }),
+  withdraw: undefined
+}
+
+/**
+ * Redisson's RFencedLock: its tokens are a counter.
+ */
+export const fenced: LockKind = {
+  ...reentrant,
+  name: "fenced",
+  title: "FencedLock",
+  acquire: ({ keys, owner }, { leaseMillis }) => ({
+    operation: "fenced_lock/acquire",
+    keys: [keys.lock, keys.token],
+    args: [owner, leaseMillis]
+  })
+}
+
+/**
+ * Redisson's spin lock: asks again after a pause.
+ */
+export const spin = (backoff: Schedule.Schedule<unknown>): LockKind => ({
+  ...reentrant,
+  name: "spin",
+  title: "SpinLock",
+  backoff
+})
+
+/**
+ * A lock that its holder cannot take again.
+ */
+export const nonReentrant: LockKind = {
+  ...reentrant,
+  name: "nonReentrant",
+  title: "NonReentrantLock",
+  reentrant: false
+}

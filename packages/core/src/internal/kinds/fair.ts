@@ -1,0 +1,49 @@
+/**
+ * Redisson's fair lock: first come, first served, across all clients.
+ */
+import { type LockKind, tokenLife } from "../LockKind.ts"
+import { reentrant } from "./exclusive.ts"
+
+/** Redisson's fairLockWaitTimeout: what each waiter adds to the scores of those behind it, and takes off when served. */
+export const patienceMillis = 300_000
+
+export const fair: LockKind = {
+  ...reentrant,
+  name: "fair",
+  title: "FairLock",
+  queued: true,
+  channel: (keys, owner) => `${keys.channel}:${owner}`,
+  acquire: ({ client, keys, owner }, { leaseMillis, waits }) => ({
+    operation: "fair_lock/acquire",
+    keys: [keys.lock, keys.token, keys.queue, keys.timeouts, keys.clients, keys.channel],
+    args: [
+      owner,
+      leaseMillis,
+      tokenLife(leaseMillis),
+      waits ? patienceMillis : 0,
+      client.clientId,
+      client.options.placeLifeMillis,
+      client.store.publish
+    ]
+  }),
+  release: ({ client, keys, owner }) => ({
+    operation: "fair_lock/release",
+    keys: [keys.lock, keys.channel, keys.queue, keys.timeouts, keys.clients],
+    args: [owner, client.store.publish, patienceMillis]
+  }),
+  forceRelease: (keys, publish) => ({
+    operation: "fair_lock/force_release",
+    keys: [keys.lock, keys.channel, keys.queue, keys.timeouts, keys.clients],
+    args: [publish]
+  })
+}
+
+/**
+ * A fair lock that its holder cannot take again.
+ */
+export const nonReentrantFair: LockKind = {
+  ...fair,
+  name: "nonReentrantFair",
+  title: "fair NonReentrantLock",
+  reentrant: false
+}

@@ -1,0 +1,108 @@
+/**
+ * The two sides of Redisson's RReadWriteLock.
+ */
+import { type LockKind, tokenLife } from "../LockKind.ts"
+
+/** For how long a waiting writer holds off readers without asking again, in fallback intervals and at most. */
+const announcedIntervals = 3
+const longestAnnouncementMillis = 5000
+
+export type Preference = "writer" | "reader"
+
+export const read = (preference: Preference): LockKind => ({
+  name: "read",
+  title: "ReadWriteLock",
+  mode: "read",
+  reentrant: true,
+  queued: false,
+  backoff: undefined,
+  channel: (keys) => keys.readWriteChannel,
+  acquire: ({ keys, owner }, { leaseMillis, writer }) => ({
+    operation: "read_lock/acquire",
+    keys: [keys.lock, keys.token, keys.readHold(owner, 1), keys.writers],
+    args: [owner, leaseMillis, writer ?? "", preference === "writer" ? 1 : 0]
+  }),
+  enter: ({ keys, owner }, count, lease) => ({
+    operation: "read_lock/hold",
+    keys: [keys.lock, keys.readHold(owner, count)],
+    args: [owner, count, lease]
+  }),
+  leave: ({ client, keys, owner }, count) => ({
+    operation: "read_lock/release",
+    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem],
+    args: [owner, count, client.store.publish]
+  }),
+  release: ({ client, keys, owner }) => ({
+    operation: "read_lock/release",
+    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem],
+    args: [owner, 0, client.store.publish]
+  }),
+  renew: (claims, lease) => ({
+    operation: "read_lock/renew",
+    keys: claims.flatMap(({ holds, keys, owner }) => [
+      keys.lock,
+      ...Array.from({ length: holds }, (_, i) => keys.readHold(owner, i + 1))
+    ]),
+    args: [lease, ...claims.flatMap(({ holds, owner }) => [owner, holds])]
+  }),
+  forceRelease: (keys, publish) => ({
+    operation: "read_lock/force_release",
+    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem],
+    args: [publish]
+  }),
+  withdraw: undefined
+})
+
+const field = (owner: string): string => `${owner}:write`
+
+export const write = (preference: Preference): LockKind => ({
+  name: "write",
+  title: "ReadWriteLock",
+  mode: "write",
+  reentrant: true,
+  queued: false,
+  backoff: undefined,
+  channel: (keys) => keys.readWriteChannel,
+  acquire: ({ client, keys, owner }, { leaseMillis, waits }) => ({
+    operation: "write_lock/acquire",
+    keys: [keys.lock, keys.token, keys.writers],
+    args: [
+      owner,
+      leaseMillis,
+      tokenLife(leaseMillis),
+      client.clientId,
+      waits && preference === "writer"
+        ? Math.min(announcedIntervals * client.options.fallbackIntervalMillis, longestAnnouncementMillis)
+        : 0
+    ]
+  }),
+  enter: ({ keys, owner }, count, lease) => ({
+    operation: "lock/hold",
+    keys: [keys.lock],
+    args: [field(owner), count, lease]
+  }),
+  leave: ({ keys, owner }, count) => ({ operation: "lock/hold", keys: [keys.lock], args: [field(owner), count, 0] }),
+  release: ({ client, keys, owner }) => ({
+    operation: "write_lock/release",
+    keys: [keys.lock, keys.readWriteChannel],
+    args: [owner, client.store.publish]
+  }),
+  renew: (claims, lease) => ({
+    operation: "lock/renew",
+    keys: claims.map(({ keys }) => keys.lock),
+    args: [lease, ...claims.map(({ owner }) => field(owner))]
+  }),
+  forceRelease: (keys, publish) => ({
+    operation: "write_lock/force_release",
+    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem],
+    args: [publish]
+  }),
+  withdraw:
+    preference === "reader"
+      ? undefined
+      : (client, keys) => ({
+          operation: "write_lock/withdraw",
+          keys: [keys.lock, keys.readWriteChannel, keys.writers],
+          args: [client.clientId, client.store.publish]
+        })
+})

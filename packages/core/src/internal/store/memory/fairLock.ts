@@ -1,0 +1,144 @@
+/**
+ * The operations of `lua/fair_lock/` on a {@link Keyspace}: same keys, same arguments, same replies.
+ */
+import { type Keyspace, WrongType } from "./Keyspace.ts"
+import { nextToken } from "./lock.ts"
+import type { MemoryOperation } from "./MemoryStore.ts"
+
+interface Queue {
+  readonly queue: string
+  readonly timeouts: string
+  readonly clients: string
+}
+
+const queueOf = (keys: ReadonlyArray<string>): Queue => ({ queue: keys[2]!, timeouts: keys[3]!, clients: keys[4]! })
+
+const clientOf = (owner: string): string => owner.slice(0, 36)
+
+const remember = 86_400_000
+
+const shift = (db: Keyspace, timeouts: string, member: string, by: number): void =>
+  db.zadd(timeouts, (db.zscore(timeouts, member) ?? 0) + by, member)
+
+/** `lua/include/skip_the_dead.lua` */
+const skipTheDead = (db: Keyspace, { clients, queue, timeouts }: Queue) => {
+  const now = db.timeMillis()
+  const first = db.list(queue)[0]
+  let head = first
+  while (head !== undefined) {
+    const due = db.zscore(timeouts, head)
+    if (due === undefined) {
+      db.zadd(timeouts, now + 300_000, head)
+      break
+    }
+    if (due > now && (db.zscore(clients, clientOf(head)) ?? Number.POSITIVE_INFINITY) > now) break
+    db.lpop(queue)
+    db.zrem(timeouts, head)
+    head = db.list(queue)[0]
+  }
+  return { now, first, head }
+}
+
+/** `lua/include/queue_up.lua` */
+const queueUp = (
+  db: Keyspace,
+  lock: string,
+  { queue, timeouts }: Queue,
+  owner: string,
+  now: number,
+  patience: number
+): void => {
+  if (db.zscore(timeouts, owner) !== undefined) return
+  const last = db.list(queue).at(-1)
+  const score = last === undefined ? undefined : db.zscore(timeouts, last)
+  const base = score === undefined ? now + Math.max(0, db.pttl(lock)) : Math.max(score, now)
+  db.zadd(timeouts, base + patience, owner)
+  db.rpush(queue, owner)
+}
+
+export const acquire: MemoryOperation = (db, keys, args) => {
+  const [lock, token, , , , channel] = keys as [string, string, string, string, string, string]
+  const [owner, lease, tokenLife, patienceText, client, life] = args as [string, string, string, string, string, string]
+  const queue = queueOf(keys)
+  const patience = Number(patienceText)
+  const { first, head, now } = skipTheDead(db, queue)
+  let holder = head
+  const fields = db.hash(lock)
+  if (fields !== undefined) {
+    if (fields.has(owner)) return Number(db.getString(token) ?? 1)
+    if (fields.has("mode")) throw new WrongType()
+    holder = [...fields.keys()][0]!
+  } else if (head === undefined || head === owner) {
+    if (head !== undefined) {
+      db.lpop(queue.queue)
+      db.zrem(queue.timeouts, head)
+      for (const [waiter] of db.zset(queue.timeouts)) shift(db, queue.timeouts, waiter, -patience)
+    }
+    if (!db.exists(queue.queue)) {
+      db.delete(queue.timeouts)
+      db.delete(queue.clients)
+    }
+    const next = nextToken(db, token, Number(tokenLife))
+    db.hset(lock, owner, "1")
+    db.expire(lock, Number(lease))
+    return next
+  } else if (head !== first) {
+    db.publish(`${channel}:${head}`, "0")
+  }
+  if (patience > 0) {
+    queueUp(db, lock, queue, owner, now, patience)
+    db.zadd(queue.clients, now + Number(life), client)
+    db.expire(queue.clients, remember)
+  }
+  return [db.pttl(lock), holder!]
+}
+
+export const refresh: MemoryOperation = (db, keys, args) => {
+  const [lock, channel] = keys as [string, string]
+  const [, patience, client, life, elapsed, ...owners] = args as [string, string, string, string, string]
+  const queue = queueOf(keys)
+  db.zadd(queue.clients, db.timeMillis() + Number(life), client)
+  db.expire(queue.clients, remember)
+  const { first, now } = skipTheDead(db, queue)
+  for (const owner of owners) {
+    if (db.zscore(queue.timeouts, owner) === undefined) queueUp(db, lock, queue, owner, now, Number(patience))
+    else shift(db, queue.timeouts, owner, Number(elapsed))
+  }
+  const head = db.list(queue.queue)[0]
+  const left = db.pttl(lock)
+  if (head === undefined) return [left, null, 0]
+  if (left === -2 && head !== first) db.publish(`${channel}:${head}`, "0")
+  const due = db.zscore(queue.timeouts, head)!
+  return [left, head, Math.max(0, Math.min(due, db.zscore(queue.clients, clientOf(head)) ?? due) - now)]
+}
+
+export const release: MemoryOperation = (db, keys, args) => {
+  const [lock, channel] = keys as [string, string]
+  const [owner, , patience] = args as [string, string, string]
+  const queue = queueOf(keys)
+  const released = db.hdel(lock, owner)
+  if (db.zrem(queue.timeouts, owner)) {
+    const waiters = db.list(queue.queue)
+    const place = waiters.indexOf(owner)
+    if (place !== -1) {
+      for (const waiter of waiters.slice(place + 1)) shift(db, queue.timeouts, waiter, -Number(patience))
+      db.lrem(queue.queue, owner)
+    }
+  }
+  const { head } = skipTheDead(db, queue)
+  if (head === undefined) {
+    db.delete(queue.timeouts)
+    db.delete(queue.clients)
+  }
+  if (db.exists(lock)) return released ? 1 : -1
+  const listeners = head === undefined ? 0 : db.publish(`${channel}:${head}`, "0")
+  return released ? 1 + listeners : 0
+}
+
+export const forceRelease: MemoryOperation = (db, keys) => {
+  const [lock, channel] = keys as [string, string]
+  const { head } = skipTheDead(db, queueOf(keys))
+  if (!db.delete(lock)) return 0
+  if (head !== undefined) db.publish(`${channel}:${head}`, "0")
+  return 1
+}
