@@ -33,7 +33,7 @@ export interface Session {
   /** Starts waiters on a lock that is held elsewhere, and tells how many were given up by the library. */
   readonly wait: (name: string, waiters: number) => { readonly failed: () => number }
   /** Takes locks that are free, all at once, and keeps them. */
-  readonly hold: (names: ReadonlyArray<string>) => Promise<Held>
+  readonly hold: (names: ReadonlyArray<string>, kind: Kind) => Promise<Held>
 }
 
 export interface Connection {

@@ -53,7 +53,7 @@ export interface Performer {
   /** How many of them the library has given up. */
   readonly gaveUp: () => Promise<number>
   /** Takes locks that are free, all at once, and keeps them. */
-  readonly hold: (order: { readonly names: ReadonlyArray<string> }) => Promise<void>
+  readonly hold: (order: { readonly kind: Kind; readonly names: ReadonlyArray<string> }) => Promise<void>
   /** How many of them the library, by now, considers lost. */
   readonly lost: () => Promise<number>
   readonly release: () => Promise<void>

@@ -1,19 +1,22 @@
 import { parseArgs } from "node:util"
 import { catalog, type Entry, ours, redisson } from "./candidates/catalog.ts"
 import type { Workload } from "./Workload.ts"
-import { workloads } from "./workloads/catalog.ts"
+import { groups, workloads } from "./workloads/catalog.ts"
 
 export const usage = `pnpm bench [options]
 
   --rounds N            how often everything is measured (default 3)
   --quick               one round with small counts: to see that it works
-  --only W1,W3          these workloads
+  --only W1,fair        these workloads or groups of them
   --candidates a,b      these candidates; the references are needed for ratios
   --json FILE           all figures of all rounds
   --write               write docs/benchmarks.md and .svg after a partial run as well
   --help
 
 Workloads: ${workloads.map(({ id }) => id).join(", ")}
+Groups: ${Object.entries(groups)
+  .map(([name, members]) => `${name} (${members.map(({ id }) => id).join(", ")})`)
+  .join(", ")}
 Candidates: ${catalog.map(({ name }) => name).join(", ")} ("ours" for ${ours}, "redisson" for ${redisson})
 `
 
@@ -51,8 +54,8 @@ export const parseArguments = (args: ReadonlyArray<string>): Arguments => {
     values.only === undefined
       ? workloads
       : listOf(values.only).flatMap((id) => {
-          // W3 is both of its variants
-          const chosen = workloads.filter((workload) => workload.id === id || workload.id.startsWith(`${id}-`))
+          // a group, or a workload with its variants
+          const chosen = groups[id] ?? workloads.filter(({ id: own }) => own === id || own.startsWith(`${id}-`))
           if (chosen.length === 0) throw new Error(`--only: there is no workload ${id}`)
           return chosen
         })

@@ -61,11 +61,14 @@ export const runRounds = async (
         begun++
         if (results.isLeftOut(workload.id, candidate.name)) continue
         const where = `[${begun}/${total}] round ${round} ${workload.id} ${candidate.name}`
+        const startedAt = performance.now()
         try {
           const sample = await runOnce(server, workload, candidate, quick)
           results.add(workload.id, candidate.name, round, sample)
           const { digits, metric, title } = workload.columns[0]!
-          progress(`${where}: ${sample[metric]!.toFixed(digits)} ${title}`)
+          progress(
+            `${where}: ${sample[metric]!.toFixed(digits)} ${title} (${((performance.now() - startedAt) / 1000).toFixed(1)} s)`
+          )
         } catch (error) {
           const reason = error instanceof Error ? error.message : String(error)
           results.leaveOut(workload.id, candidate.name, reason)

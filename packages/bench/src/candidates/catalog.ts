@@ -12,6 +12,8 @@ export interface Entry {
   readonly kinds?: ReadonlyArray<Kind>
   /** Measured in these workloads only; without it, in all that ask for nothing else. */
   readonly only?: ReadonlyArray<string>
+  /** Not measured in these. */
+  readonly except?: ReadonlyArray<string>
   /** What has to be built before; gives the reason where that is not possible. */
   readonly prepare?: () => Promise<string | undefined>
   readonly load: () => Promise<{ readonly candidate: Candidate }>
@@ -21,8 +23,9 @@ export const rawHash = "raw-hash"
 export const rawPubSub = "raw-pubsub"
 export const ours = "effect-redis-lock"
 export const oursOverNodeRedis = "effect-redis-lock (node-redis)"
-
 export const redisson = "redisson (java)"
+
+const everyKind: ReadonlyArray<Kind> = ["lock", "fair", "read", "write", "semaphore"]
 
 export const catalog: ReadonlyArray<Entry> = [
   {
@@ -33,13 +36,15 @@ export const catalog: ReadonlyArray<Entry> = [
   {
     name: rawPubSub,
     about:
-      "the same scripts; waiters queue first come first served in the process, and the first asks again on every release message of one shared subscription. In W1, W2 and W6 nobody waits: there it is raw-hash",
-    only: ["W3", "W3-think", "W4", "W5"],
+      "the same scripts; waiters queue first come first served in the process, and the first asks again on every release message of one shared subscription. In W1, W2 and W6 nobody waits: there it is raw-hash. It is not fair between processes; readers and permits have scripts as small",
+    kinds: everyKind,
+    except: ["W1", "W2", "W6"],
     load: () => import("./rawPubSub.ts")
   },
   {
     name: ours,
     about: "`Lock.withLock` over `IoRedis.layer`, everything as shipped: watchdog, fencing tokens, metrics",
+    kinds: ["lock", "fair", "read", "write"],
     load: () => import("./effectRedisLock.ts")
   },
   {
@@ -52,6 +57,7 @@ export const catalog: ReadonlyArray<Entry> = [
     name: redisson,
     about:
       "4.7.0 itself, in a Java process with its defaults: `lock` and `unlock` on a thread for every worker, in W6 `lockAsync`. Its heap is without the threads' stacks",
+    kinds: everyKind,
     prepare: buildJava,
     load: () => import("./redisson.ts")
   },
@@ -62,7 +68,8 @@ export const catalog: ReadonlyArray<Entry> = [
   },
   {
     name: "redis-semaphore",
-    about: "5.8.0, `Mutex` with its defaults (asks again every 10 ms, gives up after 10 s)",
+    about: "5.8.0, `Mutex` and `Semaphore` with their defaults (ask again every 10 ms, give up after 10 s)",
+    kinds: ["lock", "semaphore"],
     load: () => import("./redisSemaphore.ts")
   },
   {
@@ -86,5 +93,6 @@ export const entryOf = (name: string): Entry => {
 
 /** Whether a candidate is measured in a workload. */
 export const runsIn = (entry: Entry, workload: { readonly id: string; readonly kinds: ReadonlyArray<Kind> }): boolean =>
-  (entry.only === undefined || entry.only.includes(workload.id)) &&
+  entry.only?.includes(workload.id) !== false &&
+  entry.except?.includes(workload.id) !== true &&
   workload.kinds.every((kind) => (entry.kinds ?? ["lock"]).includes(kind))

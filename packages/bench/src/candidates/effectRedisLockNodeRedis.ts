@@ -2,10 +2,11 @@ import { NodeRedis } from "@effect/platform-node"
 import { Layer } from "effect"
 import { RedisDriver } from "effect-redis-lock"
 import type { Library } from "../Candidate.ts"
-import { effectSession, insideScripts } from "./effectSession.ts"
+import { dataCommands } from "./dataCommands.ts"
+import { effectSession } from "./effectSession.ts"
 
 export const candidate: Library = {
-  insideScripts,
+  insideScripts: dataCommands,
   open: ({ leaseMillis, port }) =>
     effectSession(
       Layer.provide(

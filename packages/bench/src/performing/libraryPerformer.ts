@@ -21,8 +21,8 @@ export const libraryPerformer = async (library: Library, connection: Connection)
       gaveUp = session.wait(name, waiters).failed
     },
     gaveUp: async () => gaveUp(),
-    hold: async ({ names }) => {
-      held = await session.hold(names)
+    hold: async ({ kind, names }) => {
+      held = await session.hold(names, kind)
     },
     lost: async () => held!.lost(),
     release: () => held!.release(),

@@ -22,7 +22,7 @@ run(async () => {
     port,
     counters: new ServerCounters(port),
     quick,
-    warmUp: "start" in candidate ? candidate.warmUp : 1,
+    warmUp: "start" in candidate && !quick ? candidate.warmUp : 1,
     start: (connection) => startPerformer(name, connection),
     startApart: (count, connection) => startPerformersApart(count, name, connection)
   })

@@ -1,32 +1,61 @@
 import { type Cost, measure } from "../measure.ts"
-import type { ContentionOrder } from "../Performer.ts"
+import type { ContentionOrder, Performer } from "../Performer.ts"
 import { inOrder, type SectionOf } from "../sections.ts"
 import type { Run } from "../Workload.ts"
 
 /**
- * Several processes that want the same: they warm up together with as many short sections as possible, so that the code
- * that contends gets compiled, and then get the order all at once.
+ * Starts several processes that will want the same: they warm up together with as many short sections as possible, so
+ * that the code that contends gets compiled.
  */
-export const contendInProcesses = async (
+export const startContenders = async (
   run: Run,
   processes: number,
-  order: ContentionOrder & { readonly warmUpMillis: number }
-): Promise<{ readonly sections: ReadonlyArray<SectionOf>; readonly cost: Cost }> => {
-  const { warmUpMillis, ...measured } = order
-  const { name, parties, permits } = order
+  order: Pick<ContentionOrder, "name" | "parties" | "permits"> & { readonly warmUpMillis: number }
+): Promise<ReadonlyArray<Performer>> => {
+  const { name, parties, permits, warmUpMillis } = order
   const performers = await run.startApart(processes, { port: run.port, leaseMillis: 30_000 })
-  const all = (order: ContentionOrder) => Promise.all(performers.map((performer) => performer.contend(order)))
-  await all({
+  await contendAll(performers, {
     name: `${name}:warm-up`,
     parties,
     ...(permits === undefined ? undefined : { permits }),
     limitMillis: warmUpMillis * Math.min(2, run.warmUp),
     thinkMillis: 0
   })
-  let reports: Awaited<ReturnType<typeof all>> = []
+  return performers
+}
+
+/** All get the order at once. */
+export const contendAll = async (
+  performers: ReadonlyArray<Performer>,
+  order: ContentionOrder
+): Promise<ReadonlyArray<SectionOf>> =>
+  inOrder(await Promise.all(performers.map((performer) => performer.contend(order))))
+
+export const measureContenders = async (
+  run: Run,
+  performers: ReadonlyArray<Performer>,
+  order: ContentionOrder
+): Promise<{ readonly sections: ReadonlyArray<SectionOf>; readonly cost: Cost }> => {
+  let sections: ReadonlyArray<SectionOf> = []
   const cost = await measure(run, performers, async () => {
-    reports = await all(measured)
+    sections = await contendAll(performers, order)
   })
   for (const performer of performers) performer.end()
-  return { sections: inOrder(reports), cost }
+  return { sections, cost }
+}
+
+/**
+ * What a request takes to the server and back when all processes send at once: the longest 99th percentile of a pair, for
+ * both of its requests. Who asked earlier by more than this has arrived earlier.
+ */
+export const roundTrip = async (performers: ReadonlyArray<Performer>): Promise<number> => {
+  const pairs = (count: number) =>
+    Promise.all(
+      performers.map((performer, process) =>
+        performer.pairs({ prefix: `round-trip:${process}:`, lockPer: "worker", workers: 1, pairs: count })
+      )
+    )
+  // compiled before they are measured
+  await pairs(2000)
+  return Math.max(...(await pairs(500)).map(({ p99Micros }) => p99Micros)) / 1000
 }

@@ -24,11 +24,16 @@ const measureContention = async (run: Run, thinkMillis: number | undefined): Pro
     ...order,
     name: "w3:warm-up",
     sectionsInAll: (quick ? 2000 : 8000) * warmUp,
-    limitMillis: warmUpMillis
+    limitMillis: quick ? 800 : warmUpMillis
   })
   let done: ReadonlyArray<Section> = []
   const cost = await measure(run, [performer], async () => {
-    done = await performer.contend({ ...order, name: "w3", sectionsInAll: quick ? 1000 : 4000, limitMillis })
+    done = await performer.contend({
+      ...order,
+      name: "w3",
+      sectionsInAll: quick ? 1000 : 4000,
+      limitMillis: quick ? 1500 : limitMillis
+    })
   })
   const sections = inOrder([done])
   expectExclusive(sections)

@@ -2,7 +2,7 @@ import { rawPubSub } from "../candidates/catalog.ts"
 import { expectExclusive, wallMillis } from "../sections.ts"
 import { percentile } from "../statistics.ts"
 import type { Column, Run, Sample, Workload } from "../Workload.ts"
-import { contendInProcesses } from "./processes.ts"
+import { measureContenders, roundTrip, startContenders } from "./processes.ts"
 
 const processes = 4
 const sectionMillis = 2
@@ -26,14 +26,15 @@ export const w4Shape = `${processes} processes, ${sectionMillis} ms sections, ${
 /** One worker in each of some processes, and the same lock, of either kind. */
 export const measureHandOffs = async (run: Run, kind: "lock" | "fair") => {
   const each = run.quick ? 50 : 200
-  const { cost, sections } = await contendInProcesses(run, processes, {
-    name: "w4",
-    parties: [{ kind, workers: 1 }],
+  const order = { name: "w4", parties: [{ kind, workers: 1 }] }
+  const performers = await startContenders(run, processes, { ...order, warmUpMillis: run.quick ? 700 : 3000 })
+  const roundTripMillis = await roundTrip(performers)
+  const { cost, sections } = await measureContenders(run, performers, {
+    ...order,
     sectionsEach: each,
     limitMillis,
     sectionMillis,
-    thinkMillis,
-    warmUpMillis: run.quick ? 1000 : 3000
+    thinkMillis
   })
   expectExclusive(sections)
   const handOffs: Array<number> = []
@@ -57,7 +58,7 @@ export const measureHandOffs = async (run: Run, kind: "lock" | "fair") => {
     clientMicros: cost.clientMicros / total,
     serverMicros: cost.serverMicros / total
   }
-  return { sample, sections }
+  return { roundTripMillis, sample, sections }
 }
 
 export const w4: Workload = {

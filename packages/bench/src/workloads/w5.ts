@@ -15,17 +15,17 @@ const measureWaiters = async (run: Run): Promise<Sample> => {
   const [holder] = await run.startApart(1, connection)
 
   // Connections, compiled code and caches are not the waiters': somebody waits, and gets the lock, before they come.
-  await holder!.hold({ names: ["w5:warm-up"] })
+  await holder!.hold({ kind: "lock", names: ["w5:warm-up"] })
   await performer.wait({ name: "w5:warm-up", waiters: 1 })
   await sleep(settleMillis / 2)
   await holder!.release()
   await sleep(settleMillis / 2)
 
-  await holder!.hold({ names: ["w5"] })
+  await holder!.hold({ kind: "lock", names: ["w5"] })
   const heapBefore = await performer.heapBytes()
   await performer.wait({ name: "w5", waiters })
   await sleep(settleMillis)
-  const cost = await measure(run, [performer], () => sleep(run.quick ? 2000 : seconds * 1000))
+  const cost = await measure(run, [performer], () => sleep(run.quick ? 1000 : seconds * 1000))
   const heap = (await performer.heapBytes()) - heapBefore
   holder!.end()
   return {

@@ -10,16 +10,16 @@ const measureHolding = async (run: Run): Promise<Sample> => {
   const count = quick ? 500 : 2000
   const performer = await run.start({ port, leaseMillis })
   for (let i = 0; i < run.warmUp; i++) {
-    await performer.hold({ names: Array.from({ length: 50 }, (_, i) => `w6:warm-up:${i}`) })
+    await performer.hold({ kind: "lock", names: Array.from({ length: 50 }, (_, i) => `w6:warm-up:${i}`) })
     await performer.release()
   }
   const names = Array.from({ length: count }, (_, i) => `w6:${i}`)
   const heapBefore = await performer.heapBytes()
 
   const startedAt = performance.now()
-  await performer.hold({ names })
+  await performer.hold({ kind: "lock", names })
   const acquiredAt = performance.now()
-  const cost = await measure(run, [performer], () => sleep(quick ? 4000 : seconds * 1000))
+  const cost = await measure(run, [performer], () => sleep(quick ? 3300 : seconds * 1000))
   const heap = (await performer.heapBytes()) - heapBefore
   const missing = await counters.missing(names.map(candidate.keyOf ?? ((name) => name)))
   const lost = Math.max(missing, await performer.lost())

@@ -11,6 +11,7 @@ import org.redisson.api.RedissonClient;
 /** Locks that are held, with the watchdog renewing them: taken all at once, and so released. */
 final class Holding {
     static final class Order {
+        String kind;
         List<String> names;
     }
 
@@ -28,7 +29,7 @@ final class Holding {
         List<RLock> taken = new ArrayList<>();
         List<RFuture<Void>> replies = new ArrayList<>();
         for (String name : order.names) {
-            RLock lock = redisson.getLock(name);
+            RLock lock = order.kind.equals("fair") ? redisson.getFairLock(name) : redisson.getLock(name);
             taken.add(lock);
             replies.add(lock.lockAsync(OWNER));
         }
