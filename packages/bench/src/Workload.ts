@@ -46,6 +46,8 @@ export interface Workload {
   readonly reference: string | undefined
   readonly columns: ReadonlyArray<Column>
   readonly targets: ReadonlyArray<Target>
+  /** How many rounds are enough: counts over a stretch of time hardly differ. Without it, all. */
+  readonly rounds?: number
   /** A run that takes longer is ended and left out. */
   readonly limitMillis: number
   readonly run: (run: Run) => Promise<Sample>

@@ -53,10 +53,12 @@ export const runRounds = async (
       if (runners.some((runner) => runner.name === name)) results.leaveOut(workload.id, name, reason)
     }
   }
-  const total = rounds * planned.reduce((sum, [, runners]) => sum + runners.length, 0)
+  const roundsOf = (workload: Workload) => Math.min(rounds, workload.rounds ?? rounds)
+  const total = planned.reduce((sum, [workload, runners]) => sum + roundsOf(workload) * runners.length, 0)
   let begun = 0
   for (let round = 1; round <= rounds; round++) {
     for (const [workload, runners] of planned) {
+      if (round > roundsOf(workload)) continue
       for (const candidate of rotated(runners, (round - 1) * 3)) {
         begun++
         if (results.isLeftOut(workload.id, candidate.name)) continue

@@ -34,7 +34,11 @@ export const page = ({
       "is the median over the rounds; a ratio is taken to the reference of the same round, and then the median. Commands are what " +
       "clients sent according to Redis's own counters, those within scripts left out; CPU time is user and system time of the client's " +
       "process and of Redis. A hand-off is from the end of a section to the start of the next, where the next holder already waited in " +
-      "another process. Where a library gives up an acquisition by itself, its worker asks again; in W5 it is counted.",
+      "another process. Where a library gives up an acquisition by itself, its worker asks again; in W5 it is counted. " +
+      "W5 and W6 are measured in one round: what is sent over a stretch of time hardly differs. In W4-fair somebody counts as " +
+      "overtaken who asked earlier than one who was let in before, by more than a request takes to the server and back, which is " +
+      "measured beforehand with all processes sending at once. Processes of Java do what those of Node do, with a thread where " +
+      "those have a fiber, and warm up four times as long.",
     catalog
       .filter((entry) => options.candidates.includes(entry))
       .map(({ about, name }) => `- \`${name}\`: ${about}`)

@@ -28,7 +28,7 @@ export const measureHandOffs = async (run: Run, kind: "lock" | "fair") => {
   const each = run.quick ? 50 : 200
   const order = { name: "w4", parties: [{ kind, workers: 1 }] }
   const performers = await startContenders(run, processes, { ...order, warmUpMillis: run.quick ? 700 : 3000 })
-  const roundTripMillis = await roundTrip(performers)
+  const roundTripMillis = kind === "fair" ? await roundTrip(performers) : 0
   const { cost, sections } = await measureContenders(run, performers, {
     ...order,
     sectionsEach: each,
