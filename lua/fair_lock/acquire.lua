@@ -41,6 +41,7 @@ elseif not head or head == ARGV[1] then
   if redis.call('EXISTS', KEYS[3]) == 0 then
     redis.call('DEL', KEYS[4], KEYS[5])
   end
+  local at_least
   --@include next_token
   redis.call('HSET', KEYS[1], ARGV[1], 1)
   redis.call('PEXPIRE', KEYS[1], ARGV[2])

@@ -2,11 +2,13 @@
 --
 -- KEYS[2]  the last fencing token of this name
 -- ARGV[3]  how long the last token is remembered, milliseconds
+--
+-- The local `at_least` may be a lower bound (from a quorum, which knows other servers' clocks).
 
 -- Server time keeps tokens rising when Redis restarts empty, the last token keeps
 -- them rising when the server's clock steps back.
 local time = redis.call('TIME')
-local token = time[1] * 1000000 + time[2]
+local token = math.max(time[1] * 1000000 + time[2], tonumber(at_least) or 0)
 local last = redis.call('SET', KEYS[2], token, 'PX', ARGV[3], 'GET')
 if last then
   last = tonumber(last)

@@ -6,11 +6,13 @@
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
 -- ARGV[3]  how long the last token is remembered, milliseconds
+-- ARGV[4]  a lower bound for the token, or nothing
 --
 -- reply    granted: the fencing token, an integer
 --          taken:   { milliseconds left (-1: no expiry), the holder's owner }
 
 --@include taken
+local at_least = ARGV[4]
 --@include next_token
 redis.call('HSET', KEYS[1], ARGV[1], 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])

@@ -10,6 +10,7 @@
 -- ARGV[3]  how long the last token is remembered, milliseconds
 -- ARGV[4]  client
 -- ARGV[5]  for how long to hold off readers when the lock is taken, milliseconds; 0 not at all
+-- ARGV[6]  a lower bound for the token, or nothing
 --
 -- reply    granted: the fencing token, an integer
 --          taken:   { milliseconds left (-1: no expiry), a holder's owner }
@@ -38,6 +39,7 @@ elseif redis.call('EXISTS', KEYS[1]) == 1 then
   return redis.error_reply('WRONGTYPE a lock, but no read-write lock')
 end
 
+local at_least = ARGV[6]
 --@include next_token
 redis.call('HSET', KEYS[1], 'mode', 'write', ARGV[1] .. ':write', 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])

@@ -35,13 +35,16 @@ import type { InvalidLockOptions, LockLost, LockStoreError } from "./LockError.t
  * @category models
  * @since 0.1.0
  */
-export interface Holding {
+export interface Holding<out T = bigint> {
   /** The lock's name. */
   readonly name: string
   /** `<client uuid>:<owner id>`, as it stands in Redis. */
   readonly owner: string
-  /** The fencing token: higher than that of every earlier grant of this name. Re-entries share it. */
-  readonly token: bigint
+  /**
+   * The fencing token: higher than that of every earlier grant of this name. Re-entries share it. Of a `MultiLock`, a record of
+   * its members' tokens by name.
+   */
+  readonly token: T
   /** Whether the lock is still held. Asks nobody. */
   readonly isHeld: Effect.Effect<boolean>
   /** Fails with `LockLost` when the lock is held no more, also after it was released. Asks nobody. */

@@ -18,25 +18,20 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
 import type { Holding } from "./Holding.ts"
-import { acquire, type Acquisition, type Restore, tryAcquire } from "./internal/acquisition.ts"
-import { explain } from "./internal/found.ts"
+import type { Restore } from "./internal/acquisition.ts"
+import { type AnyLock, type Asking, type Held, type Invalid, isInvalid, type TypeId } from "./internal/AnyLock.ts"
 import { guard } from "./internal/guard.ts"
-import type { Hold } from "./internal/Hold.ts"
-import { inspect as inspectKeys, inspectSide } from "./internal/inspection.ts"
+import { inspect as inspectKeys } from "./internal/inspection.ts"
 import { LockKeys } from "./internal/keys.ts"
-import { LockImpl, lockOf, type TypeId, withKeys } from "./internal/lock.ts"
+import { LockImpl, lockOf } from "./internal/lock.ts"
 import type { LockClient } from "./internal/LockClient.ts"
-import type { LockKind } from "./internal/LockKind.ts"
 import { reentrant } from "./internal/kinds/exclusive.ts"
-import { CurrentOwner, identityOf } from "./internal/owner.ts"
-import { release } from "./internal/release.ts"
+import { CurrentOwner } from "./internal/owner.ts"
 import { traced, tracedUntilClosed } from "./internal/telemetry.ts"
 import {
   type AcquireError,
   type InvalidLockName,
-  type InvalidLockOptions,
   type LockLost,
-  type LockReentered,
   type LockStoreError,
   NotLockOwner
 } from "./LockError.ts"
@@ -45,13 +40,17 @@ import { RedisLock } from "./RedisLock.ts"
 /**
  * A lock of any kind. `R` is what using it requires: {@link RedisLock}, or nothing once a service is bound with
  * {@link provide}. `E` is how acquiring it can fail beyond what every lock can: `LockReentered` for a kind that its holder
- * cannot take again.
+ * cannot take again. `T` is the fencing token of its holdings.
  *
  * @category models
  * @since 0.1.0
  */
-export interface Lock<out R = RedisLock, out E = never> extends Pipeable {
-  readonly [TypeId]: { readonly _R: Types.Covariant<R>; readonly _E: Types.Covariant<E> }
+export interface Lock<out R = RedisLock, out E = never, out T = bigint> extends Pipeable {
+  readonly [TypeId]: {
+    readonly _R: Types.Covariant<R>
+    readonly _E: Types.Covariant<E>
+    readonly _T: Types.Covariant<T>
+  }
   readonly name: string
 }
 
@@ -133,16 +132,11 @@ export const make = (name: string, options?: AcquireOptions): Lock => new LockIm
  * @since 0.1.0
  */
 export const provide: {
-  (service: RedisLock["Service"]): <R, E>(lock: Lock<R, E>) => Lock<Exclude<R, RedisLock>, E>
-  <R, E>(lock: Lock<R, E>, service: RedisLock["Service"]): Lock<Exclude<R, RedisLock>, E>
-} = dual(2, <R, E>(lock: Lock<R, E>, service: RedisLock["Service"]): Lock<Exclude<R, RedisLock>, E> => {
-  const { kind, name, options } = lockOf(lock)
-  return new LockImpl(name, kind, options, service as LockClient)
-})
-
-type Invalid = InvalidLockName | InvalidLockOptions
-
-const isInvalid = (acquisition: Acquisition | Invalid): acquisition is Invalid => "_tag" in acquisition
+  (service: RedisLock["Service"]): <R, E, T>(lock: Lock<R, E, T>) => Lock<Exclude<R, RedisLock>, E, T>
+  <R, E, T>(lock: Lock<R, E, T>, service: RedisLock["Service"]): Lock<Exclude<R, RedisLock>, E, T>
+} = dual(2, <R, E, T>(lock: Lock<R, E, T>, service: RedisLock["Service"]): Lock<Exclude<R, RedisLock>, E, T> =>
+  lockOf(lock).provide(service)
+)
 
 /**
  * Acquires a lock for as long as the scope is open.
@@ -172,11 +166,11 @@ const isInvalid = (acquisition: Acquisition | Invalid): acquisition is Invalid =
  * @category acquiring
  * @since 0.1.0
  */
-export const scoped = <R = RedisLock, E = never>(
-  lock: Lock<R, E> | string,
+export const scoped = <R = RedisLock, E = never, T = bigint>(
+  lock: Lock<R, E, T> | string,
   options?: AcquireOptions
-): Effect.Effect<Holding, AcquireError | E, R | Scope.Scope> =>
-  scopedWith(lock, options, acquire, (hold, keep) => keep(hold))
+): Effect.Effect<Holding<T>, AcquireError | E, R | Scope.Scope> =>
+  scopedWith(lock, options, acquire<E, T>, (held, keep) => keep(held))
 
 /**
  * Asks once for a lock, without waiting; otherwise as {@link scoped}. `None` when somebody else holds it.
@@ -195,45 +189,52 @@ export const scoped = <R = RedisLock, E = never>(
  * @category acquiring
  * @since 0.1.0
  */
-export const tryScoped = <R = RedisLock, E = never>(
-  lock: Lock<R, E> | string,
+export const tryScoped = <R = RedisLock, E = never, T = bigint>(
+  lock: Lock<R, E, T> | string,
   options?: Pick<AcquireOptions, "leaseTime">
-): Effect.Effect<Option.Option<Holding>, LockStoreError | Invalid | E, R | Scope.Scope> =>
-  scopedWith(lock, options, tryAcquire, (hold, keep): Effect.Effect<Option.Option<Holding>> =>
-    Option.isNone(hold) ? Effect.succeedNone : Effect.asSome(keep(hold.value))
+): Effect.Effect<Option.Option<Holding<T>>, LockStoreError | Invalid | E, R | Scope.Scope> =>
+  scopedWith(lock, options, tryAcquire<E, T>, (held, keep): Effect.Effect<Option.Option<Holding<T>>> =>
+    Option.isNone(held) ? Effect.succeedNone : Effect.asSome(keep(held.value))
   )
 
-// Which kinds can fail with `LockReentered`, the type of the lock says.
-type Failures<E2, E> = Exclude<E2, LockReentered> | Invalid | E
+type Ask<E, T, A, E2> = (asking: Asking<E, T>, restore: Restore) => Effect.Effect<A, E2>
 
-const scopedWith = <R, E, Asked, A, E2>(
-  lock: Lock<R, E> | string,
+const acquire = <E, T>(asking: Asking<E, T>, restore: Restore): Effect.Effect<Held<T>, AcquireError | E> =>
+  asking.acquire(restore)
+
+const tryAcquire = <E, T>(
+  asking: Asking<E, T>,
+  restore: Restore
+): Effect.Effect<Option.Option<Held<T>>, LockStoreError | E> => asking.tryAcquire(restore)
+
+const scopedWith = <R, E, T, Asked, A, E2>(
+  lock: Lock<R, E, T> | string,
   options: AcquireOptions | undefined,
-  ask: (acquisition: Acquisition, restore: Restore) => Effect.Effect<Asked, E2>,
-  f: (asked: Asked, keep: (hold: Hold) => Effect.Effect<Holding>) => Effect.Effect<A>
-): Effect.Effect<A, Failures<E2, E>, R | Scope.Scope> =>
+  ask: Ask<E, T, Asked, E2>,
+  f: (asked: Asked, keep: (held: Held<T>) => Effect.Effect<Holding<T>>) => Effect.Effect<A>
+): Effect.Effect<A, E2 | Invalid, R | Scope.Scope> =>
   Effect.withFiber<A, E2 | Invalid>((fiber) => {
     const scope = Context.getUnsafe(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
-    const acquisition = lockOf(lock).acquisition(fiber, scope, options)
-    if (isInvalid(acquisition)) return Effect.fail(acquisition)
-    const keep = (hold: Hold): Effect.Effect<Holding> =>
+    const asking = lockOf(lock).asking(fiber, scope, options)
+    if (isInvalid(asking)) return Effect.fail(asking)
+    const keep = (held: Held<T>): Effect.Effect<Holding<T>> =>
       Effect.as(
         Effect.andThen(
-          tracedUntilClosed(fiber, "Lock.hold", acquisition, scope),
-          Scope.addFinalizer(scope, releaseAndReport(hold))
+          tracedUntilClosed(fiber, "Lock.hold", asking, scope),
+          Scope.addFinalizer(scope, releaseAndReport(held))
         ),
-        hold
+        held
       )
     return Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(traced(fiber, "Lock.acquire", acquisition, ask(acquisition, restore)), (asked) => f(asked, keep))
+      Effect.flatMap(traced(fiber, "Lock.acquire", asking, ask(asking, restore)), (asked) => f(asked, keep))
     )
-  }) as Effect.Effect<A, Failures<E2, E>, R | Scope.Scope>
+  })
 
-const releaseAndReport = (hold: Hold): Effect.Effect<void> =>
-  Effect.catch(release(hold), (problem) =>
+const releaseAndReport = ({ name, owner, release }: Held): Effect.Effect<void> =>
+  Effect.catch(release, (problem) =>
     Effect.annotateLogs(Effect.logWarning("The lock's scope has closed, but its release went wrong.", problem), {
-      lock: hold.name,
-      owner: hold.owner
+      lock: name,
+      owner
     })
   )
 
@@ -267,22 +268,22 @@ const releaseAndReport = (hold: Hold): Effect.Effect<void> =>
  * @since 0.1.0
  */
 export const withLock: {
-  <R2 = RedisLock, E2 = never>(
-    lock: Lock<R2, E2> | string,
+  <R2 = RedisLock, E2 = never, T = bigint>(
+    lock: Lock<R2, E2, T> | string,
     options?: AcquireOptions
   ): <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E | AcquireError | LockLost | E2, R | R2>
-  <A, E, R, R2 = RedisLock, E2 = never>(
+  <A, E, R, R2 = RedisLock, E2 = never, T = bigint>(
     self: Effect.Effect<A, E, R>,
-    lock: Lock<R2, E2> | string,
+    lock: Lock<R2, E2, T> | string,
     options?: AcquireOptions
   ): Effect.Effect<A, E | AcquireError | LockLost | E2, R | R2>
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <A, E, R, R2 = RedisLock, E2 = never>(
+  <A, E, R, R2 = RedisLock, E2 = never, T = bigint>(
     self: Effect.Effect<A, E, R>,
-    lock: Lock<R2, E2> | string,
+    lock: Lock<R2, E2, T> | string,
     options?: AcquireOptions
-  ) => section(lock, options, acquire, (hold, run) => run(hold, self))
+  ) => section(lock, options, acquire<E2, T>, (held, run) => run(held, self))
 )
 
 /**
@@ -303,62 +304,62 @@ export const withLock: {
  * @since 0.1.0
  */
 export const withLockIfAvailable: {
-  <R2 = RedisLock, E2 = never>(
-    lock: Lock<R2, E2> | string,
+  <R2 = RedisLock, E2 = never, T = bigint>(
+    lock: Lock<R2, E2, T> | string,
     options?: Pick<AcquireOptions, "leaseTime">
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
   ) => Effect.Effect<Option.Option<A>, E | LockStoreError | LockLost | Invalid | E2, R | R2>
-  <A, E, R, R2 = RedisLock, E2 = never>(
+  <A, E, R, R2 = RedisLock, E2 = never, T = bigint>(
     self: Effect.Effect<A, E, R>,
-    lock: Lock<R2, E2> | string,
+    lock: Lock<R2, E2, T> | string,
     options?: Pick<AcquireOptions, "leaseTime">
   ): Effect.Effect<Option.Option<A>, E | LockStoreError | LockLost | Invalid | E2, R | R2>
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <A, E, R, R2 = RedisLock, E2 = never>(
+  <A, E, R, R2 = RedisLock, E2 = never, T = bigint>(
     self: Effect.Effect<A, E, R>,
-    lock: Lock<R2, E2> | string,
+    lock: Lock<R2, E2, T> | string,
     options?: Pick<AcquireOptions, "leaseTime">
   ) =>
-    section(lock, options, tryAcquire, (hold, run): Effect.Effect<Option.Option<A>, E | LockStoreError | LockLost, R> =>
-      Option.isNone(hold) ? Effect.succeedNone : Effect.asSome(run(hold.value, self))
+    section(
+      lock,
+      options,
+      tryAcquire<E2, T>,
+      (held, run): Effect.Effect<Option.Option<A>, E | LockStoreError | LockLost, R> =>
+        Option.isNone(held) ? Effect.succeedNone : Effect.asSome(run(held.value, self))
     )
 )
 
-type Run = <A, E, R>(hold: Hold, body: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LockLost | LockStoreError, R>
+type Run = <A, E, R>(held: Held, body: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LockLost | LockStoreError, R>
 
-const section = <Asked, A, E, E2, E3, R, R2>(
-  lock: Lock<R2, E2> | string,
+const section = <Asked, A, E, E2, E3, R, R2, T>(
+  lock: Lock<R2, E2, T> | string,
   options: AcquireOptions | undefined,
-  ask: (acquisition: Acquisition, restore: Restore) => Effect.Effect<Asked, E3>,
+  ask: Ask<E2, T, Asked, E3>,
   f: (asked: Asked, run: Run) => Effect.Effect<A, E, R>
-): Effect.Effect<A, E | Failures<E3, E2>, R | R2> =>
+): Effect.Effect<A, E | E3 | Invalid, R | R2> =>
   Effect.withFiber<A, E | E3 | Invalid, R>((fiber) => {
-    const acquisition = lockOf(lock).acquisition(fiber, undefined, options)
-    if (isInvalid(acquisition)) return Effect.fail(acquisition)
+    const asking = lockOf(lock).asking(fiber, undefined, options)
+    if (isInvalid(asking)) return Effect.fail(asking)
     return Effect.uninterruptibleMask((restore) => {
-      const run: Run = (hold, body) =>
-        guard(
-          hold,
-          traced(fiber, "Lock.hold", acquisition, Effect.updateContext(body, insideSection(fiber, hold))),
-          restore
-        )
-      return Effect.flatMap(traced(fiber, "Lock.acquire", acquisition, ask(acquisition, restore)), (asked) =>
-        f(asked, run)
-      )
+      const run: Run = (held, body) =>
+        guard(held, traced(fiber, "Lock.hold", asking, Effect.updateContext(body, insideSection(fiber, held))), restore)
+      return Effect.flatMap(traced(fiber, "Lock.acquire", asking, ask(asking, restore)), (asked) => f(asked, run))
     })
-  }) as Effect.Effect<A, E | Failures<E3, E2>, R | R2>
+  }) as Effect.Effect<A, E | E3 | Invalid, R | R2>
 
-/** What the body of a section inherits: its hold, for re-entry, and the lock's name on its log lines. */
+/** What the body of a section inherits: its holds, for re-entry, and the lock's name on its log lines. */
 const insideSection =
-  (fiber: Fiber<unknown, unknown>, hold: Hold) =>
+  (fiber: Fiber<unknown, unknown>, { holds, name }: Held) =>
   <R>(context: Context.Context<R>): Context.Context<R> => {
     const { explicit, sections } = fiber.getRef(CurrentOwner)
+    let inner = sections
+    for (const hold of holds) inner = { hold, outer: inner }
     return Context.add(
-      Context.add(context, CurrentOwner, { explicit, sections: { hold, outer: sections } }),
+      Context.add(context, CurrentOwner, { explicit, sections: inner }),
       References.CurrentLogAnnotations,
-      { ...fiber.getRef(References.CurrentLogAnnotations), lock: hold.name }
+      { ...fiber.getRef(References.CurrentLogAnnotations), lock: name }
     )
   }
 
@@ -406,20 +407,19 @@ export const withOwner = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<
  * @category looking
  * @since 0.1.0
  */
-export const holding = <R = RedisLock>(
-  lock: Lock<R, unknown> | string
-): Effect.Effect<Holding, NotLockOwner | InvalidLockName, R> =>
-  withKeys(lock, (client, keys, { kind, name }, fiber) => {
-    const possession = client.find(keys.lock, kind.mode, identityOf(fiber, scopeOf(fiber)))
-    if (possession === undefined) return Effect.fail(new NotLockOwner({ name }))
-    for (let section = fiber.getRef(CurrentOwner).sections; section !== undefined; section = section.outer) {
-      if (section.hold.possession === possession) return Effect.succeed<Holding>(section.hold)
-    }
-    return Effect.succeed<Holding>(possession.outermost!)
-  })
+export const holding = <R = RedisLock, T = bigint>(
+  lock: Lock<R, unknown, T> | string
+): Effect.Effect<Holding<T>, NotLockOwner | InvalidLockName, R> =>
+  using(lock, (impl, fiber) =>
+    Effect.flatMap(impl.holding(fiber), (held): Effect.Effect<Holding<T>, NotLockOwner> =>
+      held === undefined ? Effect.fail(new NotLockOwner({ name: impl.name })) : Effect.succeed(held)
+    )
+  )
 
-const scopeOf = (fiber: Fiber<unknown, unknown>): Scope.Scope | undefined =>
-  Option.getOrUndefined(Context.getOption(fiber.context as Context.Context<Scope.Scope>, Scope.Scope))
+const using = <R, T, A, E>(
+  lock: Lock<R, unknown, T> | string,
+  f: (lock: AnyLock<R, unknown, T>, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E>
+): Effect.Effect<A, E, R> => Effect.withFiber<A, E>((fiber) => f(lockOf(lock), fiber)) as Effect.Effect<A, E, R>
 
 /**
  * What Redis knows of the lock: who holds it, how often, for how long. `None` when it is free. Of a read-write lock, each side
@@ -429,18 +429,9 @@ const scopeOf = (fiber: Fiber<unknown, unknown>): Scope.Scope | undefined =>
  * @since 0.1.0
  */
 export const inspect = <R = RedisLock>(
-  lock: Lock<R, unknown> | string
+  lock: Lock<R, unknown, unknown> | string
 ): Effect.Effect<Option.Option<LockState>, LockStoreError | InvalidLockName, R> =>
-  withKeys(lock, (client, keys, { kind, name }) =>
-    Effect.map(explained(client, keys, kind, inspectSide(client, keys, name, kind.mode)), Option.fromUndefinedOr)
-  )
-
-const explained = <A>(
-  client: LockClient,
-  keys: LockKeys,
-  kind: LockKind,
-  self: Effect.Effect<A, LockStoreError>
-): Effect.Effect<A, LockStoreError> => Effect.catchCause(self, (cause) => explain(client, kind.title, keys.lock, cause))
+  using(lock, (impl, fiber) => Effect.map(impl.inspect(fiber), Option.fromUndefinedOr))
 
 /**
  * Whether anybody, anywhere, holds the lock at this moment. By the time you look it may have changed: to act on it,
@@ -450,7 +441,7 @@ const explained = <A>(
  * @since 0.1.0
  */
 export const isLocked = <R = RedisLock>(
-  lock: Lock<R, unknown> | string
+  lock: Lock<R, unknown, unknown> | string
 ): Effect.Effect<boolean, LockStoreError | InvalidLockName, R> => Effect.map(inspect(lock), Option.isSome)
 
 /**
@@ -461,7 +452,7 @@ export const isLocked = <R = RedisLock>(
  * @since 0.1.0
  */
 export const remainingTime = <R = RedisLock>(
-  lock: Lock<R, unknown> | string
+  lock: Lock<R, unknown, unknown> | string
 ): Effect.Effect<Option.Option<Duration.Duration>, LockStoreError | InvalidLockName, R> =>
   Effect.map(
     inspect(lock),
@@ -475,16 +466,8 @@ export const remainingTime = <R = RedisLock>(
  * @since 0.1.0
  */
 export const holdCount = <R = RedisLock>(
-  lock: Lock<R, unknown> | string
-): Effect.Effect<number, LockStoreError | InvalidLockName, R> =>
-  withKeys(lock, (client, keys, { kind, name }, fiber) => {
-    const possession = client.find(keys.lock, kind.mode, identityOf(fiber, scopeOf(fiber)))
-    if (possession === undefined) return Effect.succeed(0)
-    return Effect.map(
-      inspectSide(client, keys, name, kind.mode),
-      (state) => state?.holders.find(({ owner }) => owner === possession.owner)?.holdCount ?? 0
-    )
-  })
+  lock: Lock<R, unknown, unknown> | string
+): Effect.Effect<number, LockStoreError | InvalidLockName, R> => using(lock, (impl, fiber) => impl.holdCount(fiber))
 
 /**
  * Whether the running code is the holder of the lock, according to Redis and the deadline of its holding.
@@ -493,7 +476,7 @@ export const holdCount = <R = RedisLock>(
  * @since 0.1.0
  */
 export const isHeldByCurrentOwner = <R = RedisLock>(
-  lock: Lock<R, unknown> | string
+  lock: Lock<R, unknown, unknown> | string
 ): Effect.Effect<boolean, LockStoreError | InvalidLockName, R> => Effect.map(holdCount(lock), (count) => count > 0)
 
 /**
@@ -504,20 +487,8 @@ export const isHeldByCurrentOwner = <R = RedisLock>(
  * @since 0.1.0
  */
 export const forceRelease = <R = RedisLock>(
-  lock: Lock<R, unknown> | string
-): Effect.Effect<boolean, LockStoreError | InvalidLockName, R> =>
-  withKeys(lock, (client, keys, { kind }) => {
-    const { args, keys: requested, operation } = kind.forceRelease(keys, client.store.publish)
-    return Effect.map(explained(client, keys, kind, client.store.run(operation, requested, args)), (reply) => {
-      if (reply !== 1) return false
-      for (const possession of client.heldHere(keys.lock)) {
-        // a writer's own shares go with it
-        if (possession.kind.mode === kind.mode || kind.mode === "write") possession.lose("NotOwner", client.now())
-      }
-      client.signal(keys.lock)
-      return true
-    })
-  })
+  lock: Lock<R, unknown, unknown> | string
+): Effect.Effect<boolean, LockStoreError | InvalidLockName, R> => using(lock, (impl, fiber) => impl.forceRelease(fiber))
 
 /**
  * All locks that are held at this moment and whose name matches a glob pattern of Redis (default: all), walked with SCAN.

@@ -352,6 +352,32 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
 }
 
 /**
+ * A lock on several servers could not be had, because too many of them failed: fewer than `required` can have granted it
+ * (`acquired` did, and were released again). `failures` says what was wrong with each. Try again when more servers answer.
+ *
+ * @category errors
+ * @since 0.2.0
+ */
+export class QuorumNotReached extends Schema.TaggedError<QuorumNotReached>("effect-redis-lock/QuorumNotReached")(
+  "QuorumNotReached",
+  {
+    name: Schema.String,
+    acquired: Schema.Int,
+    required: Schema.Int,
+    failures: Schema.Array(Schema.Struct({ member: Schema.String, reason: StoreReason, message: Schema.String }))
+  }
+) {
+  override toString(): string {
+    return `${this._tag}: ${this.message}`
+  }
+
+  override get message(): string {
+    const failures = this.failures.map(({ member, message }) => `${member}: ${message}`).join(" ")
+    return `Lock "${this.name}" needs ${this.required} servers, and ${this.acquired} granted it. ${failures}`
+  }
+}
+
+/**
  * All that can go wrong while a lock of any kind is being acquired.
  *
  * @category errors

@@ -10,9 +10,12 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { parsePeriod } from "./internal/durations.ts"
 import { type ClientOptions, makeLockClient } from "./internal/LockClient.ts"
+import { joinQuorum } from "./internal/quorumLayer.ts"
+import { checkQuorum } from "./internal/quorumOptions.ts"
 import { InvalidLockOptions } from "./LockError.ts"
 import * as Store from "./LockStore.ts"
 import type { RedisDriver } from "./RedisDriver.ts"
+import type { QuorumOptions } from "./RedLock.ts"
 
 /**
  * One client of a lock store.
@@ -182,3 +185,42 @@ export const layerMemory: Layer.Layer<RedisLock> = layerStore().pipe(
   Layer.provide(Store.layerMemory),
   Layer.orDie // the default options are valid
 )
+
+/**
+ * A client whose locks are held on a majority of independent servers, each of which is given by a layer: every `Lock` becomes a
+ * `RedLock`, and no caller changes. See `RedLock.make` for what that means and when it does not help.
+ *
+ * A minority of the servers may be unreachable when the layer is built; they take part as soon as they can be reached. All
+ * members must have the same `keyPrefix`; other settings are those of the first.
+ *
+ * Locks that a quorum cannot keep (fair ones, semaphores, latches) fail with `InvalidLockOptions` before any command. Where too
+ * many servers fail, acquiring fails with a `LockStoreError` whose `cause` is a `QuorumNotReached`.
+ *
+ * @example
+ * ```ts
+ * import { IoRedis } from "@effect-redis-lock/ioredis"
+ * import { Effect, Layer } from "effect"
+ * import { Lock, RedisLock } from "effect-redis-lock"
+ *
+ * const at = (url: string) => Layer.provide(RedisLock.layer(), IoRedis.layer({ url }))
+ *
+ * const live = RedisLock.layerQuorum([at("redis://a"), at("redis://b"), at("redis://c")])
+ *
+ * const program = Effect.log("only one of us").pipe(Lock.withLock("report"), Effect.provide(live))
+ * ```
+ *
+ * @category layers
+ * @since 0.2.0
+ */
+export const layerQuorum = <E, R>(
+  members: ReadonlyArray<Layer.Layer<RedisLock, E, R>>,
+  options: QuorumOptions = {}
+): Layer.Layer<RedisLock, E | InvalidLockOptions, R> =>
+  Layer.effect(
+    RedisLock,
+    Effect.gen(function* () {
+      const checked = checkQuorum(options)
+      if ("_tag" in checked) return yield* checked
+      return yield* joinQuorum(members, checked)
+    })
+  )

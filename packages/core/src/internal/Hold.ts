@@ -1,16 +1,16 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { Holding } from "../Holding.ts"
-import type { InvalidLockOptions, LockLost, LockStoreError } from "../LockError.ts"
+import type { Held } from "./AnyLock.ts"
+import { type InvalidLockOptions, type LockLost, LockStoreError } from "../LockError.ts"
 import { parsePeriod } from "./durations.ts"
 import type { Possession } from "./Possession.ts"
-import { release } from "./release.ts"
+import { release, releaseNow } from "./release.ts"
 import type { Reply } from "../RedisDriver.ts"
 
 /**
  * One hold within a possession: the outermost acquisition or a re-entry.
  */
-export class Hold implements Holding {
+export class Hold implements Held<bigint> {
   readonly possession: Possession
   /** Whether the watchdog renews for this hold. */
   readonly renewed: boolean
@@ -19,6 +19,10 @@ export class Hold implements Holding {
   constructor(possession: Possession, renewed: boolean) {
     this.possession = possession
     this.renewed = renewed
+  }
+
+  get holds(): ReadonlyArray<Hold> {
+    return [this]
   }
 
   get name(): string {
@@ -73,8 +77,11 @@ export class Hold implements Holding {
       if (lost !== undefined) return Effect.fail(lost)
       const sentAt = client.now()
       const request = kind.renew([possession], lease)
-      return Effect.flatMap(client.store.run(request.operation, request.keys, request.args), (reply) => {
-        if ((reply as ReadonlyArray<Reply>)[0] !== 1) return Effect.fail(possession.lose("NotOwner", client.now()))
+      const asked = client.store.run(request.operation, request.keys, request.args)
+      return Effect.flatMap(asked, (reply): Effect.Effect<void, LockLost | LockStoreError> => {
+        const [renewed] = reply as ReadonlyArray<Reply>
+        if (renewed === 0) return Effect.fail(possession.lose("NotOwner", client.now()))
+        if (renewed !== 1) return Effect.fail(undecided(possession, request.operation))
         possession.extend(sentAt, lease)
         if (!possession.released && possession.lost === undefined) client.watchdog.watch(possession)
         return this.ensureHeld
@@ -86,9 +93,25 @@ export class Hold implements Holding {
     return release(this)
   }
 
+  releaseNow(): Effect.Effect<void, LockLost | LockStoreError> {
+    return releaseNow(this)
+  }
+
+  onLost(listener: () => void): () => void {
+    return this.possession.onLost(listener)
+  }
+
   #lost(): LockLost | undefined {
     const { possession } = this
     const now = possession.client.now()
     return possession.checkLost(now) ?? (this.released ? possession.lossOf("NotOwner", now) : undefined)
   }
 }
+
+const undecided = ({ name }: Possession, operation: string): LockStoreError =>
+  new LockStoreError({
+    operation,
+    name,
+    reason: "TimedOut",
+    cause: new Error("no majority of the servers confirmed the renewal")
+  })

@@ -8,6 +8,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import type { Fiber } from "effect/Fiber"
+import type * as Scope from "effect/Scope"
 import type { LockStore } from "../LockStore.ts"
 import { type Identity, owns } from "./owner.ts"
 import { AlarmClock } from "./AlarmClock.ts"
@@ -38,7 +39,7 @@ export interface ClientOptions {
 let lastOwnerId = 0
 
 /** The monotonic time of a clock; that of the default clock without its detour through big integers. */
-const monotonicMillis = (clock: Clock.Clock): (() => number) =>
+export const monotonicMillis = (clock: Clock.Clock): (() => number) =>
   clock === Context.get(Context.empty(), Clock.Clock)
     ? () => performance.now()
     : () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
@@ -58,6 +59,12 @@ export class LockClient {
   readonly now: () => number
   /** Runs an effect in the background, until the client is closed. */
   readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber<A, E>
+  /** Closed when the client is. */
+  readonly scope: Scope.Scope
+  /** Whether its store is kept by a majority of several. */
+  readonly isQuorum: boolean
+  /** The clients of quorums of which this one is the first member. */
+  readonly quorums = new Map<string, LockClient>()
   readonly #held = new Map<string, Array<Possession>>()
 
   constructor(parts: {
@@ -68,6 +75,8 @@ export class LockClient {
     readonly telemetry: Telemetry
     readonly fork: LockClient["fork"]
     readonly clock: Clock.Clock
+    readonly scope: Scope.Scope
+    readonly isQuorum: boolean
   }) {
     this.clientId = parts.clientId
     this.store = parts.store
@@ -75,6 +84,8 @@ export class LockClient {
     this.signals = parts.signals
     this.telemetry = parts.telemetry
     this.fork = parts.fork
+    this.scope = parts.scope
+    this.isQuorum = parts.isQuorum
     this.now = monotonicMillis(parts.clock)
     this.alarms = new AlarmClock(this.now)
     this.watchdog = new Watchdog(this)
@@ -148,7 +159,11 @@ export class LockClient {
 const excludes = (held: Mode, wanted: Mode): boolean =>
   held === "exclusive" || wanted === "exclusive" ? held === wanted : held === "write" || wanted === "write"
 
-export const makeLockClient = Effect.fnUntraced(function* (store: LockStore["Service"], options: ClientOptions) {
+export const makeLockClient = Effect.fnUntraced(function* (
+  store: LockStore["Service"],
+  options: ClientOptions,
+  isQuorum = false
+) {
   const client = new LockClient({
     clientId: crypto.randomUUID(),
     store,
@@ -156,7 +171,9 @@ export const makeLockClient = Effect.fnUntraced(function* (store: LockStore["Ser
     signals: yield* makeSignals(store, Duration.millis(options.subscriptionIdleMillis)),
     telemetry: new Telemetry(yield* Effect.context<never>()),
     fork: yield* FiberSet.makeRuntime<never>(),
-    clock: yield* Clock.Clock
+    clock: yield* Clock.Clock,
+    scope: yield* Effect.scope,
+    isQuorum
   })
   yield* Effect.forkScoped(client.alarms.run)
   return client

@@ -44,7 +44,15 @@ export interface Asking {
  */
 export type Answer =
   | { readonly granted: true; readonly token: number }
-  | { readonly granted: false; readonly remaining: number; readonly owner: string }
+  | {
+      readonly granted: false
+      readonly remaining: number
+      readonly owner: string
+      /** Whether a minority of a quorum may have granted it. */
+      readonly isPartial: boolean
+      /** How long to leave it to others, when nobody has a majority. */
+      readonly pauseMillis: number
+    }
 
 /**
  * With whom a lock is shared: with nobody, or among readers.
@@ -59,8 +67,13 @@ export interface LockKind {
   readonly mode: Mode
   /** Whether an owner may take again what it holds. */
   readonly reentrant: boolean
-  /** Whether each waiter has a place in a queue in Redis, so that it asks under one owner until it gives up. */
+  /**
+   * Whether each waiter has a place in a queue in Redis, so that it asks under one owner until it gives up. Not for quorums:
+   * their members' queues may differ, and nobody's turn would come.
+   */
   readonly queued: boolean
+  /** Whether several of them may be taken by one script call. */
+  readonly together: boolean
   /** The pauses between two attempts, for a kind that never subscribes. */
   readonly backoff: Schedule.Schedule<unknown> | undefined
   /** Where a waiter listens. */
@@ -72,7 +85,7 @@ export interface LockKind {
   readonly leave: (claim: Claim, count: number) => Request
   /** Replies 1 + the number of clients that were listening: released; 0 free; -1 held by another. */
   readonly release: (claim: Claim) => Request
-  /** Extends the leases of many owners of this mode, all in one slot; replies 1 or 0 for each. */
+  /** Extends the leases of many owners of this mode, all in one slot; replies 1, 0, or -1 (a quorum cannot tell) for each. */
   readonly renew: (claims: ReadonlyArray<Claim & { readonly holds: number }>, leaseMillis: number) => Request
   /** Replies 1, or 0 when nobody held it. */
   readonly forceRelease: (keys: LockKeys, publish: string) => Request
@@ -86,9 +99,9 @@ const tokenLifeMillis = 24 * 60 * 60 * 1000
 /** How long the last fencing token is remembered after a grant with this lease, milliseconds. */
 export const tokenLife = (leaseMillis: number): number => leaseMillis + tokenLifeMillis
 
-/** The answer of every acquiring operation: an integer, or a pair. */
+/** The answer of every acquiring operation: an integer, or what is known of the holder. */
 export const answerOf = (reply: Reply): Answer => {
   if (typeof reply === "number") return { granted: true, token: reply }
-  const [remaining, owner] = reply as readonly [number, string]
-  return { granted: false, remaining, owner }
+  const [remaining, owner, isPartial, pauseMillis = 0] = reply as readonly [number, string, number?, number?]
+  return { granted: false, remaining, owner, isPartial: isPartial === 1, pauseMillis }
 }

@@ -4,7 +4,6 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import type { LockStoreError } from "../LockError.ts"
 import type { Reply } from "../RedisDriver.ts"
 import type { Alarm } from "./AlarmClock.ts"
 import { DueQueue } from "./DueQueue.ts"
@@ -109,13 +108,15 @@ export class Watchdog implements Alarm {
         possession.renewalFailure = undefined
         possession.extend(sentAt, this.#client.options.watchdogLeaseMillis)
         this.watch(possession)
-      } else {
+      } else if (replies[i] === 0) {
         possession.lose("NotOwner", this.#client.now())
+      } else {
+        this.#failed([possession], Cause.fail(new Error("no majority of the servers confirmed the renewal")))
       }
     }
   }
 
-  #failed(batch: ReadonlyArray<Possession>, cause: Cause.Cause<LockStoreError>): void {
+  #failed(batch: ReadonlyArray<Possession>, cause: Cause.Cause<unknown>): void {
     const now = this.#client.now()
     for (const possession of batch) {
       if (possession.released || possession.lost !== undefined) continue

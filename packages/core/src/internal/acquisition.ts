@@ -13,7 +13,14 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
-import { type Holder, LockReentered, LockStoreError, LockTimeout, type StoreReason } from "../LockError.ts"
+import {
+  type Holder,
+  LockReentered,
+  LockStoreError,
+  LockTimeout,
+  QuorumNotReached,
+  type StoreReason
+} from "../LockError.ts"
 import { backOff } from "./backOff.ts"
 import { Place } from "./FairQueue.ts"
 import { explain } from "./found.ts"
@@ -21,7 +28,7 @@ import { Hold } from "./Hold.ts"
 import type { LockKeys } from "./keys.ts"
 import type { Line, Waiter, Wake } from "./Line.ts"
 import type { LockClient } from "./LockClient.ts"
-import { type Answer, answerOf, type Claim, type LockKind } from "./LockKind.ts"
+import { type Answer, answerOf, type Claim, type LockKind, tokenLife } from "./LockKind.ts"
 import type { Identity } from "./owner.ts"
 import { Possession } from "./Possession.ts"
 import { release, undo, withdraw } from "./release.ts"
@@ -164,7 +171,14 @@ const attempt = <A, B, E>(
   return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
     onSuccess: (reply): Effect.Effect<A | B, E | LockStoreError> => {
       const answer = answerOf(reply)
-      if (!answer.granted) return onDenied(answer)
+      if (!answer.granted) {
+        return answer.isPartial
+          ? Effect.andThen(
+              Effect.andThen(undo(claim, sentAt + lease), restore(Effect.sleep(answer.pauseMillis))),
+              onDenied(answer)
+            )
+          : onDenied(answer)
+      }
       const now = client.now()
       const deadline = client.deadlineOf(sentAt, lease)
       if (now >= deadline) {
@@ -173,18 +187,74 @@ const attempt = <A, B, E>(
           Effect.fail(grantedTooLate(name, request.operation, now - sentAt, lease))
         )
       }
-      const possession = new Possession(acquisition, claim.owner, answer.token, now, deadline)
-      const renewed = acquisition.leaseMillis === undefined
-      if (renewed) possession.renewedHolds = 1
-      const hold = (possession.outermost = new Hold(possession, renewed))
-      client.remember(possession)
-      client.telemetry.acquired(possession, now - startedAt)
-      return onGranted(hold)
+      return onGranted(possess(acquisition, claim.owner, answer.token, startedAt, now, deadline))
     },
     onFailure: (cause) => {
       const failed = explain(client, kind.title, claim.keys.lock, cause)
       return mayHaveRun(cause) ? Effect.andThen(undo(claim, sentAt + lease), failed) : failed
     }
+  })
+}
+
+/** Notes what was granted. */
+const possess = (
+  acquisition: Acquisition,
+  owner: string,
+  token: number,
+  startedAt: number,
+  now: number,
+  deadline: number
+): Hold => {
+  const { client } = acquisition
+  const possession = new Possession(acquisition, owner, token, now, deadline)
+  const renewed = acquisition.leaseMillis === undefined
+  if (renewed) possession.renewedHolds = 1
+  const hold = (possession.outermost = new Hold(possession, renewed))
+  client.remember(possession)
+  client.telemetry.acquired(possession, now - startedAt)
+  return hold
+}
+
+/** Which of several acquisitions by one command was denied. */
+export interface DeniedAt {
+  readonly index: number
+}
+
+/**
+ * Asks once for several locks of one client and slot, none of which the asker holds: all or none, by one command.
+ */
+export const tryAcquireTogether = (
+  acquisitions: ReadonlyArray<Acquisition>,
+  restore: Restore
+): Effect.Effect<ReadonlyArray<Hold> | DeniedAt, LockStoreError> => {
+  const [first] = acquisitions as readonly [Acquisition]
+  const { client } = first
+  const owner = client.nextOwner()
+  const lease = leaseOf(first)
+  const sentAt = client.now()
+  const undoAll = Effect.forEach(acquisitions, (acquisition) => undo(claimOf(acquisition, owner), sentAt + lease), {
+    concurrency: "unbounded",
+    discard: true
+  })
+  const asked = client.store.run(
+    "multi_lock/acquire",
+    acquisitions.flatMap(({ keys }) => [keys.lock, keys.token]),
+    [owner, lease, tokenLife(lease)]
+  )
+  return Effect.matchCauseEffect(restore(asked), {
+    onSuccess: (reply): Effect.Effect<ReadonlyArray<Hold> | DeniedAt, LockStoreError> => {
+      const [granted, ...rest] = reply as ReadonlyArray<number>
+      if (granted === 0) return Effect.succeed({ index: rest[0]! })
+      const now = client.now()
+      const deadline = client.deadlineOf(sentAt, lease)
+      return now >= deadline
+        ? Effect.andThen(undoAll, Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, lease)))
+        : Effect.succeed(
+            acquisitions.map((acquisition, i) => possess(acquisition, owner, rest[i]!, sentAt, now, deadline))
+          )
+    },
+    onFailure: (cause) =>
+      mayHaveRun(cause) ? Effect.andThen(undoAll, Effect.failCause(cause)) : Effect.failCause(cause)
   })
 }
 
@@ -211,7 +281,10 @@ const notRun: ReadonlySet<StoreReason> = new Set([
 ])
 
 const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
-  !cause.reasons.every((reason) => reason._tag === "Fail" && notRun.has(reason.error.reason))
+  !cause.reasons.every(
+    (reason) =>
+      reason._tag === "Fail" && notRun.has(reason.error.reason) && !(reason.error.cause instanceof QuorumNotReached)
+  )
 
 /** Waits in the line of this process; `heard` tells how many signals had been heard before the attempt that was denied. */
 const wait = (

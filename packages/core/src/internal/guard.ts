@@ -4,8 +4,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type { LockLost, LockStoreError } from "../LockError.ts"
 import type { Restore } from "./acquisition.ts"
-import type { Hold } from "./Hold.ts"
-import { releaseNow } from "./release.ts"
+import type { Held } from "./AnyLock.ts"
 
 /**
  * Runs a body under a hold and releases it. The body runs in a fiber of its own, which a loss interrupts. The outcome:
@@ -17,7 +16,7 @@ import { releaseNow } from "./release.ts"
  * To be run uninterruptibly; `restore` gives the body the interruptibility of the caller.
  */
 export const guard = <A, E, R>(
-  hold: Hold,
+  hold: Held,
   body: Effect.Effect<A, E, R>,
   restore: Restore
 ): Effect.Effect<A, E | LockLost | LockStoreError, R> =>
@@ -28,15 +27,15 @@ export const guard = <A, E, R>(
       : end(hold, exit)
   })
 
-const end = <A, E>(hold: Hold, exit: Exit.Exit<A, E>): Effect.Effect<A, E | LockLost | LockStoreError> =>
-  Effect.matchEffect(releaseNow(hold), {
+const end = <A, E>(hold: Held, exit: Exit.Exit<A, E>): Effect.Effect<A, E | LockLost | LockStoreError> =>
+  Effect.matchEffect(hold.releaseNow(), {
     onSuccess: () => exit,
     onFailure: (problem) => settle(hold, exit, problem)
   })
 
 /** Waits for the body; a loss interrupts it, and so does an interruption of the caller. */
-const outcome = <A, E>(hold: Hold, child: Fiber.Fiber<A, E>, restore: Restore): Effect.Effect<Exit.Exit<A, E>> => {
-  const forget = hold.possession.onLost(() => child.interruptUnsafe())
+const outcome = <A, E>(hold: Held, child: Fiber.Fiber<A, E>, restore: Restore): Effect.Effect<Exit.Exit<A, E>> => {
+  const forget = hold.onLost(() => child.interruptUnsafe())
   return Effect.matchCauseEffect(restore(Fiber.await(child)), {
     onSuccess: (exit) => {
       forget()
@@ -51,7 +50,7 @@ const outcome = <A, E>(hold: Hold, child: Fiber.Fiber<A, E>, restore: Restore): 
 }
 
 const settle = <A, E>(
-  hold: Hold,
+  hold: Held,
   exit: Exit.Exit<A, E>,
   problem: LockLost | LockStoreError
 ): Effect.Effect<A, E | LockLost | LockStoreError> =>

@@ -1,27 +1,97 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
-import { identity } from "effect/Function"
-import * as Pipeable from "effect/Pipeable"
-import type * as Scope from "effect/Scope"
-import type { AcquireOptions, Lock } from "../Lock.ts"
-import type { InvalidLockName, InvalidLockOptions } from "../LockError.ts"
+import type * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import type { AcquireOptions, Lock, LockState } from "../Lock.ts"
+import { type AcquireError, type InvalidLockName, InvalidLockOptions, type LockStoreError } from "../LockError.ts"
 import { RedisLock } from "../RedisLock.ts"
-import type { Acquisition } from "./acquisition.ts"
+import { acquire, type Acquisition, type Restore, tryAcquire } from "./acquisition.ts"
+import { AnyLock, type Asking, type Invalid, isInvalid } from "./AnyLock.ts"
 import { parsePeriod, parseWait } from "./durations.ts"
+import { explain } from "./found.ts"
+import type { Hold } from "./Hold.ts"
+import { inspectSide } from "./inspection.ts"
 import { checkName, LockKeys } from "./keys.ts"
 import { LockClient } from "./LockClient.ts"
 import { reentrant } from "./kinds/exclusive.ts"
 import type { LockKind } from "./LockKind.ts"
-import { identityOf } from "./owner.ts"
+import { type Identity, identityOf } from "./owner.ts"
+import type { Possession } from "./Possession.ts"
 
-export const TypeId = "~effect-redis-lock/Lock"
+export class AskingOne<E> implements Acquisition, Asking<E, bigint> {
+  readonly client: LockClient
+  readonly kind: LockKind
+  readonly name: string
+  readonly keys: LockKeys
+  readonly identity: Identity
+  readonly waitMillis: number
+  readonly leaseMillis: number | undefined
+
+  constructor(
+    { kind, name }: LockImpl<unknown, E>,
+    client: LockClient,
+    keys: LockKeys,
+    identity: Identity,
+    { leaseMillis, waitMillis }: Times
+  ) {
+    this.client = client
+    this.kind = kind
+    this.name = name
+    this.keys = keys
+    this.identity = identity
+    this.waitMillis = waitMillis
+    this.leaseMillis = leaseMillis
+  }
+
+  get label(): string {
+    return this.kind.name
+  }
+
+  /** The same for all acquisitions of one lock by one client. */
+  get subject(): string {
+    return `${this.client.clientId} ${this.kind.mode} ${this.keys.lock}`
+  }
+
+  /** What it can be asked for together with by one command; undefined when it has to be asked for alone. */
+  get group(): string | undefined {
+    const { client, identity, keys, kind } = this
+    return kind.together && !client.isQuorum && client.find(keys.lock, kind.mode, identity) === undefined
+      ? `${client.clientId} ${client.store.slot(keys.lock)}`
+      : undefined
+  }
+
+  // Which kinds can fail with `LockReentered`, the type of the lock says.
+  acquire(restore: Restore): Effect.Effect<Hold, AcquireError | E> {
+    return acquire(this, restore) as Effect.Effect<Hold, AcquireError | E>
+  }
+
+  tryAcquire(restore: Restore): Effect.Effect<Option.Option<Hold>, LockStoreError | E> {
+    return tryAcquire(this, restore) as Effect.Effect<Option.Option<Hold>, LockStoreError | E>
+  }
+}
+
+/** Milliseconds: how long to wait (infinite: without limit), and a fixed lease if there is one. */
+export interface Times {
+  readonly waitMillis: number
+  readonly leaseMillis: number | undefined
+}
+
+/** The times of one acquisition: as asked for, else the lock's own, else the defaults. */
+export const timesOf = (asked: AcquireOptions | undefined, own: AcquireOptions | undefined): Times | Invalid => {
+  const waitTime = asked?.waitTime ?? own?.waitTime
+  const waitMillis = waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", waitTime)
+  if (typeof waitMillis !== "number") return waitMillis
+  const leaseTime = asked?.leaseTime ?? own?.leaseTime
+  const leaseMillis = leaseTime === undefined ? undefined : parsePeriod("leaseTime", leaseTime)
+  if (leaseMillis !== undefined && typeof leaseMillis !== "number") return leaseMillis
+  return { waitMillis, leaseMillis }
+}
 
 /**
- * A lock as a value: checked when made, reported when used.
+ * A lock under one name: checked when made, reported when used.
  */
-export class LockImpl<R, E = never> extends Pipeable.Class implements Lock<R, E> {
-  declare readonly [TypeId]: { readonly _R: (_: never) => R; readonly _E: (_: never) => E }
+export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   readonly name: string
   readonly kind: LockKind
   readonly options: AcquireOptions | undefined
@@ -29,14 +99,28 @@ export class LockImpl<R, E = never> extends Pipeable.Class implements Lock<R, E>
   readonly invalid: InvalidLockName | undefined
   readonly #keys: LockKeys | undefined
 
-  constructor(name: string, kind: LockKind, options: AcquireOptions | undefined, client: LockClient | undefined) {
+  constructor(
+    name: string,
+    kind: LockKind,
+    options: AcquireOptions | undefined,
+    client: LockClient | undefined,
+    names: "checked" | "unchecked" = "checked"
+  ) {
     super()
     this.name = name
     this.kind = kind
     this.options = options
     this.client = client
-    this.invalid = checkName(name)
+    this.invalid = names === "checked" ? checkName(name) : undefined
     this.#keys = this.invalid === undefined ? new LockKeys(name) : undefined
+  }
+
+  get isBound(): boolean {
+    return this.client !== undefined
+  }
+
+  provide(service: RedisLock["Service"]): LockImpl<Exclude<R, RedisLock>, E> {
+    return new LockImpl<Exclude<R, RedisLock>, E>(this.name, this.kind, this.options, service as LockClient)
   }
 
   keys(client: LockClient): LockKeys {
@@ -48,50 +132,98 @@ export class LockImpl<R, E = never> extends Pipeable.Class implements Lock<R, E>
     return this.client ?? (Context.getUnsafe(fiber.context as Context.Context<RedisLock>, RedisLock) as LockClient)
   }
 
-  /** What an acquisition needs to know, or why it cannot be. */
-  acquisition(
+  asking(
     fiber: Fiber<unknown, unknown>,
     scope: Scope.Scope | undefined,
     options: AcquireOptions | undefined
-  ): Acquisition | InvalidLockName | InvalidLockOptions {
+  ): AskingOne<E> | Invalid {
     if (this.invalid !== undefined) return this.invalid
-    const waitTime = options?.waitTime ?? this.options?.waitTime
-    const waitMillis = waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", waitTime)
-    if (typeof waitMillis !== "number") return waitMillis
-    const leaseTime = options?.leaseTime ?? this.options?.leaseTime
-    const leaseMillis = leaseTime === undefined ? undefined : parsePeriod("leaseTime", leaseTime)
-    if (leaseMillis !== undefined && typeof leaseMillis !== "number") return leaseMillis
+    const times = timesOf(options, this.options)
+    if (isInvalid(times)) return times
     const client = this.clientOf(fiber)
-    return {
-      client,
-      kind: this.kind,
-      name: this.name,
-      keys: this.keys(client),
-      identity: identityOf(fiber, scope),
-      waitMillis,
-      leaseMillis
-    }
+    if (client.isQuorum && this.kind.queued) return noQuorum(this.kind)
+    return new AskingOne(this, client, this.keys(client), identityOf(fiber, scope), times)
+  }
+
+  holding(fiber: Fiber<unknown, unknown>): Effect.Effect<Hold | undefined, InvalidLockName> {
+    return this.#with(fiber, (client, keys) => {
+      const { possession, identity } = this.#find(client, keys, fiber)
+      if (possession === undefined) return Effect.undefined
+      for (let section = identity.owner.sections; section !== undefined; section = section.outer) {
+        if (section.hold.possession === possession) return Effect.succeed(section.hold)
+      }
+      return Effect.succeed(possession.outermost!)
+    })
+  }
+
+  inspect(fiber: Fiber<unknown, unknown>): Effect.Effect<LockState | undefined, LockStoreError | InvalidLockName> {
+    return this.#with(fiber, (client, keys) =>
+      this.#explained(client, keys, inspectSide(client, keys, this.name, this.kind.mode))
+    )
+  }
+
+  holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, LockStoreError | InvalidLockName> {
+    return this.#with(fiber, (client, keys) => {
+      const { possession } = this.#find(client, keys, fiber)
+      if (possession === undefined) return Effect.succeed(0)
+      return Effect.map(
+        inspectSide(client, keys, this.name, this.kind.mode),
+        (state) => state?.holders.find(({ owner }) => owner === possession.owner)?.holdCount ?? 0
+      )
+    })
+  }
+
+  forceRelease(fiber: Fiber<unknown, unknown>): Effect.Effect<boolean, LockStoreError | InvalidLockName> {
+    return this.#with(fiber, (client, keys) => {
+      const { mode } = this.kind
+      const { args, keys: requested, operation } = this.kind.forceRelease(keys, client.store.publish)
+      return Effect.map(this.#explained(client, keys, client.store.run(operation, requested, args)), (reply) => {
+        if (reply !== 1) return false
+        for (const possession of client.heldHere(keys.lock)) {
+          // a writer's own shares go with it
+          if (possession.kind.mode === mode || mode === "write") possession.lose("NotOwner", client.now())
+        }
+        client.signal(keys.lock)
+        return true
+      })
+    })
+  }
+
+  #with<A, E2>(
+    fiber: Fiber<unknown, unknown>,
+    f: (client: LockClient, keys: LockKeys) => Effect.Effect<A, E2>
+  ): Effect.Effect<A, E2 | InvalidLockName> {
+    if (this.invalid !== undefined) return Effect.fail(this.invalid)
+    const client = this.clientOf(fiber)
+    return f(client, this.keys(client))
+  }
+
+  #find(
+    client: LockClient,
+    keys: LockKeys,
+    fiber: Fiber<unknown, unknown>
+  ): { readonly possession: Possession | undefined; readonly identity: Identity } {
+    const scope = Context.getOrUndefined(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
+    const identity = identityOf(fiber, scope)
+    return { possession: client.find(keys.lock, this.kind.mode, identity), identity }
+  }
+
+  #explained<A>(
+    client: LockClient,
+    keys: LockKeys,
+    self: Effect.Effect<A, LockStoreError>
+  ): Effect.Effect<A, LockStoreError> {
+    return Effect.catchCause(self, (cause) => explain(client, this.kind.title, keys.lock, cause))
   }
 }
 
-Object.defineProperty(LockImpl.prototype, TypeId, { value: { _R: identity, _E: identity } })
+export const noQuorum = ({ title }: LockKind): InvalidLockOptions =>
+  new InvalidLockOptions({
+    option: title,
+    problem: "a quorum of servers cannot keep it, as each would have a queue of its own; use a Lock, or one server"
+  })
 
-export const lockOf = <R, E>(lock: Lock<R, E> | string): LockImpl<R, E> =>
-  typeof lock === "string" ? new LockImpl<R, E>(lock, reentrant, undefined, undefined) : (lock as LockImpl<R, E>)
-
-/** Runs something with a lock's client and keys, unless its name is not one. */
-export const withKeys = <R, A, E, R2>(
-  lock: Lock<R, unknown> | string,
-  f: (
-    client: LockClient,
-    keys: LockKeys,
-    lock: LockImpl<R, unknown>,
-    fiber: Fiber<unknown, unknown>
-  ) => Effect.Effect<A, E, R2>
-): Effect.Effect<A, E | InvalidLockName, R | R2> =>
-  Effect.withFiber<A, E | InvalidLockName, R2>((fiber) => {
-    const impl = lockOf(lock)
-    if (impl.invalid !== undefined) return Effect.fail(impl.invalid)
-    const client = impl.clientOf(fiber)
-    return f(client, impl.keys(client), impl, fiber)
-  }) as Effect.Effect<A, E | InvalidLockName, R | R2>
+export const lockOf = <R, E, T>(lock: Lock<R, E, T> | string): AnyLock<R, E, T> =>
+  typeof lock === "string"
+    ? (new LockImpl(lock, reentrant, undefined, undefined) as AnyLock<R, E, any>)
+    : (lock as AnyLock<R, E, T>)

@@ -50,38 +50,90 @@ const run = (claim: Claim): Effect.Effect<Reply, LockStoreError> => {
 
 /** Frees the lock: the last hold has ended. */
 const free = (possession: Possession): Effect.Effect<void, LockLost | LockStoreError> => {
-  const { client, keys, kind } = possession
+  const freeing = begin(possession)
+  return typeof freeing === "function"
+    ? Effect.matchEffect(run(possession), freeing(possession.client.now()))
+    : Effect.fail(freeing)
+}
+
+/**
+ * Ends the last holds of several locks of one client, slot and owner, and frees all by one command. The outcomes are theirs,
+ * in order.
+ */
+export const releaseTogether = (
+  holds: ReadonlyArray<Hold>
+): Effect.Effect<ReadonlyArray<Result.Result<void, LockLost | LockStoreError>>> => {
+  const begun = holds.map((hold) => {
+    const { possession } = hold
+    hold.released = true
+    if (hold.renewed) possession.renewedHolds--
+    possession.holds--
+    return { possession, freeing: begin(possession) }
+  })
+  const { client, owner } = holds[0]!.possession
   const sentAt = client.now()
-  const lost = possession.checkLost(sentAt)
+  const sent = begun.filter(({ freeing }) => typeof freeing === "function")
+  const asked =
+    sent.length === 0
+      ? Effect.succeed<Reply>([])
+      : client.store.run(
+          "multi_lock/release",
+          sent.flatMap(({ possession: { keys } }) => [keys.lock, keys.channel]),
+          [owner, client.store.publish]
+        )
+  return Effect.flatMap(Effect.result(asked), (result) => {
+    let next = 0
+    return Effect.forEach(begun, ({ freeing }) => {
+      if (typeof freeing !== "function") return Effect.succeed(Result.fail(freeing))
+      const { onFailure, onSuccess } = freeing(sentAt)
+      return Effect.result(
+        Result.isSuccess(result)
+          ? onSuccess((result.success as ReadonlyArray<Reply>)[next++]!)
+          : onFailure(result.failure)
+      )
+    })
+  })
+}
+
+/** What to make of the reply to a release that was sent at a time, or of its failure. */
+type Freeing = (sentAt: number) => {
+  readonly onSuccess: (reply: Reply) => Effect.Effect<void, LockLost>
+  readonly onFailure: (error: LockStoreError) => Effect.Effect<void, LockLost | LockStoreError>
+}
+
+/** Forgets a lock that is about to be freed; unless it is lost already, the command is to be sent at once. */
+const begin = (possession: Possession): Freeing | LockLost => {
+  const { client, keys, kind } = possession
+  const now = client.now()
+  const lost = possession.checkLost(now)
   possession.released = true
   if (lost !== undefined) {
     // What is left of the lease (the drift allowance) need not keep others waiting; nobody waits for the reply.
     if (lost.reason !== "NotOwner") client.fork(Effect.ignore(run(possession)))
-    return Effect.fail(lost)
+    return lost
   }
   client.forget(possession)
-  client.telemetry.released(possession, sentAt - possession.acquiredAt)
+  client.telemetry.released(possession, now - possession.acquiredAt)
   // The next waiter of this process starts only after this fiber has sent its release, so its attempt comes right behind.
   const line = client.lines.get(keys.lock, "exclusive")
-  const handedOver = line !== undefined && line.mayHandOver(sentAt)
+  const handedOver = line !== undefined && line.mayHandOver(now)
   if (kind.mode === "write") client.lines.get(keys.lock, "read")?.signal()
   if (handedOver) line.signal()
-  const onReply = (reply: Reply): Effect.Effect<void, LockLost> => {
-    const released = (reply as number) >= 1
-    if (line !== undefined && !handedOver) announce(possession, line, released ? (reply as number) - 1 : 0, sentAt)
-    if (released) {
-      if (kind.queued) client.queues.keep(possession)
-      return Effect.void
+  return (sentAt) => {
+    const onSuccess = (reply: Reply): Effect.Effect<void, LockLost> => {
+      const released = (reply as number) >= 1
+      if (line !== undefined && !handedOver) announce(possession, line, released ? (reply as number) - 1 : 0, sentAt)
+      if (released) {
+        if (kind.queued) client.queues.keep(possession)
+        return Effect.void
+      }
+      const now = client.now()
+      const reason = now >= possession.deadline ? "Expired" : "NotOwner"
+      client.telemetry.lost(possession, reason)
+      return Effect.fail((possession.lost = possession.lossOf(reason, now)))
     }
-    const now = client.now()
-    const reason = now >= possession.deadline ? "Expired" : "NotOwner"
-    client.telemetry.lost(possession, reason)
-    return Effect.fail((possession.lost = possession.lossOf(reason, now)))
+    return { onSuccess, onFailure: (error) => Effect.flatMap(retry(possession, sentAt, error), onSuccess) }
   }
-  return Effect.matchEffect(run(possession), {
-    onSuccess: onReply,
-    onFailure: (error) => Effect.flatMap(retry(possession, sentAt, error), onReply)
-  })
 }
 
 /**

@@ -7,7 +7,6 @@ import type { Fiber } from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as Scope from "effect/Scope"
 import { LossReason } from "../LockError.ts"
-import type { LockKind } from "./LockKind.ts"
 import type { Possession } from "./Possession.ts"
 
 // 0.1 ms to 100 s
@@ -99,11 +98,13 @@ export class Telemetry {
 }
 
 interface Traced {
+  /** The lock's. */
   readonly name: string
-  readonly kind: LockKind
+  /** The kind's. */
+  readonly label: string
 }
 
-const attributesOf = ({ kind, name }: Traced) => ({ "lock.name": name, "lock.kind": kind.name })
+const attributesOf = ({ label, name }: Traced) => ({ "lock.name": name, "lock.kind": label })
 
 /**
  * Wraps an effect in a span, but only for a caller that traces: without one a span would cost more than the lock.

@@ -13,6 +13,7 @@ export const reentrant: LockKind = {
   mode: "exclusive",
   reentrant: true,
   queued: false,
+  together: true,
   backoff: undefined,
   channel: (keys) => keys.channel,
   acquire: ({ keys, owner }, { leaseMillis }) => ({
@@ -51,6 +52,7 @@ export const fenced: LockKind = {
   ...reentrant,
   name: "fenced",
   title: "FencedLock",
+  together: false,
   acquire: ({ keys, owner }, { leaseMillis }) => ({
     operation: "fenced_lock/acquire",
     keys: [keys.lock, keys.token],

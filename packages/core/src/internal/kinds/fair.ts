@@ -12,6 +12,7 @@ export const fair: LockKind = {
   name: "fair",
   title: "FairLock",
   queued: true,
+  together: false,
   channel: (keys, owner) => `${keys.channel}:${owner}`,
   acquire: ({ client, keys, owner }, { leaseMillis, waits }) => ({
     operation: "fair_lock/acquire",

@@ -15,6 +15,7 @@ export const read = (preference: Preference): LockKind => ({
   mode: "read",
   reentrant: true,
   queued: false,
+  together: false,
   backoff: undefined,
   channel: (keys) => keys.readWriteChannel,
   acquire: ({ keys, owner }, { leaseMillis, writer }) => ({
@@ -61,6 +62,7 @@ export const write = (preference: Preference): LockKind => ({
   mode: "write",
   reentrant: true,
   queued: false,
+  together: false,
   backoff: undefined,
   channel: (keys) => keys.readWriteChannel,
   acquire: ({ client, keys, owner }, { leaseMillis, waits }) => ({

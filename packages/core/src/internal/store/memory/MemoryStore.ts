@@ -9,6 +9,7 @@ import { globToRegExp } from "./glob.ts"
 import { Keyspace } from "./Keyspace.ts"
 import * as fairLock from "./fairLock.ts"
 import * as lock from "./lock.ts"
+import * as multiLock from "./multiLock.ts"
 import * as readWriteLock from "./readWriteLock.ts"
 
 /**
@@ -27,8 +28,11 @@ const operations: Record<Operation, MemoryOperation> = {
   "lock/found": lock.found,
   "lock/hold": lock.hold,
   "lock/inspect": lock.inspect,
+  "lock/raise_token": lock.raiseToken,
   "lock/release": lock.release,
   "lock/renew": lock.renew,
+  "multi_lock/acquire": multiLock.acquire,
+  "multi_lock/release": multiLock.release,
   "read_lock/acquire": readWriteLock.acquireRead,
   "read_lock/force_release": readWriteLock.forceReleaseRead,
   "read_lock/hold": readWriteLock.holdRead,

@@ -14,10 +14,12 @@ export const raiseExpiry = (db: Keyspace, key: string, lease: number): void => {
 const counterLimit = 1_000_000_000_000_000
 
 /** `lua/include/next_token.lua` */
-export const nextToken = (db: Keyspace, token: string, life: number): number => {
+export const nextToken = (db: Keyspace, token: string, life: number, atLeast?: string): number => {
   const last = db.getString(token)
   const isCounter = last !== undefined && Number(last) < counterLimit
-  const next = isCounter ? Number(last) + 1 : Math.max(last === undefined ? 0 : Number(last) + 1, db.timeMicros())
+  const next = isCounter
+    ? Number(last) + 1
+    : Math.max(last === undefined ? 0 : Number(last) + 1, db.timeMicros(), Number(atLeast ?? 0))
   db.setString(token, String(next), isCounter ? undefined : life)
   return next
 }
@@ -31,10 +33,10 @@ export const taken = (db: Keyspace, lock: string, token: string, owner: string):
   return [db.pttl(lock), [...fields.keys()][0]!]
 }
 
-export const acquire: MemoryOperation = (db, [lock, token], [owner, lease, tokenLife]) => {
+export const acquire: MemoryOperation = (db, [lock, token], [owner, lease, tokenLife, atLeast]) => {
   const answer = taken(db, lock!, token!, owner!)
   if (answer !== undefined) return answer
-  const next = nextToken(db, token!, Number(tokenLife))
+  const next = nextToken(db, token!, Number(tokenLife), atLeast)
   db.hset(lock!, owner!, "1")
   db.expire(lock!, Number(lease))
   return next
@@ -80,6 +82,13 @@ export const inspect: MemoryOperation = (db, [lock, token]) => [
   db.getString(token!) ?? null,
   [...(db.hash(lock!) ?? [])].flat()
 ]
+
+export const raiseToken: MemoryOperation = (db, [, token], [least, life]) => {
+  if (Number(db.getString(token!) ?? 0) < Number(least)) {
+    db.setString(token!, least!, Number(least) < counterLimit ? undefined : Number(life))
+  }
+  return 1
+}
 
 export const found: MemoryOperation = (db, [name]) => {
   const type = db.type(name!)

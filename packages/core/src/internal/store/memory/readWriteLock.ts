@@ -101,7 +101,14 @@ export const forceReleaseWrite = forceRelease("write", "1")
 
 export const acquireWrite: MemoryOperation = (db, keys, args) => {
   const [lock, token, writers] = keys as [string, string, string]
-  const [owner, lease, tokenLife, client, announced] = args as [string, string, string, string, string]
+  const [owner, lease, tokenLife, client, announced, atLeast] = args as [
+    string,
+    string,
+    string,
+    string,
+    string,
+    string?
+  ]
   const fields = db.hash(lock)
   if (fields !== undefined) {
     if (!fields.has("mode")) throw new WrongType()
@@ -114,7 +121,7 @@ export const acquireWrite: MemoryOperation = (db, keys, args) => {
     const holder = others.find(isWriter)
     return [db.pttl(lock), holder === undefined ? (others.at(-1) ?? "") : ownerOf(holder)]
   }
-  const next = nextToken(db, token, Number(tokenLife))
+  const next = nextToken(db, token, Number(tokenLife), atLeast)
   db.hset(lock, "mode", "write")
   db.hset(lock, `${owner}:write`, "1")
   db.expire(lock, Number(lease))

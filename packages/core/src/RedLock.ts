@@ -1,0 +1,93 @@
+/**
+ * Locks on a majority of independent servers.
+ *
+ * @since 0.2.0
+ */
+import type * as Duration from "effect/Duration"
+import { lockOf } from "./internal/lock.ts"
+import { checkQuorum } from "./internal/quorumOptions.ts"
+import { RedLockImpl } from "./internal/RedLockImpl.ts"
+import type { AcquireOptions, Lock } from "./Lock.ts"
+import type { QuorumNotReached } from "./LockError.ts"
+
+/**
+ * How a majority is asked.
+ *
+ * @category options
+ * @since 0.2.0
+ */
+export interface QuorumOptions {
+  /**
+   * The share of the lease by which the clocks of the machines may differ in rate; the lock is held so much shorter, and 2 ms.
+   * Default: 0.01, as in the Redlock specification.
+   */
+  readonly driftFactor?: number | undefined
+  /**
+   * How long one server may take to answer; then it counts as failed. Default: a fiftieth of the lease, at least 100 ms and at
+   * most a quarter of the lease.
+   */
+  readonly memberTimeout?: Duration.Input | undefined
+  /**
+   * The longest pause after an attempt in which nobody won a majority. Each pause is random, so that those who compete do not
+   * split the votes again. Default: 50 milliseconds.
+   */
+  readonly retry?: Duration.Input | undefined
+}
+
+/**
+ * Options of {@link make}.
+ *
+ * @category options
+ * @since 0.2.0
+ */
+export interface RedLockOptions extends AcquireOptions, QuorumOptions {}
+
+/**
+ * A lock that is held while a majority of its members is: the Redlock algorithm
+ * (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/). Each member is a lock on a server of its own,
+ * bound with `Lock.provide`; a minority of the servers may be down, slow or without their data. Every function of `Lock` works
+ * on it.
+ *
+ * All servers are asked at once; it is won with a majority and some validity left: lease - elapsed - (lease x `driftFactor` +
+ * 2 ms). Otherwise it is released everywhere, also where the answer is not known. The watchdog renews on all servers; the lock
+ * is lost when no majority confirms before the validity is over. The fencing token is greater than that of every earlier grant,
+ * however much the servers' clocks differ.
+ *
+ * Fails with `QuorumNotReached` when too many servers fail; it names what was wrong with each.
+ *
+ * **When not to use**
+ *
+ * - Members on servers that replicate each other: a majority of copies of one server is that server.
+ * - A server that comes back without its data may grant again what it had granted: let it stay away for the longest lease
+ *   (delayed restart), or keep its data with `appendfsync always`.
+ * - As a substitute for fencing: see the README on what no lock with a lease can do.
+ * - With fair locks: each server would have a queue of its own. And never with semaphores: a quorum of counters is unsound, for
+ *   two majorities share only some of their members, each of which may have permits left for both. They are no `Lock`, so
+ *   that it does not compile.
+ *
+ * @example
+ * ```ts
+ * import { IoRedis } from "@effect-redis-lock/ioredis"
+ * import { Context, Effect, Layer } from "effect"
+ * import { Lock, RedisLock, RedLock } from "effect-redis-lock"
+ *
+ * const serviceAt = (url: string) =>
+ *   Layer.build(Layer.provide(RedisLock.layer(), IoRedis.layer({ url }))).pipe(
+ *     Effect.map((context) => Context.get(context, RedisLock.RedisLock))
+ *   )
+ *
+ * const program = Effect.gen(function*() {
+ *   const services = yield* Effect.all(["redis://a", "redis://b", "redis://c"].map(serviceAt))
+ *   const ledger = RedLock.make(services.map((service) => Lock.provide(Lock.make("ledger"), service)))
+ *   yield* Effect.log("one of us, as long as two of three servers live").pipe(Lock.withLock(ledger))
+ * }).pipe(Effect.scoped)
+ * ```
+ *
+ * @category constructors
+ * @since 0.2.0
+ */
+export const make = <R, E>(
+  members: ReadonlyArray<Lock<R, E>>,
+  options: RedLockOptions = {}
+): Lock<R, E | QuorumNotReached> =>
+  new RedLockImpl<R, E>(members.map(lockOf<R, E, bigint>), options, checkQuorum(options))

@@ -1,0 +1,81 @@
+/**
+ * What stands behind every `Lock` value, whether it is one lock or composed of several.
+ */
+import type * as Effect from "effect/Effect"
+import type { Fiber } from "effect/Fiber"
+import { identity } from "effect/Function"
+import type * as Option from "effect/Option"
+import * as Pipeable from "effect/Pipeable"
+import type * as Scope from "effect/Scope"
+import type { Holding } from "../Holding.ts"
+import type { AcquireOptions, Lock, LockState } from "../Lock.ts"
+import type { AcquireError, InvalidLockName, InvalidLockOptions, LockLost, LockStoreError } from "../LockError.ts"
+import type { RedisLock } from "../RedisLock.ts"
+import type { Restore } from "./acquisition.ts"
+import type { Hold } from "./Hold.ts"
+
+export const TypeId = "~effect-redis-lock/Lock"
+
+/**
+ * What an acquisition comes to: a hold, or the holds of all members.
+ */
+export interface Held<out T = unknown> extends Holding<T> {
+  /** The holds in Redis that it consists of. */
+  readonly holds: ReadonlyArray<Hold>
+  /** Releases, for a caller that is uninterruptible already and runs the result at once. */
+  readonly releaseNow: () => Effect.Effect<void, LockLost | LockStoreError>
+  /** Calls back once when the lock is lost, or at once if it is; the result withdraws. */
+  readonly onLost: (listener: () => void) => () => void
+}
+
+/**
+ * An acquisition that may be made: who asks for what is known, and checked.
+ */
+export interface Asking<out E = unknown, out T = unknown> {
+  /** The lock's. */
+  readonly name: string
+  /** The kind's, in spans. */
+  readonly label: string
+  /** Waits as long as allowed. To be run uninterruptibly. */
+  readonly acquire: (restore: Restore) => Effect.Effect<Held<T>, AcquireError | E>
+  /** Asks once. To be run uninterruptibly. */
+  readonly tryAcquire: (restore: Restore) => Effect.Effect<Option.Option<Held<T>>, LockStoreError | E>
+}
+
+export type Invalid = InvalidLockName | InvalidLockOptions
+
+export const isInvalid = <A extends object>(asking: A | Invalid): asking is Invalid => "_tag" in asking
+
+type Running = Fiber<unknown, unknown>
+
+export abstract class AnyLock<R, E, T> extends Pipeable.Class implements Lock<R, E, T> {
+  declare readonly [TypeId]: {
+    readonly _R: (_: never) => R
+    readonly _E: (_: never) => E
+    readonly _T: (_: never) => T
+  }
+  abstract readonly name: string
+  /** What an acquisition needs to know, or why it cannot be. */
+  abstract asking(
+    fiber: Running,
+    scope: Scope.Scope | undefined,
+    options: AcquireOptions | undefined
+  ): Asking<E, T> | Invalid
+  /** Whether it requires no service. */
+  abstract readonly isBound: boolean
+  abstract provide(service: RedisLock["Service"]): AnyLock<Exclude<R, RedisLock>, E, T>
+  /** What the running code holds of it. */
+  abstract holding(fiber: Running): Effect.Effect<Held<T> | undefined, InvalidLockName>
+  abstract inspect(fiber: Running): Effect.Effect<LockState | undefined, LockStoreError | InvalidLockName>
+  abstract holdCount(fiber: Running): Effect.Effect<number, LockStoreError | InvalidLockName>
+  abstract forceRelease(fiber: Running): Effect.Effect<boolean, LockStoreError | InvalidLockName>
+}
+
+Object.defineProperty(AnyLock.prototype, TypeId, { value: { _R: identity, _E: identity, _T: identity } })
+
+/** Binds those members of a composed lock that are not bound yet. */
+export const provideUnbound = <R, E, T>(
+  members: ReadonlyArray<AnyLock<R, E, T>>,
+  service: RedisLock["Service"]
+): ReadonlyArray<AnyLock<Exclude<R, RedisLock>, E, T>> =>
+  members.map((member) => (member.isBound ? (member as AnyLock<any, E, T>) : member.provide(service)))

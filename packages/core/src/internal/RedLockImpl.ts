@@ -1,0 +1,121 @@
+import * as Effect from "effect/Effect"
+import type { Fiber } from "effect/Fiber"
+import type * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import type { AcquireOptions, LockState } from "../Lock.ts"
+import {
+  type AcquireError,
+  type InvalidLockName,
+  InvalidLockOptions,
+  type LockStoreError,
+  QuorumNotReached
+} from "../LockError.ts"
+import type { RedisLock } from "../RedisLock.ts"
+import { AnyLock, type Asking, type Held, type Invalid, isInvalid, provideUnbound } from "./AnyLock.ts"
+import { LockImpl, noQuorum } from "./lock.ts"
+import { jointName, quorumClient, type QuorumTimes } from "./quorum.ts"
+
+export interface RedLockSettings {
+  readonly times: QuorumTimes
+  readonly driftFactor: number
+}
+
+/**
+ * A lock that is held on a majority of servers.
+ */
+export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> {
+  readonly name: string
+  readonly #members: ReadonlyArray<LockImpl<R, E>>
+  readonly #options: AcquireOptions | undefined
+  readonly #settings: RedLockSettings | InvalidLockOptions
+  readonly #invalid: Invalid | undefined
+
+  constructor(
+    members: ReadonlyArray<AnyLock<R, E, bigint>>,
+    options: AcquireOptions | undefined,
+    settings: RedLockSettings | InvalidLockOptions
+  ) {
+    super()
+    this.name = members.length === 0 ? "RedLock" : jointName(members.map(({ name }) => name))
+    this.#options = options
+    this.#settings = settings
+    this.#members = members.filter((member) => member instanceof LockImpl)
+    this.#invalid = isInvalid(settings) ? settings : this.#check(members)
+  }
+
+  #check(members: ReadonlyArray<unknown>): Invalid | undefined {
+    const problem = (problem: string) => new InvalidLockOptions({ option: "RedLock", problem })
+    if (members.length === 0) return problem("it has no members; give it the locks of three or five servers")
+    if (this.#members.length < members.length) return problem("its members must be single locks, not composed ones")
+    const [first] = this.#members
+    for (const { invalid, kind } of this.#members) {
+      if (invalid !== undefined) return invalid
+      if (kind.queued) return noQuorum(kind)
+      if (kind.mode !== first!.kind.mode)
+        return problem("its members must all be read locks, all write locks, or neither")
+    }
+    return undefined
+  }
+
+  get isBound(): boolean {
+    return this.#members.every((member) => member.isBound)
+  }
+
+  provide(service: RedisLock["Service"]): RedLockImpl<Exclude<R, RedisLock>, E> {
+    return new RedLockImpl(provideUnbound(this.#members, service), this.#options, this.#settings)
+  }
+
+  /** The quorum's lock: one lock as any other, of a client whose store is the quorum. */
+  #joint(fiber: Fiber<unknown, unknown>): LockImpl<R, E> {
+    const { driftFactor, times } = this.#settings as RedLockSettings
+    const members = this.#members.map((member) => ({ client: member.clientOf(fiber), name: member.name }))
+    const client = quorumClient(members, times, driftFactor, fiber)
+    return new LockImpl<R, E>(this.name, this.#members[0]!.kind, this.#options, client, "unchecked")
+  }
+
+  asking(
+    fiber: Fiber<unknown, unknown>,
+    scope: Scope.Scope | undefined,
+    options: AcquireOptions | undefined
+  ): Asking<E | QuorumNotReached, bigint> | Invalid {
+    if (this.#invalid !== undefined) return this.#invalid
+    const asking = this.#joint(fiber).asking(fiber, scope, options)
+    if (isInvalid(asking)) return asking
+    return {
+      name: this.name,
+      label: "red",
+      acquire: (restore): Effect.Effect<Held<bigint>, AcquireError | E | QuorumNotReached> =>
+        surfacing(asking.acquire(restore)),
+      tryAcquire: (restore): Effect.Effect<Option.Option<Held<bigint>>, LockStoreError | E | QuorumNotReached> =>
+        surfacing(asking.tryAcquire(restore))
+    }
+  }
+
+  holding(fiber: Fiber<unknown, unknown>): Effect.Effect<Held<bigint> | undefined, InvalidLockName> {
+    return this.#invalid === undefined ? this.#joint(fiber).holding(fiber) : Effect.undefined
+  }
+
+  inspect(fiber: Fiber<unknown, unknown>): Effect.Effect<LockState | undefined, LockStoreError | InvalidLockName> {
+    return this.#invalid === undefined ? this.#joint(fiber).inspect(fiber) : Effect.undefined
+  }
+
+  holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, LockStoreError | InvalidLockName> {
+    return this.#invalid === undefined ? this.#joint(fiber).holdCount(fiber) : Effect.succeed(0)
+  }
+
+  forceRelease(fiber: Fiber<unknown, unknown>): Effect.Effect<boolean, LockStoreError | InvalidLockName> {
+    return this.#invalid === undefined ? this.#joint(fiber).forceRelease(fiber) : Effect.succeed(false)
+  }
+}
+
+/** What a quorum's store says of its members is the lock's own failure. */
+const surfacing = <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A, E | QuorumNotReached> =>
+  Effect.catchCause(self, (cause): Effect.Effect<never, E | QuorumNotReached> => {
+    for (const reason of cause.reasons) {
+      if (reason._tag !== "Fail") continue
+      const { error } = reason
+      const within = typeof error === "object" && error !== null && "cause" in error ? error.cause : undefined
+      if (within instanceof QuorumNotReached) return Effect.fail(within)
+    }
+    return Effect.failCause(cause)
+  })

@@ -1,0 +1,92 @@
+/**
+ * Clients of quorums: a client as any other, whose store is kept by the stores of several.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
+import type { Fiber } from "effect/Fiber"
+import * as Scope from "effect/Scope"
+import { AlarmClock } from "./AlarmClock.ts"
+import { type ClientOptions, LockClient, makeLockClient, monotonicMillis } from "./LockClient.ts"
+import { LockKeys } from "./keys.ts"
+import { type Member, QuorumStore } from "./store/quorum/QuorumStore.ts"
+
+/** Checked; milliseconds. */
+export interface QuorumTimes {
+  readonly memberTimeoutMillis: number | undefined
+  readonly retryMillis: number
+}
+
+export const makeQuorumClient = Effect.fnUntraced(function* (
+  members: ReadonlyArray<Member>,
+  times: QuorumTimes,
+  options: ClientOptions
+) {
+  const now = monotonicMillis(yield* Clock.Clock)
+  const alarms = new AlarmClock(now)
+  yield* Effect.forkScoped(alarms.run)
+  const fork = yield* FiberSet.makeRuntime<never>()
+  const { watchdogLeaseMillis } = options
+  const store = new QuorumStore(members, { ...times, watchdogLeaseMillis }, alarms, now, (effect) => void fork(effect))
+  return yield* makeLockClient(store.service, options, true)
+})
+
+/** One lock of a quorum: a name at a client. */
+export interface NamedMember {
+  readonly client: LockClient
+  readonly name: string
+}
+
+/** What all members of a quorum are called together. */
+export const jointName = (names: ReadonlyArray<string>): string =>
+  names.every((name) => name === names[0]) ? names[0]! : names.join(", ")
+
+/**
+ * The client of a quorum of locks that may have different names at different clients. There is one for the same members and
+ * times, so that its fibers stand in one line; it lives as long as its first member's client.
+ */
+export const quorumClient = (
+  members: ReadonlyArray<NamedMember>,
+  times: QuorumTimes,
+  driftFactor: number,
+  fiber: Fiber<unknown, unknown>
+): LockClient => {
+  const first = members[0]!.client
+  const identity = JSON.stringify([members.map(({ client, name }) => [client.clientId, name]), times, driftFactor])
+  let client = first.quorums.get(identity)
+  if (client === undefined) {
+    const joint = new LockKeys(jointName(members.map(({ name }) => name)))
+    const options = { ...first.options, clockDriftFactor: driftFactor, keyPrefix: "" }
+    client = Effect.runSyncWith(fiber.context)(
+      Scope.provide(
+        makeQuorumClient(
+          members.map(({ client, name }, i) => ({
+            label: `member ${i + 1} ("${name}")`,
+            store: client.store,
+            keyOf: renamed(joint, new LockKeys(client.options.keyPrefix + name))
+          })),
+          times,
+          options
+        ),
+        first.scope
+      )
+    )
+    first.quorums.set(identity, client)
+  }
+  return client
+}
+
+/** Finds the key of one name for that of another. */
+const renamed = (from: LockKeys, to: LockKeys): ((key: string) => string) => {
+  if (from.lock === to.lock) return (key) => key
+  const keys = new Map([
+    [from.lock, to.lock],
+    [from.token, to.token],
+    [from.channel, to.channel],
+    [from.readWriteChannel, to.readWriteChannel],
+    [from.writers, to.writers],
+    [from.holdsStem, to.holdsStem]
+  ])
+  // else a reader's hold
+  return (key) => keys.get(key) ?? to.holdsStem + key.slice(from.holdsStem.length)
+}

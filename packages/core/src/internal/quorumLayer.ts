@@ -1,0 +1,88 @@
+/**
+ * Builds the members of a quorum from layers, also while some of them cannot be reached.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
+import * as Stream from "effect/Stream"
+import { InvalidLockOptions, LockStoreError } from "../LockError.ts"
+import type { LockStore } from "../LockStore.ts"
+import { RedisLock } from "../RedisLock.ts"
+import type { LockClient } from "./LockClient.ts"
+import { makeQuorumClient } from "./quorum.ts"
+import type { RedLockSettings } from "./RedLockImpl.ts"
+
+const rebuild = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("5 seconds")])
+
+export const joinQuorum = Effect.fnUntraced(function* <E, R>(
+  layers: ReadonlyArray<Layer.Layer<RedisLock, E, R>>,
+  { driftFactor, times }: RedLockSettings
+) {
+  if (layers.length === 0) {
+    return yield* new InvalidLockOptions({ option: "layerQuorum", problem: "it needs members: three, or five" })
+  }
+  const scope = yield* Effect.scope
+  const clients = yield* Effect.forEach(
+    layers,
+    (layer) =>
+      Effect.result(
+        Effect.map(Layer.buildWithScope(layer, scope), (context) => Context.get(context, RedisLock) as LockClient)
+      ),
+    { concurrency: "unbounded" }
+  )
+  const present = clients.filter(Result.isSuccess).map(({ success }) => success)
+  if (present.length <= layers.length / 2) return yield* Effect.fail(clients.find(Result.isFailure)!.failure)
+  const first = present[0]!
+  const { keyPrefix } = first.options
+  if (present.some(({ options }) => options.keyPrefix !== keyPrefix)) {
+    return yield* new InvalidLockOptions({ option: "keyPrefix", problem: "it must be the same for all members" })
+  }
+
+  const members = yield* Effect.forEach(clients, (client, i) => {
+    const label = `member ${i + 1}`
+    const member = (store: LockStore["Service"]) => ({ label, store, keyOf: (key: string) => key })
+    if (Result.isSuccess(client)) return Effect.succeed(member(client.success.store))
+    const { arrive, store } = absent(client.failure, first.store)
+    return Effect.as(
+      Layer.buildWithScope(layers[i]!, scope).pipe(
+        Effect.retry(rebuild),
+        Effect.map((context) => arrive((Context.get(context, RedisLock) as LockClient).store)),
+        Effect.forkScoped,
+        Effect.andThen(
+          Effect.annotateLogs(Effect.logWarning("One server of the quorum cannot be reached yet.", client.failure), {
+            member: label
+          })
+        )
+      ),
+      member(store)
+    )
+  })
+  return yield* makeQuorumClient(members, times, { ...first.options, clockDriftFactor: driftFactor })
+})
+
+/** The store of a member that is not there yet. */
+const absent = (cause: unknown, like: LockStore["Service"]) => {
+  let present: LockStore["Service"] | undefined
+  const missing = (operation: string, name: string) =>
+    new LockStoreError({ operation, name, reason: "NotConnected", cause })
+  const store: LockStore["Service"] = {
+    run: (operation, keys, args) =>
+      present === undefined ? Effect.fail(missing(operation, keys[0]!)) : present.run(operation, keys, args),
+    subscribe: (channel) =>
+      Stream.suspend(() =>
+        present === undefined ? Stream.fail(missing("subscribe", channel)) : present.subscribe(channel)
+      ),
+    scan: (pattern) =>
+      Stream.suspend(() => (present === undefined ? Stream.fail(missing("scan", pattern)) : present.scan(pattern))),
+    publish: like.publish,
+    slot: like.slot
+  }
+  return {
+    store,
+    arrive: (arrived: LockStore["Service"]) => {
+      present = arrived
+    }
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * What the members' replies to an operation come to, acquiring aside.
+ */
+import * as Result from "effect/Result"
+import type { LockStoreError } from "../../../LockError.ts"
+import type { Operation } from "../../../LockStore.ts"
+import type { Reply } from "../../../RedisDriver.ts"
+
+export type Outcome = Result.Result<Reply, LockStoreError>
+
+export type Decision =
+  | { readonly _tag: "Decided"; readonly reply: Reply; readonly outcomes: ReadonlyArray<Outcome | undefined> }
+  | { readonly _tag: "Undecided"; readonly outcomes: ReadonlyArray<Outcome | undefined> }
+
+/** Undefined as long as replies that are still to come may matter. */
+export const decide = (
+  operation: Operation,
+  outcomes: ReadonlyArray<Outcome | undefined>,
+  required: number,
+  isLast: boolean
+): Decision | undefined => {
+  // these are over only when every member was told, or seen
+  const waitsForAll = operation.endsWith("release") || operation === "lock/inspect" || operation === "lock/found"
+  if (waitsForAll && !isLast) return undefined
+  const replies = outcomes.flatMap((outcome) =>
+    outcome !== undefined && Result.isSuccess(outcome) ? [outcome.success] : []
+  )
+  if (replies.length < required) return isLast ? { _tag: "Undecided", outcomes } : undefined
+  const reply = combine(operation, replies, outcomes.length, required, isLast)
+  return reply === undefined
+    ? isLast
+      ? { _tag: "Undecided", outcomes }
+      : undefined
+    : { _tag: "Decided", reply, outcomes }
+}
+
+const combine = (
+  operation: Operation,
+  replies: ReadonlyArray<Reply>,
+  members: number,
+  required: number,
+  isLast: boolean
+): Reply | undefined => {
+  switch (operation) {
+    case "lock/inspect":
+      return inspected(replies as ReadonlyArray<Inspected>, required)
+    case "lock/found":
+      return replies.find((reply) => reply !== "none") ?? "none"
+    case "lock/renew":
+    case "read_lock/renew": {
+      const perKey = replies as ReadonlyArray<ReadonlyArray<number>>
+      const renewed = perKey[0]!.map((_, i) =>
+        confirmed(
+          perKey.map((reply) => reply[i]!),
+          members,
+          required
+        )
+      )
+      return renewed.some((reply) => reply === undefined) && !isLast ? undefined : renewed.map((reply) => reply ?? -1)
+    }
+    default:
+      return confirmed(replies as ReadonlyArray<number>, members, required)
+  }
+}
+
+/** The reply of a majority that confirms, or of enough that do not; undefined when those who failed could tip the scales. */
+const confirmed = (replies: ReadonlyArray<number>, members: number, required: number): number | undefined => {
+  const positive = replies.filter((reply) => reply >= 1)
+  if (positive.length >= required) return Math.max(...positive)
+  const negative = replies.filter((reply) => reply < 1)
+  return members - negative.length < required ? Math.min(...negative) : undefined
+}
+
+type Inspected = readonly [remaining: number, token: string | null, fields: ReadonlyArray<string>]
+
+/** What a majority agrees on: those that hold on enough members, until enough leases have run out. */
+const inspected = (replies: ReadonlyArray<Inspected>, required: number): Inspected => {
+  const counts = new Map<string, Array<string>>()
+  for (const [, , fields] of replies) {
+    for (let i = 0; i < fields.length; i += 2) {
+      const values = counts.get(fields[i]!)
+      if (values === undefined) counts.set(fields[i]!, [fields[i + 1]!])
+      else values.push(fields[i + 1]!)
+    }
+  }
+  const agreed = [...counts].filter(([, values]) => values.length >= required)
+  const tokens = replies.flatMap(([, token]) => (token === null ? [] : [Number(token)]))
+  const token = tokens.length === 0 ? null : String(Math.max(...tokens))
+  if (agreed.every(([field]) => field === "mode")) return [-2, token, []]
+  const remaining = replies.map(([left]) => (left === -1 ? Number.POSITIVE_INFINITY : left)).sort((a, b) => b - a)
+  const left = remaining[required - 1]!
+  return [
+    left === Number.POSITIVE_INFINITY ? -1 : left,
+    token,
+    agreed.flatMap(([field, values]) => [field, values[0]!])
+  ]
+}
