@@ -6,6 +6,6 @@ export const candidate: Program = {
   insideScripts: dataCommands,
   // An unlock reads its latch within the script, and sends DEL for it afterwards. A semaphore has none.
   sentNevertheless: (calls) => Math.min(calls("del"), calls("get")),
-  warmUp: 4,
+  warmUp: 3,
   start: ({ leaseMillis, port }) => startJava([String(port), String(leaseMillis)])
 }

@@ -38,7 +38,7 @@ export const page = ({
       "W5 and W6 are measured in one round: what is sent over a stretch of time hardly differs. In W4-fair somebody counts as " +
       "overtaken who asked earlier than one who was let in before, by more than a request takes to the server and back, which is " +
       "measured beforehand with all processes sending at once. Processes of Java do what those of Node do, with a thread where " +
-      "those have a fiber, and warm up four times as long.",
+      "those have a fiber, and warm up for longer, since their compiler takes longer.",
     catalog
       .filter((entry) => options.candidates.includes(entry))
       .map(({ about, name }) => `- \`${name}\`: ${about}`)

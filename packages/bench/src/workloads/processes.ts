@@ -3,6 +3,8 @@ import type { ContentionOrder, Performer } from "../Performer.ts"
 import { inOrder, type SectionOf } from "../sections.ts"
 import type { Run } from "../Workload.ts"
 
+const pairsToWarmUp = 40_000
+
 /**
  * Starts several processes that will want the same: they warm up together with as many short sections as possible, so
  * that the code that contends gets compiled.
@@ -14,11 +16,19 @@ export const startContenders = async (
 ): Promise<ReadonlyArray<Performer>> => {
   const { name, parties, permits, warmUpMillis } = order
   const performers = await run.startApart(processes, { port: run.port, leaseMillis: 30_000 })
+  if (run.warmUp > 1) {
+    // Hand-offs are too few for a compiler that takes its time; most of the way is that of a lock which nobody else wants.
+    const pairs = Math.ceil(pairsToWarmUp / processes)
+    const order = { lockPer: "worker", workers: 1, pairs } as const
+    await Promise.all(
+      performers.map((performer, process) => performer.pairs({ ...order, prefix: `${name}:warm-up:${process}:` }))
+    )
+  }
   await contendAll(performers, {
     name: `${name}:warm-up`,
     parties,
     ...(permits === undefined ? undefined : { permits }),
-    limitMillis: warmUpMillis * Math.min(2, run.warmUp),
+    limitMillis: warmUpMillis,
     thinkMillis: 0
   })
   return performers

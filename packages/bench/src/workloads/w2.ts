@@ -19,7 +19,7 @@ export const w2: Workload = {
       prefix: "w2:",
       lockPer: "worker",
       workers: 64,
-      warmUp: run.quick ? 10_000 : 40_000,
-      pairs: run.quick ? 20_000 : 80_000
+      warmUp: run.quick ? 5000 : 40_000,
+      pairs: run.quick ? 10_000 : 80_000
     })
 }

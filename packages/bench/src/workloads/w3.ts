@@ -8,7 +8,7 @@ import type { Run, Sample, Workload } from "../Workload.ts"
 const workers = 16
 
 /** A candidate that is not done by then is measured by what it did. */
-const limitMillis = 6000
+const limitMillis = 4000
 
 /** Code that is still being compiled would be measured otherwise; who is slow must not warm up for ever. */
 const warmUpMillis = 2500

@@ -27,7 +27,7 @@ export const w4Shape = `${processes} processes, ${sectionMillis} ms sections, ${
 export const measureHandOffs = async (run: Run, kind: "lock" | "fair") => {
   const each = run.quick ? 50 : 200
   const order = { name: "w4", parties: [{ kind, workers: 1 }] }
-  const performers = await startContenders(run, processes, { ...order, warmUpMillis: run.quick ? 700 : 3000 })
+  const performers = await startContenders(run, processes, { ...order, warmUpMillis: run.quick ? 500 : 2000 })
   const roundTripMillis = kind === "fair" ? await roundTrip(performers) : 0
   const { cost, sections } = await measureContenders(run, performers, {
     ...order,
@@ -76,6 +76,6 @@ export const w4: Workload = {
       met: (ratio) => ratio <= 1.1
     }
   ],
-  limitMillis: 30_000,
+  limitMillis: 60_000,
   run: async (run) => (await measureHandOffs(run, "lock")).sample
 }

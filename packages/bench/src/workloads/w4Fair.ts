@@ -18,7 +18,7 @@ export const w4Fair: Workload = {
     { metric: "wallMillis", text: "wall ≤ 1.1", of: "ratio", met: (ratio) => ratio <= 1.1 },
     { metric: "commands", text: "≤ 4 commands per section", of: "figure", met: (commands) => commands <= 4 }
   ],
-  limitMillis: 30_000,
+  limitMillis: 60_000,
   run: async (run) => {
     const { roundTripMillis, sample, sections } = await measureHandOffs(run, "fair")
     return { ...sample, inversions: inversions(sections, roundTripMillis), marginMillis: roundTripMillis }

@@ -17,9 +17,9 @@ const measureWaiters = async (run: Run): Promise<Sample> => {
   // Connections, compiled code and caches are not the waiters': somebody waits, and gets the lock, before they come.
   await holder!.hold({ kind: "lock", names: ["w5:warm-up"] })
   await performer.wait({ name: "w5:warm-up", waiters: 1 })
-  await sleep(settleMillis / 2)
+  await sleep(settleMillis / 4)
   await holder!.release()
-  await sleep(settleMillis / 2)
+  await sleep(settleMillis / 4)
 
   await holder!.hold({ kind: "lock", names: ["w5"] })
   const heapBefore = await performer.heapBytes()

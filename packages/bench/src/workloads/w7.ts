@@ -24,7 +24,7 @@ const measureQueue = async (run: Run): Promise<Sample> => {
   const performers = await startContenders(run, processes, {
     name: "w7",
     parties,
-    warmUpMillis: run.quick ? 700 : 2000
+    warmUpMillis: run.quick ? 500 : 2000
   })
   const [holder] = await run.startApart(1, { port: run.port, leaseMillis: 120_000 })
   await holder!.hold({ kind: "fair", names: ["w7"] })

@@ -18,7 +18,7 @@ const measureReadersAndWriters = async (run: Run): Promise<Sample> => {
       { kind: "write", workers: writersEach }
     ]
   } as const
-  const performers = await startContenders(run, processes, { ...order, warmUpMillis: run.quick ? 700 : 2000 })
+  const performers = await startContenders(run, processes, { ...order, warmUpMillis: run.quick ? 500 : 2000 })
   const limitMillis = run.quick ? 1000 : 4000
   const { cost, sections } = await measureContenders(run, performers, {
     ...order,

@@ -12,7 +12,7 @@ const thinkMillis = 4
 
 const measurePermits = async (run: Run): Promise<Sample> => {
   const order = { name: "w9", parties: [{ kind: "semaphore", workers: workersEach }], permits } as const
-  const performers = await startContenders(run, processes, { ...order, warmUpMillis: run.quick ? 700 : 2000 })
+  const performers = await startContenders(run, processes, { ...order, warmUpMillis: run.quick ? 500 : 2000 })
   const { cost, sections } = await measureContenders(run, performers, {
     ...order,
     limitMillis: run.quick ? 1000 : 4000,
