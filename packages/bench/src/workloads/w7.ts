@@ -6,12 +6,11 @@ import { expectExclusive, type SectionOf, wallMillis } from "../sections.ts"
 import type { Run, Sample, Workload } from "../Workload.ts"
 import { contendAll, startContenders } from "./processes.ts"
 
-const processes = 10
-const waitersEach = 100
-const waiters = processes * waitersEach
+const full = { processes: 10, waitersEach: 100 }
+const few = { processes: 5, waitersEach: 40 }
 
 /** Until everybody has asked and subscribed: until nearly nothing is sent any more, but not for ever. */
-const settle = async (run: Run, performers: ReadonlyArray<Performer>): Promise<void> => {
+const settle = async (run: Run, performers: ReadonlyArray<Performer>, waiters: number): Promise<void> => {
   await sleep(1000)
   for (let i = 0; i < 20; i++) {
     const { commands } = await measure(run, performers, () => sleep(500))
@@ -20,6 +19,8 @@ const settle = async (run: Run, performers: ReadonlyArray<Performer>): Promise<v
 }
 
 const measureQueue = async (run: Run): Promise<Sample> => {
+  const { processes, waitersEach } = run.quick ? few : full
+  const waiters = processes * waitersEach
   const parties = [{ kind: "fair", workers: waitersEach }] as const
   const performers = await startContenders(run, processes, {
     name: "w7",
@@ -29,7 +30,7 @@ const measureQueue = async (run: Run): Promise<Sample> => {
   const [holder] = await run.startApart(1, { port: run.port, leaseMillis: 120_000 })
   await holder!.hold({ kind: "fair", names: ["w7"] })
   const draining = contendAll(performers, { name: "w7", parties, sectionsEach: 1, limitMillis: 60_000 })
-  await settle(run, performers)
+  await settle(run, performers, waiters)
   const waiting = await measure(run, performers, () => sleep(run.quick ? 1000 : 4000))
   let sections: ReadonlyArray<SectionOf> = []
   const drain = await measure(run, performers, async () => {
@@ -52,7 +53,7 @@ const measureQueue = async (run: Run): Promise<Sample> => {
 
 export const w7: Workload = {
   id: "W7",
-  title: `${waiters} waiters in ${processes} processes in line for one fair lock, each for one short section`,
+  title: `${full.processes * full.waitersEach} waiters in ${full.processes} processes in line for one fair lock, each for one short section`,
   kinds: ["fair"],
   reference: rawPubSub,
   columns: [
