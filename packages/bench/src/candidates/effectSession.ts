@@ -30,7 +30,7 @@ const guarding = (
     case "write":
       return once((name) => Lock.withLock(section, ReadWriteLock.make(name).writeLock))
     case "semaphore":
-      throw new Error("not yet")
+      throw new Error("there is no semaphore yet")
   }
 }
 
