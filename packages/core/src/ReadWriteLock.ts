@@ -49,6 +49,11 @@ export interface ReadWriteLock {
  * Every hold has a lease of its own: a reader whose process has died keeps writers out until its own lease has run out, and no
  * longer.
  *
+ * **Gotchas**
+ *
+ * With `preference: "writer"`, who reads and waits for another fiber that wants to read as well can come to wait for a writer in
+ * between, and the writer for it. Within a `Lock.withLock` section, or under `Lock.withOwner`, all fibers are one reader.
+ *
  * **When not to use**
  *
  * For reads that take less than a few milliseconds: taking and releasing a read lock costs two round trips, as any lock does.

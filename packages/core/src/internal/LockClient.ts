@@ -52,6 +52,8 @@ export class LockClient {
   readonly signals: Signals
   readonly telemetry: Telemetry
   readonly lines = new Lines()
+  /** Locks that somebody of this process asks for at this moment. */
+  readonly asked = new Set<string>()
   readonly queues = new FairQueues(this)
   readonly alarms: AlarmClock
   readonly watchdog: Watchdog
