@@ -190,15 +190,18 @@ export const contract = <E>({ name, store, time }: Backend<E>): void => {
       it.effect("takes any name that is allowed", () =>
         Effect.gen(function* () {
           const unique = yield* freshName("n")
-          for (const lock of [
-            `{${unique}}:a`,
-            `a{${unique}`,
-            `}${unique}{`,
-            `ü 锁 🔒 ${unique}`,
-            unique.padEnd(1024, "x")
-          ]) {
+          const anywhere = [`{${unique}}:a`, `a{${unique}}`, `ü 锁 🔒 ${unique}`, unique.padEnd(1024, "x")]
+          const untagged = [`a{${unique}`, `}${unique}{`, `{}${unique}`, `a}${unique}`]
+          const { slot } = yield* LockStore.LockStore
+          const hasSlots = slot("a") !== slot("b")
+          for (const lock of hasSlots ? anywhere : [...anywhere, ...untagged]) {
             assert.isTrue(yield* Lock.isLocked(lock).pipe(Lock.withLock(lock)), lock)
             assert.isFalse(yield* Lock.isLocked(lock), lock)
+          }
+          for (const lock of hasSlots ? untagged : []) {
+            for (const use of [Lock.withLock(Effect.void, lock), Lock.isLocked(lock), Lock.forceRelease(lock)]) {
+              assert.match((yield* Effect.flip(use)).message, /hash tag.*different slots/, lock)
+            }
           }
         })
       )

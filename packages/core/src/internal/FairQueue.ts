@@ -48,6 +48,8 @@ export class FairQueue implements Alarm {
   readonly #idle: Array<string> = []
   #refreshedAt = 0
   #refreshing: "no" | "yes" | "again" = "no"
+  /** When the lease of the last holder seen runs out: nobody announces that. */
+  #leaseEnd = Number.POSITIVE_INFINITY
   due = 0
   place = -1
 
@@ -152,7 +154,8 @@ export class FairQueue implements Alarm {
           onSuccess: (reply) => {
             this.#refreshedAt = now
             const [left, head, headMillis] = reply as readonly [number, string | null, number]
-            if (left === -2 && head !== null) this.#turnOf(head, headMillis, atOnce)
+            if (left >= 0) this.#leaseEnd = now + left
+            if (left === -2 && head !== null) this.#turnOf(head, headMillis, atOnce || now >= this.#leaseEnd)
             this.#refreshed()
           },
           // the places outlive a few refreshes; whoever asks next reports what is wrong

@@ -56,6 +56,8 @@ export class LockClient {
   readonly lines = new Lines()
   readonly permitLines = new PermitLines(this)
   readonly latches = new LatchWatches(this)
+  /** Locks that somebody of this process asks for at this moment. */
+  readonly asked = new Set<string>()
   readonly queues = new FairQueues(this)
   readonly alarms: AlarmClock
   readonly watchdog: Watchdog

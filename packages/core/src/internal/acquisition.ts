@@ -68,9 +68,26 @@ export const acquire = (
   if (waits && isHeldUp(acquisition)) return wait(acquisition, restore, startedAt, undefined, undefined)
   const claim = claimOf(acquisition, client.nextOwner())
   const heard = client.signals.heard(kind.channel(keys, claim.owner))
-  return attempt(acquisition, claim, waits, restore, startedAt, Effect.succeed, (denial) =>
-    waits ? wait(acquisition, restore, startedAt, denial, heard) : timedOut(acquisition, startedAt, denial)
+  // Those of this process who come while one asks wait for what it learns.
+  if (kind.mode !== "read") client.asked.add(keys.lock)
+  return attempt(
+    acquisition,
+    claim,
+    waits,
+    restore,
+    startedAt,
+    Effect.succeed,
+    (denial) =>
+      waits ? wait(acquisition, restore, startedAt, denial, heard) : timedOut(acquisition, startedAt, denial),
+    settled
   )
+}
+
+/** Nobody of this process asks for the lock any more; if it was not granted, those who waited for that are to ask. */
+const settled = ({ client, keys, kind }: Acquisition, isGranted: boolean): void => {
+  if (kind.mode === "read") return
+  client.asked.delete(keys.lock)
+  if (!isGranted) client.lines.get(keys.lock, kind.mode)?.signal()
 }
 
 /** Asks once, whoever waits. */
@@ -104,10 +121,14 @@ const leaseOf = (acquisition: Acquisition): number =>
 const writerOf = ({ client, identity, keys, kind }: Acquisition): Possession | undefined =>
   kind.mode === "read" ? client.find(keys.lock, "write", identity) : undefined
 
+const isAsked = ({ client, keys, kind }: Acquisition): boolean => kind.mode !== "read" && client.asked.has(keys.lock)
+
 const isHeldUp = (acquisition: Acquisition): boolean => {
   const { client, keys, kind } = acquisition
   return (
-    (client.lines.get(keys.lock, kind.mode) !== undefined || client.isHeldHere(keys.lock, kind.mode)) &&
+    (client.lines.get(keys.lock, kind.mode) !== undefined ||
+      client.isHeldHere(keys.lock, kind.mode) ||
+      isAsked(acquisition)) &&
     // a writer never waits for itself
     writerOf(acquisition) === undefined
   )
@@ -162,7 +183,8 @@ const attempt = <A, B, E>(
   restore: Restore,
   startedAt: number,
   onGranted: (hold: Hold) => Effect.Effect<A>,
-  onDenied: (denial: Denial) => Effect.Effect<B, E>
+  onDenied: (denial: Denial) => Effect.Effect<B, E>,
+  onSettled?: (acquisition: Acquisition, isGranted: boolean) => void
 ): Effect.Effect<A | B, E | LockStoreError> => {
   const { client, kind, name } = acquisition
   const lease = leaseOf(acquisition)
@@ -171,6 +193,7 @@ const attempt = <A, B, E>(
   return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
     onSuccess: (reply): Effect.Effect<A | B, E | LockStoreError> => {
       const answer = answerOf(reply)
+      onSettled?.(acquisition, answer.granted)
       if (!answer.granted) {
         return answer.isPartial
           ? Effect.andThen(
@@ -190,6 +213,7 @@ const attempt = <A, B, E>(
       return onGranted(possess(acquisition, claim.owner, answer.token, startedAt, now, deadline))
     },
     onFailure: (cause) => {
+      onSettled?.(acquisition, false)
       const failed = explain(client, kind.title, claim.keys.lock, cause)
       return mayHaveRun(cause) ? Effect.andThen(undo(claim, sentAt + lease), failed) : failed
     }
@@ -327,7 +351,7 @@ const waitInLine = Effect.fnUntraced(function* (
   const waitsUntil = startedAt + acquisition.waitMillis
   const nextPause = kind.backoff === undefined ? undefined : yield* backOff(kind.backoff)
   // Not worth asking while this process holds the lock, nor proper while it leaves it to others.
-  const isVain = () => client.isHeldHere(keys.lock, kind.mode) || client.now() < line.quietUntil
+  const isVain = () => client.isHeldHere(keys.lock, kind.mode) || isAsked(acquisition) || client.now() < line.quietUntil
   let vain = denial === undefined ? isVain() : waiter.isFirst
 
   while (true) {
@@ -364,7 +388,12 @@ const waitInLine = Effect.fnUntraced(function* (
     if (remaining <= 0) return yield* timedOut(acquisition, startedAt, denial)
     if (!waiter.isFirst) continue
     // Signals of this process need no subscription.
-    if (nextPause === undefined && !line.subscribed && !client.isHeldHere(keys.lock, kind.mode)) {
+    if (
+      nextPause === undefined &&
+      !line.subscribed &&
+      !client.isHeldHere(keys.lock, kind.mode) &&
+      !isAsked(acquisition)
+    ) {
       line.subscribed = true
       const channel = kind.channel(keys, client.clientId)
       const established = yield* subscribe(client, channel, line.signals, line.scope, waitsUntil)

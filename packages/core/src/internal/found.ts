@@ -13,8 +13,7 @@ const foundText: Record<string, string> = {
   list: "a list",
   set: "a set",
   zset: "a sorted set",
-  stream: "a stream",
-  none: "something that is gone by now"
+  stream: "a stream"
 }
 
 /** What the operations of semaphores and latches found out by themselves. */
@@ -41,8 +40,10 @@ export const explain = (
   const { error } = failure
   return Effect.matchEffect(client.store.run("lock/found", [key], []), {
     onFailure: () => Effect.failCause(cause),
-    onSuccess: (found) =>
-      Effect.fail(
+    onSuccess: (found) => {
+      // it is another key of the lock that holds something else
+      if (found === "none") return Effect.failCause(cause)
+      return Effect.fail(
         new LockStoreError({
           operation: error.operation,
           name: error.name,
@@ -52,5 +53,6 @@ export const explain = (
           cause: error.cause
         })
       )
+    }
   })
 }

@@ -91,3 +91,19 @@ export const checkName = (name: string): InvalidLockName | undefined => {
             : undefined
   return problem === undefined ? undefined : new InvalidLockName({ name: String(name), problem })
 }
+
+/**
+ * Redisson's rule keeps everything of a name together unless the name has braces that are no hash tag. That matters where
+ * keys have slots, and nowhere else.
+ */
+export const checkSlot = (name: string, keys: LockKeys, slot: (key: string) => number): InvalidLockName | undefined => {
+  if (!keys.lock.includes("{") && !keys.lock.includes("}")) return undefined
+  const home = slot(keys.lock)
+  if (slot(keys.token) === home && slot(keys.channel) === home) return undefined
+  return new InvalidLockName({
+    name,
+    problem:
+      "its braces make no hash tag, so on a Redis Cluster its keys would live in different slots. Leave the braces out, or " +
+      "enclose a part that is not empty, with no brace before it, as in {orders}:5"
+  })
+}
