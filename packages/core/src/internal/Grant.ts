@@ -69,7 +69,8 @@ export class Grant {
         onSuccess: (reply): Effect.Effect<Answer<Grant>> => {
           const [granted, available] = reply as readonly [number, number]
           if (granted !== 1) return Effect.succeed({ granted: undefined, available, remaining: -1 })
-          client.telemetry.acquired(this, client.now() - startedAt)
+          // of what is not given back by its marker, nobody would tell when it is held no more
+          if (this.markerMillis === heldMarkerMillis) client.telemetry.acquired(this, client.now() - startedAt)
           return Effect.succeed({ granted: this, available, remaining: -1 })
         },
         onFailure: (cause: Cause.Cause<LockStoreError>) => {
