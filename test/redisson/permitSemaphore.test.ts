@@ -12,7 +12,7 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Layer, Option, Scope } from "effect"
-import { LockStore, PermitSemaphore, RedisLock } from "effect-redis-lock"
+import { CountDownLatch, LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { Redis } from "ioredis"
 import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
 import { redisUrl } from "../redis.ts"
@@ -465,7 +465,7 @@ describe("RPermitExpirableSemaphore on servers of their own", () => {
       }).pipe(Effect.scoped)
   )
 
-  it.live("195. works in a cluster with a key prefix", () =>
+  it.live("195. works in a cluster with a key prefix, and so do the others", () =>
     Effect.gen(function* () {
       const server = yield* RedisServer.start({ args: ["--cluster-enabled", "yes"] })
       const redis = yield* connect(server.url)
@@ -481,6 +481,14 @@ describe("RPermitExpirableSemaphore on servers of their own", () => {
           assert.isFalse(yield* PermitSemaphore.tryRelease(semaphore, ids))
           assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
         }
+        for (const name of ["counted", "{tag}:y", "c{d}e"]) {
+          const semaphore = Semaphore.make(name, { permits: 2 })
+          yield* Semaphore.withPermits(Effect.void, semaphore, 2)
+          assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 2)
+        }
+        yield* CountDownLatch.trySetCount("latch", 1)
+        yield* CountDownLatch.countDown("latch")
+        yield* CountDownLatch.await("latch")
       }).pipe(Effect.provide(over(server.url, { keyPrefix: "test::" })))
       assert.strictEqual(yield* Effect.promise(() => redis.get("test::plain")), "1")
     }).pipe(Effect.scoped)
