@@ -39,6 +39,8 @@ export class Possession implements Due, Claim {
 
   due = 0
   place = -1
+  /** When each hold of a reader ends: they are separate in Redis, where the newest is always the first to go. */
+  readonly #holdDeadlines: Array<number> | undefined
   #listeners: Set<() => void> | undefined = undefined
 
   constructor(acquisition: Acquisition, owner: string, token: number, acquiredAt: number, deadline: number) {
@@ -51,6 +53,7 @@ export class Possession implements Due, Claim {
     this.token = token
     this.acquiredAt = acquiredAt
     this.deadline = deadline
+    this.#holdDeadlines = this.kind.mode === "read" ? [deadline] : undefined
   }
 
   /** The loss, if the lock is lost: noticed earlier, or just now because the deadline has passed. */
@@ -101,8 +104,26 @@ export class Possession implements Due, Claim {
     return () => listeners.delete(listener)
   }
 
-  /** Raises the deadline after Redis confirmed a lease that was asked for at `sentAt`; never lowers it. */
+  /** Raises the deadline after Redis confirmed a lease for all holds that was asked for at `sentAt`; never lowers it. */
   extend(sentAt: number, leaseMillis: number): void {
-    this.deadline = Math.max(this.deadline, this.client.deadlineOf(sentAt, leaseMillis))
+    const deadline = this.client.deadlineOf(sentAt, leaseMillis)
+    const holds = this.#holdDeadlines
+    if (holds !== undefined) for (let i = 0; i < holds.length; i++) holds[i] = Math.max(holds[i]!, deadline)
+    this.deadline = Math.max(this.deadline, deadline)
+  }
+
+  /** Redis confirmed another hold, with a lease that was asked for at `sentAt`. */
+  entered(sentAt: number, leaseMillis: number): void {
+    const deadline = this.client.deadlineOf(sentAt, leaseMillis)
+    this.#holdDeadlines?.push(deadline)
+    this.deadline = Math.max(this.deadline, deadline)
+  }
+
+  /** A hold ends: what it kept of a reader's lease is gone with it. */
+  left(): void {
+    const holds = this.#holdDeadlines
+    if (holds === undefined || holds.length <= this.holds) return
+    holds.length = this.holds
+    this.deadline = Math.max(...holds)
   }
 }

@@ -164,7 +164,7 @@ const reenter = (acquisition: Acquisition, possession: Possession): Effect.Effec
       onSuccess: (reply) => {
         if (reply !== 1) possession.lose("NotOwner", client.now())
         if (possession.lost !== undefined) return Effect.as(Effect.ignore(release(hold)), undefined)
-        possession.extend(sentAt, lease)
+        possession.entered(sentAt, lease)
         client.watchdog.watch(possession)
         return Effect.succeed(hold)
       },

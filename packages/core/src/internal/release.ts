@@ -36,6 +36,7 @@ const leave = (possession: Possession): Effect.Effect<void, LockLost | LockStore
   const { client, kind } = possession
   const lost = possession.checkLost(client.now())
   if (lost !== undefined) return Effect.fail(lost)
+  possession.left()
   client.watchdog.watch(possession)
   const request = kind.leave(possession, possession.holds)
   return Effect.flatMap(client.store.run(request.operation, request.keys, request.args), (reply) =>
