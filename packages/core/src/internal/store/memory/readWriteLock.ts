@@ -88,7 +88,9 @@ export const renewRead: MemoryOperation = (db, keys, [lease, ...readers]) => {
 const forceRelease =
   (mode: "read" | "write", message: string): MemoryOperation =>
   (db, [lock, channel, stem]) => {
-    if (db.hash(lock!)?.get("mode") !== mode) return 0
+    const present = db.hash(lock!)
+    if (present !== undefined && !present.has("mode")) throw new WrongType()
+    if (present?.get("mode") !== mode) return 0
     for (const hold of holds(db, lock!, stem!)) db.delete(hold)
     db.delete(lock!)
     db.publish(channel!, message)
