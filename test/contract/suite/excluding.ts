@@ -7,6 +7,7 @@ import { Lock } from "effect-redis-lock"
 import type { Contract } from "./contract.ts"
 
 export const excluding = ({
+  untilDenied,
   kind,
   virtual,
   suite,
@@ -88,16 +89,14 @@ export const excluding = ({
           const lock = yield* freshLock
           const order: Array<number> = []
           const other = yield* holdElsewhere(rival(lock))
-          const fibers: Array<Fiber.Fiber<void, unknown>> = []
-          for (let i = 0; i < 5; i++) {
-            fibers.push(
-              yield* Effect.sync(() => void order.push(i)).pipe(
-                Lock.withLock(lock),
-                Effect.forkChild({ startImmediately: true })
-              )
+          const fork = (i: number) =>
+            Effect.sync(() => void order.push(i)).pipe(
+              Lock.withLock(lock),
+              Effect.forkChild({ startImmediately: true })
             )
-            yield* pass(Duration.millis(20))
-          }
+          // once it is known that the lock is taken, the others stand behind the first as they come
+          const fibers = [yield* untilDenied(lock, 1, fork(0))]
+          for (const i of [1, 2, 3, 4]) fibers.push(yield* fork(i))
           yield* other.letGo
           for (const fiber of fibers) yield* succeeded(fiber)
           assert.deepStrictEqual(order, [0, 1, 2, 3, 4])

@@ -11,27 +11,25 @@ export const tokens = ({ kind, suite, isShared, freshLock, elsewhere, holdElsewh
   if (isShared) return
 
   suite("the fencing token", (it) => {
-    if (!isShared) {
-      it.effect("rises with every grant, across clients, also after a force release", () =>
-        Effect.gen(function* () {
-          const lock = yield* freshLock
-          const token = Effect.map(Lock.holding(lock), (holding) => holding.token).pipe(Lock.withLock(lock))
-          const tokens = [yield* token, yield* elsewhere(token), yield* token]
-          const zombie = yield* holdElsewhere(lock)
-          tokens.push(zombie.holding.token)
-          assert.isTrue(yield* Lock.forceRelease(lock))
-          tokens.push(yield* token)
-          assert.deepStrictEqual(
-            tokens,
-            [...new Set(tokens)].sort((a, b) => (a < b ? -1 : 1))
-          )
-          assert.isTrue(tokens[0]! > 0n)
-          yield* zombie.letGo
-        })
-      )
-    }
+    it.effect("rises with every grant, across clients, also after a force release", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        const token = Effect.map(Lock.holding(lock), (holding) => holding.token).pipe(Lock.withLock(lock))
+        const tokens = [yield* token, yield* elsewhere(token), yield* token]
+        const zombie = yield* holdElsewhere(lock)
+        tokens.push(zombie.holding.token)
+        assert.isTrue(yield* Lock.forceRelease(lock))
+        tokens.push(yield* token)
+        assert.deepStrictEqual(
+          tokens,
+          [...new Set(tokens)].sort((a, b) => (a < b ? -1 : 1))
+        )
+        assert.isTrue(tokens[0]! > 0n)
+        yield* zombie.letGo
+      })
+    )
 
-    if (!isShared && kind.reentrant) {
+    if (kind.reentrant) {
       it.effect("belongs to the holding: re-entries share it", () =>
         Effect.gen(function* () {
           const lock = yield* freshLock

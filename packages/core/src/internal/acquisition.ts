@@ -99,11 +99,11 @@ const writerOf = ({ client, identity, keys, kind }: Acquisition): Possession | u
 
 const isHeldUp = (acquisition: Acquisition): boolean => {
   const { client, keys, kind } = acquisition
-  return (
-    (client.lines.get(keys.lock, kind.mode) !== undefined || client.isHeldHere(keys.lock, kind.mode)) &&
-    // a writer never waits for itself
-    writerOf(acquisition) === undefined
-  )
+  // a writer never waits for itself
+  if (writerOf(acquisition) !== undefined) return false
+  if (client.lines.get(keys.lock, kind.mode) !== undefined) return true
+  // where readers of this process hold the lock, a writer asks all the same: others hear from Redis that it waits
+  return client.isHeldHere(keys.lock, kind.withdraw === undefined ? kind.mode : "read")
 }
 
 /**
@@ -183,7 +183,13 @@ const attempt = <A, B, E>(
     },
     onFailure: (cause) => {
       const failed = explain(client, kind.title, claim.keys.lock, cause)
-      return mayHaveRun(cause) ? Effect.andThen(undo(claim, sentAt + lease), failed) : failed
+      if (!mayHaveRun(cause)) return failed
+      const undone = undo(claim, sentAt + lease)
+      // a line of this process takes back itself what it has told others
+      const isToldByLine = client.lines.get(claim.keys.lock, kind.mode) !== undefined
+      return waits && kind.withdraw !== undefined && !isToldByLine
+        ? Effect.andThen(Effect.andThen(undone, withdraw(claim)), failed)
+        : Effect.andThen(undone, failed)
     }
   })
 }
@@ -269,6 +275,7 @@ const waitInLine = Effect.fnUntraced(function* (
       if (waiter.isFirst) line.clear()
       const claim = claimOf(acquisition, client.nextOwner())
       heard = client.signals.heard(kind.channel(keys, claim.owner))
+      line.announced = kind.withdraw !== undefined
       const outcome: Hold | Denial = yield* attempt(
         acquisition,
         claim,
@@ -278,8 +285,8 @@ const waitInLine = Effect.fnUntraced(function* (
         Effect.succeed<Hold>,
         Effect.succeed<Denial>
       )
-      line.announced = !(outcome instanceof Hold) && kind.withdraw !== undefined
       if (outcome instanceof Hold) {
+        line.announced = false
         if (isShared) line.callOthers()
         return outcome
       }

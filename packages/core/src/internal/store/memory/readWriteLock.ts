@@ -54,9 +54,18 @@ export const releaseRead: MemoryOperation = (db, keys, args) => {
   const held = db.hash(lock)?.get(owner)
   if (held === undefined) return db.exists(lock) ? -1 : 0
   const remain = Number(remainText)
-  for (let number = remain + 1; number <= Number(held); number++) db.delete(holdKey(stem, owner, number))
-  if (remain > 0) db.hset(lock, owner, remainText)
-  else db.hdel(lock, owner)
+  let left = 0
+  for (let number = remain + 1; number <= Number(held); number++) {
+    left = Math.max(left, db.pttl(holdKey(stem, owner, number)))
+    db.delete(holdKey(stem, owner, number))
+  }
+  if (remain > 0) {
+    const last = holdKey(stem, owner, remain)
+    db.hset(lock, owner, remainText)
+    if (db.pttl(last) < left) db.setString(last, "1", left)
+  } else {
+    db.hdel(lock, owner)
+  }
   if (db.hash(lock)?.get("mode") === "write") return 1
   const longest = Math.max(0, ...holds(db, lock, stem).map((hold) => db.pttl(hold)))
   if (longest > 0) {
