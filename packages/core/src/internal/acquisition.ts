@@ -339,7 +339,8 @@ const takePlace = (
       return Effect.map(
         attempt(acquisition, claim, true, restore, startedAt, Effect.succeed<Hold>, Effect.succeed<Denial>),
         (outcome) => {
-          place.asking = false
+          // who has the lock needs no place
+          place.asking = outcome instanceof Hold
           return outcome
         }
       )
@@ -393,7 +394,7 @@ const waitForTurn = (
     queue.leave(place)
     return Scope.close(scope, Exit.void)
   })
-  const giveUp = Effect.suspend(() => undo(claim, client.now() + leaseOf(acquisition)))
+  const giveUp = Effect.suspend(() => undo(claim, client.now() + leaseOf(acquisition), queue.settled))
   return Effect.matchCauseEffect(loop, {
     onSuccess: ({ hold, isTurn }) => Effect.as(isTurn ? leave : Effect.andThen(leave, giveUp), hold),
     onFailure: (cause) => Effect.andThen(Effect.andThen(leave, giveUp), Effect.failCause(cause))

@@ -146,10 +146,11 @@ const patienceMillis = 500
 
 /**
  * Takes back an acquisition that may have succeeded without our knowing, or a place in a queue. Owners are used once at a
- * time, so a release of this very owner can harm nobody; it is sent behind the acquisition and repeated until confirmed.
+ * time, so a release of this very owner can harm nobody; it is sent behind the acquisition, and behind `after`, and repeated
+ * until confirmed.
  */
-export const undo = (claim: Claim, leaseEnd: number): Effect.Effect<void> =>
-  inBackground(claim, releaseUntil(claim, leaseEnd))
+export const undo = (claim: Claim, leaseEnd: number, after = Effect.void): Effect.Effect<void> =>
+  inBackground(claim, Effect.andThen(after, releaseUntil(claim, leaseEnd)))
 
 /** The last waiter of this client has given up: what it told others no longer holds. */
 export const withdraw = (claim: Claim): Effect.Effect<void> => {
