@@ -32,7 +32,7 @@ end
 if remain > 0 then
   redis.call('HSET', KEYS[1], ARGV[1], remain)
   -- no deadline is lowered: which hold ends first is not known here
-  if redis.call('PTTL', hold_key(ARGV[1], remain)) < left then
+  if left > math.max(0, redis.call('PTTL', hold_key(ARGV[1], remain))) then
     redis.call('SET', hold_key(ARGV[1], remain), 1, 'PX', left)
   end
 else

@@ -62,7 +62,7 @@ export const releaseRead: MemoryOperation = (db, keys, args) => {
   if (remain > 0) {
     const last = holdKey(stem, owner, remain)
     db.hset(lock, owner, remainText)
-    if (db.pttl(last) < left) db.setString(last, "1", left)
+    if (left > Math.max(0, db.pttl(last))) db.setString(last, "1", left)
   } else {
     db.hdel(lock, owner)
   }
