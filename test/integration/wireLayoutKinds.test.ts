@@ -68,8 +68,9 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
         // what the holder has left and five minutes, and five minutes for each place more, in milliseconds of server time
         const now = yield* serverTime
         const [one, two] = [yield* scoreOf(owners[0]!), yield* scoreOf(owners[1]!)]
-        assertLeaseOf(332_000, one - now)
-        assertLeaseOf(302_000, two - one)
+        assertLeaseOf(330_000, one - now)
+        // a report of this client, which puts off the end of those who wait, may have come in between
+        assert.approximately(two - one, 300_000, 600)
         assert.strictEqual(yield* command((redis) => redis.pttl(queueKey)), -1)
         assert.strictEqual(yield* command((redis) => redis.pttl(timeoutsKey)), -1)
 
@@ -100,7 +101,7 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
         assert.deepStrictEqual(order, [1])
         assert.deepStrictEqual(yield* queue, [java(1), owners[1]])
         // who was served took its five minutes off the others
-        assertLeaseOf(10_000, (yield* scoreOf(java(1))) - one + 5000)
+        assert.strictEqual(yield* scoreOf(java(1)), one)
 
         // Java takes its turn, releases, and tells the next
         yield* command((redis) =>

@@ -188,11 +188,7 @@ export const sharing = ({
               there,
               fork
             )
-            if (where === "in another client") {
-              while (denials(writeLock.name) === before) yield* pass(Duration.millis(5))
-            } else {
-              yield* pass(Duration.millis(5))
-            }
+            while (denials(writeLock.name) === before) yield* pass(Duration.millis(5))
             assert.isFalse(yield* Lock.withOwner(can(readLock)), "a reader of this client")
             assert.isFalse(yield* elsewhere(can(readLock)), "a reader of another client")
             assert.strictEqual(yield* Lock.withLock(Lock.holdCount(readLock), readLock), 2)
