@@ -39,8 +39,8 @@ export class Possession implements Due, Claim {
 
   due = 0
   place = -1
-  /** When each hold of a reader ends: they are separate in Redis, where the newest is always the first to go. */
-  readonly #holdDeadlines: Array<number> | undefined
+  /** The holds of a reader and when each ends, in the order of their numbers in Redis; all other kinds have one deadline. */
+  readonly #readHolds: Array<{ readonly hold: Hold; deadline: number }> | undefined
   #listeners: Set<() => void> | undefined = undefined
 
   constructor(acquisition: Acquisition, owner: string, token: number, acquiredAt: number, deadline: number) {
@@ -53,7 +53,7 @@ export class Possession implements Due, Claim {
     this.token = token
     this.acquiredAt = acquiredAt
     this.deadline = deadline
-    this.#holdDeadlines = this.kind.mode === "read" ? [deadline] : undefined
+    this.#readHolds = this.kind.mode === "read" ? [] : undefined
   }
 
   /** The loss, if the lock is lost: noticed earlier, or just now because the deadline has passed. */
@@ -107,23 +107,27 @@ export class Possession implements Due, Claim {
   /** Raises the deadline after Redis confirmed a lease for all holds that was asked for at `sentAt`; never lowers it. */
   extend(sentAt: number, leaseMillis: number): void {
     const deadline = this.client.deadlineOf(sentAt, leaseMillis)
-    const holds = this.#holdDeadlines
-    if (holds !== undefined) for (let i = 0; i < holds.length; i++) holds[i] = Math.max(holds[i]!, deadline)
+    if (this.#readHolds !== undefined) {
+      for (const each of this.#readHolds) each.deadline = Math.max(each.deadline, deadline)
+    }
     this.deadline = Math.max(this.deadline, deadline)
   }
 
-  /** Redis confirmed another hold, with a lease that was asked for at `sentAt`. */
-  entered(sentAt: number, leaseMillis: number): void {
-    const deadline = this.client.deadlineOf(sentAt, leaseMillis)
-    this.#holdDeadlines?.push(deadline)
+  /** Redis granted or confirmed a hold until a deadline. */
+  entered(hold: Hold, deadline: number): void {
+    this.#readHolds?.push({ hold, deadline })
     this.deadline = Math.max(this.deadline, deadline)
   }
 
-  /** A hold ends: what it kept of a reader's lease is gone with it. */
-  left(): void {
-    const holds = this.#holdDeadlines
-    if (holds === undefined || holds.length <= this.holds) return
-    holds.length = this.holds
-    this.deadline = Math.max(...holds)
+  /** A hold ends, and what it kept of a reader's lease is gone with it: the result is its number. */
+  left(hold: Hold): number {
+    const holds = this.#readHolds
+    const index = holds?.findIndex((each) => each.hold === hold) ?? -1
+    // not entered: the newest in Redis, if it is there at all
+    if (holds === undefined || index === -1) return this.holds + 1
+    const newest = holds.pop()!
+    if (index < holds.length) holds[index] = newest
+    this.deadline = Math.max(...holds.map(({ deadline }) => deadline))
+    return index + 1
   }
 }
