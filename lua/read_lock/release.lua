@@ -1,5 +1,5 @@
--- Gives back holds of a reader. While others read the lock lives as long as the
--- longest of their holds; readers whose holds have all run out do not keep it. A
+-- Gives back a hold of a reader, or all. While others read the lock lives as long as
+-- the longest of their holds; readers whose holds have all run out do not keep it. A
 -- writer's lease is never touched.
 --
 -- The keys of the other readers' holds are composed here, as in Redisson: only the
@@ -11,6 +11,8 @@
 -- ARGV[1]  owner
 -- ARGV[2]  how many holds remain
 -- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[4]  the number of the hold that ends, where others remain: the newest takes its
+--          place (Redisson always ends the newest, whose lease may be another)
 --
 -- reply    1 + how many clients were listening, where the lock came free: released
 --          0 the lock is free, -1 it is held, but not by this reader
@@ -24,6 +26,14 @@ if not held then
   return -redis.call('EXISTS', KEYS[1])
 end
 local remain = tonumber(ARGV[2])
+if remain < held and remain > 0 and tonumber(ARGV[4]) <= remain then
+  local left = redis.call('PTTL', hold_key(ARGV[1], held))
+  if left > 0 then
+    redis.call('SET', hold_key(ARGV[1], ARGV[4]), 1, 'PX', left)
+  else
+    redis.call('DEL', hold_key(ARGV[1], ARGV[4]))
+  end
+end
 for number = remain + 1, held do
   redis.call('DEL', hold_key(ARGV[1], number))
 end

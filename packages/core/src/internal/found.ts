@@ -40,19 +40,19 @@ export const explain = (
   const { error } = failure
   return Effect.matchEffect(client.store.run("lock/found", [key], []), {
     onFailure: () => Effect.failCause(cause),
-    onSuccess: (found) => {
-      // it is another key of the lock that holds something else
-      if (found === "none") return Effect.failCause(cause)
-      return Effect.fail(
-        new LockStoreError({
-          operation: error.operation,
-          name: error.name,
-          reason: "WrongType",
-          expected,
-          found: counterText(error) ?? foundText[found as string] ?? String(found),
-          cause: error.cause
-        })
-      )
-    }
+    onSuccess: (found) =>
+      // nothing is wrong with the name itself: it is another key of the lock, or what was there is gone
+      found === "none"
+        ? Effect.failCause(cause)
+        : Effect.fail(
+            new LockStoreError({
+              operation: error.operation,
+              name: error.name,
+              reason: "WrongType",
+              expected,
+              found: counterText(error) ?? foundText[found as string] ?? String(found),
+              cause: error.cause
+            })
+          )
   })
 }

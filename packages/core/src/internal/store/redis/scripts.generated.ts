@@ -8,8 +8,8 @@ export const scripts = {
   },
   "fair_lock/force_release": {
     name: "fair_lock/force_release",
-    sha1: "fefdab41f84b3ee06d3c0349823f1948659ee22e",
-    lua: "local time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal first = redis.call('LINDEX', KEYS[3], 0)\nlocal head = first\nwhile head do\n  local due = redis.call('ZSCORE', KEYS[4], head)\n  if not due then\n    redis.call('ZADD', KEYS[4], now + 300000, head)\n    break\n  end\n  local alive = redis.call('ZSCORE', KEYS[5], string.sub(head, 1, 36))\n  if tonumber(due) > now and (not alive or tonumber(alive) > now) then\n    break\n  end\n  redis.call('LPOP', KEYS[3])\n  redis.call('ZREM', KEYS[4], head)\n  head = redis.call('LINDEX', KEYS[3], 0)\nend\nlocal existed = redis.call('DEL', KEYS[1])\nif existed == 1 and head then\n  redis.pcall(ARGV[1], KEYS[2] .. ':' .. head, '0')\nend\nreturn existed"
+    sha1: "c9f93b509be638ca5ac0140d426af46e63a25242",
+    lua: "if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then\n  return redis.error_reply('WRONGTYPE a read-write lock')\nend\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal first = redis.call('LINDEX', KEYS[3], 0)\nlocal head = first\nwhile head do\n  local due = redis.call('ZSCORE', KEYS[4], head)\n  if not due then\n    redis.call('ZADD', KEYS[4], now + 300000, head)\n    break\n  end\n  local alive = redis.call('ZSCORE', KEYS[5], string.sub(head, 1, 36))\n  if tonumber(due) > now and (not alive or tonumber(alive) > now) then\n    break\n  end\n  redis.call('LPOP', KEYS[3])\n  redis.call('ZREM', KEYS[4], head)\n  head = redis.call('LINDEX', KEYS[3], 0)\nend\nlocal existed = redis.call('DEL', KEYS[1])\nif existed == 1 and head then\n  redis.pcall(ARGV[1], KEYS[2] .. ':' .. head, '0')\nend\nreturn existed"
   },
   "fair_lock/refresh": {
     name: "fair_lock/refresh",
@@ -53,8 +53,8 @@ export const scripts = {
   },
   "lock/force_release": {
     name: "lock/force_release",
-    sha1: "d867675839ff60cb249e992f4c622459f0015fd8",
-    lua: "local existed = redis.call('DEL', KEYS[1])\nif existed == 1 then\n  redis.pcall(ARGV[1], KEYS[2], '0')\nend\nreturn existed"
+    sha1: "3a93e6bf10e9dce0f019c9a994a2aee197ac1a21",
+    lua: "if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then\n  return redis.error_reply('WRONGTYPE a read-write lock')\nend\nlocal existed = redis.call('DEL', KEYS[1])\nif existed == 1 then\n  redis.pcall(ARGV[1], KEYS[2], '0')\nend\nreturn existed"
   },
   "lock/found": {
     name: "lock/found",
@@ -148,8 +148,8 @@ export const scripts = {
   },
   "read_lock/force_release": {
     name: "read_lock/force_release",
-    sha1: "e5c6c978599ecbf140cdb28d5acc2d563f52b694",
-    lua: "if redis.call('HGET', KEYS[1], 'mode') ~= 'read' then\n  return 0\nend\nlocal fields = redis.call('HGETALL', KEYS[1])\nfor i = 1, #fields, 2 do\n  for number = 1, tonumber(fields[i + 1]) or 0 do\n    redis.call('DEL', KEYS[3] .. ':' .. fields[i] .. ':rwlock_timeout:' .. number)\n  end\nend\nredis.call('DEL', KEYS[1])\nredis.pcall(ARGV[1], KEYS[2], '0')\nreturn 1"
+    sha1: "0b6c0bceafc8e41cdd46a03c3601aca878ebb86b",
+    lua: "local mode = redis.call('HGET', KEYS[1], 'mode')\nif not mode and redis.call('EXISTS', KEYS[1]) == 1 then\n  return redis.error_reply('WRONGTYPE a lock, but no read-write lock')\nend\nif mode ~= 'read' then\n  return 0\nend\nlocal fields = redis.call('HGETALL', KEYS[1])\nfor i = 1, #fields, 2 do\n  for number = 1, tonumber(fields[i + 1]) or 0 do\n    redis.call('DEL', KEYS[3] .. ':' .. fields[i] .. ':rwlock_timeout:' .. number)\n  end\nend\nredis.call('DEL', KEYS[1])\nredis.pcall(ARGV[1], KEYS[2], '0')\nreturn 1"
   },
   "read_lock/hold": {
     name: "read_lock/hold",
@@ -158,8 +158,8 @@ export const scripts = {
   },
   "read_lock/release": {
     name: "read_lock/release",
-    sha1: "87cd93091516c0dfa7d6afb272b9e291aa61eabb",
-    lua: "local function hold_key(owner, number)\n  return KEYS[3] .. ':' .. owner .. ':rwlock_timeout:' .. number\nend\nlocal held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))\nif not held then\n  return -redis.call('EXISTS', KEYS[1])\nend\nlocal remain = tonumber(ARGV[2])\nfor number = remain + 1, held do\n  redis.call('DEL', hold_key(ARGV[1], number))\nend\nif remain > 0 then\n  redis.call('HSET', KEYS[1], ARGV[1], remain)\nelse\n  redis.call('HDEL', KEYS[1], ARGV[1])\nend\nif redis.call('HGET', KEYS[1], 'mode') == 'write' then\n  return 1\nend\nlocal longest = 0\nlocal fields = redis.call('HGETALL', KEYS[1])\nfor i = 1, #fields, 2 do\n  for number = 1, tonumber(fields[i + 1]) or 0 do\n    longest = math.max(longest, redis.call('PTTL', hold_key(fields[i], number)))\n  end\nend\nif longest > 0 then\n  redis.call('PEXPIRE', KEYS[1], longest)\n  return 1\nend\nredis.call('DEL', KEYS[1])\nlocal listeners = redis.pcall(ARGV[3], KEYS[2], '0')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
+    sha1: "646c3516a1b12780dc38a1abbb1917a04aa92a73",
+    lua: "local function hold_key(owner, number)\n  return KEYS[3] .. ':' .. owner .. ':rwlock_timeout:' .. number\nend\nlocal held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))\nif not held then\n  return -redis.call('EXISTS', KEYS[1])\nend\nlocal remain = tonumber(ARGV[2])\nif remain < held and remain > 0 and tonumber(ARGV[4]) <= remain then\n  local left = redis.call('PTTL', hold_key(ARGV[1], held))\n  if left > 0 then\n    redis.call('SET', hold_key(ARGV[1], ARGV[4]), 1, 'PX', left)\n  else\n    redis.call('DEL', hold_key(ARGV[1], ARGV[4]))\n  end\nend\nfor number = remain + 1, held do\n  redis.call('DEL', hold_key(ARGV[1], number))\nend\nif remain > 0 then\n  redis.call('HSET', KEYS[1], ARGV[1], remain)\nelse\n  redis.call('HDEL', KEYS[1], ARGV[1])\nend\nif redis.call('HGET', KEYS[1], 'mode') == 'write' then\n  return 1\nend\nlocal longest = 0\nlocal fields = redis.call('HGETALL', KEYS[1])\nfor i = 1, #fields, 2 do\n  for number = 1, tonumber(fields[i + 1]) or 0 do\n    longest = math.max(longest, redis.call('PTTL', hold_key(fields[i], number)))\n  end\nend\nif longest > 0 then\n  redis.call('PEXPIRE', KEYS[1], longest)\n  return 1\nend\nredis.call('DEL', KEYS[1])\nlocal listeners = redis.pcall(ARGV[3], KEYS[2], '0')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
   },
   "read_lock/renew": {
     name: "read_lock/renew",
@@ -203,8 +203,8 @@ export const scripts = {
   },
   "write_lock/force_release": {
     name: "write_lock/force_release",
-    sha1: "40c67719f0ec4836bbbb108efada1944adecbf2e",
-    lua: "if redis.call('HGET', KEYS[1], 'mode') ~= 'write' then\n  return 0\nend\nlocal fields = redis.call('HGETALL', KEYS[1])\nfor i = 1, #fields, 2 do\n  for number = 1, tonumber(fields[i + 1]) or 0 do\n    redis.call('DEL', KEYS[3] .. ':' .. fields[i] .. ':rwlock_timeout:' .. number)\n  end\nend\nredis.call('DEL', KEYS[1])\nredis.pcall(ARGV[1], KEYS[2], '1')\nreturn 1"
+    sha1: "f7a3c6b2daa49a7a2e3c4799c76f79921cf354b6",
+    lua: "local mode = redis.call('HGET', KEYS[1], 'mode')\nif not mode and redis.call('EXISTS', KEYS[1]) == 1 then\n  return redis.error_reply('WRONGTYPE a lock, but no read-write lock')\nend\nif mode ~= 'write' then\n  return 0\nend\nlocal fields = redis.call('HGETALL', KEYS[1])\nfor i = 1, #fields, 2 do\n  for number = 1, tonumber(fields[i + 1]) or 0 do\n    redis.call('DEL', KEYS[3] .. ':' .. fields[i] .. ':rwlock_timeout:' .. number)\n  end\nend\nredis.call('DEL', KEYS[1])\nredis.pcall(ARGV[1], KEYS[2], '1')\nreturn 1"
   },
   "write_lock/release": {
     name: "write_lock/release",
