@@ -43,8 +43,9 @@ export const catalog: ReadonlyArray<Entry> = [
   },
   {
     name: ours,
-    about: "`Lock.withLock` over `IoRedis.layer`, everything as shipped: watchdog, fencing tokens, metrics",
-    kinds: ["lock", "fair", "read", "write"],
+    about:
+      "`Lock.withLock` over `IoRedis.layer` (in W9 `Semaphore.withPermits`), everything as shipped: watchdog, fencing tokens, metrics",
+    kinds: everyKind,
     load: () => import("./effectRedisLock.ts")
   },
   {

@@ -1,6 +1,6 @@
 import { Effect, Exit, Layer, ManagedRuntime, Scope } from "effect"
-import { FairLock, Lock, ReadWriteLock, type RedisDriver, RedisLock } from "effect-redis-lock"
-import type { Kind, Session, Step, Worker } from "../Candidate.ts"
+import { FairLock, Lock, ReadWriteLock, type RedisDriver, RedisLock, Semaphore } from "effect-redis-lock"
+import { type Kind, permits, type Session, type Step, type Worker } from "../Candidate.ts"
 
 const stepping = (step: Step | undefined): Effect.Effect<void> =>
   step === undefined ? Effect.void : Effect.callback<void>((resume) => step(() => resume(Effect.void)))
@@ -30,7 +30,7 @@ const guarding = (
     case "write":
       return once((name) => Lock.withLock(section, ReadWriteLock.make(name).writeLock))
     case "semaphore":
-      throw new Error("there is no semaphore yet")
+      return once((name) => Semaphore.withPermits(section, Semaphore.make(name, { permits }), 1))
   }
 }
 
