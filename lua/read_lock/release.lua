@@ -1,4 +1,4 @@
--- Gives back holds of a reader. While others read the lock lives as long as the
+-- Gives back holds of a reader; those that remain last as long as any of them did. While others read the lock lives as long as the
 -- longest of their holds; readers whose holds have all run out do not keep it. A
 -- writer's lease is never touched.
 --
@@ -24,11 +24,17 @@ if not held then
   return -redis.call('EXISTS', KEYS[1])
 end
 local remain = tonumber(ARGV[2])
+local left = 0
 for number = remain + 1, held do
+  left = math.max(left, redis.call('PTTL', hold_key(ARGV[1], number)))
   redis.call('DEL', hold_key(ARGV[1], number))
 end
 if remain > 0 then
   redis.call('HSET', KEYS[1], ARGV[1], remain)
+  -- no deadline is lowered: which hold ends first is not known here
+  if left > math.max(0, redis.call('PTTL', hold_key(ARGV[1], remain))) then
+    redis.call('SET', hold_key(ARGV[1], remain), 1, 'PX', left)
+  end
 else
   redis.call('HDEL', KEYS[1], ARGV[1])
 end
