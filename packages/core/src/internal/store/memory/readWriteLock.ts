@@ -17,6 +17,10 @@ const holds = (db: Keyspace, lock: string, stem: string): ReadonlyArray<string> 
     field === "mode" ? [] : Array.from({ length: Number(count) }, (_, i) => holdKey(stem, field, i + 1))
   )
 
+/** `lua/include/longest_read.lua` */
+const longestRead = (db: Keyspace, lock: string, stem: string): number =>
+  Math.max(0, ...holds(db, lock, stem).map((hold) => db.pttl(hold)))
+
 export const acquireRead: MemoryOperation = (db, keys, args) => {
   const [lock, token, firstHold, writers] = keys as [string, string, string, string]
   const [owner, lease, writer, yields] = args as [string, string, string, string]
@@ -54,11 +58,20 @@ export const releaseRead: MemoryOperation = (db, keys, args) => {
   const held = db.hash(lock)?.get(owner)
   if (held === undefined) return db.exists(lock) ? -1 : 0
   const remain = Number(remainText)
-  for (let number = remain + 1; number <= Number(held); number++) db.delete(holdKey(stem, owner, number))
-  if (remain > 0) db.hset(lock, owner, remainText)
-  else db.hdel(lock, owner)
+  let left = 0
+  for (let number = remain + 1; number <= Number(held); number++) {
+    left = Math.max(left, db.pttl(holdKey(stem, owner, number)))
+    db.delete(holdKey(stem, owner, number))
+  }
+  if (remain > 0) {
+    const last = holdKey(stem, owner, remain)
+    db.hset(lock, owner, remainText)
+    if (left > Math.max(0, db.pttl(last))) db.setString(last, "1", left)
+  } else {
+    db.hdel(lock, owner)
+  }
   if (db.hash(lock)?.get("mode") === "write") return 1
-  const longest = Math.max(0, ...holds(db, lock, stem).map((hold) => db.pttl(hold)))
+  const longest = longestRead(db, lock, stem)
   if (longest > 0) {
     db.expire(lock, longest)
     return 1
@@ -129,10 +142,15 @@ export const acquireWrite: MemoryOperation = (db, keys, args) => {
   return next
 }
 
-export const releaseWrite: MemoryOperation = (db, [lock, channel], [owner]) => {
+export const releaseWrite: MemoryOperation = (db, [lock, channel, stem], [owner]) => {
   if (!db.hdel(lock!, `${owner}:write`)) return db.exists(lock!) ? -1 : 0
-  if (db.hash(lock!)!.size === 1) db.delete(lock!)
-  else db.hset(lock!, "mode", "read")
+  const longest = longestRead(db, lock!, stem!)
+  if (longest > 0) {
+    db.hset(lock!, "mode", "read")
+    db.expire(lock!, longest)
+  } else {
+    db.delete(lock!)
+  }
   return 1 + db.publish(channel!, "1")
 }
 

@@ -93,8 +93,8 @@ export const scripts = {
   },
   "read_lock/release": {
     name: "read_lock/release",
-    sha1: "87cd93091516c0dfa7d6afb272b9e291aa61eabb",
-    lua: "local function hold_key(owner, number)\n  return KEYS[3] .. ':' .. owner .. ':rwlock_timeout:' .. number\nend\nlocal held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))\nif not held then\n  return -redis.call('EXISTS', KEYS[1])\nend\nlocal remain = tonumber(ARGV[2])\nfor number = remain + 1, held do\n  redis.call('DEL', hold_key(ARGV[1], number))\nend\nif remain > 0 then\n  redis.call('HSET', KEYS[1], ARGV[1], remain)\nelse\n  redis.call('HDEL', KEYS[1], ARGV[1])\nend\nif redis.call('HGET', KEYS[1], 'mode') == 'write' then\n  return 1\nend\nlocal longest = 0\nlocal fields = redis.call('HGETALL', KEYS[1])\nfor i = 1, #fields, 2 do\n  for number = 1, tonumber(fields[i + 1]) or 0 do\n    longest = math.max(longest, redis.call('PTTL', hold_key(fields[i], number)))\n  end\nend\nif longest > 0 then\n  redis.call('PEXPIRE', KEYS[1], longest)\n  return 1\nend\nredis.call('DEL', KEYS[1])\nlocal listeners = redis.pcall(ARGV[3], KEYS[2], '0')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
+    sha1: "af4a164df996bbc04ff20e20e53b7729c3802e64",
+    lua: "local function hold_key(owner, number)\n  return KEYS[3] .. ':' .. owner .. ':rwlock_timeout:' .. number\nend\nlocal held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))\nif not held then\n  return -redis.call('EXISTS', KEYS[1])\nend\nlocal remain = tonumber(ARGV[2])\nlocal left = 0\nfor number = remain + 1, held do\n  left = math.max(left, redis.call('PTTL', hold_key(ARGV[1], number)))\n  redis.call('DEL', hold_key(ARGV[1], number))\nend\nif remain > 0 then\n  redis.call('HSET', KEYS[1], ARGV[1], remain)\n  if left > math.max(0, redis.call('PTTL', hold_key(ARGV[1], remain))) then\n    redis.call('SET', hold_key(ARGV[1], remain), 1, 'PX', left)\n  end\nelse\n  redis.call('HDEL', KEYS[1], ARGV[1])\nend\nif redis.call('HGET', KEYS[1], 'mode') == 'write' then\n  return 1\nend\nlocal function longest_read(stem)\n  local longest = 0\n  local fields = redis.call('HGETALL', KEYS[1])\n  for i = 1, #fields, 2 do\n    for number = 1, tonumber(fields[i + 1]) or 0 do\n      longest = math.max(longest, redis.call('PTTL', stem .. ':' .. fields[i] .. ':rwlock_timeout:' .. number))\n    end\n  end\n  return longest\nend\nlocal longest = longest_read(KEYS[3])\nif longest > 0 then\n  redis.call('PEXPIRE', KEYS[1], longest)\n  return 1\nend\nredis.call('DEL', KEYS[1])\nlocal listeners = redis.pcall(ARGV[3], KEYS[2], '0')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
   },
   "read_lock/renew": {
     name: "read_lock/renew",
@@ -113,8 +113,8 @@ export const scripts = {
   },
   "write_lock/release": {
     name: "write_lock/release",
-    sha1: "962225c325c610055fd2d005a56a7b8c87d91e31",
-    lua: "if redis.call('HDEL', KEYS[1], ARGV[1] .. ':write') == 0 then\n  return -redis.call('EXISTS', KEYS[1])\nend\nif redis.call('HLEN', KEYS[1]) == 1 then\n  redis.call('DEL', KEYS[1])\nelse\n  redis.call('HSET', KEYS[1], 'mode', 'read')\nend\nlocal listeners = redis.pcall(ARGV[2], KEYS[2], '1')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
+    sha1: "80e39d319736a2b2fc5cf5c058e908cd3f6922b3",
+    lua: "if redis.call('HDEL', KEYS[1], ARGV[1] .. ':write') == 0 then\n  return -redis.call('EXISTS', KEYS[1])\nend\nlocal function longest_read(stem)\n  local longest = 0\n  local fields = redis.call('HGETALL', KEYS[1])\n  for i = 1, #fields, 2 do\n    for number = 1, tonumber(fields[i + 1]) or 0 do\n      longest = math.max(longest, redis.call('PTTL', stem .. ':' .. fields[i] .. ':rwlock_timeout:' .. number))\n    end\n  end\n  return longest\nend\nlocal longest = longest_read(KEYS[3])\nif longest > 0 then\n  redis.call('HSET', KEYS[1], 'mode', 'read')\n  redis.call('PEXPIRE', KEYS[1], longest)\nelse\n  redis.call('DEL', KEYS[1])\nend\nlocal listeners = redis.pcall(ARGV[2], KEYS[2], '1')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
   },
   "write_lock/withdraw": {
     name: "write_lock/withdraw",
