@@ -36,14 +36,14 @@ export const otherThread = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.fla
 
 export const tryLock = (lock: AnyLock) => Effect.map(Effect.scoped(Lock.tryScoped(lock)), Option.isSome)
 
-/** Holds a lock in a fiber of its own until let go. */
+/** Holds a lock in a fiber of its own until let go, or until the test's scope closes. */
 export const held = Effect.fnUntraced(function* (lock: AnyLock, options?: Lock.AcquireOptions) {
   const acquired = yield* Deferred.make<Holding>()
   const letGo = yield* Deferred.make<void>()
   const fiber = yield* Effect.gen(function* () {
     yield* Deferred.succeed(acquired, yield* Lock.scoped(lock, options))
     yield* Deferred.await(letGo)
-  }).pipe(Effect.scoped, Effect.forkChild)
+  }).pipe(Effect.scoped, Effect.forkScoped)
   const holding = yield* Deferred.await(acquired)
   return { holding, letGo: Effect.andThen(Deferred.succeed(letGo, undefined), Fiber.await(fiber)) }
 })

@@ -4,7 +4,7 @@
  */
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, type Scope } from "effect"
 import { Lock, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
 import {
@@ -23,11 +23,11 @@ const readLock = (name: string) => ReadWriteLock.make(name).readLock
 const writeLock = (name: string) => ReadWriteLock.make(name).writeLock
 
 const onOwnServer =
-  <E>(body: (server: RedisServer.RedisServer) => Effect.Effect<void, E, RedisLock.RedisLock>) =>
+  <E>(body: (server: RedisServer.RedisServer) => Effect.Effect<void, E, RedisLock.RedisLock | Scope.Scope>) =>
   () =>
     Effect.gen(function* () {
       const server = yield* RedisServer.start()
-      yield* body(server).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
+      yield* Effect.scoped(body(server)).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
     }).pipe(Effect.scoped)
 
 /** Waits until the client is connected again. */
