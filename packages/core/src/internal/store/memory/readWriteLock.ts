@@ -126,7 +126,7 @@ export const acquireWrite: MemoryOperation = (db, keys, args) => {
   if (fields !== undefined) {
     if (!fields.has("mode")) throw new WrongType()
     if (fields.has(`${owner}:write`)) return Number(db.getString(token) ?? 1)
-    if (announced !== "0") {
+    if (announced !== "0" && fields.get("mode") === "read") {
       db.zadd(writers, db.timeMillis() + Number(announced), client)
       db.expire(writers, Number(announced))
     }
