@@ -2,9 +2,6 @@
 -- the longest of their holds; readers whose holds have all run out do not keep it. A
 -- writer's lease is never touched.
 --
--- The keys of the other readers' holds are composed here, as in Redisson: only the
--- hash knows them, and they are in its slot.
---
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
@@ -46,13 +43,8 @@ if redis.call('HGET', KEYS[1], 'mode') == 'write' then
   return 1
 end
 
-local longest = 0
-local fields = redis.call('HGETALL', KEYS[1])
-for i = 1, #fields, 2 do
-  for number = 1, tonumber(fields[i + 1]) or 0 do
-    longest = math.max(longest, redis.call('PTTL', hold_key(fields[i], number)))
-  end
-end
+--@include longest_read
+local longest = longest_read(KEYS[3])
 if longest > 0 then
   redis.call('PEXPIRE', KEYS[1], longest)
   return 1

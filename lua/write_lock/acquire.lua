@@ -1,5 +1,7 @@
--- Takes a free read-write lock for a writer; one that will wait may say so, and
--- readers of this library then let it go first. Idempotent.
+-- Takes a free read-write lock for a writer; one that finds readers and will wait may
+-- say so, and readers of this library then let it go first. Behind a writer it says
+-- nothing: readers have the same chance as writers when that one has done, or writers
+-- in a loop would keep them out for ever. Idempotent.
 --
 -- KEYS[1]  the lock, a hash { mode = read | write, <reader> = holds, <writer>:write = holds }
 --          (Redisson's RReadWriteLock)
@@ -9,7 +11,7 @@
 -- ARGV[2]  lease, milliseconds
 -- ARGV[3]  how long the last token is remembered, milliseconds
 -- ARGV[4]  client
--- ARGV[5]  for how long to hold off readers when the lock is taken, milliseconds; 0 not at all
+-- ARGV[5]  for how long to hold off readers when others read, milliseconds; 0 not at all
 -- ARGV[6]  a lower bound for the token, or nothing
 --
 -- reply    granted: the fencing token, an integer
@@ -20,7 +22,7 @@ if mode then
   if redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 1 then
     return tonumber(redis.call('GET', KEYS[2]) or 1)
   end
-  if ARGV[5] ~= '0' then
+  if ARGV[5] ~= '0' and mode == 'read' then
     local time = redis.call('TIME')
     redis.call('ZADD', KEYS[3], time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[5], ARGV[4])
     redis.call('PEXPIRE', KEYS[3], ARGV[5])

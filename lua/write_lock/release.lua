@@ -1,8 +1,10 @@
 -- Gives the write lock back, whatever the hold count. Where the writer also reads, it
--- goes on as a reader: other readers are told in that case, too.
+-- goes on as a reader: other readers are told in that case, too, and the lock lives as
+-- long as its reads, no longer as the write lock would have.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
+-- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
 -- ARGV[1]  owner
 -- ARGV[2]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
 --
@@ -12,10 +14,13 @@
 if redis.call('HDEL', KEYS[1], ARGV[1] .. ':write') == 0 then
   return -redis.call('EXISTS', KEYS[1])
 end
-if redis.call('HLEN', KEYS[1]) == 1 then
-  redis.call('DEL', KEYS[1])
-else
+--@include longest_read
+local longest = longest_read(KEYS[3])
+if longest > 0 then
   redis.call('HSET', KEYS[1], 'mode', 'read')
+  redis.call('PEXPIRE', KEYS[1], longest)
+else
+  redis.call('DEL', KEYS[1])
 end
 -- pcall: a message is a hint, and a user who may not send it has released all the same
 local listeners = redis.pcall(ARGV[2], KEYS[2], '1')

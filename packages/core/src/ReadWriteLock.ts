@@ -18,7 +18,8 @@ import type { RedisLock } from "./RedisLock.ts"
 export interface ReadWriteOptions extends AcquireOptions {
   /**
    * Who goes first while readers hold the lock and a writer waits. `"writer"`: readers that come now wait until it was in, so
-   * that a stream of readers cannot keep it out for ever. `"reader"`: they go in, as in Redisson. Default: `"writer"`.
+   * that a stream of readers cannot keep it out for ever. `"reader"`: they go in, as in Redisson. Default: `"writer"`. Behind a
+   * writer neither has a preference, so that a stream of writers cannot keep readers out either.
    *
    * Only clients of this library know of waiting writers: readers in Java always go in.
    */

@@ -23,16 +23,19 @@ export class Place implements Alarm {
   asking = false
   /** When it last asked. */
   askedAt = Number.NEGATIVE_INFINITY
+  /** Until when it is willing to wait. */
+  readonly waitsUntil: number
   due = 0
   place = -1
 
-  constructor(owner: string, identity: Identity, signals: Queue.Queue<Wake>) {
+  constructor(owner: string, identity: Identity, signals: Queue.Queue<Wake>, waitsUntil: number) {
     this.owner = owner
     this.identity = identity
     this.signals = signals
+    this.waitsUntil = waitsUntil
   }
 
-  /** The time it wanted to wait is over. */
+  /** The time it wanted to wait is over, or the holder's lease. */
   ring(): void {
     Queue.offerUnsafe(this.signals, "tick")
   }
@@ -51,8 +54,6 @@ export class FairQueue implements Alarm {
   readonly #idle: Array<string> = []
   #refreshedAt = 0
   #refreshing: "no" | "yes" | "again" = "no"
-  /** When the lease of the last holder seen runs out: nobody announces that. */
-  #leaseEnd = Number.POSITIVE_INFINITY
   readonly #settled = Latch.makeUnsafe(true)
   due = 0
   place = -1
@@ -67,13 +68,26 @@ export class FairQueue implements Alarm {
     return this.#places.size === 0
   }
 
-  join(place: Place): void {
-    const now = this.#client.now()
+  /** Takes in a place that was denied the lock, which is held for so many milliseconds more (below zero: who knows). */
+  join(place: Place, left: number): void {
     if (this.#places.size === 0) {
-      this.#refreshedAt = now
-      this.#client.alarms.set(this, now + this.#client.options.placeIntervalMillis)
+      this.#refreshedAt = this.#client.now()
+      this.#client.alarms.set(this, this.#refreshedAt + this.#client.options.placeIntervalMillis)
     }
     this.#places.set(place.owner, place)
+    this.sleep(place, left)
+  }
+
+  /** Lets a place sleep as long as it is willing to wait; the first one of this process not past the end of the lease. */
+  sleep(place: Place, left: number): void {
+    const [first] = this.#places.values()
+    this.#wakeAfter(place, place === first && left >= 0 ? left + 1 : Number.POSITIVE_INFINITY)
+  }
+
+  #wakeAfter(place: Place, millis: number): void {
+    const { alarms, now } = this.#client
+    const until = Math.min(place.waitsUntil, now() + millis)
+    if (until < Number.POSITIVE_INFINITY) alarms.set(place, until)
   }
 
   leave(place: Place): void {
@@ -154,8 +168,10 @@ export class FairQueue implements Alarm {
           onSuccess: (reply) => {
             this.#refreshedAt = now
             const [left, head, headMillis] = reply as readonly [number, string | null, number]
-            if (left >= 0) this.#leaseEnd = now + left
-            if (left === -2 && head !== null) this.#turnOf(head, headMillis, atOnce || now >= this.#leaseEnd)
+            if (head !== null) {
+              if (left === -2) this.#turnOf(head, headMillis, atOnce)
+              else if (left >= 0) this.#nextIs(head, left)
+            }
             this.#refreshed()
           },
           // the places outlive a few refreshes; whoever asks next reports what is wrong
@@ -181,6 +197,12 @@ export class FairQueue implements Alarm {
     this.#refreshing = "no"
     this.#settled.openUnsafe()
     if (again) this.#refresh(this.#client.now(), true)
+  }
+
+  /** The lock is held for so many milliseconds more; then it is the turn of this owner, whom nobody may tell. */
+  #nextIs(head: string, left: number): void {
+    const place = this.#places.get(head)
+    if (place !== undefined && !place.asking) this.#wakeAfter(place, left + 1)
   }
 
   /** The lock is free, and it is the turn of this owner, which is taken for dead after so long. */

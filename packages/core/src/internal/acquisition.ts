@@ -433,7 +433,8 @@ const takePlace = (
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, identity, keys } = acquisition
   return Effect.flatMap(Queue.sliding<Wake>(1), (signals) => {
-    const place = new Place(client.queues.get(keys.lock)?.reuse() ?? client.nextOwner(), identity, signals)
+    const owner = client.queues.get(keys.lock)?.reuse() ?? client.nextOwner()
+    const place = new Place(owner, identity, signals, startedAt + acquisition.waitMillis)
     const claim = claimOf(acquisition, place.owner)
     const ask = Effect.suspend(() => {
       place.asking = true
@@ -469,9 +470,8 @@ const waitForTurn = (
   const { client, keys, kind } = acquisition
   const scope = Scope.makeUnsafe()
   const queue = client.queues.open(keys)
-  const waitsUntil = startedAt + acquisition.waitMillis
-  queue.join(place)
-  if (waitsUntil < Number.POSITIVE_INFINITY) client.alarms.set(place, waitsUntil)
+  const { waitsUntil } = place
+  queue.join(place, denial.remaining)
 
   const loop = Effect.gen(function* () {
     const channel = kind.channel(keys, place.owner)
@@ -489,6 +489,7 @@ const waitForTurn = (
       if (outcome instanceof Hold) return { hold: outcome, isTurn: true }
       denial = outcome
       if (client.now() >= waitsUntil) return yield* timedOut(acquisition, startedAt, denial)
+      queue.sleep(place, denial.remaining)
     }
   })
   const leave = Effect.suspend(() => {

@@ -86,7 +86,7 @@ export const write = (preference: Preference): LockKind => ({
   leave: ({ keys, owner }, count) => ({ operation: "lock/hold", keys: [keys.lock], args: [field(owner), count, 0] }),
   release: ({ client, keys, owner }) => ({
     operation: "write_lock/release",
-    keys: [keys.lock, keys.readWriteChannel],
+    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem],
     args: [owner, client.store.publish]
   }),
   renew: (claims, lease) => ({

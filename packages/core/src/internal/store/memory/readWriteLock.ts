@@ -17,6 +17,10 @@ const holds = (db: Keyspace, lock: string, stem: string): ReadonlyArray<string> 
     field === "mode" ? [] : Array.from({ length: Number(count) }, (_, i) => holdKey(stem, field, i + 1))
   )
 
+/** `lua/include/longest_read.lua` */
+const longestRead = (db: Keyspace, lock: string, stem: string): number =>
+  Math.max(0, ...holds(db, lock, stem).map((hold) => db.pttl(hold)))
+
 export const acquireRead: MemoryOperation = (db, keys, args) => {
   const [lock, token, firstHold, writers] = keys as [string, string, string, string]
   const [owner, lease, writer, yields] = args as [string, string, string, string]
@@ -64,7 +68,7 @@ export const releaseRead: MemoryOperation = (db, keys, args) => {
   if (remain > 0) db.hset(lock, owner, remainText)
   else db.hdel(lock, owner)
   if (db.hash(lock)?.get("mode") === "write") return 1
-  const longest = Math.max(0, ...holds(db, lock, stem).map((hold) => db.pttl(hold)))
+  const longest = longestRead(db, lock, stem)
   if (longest > 0) {
     db.expire(lock, longest)
     return 1
@@ -121,7 +125,7 @@ export const acquireWrite: MemoryOperation = (db, keys, args) => {
   if (fields !== undefined) {
     if (!fields.has("mode")) throw new WrongType()
     if (fields.has(`${owner}:write`)) return Number(db.getString(token) ?? 1)
-    if (announced !== "0") {
+    if (announced !== "0" && fields.get("mode") === "read") {
       db.zadd(writers, db.timeMillis() + Number(announced), client)
       db.expire(writers, Number(announced))
     }
@@ -137,10 +141,15 @@ export const acquireWrite: MemoryOperation = (db, keys, args) => {
   return next
 }
 
-export const releaseWrite: MemoryOperation = (db, [lock, channel], [owner]) => {
+export const releaseWrite: MemoryOperation = (db, [lock, channel, stem], [owner]) => {
   if (!db.hdel(lock!, `${owner}:write`)) return db.exists(lock!) ? -1 : 0
-  if (db.hash(lock!)!.size === 1) db.delete(lock!)
-  else db.hset(lock!, "mode", "read")
+  const longest = longestRead(db, lock!, stem!)
+  if (longest > 0) {
+    db.hset(lock!, "mode", "read")
+    db.expire(lock!, longest)
+  } else {
+    db.delete(lock!)
+  }
   return 1 + db.publish(channel!, "1")
 }
 

@@ -1,0 +1,298 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Schedule } from "effect"
+import { FairLock, Lock } from "effect-redis-lock"
+import { bare, behindProxy, client, clientOver, eventually, lockKey, onServer, soon } from "./harness.ts"
+import { clientsOf, commandsRun, entries, hold, queued, queueOf, serverTime, timeoutsOf, waitFor } from "./kinds.ts"
+import { start } from "./processes.ts"
+
+const lock = FairLock.make("turn")
+const patient = { watchdogLeaseTime: "5 minutes", fallbackInterval: "1 second" } as const
+
+/** How long a place outlives the last report of its process. */
+const placeLife = 1500
+/** What a busy machine may add. */
+const slack = 3000
+
+describe("waiters of a fair lock", () => {
+  it.live(
+    "of which 30 of 50 are killed, the head among them: the others are served in their order, at most as late as the dead live",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const holding = yield* hold(yield* client(server, patient), lock)
+        const settings = {
+          url: server.url,
+          kind: "fair",
+          lock: "turn",
+          fibers: 10,
+          sections: 1,
+          work: 5,
+          log: "log"
+        } as const
+        const processes = yield* Effect.forEach(Array.from({ length: 5 }), () => start("worker", settings), {
+          concurrency: "unbounded"
+        })
+        const order = yield* queued(redis, "turn", 50)
+        const clientIds = yield* Effect.forEach(processes, (process) =>
+          Effect.map(process.told("ready"), ({ clientId }) => clientId)
+        )
+        const head = clientIds.indexOf(order[0]!.slice(0, 36))
+        const doomed = [head, (head + 1) % 5, (head + 3) % 5]
+        yield* Effect.forEach(doomed, (i) => processes[i]!.signal("SIGKILL"))
+        const killedAt = yield* serverTime(redis)
+        yield* holding.release
+
+        const served = yield* entries(redis, "log", 20)
+        const dead = doomed.map((i) => clientIds[i]!)
+        assert.deepStrictEqual(
+          served.map(({ owner }) => owner),
+          order.filter((owner) => !dead.includes(owner.slice(0, 36)))
+        )
+        const late = served.at(-1)!.at - killedAt
+        assert.isAtMost(late, placeLife + slack)
+        yield* Effect.forEach(
+          [0, 1, 2, 3, 4].filter((i) => !doomed.includes(i)),
+          (i) => processes[i]!.ended
+        )
+        yield* Effect.promise(() => redis.del("log"))
+      })
+    )
+  )
+
+  it.live(
+    "whose process is stopped are passed over, and stand at the end when it goes on",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server, patient)
+        const first = yield* hold(mine, lock)
+        const settings = {
+          url: server.url,
+          kind: "fair",
+          lock: "turn",
+          fibers: 2,
+          sections: 1,
+          work: 5,
+          log: "log"
+        } as const
+        const stopped = yield* start("worker", settings)
+        const { clientId } = yield* stopped.told("ready")
+        yield* queued(redis, "turn", 2)
+        yield* stopped.signal("SIGSTOP")
+        const second = yield* waitFor(mine, lock)
+        yield* queued(redis, "turn", 3)
+        yield* first.release
+        const secondHold = yield* second.entered
+        assert.isFalse(stopped.hasTold("entered"))
+        const third = yield* waitFor(mine, lock)
+        const [thirdOwner] = yield* queued(redis, "turn", 1)
+        yield* stopped.signal("SIGCONT")
+        const order = yield* queued(redis, "turn", 3)
+        assert.strictEqual(order[0], thirdOwner)
+        assert.isTrue(order.slice(1).every((owner) => owner.startsWith(clientId)))
+        yield* secondHold.release
+        const thirdHold = yield* third.entered
+        assert.isFalse(stopped.hasTold("entered"))
+        yield* thirdHold.release
+        const served = yield* entries(redis, "log", 2)
+        assert.isTrue(served.every(({ owner, token }) => owner.startsWith(clientId) && BigInt(token) > thirdHold.token))
+        yield* stopped.ended
+        yield* Effect.promise(() => redis.del("log"))
+      })
+    )
+  )
+
+  it.live(
+    "are not held up by a head that is killed while the lock is free",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server, patient)
+        const first = yield* hold(mine, lock)
+        const doomed = yield* start("worker", { url: server.url, kind: "fair", lock: "turn", fibers: 1 })
+        yield* queued(redis, "turn", 1)
+        const next = yield* waitFor(yield* client(server, patient), lock)
+        yield* queued(redis, "turn", 2)
+        // so that it does not take what it is told it may take
+        yield* doomed.signal("SIGSTOP")
+        yield* first.release
+        assert.strictEqual(yield* Effect.promise(() => redis.exists("turn")), 0)
+        yield* doomed.signal("SIGKILL")
+        const killedAt = yield* serverTime(redis)
+        const holding = yield* next.entered
+        assert.isAtMost((yield* serverTime(redis)) - killedAt, placeLife + slack)
+        assert.isFalse(doomed.hasTold("entered"))
+        yield* holding.release
+      })
+    )
+  )
+
+  it.live(
+    "that hear no message on a connection that looks alive find their turn by themselves, in order",
+    behindProxy(({ proxy, redis, server }) =>
+      Effect.gen(function* () {
+        const holding = yield* hold(yield* client(server, patient), lock)
+        const deaf = yield* clientOver(yield* bare(server), { ...patient, subscriptions: proxy })
+        const waiters = [yield* waitFor(deaf, lock), yield* waitFor(deaf, lock), yield* waitFor(deaf, lock)]
+        yield* queued(redis, "turn", 3)
+        yield* proxy.stallReplies
+        yield* holding.release
+        for (const [i, { entered }] of waiters.entries()) {
+          const { release } = yield* entered
+          assert.isFalse(waiters.slice(i + 1).some(({ hasEntered }) => hasEntered()))
+          yield* release
+        }
+      })
+    )
+  )
+
+  it.live(
+    "are all served by a server that has restarted empty",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        yield* Effect.exit(hold(yield* client(server, patient), lock))
+        let served = 0
+        const section = Lock.withLock(
+          Effect.sync(() => served++),
+          lock
+        ).pipe(
+          Effect.retry({
+            while: (error) => error._tag === "LockStoreError" && error.isTransient,
+            schedule: Schedule.spaced(50)
+          })
+        )
+        const waiters = yield* Effect.forEach([1, 2, 3], () =>
+          Effect.flatMap(client(server, patient), ({ run }) =>
+            Effect.forkScoped(
+              run(
+                Effect.all(
+                  Array.from({ length: 5 }, () => section),
+                  { concurrency: "unbounded" }
+                )
+              )
+            )
+          )
+        )
+        yield* queued(redis, "turn", 15)
+        yield* server.restart
+        yield* soon("everybody is served", Effect.forEach(waiters, Fiber.join))
+        assert.strictEqual(served, 15)
+      })
+    )
+  )
+
+  const javaWaiter = `${crypto.randomUUID()}:77`
+
+  it.live(
+    "are not held up by one in Java whose clock is far behind",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const holding = yield* hold(yield* client(server, patient), lock)
+        const score = (yield* serverTime(redis)) - 3_600_000 + 300_000
+        yield* Effect.promise(() =>
+          redis.multi().rpush(queueOf("turn"), javaWaiter).zadd(timeoutsOf("turn"), score, javaWaiter).exec()
+        )
+        const next = yield* waitFor(yield* client(server, patient), lock)
+        yield* queued(redis, "turn", 1)
+        yield* holding.release
+        yield* (yield* next.entered).release
+      })
+    )
+  )
+
+  it.live(
+    "wait for one in Java whose clock is far ahead, and are served when it has gone without a word",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server, patient)
+        const holding = yield* hold(mine, lock)
+        const score = (yield* serverTime(redis)) + 86_400_000
+        yield* Effect.promise(() =>
+          redis.multi().rpush(queueOf("turn"), javaWaiter).zadd(timeoutsOf("turn"), score, javaWaiter).exec()
+        )
+        const waiters = [yield* waitFor(mine, lock), yield* waitFor(yield* client(server, patient), lock)]
+        assert.strictEqual((yield* queued(redis, "turn", 3))[0], javaWaiter)
+        yield* holding.release
+        // long enough for two reports
+        yield* Effect.sleep(1200)
+        assert.strictEqual(yield* Effect.promise(() => redis.exists("turn")), 0)
+        yield* Effect.promise(() =>
+          redis.multi().lrem(queueOf("turn"), 0, javaWaiter).zrem(timeoutsOf("turn"), javaWaiter).exec()
+        )
+        for (const { entered } of waiters) yield* (yield* entered).release
+      })
+    )
+  )
+
+  it.live(
+    "500 of one process are served in their order, with at most 8 commands each",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const { run } = yield* client(server, patient)
+        const gate = yield* hold(yield* client(server, patient), lock)
+        const order: Array<number> = []
+        yield* Effect.promise(() => redis.config("RESETSTAT"))
+        const all = yield* Effect.forkScoped(
+          run(
+            Effect.forEach(
+              Array.from({ length: 500 }, (_, i) => i),
+              (i) =>
+                Lock.withLock(
+                  Effect.sync(() => order.push(i)),
+                  lock
+                ),
+              { concurrency: "unbounded", discard: true }
+            )
+          )
+        )
+        yield* queued(redis, "turn", 500)
+        yield* gate.release
+        yield* soon("everybody is served", Fiber.join(all))
+        assert.deepStrictEqual(
+          order,
+          Array.from({ length: 500 }, (_, i) => i)
+        )
+        const commands = yield* commandsRun(redis, ["eval", "evalsha", "subscribe", "unsubscribe"])
+        assert.isAtMost(commands / 500, 8)
+      })
+    )
+  )
+
+  it.live(
+    "100 of one process cost at most 3 commands a second",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        yield* hold(yield* client(server, patient), lock)
+        const mine = yield* client(server, patient)
+        for (let i = 0; i < 100; i++) yield* waitFor(mine, lock)
+        yield* queued(redis, "turn", 100)
+        // until the subscriptions stand, and what they caused is over
+        const subscribed = () => redis.pubsub("CHANNELS") as Promise<ReadonlyArray<unknown>>
+        yield* eventually("100 channels are heard", subscribed, (channels) => channels.length === 100)
+        yield* Effect.sleep(1000)
+        yield* Effect.promise(() => redis.config("RESETSTAT"))
+        yield* Effect.sleep(3000)
+        assert.isAtMost(yield* commandsRun(redis, ["eval", "evalsha", "subscribe", "unsubscribe"]), 9)
+        assert.strictEqual(yield* Effect.promise(() => redis.zcard(clientsOf("turn"))), 1)
+      })
+    )
+  )
+})
+
+describe("a holder of a fair lock that is killed", () => {
+  it.live(
+    "is replaced by the first in the queue when its lease is over",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const settings = { url: server.url, kind: "fair", lock: "turn", fibers: 1, watchdogLeaseTime: 1500 } as const
+        const doomed = yield* start("worker", settings)
+        const { token } = yield* doomed.told("entered")
+        yield* lockKey(redis, "turn", "there")
+        const waiters = [yield* waitFor(yield* client(server), lock), yield* waitFor(yield* client(server), lock)]
+        yield* doomed.signal("SIGKILL")
+        const first = yield* waiters[0]!.entered
+        assert.isTrue(first.token > BigInt(token))
+        assert.isFalse(waiters[1]!.hasEntered())
+        yield* first.release
+        yield* (yield* waiters[1]!.entered).release
+      })
+    )
+  )
+})

@@ -1,0 +1,68 @@
+/**
+ * What the fault tests of the kinds of lock share: holds by hand, waiters, and a look at what workers have written down and at
+ * the queue of a fair lock.
+ */
+import { Effect, Fiber, Scope } from "effect"
+import { type AcquireError, type Holding, Lock, type LockReentered, type RedisLock } from "effect-redis-lock"
+import type { Redis } from "ioredis"
+import type { Entry } from "./fixtures/worker.ts"
+import { type Client, eventually, soon } from "./harness.ts"
+
+export type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered>
+
+/** Acquires for as long as the test's scope is open, or until released by hand. Nobody re-enters it. */
+export const hold = (
+  who: Client,
+  lock: AnyLock,
+  options?: Lock.AcquireOptions
+): Effect.Effect<Holding, AcquireError | LockReentered, Scope.Scope> =>
+  Effect.flatMap(Effect.flatMap(Effect.scope, Scope.fork), (scope) =>
+    Lock.scoped(lock, options).pipe(Lock.withOwner, Scope.provide(scope), who.run)
+  )
+
+/** Forks {@link hold}: the inner effect completes with the holding, in time. */
+export const waitFor = (who: Client, lock: AnyLock, options?: Lock.AcquireOptions) =>
+  Effect.map(Effect.forkScoped(hold(who, lock, options), { startImmediately: true }), (fiber) => ({
+    entered: soon(`lock "${lock.name}" is acquired`, Fiber.join(fiber)),
+    hasEntered: () => fiber.pollUnsafe() !== undefined
+  }))
+
+export const queueOf = (name: string) => `redisson_lock_queue:{${name}}`
+export const timeoutsOf = (name: string) => `redisson_lock_timeout:{${name}}`
+export const clientsOf = (name: string) => `effect_redis_lock_clients:{${name}}`
+
+/** Waits until so many stand in the queue of a fair lock; they are the answer, in order. */
+export const queued = (redis: Redis, name: string, count: number) =>
+  eventually(
+    `${count} wait for lock "${name}"`,
+    () => redis.lrange(queueOf(name), 0, -1),
+    (owners) => owners.length === count
+  )
+
+/** Waits until so many entries have been written down. */
+export const entries = (redis: Redis, log: string, count: number) =>
+  Effect.map(
+    eventually(
+      `${count} sections have been entered`,
+      () => redis.lrange(log, 0, -1),
+      (lines) => lines.length >= count
+    ),
+    (lines) => lines.map((line) => JSON.parse(line) as Entry)
+  )
+
+/** The server's clock, milliseconds. */
+export const serverTime = (redis: Redis) =>
+  Effect.promise(async () => {
+    const [seconds, micros] = await redis.time()
+    return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
+  })
+
+/** How many commands of these names were run since the statistics were last reset. */
+export const commandsRun = (redis: Redis, names: ReadonlyArray<string>) =>
+  Effect.promise(async () => {
+    const stats = await redis.info("commandstats")
+    return names.reduce(
+      (sum, name) => sum + Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(stats)?.[1] ?? 0),
+      0
+    )
+  })

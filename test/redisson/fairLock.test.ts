@@ -1,0 +1,432 @@
+/**
+ * What Redisson's own tests verify of its fair lock, by the numbers of the project's list of behaviours. Leases and waits are
+ * shortened, in proportion; what each waiter adds to the scores, Redisson's `fairLockWaitTimeout` of 5 minutes, is not.
+ *
+ * - 81 and 88, releases by those who do not hold: nobody can ask for them, there is no holding to release.
+ * - 83 differs: a release after the lease fails here too, as that of every kind; a section that lost its lock never looks
+ *   successful.
+ * - 90 to 94 look at the scores: a waiter here is not told an estimate, but how long the present holder has left.
+ */
+import { RedisServer } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Exit, Fiber, Layer, Schedule } from "effect"
+import { FairLock, Lock, RedisLock } from "effect-redis-lock"
+import { Redis } from "ioredis"
+import { redisUrl } from "../redis.ts"
+import {
+  abandoned,
+  clients,
+  deadClient,
+  elapsed,
+  fifteenTasks,
+  forceRelease,
+  freshName,
+  held,
+  holdCounts,
+  hundredClients,
+  isHeldByCurrentThread,
+  isLocked,
+  leaseExpires,
+  lockUnlockTwice,
+  onBothStores,
+  onlyHolderReleases,
+  otherClient,
+  otherThread,
+  reentrant,
+  sixteenClients,
+  storeAt,
+  tryLock,
+  until,
+  waitEnds
+} from "./kit.ts"
+
+const make = (name: string) => FairLock.make(name)
+const fresh = Effect.map(freshName, make)
+
+onBothStores("RFairLock", (it) => {
+  it.effect("73. eight threads that never release get it in the order of asking, as their leases end", () =>
+    Effect.gen(function* () {
+      const lock = yield* fresh
+      const order: Array<number> = []
+      const thread = (i: number) =>
+        Effect.andThen(
+          abandoned(lock, { waitTime: "30 seconds", leaseTime: 700 }),
+          Effect.sync(() => order.push(i))
+        )
+      const { millis } = yield* elapsed(
+        Effect.gen(function* () {
+          const threads: Array<Fiber.Fiber<unknown, unknown>> = []
+          for (let i = 0; i < 8; i++) {
+            threads.push(yield* Effect.forkChild(thread(i), { startImmediately: true }))
+            yield* Effect.sleep("70 millis")
+          }
+          yield* Effect.forEach(threads, Fiber.join)
+        })
+      )
+      assert.deepStrictEqual(order, [0, 1, 2, 3, 4, 5, 6, 7])
+      // 7 leases; waiting past their ends would add some 300 ms to each
+      assert.isAtLeast(millis, 4500)
+      assert.isBelow(millis, 6500)
+    })
+  )
+
+  it.effect("74. 16 threads of two clients get it exactly in the order of asking", () =>
+    Effect.gen(function* () {
+      const lock = yield* fresh
+      const contexts = [yield* Layer.build(Layer.fresh(clients)), yield* Layer.build(Layer.fresh(clients))]
+      const holder = yield* held(lock)
+      const order: Array<number> = []
+      const threads: Array<Fiber.Fiber<unknown, unknown>> = []
+      for (let i = 0; i < 16; i++) {
+        const thread = Lock.withLock(
+          Effect.sync(() => order.push(i)),
+          lock
+        ).pipe(Effect.provideContext(contexts[i % 2]!))
+        threads.push(yield* Effect.forkChild(thread, { startImmediately: true }))
+        yield* Effect.sleep("10 millis")
+      }
+      assert.deepStrictEqual(order, [])
+      yield* holder.letGo
+      yield* Effect.forEach(threads, Fiber.join)
+      assert.deepStrictEqual(
+        order,
+        Array.from({ length: 16 }, (_, i) => i)
+      )
+    })
+  )
+
+  it.effect("75. 500 at once with a lease all complete", () =>
+    Effect.gen(function* () {
+      const lock = yield* fresh
+      let together = 0
+      const section = Effect.acquireUseRelease(
+        Effect.sync(() => assert.strictEqual(++together, 1)),
+        () => Effect.sleep(1),
+        () => Effect.sync(() => together--)
+      ).pipe(Lock.withLock(lock, { leaseTime: "5 seconds" }))
+      const exits = yield* Effect.forEach(Array.from({ length: 500 }), () => Effect.exit(section), {
+        concurrency: "unbounded"
+      })
+      assert.strictEqual(exits.filter(Exit.isSuccess).length, 500)
+    })
+  )
+
+  it.effect("76. lock and unlock twice", lockUnlockTwice(make))
+  it.effect("77. isLocked before, during and after; also from another thread", isLocked(make))
+  it.effect("78. held by the current thread, and not by another", isHeldByCurrentThread(make))
+  it.effect("79. hold count: 0, 1, 2, 1, 0", holdCounts(make))
+  it.effect("80. trying is re-entrant, and refused to others also after one of two releases", reentrant(make))
+  it.effect("81. nobody but the holder can release", onlyHolderReleases(make))
+  it.effect("82. force release frees it", forceRelease(make))
+  it.effect("83. a lease hands over when it is over; the late release fails, as of every lock here", leaseExpires(make))
+  it.effect("84. a dead client: free after the watchdog's lease", deadClient(make))
+  it.effect("85. waiting against a foreign holder ends when waitTime is over", waitEnds(make))
+  it.effect("86. concurrency: 15 tasks of one client", fifteenTasks(make))
+  it.effect("86. concurrency: 16 clients of 100 sections", sixteenClients(make))
+  it.effect("86. concurrency: 100 clients of one section", hundredClients(make))
+
+  it.effect("87. a waiter that has given up leaves nothing in the queue that delays others", () =>
+    Effect.gen(function* () {
+      const lock = yield* fresh
+      const holder = yield* held(lock, { waitTime: 0 })
+      const error = yield* Effect.flip(otherThread(Lock.withLock(Effect.void, lock, { waitTime: 200 })))
+      assert.strictEqual(error._tag, "LockTimeout")
+      yield* holder.letGo
+      yield* otherClient(Lock.withLock(Effect.void, lock, { waitTime: 0 }))
+    })
+  )
+
+  it.effect("88. a waiter that has given up has nothing to release, and the holder keeps its lock", () =>
+    Effect.gen(function* () {
+      const lock = yield* fresh
+      const holder = yield* held(lock)
+      yield* otherThread(
+        Effect.gen(function* () {
+          yield* Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 100 }))
+          assert.strictEqual((yield* Effect.flip(Lock.holding(lock)))._tag, "NotLockOwner")
+        })
+      )
+      yield* holder.holding.ensureHeld
+      assert.isTrue(yield* Lock.isLocked(lock))
+      yield* holder.letGo
+    })
+  )
+
+  it.effect("95. asking once never takes a place: when the lease is over, anybody gets the lock", () =>
+    Effect.gen(function* () {
+      const lock = yield* fresh
+      yield* abandoned(lock, { leaseTime: 400 })
+      for (let i = 0; i < 3; i++) assert.isFalse(yield* otherThread(tryLock(lock)))
+      yield* until(Effect.map(Lock.isLocked(lock), (locked) => !locked))
+      assert.isTrue(yield* otherClient(tryLock(lock)))
+    })
+  )
+})
+
+describe("the bookkeeping of RFairLock in Redis", () => {
+  const patience = 300_000
+  const layer = Layer.provideMerge(clients, storeAt(redisUrl))
+
+  /** Looks at the queue of a lock from outside. */
+  const observed = Effect.fnUntraced(function* (name: string) {
+    const redis = yield* Effect.acquireRelease(
+      Effect.sync(() => new Redis(redisUrl)),
+      (redis) => Effect.sync(() => redis.disconnect())
+    )
+    const queue = `redisson_lock_queue:{${name}}`
+    const timeouts = `redisson_lock_timeout:{${name}}`
+    const now = async () => {
+      const [seconds, micros] = await redis.time()
+      return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
+    }
+    return {
+      redis,
+      queue,
+      timeouts,
+      now: Effect.promise(now),
+      length: Effect.promise(() => redis.llen(queue)),
+      /** In the order of the queue, milliseconds ahead of now. */
+      scores: Effect.promise(async () => {
+        const owners = await redis.lrange(queue, 0, -1)
+        const at = await now()
+        return Promise.all(owners.map(async (owner) => Number(await redis.zscore(timeouts, owner)) - at))
+      })
+    }
+  })
+
+  const near = (actual: ReadonlyArray<number>, expected: ReadonlyArray<number>) => {
+    assert.strictEqual(actual.length, expected.length)
+    actual.forEach((value, i) => assert.approximately(value, expected[i]!, 3000, `place ${i}`))
+  }
+
+  /** A waiter that holds, once served, until interrupted. */
+  const waiter = Effect.fnUntraced(function* (
+    lock: Lock.Lock,
+    { length }: { readonly length: Effect.Effect<number> },
+    options: Lock.AcquireOptions = {}
+  ) {
+    const places = yield* length
+    const served = { yes: false }
+    const fiber = yield* Lock.withLock(
+      Effect.andThen(
+        Effect.sync(() => (served.yes = true)),
+        Effect.never
+      ),
+      lock,
+      { leaseTime: 30_000, ...options }
+    ).pipe(Effect.forkScoped({ startImmediately: true }))
+    yield* until(Effect.map(length, (now) => now === places + 1))
+    return { fiber, served, leave: Fiber.interrupt(fiber) }
+  })
+
+  /** What a waiter that gave up was told of the holder. */
+  const toldRemaining = ({ fiber }: Effect.Success<ReturnType<typeof waiter>>) =>
+    Effect.map(Effect.flip(Fiber.join(fiber)), (error) =>
+      error._tag === "LockTimeout" ? Duration.toMillis(error.holder!.remaining!) : assert.fail(error._tag)
+    )
+
+  it.live(
+    "90. each waiter's score is that of the one before and its own time; the first one's counts from the lease",
+    () =>
+      Effect.gen(function* () {
+        const lock = yield* fresh
+        const seen = yield* observed(lock.name)
+        yield* held(lock, { leaseTime: 30_000 })
+        for (let i = 0; i < 4; i++) yield* waiter(lock, seen)
+        near(
+          yield* seen.scores,
+          [1, 2, 3, 4].map((i) => 30_000 + i * patience)
+        )
+      }).pipe(Effect.scoped, Effect.provide(layer))
+  )
+
+  it.live("91. when one gives up, those behind move up by its time; all are told what the holder has left", () =>
+    Effect.gen(function* () {
+      const lock = yield* fresh
+      const seen = yield* observed(lock.name)
+      yield* held(lock, { leaseTime: 30_000 })
+      yield* waiter(lock, seen)
+      const second = yield* waiter(lock, seen)
+      yield* waiter(lock, seen)
+      const fourth = yield* waiter(lock, seen, { waitTime: 1500 })
+      yield* second.leave
+      near(
+        yield* seen.scores,
+        [1, 2, 3].map((i) => 30_000 + i * patience)
+      )
+      assert.approximately(yield* toldRemaining(fourth), 28_000, 3000)
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  )
+
+  it.live("92. the release serves the first at once, and the others see its lease", () =>
+    Effect.gen(function* () {
+      const lock = yield* fresh
+      const seen = yield* observed(lock.name)
+      const holder = yield* held(lock, { leaseTime: 10_000 })
+      const first = yield* waiter(lock, seen)
+      const last = yield* waiter(lock, seen, { waitTime: 1500 })
+      yield* holder.letGo
+      const { millis } = yield* elapsed(until(Effect.sync(() => first.served.yes)))
+      assert.isBelow(millis, 400)
+      assert.approximately(yield* toldRemaining(last), 29_000, 3000)
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  )
+
+  it.live("93. the one that is served takes its time off the others' scores; a new one adds its own to the last", () =>
+    Effect.gen(function* () {
+      const lock = yield* fresh
+      const seen = yield* observed(lock.name)
+      const holder = yield* held(lock, { leaseTime: 30_000 })
+      const first = yield* waiter(lock, seen)
+      yield* waiter(lock, seen)
+      const [, before] = yield* seen.scores
+      yield* holder.letGo
+      yield* until(Effect.sync(() => first.served.yes))
+      const [after] = yield* seen.scores
+      assert.approximately(before! - after!, patience, 3000)
+      yield* waiter(lock, seen)
+      const [second, third] = yield* seen.scores
+      assert.approximately(third! - second!, patience, 100)
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  )
+
+  it.live("94. who waits already keeps place and score however often it asks", () =>
+    Effect.gen(function* () {
+      const lock = yield* fresh
+      const seen = yield* observed(lock.name)
+      yield* held(lock, { leaseTime: 30_000 })
+      yield* waiter(lock, seen)
+      yield* waiter(lock, seen)
+      const owners = yield* Effect.promise(() => seen.redis.lrange(seen.queue, 0, -1))
+      // wakes them for nothing
+      for (const owner of owners) {
+        yield* Effect.promise(() => seen.redis.publish(`redisson_lock__channel:{${lock.name}}:${owner}`, "0"))
+      }
+      yield* Effect.sleep("700 millis")
+      assert.deepStrictEqual(yield* Effect.promise(() => seen.redis.lrange(seen.queue, 0, -1)), owners)
+      near(yield* seen.scores, [30_000 + patience, 30_000 + 2 * patience])
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  )
+
+  /** A waiter of another library's client that never comes back, as Redisson leaves it with a fair wait of `millis`. */
+  const ghost = (seen: Effect.Success<ReturnType<typeof observed>>, millis: number) =>
+    Effect.gen(function* () {
+      const owner = `${crypto.randomUUID()}:1`
+      const score = (yield* seen.now) + millis
+      yield* Effect.promise(() => seen.redis.multi().rpush(seen.queue, owner).zadd(seen.timeouts, score, owner).exec())
+    })
+
+  it.live("96. waiters that never come back are passed over when their time has come", () =>
+    Effect.gen(function* () {
+      const lock = yield* fresh
+      const seen = yield* observed(lock.name)
+      yield* ghost(seen, 600)
+      yield* ghost(seen, 800)
+      assert.isFalse(yield* tryLock(lock))
+      const { millis } = yield* elapsed(Lock.withLock(Effect.void, lock))
+      assert.isAtLeast(millis, 600)
+      assert.isBelow(millis, 2000)
+      assert.strictEqual(yield* Effect.promise(() => seen.redis.exists(seen.queue, seen.timeouts)), 0)
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  )
+
+  const bounded = (scores: ReadonlyArray<number>, lease: number) =>
+    scores.forEach((score, i) => assert.isAtMost(score, lease + patience * (i + 1) + 3000, `place ${i}`))
+
+  it.live("97. many rounds of waits that end in vain do not add up in the scores", () =>
+    Effect.gen(function* () {
+      const lock = yield* fresh
+      const seen = yield* observed(lock.name)
+      yield* held(lock, { leaseTime: 30_000 })
+      const vain = Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 20 }))
+      const thread = Effect.repeat(vain, Schedule.recurs(49))
+      yield* Effect.forEach([1, 2, 3], () => thread, { concurrency: "unbounded" })
+      yield* ghost(seen, 30_000)
+      const last = yield* waiter(lock, seen)
+      bounded(yield* seen.scores, 30_000)
+      yield* last.leave
+      assert.isTrue(yield* Lock.forceRelease(lock))
+      assert.isFalse(yield* Lock.isLocked(lock))
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  )
+
+  it.live("98. nor where the lock is got and given back in between", () =>
+    Effect.gen(function* () {
+      const lock = yield* fresh
+      const seen = yield* observed(lock.name)
+      const some = Effect.exit(Lock.withLock(Effect.sleep(15), lock, { waitTime: 30, leaseTime: 30_000 }))
+      const thread = Effect.repeat(some, Schedule.recurs(49))
+      const threads = yield* Effect.forkChild(
+        Effect.forEach([1, 2, 3, 4], () => thread, { concurrency: "unbounded" }),
+        { startImmediately: true }
+      )
+      yield* Effect.repeat(
+        Effect.flatMap(seen.scores, (scores) => Effect.sync(() => bounded(scores, 30_000))),
+        Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(20)])
+      )
+      yield* Fiber.join(threads)
+      assert.deepStrictEqual(yield* seen.scores, [])
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  )
+
+  it.live("99. nor behind a waiter that has died", () =>
+    Effect.gen(function* () {
+      const lock = yield* fresh
+      const seen = yield* observed(lock.name)
+      yield* held(lock, { leaseTime: 30_000 })
+      yield* ghost(seen, 30_000 + patience)
+      for (let i = 0; i < 10; i++) {
+        const three = Array.from({ length: 3 }, () => Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 40 })))
+        yield* Effect.all(three, { concurrency: "unbounded" })
+        bounded(yield* seen.scores, 30_000)
+      }
+      yield* waiter(lock, seen)
+      near(yield* seen.scores, [30_000 + patience, 30_000 + 2 * patience])
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  )
+
+  it.live("89. with a prefix for all names the queue's key has it, and locking works", () =>
+    Effect.gen(function* () {
+      const lock = yield* fresh
+      const seen = yield* observed(`app:${lock.name}`)
+      yield* Effect.gen(function* () {
+        const holder = yield* held(lock)
+        const next = yield* waiter(lock, seen)
+        yield* holder.letGo
+        yield* until(Effect.sync(() => next.served.yes))
+        yield* next.leave
+      }).pipe(
+        Effect.scoped,
+        Effect.provide(Layer.provide(RedisLock.layerStore({ keyPrefix: "app:" }), storeAt(redisUrl)))
+      )
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("RFairLock on a Redis of its own", () => {
+  it.live(
+    "100. a server that does not answer while somebody waits: it gives up, and nothing is left in the queue",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* RedisServer.start()
+        const redis = yield* Effect.acquireRelease(
+          Effect.sync(() => new Redis(server.url)),
+          (redis) => Effect.sync(() => redis.disconnect())
+        )
+        yield* Effect.gen(function* () {
+          const lock = make("slow")
+          yield* abandoned(lock, { leaseTime: "1 minute" })
+          const waiting = yield* Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 800 })).pipe(
+            Effect.forkChild({ startImmediately: true })
+          )
+          yield* until(Effect.promise(async () => (await redis.llen("redisson_lock_queue:{slow}")) === 1))
+          yield* server.pause
+          const error = yield* Fiber.join(waiting)
+          assert.include(["LockTimeout", "LockStoreError"], error._tag)
+          yield* server.resume
+          yield* until(Effect.promise(async () => (await redis.llen("redisson_lock_queue:{slow}")) === 0))
+          assert.strictEqual(yield* Effect.promise(() => redis.zcard("redisson_lock_timeout:{slow}")), 0)
+        }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
+      }).pipe(Effect.scoped)
+  )
+})

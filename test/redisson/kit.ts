@@ -1,0 +1,245 @@
+/**
+ * What the tests of Redisson's behaviours share: clients, threads, and the behaviours that Redisson verifies of every kind of
+ * lock alike, as functions of the kind.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, it, type Vitest } from "@effect/vitest"
+import { Deferred, Duration, Effect, Fiber, Layer, Option, Scope } from "effect"
+import { type Holding, Lock, type LockReentered, LockStore, RedisLock } from "effect-redis-lock"
+import { redisUrl } from "../redis.ts"
+
+export const watchdogMillis = 900
+export const clients = RedisLock.layerStore({ watchdogLeaseTime: watchdogMillis, subscriptionIdleTime: "100 millis" })
+export const otherClient = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
+
+export const storeAt = (url: string) => Layer.provide(LockStore.layerRedis, IoRedis.layer({ url }))
+
+/** Runs the tests on memory, in real time, and on Redis. */
+export const onBothStores = (
+  title: string,
+  tests: (it: Vitest.MethodsNonLive<RedisLock.RedisLock | LockStore.LockStore>) => void
+) => {
+  const run = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
+    it.layer(Layer.provideMerge(clients, store), { excludeTestServices: true })(`${title} on ${name}`, tests)
+  run("memory", LockStore.layerMemory)
+  run("Redis", storeAt(redisUrl))
+}
+
+export const freshName = Effect.sync(() => `redisson:${crypto.randomUUID()}`)
+
+/** A lock of any kind, and a kind. */
+export type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered>
+export type Make = (name: string) => AnyLock
+
+/** Another thread: a fiber with an owner of its own. */
+export const otherThread = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.flatMap(Effect.forkChild(self), Fiber.join)
+
+export const tryLock = (lock: AnyLock) => Effect.map(Effect.scoped(Lock.tryScoped(lock)), Option.isSome)
+
+/** Holds a lock in a fiber of its own until let go, or until the test's scope closes. */
+export const held = Effect.fnUntraced(function* (lock: AnyLock, options?: Lock.AcquireOptions) {
+  const acquired = yield* Deferred.make<Holding>()
+  const letGo = yield* Deferred.make<void>()
+  const fiber = yield* Effect.gen(function* () {
+    yield* Deferred.succeed(acquired, yield* Lock.scoped(lock, options))
+    yield* Deferred.await(letGo)
+  }).pipe(Effect.scoped, Effect.forkScoped)
+  const holding = yield* Deferred.await(acquired)
+  return { holding, letGo: Effect.andThen(Deferred.succeed(letGo, undefined), Fiber.await(fiber)) }
+})
+
+/** Acquires, as a thread that never releases and is gone. */
+export const abandoned = (lock: AnyLock, options?: Lock.AcquireOptions) =>
+  otherThread(Effect.flatMap(Scope.make(), (scope) => Scope.provide(Lock.scoped(lock, options), scope)))
+
+export const millisOf = (duration: Option.Option<Duration.Duration>) => Duration.toMillis(Option.getOrThrow(duration))
+
+export const elapsed = <A, E, R>(self: Effect.Effect<A, E, R>) =>
+  Effect.map(Effect.timed(self), ([duration, result]) => ({ millis: Duration.toMillis(duration), result }))
+
+export const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
+  Effect.gen(function* () {
+    while (!(yield* condition)) yield* Effect.sleep("10 millis")
+  })
+
+const freshLock = (make: Make) => Effect.map(freshName, make)
+
+export const lockUnlockTwice = (make: Make) => () =>
+  Effect.gen(function* () {
+    const lock = yield* freshLock(make)
+    for (let i = 0; i < 2; i++) {
+      assert.isTrue(yield* Lock.withLock(Lock.isLocked(lock), lock))
+      assert.isFalse(yield* Lock.isLocked(lock))
+    }
+  })
+
+export const isLocked = (make: Make) => () =>
+  Effect.gen(function* () {
+    const lock = yield* freshLock(make)
+    const seen = Effect.all([Lock.isLocked(lock), otherThread(Lock.isLocked(lock))])
+    assert.deepStrictEqual(yield* seen, [false, false])
+    assert.deepStrictEqual(yield* Lock.withLock(seen, lock), [true, true])
+    assert.deepStrictEqual(yield* seen, [false, false])
+  })
+
+export const isHeldByCurrentThread = (make: Make) => () =>
+  Effect.gen(function* () {
+    const lock = yield* freshLock(make)
+    assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
+    assert.isTrue(yield* Lock.withLock(Lock.isHeldByCurrentOwner(lock), lock))
+    const holder = yield* held(lock)
+    assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
+    yield* holder.letGo
+    assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
+  })
+
+export const holdCounts = (make: Make) => () =>
+  Effect.gen(function* () {
+    const lock = yield* freshLock(make)
+    const counts = [yield* Lock.holdCount(lock)]
+    yield* Effect.gen(function* () {
+      counts.push(yield* Lock.holdCount(lock))
+      counts.push(yield* Lock.withLock(Lock.holdCount(lock), lock))
+      counts.push(yield* Lock.holdCount(lock))
+    }).pipe(Lock.withLock(lock))
+    counts.push(yield* Lock.holdCount(lock))
+    assert.deepStrictEqual(counts, [0, 1, 2, 1, 0])
+  })
+
+/** `rival`: what another thread asks for, where that is not the same lock. */
+export const reentrant =
+  (make: Make, rival: Make = make) =>
+  () =>
+    Effect.gen(function* () {
+      const lock = yield* freshLock(make)
+      const foreign = Effect.suspend(() => otherThread(tryLock(rival(lock.name))))
+      yield* Effect.gen(function* () {
+        const outer = Option.getOrThrow(yield* Lock.tryScoped(lock))
+        const inner = Option.getOrThrow(yield* Lock.tryScoped(lock))
+        assert.isFalse(yield* foreign)
+        yield* inner.release
+        assert.isFalse(yield* foreign)
+        yield* outer.release
+        assert.isTrue(yield* foreign)
+      }).pipe(Effect.scoped)
+    })
+
+/** A release by a stranger cannot be asked for: there is no holding to release. */
+export const onlyHolderReleases = (make: Make) => () =>
+  Effect.gen(function* () {
+    const lock = yield* freshLock(make)
+    const holder = yield* held(lock)
+    assert.strictEqual((yield* Effect.flip(Lock.holding(lock)))._tag, "NotLockOwner")
+    assert.isTrue(yield* holder.holding.isHeld)
+    yield* holder.holding.release
+    assert.isFalse(yield* Lock.isLocked(lock))
+    yield* holder.letGo
+  })
+
+export const forceRelease = (make: Make) => () =>
+  Effect.gen(function* () {
+    const lock = yield* freshLock(make)
+    const holder = yield* held(lock)
+    assert.isTrue(yield* otherClient(Lock.forceRelease(lock)))
+    assert.isFalse(yield* Lock.isLocked(lock))
+    assert.isFalse(yield* Lock.forceRelease(lock))
+    yield* holder.letGo
+  })
+
+/** A lease of 600 ms for 2 s in Redisson: the waiter is in when it is over, and the late release of the old holder fails. */
+export const leaseExpires = (make: Make) => () =>
+  Effect.gen(function* () {
+    const lock = yield* freshLock(make)
+    const holder = yield* held(lock, { leaseTime: 600 })
+    const { millis } = yield* elapsed(otherClient(Lock.withLock(Effect.void, lock)))
+    assert.isAtLeast(millis, 400)
+    // a lost message would cost a second, a lost lease for ever
+    assert.isBelow(millis, 1500)
+    assert.strictEqual((yield* Effect.flip(holder.holding.release)).reason, "Expired")
+    yield* holder.letGo
+  })
+
+/** 500 ms for 3 s in Redisson. */
+export const waitEnds = (make: Make) => () =>
+  Effect.gen(function* () {
+    const lock = yield* freshLock(make)
+    const holder = yield* held(lock)
+    const { millis, result } = yield* elapsed(Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 500 })))
+    assert.strictEqual(result._tag, "LockTimeout")
+    assert.isAtLeast(millis, 499)
+    assert.isBelow(millis, 2000)
+    yield* holder.letGo
+  })
+
+/** Behind Redisson's uninterruptible `lock()`. */
+export const interruptedWaiterNeverAcquires = (make: Make) => () =>
+  Effect.gen(function* () {
+    const lock = yield* freshLock(make)
+    const holder = yield* held(lock)
+    let entered = false
+    const waiting = yield* Lock.withLock(
+      Effect.sync(() => (entered = true)),
+      lock
+    ).pipe(Effect.forkChild({ startImmediately: true }))
+    const patient = yield* Effect.uninterruptible(Lock.withLock(Effect.succeed("in"), lock)).pipe(
+      Effect.forkChild({ startImmediately: true })
+    )
+    yield* Fiber.interrupt(waiting)
+    const interruption = yield* Effect.forkChild(Fiber.interrupt(patient), { startImmediately: true })
+    yield* Effect.sleep("50 millis")
+    assert.isUndefined(patient.pollUnsafe())
+    assert.isTrue(yield* holder.holding.isHeld)
+    yield* holder.letGo
+    yield* Fiber.join(interruption)
+    assert.isFalse(entered)
+    assert.isFalse(yield* Lock.isLocked(lock))
+  })
+
+/** The client is gone, and nobody closes the scope of its holding. A watchdog of 0.9 s for one of 30 s (1 s) in Redisson. */
+export const deadClient = (make: Make) => () =>
+  Effect.gen(function* () {
+    const lock = yield* freshLock(make)
+    yield* otherClient(abandoned(lock))
+    assert.isTrue(yield* Lock.isLocked(lock))
+    const { millis } = yield* elapsed(Lock.withLock(Effect.void, lock))
+    assert.isAtLeast(millis, 300)
+    assert.isBelow(millis, watchdogMillis + 1000)
+  })
+
+/** Counts what is never to happen at the same time. */
+const exclusive = () => {
+  const seen = { done: 0, together: 0, most: 0 }
+  const section = Effect.gen(function* () {
+    seen.most = Math.max(seen.most, ++seen.together)
+    yield* Effect.yieldNow
+    seen.together--
+    seen.done++
+  })
+  return { seen, section }
+}
+
+export const fifteenTasks = (make: Make) => () =>
+  Effect.gen(function* () {
+    const lock = yield* freshLock(make)
+    const { section, seen } = exclusive()
+    yield* Effect.forEach(Array.from({ length: 15 }), () => Lock.withLock(section, lock), { concurrency: "unbounded" })
+    assert.deepStrictEqual(seen, { done: 15, together: 0, most: 1 })
+  })
+
+export const sixteenClients = (make: Make) => () =>
+  Effect.gen(function* () {
+    const lock = yield* freshLock(make)
+    const { section, seen } = exclusive()
+    const client = Effect.forEach(Array.from({ length: 100 }), () => Lock.withLock(section, lock), { discard: true })
+    yield* Effect.forEach(Array.from({ length: 16 }), () => otherClient(client), { concurrency: "unbounded" })
+    assert.deepStrictEqual(seen, { done: 1600, together: 0, most: 1 })
+  })
+
+export const hundredClients = (make: Make) => () =>
+  Effect.gen(function* () {
+    const lock = yield* freshLock(make)
+    const { section, seen } = exclusive()
+    const once = otherClient(Lock.withLock(section, lock))
+    yield* Effect.forEach(Array.from({ length: 100 }), () => once, { concurrency: "unbounded" })
+    assert.deepStrictEqual(seen, { done: 100, together: 0, most: 1 })
+  })

@@ -1,0 +1,116 @@
+/**
+ * What Redisson's own tests verify of its subscriptions, by the numbers of the project's list of behaviours. There the tests
+ * reach into the classes behind a lock; here they go through a lock where that shows the same.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Duration, Effect, Fiber, Layer, Queue, Stream } from "effect"
+import { Lock, LockStore, LockStoreError, RedisLock } from "effect-redis-lock"
+import type { Wake } from "../../packages/core/dist/internal/Line.js"
+import { makeSignals } from "../../packages/core/dist/internal/Signals.js"
+import { redisUrl } from "../redis.ts"
+import { elapsed, freshName, held, otherClient, storeAt } from "./kit.ts"
+
+// so long that nobody is ever woken by it
+const patient = RedisLock.layerStore({ fallbackInterval: "5 minutes" })
+
+describe("signals", () => {
+  it.live("43. a waiter that times out while its subscription comes about does not spoil it for the next", () =>
+    Effect.gen(function* () {
+      const lock = Lock.make(yield* freshName)
+      const holder = yield* otherClient(held(lock, { leaseTime: "5 minutes" }))
+      for (let waitTime = 1; waitTime <= 12; waitTime++) {
+        const error = yield* Effect.flip(Lock.withLock(Effect.void, lock, { waitTime }))
+        assert.strictEqual(error._tag, "LockTimeout")
+      }
+      const next = yield* Effect.forkChild(Lock.withLock(Effect.succeed("in"), lock), { startImmediately: true })
+      yield* Effect.sleep("50 millis")
+      yield* otherClient(Lock.forceRelease(lock))
+      yield* holder.letGo
+      assert.strictEqual(yield* Effect.timeout(Fiber.join(next), "10 seconds"), "in")
+    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(patient, storeAt(redisUrl))))
+  )
+
+  it.live("44. a subscription that fails keeps nobody from subscribing later", () =>
+    Effect.gen(function* () {
+      let refusals = 2
+      const subscribed = yield* Deferred.make<void>()
+      const unserved = Layer.effect(
+        LockStore.LockStore,
+        Effect.map(LockStore.LockStore, (store) => ({
+          ...store,
+          subscribe: (channel) =>
+            Stream.unwrap(
+              Effect.sync(() => {
+                if (refusals-- > 0) {
+                  const cause = new Error("no node serves the channel")
+                  return Stream.fail(
+                    new LockStoreError({ operation: "subscribe", name: channel, reason: "ClusterDown", cause })
+                  )
+                }
+                Deferred.doneUnsafe(subscribed, Effect.void)
+                return store.subscribe(channel)
+              })
+            )
+        }))
+      ).pipe(Layer.provide(LockStore.layerMemory))
+      yield* Effect.gen(function* () {
+        const lock = Lock.make(yield* freshName)
+        const holder = yield* otherClient(held(lock, { leaseTime: "5 minutes" }))
+        const waiters = yield* Effect.forkChild(
+          Effect.forEach([1, 2], () => Lock.withLock(Effect.succeed("in"), lock), { concurrency: "unbounded" }),
+          { startImmediately: true }
+        )
+        yield* Deferred.await(subscribed)
+        assert.isBelow(refusals, 0)
+        yield* otherClient(Lock.forceRelease(lock))
+        yield* holder.letGo
+        assert.deepStrictEqual(yield* Effect.timeout(Fiber.join(waiters), "10 seconds"), ["in", "in"])
+      }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(patient, unserved)))
+    })
+  )
+
+  it.live("45. one message reaches everybody who listens: 10 of 10", () =>
+    Effect.gen(function* () {
+      const store = yield* LockStore.LockStore
+      const signals = yield* makeSignals(store, Duration.millis(100))
+      const name = yield* freshName
+      const channel = `redisson_lock__channel:{${name}}`
+      const queues = yield* Effect.forEach(Array.from({ length: 10 }), () => Queue.sliding<Wake>(1))
+      for (const queue of queues) yield* Effect.flatten(signals.subscribe(channel, queue))
+      // "subscribed" is a signal as well
+      for (const queue of queues) yield* Queue.clear(queue)
+      const owner = `${crypto.randomUUID()}:1`
+      yield* store.run("lock/acquire", [name, `redisson_lock_token:{${name}}`], [owner, 1000, 1000])
+      yield* store.run("lock/release", [name, channel], [owner, store.publish])
+      const woken = yield* Effect.forEach(queues, (queue) => Effect.timeout(Queue.take(queue), "10 seconds"))
+      assert.deepStrictEqual(
+        woken,
+        Array.from({ length: 10 }, () => "signal")
+      )
+    }).pipe(Effect.scoped, Effect.provide(storeAt(redisUrl)))
+  )
+})
+
+describe("a lock's message", () => {
+  it.live("43. is not waited for beyond the wait time, when subscribing takes longer", () =>
+    Effect.gen(function* () {
+      const lock = Lock.make(yield* freshName)
+      yield* otherClient(held(lock, { leaseTime: "5 minutes" }))
+      const { millis, result } = yield* elapsed(Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 200 })))
+      assert.strictEqual(result._tag, "LockTimeout")
+      assert.isAtLeast(millis, 199)
+      assert.isBelow(millis, 5000)
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(
+        Layer.provideMerge(
+          patient,
+          Layer.effect(
+            LockStore.LockStore,
+            Effect.map(LockStore.LockStore, (store) => ({ ...store, subscribe: () => Stream.never }))
+          ).pipe(Layer.provide(LockStore.layerMemory))
+        )
+      )
+    )
+  )
+})

@@ -1,0 +1,113 @@
+/**
+ * What Redisson's own tests verify of its renewal, by the numbers of the project's list of behaviours: a watchdog of 0.9 s for
+ * one of 1 s. The server that loses its state is restarted empty.
+ */
+import { RedisServer } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, type Scope } from "effect"
+import { Lock, ReadWriteLock, RedisLock } from "effect-redis-lock"
+import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import {
+  type AnyLock,
+  clients,
+  freshName,
+  held,
+  onBothStores,
+  otherThread,
+  storeAt,
+  until,
+  watchdogMillis
+} from "./kit.ts"
+
+const readLock = (name: string) => ReadWriteLock.make(name).readLock
+const writeLock = (name: string) => ReadWriteLock.make(name).writeLock
+
+const onOwnServer =
+  <E>(body: (server: RedisServer.RedisServer) => Effect.Effect<void, E, RedisLock.RedisLock | Scope.Scope>) =>
+  () =>
+    Effect.gen(function* () {
+      const server = yield* RedisServer.start()
+      yield* Effect.scoped(body(server)).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
+    }).pipe(Effect.scoped)
+
+/** Waits until the client is connected again. */
+const connected = (lock: AnyLock) => until(Effect.isSuccess(Lock.isLocked(lock)))
+
+const lossAfterRestart = (lock: AnyLock, server: RedisServer.RedisServer) =>
+  Effect.gen(function* () {
+    const holder = yield* held(lock)
+    yield* server.restart
+    yield* Effect.exit(holder.holding.awaitLost)
+    assert.strictEqual((yield* Effect.flip(holder.holding.release))._tag, "LockLost")
+    yield* holder.letGo
+    yield* connected(lock)
+  })
+
+/** Held for longer than two periods, and still releasable. */
+const renewedNormally = (lock: AnyLock) =>
+  Effect.gen(function* () {
+    const holder = yield* held(lock)
+    yield* Effect.sleep(2 * watchdogMillis)
+    yield* holder.holding.release
+    assert.isFalse(yield* Lock.isLocked(lock))
+    yield* holder.letGo
+  })
+
+describe("after the server has lost its state", () => {
+  it.live(
+    "36. the release of a plain lock fails",
+    onOwnServer((server) => lossAfterRestart(Lock.make("plain"), server))
+  )
+  it.live(
+    "37. a new acquisition of a plain lock is renewed as usual",
+    onOwnServer((server) =>
+      Effect.andThen(lossAfterRestart(Lock.make("plain"), server), renewedNormally(Lock.make("plain")))
+    )
+  )
+  it.live(
+    "38. the same of a read lock",
+    onOwnServer((server) => Effect.andThen(lossAfterRestart(readLock("rw"), server), renewedNormally(readLock("rw"))))
+  )
+  it.live(
+    "39. the same of a write lock, and of the acquisition after that",
+    onOwnServer((server) =>
+      Effect.gen(function* () {
+        yield* lossAfterRestart(writeLock("rw"), server)
+        yield* renewedNormally(writeLock("rw"))
+        yield* renewedNormally(writeLock("rw"))
+      })
+    )
+  )
+})
+
+onBothStores("renewal", (it) => {
+  it.effect("40. after nested holds of one thread, another thread's hold is renewed for 10 intervals", () =>
+    Effect.gen(function* () {
+      const lock = Lock.make(yield* freshName)
+      yield* otherThread(Effect.void.pipe(Lock.withLock(lock), Lock.withLock(lock)))
+      const holder = yield* held(lock)
+      for (let i = 0; i < 10; i++) {
+        yield* Effect.sleep(watchdogMillis / 3)
+        assert.isTrue(yield* Lock.isLocked(lock))
+      }
+      yield* holder.holding.release
+      yield* holder.letGo
+    })
+  )
+
+  for (const [title, nested] of [
+    ["41. a read hold that has ended is renewed no more", false],
+    ["42. two nested read holds that have ended are renewed no more", true]
+  ] as const) {
+    it.effect(title, () =>
+      Effect.gen(function* () {
+        const lock = readLock(yield* freshName)
+        const client = (yield* RedisLock.RedisLock) as unknown as LockClient
+        const watched = Effect.sync(() => client.watchdog.size)
+        const inner = nested ? Lock.withLock(watched, lock) : watched
+        assert.strictEqual(yield* Lock.withLock(inner, lock), 1)
+        assert.strictEqual(client.watchdog.size, 0)
+      })
+    )
+  }
+})
