@@ -68,26 +68,30 @@ export const acquire = (
   if (waits && isHeldUp(acquisition)) return wait(acquisition, restore, startedAt, undefined, undefined)
   const claim = claimOf(acquisition, client.nextOwner())
   const heard = client.signals.heard(kind.channel(keys, claim.owner))
+  const ask = (onSettled?: typeof settled) =>
+    attempt(
+      acquisition,
+      claim,
+      waits,
+      restore,
+      startedAt,
+      Effect.succeed,
+      (denial) =>
+        waits ? wait(acquisition, restore, startedAt, denial, heard) : timedOut(acquisition, startedAt, denial),
+      onSettled
+    )
+  if (!waits || kind.mode === "read") return ask()
   // Those of this process who come while one asks wait for what it learns.
-  if (kind.mode !== "read") client.asked.add(keys.lock)
-  return attempt(
-    acquisition,
-    claim,
-    waits,
-    restore,
-    startedAt,
-    Effect.succeed,
-    (denial) =>
-      waits ? wait(acquisition, restore, startedAt, denial, heard) : timedOut(acquisition, startedAt, denial),
-    settled
-  )
+  return Effect.suspend(() => {
+    client.asked.add(keys.lock)
+    return ask(settled)
+  })
 }
 
-/** Nobody of this process asks for the lock any more; if it was not granted, those who waited for that are to ask. */
-const settled = ({ client, keys, kind }: Acquisition, isGranted: boolean): void => {
-  if (kind.mode === "read") return
+/** Who asked for this process has its answer. */
+const settled = ({ client, keys, kind }: Acquisition): void => {
   client.asked.delete(keys.lock)
-  if (!isGranted) client.lines.get(keys.lock, kind.mode)?.signal()
+  client.lines.get(keys.lock, kind.mode)?.unreserve()
 }
 
 /** Asks once, whoever waits. */
@@ -182,7 +186,8 @@ const attempt = <A, B, E>(
   startedAt: number,
   onGranted: (hold: Hold) => Effect.Effect<A>,
   onDenied: (denial: Denial) => Effect.Effect<B, E>,
-  onSettled?: (acquisition: Acquisition, isGranted: boolean) => void
+  /** Called when the answer is there, or will not come. */
+  onSettled?: (acquisition: Acquisition) => void
 ): Effect.Effect<A | B, E | LockStoreError> => {
   const { client, kind, name } = acquisition
   const lease = leaseOf(acquisition)
@@ -191,15 +196,21 @@ const attempt = <A, B, E>(
   return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
     onSuccess: (reply): Effect.Effect<A | B, E | LockStoreError> => {
       const answer = answerOf(reply)
-      onSettled?.(acquisition, answer.granted)
-      if (!answer.granted) {
-        return answer.isPartial
-          ? Effect.andThen(
-              Effect.andThen(undo(claim, sentAt + lease), restore(Effect.sleep(answer.pauseMillis))),
-              onDenied(answer)
-            )
-          : onDenied(answer)
+      if (!answer.granted && answer.isPartial) {
+        const givenBack = Effect.andThen(undo(claim, sentAt + lease), restore(Effect.sleep(answer.pauseMillis)))
+        return Effect.matchCauseEffect(givenBack, {
+          onSuccess: () => {
+            onSettled?.(acquisition)
+            return onDenied(answer)
+          },
+          onFailure: (cause) => {
+            onSettled?.(acquisition)
+            return Effect.failCause(cause)
+          }
+        })
       }
+      onSettled?.(acquisition)
+      if (!answer.granted) return onDenied(answer)
       const now = client.now()
       const deadline = client.deadlineOf(sentAt, lease)
       if (now >= deadline) {
@@ -211,7 +222,7 @@ const attempt = <A, B, E>(
       return onGranted(possess(acquisition, claim.owner, answer.token, startedAt, now, deadline))
     },
     onFailure: (cause) => {
-      onSettled?.(acquisition, false)
+      onSettled?.(acquisition)
       const failed = explain(client, kind.title, claim.keys.lock, cause)
       if (!mayHaveRun(cause)) return failed
       const undone = undo(claim, sentAt + lease)
@@ -325,7 +336,8 @@ const wait = (
   heard: number | undefined
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, identity, keys, kind } = acquisition
-  return Effect.flatMap(client.lines.join(keys.lock, kind.mode, identity), ([line, waiter]) => {
+  const place = { isReserved: isAsked(acquisition), atHead: kind.mode !== "read" && denial !== undefined }
+  return Effect.flatMap(client.lines.join(keys.lock, kind.mode, identity, place), ([line, waiter]) => {
     if (denial !== undefined) line.announced = kind.withdraw !== undefined
     return Effect.ensuring(
       waitInLine(acquisition, restore, startedAt, denial, heard, line, waiter),
@@ -356,7 +368,7 @@ const waitInLine = Effect.fnUntraced(function* (
   const waitsUntil = startedAt + acquisition.waitMillis
   const nextPause = kind.backoff === undefined ? undefined : yield* backOff(kind.backoff)
   // Not worth asking while this process holds the lock, nor proper while it leaves it to others.
-  const isVain = () => client.isHeldHere(keys.lock, kind.mode) || isAsked(acquisition) || client.now() < line.quietUntil
+  const isVain = () => client.isHeldHere(keys.lock, kind.mode) || client.now() < line.quietUntil
   let vain = denial === undefined ? isVain() : waiter.isFirst
 
   while (true) {
@@ -394,12 +406,7 @@ const waitInLine = Effect.fnUntraced(function* (
     if (remaining <= 0) return yield* timedOut(acquisition, startedAt, denial)
     if (!waiter.isFirst) continue
     // Signals of this process need no subscription.
-    if (
-      nextPause === undefined &&
-      !line.subscribed &&
-      !client.isHeldHere(keys.lock, kind.mode) &&
-      !isAsked(acquisition)
-    ) {
+    if (nextPause === undefined && !line.subscribed && !client.isHeldHere(keys.lock, kind.mode)) {
       line.subscribed = true
       const channel = kind.channel(keys, client.clientId)
       const established = yield* subscribe(client, channel, line.signals, line.scope, waitsUntil)
