@@ -372,7 +372,7 @@ onBothStores("RReadWriteLock, the contract", (it) => {
   it.effect("129. held by the current thread, and not by another", isHeldByCurrentThread(readLock))
   it.effect("130. lock and unlock twice", lockUnlockTwice(readLock))
   it.effect("131. nobody but the reader can release", onlyHolderReleases(readLock))
-  it.effect("132. force release of a reader, as seen by another client", forceRelease(readLock))
+  it.effect("112. force release of a reader, as seen by another client", forceRelease(readLock))
 
   it.effect("132. reading is re-entrant, and keeps out writers until the last release", () =>
     Effect.gen(function* () {
