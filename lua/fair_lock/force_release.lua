@@ -1,4 +1,5 @@
--- Frees the lock whoever holds it, and tells the head of the queue.
+-- Frees the lock whoever holds it, and tells the head of the queue. What is no such lock
+-- is refused, not deleted.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel; each waiter listens to its own: <channel>:<owner>
@@ -9,6 +10,9 @@
 --
 -- reply    1 it was held, 0 it was free
 
+if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
+  return redis.error_reply('WRONGTYPE a read-write lock')
+end
 --@include skip_the_dead
 local existed = redis.call('DEL', KEYS[1])
 if existed == 1 and head then

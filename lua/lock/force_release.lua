@@ -1,4 +1,5 @@
--- Frees the lock whoever holds it, and wakes one waiter of every client.
+-- Frees the lock whoever holds it, and wakes one waiter of every client. What is no such
+-- lock is refused, not deleted.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
@@ -6,6 +7,9 @@
 --
 -- reply    1 it was held, 0 it was free
 
+if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
+  return redis.error_reply('WRONGTYPE a read-write lock')
+end
 local existed = redis.call('DEL', KEYS[1])
 if existed == 1 then
   redis.pcall(ARGV[1], KEYS[2], '0')

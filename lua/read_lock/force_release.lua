@@ -7,7 +7,11 @@
 --
 -- reply    1 it was held, 0 nobody read, or somebody writes
 
-if redis.call('HGET', KEYS[1], 'mode') ~= 'read' then
+local mode = redis.call('HGET', KEYS[1], 'mode')
+if not mode and redis.call('EXISTS', KEYS[1]) == 1 then
+  return redis.error_reply('WRONGTYPE a lock, but no read-write lock')
+end
+if mode ~= 'read' then
   return 0
 end
 local fields = redis.call('HGETALL', KEYS[1])

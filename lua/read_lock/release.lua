@@ -1,5 +1,5 @@
--- Gives back holds of a reader; those that remain last as long as any of them did. While others read the lock lives as long as the
--- longest of their holds; readers whose holds have all run out do not keep it. A
+-- Gives back a hold of a reader, or all. While others read the lock lives as long as
+-- the longest of their holds; readers whose holds have all run out do not keep it. A
 -- writer's lease is never touched.
 --
 -- KEYS[1]  the lock
@@ -8,6 +8,8 @@
 -- ARGV[1]  owner
 -- ARGV[2]  how many holds remain
 -- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[4]  the number of the hold that ends, where others remain: the newest takes its
+--          place (Redisson always ends the newest, whose lease may be another)
 --
 -- reply    1 + how many clients were listening, where the lock came free: released
 --          0 the lock is free, -1 it is held, but not by this reader
@@ -21,17 +23,19 @@ if not held then
   return -redis.call('EXISTS', KEYS[1])
 end
 local remain = tonumber(ARGV[2])
-local left = 0
+if remain < held and remain > 0 and tonumber(ARGV[4]) <= remain then
+  local left = redis.call('PTTL', hold_key(ARGV[1], held))
+  if left > 0 then
+    redis.call('SET', hold_key(ARGV[1], ARGV[4]), 1, 'PX', left)
+  else
+    redis.call('DEL', hold_key(ARGV[1], ARGV[4]))
+  end
+end
 for number = remain + 1, held do
-  left = math.max(left, redis.call('PTTL', hold_key(ARGV[1], number)))
   redis.call('DEL', hold_key(ARGV[1], number))
 end
 if remain > 0 then
   redis.call('HSET', KEYS[1], ARGV[1], remain)
-  -- no deadline is lowered: which hold ends first is not known here
-  if left > math.max(0, redis.call('PTTL', hold_key(ARGV[1], remain))) then
-    redis.call('SET', hold_key(ARGV[1], remain), 1, 'PX', left)
-  end
 else
   redis.call('HDEL', KEYS[1], ARGV[1])
 end

@@ -7,7 +7,11 @@
 --
 -- reply    1 it was held, 0 nobody writes
 
-if redis.call('HGET', KEYS[1], 'mode') ~= 'write' then
+local mode = redis.call('HGET', KEYS[1], 'mode')
+if not mode and redis.call('EXISTS', KEYS[1]) == 1 then
+  return redis.error_reply('WRONGTYPE a lock, but no read-write lock')
+end
+if mode ~= 'write' then
   return 0
 end
 local fields = redis.call('HGETALL', KEYS[1])

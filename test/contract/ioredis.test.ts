@@ -3,9 +3,8 @@ import { Layer } from "effect"
 import { LockStore } from "effect-redis-lock"
 import { redisUrl } from "../redis.ts"
 import { contract } from "./suite.ts"
+import { kinds } from "./suite/kinds.ts"
 
-contract({
-  name: "Redis over ioredis",
-  store: Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })),
-  time: "real"
-})
+const store = Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl }))
+
+for (const kind of kinds) contract({ name: "Redis over ioredis", store, time: "real" }, kind)

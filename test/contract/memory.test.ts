@@ -1,4 +1,5 @@
 import { LockStore } from "effect-redis-lock"
 import { contract } from "./suite.ts"
+import { kinds } from "./suite/kinds.ts"
 
-contract({ name: "memory", store: LockStore.layerMemory, time: "virtual" })
+for (const kind of kinds) contract({ name: "memory", store: LockStore.layerMemory, time: "virtual" }, kind)

@@ -34,34 +34,77 @@ const both = Layer.mergeAll(
 
 // All times are multiples of 5 seconds: what little real time passes on Redis never tips a comparison.
 const step = 5000
+const patience = 4 * step
 const names = ["a", "b"]
-const owners = ["one", "two", "three"]
+const clients = ["one", "two", "three"]
 
-const Op = Schema.Struct({
-  operation: Schema.Literals([
-    "lock/acquire",
-    "lock/acquire",
-    "lock/acquire",
-    "lock/hold",
-    "lock/release",
-    "lock/release",
-    "lock/renew",
-    "lock/force_release",
-    "lock/inspect",
-    "advance",
-    "foreign"
-  ]),
-  name: Schema.Literals(names),
-  owner: Schema.Literals(owners),
-  times: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 4 })),
-  count: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 3 }))
-})
-type Op = typeof Op.Type
+const plain = [
+  "lock/acquire",
+  "lock/acquire",
+  "lock/hold",
+  "lock/release",
+  "lock/renew",
+  "lock/force_release",
+  "lock/inspect",
+  "lock/found",
+  "advance"
+] as const
 
-/** Tokens differ between the stores; their order must not. */
+const fair = [
+  "fair_lock/acquire",
+  "fair_lock/acquire",
+  "fair_lock/acquire",
+  "fair_lock/refresh",
+  "fair_lock/release",
+  "fair_lock/release",
+  "fair_lock/force_release",
+  "lock/found",
+  "lock/inspect",
+  "advance"
+] as const
+
+const readWrite = [
+  "read_lock/acquire",
+  "read_lock/acquire",
+  "read_lock/hold",
+  "read_lock/release",
+  "read_lock/renew",
+  "read_lock/force_release",
+  "write_lock/acquire",
+  "write_lock/acquire",
+  "write_lock/release",
+  "write_lock/force_release",
+  "write_lock/withdraw",
+  "lock/found",
+  "lock/hold",
+  "lock/inspect",
+  "advance"
+] as const
+
+// kinds that exclude each other also by themselves, so that they do not only answer with errors
+const mixes = {
+  "plain and fenced locks": [...plain, "fenced_lock/acquire", "foreign"],
+  "fair locks": fair,
+  "read-write locks": readWrite,
+  "all kinds together": [...plain, ...fair, ...readWrite, "fenced_lock/acquire", "foreign"]
+} as const
+
+const opOf = (operations: (typeof mixes)[keyof typeof mixes]) =>
+  Schema.Struct({
+    operation: Schema.Literals(operations),
+    name: Schema.Literals(names),
+    owner: Schema.Literals(clients),
+    other: Schema.Literals(clients),
+    times: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 4 })),
+    count: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 3 }))
+  })
+type Op = ReturnType<typeof opOf>["Type"]
+
+/** Tokens of server time differ between the stores; their order must not. Counters are the same. */
 const makeRanks = () => {
   const seen: Array<number> = []
   return (token: number): string => {
+    if (token < 1e15) return `counter ${token}`
     let rank = seen.indexOf(token)
     if (rank === -1) {
       assert.isTrue(
@@ -81,47 +124,131 @@ const rounded = (millis: number): number => (millis < 0 ? millis : Math.ceil(mil
 /** A reply, without what may differ. */
 const normal = (op: Op, reply: RedisDriver.Reply, ranks: Ranks): unknown => {
   const rank = ranks.get(op.name)!
-  if (op.operation === "lock/acquire") {
+  if (op.operation.endsWith("/acquire")) {
     return typeof reply === "number" ? rank(reply) : [rounded((reply as [number])[0]), (reply as [number, string])[1]]
   }
   if (op.operation === "lock/inspect") {
     const [left, token, fields] = reply as [number, string | null, Array<string>]
     return [rounded(left), token === null ? null : rank(Number(token)), fields]
   }
+  if (op.operation === "fair_lock/refresh") {
+    const [left, head, millis] = reply as [number, string | null, number]
+    return [rounded(left), head, rounded(millis)]
+  }
   return reply
 }
 
+/** Owners begin with the 36 characters of their client's id. */
+const clientOf = (who: string): string => `00000000-0000-4000-8000-${who.padStart(12, "0")}`
+
 const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, ReadonlyArray<string | number>] => {
   const lock = `${prefix}${op.name}`
-  const token = `redisson_lock_token:{${lock}}`
-  const channel = `redisson_lock__channel:{${lock}}`
+  const key = (what: string) => `${what}:{${lock}}`
+  const token = key("redisson_lock_token")
+  const channel = key("redisson_lock__channel")
+  const sharedChannel = key("redisson_rwlock")
+  const queue = [key("redisson_lock_queue"), key("redisson_lock_timeout"), key("effect_redis_lock_clients")]
+  const writers = key("effect_redis_lock_writers")
+  const stem = `{${lock}}`
+  const owner = `${clientOf(op.owner)}:1`
+  const other = `${clientOf(op.other)}:1`
+  const hold = (who: string, number: number) => `${stem}:${who}:rwlock_timeout:${number}`
   const lease = op.times * step
+  const life = op.count * 2 * step
+  const tokenLife = 86_400_000
   switch (op.operation) {
     case "lock/acquire":
       return [
         [lock, token],
-        [op.owner, lease, 86_400_000]
+        [owner, lease, tokenLife]
+      ]
+    case "fenced_lock/acquire":
+      return [
+        [lock, token],
+        [owner, lease]
       ]
     case "lock/hold":
-      return [[lock], [op.owner, op.count, op.times === 4 ? 0 : lease]]
+      return [[lock], [op.count === 3 ? `${owner}:write` : owner, op.count, op.times === 4 ? 0 : lease]]
     case "lock/release":
       return [
         [lock, channel],
-        [op.owner, "PUBLISH"]
+        [owner, "PUBLISH"]
       ]
     case "lock/renew":
-      return [names.map((name) => prefix + name), [lease, op.owner, op.owner]]
+      return [names.map((name) => prefix + name), [lease, owner, owner]]
     case "lock/force_release":
       return [[lock, channel], ["PUBLISH"]]
+    case "lock/found":
+      return [[op.count === 1 ? lock : op.count === 2 ? queue[0]! : writers], []]
+    case "fair_lock/acquire":
+      return [
+        [lock, token, ...queue, channel],
+        [owner, lease, tokenLife, op.count === 1 ? 0 : patience, clientOf(op.owner), life, "PUBLISH"]
+      ]
+    case "fair_lock/refresh":
+      return [
+        [lock, channel, ...queue],
+        ["PUBLISH", patience, clientOf(op.owner), life, op.times * step, owner, ...(op.count === 1 ? [other] : [])]
+      ]
+    case "fair_lock/release":
+      return [
+        [lock, channel, ...queue],
+        [owner, "PUBLISH", patience]
+      ]
+    case "fair_lock/force_release":
+      return [[lock, channel, ...queue], ["PUBLISH"]]
+    case "read_lock/acquire":
+      return [
+        [lock, token, hold(owner, 1), writers],
+        [owner, lease, op.count === 1 ? other : "", op.times === 4 ? 0 : 1]
+      ]
+    case "read_lock/hold":
+      return [
+        [lock, hold(owner, op.count)],
+        [owner, op.count, lease]
+      ]
+    case "read_lock/release":
+      return [
+        [lock, sharedChannel, stem],
+        [owner, op.times === 1 ? op.count - 1 : 0, "PUBLISH", 1 + (op.count % 2)]
+      ]
+    case "read_lock/renew": {
+      const holds = Array.from({ length: op.count }, (_, i) => i + 1)
+      return [
+        [lock, ...holds.map((number) => hold(owner, number)), lock, hold(other, 1)],
+        [lease, owner, op.count, other, 1]
+      ]
+    }
+    case "read_lock/force_release":
+    case "write_lock/force_release":
+      return [[lock, sharedChannel, stem], ["PUBLISH"]]
+    case "write_lock/acquire":
+      return [
+        [lock, token, writers],
+        [owner, lease, tokenLife, clientOf(op.owner), op.count === 1 ? 0 : life]
+      ]
+    case "write_lock/release":
+      return [
+        [lock, sharedChannel],
+        [owner, "PUBLISH"]
+      ]
+    case "write_lock/withdraw":
+      return [
+        [lock, sharedChannel, writers],
+        [clientOf(op.owner), "PUBLISH"]
+      ]
     default:
       return [[lock, token], []]
   }
 }
 
-/** Lets time pass on the server by bringing every expiry nearer. */
+/** Lets time pass on the server by bringing every expiry, and every time that is written down, nearer. */
 const advanceRedis = (redis: Redis, prefix: string, millis: number) =>
   Effect.promise(async () => {
     for (const key of await redis.keys(`*${prefix}*`)) {
+      if ((await redis.type(key)) === "zset") {
+        for (const member of await redis.zrange(key, "0", "-1")) await redis.zincrby(key, String(-millis), member)
+      }
       const left = await redis.pttl(key)
       if (left === -1) continue
       await (left <= millis ? redis.del(key) : redis.pexpire(key, left - millis))
@@ -129,46 +256,49 @@ const advanceRedis = (redis: Redis, prefix: string, millis: number) =>
   })
 
 it.layer(both)("memory and Redis", (it) => {
-  it.effect.prop(
-    "answer alike, whatever happens in whatever order",
-    [Arbitrary.array(Arbitrary.schema(Op), { minLength: 10, maxLength: 60 })],
-    ([ops]) =>
-      Effect.gen(function* () {
-        const memory = yield* MemoryStore
-        const redis = yield* RedisStore
-        const client = yield* Client
-        const prefix = `prop:${crypto.randomUUID()}:`
-        const [memoryRanks, redisRanks] = [0, 1].map((): Ranks => new Map(names.map((name) => [name, makeRanks()])))
-        for (const op of ops) {
-          if (op.operation === "advance") {
-            yield* TestClock.adjust(op.times * step)
-            yield* advanceRedis(client, prefix, op.times * step)
-            continue
+  for (const [title, operations] of Object.entries(mixes)) {
+    it.effect.prop(
+      `answer alike, whatever happens in whatever order: ${title}`,
+      [Arbitrary.array(Arbitrary.schema(opOf(operations)), { minLength: 10, maxLength: 60 })],
+      ([ops]) =>
+        Effect.gen(function* () {
+          const memory = yield* MemoryStore
+          const redis = yield* RedisStore
+          const client = yield* Client
+          const prefix = `prop:${crypto.randomUUID()}:`
+          const [memoryRanks, redisRanks] = [0, 1].map((): Ranks => new Map(names.map((name) => [name, makeRanks()])))
+          for (const op of ops) {
+            if (op.operation === "advance") {
+              yield* TestClock.adjust(op.times * step)
+              yield* advanceRedis(client, prefix, op.times * step)
+              continue
+            }
+            // a foreign type under the lock's key: the token's key of another name is a string on both
+            const foreign = op.operation === "foreign"
+            const actual: Op = foreign ? { ...op, operation: "lock/acquire" } : op
+            const [keys, args] = requestOf(actual, prefix)
+            const at = foreign ? [keys[1]!, `redisson_lock_token:{${keys[1]!}}`] : keys
+            const [fromMemory, fromRedis] = yield* Effect.all([
+              Effect.result(memory.run(actual.operation as LockStore.Operation, at, args)),
+              Effect.result(redis.run(actual.operation as LockStore.Operation, at, args))
+            ])
+            if (Result.isSuccess(fromMemory) && Result.isSuccess(fromRedis)) {
+              if (foreign) continue
+              assert.deepStrictEqual(
+                normal(actual, fromMemory.success, memoryRanks!),
+                normal(actual, fromRedis.success, redisRanks!),
+                `${op.operation} in ${JSON.stringify(ops)}`
+              )
+            } else {
+              assert.strictEqual(
+                Result.isFailure(fromMemory) && fromMemory.failure.reason,
+                Result.isFailure(fromRedis) && fromRedis.failure.reason,
+                `${op.operation} in ${JSON.stringify(ops)}`
+              )
+            }
           }
-          // a foreign type under the lock's key: the token's key of another name is a string on both
-          const foreign = op.operation === "foreign"
-          const actual: Op = foreign ? { ...op, operation: "lock/acquire" } : op
-          const [keys, args] = requestOf(actual, prefix)
-          const at = foreign ? [keys[1]!, `redisson_lock_token:{${keys[1]!}}`] : keys
-          const [fromMemory, fromRedis] = yield* Effect.all([
-            Effect.result(memory.run(actual.operation as LockStore.Operation, at, args)),
-            Effect.result(redis.run(actual.operation as LockStore.Operation, at, args))
-          ])
-          if (Result.isSuccess(fromMemory) && Result.isSuccess(fromRedis)) {
-            if (foreign) continue
-            assert.deepStrictEqual(
-              normal(actual, fromMemory.success, memoryRanks!),
-              normal(actual, fromRedis.success, redisRanks!),
-              `${op.operation} in ${JSON.stringify(ops)}`
-            )
-          } else {
-            assert.strictEqual(
-              Result.isFailure(fromMemory) && fromMemory.failure.reason,
-              Result.isFailure(fromRedis) && fromRedis.failure.reason
-            )
-          }
-        }
-      }),
-    { arbitrary: { runs: 200, size: 40 } }
-  )
+        }),
+      { arbitrary: { runs: 200, size: 50 } }
+    )
+  }
 })

@@ -9,12 +9,14 @@ import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import type { CounterEvent, CounterSettings } from "./fixtures/counter.ts"
 import type { HolderEvent, HolderSettings } from "./fixtures/holder.ts"
+import type { PermitsEvent, PermitsSettings } from "./fixtures/permits.ts"
 import type { WorkerEvent, WorkerSettings } from "./fixtures/worker.ts"
 import { eventually } from "./harness.ts"
 
 interface Programs {
   readonly counter: { readonly settings: CounterSettings; readonly event: CounterEvent }
   readonly holder: { readonly settings: HolderSettings; readonly event: HolderEvent }
+  readonly permits: { readonly settings: PermitsSettings; readonly event: PermitsEvent }
   readonly worker: { readonly settings: WorkerSettings; readonly event: WorkerEvent }
 }
 

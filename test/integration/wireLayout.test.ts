@@ -4,35 +4,13 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Fiber, Layer, Option } from "effect"
+import { Deferred, Effect, Fiber, Layer, Option } from "effect"
 import { Lock, RedisLock } from "effect-redis-lock"
-import { Redis } from "ioredis"
 import { redisUrl } from "../redis.ts"
-
-class Raw extends Context.Service<Raw, Redis>()("test/Raw") {}
-
-const connection = Effect.acquireRelease(
-  Effect.sync(() => new Redis(redisUrl)),
-  (redis) => Effect.sync(() => redis.disconnect())
-)
+import { command, messages, raw, until } from "./raw.ts"
 
 // without messages a waiter here would sleep for five minutes
 const locks = Layer.provide(RedisLock.layer({ fallbackInterval: "5 minutes" }), IoRedis.layer({ url: redisUrl }))
-
-const command = <A>(f: (redis: Redis) => Promise<A>) => Raw.use((redis) => Effect.promise(() => f(redis)))
-
-/** The messages of a channel from now on. */
-const messages = Effect.fnUntraced(function* (channel: string) {
-  const redis = yield* connection
-  const seen: Array<string> = []
-  redis.on("message", (_channel, message: string) => seen.push(message))
-  yield* Effect.promise(() => redis.subscribe(channel))
-  return seen
-})
-
-const until = Effect.fnUntraced(function* (condition: () => boolean) {
-  while (!condition()) yield* Effect.sleep("5 millis")
-})
 
 const unique = crypto.randomUUID()
 
@@ -51,7 +29,7 @@ const names = [
   { name: `a{${unique}`, channel: `redisson_lock__channel:a{${unique}`, token: `redisson_lock_token:a{${unique}` }
 ]
 
-it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestServices: true })("in Redis", (it) => {
+it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it) => {
   for (const { channel, name, token } of names) {
     it.effect(
       `${name.replaceAll(unique, "")}: a hash of owner and hold count with a lease, a message "0" when it is free`,

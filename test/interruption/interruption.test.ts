@@ -5,7 +5,17 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Result } from "effect"
-import { Lock, LockStore, RedisLock } from "effect-redis-lock"
+import {
+  FairLock,
+  FencedLock,
+  Lock,
+  type LockReentered,
+  LockStore,
+  NonReentrantLock,
+  ReadWriteLock,
+  RedisLock,
+  SpinLock
+} from "effect-redis-lock"
 import { Redis } from "ioredis"
 import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
 import { redisUrl } from "../redis.ts"
@@ -14,110 +24,220 @@ import { sweep } from "./sweep.ts"
 const clients = RedisLock.layerStore({ subscriptionIdleTime: 1, fallbackInterval: 200 })
 const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
 
+type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered>
+
+interface Kind {
+  readonly make: (name: string) => AnyLock
+  /** What keeps it off: itself by default. */
+  readonly rival?: (name: string) => AnyLock
+  readonly reentrant?: false
+}
+
+const kinds: Record<string, Kind> = {
+  "a reentrant lock": { make: Lock.make },
+  "a fair lock": { make: FairLock.make },
+  "a fenced lock": { make: FencedLock.make },
+  "a spin lock": { make: SpinLock.make },
+  "a non-reentrant lock": { make: NonReentrantLock.make, reentrant: false },
+  "a fair non-reentrant lock": { make: (name) => NonReentrantLock.make(name, { fair: true }), reentrant: false },
+  "a write lock": { make: (name) => ReadWriteLock.make(name).writeLock },
+  "a read lock": {
+    make: (name) => ReadWriteLock.make(name).readLock,
+    rival: (name) => ReadWriteLock.make(name).writeLock
+  }
+}
+
 /** Nobody of this client waits, holds or is watched. */
-const assertIdle = (index: number) =>
+const assertIdle = (lock: string, index: number) =>
   Effect.map(RedisLock.RedisLock, (service) => {
     const client = service as unknown as LockClient
     assert.strictEqual(client.lines.size, 0, `a waiter is left after ${index}`)
+    assert.strictEqual(client.queues.size, 0, `a place is left after ${index}`)
     assert.strictEqual(client.watchdog.size, 0, `a holding is left after ${index}`)
+    assert.deepStrictEqual(client.heldHere(lock), [], `a holding is left after ${index}`)
   })
 
-const assertFree = (lock: string, index: number) =>
+const keysOf = (name: string) => [
+  name,
+  `redisson_lock_queue:{${name}}`,
+  `redisson_lock_timeout:{${name}}`,
+  `effect_redis_lock_clients:{${name}}`,
+  `effect_redis_lock_writers:{${name}}`
+]
+
+/** Nothing but the token is in the store. */
+const assertNothing = (lock: string, index: number) =>
+  LockStore.LockStore.use((store) =>
+    Effect.forEach(keysOf(lock), (key) =>
+      Effect.map(store.run("lock/found", [key], []), (type) =>
+        assert.strictEqual(type, "none", `${key} is left after ${index}`)
+      )
+    )
+  )
+
+const assertFree = (lock: AnyLock, index: number) =>
   Effect.gen(function* () {
-    yield* assertIdle(index)
-    assert.isFalse(yield* Lock.isLocked(lock), `the lock is left after ${index}`)
+    yield* assertIdle(lock.name, index)
+    yield* assertNothing(lock.name, index)
     const again = yield* Effect.result(Lock.withLock(Effect.void, lock, { waitTime: 0 }))
     assert.isTrue(Result.isSuccess(again), `the lock cannot be had after ${index}`)
   })
 
+const fresh = (make: Kind["make"]) => Effect.sync(() => make(`sweep:${crypto.randomUUID()}`))
+
+/** Holds a lock in another client until let go. */
+const holdElsewhere = Effect.fnUntraced(function* (lock: AnyLock) {
+  const held = yield* Deferred.make<void>()
+  const letGo = yield* Deferred.make<void>()
+  const fiber = yield* Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(letGo)).pipe(
+    Lock.withLock(lock),
+    elsewhere,
+    Effect.forkChild
+  )
+  yield* Deferred.await(held)
+  return { letGo: Deferred.succeed(letGo, undefined), fiber }
+})
+
+type Program = Effect.Effect<unknown, unknown, RedisLock.RedisLock>
+
+const uncontended: Record<string, (lock: AnyLock) => Program> = {
+  "of withLock": (lock) => Lock.withLock(Effect.yieldNow, lock),
+  "of withLock with a fixed lease and a wait time": (lock) =>
+    Lock.withLock(Effect.yieldNow, lock, { leaseTime: "1 minute", waitTime: "1 minute" }),
+  "of withLockIfAvailable": (lock) => Lock.withLockIfAvailable(Effect.yieldNow, lock),
+  "of scoped, an early release and the scope's end": (lock) =>
+    Effect.scoped(Effect.flatMap(Lock.scoped(lock), (holding) => Effect.andThen(Effect.yieldNow, holding.release))),
+  "of tryScoped": (lock) => Effect.scoped(Effect.andThen(Lock.tryScoped(lock), Effect.yieldNow)),
+  "of re-entry": (lock) => Effect.yieldNow.pipe(Lock.withLock(lock), Lock.withLock(lock)),
+  "of a section that fails": (lock) => Lock.withLock(Effect.fail("no"), lock),
+  "under a timeout": (lock) => Effect.timeout(Lock.withLock(Effect.yieldNow, lock), "1 minute")
+}
+
 const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
   describe(`interruption on ${name}`, () => {
-    it.layer(Layer.provideMerge(clients, store), { excludeTestServices: true })("at every operation", (it) => {
-      const scenarios: Record<string, (lock: string) => Effect.Effect<unknown, unknown, RedisLock.RedisLock>> = {
-        "of withLock": (lock) => Lock.withLock(Effect.yieldNow, lock),
-        "of withLock with a fixed lease and a wait time": (lock) =>
-          Lock.withLock(Effect.yieldNow, lock, { leaseTime: "1 minute", waitTime: "1 minute" }),
-        "of withLockIfAvailable": (lock) => Lock.withLockIfAvailable(Effect.yieldNow, lock),
-        "of scoped, an early release and the scope's end": (lock) =>
-          Effect.scoped(
-            Effect.flatMap(Lock.scoped(lock), (holding) => Effect.andThen(Effect.yieldNow, holding.release))
-          ),
-        "of tryScoped": (lock) => Effect.scoped(Effect.andThen(Lock.tryScoped(lock), Effect.yieldNow)),
-        "of re-entry": (lock) => Effect.yieldNow.pipe(Lock.withLock(lock), Lock.withLock(lock)),
-        "of a section that fails": (lock) => Lock.withLock(Effect.fail("no"), lock),
-        "under a timeout": (lock) => Effect.timeout(Lock.withLock(Effect.yieldNow, lock), "1 minute")
-      }
-      for (const [title, program] of Object.entries(scenarios)) {
-        it.effect(title, () =>
-          Effect.gen(function* () {
-            const lock = `sweep:${crypto.randomUUID()}`
-            const interruptions = yield* sweep({
-              program: program(lock),
-              check: (index) => assertFree(lock, index)
+    for (const [title, { make, reentrant, rival = make }] of Object.entries(kinds)) {
+      it.layer(Layer.provideMerge(clients, store), { excludeTestServices: true })(
+        `${title}, at every operation`,
+        (it) => {
+          for (const [scenario, program] of Object.entries(uncontended)) {
+            if (scenario === "of re-entry" && reentrant === false) continue
+            it.effect(scenario, () =>
+              Effect.gen(function* () {
+                const lock = yield* fresh(make)
+                const interruptions = yield* sweep({
+                  program: program(lock),
+                  check: (index) => assertFree(lock, index)
+                })
+                assert.isAbove(interruptions, 10)
+              })
+            )
+          }
+
+          for (const options of [{}, { waitTime: "1 minute" }] as const) {
+            it.effect(`of waiting${"waitTime" in options ? " with a wait time" : ""}, while the holder lets go`, () =>
+              Effect.gen(function* () {
+                const lock = yield* fresh(make)
+                let holder = yield* holdElsewhere(rival(lock.name))
+                let index = 0
+                const interruptions = yield* sweep({
+                  // the holder lets go somewhere in the middle of the wait, elsewhere each time
+                  program: Effect.all(
+                    [
+                      Lock.withLock(Effect.yieldNow, lock, options),
+                      Effect.suspend(() => Effect.andThen(repeatYield(index % 40), holder.letGo))
+                    ],
+                    { concurrency: "unbounded" }
+                  ),
+                  check: (at) =>
+                    Effect.gen(function* () {
+                      index = at
+                      yield* holder.letGo
+                      yield* Fiber.join(holder.fiber)
+                      yield* assertFree(lock, at)
+                      holder = yield* holdElsewhere(rival(lock.name))
+                    })
+                })
+                assert.isAbove(interruptions, 50)
+                yield* holder.letGo
+                yield* Fiber.join(holder.fiber)
+              })
+            )
+          }
+
+          it.effect("of waiting behind other waiters of the same client", () =>
+            Effect.gen(function* () {
+              const lock = yield* fresh(make)
+              const interruptions = yield* sweep({
+                program: Effect.all(
+                  [rival(lock.name), lock, lock].map((each) =>
+                    Lock.withLock(Effect.yieldNow, each, { waitTime: "1 minute" })
+                  ),
+                  { concurrency: "unbounded" }
+                ),
+                check: (index) => assertFree(lock, index)
+              })
+              assert.isAbove(interruptions, 100)
             })
-            assert.isAbove(interruptions, 10)
+          )
+        }
+      )
+    }
+
+    it.layer(Layer.provideMerge(clients, store), { excludeTestServices: true })(
+      "a read-write lock, at every operation",
+      (it) => {
+        it.effect("of reading under the write lock", () =>
+          Effect.gen(function* () {
+            const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
+            yield* sweep({
+              program: Effect.yieldNow.pipe(Lock.withLock(readLock), Lock.withLock(writeLock)),
+              check: (index) => Effect.andThen(assertFree(writeLock, index), assertFree(readLock, index))
+            })
+          })
+        )
+
+        it.effect("of a writer that goes on as a reader", () =>
+          Effect.gen(function* () {
+            const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
+            yield* sweep({
+              program: Effect.gen(function* () {
+                const writing = yield* Lock.scoped(writeLock)
+                yield* Lock.scoped(readLock)
+                yield* writing.release
+                yield* Effect.yieldNow
+              }).pipe(Effect.scoped),
+              check: (index) => assertFree(writeLock, index)
+            })
+          })
+        )
+
+        it.effect("of a writer that waits for readers of its own process and of another", () =>
+          Effect.gen(function* () {
+            const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
+            const reader = yield* holdElsewhere(readLock)
+            yield* sweep({
+              program: Effect.all(
+                [
+                  Lock.withLock(Effect.yieldNow, readLock),
+                  Effect.ignore(Lock.withLock(Effect.yieldNow, writeLock, { waitTime: 3 }))
+                ],
+                { concurrency: "unbounded" }
+              ),
+              check: (index) =>
+                Effect.gen(function* () {
+                  yield* assertIdle(writeLock.name, index)
+                  const type = yield* LockStore.LockStore.use((store) =>
+                    store.run("lock/found", [keysOf(writeLock.name).at(-1)!], [])
+                  )
+                  assert.strictEqual(type, "none", `readers are held off after ${index}`)
+                })
+            })
+            yield* reader.letGo
+            yield* Fiber.join(reader.fiber)
           })
         )
       }
-
-      it.effect("of waiting, while the holder lets go", () =>
-        Effect.gen(function* () {
-          const lock = `sweep:${crypto.randomUUID()}`
-          const letGo = yield* Deferred.make<void>()
-          const hold = Effect.gen(function* () {
-            const held = yield* Deferred.make<void>()
-            const letGo = yield* Deferred.make<void>()
-            const fiber = yield* Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(letGo)).pipe(
-              Lock.withLock(lock),
-              elsewhere,
-              Effect.forkChild
-            )
-            yield* Deferred.await(held)
-            return { letGo: Deferred.succeed(letGo, undefined), fiber }
-          })
-          let holder = yield* hold
-          let index = 0
-          const interruptions = yield* sweep({
-            // the holder lets go somewhere in the middle of the wait, elsewhere each time
-            program: Effect.all(
-              [
-                Lock.withLock(Effect.yieldNow, lock),
-                Effect.suspend(() => Effect.andThen(repeatYield(index % 40), holder.letGo))
-              ],
-              { concurrency: "unbounded" }
-            ),
-            check: (at) =>
-              Effect.gen(function* () {
-                index = at
-                yield* holder.letGo
-                yield* Fiber.join(holder.fiber)
-                yield* assertFree(lock, at)
-                holder = yield* hold
-              })
-          })
-          assert.isAbove(interruptions, 50)
-          yield* Deferred.succeed(letGo, undefined)
-          yield* holder.letGo
-          yield* Fiber.join(holder.fiber)
-        })
-      )
-
-      it.effect("of waiting behind another waiter of the same client", () =>
-        Effect.gen(function* () {
-          const lock = `sweep:${crypto.randomUUID()}`
-          const interruptions = yield* sweep({
-            program: Effect.all(
-              [1, 2, 3].map(() => Lock.withLock(Effect.yieldNow, lock, { waitTime: "1 minute" })),
-              {
-                concurrency: "unbounded"
-              }
-            ),
-            check: (index) => assertFree(lock, index)
-          })
-          assert.isAbove(interruptions, 100)
-        })
-      )
-    })
+    )
   })
 
 const repeatYield = (times: number): Effect.Effect<void> =>
@@ -137,8 +257,12 @@ it.live("leaves no channel and no key but the token's on the server", () =>
       Effect.sync(() => new Redis(redisUrl)),
       (redis) => Effect.sync(() => redis.disconnect())
     )
-    const channels = () => observer.pubsub("CHANNELS", "redisson_lock__channel:{sweep:*") as Promise<Array<string>>
+    const channels = () => observer.pubsub("CHANNELS", "*{sweep:*") as Promise<Array<string>>
     while ((yield* Effect.promise(channels)).length > 0) yield* Effect.sleep("50 millis")
-    assert.deepStrictEqual(yield* Effect.promise(() => observer.keys("sweep:*")), [])
+    const keys = yield* Effect.promise(() => observer.keys("*sweep:*"))
+    assert.deepStrictEqual(
+      keys.filter((key) => !key.startsWith("redisson_lock_token:")),
+      []
+    )
   })
 )

@@ -7,17 +7,23 @@ import type { Config, Duration, Effect, Layer, Option, Scope, Stream } from "eff
 import type { Redis } from "effect/persistence"
 import {
   type AcquireError,
+  FairLock,
+  FencedLock,
   type Holding,
   type InvalidLockName,
   type InvalidLockOptions,
   Lock,
   type LockLost,
+  type LockReentered,
   LockStore,
   type LockStoreError,
   type LockTimeout,
+  NonReentrantLock,
   type NotLockOwner,
+  ReadWriteLock,
   RedisDriver,
-  RedisLock
+  RedisLock,
+  SpinLock
 } from "effect-redis-lock"
 
 type Service = RedisLock.RedisLock
@@ -37,6 +43,63 @@ it("a lock is a value that requires the service, until one is bound", () =>
     expectTypeOf(Lock.make("a").pipe(Lock.provide(service))).toEqualTypeOf<Lock.Lock<never>>()
     // @ts-expect-error a lock is no name
     Lock.make(Lock.make("a"))
+  }))
+
+it("a kind that its holder cannot take again says so, the others do not", () =>
+  types(() => {
+    type Plain = Lock.Lock<Service, never>
+    type Refusing = Lock.Lock<Service, LockReentered>
+    expectTypeOf(FairLock.make("a", { waitTime: 1 })).toEqualTypeOf<Plain>()
+    expectTypeOf(FencedLock.make("a")).toEqualTypeOf<Plain>()
+    expectTypeOf(SpinLock.make("a", { schedule: SpinLock.exponentialBackoff() })).toEqualTypeOf<Plain>()
+    expectTypeOf(NonReentrantLock.make("a")).toEqualTypeOf<Refusing>()
+    expectTypeOf(NonReentrantLock.make("a", { fair: true, leaseTime: 1 })).toEqualTypeOf<Refusing>()
+    const { readLock, writeLock } = ReadWriteLock.make("a", { preference: "reader" })
+    expectTypeOf(readLock).toEqualTypeOf<Plain>()
+    expectTypeOf(writeLock).toEqualTypeOf<Refusing>()
+    expectTypeOf(Lock.provide(writeLock, service)).toEqualTypeOf<Lock.Lock<never, LockReentered>>()
+    expectTypeOf(writeLock.pipe(Lock.provide(service))).toEqualTypeOf<Lock.Lock<never, LockReentered>>()
+    expectTypeOf(Lock.provide(readLock, service)).toEqualTypeOf<Lock.Lock<never>>()
+    // @ts-expect-error what can be refused is no lock that cannot
+    const _plain: Plain = writeLock
+    // a lock that cannot be refused serves wherever one that can is expected
+    const _refusing: Refusing = readLock
+    return [_plain, _refusing]
+  }))
+
+it("LockReentered is among the failures of acquiring such a kind, and nowhere else", () =>
+  types(() => {
+    const { readLock, writeLock } = ReadWriteLock.make("a")
+    expectTypeOf(Lock.scoped(writeLock)).toEqualTypeOf<
+      Effect.Effect<Holding, AcquireError | LockReentered, Service | Scope.Scope>
+    >()
+    expectTypeOf(Lock.tryScoped(writeLock)).toEqualTypeOf<
+      Effect.Effect<
+        Option.Option<Holding>,
+        LockStoreError | InvalidLockName | InvalidLockOptions | LockReentered,
+        Service | Scope.Scope
+      >
+    >()
+    type Guarded<E> = Effect.Effect<number, "mine" | AcquireError | LockLost | E, "needs" | Service>
+    expectTypeOf(body.pipe(Lock.withLock(writeLock))).toEqualTypeOf<Guarded<LockReentered>>()
+    expectTypeOf(Lock.withLock(body, NonReentrantLock.make("a"))).toEqualTypeOf<Guarded<LockReentered>>()
+    expectTypeOf(Lock.withLock(body, readLock)).toEqualTypeOf<Guarded<never>>()
+    expectTypeOf(Lock.withLock(body, Lock.provide(writeLock, service))).toEqualTypeOf<
+      Effect.Effect<number, "mine" | AcquireError | LockLost | LockReentered, "needs">
+    >()
+    expectTypeOf(Lock.withLockIfAvailable(body, writeLock)).toEqualTypeOf<
+      Effect.Effect<
+        Option.Option<number>,
+        "mine" | LockStoreError | LockLost | InvalidLockName | InvalidLockOptions | LockReentered,
+        "needs" | Service
+      >
+    >()
+    expectTypeOf(Lock.isLocked(writeLock)).toEqualTypeOf<
+      Effect.Effect<boolean, LockStoreError | InvalidLockName, Service>
+    >()
+    expectTypeOf(Lock.forceRelease(writeLock)).toEqualTypeOf<
+      Effect.Effect<boolean, LockStoreError | InvalidLockName, Service>
+    >()
   }))
 
 it("scoped and tryScoped", () =>

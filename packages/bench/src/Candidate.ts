@@ -1,12 +1,17 @@
 /**
  * What a lock library must be able to do to be measured: the same for the bare scripts, the peers and ourselves.
  */
+import type { Performer } from "./Performer.ts"
 
 /** Something that takes time and then calls back; every candidate waits for it in its own way. */
 export type Step = (done: () => void) => void
 
+/** What workers want: a lock of some kind, one side of a read-write lock, or a permit of a semaphore. */
+export type Kind = "lock" | "fair" | "read" | "write" | "semaphore"
+
 /** What one worker does: under the lock of every name that `next` gives, `section`; after its release, `think`. */
 export interface Worker {
+  readonly kind: Kind
   readonly next: () => string | undefined
   readonly section: Step | undefined
   readonly think: Step | undefined
@@ -28,22 +33,39 @@ export interface Session {
   /** Starts waiters on a lock that is held elsewhere, and tells how many were given up by the library. */
   readonly wait: (name: string, waiters: number) => { readonly failed: () => number }
   /** Takes locks that are free, all at once, and keeps them. */
-  readonly hold: (names: ReadonlyArray<string>) => Promise<Held>
-  /** The key in Redis that is there while the lock is held. */
-  readonly keyOf: (name: string) => string
+  readonly hold: (names: ReadonlyArray<string>, kind: Kind) => Promise<Held>
 }
 
-export interface Candidate {
-  readonly open: (options: {
-    readonly port: number
-    /** The lease: how long a lock outlives its process. */
-    readonly leaseMillis: number
-  }) => Promise<Session>
-  /**
-   * Commands that run within the candidate's scripts. Redis counts them like those that a client sent, so they are taken
-   * out of the count.
-   */
+export interface Connection {
+  readonly port: number
+  /** The lease: how long a lock outlives its process. */
+  readonly leaseMillis: number
+}
+
+/** How the commands that a candidate sends are told from those that run within its scripts: Redis counts both alike. */
+export interface Counting {
+  /** Commands that run within the candidate's scripts; they are taken out of the count. */
   readonly insideScripts: ReadonlyArray<string>
   /** Of those, how many a client sent nevertheless, from the number of calls of every command. */
   readonly sentNevertheless?: (calls: (command: string) => number) => number
 }
+
+/** A library of this runtime: its session is driven by the workers here. */
+export interface Library extends Counting {
+  readonly open: (connection: Connection) => Promise<Session>
+  /** The key in Redis that is there while a lock is held; without it, the name itself. */
+  readonly keyOf?: (name: string) => string
+}
+
+/** A program of another runtime, which has workers of its own. */
+export interface Program extends Counting {
+  readonly start: (connection: Connection) => Promise<Performer>
+  /** How many times as long as others it warms up, where its compiler takes longer. */
+  readonly warmUp: number
+  readonly keyOf?: (name: string) => string
+}
+
+export type Candidate = Library | Program
+
+/** The permits of every semaphore that is measured. */
+export const permits = 5

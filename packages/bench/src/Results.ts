@@ -1,5 +1,5 @@
 import { median } from "./statistics.ts"
-import type { Sample, Target, Workload } from "./Workload.ts"
+import type { Column, Sample, Target, Workload } from "./Workload.ts"
 
 /** One candidate's row in the table of a workload. */
 export interface Row {
@@ -16,6 +16,18 @@ export interface Verdict {
   readonly met: boolean
 }
 
+/** One figure of a candidate beside another's. */
+export interface Duel {
+  readonly column: Column
+  readonly value: number
+  readonly other: number
+  readonly ratio: number
+  readonly outcome: "ahead" | "level" | "behind"
+}
+
+/** Nearer to each other than this share, nobody is ahead. */
+const levelWithin = 0.01
+
 /**
  * The figures of all rounds.
  */
@@ -25,11 +37,12 @@ export class Results {
   readonly #leftOut = new Map<string, Map<string, string>>()
 
   add(workload: string, candidate: string, round: number, sample: Sample): void {
-    inMap(inMap(this.#samples, workload), candidate).set(round, sample)
+    const byCandidate = inMap(this.#samples, workload, () => new Map<string, Map<number, Sample>>())
+    inMap(byCandidate, candidate, () => new Map<number, Sample>()).set(round, sample)
   }
 
   leaveOut(workload: string, candidate: string, reason: string): void {
-    inMap(this.#leftOut, workload).set(candidate, reason)
+    inMap(this.#leftOut, workload, () => new Map<string, string>()).set(candidate, reason)
     this.#samples.get(workload)?.delete(candidate)
   }
 
@@ -43,21 +56,26 @@ export class Results {
   }
 
   rows(workload: Workload): ReadonlyArray<Row> {
-    const byCandidate = this.#samples.get(workload.id) ?? new Map<string, Map<number, Sample>>()
-    const references = workload.reference === undefined ? undefined : byCandidate.get(workload.reference)
-    return [...byCandidate].map(([candidate, rounds]) => {
-      const figures: Record<string, number> = {}
-      const ratios: Record<string, number> = {}
-      for (const metric of Object.keys([...rounds.values()][0]!)) {
-        figures[metric] = median([...rounds.values()].map((sample) => sample[metric]!))
-        const paired = [...rounds].flatMap(([round, sample]) => {
-          const reference = references?.get(round)?.[metric]
-          return reference === undefined ? [] : [sample[metric]! / reference]
-        })
-        if (paired.length > 0) ratios[metric] = median(paired)
+    const { reference } = workload
+    return [...(this.#samples.get(workload.id)?.keys() ?? [])].map((candidate) => ({
+      candidate,
+      figures: this.#figures(workload, candidate),
+      ratios: reference === undefined ? {} : this.ratios(workload, candidate, reference)
+    }))
+  }
+
+  /** Medians of the ratios of one candidate to another, where both ran in a round. */
+  ratios(workload: Workload, candidate: string, reference: string): Sample {
+    const others = this.#rounds(workload, reference)
+    const byMetric = new Map<string, Array<number>>()
+    for (const [round, sample] of this.#rounds(workload, candidate)) {
+      const other = others.get(round)
+      if (other === undefined) continue
+      for (const [metric, value] of Object.entries(sample)) {
+        inMap(byMetric, metric, () => []).push(value / other[metric]!)
       }
-      return { candidate, figures, ratios }
-    })
+    }
+    return Object.fromEntries([...byMetric].map(([metric, ratios]) => [metric, median(ratios)]))
   }
 
   verdicts(workload: Workload, candidate: string): ReadonlyArray<Verdict> {
@@ -69,6 +87,34 @@ export class Results {
     })
   }
 
+  /** Every figure that has a better and a worse, of one candidate beside another. */
+  duels(workload: Workload, candidate: string, other: string): ReadonlyArray<Duel> {
+    const rows = this.rows(workload)
+    const own = rows.find((row) => row.candidate === candidate)?.figures
+    const others = rows.find((row) => row.candidate === other)?.figures
+    if (own === undefined || others === undefined) return []
+    const ratios = this.ratios(workload, candidate, other)
+    return workload.columns.flatMap((column) => {
+      if (column.better === undefined) return []
+      const value = own[column.metric]!
+      const otherValue = others[column.metric]!
+      const ratio = value === otherValue ? 1 : ratios[column.metric]!
+      const advantage = column.better === "lower" ? 1 - ratio : ratio - 1
+      const outcome = Math.abs(advantage) < levelWithin ? "level" : advantage > 0 ? "ahead" : "behind"
+      return [{ column, value, other: otherValue, ratio, outcome }]
+    })
+  }
+
+  #rounds(workload: Workload, candidate: string): ReadonlyMap<number, Sample> {
+    return this.#samples.get(workload.id)?.get(candidate) ?? new Map()
+  }
+
+  #figures(workload: Workload, candidate: string): Sample {
+    const samples = [...this.#rounds(workload, candidate).values()]
+    const metrics = Object.keys(samples[0] ?? {})
+    return Object.fromEntries(metrics.map((metric) => [metric, median(samples.map((sample) => sample[metric]!))]))
+  }
+
   toJSON(): unknown {
     const plain = (value: unknown): unknown =>
       value instanceof Map ? Object.fromEntries([...value].map(([key, inner]) => [key, plain(inner)])) : value
@@ -76,9 +122,9 @@ export class Results {
   }
 }
 
-/** The map within a map, made where there is none. */
-const inMap = <K, V>(maps: Map<string, Map<K, V>>, key: string): Map<K, V> => {
-  let map = maps.get(key)
-  if (map === undefined) maps.set(key, (map = new Map<K, V>()))
-  return map
+/** What a map has under the key, made where there is nothing. */
+const inMap = <V>(map: Map<string, V>, key: string, make: () => V): V => {
+  let value = map.get(key)
+  if (value === undefined) map.set(key, (value = make()))
+  return value
 }

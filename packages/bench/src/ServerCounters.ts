@@ -1,5 +1,5 @@
 import { Redis } from "ioredis"
-import type { Candidate } from "./Candidate.ts"
+import type { Counting } from "./Candidate.ts"
 
 export interface Counts {
   /** Calls by command. */
@@ -46,7 +46,7 @@ export class ServerCounters {
 /**
  * Commands that clients sent between two readings. Redis counts those within scripts as well; they are left out.
  */
-export const commandsSent = (candidate: Candidate, before: Counts, after: Counts): number => {
+export const commandsSent = (candidate: Counting, before: Counts, after: Counts): number => {
   const calls = (command: string) => (after.calls.get(command) ?? 0) - (before.calls.get(command) ?? 0)
   const notSent = new Set(candidate.insideScripts)
   let sent = candidate.sentNevertheless?.(calls) ?? 0

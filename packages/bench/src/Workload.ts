@@ -1,4 +1,5 @@
-import type { Candidate } from "./Candidate.ts"
+import type { Connection, Counting, Kind } from "./Candidate.ts"
+import type { Performer } from "./Performer.ts"
 import type { ServerCounters } from "./ServerCounters.ts"
 
 /** The figures of one run, by metric. */
@@ -8,8 +9,10 @@ export interface Column {
   readonly metric: string
   readonly title: string
   readonly digits: number
+  /** Which way is ahead; without it, the figure only describes, or does not compare between runtimes. */
+  readonly better?: "lower" | "higher"
   /** Followed by a column of ratios to the reference. */
-  readonly ratio?: "lower is better" | "higher is better"
+  readonly ratio?: true
 }
 
 export interface Target {
@@ -21,21 +24,30 @@ export interface Target {
 }
 
 export interface Run {
-  readonly name: string
-  readonly candidate: Candidate
+  readonly candidate: Counting & { readonly keyOf?: (name: string) => string }
   readonly port: number
   readonly counters: ServerCounters
   /** Small counts: to see that everything works, not to be quoted. */
   readonly quick: boolean
+  /** How many times as long as others the candidate warms up. */
+  readonly warmUp: number
+  /** One process of the candidate; a library's is this very process. */
+  readonly start: (connection: Connection) => Promise<Performer>
+  /** So many processes of the candidate besides this one. */
+  readonly startApart: (count: number, connection: Connection) => Promise<ReadonlyArray<Performer>>
 }
 
 export interface Workload {
   readonly id: string
   readonly title: string
+  /** What a candidate must offer to run it. */
+  readonly kinds: ReadonlyArray<Kind>
   /** The candidate to which the others are compared. */
   readonly reference: string | undefined
   readonly columns: ReadonlyArray<Column>
   readonly targets: ReadonlyArray<Target>
+  /** How many rounds are enough: counts over a stretch of time hardly differ. Without it, all. */
+  readonly rounds?: number
   /** A run that takes longer is ended and left out. */
   readonly limitMillis: number
   readonly run: (run: Run) => Promise<Sample>

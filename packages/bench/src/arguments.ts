@@ -1,20 +1,23 @@
 import { parseArgs } from "node:util"
-import { catalog, type Entry } from "./candidates/catalog.ts"
+import { catalog, type Entry, ours, redisson } from "./candidates/catalog.ts"
 import type { Workload } from "./Workload.ts"
-import { workloads } from "./workloads/catalog.ts"
+import { groups, workloads } from "./workloads/catalog.ts"
 
 export const usage = `pnpm bench [options]
 
   --rounds N            how often everything is measured (default 3)
   --quick               one round with small counts: to see that it works
-  --only W1,W3          these workloads
+  --only W1,fair        these workloads or groups of them
   --candidates a,b      these candidates; the references are needed for ratios
   --json FILE           all figures of all rounds
   --write               write docs/benchmarks.md and .svg after a partial run as well
   --help
 
 Workloads: ${workloads.map(({ id }) => id).join(", ")}
-Candidates: ${catalog.map(({ name }) => name).join(", ")} ("ours" for effect-redis-lock)
+Groups: ${Object.entries(groups)
+  .map(([name, members]) => `${name} (${members.map(({ id }) => id).join(", ")})`)
+  .join(", ")}
+Candidates: ${catalog.map(({ name }) => name).join(", ")} ("ours" for ${ours}, "redisson" for ${redisson})
 `
 
 export interface Arguments {
@@ -27,6 +30,8 @@ export interface Arguments {
   /** Whether the report is to be written. */
   readonly write: boolean
 }
+
+const shortNames: Readonly<Record<string, string>> = { ours, redisson }
 
 const listOf = (text: string): ReadonlyArray<string> => text.split(",").map((part) => part.trim())
 
@@ -49,8 +54,8 @@ export const parseArguments = (args: ReadonlyArray<string>): Arguments => {
     values.only === undefined
       ? workloads
       : listOf(values.only).flatMap((id) => {
-          // W3 is both of its variants
-          const chosen = workloads.filter((workload) => workload.id === id || workload.id.startsWith(`${id}-`))
+          // a group, or a workload with its variants
+          const chosen = groups[id] ?? workloads.filter(({ id: own }) => own === id || own.startsWith(`${id}-`))
           if (chosen.length === 0) throw new Error(`--only: there is no workload ${id}`)
           return chosen
         })
@@ -58,7 +63,7 @@ export const parseArguments = (args: ReadonlyArray<string>): Arguments => {
     values.candidates === undefined
       ? catalog
       : listOf(values.candidates).map((name) => {
-          const chosen = catalog.find((entry) => entry.name === (name === "ours" ? "effect-redis-lock" : name))
+          const chosen = catalog.find((entry) => entry.name === (shortNames[name] ?? name))
           if (chosen === undefined) throw new Error(`--candidates: there is no candidate ${name}`)
           return chosen
         })

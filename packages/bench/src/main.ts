@@ -9,7 +9,7 @@ import { describeMachine } from "./machine.ts"
 import { startRedis } from "./RedisServer.ts"
 import { drawing } from "./report/drawing.ts"
 import { page } from "./report/page.ts"
-import { tableOf, targetTable, toText } from "./report/tables.ts"
+import { duelTable, tableOf, targetTable, toText } from "./report/tables.ts"
 import { runRounds } from "./rounds.ts"
 
 const docs = (file: string): string => fileURLToPath(new URL(`../../../docs/${file}`, import.meta.url))
@@ -33,6 +33,8 @@ for (const workload of options.workloads) {
   console.log(`\n${workload.id}: ${workload.title}\n\n${toText(tableOf(workload, results, order))}`)
   for (const [candidate, reason] of results.leftOut(workload.id)) console.log(`left out: ${candidate}: ${reason}`)
 }
+const duels = duelTable(options.workloads, results)
+if (duels.rows.length > 0) console.log(`\nBeside Redisson\n\n${toText(duels)}`)
 console.log(`\nTargets\n\n${toText(targetTable(options.workloads, results))}`)
 
 if (options.json !== undefined) await writeFile(options.json, JSON.stringify(results, undefined, 2))

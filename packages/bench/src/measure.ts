@@ -1,24 +1,19 @@
-import type { Candidate } from "./Candidate.ts"
+import type { Counting } from "./Candidate.ts"
+import type { Performer } from "./Performer.ts"
 import { commandsSent, type ServerCounters } from "./ServerCounters.ts"
 
 /** What a stretch of work cost. */
 export interface Cost {
   readonly millis: number
+  /** Of all performers. */
   readonly clientMicros: number
   readonly serverMicros: number
   readonly commands: number
 }
 
-/** What this process has used of the CPU, user and system. */
-export const cpuMicros = (): number => {
-  const { system, user } = process.cpuUsage()
-  return system + user
-}
-
-export const collectGarbage = (): void => {
-  if (globalThis.gc === undefined) throw new Error("to be run with --expose-gc")
-  globalThis.gc()
-  globalThis.gc()
+const cpuMicros = async (performers: ReadonlyArray<Performer>): Promise<number> => {
+  const each = await Promise.all(performers.map((performer) => performer.cpuMicros()))
+  return each.reduce((sum, micros) => sum + micros, 0)
 }
 
 /**
@@ -26,16 +21,17 @@ export const collectGarbage = (): void => {
  * compiled code, and what is then measured is the compiler.
  */
 export const measure = async (
-  candidate: Candidate,
-  counters: ServerCounters,
+  subject: { readonly candidate: Counting; readonly counters: ServerCounters },
+  performers: ReadonlyArray<Performer>,
   work: () => Promise<unknown>
 ): Promise<Cost> => {
+  const { candidate, counters } = subject
   const before = await counters.read()
-  const cpuBefore = cpuMicros()
+  const cpuBefore = await cpuMicros(performers)
   const startedAt = performance.now()
   await work()
   const millis = performance.now() - startedAt
-  const clientMicros = cpuMicros() - cpuBefore
+  const clientMicros = (await cpuMicros(performers)) - cpuBefore
   const after = await counters.read()
   return {
     millis,

@@ -1,5 +1,5 @@
 import type { Arguments } from "./arguments.ts"
-import type { Entry } from "./candidates/catalog.ts"
+import { type Entry, runsIn } from "./candidates/catalog.ts"
 import { Child } from "./processes/Child.ts"
 import type { WorkloadArgument } from "./processes/workloadProcess.ts"
 import type { RedisServer } from "./RedisServer.ts"
@@ -43,21 +43,34 @@ export const runRounds = async (
 ): Promise<Results> => {
   const results = new Results()
   const planned = workloads.map(
-    (workload) => [workload, candidates.filter(({ only }) => only === undefined || only.includes(workload.id))] as const
+    (workload) => [workload, candidates.filter((candidate) => runsIn(candidate, workload))] as const
   )
-  const total = rounds * planned.reduce((sum, [, runners]) => sum + runners.length, 0)
+  for (const { name, prepare } of candidates) {
+    const reason = await prepare?.()
+    if (reason === undefined) continue
+    progress(`${name}: left out, ${reason}`)
+    for (const [workload, runners] of planned) {
+      if (runners.some((runner) => runner.name === name)) results.leaveOut(workload.id, name, reason)
+    }
+  }
+  const roundsOf = (workload: Workload) => Math.min(rounds, workload.rounds ?? rounds)
+  const total = planned.reduce((sum, [workload, runners]) => sum + roundsOf(workload) * runners.length, 0)
   let begun = 0
   for (let round = 1; round <= rounds; round++) {
     for (const [workload, runners] of planned) {
+      if (round > roundsOf(workload)) continue
       for (const candidate of rotated(runners, (round - 1) * 3)) {
         begun++
         if (results.isLeftOut(workload.id, candidate.name)) continue
         const where = `[${begun}/${total}] round ${round} ${workload.id} ${candidate.name}`
+        const startedAt = performance.now()
         try {
           const sample = await runOnce(server, workload, candidate, quick)
           results.add(workload.id, candidate.name, round, sample)
           const { digits, metric, title } = workload.columns[0]!
-          progress(`${where}: ${sample[metric]!.toFixed(digits)} ${title}`)
+          progress(
+            `${where}: ${sample[metric]!.toFixed(digits)} ${title} (${((performance.now() - startedAt) / 1000).toFixed(1)} s)`
+          )
         } catch (error) {
           const reason = error instanceof Error ? error.message : String(error)
           results.leaveOut(workload.id, candidate.name, reason)

@@ -483,6 +483,8 @@ export const isHeldByCurrentOwner = <R = RedisLock>(
  * Frees the lock, whoever holds it, and wakes a waiter. `false` when it was free. A holder of this client learns of it at
  * once, others when they next renew: until then two may believe that they hold the lock. For operators, not for programs.
  *
+ * What is no lock of this kind is left alone: `LockStoreError` with reason `WrongType`.
+ *
  * @category administering
  * @since 0.1.0
  */

@@ -36,7 +36,8 @@ export type Holder = typeof Holder.Type
 
 /**
  * The lock was not free within `waitTime`. A value to catch, not a fault: nothing was acquired and nothing is left
- * behind. `holder` is the last one seen.
+ * behind. `holder` is the last one seen. Of a semaphore, `permits` says how many were wanted and how many were free when it
+ * was last asked; there is no single holder.
  *
  * @example
  * ```ts
@@ -57,19 +58,59 @@ export type Holder = typeof Holder.Type
 export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-lock/LockTimeout")("LockTimeout", {
   name: Schema.String,
   waited: Schema.Duration,
-  holder: Schema.UndefinedOr(Holder)
+  holder: Schema.UndefinedOr(Holder),
+  permits: Schema.optional(Schema.Struct({ wanted: Schema.Number, available: Schema.UndefinedOr(Schema.Number) }))
 }) {
   override toString(): string {
     return `${this._tag}: ${this.message}`
   }
 
   override get message(): string {
+    if (this.permits !== undefined) {
+      const { available, wanted } = this.permits
+      return (
+        `Semaphore "${this.name}" did not have ${wanted} free permit${wanted === 1 ? "" : "s"} ` +
+        `within ${seconds(this.waited)}` +
+        (available === undefined ? "." : `; it had ${available}.`)
+      )
+    }
     const held =
       this.holder === undefined
         ? ""
         : `; held by ${this.holder.owner}` +
           (this.holder.remaining === undefined ? " without expiry" : `, for ${seconds(this.holder.remaining)} more`)
     return `Lock "${this.name}" was not free within ${seconds(this.waited)}${held}.`
+  }
+}
+
+/**
+ * The latch was not open within `waitTime`: `count` is how often it had still to be counted down when it was last looked
+ * at. A value to catch, not a fault.
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { CountDownLatch } from "effect-redis-lock"
+ *
+ * const program = CountDownLatch.await("imports-done", { waitTime: "1 minute" }).pipe(
+ *   Effect.catchTag("LatchTimeout", (timeout) => Effect.log(`${timeout.count} imports still run`))
+ * )
+ * ```
+ *
+ * @category errors
+ * @since 0.2.0
+ */
+export class LatchTimeout extends Schema.TaggedError<LatchTimeout>("effect-redis-lock/LatchTimeout")("LatchTimeout", {
+  name: Schema.String,
+  waited: Schema.Duration,
+  count: Schema.Number
+}) {
+  override toString(): string {
+    return `${this._tag}: ${this.message}`
+  }
+
+  override get message(): string {
+    return `Latch "${this.name}" did not open within ${seconds(this.waited)}; its count was ${this.count}.`
   }
 }
 

@@ -105,10 +105,13 @@ const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
   [/\bWRONGTYPE\b/, "WrongType"],
   [/\bNOPERM\b|ACL failure in script|The user executing the script can't/, "NoPermission"],
   [/\bNOAUTH\b|\bWRONGPASS\b|invalid password|without any password configured/, "NotAuthenticated"],
-  [/\bCLUSTERDOWN\b|\bTRYAGAIN\b|\bCROSSSLOT\b|\bMASTERDOWN\b/, "ClusterDown"],
+  [/\bCLUSTERDOWN\b|\bTRYAGAIN\b|\bCROSSSLOT\b|\bMASTERDOWN\b|^(MOVED|ASK) \d/, "ClusterDown"],
   [/\bOOM\b/, "OutOfMemory"],
   [/client is (offline|closed)|ClientOffline|ClientClosed|Stream isn't writeable/i, "NotConnected"],
-  [/ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH/, "ConnectionRefused"],
+  [
+    /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|sentinels are unreachable|refresh slots cache/,
+    "ConnectionRefused"
+  ],
   [/ETIMEDOUT|TimeoutError|timed out|(Socket|Connection) timeout/i, "TimedOut"],
   [
     /ECONNRESET|EPIPE|Connection is closed|Socket closed|SocketClosed|ended|disconnect|MaxRetriesPerRequest|max retries/i,

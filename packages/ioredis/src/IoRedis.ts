@@ -12,9 +12,12 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { type InvalidLockOptions, RedisDriver } from "effect-redis-lock"
-import { Redis, type RedisOptions } from "ioredis"
+import { Cluster, type ClusterOptions, Redis, type RedisOptions } from "ioredis"
+import { ClusterNodes, addressOf } from "./internal/ClusterNodes.ts"
 import { makeEval } from "./internal/evaluate.ts"
-import { makeSubscriber } from "./internal/subscriber.ts"
+import { makeEvalOnCluster } from "./internal/evaluateOnCluster.ts"
+import { hashSlot } from "./internal/hashSlot.ts"
+import { Subscriber } from "./internal/subscriber.ts"
 
 /**
  * How to connect. Everything may be left out: a Redis on localhost:6379.
@@ -73,27 +76,255 @@ export const layer = (
     Effect.gen(function* () {
       const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
       const connectTimeout = yield* RedisDriver.timeout("connectTimeout", options.connectTimeout ?? "10 seconds")
-      const settings = {
-        ...options.ioredis,
-        connectTimeout: Duration.toMillis(connectTimeout),
-        socketTimeout: 2 * Duration.toMillis(commandTimeout),
-        lazyConnect: true,
-        // A command that waits for a connection, or is sent again after one was lost, may take a lock for a caller that
-        // has long given up.
-        enableOfflineQueue: false,
-        maxRetriesPerRequest: 0,
-        autoResendUnfulfilledCommands: false
-      }
-      const url =
-        options.url === undefined || typeof options.url === "string" ? options.url : Redacted.value(options.url)
-      const client = yield* Effect.acquireRelease(
-        Effect.try({
-          try: () => (url === undefined ? new Redis(settings) : new Redis(url, settings)),
-          catch: RedisDriver.errorOf
-        }),
-        (client) => Effect.sync(() => client.disconnect())
-      )
+      const settings = settingsOf(options.ioredis, commandTimeout, connectTimeout)
+      const url = plain(options.url)
+      const client = yield* open(() => (url === undefined ? new Redis(settings) : new Redis(url, settings)))
       yield* connect(client)
+      return yield* makeDriver(client, commandTimeout)
+    })
+  )
+
+/**
+ * What all layers with connections of their own have in common.
+ */
+const settingsOf = <A extends object>(
+  ioredis: A | undefined,
+  commandTimeout: Duration.Duration,
+  connectTimeout: Duration.Duration
+) => ({
+  ...(ioredis as A),
+  connectTimeout: Duration.toMillis(connectTimeout),
+  socketTimeout: 2 * Duration.toMillis(commandTimeout),
+  lazyConnect: true,
+  // A command that waits for a connection, or is sent again after one was lost, may take a lock for a caller that
+  // has long given up.
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false
+})
+
+const plain = (url: string | Redacted.Redacted | undefined): string | undefined =>
+  url === undefined || typeof url === "string" ? url : Redacted.value(url)
+
+const open = <A extends Redis | Cluster>(make: () => A) =>
+  Effect.acquireRelease(Effect.try({ try: make, catch: RedisDriver.errorOf }), (client) =>
+    Effect.sync(() => client.disconnect())
+  )
+
+/**
+ * How waiters are woken on a cluster; all services that share locks must agree on it.
+ *
+ * - `auto`: sharded pub/sub (`SPUBLISH`, Redis 7) where the cluster knows it when the layer is built, as Redisson decides
+ * - `on`, `off`: always, never
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export type ShardedPubSub = "auto" | "on" | "off"
+
+/**
+ * How to connect to a cluster.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface IoRedisClusterOptions {
+  /**
+   * Some of the nodes, from which the others are learnt: `redis://host:port`. User, password and TLS (`rediss://`) are those
+   * of the first, for all nodes. Redact what carries a password.
+   */
+  readonly nodes: ReadonlyArray<string | Redacted.Redacted>
+  /**
+   * How long a command may take, redirections and the opening of a connection included, before it fails with `TimedOut`. A
+   * connection that has been silent for twice as long while commands wait is replaced. Default: 3 seconds.
+   */
+  readonly commandTimeout?: Duration.Input | undefined
+  /**
+   * How long connecting may take, to the cluster and to each node. Default: 10 seconds.
+   */
+  readonly connectTimeout?: Duration.Input | undefined
+  /**
+   * Plain or sharded pub/sub. Default: `auto`.
+   */
+  readonly shardedPubSub?: ShardedPubSub | undefined
+  /**
+   * Any other option of ioredis' Cluster: `natMap`, `dnsLookup`, `redisOptions` with `tls`, ... What would let commands wait
+   * for a lost connection, be sent again behind our back, or go to replicas, is overruled.
+   */
+  readonly ioredis?:
+    | (Omit<ClusterOptions, "keyPrefix" | "redisOptions"> & {
+        readonly redisOptions?:
+          | Omit<NonNullable<ClusterOptions["redisOptions"]>, "keyPrefix" | "stringNumbers" | "replyMapping">
+          | undefined
+      })
+    | undefined
+}
+
+/**
+ * Redis Cluster. Scripts run on the master that serves the lock's slot; redirections are followed, and a command whose
+ * outcome is unknown is never sent again. Waiters subscribe at that master, too, and are subscribed anew where the slot goes
+ * when it moves or its master fails.
+ *
+ * While a master is gone and no replica has taken over, and for locks in a slot that is just being moved, commands fail with
+ * `NotConnected`, `ConnectionLost`, `TimedOut` or `ClusterDown`, all transient. Names whose braces do not make a hash tag
+ * (`a{b`) fail with `InvalidLockName`, as their keys would live in different slots.
+ *
+ * Building the layer fails when no node can be asked: `ConnectionRefused`, `TimedOut`, `NotAuthenticated`, ...; with
+ * `InvalidLockOptions` where a timeout is out of range.
+ *
+ * **When not to use**
+ *
+ * Replication is asynchronous: a master that fails may take the newest grants with it, and two owners may hold one lock until
+ * the first notices (`LockLost`). Guard what must not happen twice with the fencing token, or take several independent
+ * servers.
+ *
+ * @example
+ * ```ts
+ * import { IoRedis } from "@effect-redis-lock/ioredis"
+ * import { Effect, Layer } from "effect"
+ * import { Lock, RedisLock } from "effect-redis-lock"
+ *
+ * const live = Layer.provide(
+ *   RedisLock.layer(),
+ *   IoRedis.layerCluster({ nodes: ["redis://10.0.0.1:6379", "redis://10.0.0.2:6379"] })
+ * )
+ *
+ * const program = Effect.log("only one of us").pipe(Lock.withLock("report"), Effect.provide(live))
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerCluster = (
+  options: IoRedisClusterOptions
+): Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | InvalidLockOptions> =>
+  Layer.effect(
+    RedisDriver.RedisDriver,
+    Effect.gen(function* () {
+      const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
+      const connectTimeout = yield* RedisDriver.timeout("connectTimeout", options.connectTimeout ?? "10 seconds")
+      const cluster = yield* open(() => {
+        const nodes = options.nodes.map((node) => new URL(plain(node)!))
+        const [first] = nodes
+        const credentials = {
+          ...(first?.username ? { username: decodeURIComponent(first.username) } : {}),
+          ...(first?.password ? { password: decodeURIComponent(first.password) } : {}),
+          ...(first?.protocol === "rediss:" ? { tls: {} } : {})
+        }
+        return new Cluster(
+          nodes.map(({ hostname, port }) => ({ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port) || 6379 })),
+          {
+            slotsRefreshTimeout: Duration.toMillis(commandTimeout),
+            slotsRefreshInterval: 15_000,
+            ...options.ioredis,
+            // a cluster that is partly down serves what it can
+            enableReadyCheck: false,
+            lazyConnect: true,
+            enableOfflineQueue: false,
+            scaleReads: "master",
+            clusterNodeRetryStrategy: null,
+            retryDelayOnFailover: 0,
+            redisOptions: settingsOf(
+              { ...credentials, ...options.ioredis?.redisOptions },
+              commandTimeout,
+              connectTimeout
+            )
+          }
+        )
+      })
+      yield* within(connectTimeout, connect(cluster))
+      return yield* makeClusterDriver(cluster, commandTimeout, options.shardedPubSub)
+    })
+  )
+
+/**
+ * How to connect by way of Redis Sentinel.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface IoRedisSentinelOptions {
+  /**
+   * Where the sentinels are: `redis://host:port` (default port: 26379).
+   */
+  readonly sentinels: ReadonlyArray<string>
+  /**
+   * The name under which they know the master. Default: `mymaster`.
+   */
+  readonly name?: string | undefined
+  /**
+   * How long a command may take before it fails with `TimedOut`. A connection that has been silent for twice as long while
+   * commands wait is replaced. Default: 3 seconds.
+   */
+  readonly commandTimeout?: Duration.Input | undefined
+  /**
+   * How long connecting may take, to a sentinel as to the master. Default: 10 seconds.
+   */
+  readonly connectTimeout?: Duration.Input | undefined
+  /**
+   * Any other option of ioredis: `password`, `db` and `tls` of the master; `sentinelPassword`, `sentinelTLS`, `natMap`, ...
+   */
+  readonly ioredis?: Omit<RedisOptions, "keyPrefix" | "stringNumbers" | "replyMapping" | "role"> | undefined
+}
+
+/**
+ * The master that Redis Sentinel names, as {@link layer} connects to it. After a failover the connections go to the new
+ * master; until then commands fail with `NotConnected`, `ConnectionLost`, `TimedOut` or `ReadOnly`, all transient.
+ *
+ * Building the layer fails when no sentinel names a master that can be reached: `ConnectionRefused`, `TimedOut`, ...; with
+ * `InvalidLockOptions` where a timeout is out of range.
+ *
+ * **When not to use**
+ *
+ * Where two owners at once must be impossible: a failover may lose the newest grants, as on a cluster.
+ *
+ * @example
+ * ```ts
+ * import { IoRedis } from "@effect-redis-lock/ioredis"
+ * import { Effect, Layer } from "effect"
+ * import { Lock, RedisLock } from "effect-redis-lock"
+ *
+ * const live = Layer.provide(
+ *   RedisLock.layer(),
+ *   IoRedis.layerSentinel({ sentinels: ["redis://10.0.0.1:26379", "redis://10.0.0.2:26379"], name: "locks" })
+ * )
+ *
+ * const program = Effect.log("only one of us").pipe(Lock.withLock("report"), Effect.provide(live))
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerSentinel = (
+  options: IoRedisSentinelOptions
+): Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | InvalidLockOptions> =>
+  Layer.effect(
+    RedisDriver.RedisDriver,
+    Effect.gen(function* () {
+      const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
+      const connectTimeout = yield* RedisDriver.timeout("connectTimeout", options.connectTimeout ?? "10 seconds")
+      const settings = settingsOf(options.ioredis, commandTimeout, connectTimeout)
+      const again = options.ioredis?.sentinelRetryStrategy ?? ((times: number) => Math.min(times * 100, 2000))
+      let hasConnected = false
+      const client = yield* open(
+        () =>
+          new Redis({
+            sentinelCommandTimeout: Duration.toMillis(commandTimeout),
+            // what the sentinels say of a failover ends a connection to a master that hangs
+            failoverDetector: true,
+            ...settings,
+            sentinels: options.sentinels.map((sentinel) => {
+              const { hostname, port } = new URL(sentinel)
+              return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port) || 26379 }
+            }),
+            name: options.name ?? "mymaster",
+            role: "master",
+            // the first time it is the application that decides whether to try again
+            sentinelRetryStrategy: (times: number) => (hasConnected ? again(times) : null)
+          })
+      )
+      yield* within(connectTimeout, connect(client))
+      hasConnected = true
       return yield* makeDriver(client, commandTimeout)
     })
   )
@@ -125,11 +356,15 @@ export interface FromClientOptions {
    * How long a command may take before it fails with `TimedOut`. Default: 3 seconds.
    */
   readonly commandTimeout?: Duration.Input | undefined
+  /**
+   * Plain or sharded pub/sub, where the client is a `Cluster`. Default: `auto`.
+   */
+  readonly shardedPubSub?: ShardedPubSub | undefined
 }
 
 /**
- * Uses a client that the application has already. It is never closed by us; a duplicate of it serves the subscriptions and
- * is closed with the layer.
+ * Uses a client that the application has already, a `Redis` or a `Cluster`. It is never closed by us; connections of our own
+ * with the same options serve the subscriptions and are closed with the layer.
  *
  * **Gotchas**
  *
@@ -153,19 +388,25 @@ export interface FromClientOptions {
  * @since 0.1.0
  */
 export const fromClient = (
-  client: Redis,
+  client: Redis | Cluster,
   options: FromClientOptions = {}
 ): Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | InvalidLockOptions> =>
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
       const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
-      const { keyPrefix, replyMapping, stringNumbers } = client.options
-      const problem = keyPrefix
+      const settings: RedisOptions =
+        client instanceof Cluster
+          ? {
+              ...client.options.redisOptions,
+              ...(client.options.keyPrefix ? { keyPrefix: client.options.keyPrefix } : {})
+            }
+          : client.options
+      const problem = settings.keyPrefix
         ? "keyPrefix: give it to RedisLock.layer instead"
-        : stringNumbers
+        : settings.stringNumbers
           ? "stringNumbers"
-          : replyMapping === "resp3"
+          : settings.replyMapping === "resp3"
             ? `replyMapping: "resp3"`
             : undefined
       if (problem !== undefined) {
@@ -174,17 +415,21 @@ export const fromClient = (
       if (client.status === "wait" || client.status === "connecting" || client.status === "connect") {
         yield* connect(client)
       }
-      return yield* makeDriver(client, commandTimeout)
+      return yield* client instanceof Cluster
+        ? makeClusterDriver(client, commandTimeout, options.shardedPubSub)
+        : makeDriver(client, commandTimeout)
     })
   )
 
 /** Connects for the first time, or waits for a client that is about to, and says why where it cannot. */
-const connect = (client: Redis): Effect.Effect<void, RedisDriver.RedisDriverError> =>
+const connect = (client: Redis | Cluster): Effect.Effect<void, RedisDriver.RedisDriverError> =>
   Effect.callback((resume) => {
     // connect() itself only knows that the connection was closed; the reason comes as an event
     let reason: unknown
     const note = (error: unknown) => {
-      reason = error
+      // a cluster says only that all its nodes have failed; one that answers says why
+      const { lastNodeError } = error as { readonly lastNodeError?: Error }
+      reason = lastNodeError?.name === "ReplyError" ? lastNodeError : error
     }
     client.on("error", note)
     const connected = client.status === "wait" ? client.connect() : ready(client)
@@ -196,7 +441,13 @@ const connect = (client: Redis): Effect.Effect<void, RedisDriver.RedisDriverErro
       .finally(() => client.off("error", note))
   })
 
-const ready = (client: Redis): Promise<void> =>
+const within = <A>(timeout: Duration.Duration, self: Effect.Effect<A, RedisDriver.RedisDriverError>) =>
+  Effect.timeoutOrElse(self, {
+    duration: timeout,
+    orElse: () => Effect.fail(RedisDriver.errorOf(new Error(`connecting timed out after ${Duration.format(timeout)}`)))
+  })
+
+const ready = (client: Redis | Cluster): Promise<void> =>
   new Promise((resolve, reject) => {
     const onReady = () => {
       client.off("close", onClose)
@@ -210,36 +461,119 @@ const ready = (client: Redis): Promise<void> =>
     client.once("close", onClose)
   })
 
+/** Every command reports its own failure; without a listener ioredis would also print it. */
+const ignoreErrors = (client: Redis | Cluster): Effect.Effect<unknown, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const ignore = () => {}
+      client.on("error", ignore)
+      return ignore
+    }),
+    (ignore) => Effect.sync(() => client.off("error", ignore))
+  )
+
+const scanOf =
+  (client: Redis) =>
+  (pattern: string): Stream.Stream<string, RedisDriver.RedisDriverError> =>
+    Stream.paginate("0", (cursor) =>
+      Effect.map(
+        Effect.tryPromise({
+          try: () => client.scan(cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", "hash"),
+          catch: RedisDriver.errorOf
+        }),
+        ([next, keys]) => [keys, next === "0" ? Option.none() : Option.some(next)] as const
+      )
+    )
+
+/** For subscriptions alone: whoever made them makes them again after a reconnect. */
+const forSubscriptions = {
+  lazyConnect: false,
+  autoResubscribe: false,
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false
+} satisfies RedisOptions
+
 const makeDriver = (
   client: Redis,
   commandTimeout: Duration.Duration
 ): Effect.Effect<RedisDriver.RedisDriver["Service"], never, Scope.Scope> =>
   Effect.gen(function* () {
-    yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        // Every command reports its own failure; without a listener ioredis would also print it.
-        const ignore = () => {}
-        client.on("error", ignore)
-        return ignore
-      }),
-      (ignore) => Effect.sync(() => client.off("error", ignore))
-    )
+    yield* ignoreErrors(client)
     const evaluate = yield* makeEval(client, Duration.toMillis(commandTimeout))
-    const subscribe = yield* makeSubscriber(client)
+    const subscriber = yield* Subscriber.make({
+      sharded: false,
+      slot: () => 0,
+      serverOf: () => "",
+      open: () => client.duplicate(forSubscriptions),
+      refresh: () => {}
+    })
     return {
       eval: evaluate,
-      subscribe,
-      scan: (pattern) =>
-        Stream.paginate("0", (cursor) =>
-          Effect.map(
-            Effect.tryPromise({
-              try: () => client.scan(cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", "hash"),
-              catch: RedisDriver.errorOf
-            }),
-            ([next, keys]) => [keys, next === "0" ? Option.none() : Option.some(next)] as const
-          )
-        ),
+      subscribe: subscriber.subscribe,
+      scan: scanOf(client),
       publish: "PUBLISH",
       slot: () => 0
     }
+  })
+
+const makeClusterDriver = (
+  cluster: Cluster,
+  commandTimeout: Duration.Duration,
+  shardedPubSub: ShardedPubSub = "auto"
+): Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope> =>
+  Effect.gen(function* () {
+    yield* ignoreErrors(cluster)
+    const nodes = yield* ClusterNodes.make(cluster)
+    const evaluate = yield* makeEvalOnCluster(nodes, Duration.toMillis(commandTimeout))
+    const sharded =
+      shardedPubSub === "auto" ? yield* within(commandTimeout, knowsShardedPubSub(cluster)) : shardedPubSub === "on"
+    const subscriber = yield* Subscriber.make({
+      sharded,
+      slot: sharded ? hashSlot : () => 0,
+      serverOf: (channel) => {
+        const owner = nodes.ownerOf(hashSlot(channel))
+        return owner === undefined ? undefined : addressOf(owner)
+      },
+      // where it cannot connect, the channels may be served elsewhere by now
+      open: (server) => nodes.at(server)!.duplicate({ ...forSubscriptions, readOnly: false, retryStrategy: null }),
+      refresh: () => nodes.refresh()
+    })
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        const relocate = () => subscriber.relocate()
+        cluster.on("refresh", relocate)
+        return relocate
+      }),
+      (relocate) => Effect.sync(() => cluster.off("refresh", relocate))
+    )
+    return {
+      eval: evaluate,
+      subscribe: subscriber.subscribe,
+      scan: (pattern) =>
+        Stream.suspend(() => Stream.fromIterable(cluster.nodes("master"))).pipe(
+          Stream.flatMap((node) => scanOf(node)(pattern))
+        ),
+      publish: sharded ? "SPUBLISH" : "PUBLISH",
+      slot: hashSlot
+    }
+  })
+
+/** Asks the first node that answers, as Redisson does: it knows sharded pub/sub unless it refuses the question. */
+const knowsShardedPubSub = (cluster: Cluster): Effect.Effect<boolean, RedisDriver.RedisDriverError> =>
+  Effect.tryPromise({
+    try: async () => {
+      let failure: unknown = new Error("Stream isn't writeable: no node of the cluster is known")
+      for (const node of cluster.nodes("master")) {
+        try {
+          await node.call("PUBSUB", "SHARDNUMSUB")
+          return true
+        } catch (error) {
+          if ((error as Error).name === "ReplyError") return false
+          failure = error
+        }
+      }
+      throw failure
+    },
+    catch: RedisDriver.errorOf
   })

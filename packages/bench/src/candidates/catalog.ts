@@ -1,4 +1,5 @@
-import type { Candidate } from "../Candidate.ts"
+import type { Candidate, Kind } from "../Candidate.ts"
+import { buildJava } from "../processes/javaBuild.ts"
 
 /**
  * Everything that is measured, in the order of the tables. A candidate's module is loaded only in the processes that
@@ -7,8 +8,14 @@ import type { Candidate } from "../Candidate.ts"
 export interface Entry {
   readonly name: string
   readonly about: string
-  /** Measured in these workloads only; without it, in all. */
+  /** What it can be measured with; without it, with locks. */
+  readonly kinds?: ReadonlyArray<Kind>
+  /** Measured in these workloads only; without it, in all that ask for nothing else. */
   readonly only?: ReadonlyArray<string>
+  /** Not measured in these. */
+  readonly except?: ReadonlyArray<string>
+  /** What has to be built before; gives the reason where that is not possible. */
+  readonly prepare?: () => Promise<string | undefined>
   readonly load: () => Promise<{ readonly candidate: Candidate }>
 }
 
@@ -16,6 +23,9 @@ export const rawHash = "raw-hash"
 export const rawPubSub = "raw-pubsub"
 export const ours = "effect-redis-lock"
 export const oursOverNodeRedis = "effect-redis-lock (node-redis)"
+export const redisson = "redisson (java)"
+
+const everyKind: ReadonlyArray<Kind> = ["lock", "fair", "read", "write", "semaphore"]
 
 export const catalog: ReadonlyArray<Entry> = [
   {
@@ -26,13 +36,16 @@ export const catalog: ReadonlyArray<Entry> = [
   {
     name: rawPubSub,
     about:
-      "the same scripts; waiters queue first come first served in the process, and the first asks again on every release message of one shared subscription. In W1, W2 and W6 nobody waits: there it is raw-hash",
-    only: ["W3", "W3-think", "W4", "W5"],
+      "the same scripts; waiters queue first come first served in the process, and the first asks again on every release message of one shared subscription. In W1, W2 and W6 nobody waits: there it is raw-hash. It is not fair between processes; readers and permits have scripts as small",
+    kinds: everyKind,
+    except: ["W1", "W2", "W6"],
     load: () => import("./rawPubSub.ts")
   },
   {
     name: ours,
-    about: "`Lock.withLock` over `IoRedis.layer`, everything as shipped: watchdog, fencing tokens, metrics",
+    about:
+      "`Lock.withLock` over `IoRedis.layer` (in W9 `Semaphore.withPermits`), everything as shipped: watchdog, fencing tokens, metrics",
+    kinds: everyKind,
     load: () => import("./effectRedisLock.ts")
   },
   {
@@ -42,13 +55,22 @@ export const catalog: ReadonlyArray<Entry> = [
     load: () => import("./effectRedisLockNodeRedis.ts")
   },
   {
+    name: redisson,
+    about:
+      "4.7.0 itself, in a Java process with its defaults: `lock` and `unlock` on a thread for every worker, in W6 `lockAsync`. Its heap is without the threads' stacks",
+    kinds: everyKind,
+    prepare: buildJava,
+    load: () => import("./redisson.ts")
+  },
+  {
     name: "redlock",
     about: "5.0.0-beta.2 with its defaults (10 retries, 200 ms ± 100 ms): `acquire` and `release`, in W6 `using`",
     load: () => import("./redlock.ts")
   },
   {
     name: "redis-semaphore",
-    about: "5.8.0, `Mutex` with its defaults (asks again every 10 ms, gives up after 10 s)",
+    about: "5.8.0, `Mutex` and `Semaphore` with their defaults (ask again every 10 ms, give up after 10 s)",
+    kinds: ["lock", "semaphore"],
     load: () => import("./redisSemaphore.ts")
   },
   {
@@ -69,3 +91,9 @@ export const entryOf = (name: string): Entry => {
   if (entry === undefined) throw new Error(`there is no candidate ${name}`)
   return entry
 }
+
+/** Whether a candidate is measured in a workload. */
+export const runsIn = (entry: Entry, workload: { readonly id: string; readonly kinds: ReadonlyArray<Kind> }): boolean =>
+  entry.only?.includes(workload.id) !== false &&
+  entry.except?.includes(workload.id) !== true &&
+  workload.kinds.every((kind) => (entry.kinds ?? ["lock"]).includes(kind))

@@ -1,8 +1,9 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import type { Candidate } from "../Candidate.ts"
-import { effectSession, insideScripts } from "./effectSession.ts"
+import type { Library } from "../Candidate.ts"
+import { dataCommands } from "./dataCommands.ts"
+import { effectSession } from "./effectSession.ts"
 
-export const candidate: Candidate = {
-  insideScripts,
+export const candidate: Library = {
+  insideScripts: dataCommands,
   open: ({ leaseMillis, port }) => effectSession(IoRedis.layer({ url: `redis://127.0.0.1:${port}` }), leaseMillis)
 }

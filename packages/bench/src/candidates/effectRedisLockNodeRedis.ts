@@ -1,11 +1,12 @@
 import { NodeRedis } from "@effect/platform-node"
 import { Layer } from "effect"
 import { RedisDriver } from "effect-redis-lock"
-import type { Candidate } from "../Candidate.ts"
-import { effectSession, insideScripts } from "./effectSession.ts"
+import type { Library } from "../Candidate.ts"
+import { dataCommands } from "./dataCommands.ts"
+import { effectSession } from "./effectSession.ts"
 
-export const candidate: Candidate = {
-  insideScripts,
+export const candidate: Library = {
+  insideScripts: dataCommands,
   open: ({ leaseMillis, port }) =>
     effectSession(
       Layer.provide(

@@ -1,31 +1,45 @@
 import { Effect, Exit, Layer, ManagedRuntime, Scope } from "effect"
-import { Lock, type RedisDriver, RedisLock } from "effect-redis-lock"
-import type { Candidate, Session, Step, Worker } from "../Candidate.ts"
-
-/** What our scripts call. */
-export const insideScripts: Candidate["insideScripts"] = [
-  "exists",
-  "hexists",
-  "hkeys",
-  "hset",
-  "hdel",
-  "pttl",
-  "pexpire",
-  "time",
-  "get",
-  "set",
-  "publish"
-]
+import { FairLock, Lock, ReadWriteLock, type RedisDriver, RedisLock, Semaphore } from "effect-redis-lock"
+import { type Kind, permits, type Session, type Step, type Worker } from "../Candidate.ts"
 
 const stepping = (step: Step | undefined): Effect.Effect<void> =>
   step === undefined ? Effect.void : Effect.callback<void>((resume) => step(() => resume(Effect.void)))
 
+/** Made once for a name, as an application would. */
+const once = <A>(make: (name: string) => A): ((name: string) => A) => {
+  const made = new Map<string, A>()
+  return (name) => {
+    let value = made.get(name)
+    if (value === undefined) made.set(name, (value = make(name)))
+    return value
+  }
+}
+
+/** A section under what a worker wants, by its name. */
+const guarding = (
+  kind: Kind,
+  section: Effect.Effect<void>
+): ((name: string) => Effect.Effect<void, unknown, RedisLock.RedisLock>) => {
+  switch (kind) {
+    case "lock":
+      return (name) => Lock.withLock(section, name)
+    case "fair":
+      return once((name) => Lock.withLock(section, FairLock.make(name)))
+    case "read":
+      return once((name) => Lock.withLock(section, ReadWriteLock.make(name).readLock))
+    case "write":
+      return once((name) => Lock.withLock(section, ReadWriteLock.make(name).writeLock))
+    case "semaphore":
+      return once((name) => Semaphore.withPermits(section, Semaphore.make(name, { permits }), 1))
+  }
+}
+
 const work = (worker: Worker) =>
   Effect.gen(function* () {
-    const section = stepping(worker.section)
+    const guarded = guarding(worker.kind, stepping(worker.section))
     const think = stepping(worker.think)
     for (let name = worker.next(); name !== undefined; name = worker.next()) {
-      yield* Lock.withLock(section, name)
+      yield* guarded(name)
       if (worker.think !== undefined) yield* think
     }
   })
@@ -52,12 +66,14 @@ export const effectSession = async <E>(
       }
       return { failed: () => failed }
     },
-    hold: async (names) => {
+    hold: async (names, kind) => {
       // parallel: the others release all at once as well
       const scope = Scope.makeUnsafe("parallel")
       const holdings = await runtime.runPromise(
         Scope.provide(
-          Effect.forEach(names, (name) => Lock.scoped(name), { concurrency: "unbounded" }),
+          Effect.forEach(names, (name) => Lock.scoped(kind === "fair" ? FairLock.make(name) : name), {
+            concurrency: "unbounded"
+          }),
           scope
         )
       )
@@ -68,7 +84,6 @@ export const effectSession = async <E>(
         },
         release: () => runtime.runPromise(Scope.close(scope, Exit.void))
       }
-    },
-    keyOf: (name) => name
+    }
   }
 }

@@ -1,8 +1,8 @@
 import { Redisson } from "node-redisson"
-import type { Candidate } from "../Candidate.ts"
+import type { Library } from "../Candidate.ts"
 import { overPromises } from "./promises.ts"
 
-export const candidate: Candidate = {
+export const candidate: Library = {
   insideScripts: ["exists", "hexists", "hincrby", "pexpire", "pttl", "get", "set", "del", "publish"],
   // An unlock sends DEL for its latch; its script deletes the lock just when it publishes.
   sentNevertheless: (calls) => calls("del") - calls("publish"),
@@ -24,8 +24,7 @@ export const candidate: Candidate = {
             await Promise.all(locks.map((lock) => lock.unlock()))
           }
         }
-      },
-      keyOf: (name) => name
+      }
     }
   }
 }

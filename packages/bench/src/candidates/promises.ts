@@ -1,10 +1,10 @@
-import type { Session, Worker } from "../Candidate.ts"
+import type { Kind, Session, Worker } from "../Candidate.ts"
 
 /**
  * How candidates whose functions return promises work and wait.
  */
 export const overPromises = <Grant>(library: {
-  readonly acquire: (name: string) => Promise<Grant>
+  readonly acquire: (name: string, kind: Kind) => Promise<Grant>
   readonly release: (grant: Grant) => Promise<unknown>
   /** Whether the library gave up because the lock stayed taken: no failure, but a worker's reason to ask again. */
   readonly isGivenUp: (error: unknown) => boolean
@@ -14,7 +14,7 @@ export const overPromises = <Grant>(library: {
   const acquireAtLast = async (name: string, worker: Worker): Promise<Grant> => {
     while (true) {
       try {
-        return await acquire(name)
+        return await acquire(name, worker.kind)
       } catch (error) {
         if (!isGivenUp(error)) throw error
         worker.gaveUp()
@@ -34,7 +34,7 @@ export const overPromises = <Grant>(library: {
     wait: (name, waiters) => {
       let failed = 0
       for (let i = 0; i < waiters; i++) {
-        acquire(name).catch(() => {
+        acquire(name, "lock").catch(() => {
           failed++
         })
       }

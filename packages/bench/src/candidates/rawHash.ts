@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import type { Candidate, Held } from "../Candidate.ts"
+import type { Held, Library } from "../Candidate.ts"
+import { dataCommands } from "./dataCommands.ts"
 import { overPromises } from "./promises.ts"
-import { insideScripts, openRawScripts, type RawScripts } from "./rawScripts.ts"
+import { openRawScripts, type RawScripts } from "./rawScripts.ts"
 
 const pollMillis = 100
 
@@ -15,7 +16,7 @@ export const holdWithTimers = async (
   const locks = await Promise.all(
     names.map(async (name) => {
       const owner = scripts.nextOwner()
-      if (!(await scripts.tryAcquire(name, owner))) throw new Error(`${name} is taken`)
+      if (!(await scripts.tryAcquire("lock", name, owner))) throw new Error(`${name} is taken`)
       const timer = setInterval(async () => {
         if (!(await scripts.renew(name, owner))) lost++
       }, leaseMillis / 3)
@@ -28,29 +29,28 @@ export const holdWithTimers = async (
       await Promise.all(
         locks.map(({ name, owner, timer }) => {
           clearInterval(timer)
-          return scripts.release(name, owner)
+          return scripts.release("lock", name, owner)
         })
       )
     }
   }
 }
 
-export const candidate: Candidate = {
-  insideScripts,
+export const candidate: Library = {
+  insideScripts: dataCommands,
   open: async ({ leaseMillis, port }) => {
     const scripts = await openRawScripts(port, leaseMillis)
     return {
       ...overPromises({
         acquire: async (name) => {
           const owner = scripts.nextOwner()
-          while (!(await scripts.tryAcquire(name, owner))) await sleep(pollMillis)
+          while (!(await scripts.tryAcquire("lock", name, owner))) await sleep(pollMillis)
           return { name, owner }
         },
-        release: ({ name, owner }) => scripts.release(name, owner),
+        release: ({ name, owner }) => scripts.release("lock", name, owner),
         isGivenUp: () => false
       }),
-      hold: (names) => holdWithTimers(scripts, names, leaseMillis),
-      keyOf: (name) => name
+      hold: (names) => holdWithTimers(scripts, names, leaseMillis)
     }
   }
 }

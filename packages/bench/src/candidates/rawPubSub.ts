@@ -1,14 +1,15 @@
 import type { Redis } from "ioredis"
-import type { Candidate } from "../Candidate.ts"
+import type { Kind, Library } from "../Candidate.ts"
+import { dataCommands } from "./dataCommands.ts"
 import { overPromises } from "./promises.ts"
 import { holdWithTimers } from "./rawHash.ts"
-import { channelOf, insideScripts, openRawScripts, type RawScripts } from "./rawScripts.ts"
+import { channelOf, openRawScripts, type RawScripts } from "./rawScripts.ts"
 
 /** Those in this process who wait for one lock, first come first served; the first asks on every release message. */
 class Line {
   readonly #scripts: RawScripts
   readonly #name: string
-  readonly #waiters: Array<{ readonly owner: string; readonly granted: () => void }> = []
+  readonly #waiters: Array<{ readonly kind: Kind; readonly owner: string; readonly granted: () => void }> = []
   #asking = false
   #askAgain = false
   /** Release messages so far. */
@@ -23,8 +24,8 @@ class Line {
     return this.#waiters.length === 0
   }
 
-  join(owner: string): Promise<void> {
-    return new Promise((granted) => this.#waiters.push({ owner, granted }))
+  join(kind: Kind, owner: string): Promise<void> {
+    return new Promise((granted) => this.#waiters.push({ kind, owner, granted }))
   }
 
   hear(): void {
@@ -41,17 +42,19 @@ class Line {
     do {
       this.#askAgain = false
       const first = this.#waiters[0]
-      if (first !== undefined && (await this.#scripts.tryAcquire(this.#name, first.owner))) {
+      if (first !== undefined && (await this.#scripts.tryAcquire(first.kind, this.#name, first.owner))) {
         this.#waiters.shift()
         first.granted()
+        // what is shared may have room for the next as well
+        if (first.kind === "read" || first.kind === "semaphore") this.#askAgain = true
       }
     } while (this.#askAgain)
     this.#asking = false
   }
 }
 
-export const candidate: Candidate = {
-  insideScripts,
+export const candidate: Library = {
+  insideScripts: dataCommands,
   open: async ({ leaseMillis, port }) => {
     const scripts = await openRawScripts(port, leaseMillis)
     const lines = new Map<string, Line>()
@@ -71,25 +74,24 @@ export const candidate: Candidate = {
 
     return {
       ...overPromises({
-        acquire: async (name) => {
+        acquire: async (name, kind) => {
           const owner = scripts.nextOwner()
           let line = lines.get(name)
           const heard = line?.heard
           // Where others wait already, asking would be pushing in.
-          if (line?.isEmpty !== false && (await scripts.tryAcquire(name, owner))) return { name, owner }
+          if (line?.isEmpty !== false && (await scripts.tryAcquire(kind, name, owner))) return { kind, name, owner }
           line ??= await openLine(name)
           const isFirst = line.isEmpty
-          const granted = line.join(owner)
+          const granted = line.join(kind, owner)
           // Unless the release was announced between the denial and now, there is nothing to ask.
           if (isFirst && line.heard !== heard) void line.ask()
           await granted
-          return { name, owner }
+          return { kind, name, owner }
         },
-        release: ({ name, owner }) => scripts.release(name, owner),
+        release: ({ kind, name, owner }) => scripts.release(kind, name, owner),
         isGivenUp: () => false
       }),
-      hold: (names) => holdWithTimers(scripts, names, leaseMillis),
-      keyOf: (name) => name
+      hold: (names) => holdWithTimers(scripts, names, leaseMillis)
     }
   }
 }

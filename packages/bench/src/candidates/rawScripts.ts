@@ -1,26 +1,69 @@
 import { Redis } from "ioredis"
+import { type Kind, permits } from "../Candidate.ts"
+
+/** An acquire and a release. */
+interface Scripts {
+  readonly acquire: string
+  readonly release: string
+}
 
 /**
  * The least that a lock needs: what everybody is compared with. A hash `{ owner: 1 }` with an expiry; a release that
  * compares, deletes and tells; a renewal that compares and extends.
  */
-const acquireLua = `
+const lock: Scripts = {
+  acquire: `
 if redis.call('exists', KEYS[1]) == 1 then return 0 end
 redis.call('hincrby', KEYS[1], ARGV[1], 1)
 redis.call('pexpire', KEYS[1], ARGV[2])
-return 1`
-
-const releaseLua = `
+return 1`,
+  release: `
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end
 redis.call('del', KEYS[1])
 redis.call('publish', KEYS[2], KEYS[1])
 return 1`
+}
 
 const renewLua = `
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end
 return redis.call('pexpire', KEYS[1], ARGV[2])`
 
-export const insideScripts = ["exists", "hexists", "hincrby", "pexpire", "del", "publish"]
+/** The same hash with all readers in it, and a field that tells of a writer. */
+const read: Scripts = {
+  acquire: `
+if redis.call('hexists', KEYS[1], 'writing') == 1 then return 0 end
+redis.call('hset', KEYS[1], ARGV[1], 1)
+redis.call('pexpire', KEYS[1], ARGV[2])
+return 1`,
+  release: `
+if redis.call('hdel', KEYS[1], ARGV[1]) == 0 then return 0 end
+if redis.call('exists', KEYS[1]) == 0 then redis.call('publish', KEYS[2], KEYS[1]) end
+return 1`
+}
+
+const write: Scripts = {
+  acquire: `
+if redis.call('exists', KEYS[1]) == 1 then return 0 end
+redis.call('hset', KEYS[1], ARGV[1], 1, 'writing', 1)
+redis.call('pexpire', KEYS[1], ARGV[2])
+return 1`,
+  release: lock.release
+}
+
+/** A counter of the permits that are out, and no thought of who dies with one. */
+const semaphore: Scripts = {
+  acquire: `
+if tonumber(redis.call('get', KEYS[1]) or 0) >= ${permits} then return 0 end
+redis.call('incr', KEYS[1])
+return 1`,
+  release: `
+redis.call('decr', KEYS[1])
+redis.call('publish', KEYS[2], KEYS[1])
+return 1`
+}
+
+/** There is no bare fair lock: it would be none. Where others are fair, this is what they are compared with. */
+const scriptsOf: Readonly<Record<Kind, Scripts>> = { lock, fair: lock, read, write, semaphore }
 
 export const channelOf = (name: string): string => `${name}:released`
 
@@ -28,25 +71,32 @@ export interface RawScripts {
   readonly client: Redis
   readonly nextOwner: () => string
   /** One attempt; whether it was granted. */
-  readonly tryAcquire: (name: string, owner: string) => Promise<boolean>
-  readonly release: (name: string, owner: string) => Promise<void>
+  readonly tryAcquire: (kind: Kind, name: string, owner: string) => Promise<boolean>
+  readonly release: (kind: Kind, name: string, owner: string) => Promise<void>
   readonly renew: (name: string, owner: string) => Promise<boolean>
 }
 
 export const openRawScripts = async (port: number, leaseMillis: number): Promise<RawScripts> => {
   const client = new Redis({ port })
   const load = async (lua: string) => String(await client.script("LOAD", lua))
-  const acquireSha = await load(acquireLua)
-  const releaseSha = await load(releaseLua)
+  const acquireShas = {} as Record<Kind, string>
+  const releaseShas = {} as Record<Kind, string>
+  for (const kind of Object.keys(scriptsOf) as Array<Kind>) {
+    acquireShas[kind] = await load(scriptsOf[kind].acquire)
+    releaseShas[kind] = await load(scriptsOf[kind].release)
+  }
   const renewSha = await load(renewLua)
   const process = crypto.randomUUID()
   let owners = 0
   return {
     client,
     nextOwner: () => `${process}:${++owners}`,
-    tryAcquire: async (name, owner) => (await client.evalsha(acquireSha, 1, name, owner, leaseMillis)) === 1,
-    release: async (name, owner) => {
-      if ((await client.evalsha(releaseSha, 2, name, channelOf(name), owner)) !== 1) throw new Error(`lost ${name}`)
+    tryAcquire: async (kind, name, owner) =>
+      (await client.evalsha(acquireShas[kind], 1, name, owner, leaseMillis)) === 1,
+    release: async (kind, name, owner) => {
+      if ((await client.evalsha(releaseShas[kind], 2, name, channelOf(name), owner)) !== 1) {
+        throw new Error(`lost ${name}`)
+      }
     },
     renew: async (name, owner) => (await client.evalsha(renewSha, 1, name, owner, leaseMillis)) === 1
   }

@@ -1,9 +1,9 @@
 import { Redis } from "ioredis"
 import Redlock, { ExecutionError } from "redlock"
-import type { Candidate } from "../Candidate.ts"
+import type { Library } from "../Candidate.ts"
 import { holdBySections, overPromises } from "./promises.ts"
 
-export const candidate: Candidate = {
+export const candidate: Library = {
   insideScripts: ["exists", "get", "set", "del"],
   open: async ({ leaseMillis, port }) => {
     const redlock = new Redlock([new Redis({ port })])
@@ -13,8 +13,7 @@ export const candidate: Candidate = {
         release: (lock) => lock.release(),
         isGivenUp: (error) => error instanceof ExecutionError
       }),
-      hold: (names) => holdBySections(names, (name, section) => redlock.using([name], leaseMillis, section)),
-      keyOf: (name) => name
+      hold: (names) => holdBySections(names, (name, section) => redlock.using([name], leaseMillis, section))
     }
   }
 }

@@ -1,9 +1,9 @@
 import { Redis } from "ioredis"
 import { createLock, IoredisAdapter, LockAcquisitionError } from "redlock-universal"
-import type { Candidate } from "../Candidate.ts"
+import type { Library } from "../Candidate.ts"
 import { holdBySections, overPromises } from "./promises.ts"
 
-export const candidate: Candidate = {
+export const candidate: Library = {
   insideScripts: ["get", "del", "pttl", "pexpire"],
   open: async ({ leaseMillis, port }) => {
     const adapter = new IoredisAdapter(new Redis({ port }))
@@ -22,8 +22,7 @@ export const candidate: Candidate = {
         release: ({ handle, lock }) => lock.release(handle),
         isGivenUp: (error) => error instanceof LockAcquisitionError
       }),
-      hold: (names) => holdBySections(names, (name, section) => lockOf(name).using(section)),
-      keyOf: (name) => name
+      hold: (names) => holdBySections(names, (name, section) => lockOf(name).using(section))
     }
   }
 }

@@ -41,8 +41,8 @@ export class Child {
     this.#gone.catch(() => {})
   }
 
-  say(word: string): void {
-    this.#process.send({ word } satisfies Message, () => {})
+  say(word: string, content?: unknown): void {
+    this.#process.send({ word, content } satisfies Message, () => {})
   }
 
   /** The content of the next message of this word; fails when the process ends before. */

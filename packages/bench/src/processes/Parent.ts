@@ -7,20 +7,19 @@ export const say = (word: string, content?: unknown): void => {
   process.send!({ word, content } satisfies Message)
 }
 
-export const hear = (word: string): Promise<void> =>
-  new Promise((resolve) => {
-    const listener = (message: Message) => {
-      if (message.word !== word) return
-      process.off("message", listener)
-      resolve()
-    }
-    process.on("message", listener)
+const fail = (error: unknown): void => {
+  process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`, () => process.exit(1))
+}
+
+/** Answers every message of this word. */
+export const listen = <A>(word: string, answer: (content: A) => Promise<void>): void => {
+  process.on("message", (message: Message) => {
+    if (message.word === word) answer(message.content as A).catch(fail)
   })
+}
 
 /** A process whose parent is gone, or which has failed, ends: libraries may hold it otherwise. */
 export const run = (main: () => Promise<void>): void => {
   process.on("disconnect", () => process.exit())
-  main().catch((error) => {
-    process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`, () => process.exit(1))
-  })
+  main().catch(fail)
 }

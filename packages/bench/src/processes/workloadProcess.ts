@@ -5,6 +5,7 @@ import { entryOf } from "../candidates/catalog.ts"
 import { ServerCounters } from "../ServerCounters.ts"
 import { workloadOf } from "../workloads/catalog.ts"
 import { argument, run, say } from "./Parent.ts"
+import { startPerformer, startPerformersApart } from "./performers.ts"
 
 export interface WorkloadArgument {
   readonly workload: string
@@ -16,6 +17,14 @@ export interface WorkloadArgument {
 run(async () => {
   const { candidate: name, port, quick, workload } = argument<WorkloadArgument>()
   const { candidate } = await entryOf(name).load()
-  const counters = new ServerCounters(port)
-  say("sample", await workloadOf(workload).run({ name, candidate, port, counters, quick }))
+  const sample = await workloadOf(workload).run({
+    candidate,
+    port,
+    counters: new ServerCounters(port),
+    quick,
+    warmUp: "start" in candidate && !quick ? candidate.warmUp : 1,
+    start: (connection) => startPerformer(name, connection),
+    startApart: (count, connection) => startPerformersApart(count, name, connection)
+  })
+  say("sample", sample)
 })

@@ -67,15 +67,17 @@ const panelsOf = (workload: Workload, results: Results): ReadonlyArray<Panel> =>
       }
     ]
   }
+  // what is aimed at, or else what is compared
+  const aimedAt = workload.targets.flatMap(({ metric, of }) => (of === "ratio" ? [metric] : []))
   return workload.columns.flatMap((column): ReadonlyArray<Panel> => {
-    if (!workload.targets.some(({ metric, of }) => of === "ratio" && metric === column.metric)) return []
+    if (aimedAt.length > 0 ? !aimedAt.includes(column.metric) : column.ratio !== true) return []
     const bars = rows.flatMap(({ candidate, ratios }) =>
-      ratios[column.metric] === undefined ? [] : [{ candidate, value: ratios[column.metric]! }]
+      Number.isFinite(ratios[column.metric]) ? [{ candidate, value: ratios[column.metric]! }] : []
     )
     return [
       {
         title: `${workload.id}: ${column.title}`,
-        subtitle: `× ${workload.reference}, ${column.ratio}`,
+        subtitle: `× ${workload.reference}, ${column.better} is better`,
         bars,
         digits: 2,
         end: Math.min(longestRatio, Math.max(1.25, ...bars.map(({ value }) => value))),

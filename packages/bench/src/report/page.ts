@@ -2,7 +2,7 @@ import type { Arguments } from "../arguments.ts"
 import { catalog } from "../candidates/catalog.ts"
 import type { Machine } from "../machine.ts"
 import type { Results } from "../Results.ts"
-import { tableOf, targetTable, toMarkdown } from "./tables.ts"
+import { duelTable, tableOf, targetTable, toMarkdown } from "./tables.ts"
 
 /**
  * docs/benchmarks.md
@@ -34,7 +34,11 @@ export const page = ({
       "is the median over the rounds; a ratio is taken to the reference of the same round, and then the median. Commands are what " +
       "clients sent according to Redis's own counters, those within scripts left out; CPU time is user and system time of the client's " +
       "process and of Redis. A hand-off is from the end of a section to the start of the next, where the next holder already waited in " +
-      "another process. Where a library gives up an acquisition by itself, its worker asks again; in W5 it is counted.",
+      "another process. Where a library gives up an acquisition by itself, its worker asks again; in W5 it is counted. " +
+      "W5 and W6 are measured in one round: what is sent over a stretch of time hardly differs. In W4-fair somebody counts as " +
+      "overtaken who asked earlier than one who was let in before, by more than a request takes to the server and back, which is " +
+      "measured beforehand with all processes sending at once. Processes of Java do what those of Node do, with a thread where " +
+      "those have a fiber, and warm up for longer, since their compiler takes longer.",
     catalog
       .filter((entry) => options.candidates.includes(entry))
       .map(({ about, name }) => `- \`${name}\`: ${about}`)
@@ -42,6 +46,16 @@ export const page = ({
     "## Targets",
     toMarkdown(targetTable(options.workloads, results))
   ]
+  const duels = duelTable(options.workloads, results)
+  if (duels.rows.length > 0) {
+    parts.push(
+      "## Beside Redisson",
+      "Every figure that has a better and a worse, ours and that of Redisson itself; `x` is ours divided by Redisson's. Redisson's " +
+        "commands are what its protocol takes: a script to acquire, a script to release, and a DEL of the release's latch. " +
+        "Within one per cent nobody is ahead.",
+      toMarkdown(duels)
+    )
+  }
   for (const workload of options.workloads) {
     parts.push(`## ${workload.id}: ${workload.title}`)
     if (workload.reference !== undefined) parts.push(`Ratios to \`${workload.reference}\`.`)

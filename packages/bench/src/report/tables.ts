@@ -1,4 +1,4 @@
-import { ours } from "../candidates/catalog.ts"
+import { ours, redisson } from "../candidates/catalog.ts"
 import type { Results } from "../Results.ts"
 import type { Workload } from "../Workload.ts"
 
@@ -25,7 +25,7 @@ export const tableOf = (workload: Workload, results: Results, order: ReadonlyArr
       candidate,
       ...workload.columns.flatMap(({ digits, metric, ratio }) => {
         const value = figure(figures[metric]!, digits)
-        return ratio && hasRatios ? [value, figure(ratios[metric]!, 2)] : [value]
+        return ratio && hasRatios ? [value, ratios[metric] === undefined ? "–" : figure(ratios[metric], 2)] : [value]
       })
     ])
   }
@@ -33,8 +33,8 @@ export const tableOf = (workload: Workload, results: Results, order: ReadonlyArr
 
 export const targetTable = (workloads: ReadonlyArray<Workload>, results: Results): Table => ({
   head: ["workload", "target", "measured", ""],
-  rows: workloads.flatMap((workload) =>
-    results
+  rows: workloads.flatMap((workload) => {
+    const own = results
       .verdicts(workload, ours)
       .map(({ met, target, value }) => [
         workload.id,
@@ -42,8 +42,32 @@ export const targetTable = (workloads: ReadonlyArray<Workload>, results: Results
         figure(value, value >= 100 ? 0 : 2),
         met ? "met" : "missed"
       ])
-  ),
+    const duels = results.duels(workload, ours, redisson)
+    if (duels.length === 0) return own
+    const notBehind = duels.filter(({ outcome }) => outcome !== "behind").length
+    const target = `ahead of ${redisson}, or level, on each figure`
+    const measured = `${notBehind} of ${duels.length}`
+    return [...own, [workload.id, target, measured, notBehind === duels.length ? "met" : "missed"]]
+  }),
   text: [1, 3]
+})
+
+/** Us beside Redisson, figure by figure. */
+export const duelTable = (workloads: ReadonlyArray<Workload>, results: Results): Table => ({
+  head: ["workload", "figure", ours, redisson, "x", ""],
+  rows: workloads.flatMap((workload) =>
+    results
+      .duels(workload, ours, redisson)
+      .map(({ column, other, outcome, ratio, value }) => [
+        workload.id,
+        column.title,
+        figure(value, column.digits),
+        figure(other, column.digits),
+        Number.isFinite(ratio) ? figure(ratio, 2) : "–",
+        outcome
+      ])
+  ),
+  text: [1, 5]
 })
 
 const isText = (table: Table, column: number): boolean => column === 0 || table.text?.includes(column) === true

@@ -3,10 +3,25 @@ import { w1 } from "./w1.ts"
 import { w2 } from "./w2.ts"
 import { w3, w3Think } from "./w3.ts"
 import { w4 } from "./w4.ts"
+import { w4Fair } from "./w4Fair.ts"
 import { w5 } from "./w5.ts"
 import { w6 } from "./w6.ts"
+import { w7 } from "./w7.ts"
+import { w8 } from "./w8.ts"
+import { w9 } from "./w9.ts"
 
-export const workloads: ReadonlyArray<Workload> = [w1, w2, w3, w3Think, w4, w5, w6]
+export const workloads: ReadonlyArray<Workload> = [w1, w2, w3, w3Think, w4, w4Fair, w5, w6, w7, w8, w9]
+
+/** Workloads that belong together, by a word for them. */
+export const groups: Readonly<Record<string, ReadonlyArray<Workload>>> = {
+  pairs: [w1, w2],
+  contention: [w3, w3Think, w4],
+  idle: [w5, w6],
+  locks: [w1, w2, w3, w3Think, w4, w5, w6],
+  fair: [w4Fair, w7],
+  "read-write": [w8],
+  semaphore: [w9]
+}
 
 export const workloadOf = (id: string): Workload => {
   const workload = workloads.find((workload) => workload.id === id)

@@ -1,70 +1,39 @@
-import type { Session } from "../Candidate.ts"
 import { measure } from "../measure.ts"
-import { percentile } from "../statistics.ts"
+import type { PairsReport } from "../Performer.ts"
 import type { Column, Run, Sample } from "../Workload.ts"
 
 /** The figures of uncontended pairs: acquire, release. */
 export const pairColumns: ReadonlyArray<Column> = [
-  { metric: "p50Micros", title: "p50 µs/pair", digits: 0, ratio: "lower is better" },
-  { metric: "p99Micros", title: "p99 µs", digits: 0 },
-  { metric: "pairsPerSecond", title: "pairs/s", digits: 0, ratio: "higher is better" },
-  { metric: "clientMicros", title: "client CPU µs/pair", digits: 1, ratio: "lower is better" },
-  { metric: "serverMicros", title: "server CPU µs/pair", digits: 1 },
-  { metric: "commands", title: "commands/pair", digits: 2 }
+  { metric: "p50Micros", title: "p50 µs/pair", digits: 0, better: "lower", ratio: true },
+  { metric: "p99Micros", title: "p99 µs", digits: 0, better: "lower" },
+  { metric: "pairsPerSecond", title: "pairs/s", digits: 0, better: "higher", ratio: true },
+  { metric: "clientMicros", title: "client CPU µs/pair", digits: 1, better: "lower", ratio: true },
+  { metric: "serverMicros", title: "server CPU µs/pair", digits: 1, better: "lower" },
+  { metric: "commands", title: "commands/pair", digits: 2, better: "lower" }
 ]
 
-/** Workers that take pair after pair until there were so many; how long each pair took. */
-const runPairs = async (
-  session: Session,
-  workers: number,
-  pairs: number,
-  nameOf: (worker: number, pair: number) => string
-): Promise<Float64Array> => {
-  const latencies = new Float64Array(pairs)
-  let begun = 0
-  let ended = 0
-  await Promise.all(
-    Array.from({ length: workers }, (_, worker) => {
-      let startedAt: number | undefined
-      return session.work({
-        next: () => {
-          const now = performance.now()
-          if (startedAt !== undefined) latencies[ended++] = now - startedAt
-          if (begun === pairs) return undefined
-          startedAt = now
-          return nameOf(worker, begun++)
-        },
-        section: undefined,
-        think: undefined,
-        gaveUp: () => {
-          throw new Error("nobody else wants this lock")
-        }
-      })
-    })
-  )
-  return latencies
-}
-
 export const measurePairs = async (
-  { candidate, counters, port }: Run,
+  run: Run,
   options: {
+    readonly prefix: string
+    readonly lockPer: "pair" | "worker"
     readonly workers: number
     readonly warmUp: number
     readonly pairs: number
-    readonly nameOf: (worker: number, pair: number) => string
   }
 ): Promise<Sample> => {
-  const { nameOf, pairs, warmUp, workers } = options
-  const session = await candidate.open({ port, leaseMillis: 30_000 })
-  await runPairs(session, workers, warmUp, (worker, pair) => `warm-up:${nameOf(worker, pair)}`)
-  let latencies: Float64Array = new Float64Array()
-  const cost = await measure(candidate, counters, async () => {
-    latencies = await runPairs(session, workers, pairs, nameOf)
+  const { lockPer, pairs, prefix, warmUp, workers } = options
+  const performer = await run.start({ port: run.port, leaseMillis: 30_000 })
+  await performer.pairs({ prefix: `warm-up:${prefix}`, lockPer, workers, pairs: warmUp * run.warmUp })
+  let report: PairsReport | undefined
+  const cost = await measure(run, [performer], async () => {
+    report = await performer.pairs({ prefix, lockPer, workers, pairs })
   })
+  const { millis, p50Micros, p99Micros } = report!
   return {
-    p50Micros: percentile(latencies, 0.5) * 1000,
-    p99Micros: percentile(latencies, 0.99) * 1000,
-    pairsPerSecond: (pairs / cost.millis) * 1000,
+    p50Micros,
+    p99Micros,
+    pairsPerSecond: (pairs / millis) * 1000,
     clientMicros: cost.clientMicros / pairs,
     serverMicros: cost.serverMicros / pairs,
     commands: cost.commands / pairs

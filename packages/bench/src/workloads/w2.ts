@@ -5,6 +5,7 @@ import { measurePairs, pairColumns } from "./pairs.ts"
 export const w2: Workload = {
   id: "W2",
   title: "64 workers in one process, each with a lock of its own",
+  kinds: ["lock"],
   reference: rawHash,
   columns: pairColumns,
   targets: [
@@ -15,9 +16,10 @@ export const w2: Workload = {
   limitMillis: 60_000,
   run: (run) =>
     measurePairs(run, {
+      prefix: "w2:",
+      lockPer: "worker",
       workers: 64,
-      warmUp: run.quick ? 10_000 : 40_000,
-      pairs: run.quick ? 20_000 : 80_000,
-      nameOf: (worker) => `w2:${worker}`
+      warmUp: run.quick ? 5000 : 40_000,
+      pairs: run.quick ? 10_000 : 80_000
     })
 }

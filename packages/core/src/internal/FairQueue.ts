@@ -3,7 +3,10 @@
  * are kept alive by one command per interval, which also tells when a message has been missed.
  */
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
+import type { LockStoreError } from "../LockError.ts"
+import type { Reply } from "../RedisDriver.ts"
 import type { Alarm } from "./AlarmClock.ts"
 import { fair, patienceMillis } from "./kinds/fair.ts"
 import type { LockKeys } from "./keys.ts"
@@ -51,6 +54,7 @@ export class FairQueue implements Alarm {
   readonly #idle: Array<string> = []
   #refreshedAt = 0
   #refreshing: "no" | "yes" | "again" = "no"
+  readonly #settled = Latch.makeUnsafe(true)
   due = 0
   place = -1
 
@@ -118,6 +122,14 @@ export class FairQueue implements Alarm {
     else this.#refreshing = "again"
   }
 
+  /**
+   * Waits for a refresh that is under way. A server that does not know the script yet is sent it a second time, behind what
+   * was sent meanwhile: who gives up its place waits for that, or would be given it back.
+   */
+  get settled(): Effect.Effect<void> {
+    return this.#settled.await
+  }
+
   ring(now: number): void {
     if (this.#places.size === 0) {
       this.#rest()
@@ -145,26 +157,14 @@ export class FairQueue implements Alarm {
   }
 
   #refresh(now: number, atOnce: boolean): void {
-    const { clientId, fork, options, store } = this.#client
-    const { channel, clients, lock, queue, timeouts } = this.#keys
-    const owners = [...this.#places.values()].filter(({ asking }) => !asking).map(({ owner }) => owner)
-    if (owners.length === 0) return
     this.#refreshing = "yes"
-    fork(
-      Effect.match(
-        store.run(
-          "fair_lock/refresh",
-          [lock, channel, queue, timeouts, clients],
-          [
-            store.publish,
-            patienceMillis,
-            clientId,
-            options.placeLifeMillis,
-            Math.max(0, Math.floor(now - this.#refreshedAt)),
-            ...owners
-          ]
-        ),
-        {
+    this.#settled.closeUnsafe()
+    this.#client.fork(
+      // Who waits is looked up when the command is sent: one that left before must not get a place again.
+      Effect.suspend(() => {
+        const owners = [...this.#places.values()].filter(({ asking }) => !asking).map(({ owner }) => owner)
+        if (owners.length === 0) return Effect.sync(() => this.#refreshed())
+        return Effect.match(this.#command(owners, now), {
           onSuccess: (reply) => {
             this.#refreshedAt = now
             const [left, head, headMillis] = reply as readonly [number, string | null, number]
@@ -176,14 +176,26 @@ export class FairQueue implements Alarm {
           },
           // the places outlive a few refreshes; whoever asks next reports what is wrong
           onFailure: () => this.#refreshed()
-        }
-      )
+        })
+      })
+    )
+  }
+
+  #command(owners: ReadonlyArray<string>, now: number): Effect.Effect<Reply, LockStoreError> {
+    const { clientId, options, store } = this.#client
+    const { channel, clients, lock, queue, timeouts } = this.#keys
+    const elapsed = Math.max(0, Math.floor(now - this.#refreshedAt))
+    return store.run(
+      "fair_lock/refresh",
+      [lock, channel, queue, timeouts, clients],
+      [store.publish, patienceMillis, clientId, options.placeLifeMillis, elapsed, ...owners]
     )
   }
 
   #refreshed(): void {
     const again = this.#refreshing === "again"
     this.#refreshing = "no"
+    this.#settled.openUnsafe()
     if (again) this.#refresh(this.#client.now(), true)
   }
 

@@ -12,8 +12,10 @@ import type * as Scope from "effect/Scope"
 import type { LockStore } from "../LockStore.ts"
 import { type Identity, owns } from "./owner.ts"
 import { AlarmClock } from "./AlarmClock.ts"
-import { FairQueues } from "./FairQueue.ts"
+import { LatchWatches } from "./LatchWatch.ts"
 import { Lines } from "./Line.ts"
+import { PermitLines } from "./PermitLine.ts"
+import { FairQueues } from "./FairQueue.ts"
 import type { Mode } from "./LockKind.ts"
 import type { Possession } from "./Possession.ts"
 import { makeSignals, type Signals } from "./Signals.ts"
@@ -52,6 +54,8 @@ export class LockClient {
   readonly signals: Signals
   readonly telemetry: Telemetry
   readonly lines = new Lines()
+  readonly permitLines = new PermitLines(this)
+  readonly latches = new LatchWatches(this)
   /** Locks that somebody of this process asks for at this moment. */
   readonly asked = new Set<string>()
   readonly queues = new FairQueues(this)
@@ -159,7 +163,9 @@ export class LockClient {
 
 /** Kinds that cannot be under one name are left for Redis to refuse. */
 const excludes = (held: Mode, wanted: Mode): boolean =>
-  held === "exclusive" || wanted === "exclusive" ? held === wanted : held === "write" || wanted === "write"
+  held === "read" || held === "write"
+    ? wanted === "write" || (held === "write" && wanted === "read")
+    : held === "exclusive" && wanted === "exclusive"
 
 export const makeLockClient = Effect.fnUntraced(function* (
   store: LockStore["Service"],

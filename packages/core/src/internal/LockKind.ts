@@ -55,9 +55,9 @@ export type Answer =
     }
 
 /**
- * With whom a lock is shared: with nobody, or among readers.
+ * With whom a lock is shared: with nobody, or among readers; or as far as there are permits.
  */
-export type Mode = "exclusive" | "read" | "write"
+export type Mode = "exclusive" | "read" | "write" | "permit"
 
 export interface LockKind {
   /** In metrics and spans. */
@@ -81,8 +81,8 @@ export interface LockKind {
   readonly acquire: (claim: Claim, asking: Asking) => Request
   /** Adds a hold, the `count`th; replies 1, or 0 when the owner does not hold. */
   readonly enter: (claim: Claim, count: number, leaseMillis: number) => Request
-  /** Ends an inner hold, so that `count` remain; replies below 1 when the owner does not hold. */
-  readonly leave: (claim: Claim, count: number) => Request
+  /** Ends the hold of this number, so that `count` remain; replies below 1 when the owner does not hold. */
+  readonly leave: (claim: Claim, count: number, number: number) => Request
   /** Replies 1 + the number of clients that were listening: released; 0 free; -1 held by another. */
   readonly release: (claim: Claim) => Request
   /** Extends the leases of many owners of this mode, all in one slot; replies 1, 0, or -1 (a quorum cannot tell) for each. */

@@ -39,6 +39,8 @@ export class Possession implements Due, Claim {
 
   due = 0
   place = -1
+  /** The holds of a reader and when each ends, in the order of their numbers in Redis; all other kinds have one deadline. */
+  readonly #readHolds: Array<{ readonly hold: Hold; deadline: number }> | undefined
   #listeners: Set<() => void> | undefined = undefined
 
   constructor(acquisition: Acquisition, owner: string, token: number, acquiredAt: number, deadline: number) {
@@ -51,6 +53,7 @@ export class Possession implements Due, Claim {
     this.token = token
     this.acquiredAt = acquiredAt
     this.deadline = deadline
+    this.#readHolds = this.kind.mode === "read" ? [] : undefined
   }
 
   /** The loss, if the lock is lost: noticed earlier, or just now because the deadline has passed. */
@@ -101,8 +104,30 @@ export class Possession implements Due, Claim {
     return () => listeners.delete(listener)
   }
 
-  /** Raises the deadline after Redis confirmed a lease that was asked for at `sentAt`; never lowers it. */
+  /** Raises the deadline after Redis confirmed a lease for all holds that was asked for at `sentAt`; never lowers it. */
   extend(sentAt: number, leaseMillis: number): void {
-    this.deadline = Math.max(this.deadline, this.client.deadlineOf(sentAt, leaseMillis))
+    const deadline = this.client.deadlineOf(sentAt, leaseMillis)
+    if (this.#readHolds !== undefined) {
+      for (const each of this.#readHolds) each.deadline = Math.max(each.deadline, deadline)
+    }
+    this.deadline = Math.max(this.deadline, deadline)
+  }
+
+  /** Redis granted or confirmed a hold until a deadline. */
+  entered(hold: Hold, deadline: number): void {
+    this.#readHolds?.push({ hold, deadline })
+    this.deadline = Math.max(this.deadline, deadline)
+  }
+
+  /** A hold ends, and what it kept of a reader's lease is gone with it: the result is its number. */
+  left(hold: Hold): number {
+    const holds = this.#readHolds
+    const index = holds?.findIndex((each) => each.hold === hold) ?? -1
+    // not entered: the newest in Redis, if it is there at all
+    if (holds === undefined || index === -1) return this.holds + 1
+    const newest = holds.pop()!
+    if (index < holds.length) holds[index] = newest
+    this.deadline = Math.max(...holds.map(({ deadline }) => deadline))
+    return index + 1
   }
 }

@@ -14,7 +14,7 @@ import type { LockStore } from "../LockStore.ts"
 import type { Wake } from "./Line.ts"
 
 interface Feed {
-  readonly queues: Set<Queue.Enqueue<Wake>>
+  readonly listeners: Set<() => void>
   readonly established: Deferred.Deferred<void>
 }
 
@@ -27,6 +27,8 @@ export interface Signals {
     channel: string,
     queue: Queue.Enqueue<Wake>
   ) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
+  /** The same for a callback. */
+  readonly listen: (channel: string, onSignal: () => void) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
   /** How many signals of the channel this client has heard; nothing while it is not subscribed. */
   readonly heard: (channel: string) => number | undefined
 }
@@ -43,14 +45,14 @@ export const makeSignals = (
     RcMap.make({
       idleTimeToLive: idleTime,
       lookup: Effect.fnUntraced(function* (channel: string) {
-        const feed: Feed = { queues: new Set(), established: Deferred.makeUnsafe() }
+        const feed: Feed = { listeners: new Set(), established: Deferred.makeUnsafe() }
         yield* Effect.addFinalizer(() => Effect.sync(() => heard.delete(channel)))
         yield* store.subscribe(channel).pipe(
           Stream.runForEach(() =>
             Effect.sync(() => {
               heard.set(channel, (heard.get(channel) ?? 0) + 1)
               Deferred.doneUnsafe(feed.established, Effect.void)
-              for (const queue of feed.queues) Queue.offerUnsafe(queue, "signal")
+              for (const listener of [...feed.listeners]) listener()
             })
           ),
           Effect.tapError((error) => {
@@ -72,16 +74,22 @@ export const makeSignals = (
         return feed
       })
     }),
-    (feeds) => ({
-      subscribe: (channel, queue) =>
+    (feeds) => {
+      const listen: Signals["listen"] = (channel, onSignal) =>
         Effect.flatMap(RcMap.get(feeds, channel), (feed) => {
-          feed.queues.add(queue)
+          // every caller its own, also of one and the same function
+          const listener = () => onSignal()
+          feed.listeners.add(listener)
           return Effect.as(
-            Effect.addFinalizer(() => Effect.sync(() => feed.queues.delete(queue))),
+            Effect.addFinalizer(() => Effect.sync(() => feed.listeners.delete(listener))),
             Deferred.await(feed.established)
           )
-        }),
-      heard: (channel) => heard.get(channel)
-    })
+        })
+      return {
+        listen,
+        subscribe: (channel, queue) => listen(channel, () => Queue.offerUnsafe(queue, "signal")),
+        heard: (channel) => heard.get(channel)
+      }
+    }
   )
 }

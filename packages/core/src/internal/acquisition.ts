@@ -125,13 +125,11 @@ const isAsked = ({ client, keys, kind }: Acquisition): boolean => kind.mode !== 
 
 const isHeldUp = (acquisition: Acquisition): boolean => {
   const { client, keys, kind } = acquisition
-  return (
-    (client.lines.get(keys.lock, kind.mode) !== undefined ||
-      client.isHeldHere(keys.lock, kind.mode) ||
-      isAsked(acquisition)) &&
-    // a writer never waits for itself
-    writerOf(acquisition) === undefined
-  )
+  // a writer never waits for itself
+  if (writerOf(acquisition) !== undefined) return false
+  if (client.lines.get(keys.lock, kind.mode) !== undefined || isAsked(acquisition)) return true
+  // where readers of this process hold the lock, a writer asks all the same: others hear from Redis that it waits
+  return client.isHeldHere(keys.lock, kind.withdraw === undefined ? kind.mode : "read")
 }
 
 /**
@@ -164,7 +162,7 @@ const reenter = (acquisition: Acquisition, possession: Possession): Effect.Effec
       onSuccess: (reply) => {
         if (reply !== 1) possession.lose("NotOwner", client.now())
         if (possession.lost !== undefined) return Effect.as(Effect.ignore(release(hold)), undefined)
-        possession.extend(sentAt, lease)
+        possession.entered(hold, client.deadlineOf(sentAt, lease))
         client.watchdog.watch(possession)
         return Effect.succeed(hold)
       },
@@ -215,7 +213,13 @@ const attempt = <A, B, E>(
     onFailure: (cause) => {
       onSettled?.(acquisition, false)
       const failed = explain(client, kind.title, claim.keys.lock, cause)
-      return mayHaveRun(cause) ? Effect.andThen(undo(claim, sentAt + lease), failed) : failed
+      if (!mayHaveRun(cause)) return failed
+      const undone = undo(claim, sentAt + lease)
+      // a line of this process takes back itself what it has told others
+      const isToldByLine = client.lines.get(claim.keys.lock, kind.mode) !== undefined
+      return waits && kind.withdraw !== undefined && !isToldByLine
+        ? Effect.andThen(Effect.andThen(undone, withdraw(claim)), failed)
+        : Effect.andThen(undone, failed)
     }
   })
 }
@@ -234,6 +238,7 @@ const possess = (
   const renewed = acquisition.leaseMillis === undefined
   if (renewed) possession.renewedHolds = 1
   const hold = (possession.outermost = new Hold(possession, renewed))
+  possession.entered(hold, deadline)
   client.remember(possession)
   client.telemetry.acquired(possession, now - startedAt)
   return hold
@@ -282,7 +287,7 @@ export const tryAcquireTogether = (
   })
 }
 
-const grantedTooLate = (name: string, operation: string, tookMillis: number, lease: number): LockStoreError =>
+export const grantedTooLate = (name: string, operation: string, tookMillis: number, lease: number): LockStoreError =>
   new LockStoreError({
     operation,
     name,
@@ -304,7 +309,8 @@ const notRun: ReadonlySet<StoreReason> = new Set([
   "ClusterDown"
 ])
 
-const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
+/** Whether a command that failed may have been run all the same. */
+export const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
   !cause.reasons.every(
     (reason) =>
       reason._tag === "Fail" && notRun.has(reason.error.reason) && !(reason.error.cause instanceof QuorumNotReached)
@@ -366,6 +372,7 @@ const waitInLine = Effect.fnUntraced(function* (
       if (waiter.isFirst) line.clear()
       const claim = claimOf(acquisition, client.nextOwner())
       heard = client.signals.heard(kind.channel(keys, claim.owner))
+      line.announced = kind.withdraw !== undefined
       const outcome: Hold | Denial = yield* attempt(
         acquisition,
         claim,
@@ -375,8 +382,8 @@ const waitInLine = Effect.fnUntraced(function* (
         Effect.succeed<Hold>,
         Effect.succeed<Denial>
       )
-      line.announced = !(outcome instanceof Hold) && kind.withdraw !== undefined
       if (outcome instanceof Hold) {
+        line.announced = false
         if (isShared) line.callOthers()
         return outcome
       }
@@ -435,7 +442,8 @@ const takePlace = (
       return Effect.map(
         attempt(acquisition, claim, true, restore, startedAt, Effect.succeed<Hold>, Effect.succeed<Denial>),
         (outcome) => {
-          place.asking = false
+          // who has the lock needs no place
+          place.asking = outcome instanceof Hold
           return outcome
         }
       )
@@ -489,7 +497,7 @@ const waitForTurn = (
     queue.leave(place)
     return Scope.close(scope, Exit.void)
   })
-  const giveUp = Effect.suspend(() => undo(claim, client.now() + leaseOf(acquisition)))
+  const giveUp = Effect.suspend(() => undo(claim, client.now() + leaseOf(acquisition), queue.settled))
   return Effect.matchCauseEffect(loop, {
     onSuccess: ({ hold, isTurn }) => Effect.as(isTurn ? leave : Effect.andThen(leave, giveUp), hold),
     onFailure: (cause) => Effect.andThen(Effect.andThen(leave, giveUp), Effect.failCause(cause))

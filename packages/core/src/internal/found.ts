@@ -13,8 +13,17 @@ const foundText: Record<string, string> = {
   list: "a list",
   set: "a set",
   zset: "a sorted set",
-  stream: "a stream",
-  none: "something that is gone by now"
+  stream: "a stream"
+}
+
+/** What the operations of semaphores and latches found out by themselves. */
+const counterText = ({ cause }: LockStoreError): string | undefined => {
+  const text = cause instanceof Error ? cause.message : ""
+  return text.includes("a permit semaphore")
+    ? "a PermitSemaphore"
+    : text.includes("not a counter")
+      ? "a string that is no number"
+      : undefined
 }
 
 /**
@@ -32,15 +41,18 @@ export const explain = (
   return Effect.matchEffect(client.store.run("lock/found", [key], []), {
     onFailure: () => Effect.failCause(cause),
     onSuccess: (found) =>
-      Effect.fail(
-        new LockStoreError({
-          operation: error.operation,
-          name: error.name,
-          reason: "WrongType",
-          expected,
-          found: foundText[found as string] ?? String(found),
-          cause: error.cause
-        })
-      )
+      // nothing is wrong with the name itself: it is another key of the lock, or what was there is gone
+      found === "none"
+        ? Effect.failCause(cause)
+        : Effect.fail(
+            new LockStoreError({
+              operation: error.operation,
+              name: error.name,
+              reason: "WrongType",
+              expected,
+              found: counterText(error) ?? foundText[found as string] ?? String(found),
+              cause: error.cause
+            })
+          )
   })
 }

@@ -1,7 +1,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { LockState } from "../Lock.ts"
-import type { LockStoreError } from "../LockError.ts"
+import { LockStoreError } from "../LockError.ts"
 import type { LockKeys } from "./keys.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { Mode } from "./LockKind.ts"
@@ -40,7 +40,8 @@ export const inspect = (
   })
 
 /**
- * What Redis knows of one side of a lock: its holders in a mode, or nothing where there are none.
+ * What Redis knows of one side of a lock: its holders in a mode, or nothing where there are none. Fails with `WrongType` where
+ * the name is a read-write lock and something else was asked for, or the other way round.
  */
 export const inspectSide = (
   client: LockClient,
@@ -48,7 +49,11 @@ export const inspectSide = (
   name: string,
   mode: Mode
 ): Effect.Effect<LockState | undefined, LockStoreError> =>
-  Effect.map(inspect(client, keys, name), (state) => {
-    const holders = state?.holders.filter((holder) => holder.mode === mode) ?? []
-    return state === undefined || holders.length === 0 ? undefined : { ...state, holders }
+  Effect.flatMap(inspect(client, keys, name), (state) => {
+    if (state === undefined) return Effect.undefined
+    if (state.holders.some((holder) => (holder.mode === "exclusive") !== (mode === "exclusive"))) {
+      return Effect.fail(new LockStoreError({ operation: "lock/inspect", name, reason: "WrongType" }))
+    }
+    const holders = state.holders.filter((holder) => holder.mode === mode)
+    return Effect.succeed(holders.length === 0 ? undefined : { ...state, holders })
   })

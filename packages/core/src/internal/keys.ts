@@ -60,6 +60,19 @@ export class LockKeys {
   }
 }
 
+/** The channel of a semaphore, with ids or without. */
+export const semaphoreChannel = (name: string): string => prefixed("redisson_sc", name)
+
+/** The permits of a semaphore that are held, by id. */
+export const permitIds = (name: string): string => (name.includes("{") ? `${name}:timeout` : `{${name}}:timeout`)
+
+/** The marker of one grant of anonymous permits; not Redisson's. */
+export const grantMarker = (name: string, grant: string): string =>
+  `${prefixed("effect_redis_lock_grant", name)}:${grant}`
+
+/** The channel of a latch: the one place where Redisson does not look for a brace. */
+export const latchChannel = (name: string): string => `redisson_countdownlatch__channel__{${name}}`
+
 export const maxNameBytes = 1024
 
 const utf8 = new TextEncoder()
@@ -77,4 +90,20 @@ export const checkName = (name: string): InvalidLockName | undefined => {
             ? "it contains a NUL character"
             : undefined
   return problem === undefined ? undefined : new InvalidLockName({ name: String(name), problem })
+}
+
+/**
+ * Redisson's rule keeps everything of a name together unless the name has braces that are no hash tag. That matters where
+ * keys have slots, and nowhere else.
+ */
+export const checkSlot = (name: string, keys: LockKeys, slot: (key: string) => number): InvalidLockName | undefined => {
+  if (!keys.lock.includes("{") && !keys.lock.includes("}")) return undefined
+  const home = slot(keys.lock)
+  if (slot(keys.token) === home && slot(keys.channel) === home) return undefined
+  return new InvalidLockName({
+    name,
+    problem:
+      "its braces make no hash tag, so on a Redis Cluster its keys would live in different slots. Leave the braces out, or " +
+      "enclose a part that is not empty, with no brace before it, as in {orders}:5"
+  })
 }

@@ -12,7 +12,7 @@ import { parsePeriod, parseWait } from "./durations.ts"
 import { explain } from "./found.ts"
 import type { Hold } from "./Hold.ts"
 import { inspectSide } from "./inspection.ts"
-import { checkName, LockKeys } from "./keys.ts"
+import { checkName, checkSlot, LockKeys } from "./keys.ts"
 import { LockClient } from "./LockClient.ts"
 import { reentrant } from "./kinds/exclusive.ts"
 import type { LockKind } from "./LockKind.ts"
@@ -123,9 +123,10 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     return new LockImpl<Exclude<R, RedisLock>, E>(this.name, this.kind, this.options, service as LockClient)
   }
 
-  keys(client: LockClient): LockKeys {
+  keys(client: LockClient): LockKeys | InvalidLockName {
     const { keyPrefix } = client.options
-    return keyPrefix === "" ? this.#keys! : new LockKeys(keyPrefix + this.name)
+    const keys = keyPrefix === "" ? this.#keys! : new LockKeys(keyPrefix + this.name)
+    return checkSlot(this.name, keys, client.store.slot) ?? keys
   }
 
   clientOf(fiber: Fiber<unknown, unknown>): LockClient {
@@ -142,7 +143,8 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     if (isInvalid(times)) return times
     const client = this.clientOf(fiber)
     if (client.isQuorum && this.kind.queued) return noQuorum(this.kind)
-    return new AskingOne(this, client, this.keys(client), identityOf(fiber, scope), times)
+    const keys = this.keys(client)
+    return isInvalid(keys) ? keys : new AskingOne(this, client, keys, identityOf(fiber, scope), times)
   }
 
   holding(fiber: Fiber<unknown, unknown>): Effect.Effect<Hold | undefined, InvalidLockName> {
@@ -195,7 +197,8 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   ): Effect.Effect<A, E2 | InvalidLockName> {
     if (this.invalid !== undefined) return Effect.fail(this.invalid)
     const client = this.clientOf(fiber)
-    return f(client, this.keys(client))
+    const keys = this.keys(client)
+    return isInvalid(keys) ? Effect.fail(keys) : f(client, keys)
   }
 
   #find(

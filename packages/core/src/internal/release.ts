@@ -28,16 +28,17 @@ export const releaseNow = (hold: Hold): Effect.Effect<void, LockLost | LockStore
   hold.released = true
   const { possession } = hold
   if (hold.renewed) possession.renewedHolds--
-  return --possession.holds === 0 ? free(possession) : leave(possession)
+  return --possession.holds === 0 ? free(possession) : leave(possession, hold)
 }
 
 /** Leaves an inner hold: the outer ones stay. */
-const leave = (possession: Possession): Effect.Effect<void, LockLost | LockStoreError> => {
+const leave = (possession: Possession, hold: Hold): Effect.Effect<void, LockLost | LockStoreError> => {
   const { client, kind } = possession
   const lost = possession.checkLost(client.now())
   if (lost !== undefined) return Effect.fail(lost)
+  const number = possession.left(hold)
   client.watchdog.watch(possession)
-  const request = kind.leave(possession, possession.holds)
+  const request = kind.leave(possession, possession.holds, number)
   return Effect.flatMap(client.store.run(request.operation, request.keys, request.args), (reply) =>
     (reply as number) >= 1 ? Effect.void : Effect.fail(possession.lose("NotOwner", client.now()))
   )
@@ -202,10 +203,11 @@ const patienceMillis = 500
 
 /**
  * Takes back an acquisition that may have succeeded without our knowing, or a place in a queue. Owners are used once at a
- * time, so a release of this very owner can harm nobody; it is sent behind the acquisition and repeated until confirmed.
+ * time, so a release of this very owner can harm nobody; it is sent behind the acquisition, and behind `after`, and repeated
+ * until confirmed.
  */
-export const undo = (claim: Claim, leaseEnd: number): Effect.Effect<void> =>
-  inBackground(claim, releaseUntil(claim, leaseEnd))
+export const undo = (claim: Claim, leaseEnd: number, after = Effect.void): Effect.Effect<void> =>
+  inBackground(claim, Effect.andThen(after, releaseUntil(claim, leaseEnd)))
 
 /** The last waiter of this client has given up: what it told others no longer holds. */
 export const withdraw = (claim: Claim): Effect.Effect<void> => {

@@ -7,7 +7,6 @@ import type { Fiber } from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as Scope from "effect/Scope"
 import { LossReason } from "../LockError.ts"
-import type { Possession } from "./Possession.ts"
 
 // 0.1 ms to 100 s
 const boundaries = Metric.exponentialBoundaries({ start: 0.1, factor: Math.sqrt(10), count: 13 })
@@ -55,6 +54,11 @@ class KindMetrics {
 /** Clients that share a registry share the metrics in it. */
 const registries = new WeakMap<object, Map<string, KindMetrics>>()
 
+/** What is counted by its kind. */
+interface Kinded {
+  readonly kind: { readonly name: string }
+}
+
 export class Telemetry {
   readonly #context: Context.Context<never>
   readonly #kinds: Map<string, KindMetrics>
@@ -75,20 +79,20 @@ export class Telemetry {
     return metrics
   }
 
-  acquired(possession: Possession, waitedMillis: number): void {
+  acquired(possession: Kinded, waitedMillis: number): void {
     const metrics = this.#metrics(possession.kind.name)
     metrics.acquired++
     metrics.held++
     metrics.wait.updateUnsafe(waitedMillis, this.#context)
   }
 
-  released(possession: Possession, heldMillis: number): void {
+  released(possession: Kinded, heldMillis: number): void {
     const metrics = this.#metrics(possession.kind.name)
     metrics.held--
     metrics.hold.updateUnsafe(heldMillis, this.#context)
   }
 
-  lost(possession: Possession, reason: LossReason): void {
+  lost(possession: Kinded, reason: LossReason): void {
     this.#metrics(possession.kind.name).lost[reason]++
   }
 

@@ -9,88 +9,262 @@ import type { Redis } from "ioredis"
 type Subscribe = RedisDriver.RedisDriver["Service"]["subscribe"]
 type Listener = Queue.Enqueue<RedisDriver.Signal, RedisDriver.RedisDriverError>
 
+/** Where subscriptions are made. */
+export interface Place {
+  /** Plain or sharded pub/sub. */
+  readonly sharded: boolean
+  /** Channels that one command may name together. */
+  readonly slot: (channel: string) => number
+  /** The server to ask for a channel now, by name; none while it is not known. */
+  readonly serverOf: (channel: string) => string | undefined
+  /** A connection to that server, for subscriptions alone. */
+  readonly open: (server: string) => Redis
+  /** Finds out anew which server is to be asked. */
+  readonly refresh: () => void
+}
+
+/** One connection, and the channels that are its business. */
+interface Link {
+  readonly server: string
+  readonly redis: Redis
+  readonly channels: Set<Channel>
+}
+
 interface Channel {
+  readonly name: string
   readonly listeners: Set<Listener>
-  /** Whether Redis has confirmed the subscription on the present connection. */
+  link: Link | undefined
+  /** The server that was last asked for it. */
+  server: string | undefined
+  /** Whether the present connection was asked for it, and whether Redis has confirmed that. */
+  requested: boolean
   established: boolean
 }
 
 const subscribed: RedisDriver.Signal = { _tag: "Subscribed" }
 
-/**
- * One connection that carries any number of subscriptions, opened when the first is wanted.
- */
-export const makeSubscriber = (client: Redis): Effect.Effect<Subscribe, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const channels = new Map<string, Channel>()
-    let connection: Redis | undefined
+const FIRST_PAUSE_MILLIS = 100
+const LONGEST_PAUSE_MILLIS = 1000
 
-    const request = (redis: Redis, name: string): void => {
-      const channel = channels.get(name)!
-      redis.subscribe(name).then(
-        () => {
-          if (channels.get(name) !== channel) return
+/** Keeps what is subscribed at the servers the same as what is wanted. */
+export class Subscriber {
+  readonly #place: Place
+  readonly #channels = new Map<string, Channel>()
+  readonly #links = new Map<string, Link>()
+  /** What has changed since the last flush. */
+  readonly #changed = new Set<Channel>()
+  #flushing: ReturnType<typeof setImmediate> | undefined
+  /** What could not be subscribed, to be tried again after a pause that grows until something works. */
+  readonly #failed = new Set<Channel>()
+  #pauseMillis = FIRST_PAUSE_MILLIS
+  #retry: ReturnType<typeof setTimeout> | undefined
+
+  private constructor(place: Place) {
+    this.#place = place
+  }
+
+  static make(place: Place): Effect.Effect<Subscriber, never, Scope.Scope> {
+    return Effect.acquireRelease(
+      Effect.sync(() => new Subscriber(place)),
+      (subscriber) => Effect.sync(() => subscriber.#close())
+    )
+  }
+
+  /** The signals of a channel. */
+  readonly subscribe: Subscribe = (name) =>
+    Stream.callback<RedisDriver.Signal, RedisDriver.RedisDriverError>((listener) =>
+      Effect.acquireRelease(
+        Effect.sync(() => {
+          let channel = this.#channels.get(name)
+          if (channel === undefined) {
+            channel = {
+              name,
+              listeners: new Set(),
+              link: undefined,
+              server: undefined,
+              requested: false,
+              established: false
+            }
+            this.#channels.set(name, channel)
+            this.#change(channel)
+          }
+          channel.listeners.add(listener)
+          if (channel.established) Queue.offerUnsafe(listener, subscribed)
+          return channel
+        }),
+        (channel) =>
+          Effect.sync(() => {
+            channel.listeners.delete(listener)
+            if (channel.listeners.size === 0) this.#change(channel)
+          })
+      )
+    )
+
+  /** The servers have shared their channels out anew: what is elsewhere now is subscribed there. */
+  relocate(): void {
+    for (const channel of this.#channels.values()) {
+      const server = this.#place.serverOf(channel.name)
+      if (server === undefined || server === channel.server) continue
+      if (channel.requested) this.#unsubscribe(channel.link!, [channel.name])
+      this.#detach(channel)
+      this.#change(channel)
+    }
+  }
+
+  /** What is asked for in one go of the event loop goes out as one command. */
+  #change(channel: Channel): void {
+    this.#changed.add(channel)
+    this.#flushing ??= setImmediate(() => {
+      this.#flushing = undefined
+      this.#flush()
+    })
+  }
+
+  #flush(): void {
+    const batches = new Map<Link, Map<number, { wanted: Array<Channel>; unwanted: Array<string> }>>()
+    const batch = (link: Link, name: string) => {
+      const slot = this.#place.slot(name)
+      let slots = batches.get(link)
+      if (slots === undefined) batches.set(link, (slots = new Map()))
+      let names = slots.get(slot)
+      if (names === undefined) slots.set(slot, (names = { wanted: [], unwanted: [] }))
+      return names
+    }
+    for (const channel of this.#changed) {
+      if (this.#channels.get(channel.name) !== channel) continue
+      if (channel.listeners.size === 0) {
+        this.#channels.delete(channel.name)
+        if (channel.requested) batch(channel.link!, channel.name).unwanted.push(channel.name)
+        this.#detach(channel)
+      } else if (!channel.requested) {
+        const link = this.#attach(channel)
+        // a connection that is not ready will be
+        if (link?.redis.status === "ready") batch(link, channel.name).wanted.push(channel)
+      }
+    }
+    this.#changed.clear()
+    for (const [link, slots] of batches) {
+      for (const { unwanted, wanted } of slots.values()) {
+        if (unwanted.length > 0) this.#unsubscribe(link, unwanted)
+        if (wanted.length > 0) this.#request(link, wanted)
+      }
+    }
+  }
+
+  #request(link: Link, channels: ReadonlyArray<Channel>): void {
+    for (const channel of channels) channel.requested = true
+    const names = channels.map(({ name }) => name)
+    const isMine = (channel: Channel) => channel.link === link && channel.requested
+    const { redis } = link
+    const reply = this.#place.sharded ? redis.ssubscribe(...names) : redis.subscribe(...names)
+    reply.then(
+      () => {
+        this.#pauseMillis = FIRST_PAUSE_MILLIS
+        for (const channel of channels.filter(isMine)) {
           channel.established = true
           for (const listener of channel.listeners) Queue.offerUnsafe(listener, subscribed)
-        },
-        (cause) => {
-          // A broken connection is subscribed again when it is back; a refusal ends the streams.
-          const error = RedisDriver.errorOf(cause)
-          if (channels.get(name) !== channel || redis.status !== "ready") return
-          channels.delete(name)
-          for (const listener of channel.listeners) Queue.failCauseUnsafe(listener, Cause.fail(error))
         }
-      )
-    }
-
-    const open = (): Redis => {
-      const redis = client.duplicate({
-        lazyConnect: false,
-        autoResubscribe: false,
-        enableOfflineQueue: false,
-        maxRetriesPerRequest: 0,
-        autoResendUnfulfilledCommands: false
-      })
-      redis.on("error", () => {})
-      redis.on("close", () => {
-        for (const channel of channels.values()) channel.established = false
-      })
-      redis.on("ready", () => {
-        for (const name of channels.keys()) request(redis, name)
-      })
-      redis.on("message", (name: string, message: string) => {
-        const listeners = channels.get(name)?.listeners
-        if (listeners !== undefined) {
-          for (const listener of listeners) Queue.offerUnsafe(listener, { _tag: "Message", message })
+      },
+      (cause) => {
+        // a broken connection has told already
+        if (redis.status !== "ready") return
+        const error = RedisDriver.errorOf(cause)
+        const mine = channels.filter(isMine)
+        if (error.reason === "ClusterDown") {
+          for (const channel of mine) this.#tryLater(channel)
+        } else if (channels.length > 1) {
+          // one that is refused must not take the others along
+          for (const channel of mine) this.#request(link, [channel])
+        } else {
+          for (const channel of mine) {
+            this.#channels.delete(channel.name)
+            this.#detach(channel)
+            for (const listener of channel.listeners) Queue.failCauseUnsafe(listener, Cause.fail(error))
+          }
         }
-      })
-      return redis
+      }
+    )
+  }
+
+  #unsubscribe({ redis }: Link, names: ReadonlyArray<string>): void {
+    if (redis.status !== "ready") return
+    const reply = this.#place.sharded ? redis.sunsubscribe(...names) : redis.unsubscribe(...names)
+    // a connection that breaks is subscribed to nothing either
+    reply.catch(() => {})
+  }
+
+  #attach(channel: Channel): Link | undefined {
+    if (channel.link !== undefined) return channel.link
+    const server = this.#place.serverOf(channel.name)
+    if (server === undefined) {
+      this.#tryLater(channel)
+      return undefined
     }
+    let link = this.#links.get(server)
+    if (link === undefined) this.#links.set(server, (link = this.#open(server)))
+    link.channels.add(channel)
+    channel.link = link
+    channel.server = server
+    return link
+  }
 
-    yield* Effect.addFinalizer(() => Effect.sync(() => connection?.disconnect()))
+  #detach(channel: Channel): void {
+    channel.link?.channels.delete(channel)
+    channel.link = undefined
+    channel.requested = false
+    channel.established = false
+  }
 
-    return (name) =>
-      Stream.callback<RedisDriver.Signal, RedisDriver.RedisDriverError>((listener) =>
-        Effect.acquireRelease(
-          Effect.sync(() => {
-            const redis = (connection ??= open())
-            let channel = channels.get(name)
-            if (channel === undefined) {
-              channels.set(name, (channel = { listeners: new Set([listener]), established: false }))
-              if (redis.status === "ready") request(redis, name)
-            } else {
-              channel.listeners.add(listener)
-              if (channel.established) Queue.offerUnsafe(listener, subscribed)
-            }
-            return channel
-          }),
-          (channel) =>
-            Effect.sync(() => {
-              channel.listeners.delete(listener)
-              if (channel.listeners.size > 0 || channels.get(name) !== channel) return
-              channels.delete(name)
-              if (connection?.status === "ready") connection.unsubscribe(name).catch(() => {})
-            })
-        )
-      )
-  })
+  #tryLater(channel: Channel): void {
+    this.#detach(channel)
+    this.#failed.add(channel)
+    this.#place.refresh()
+    if (this.#retry !== undefined) return
+    this.#retry = setTimeout(() => {
+      this.#retry = undefined
+      for (const failed of this.#failed) this.#change(failed)
+      this.#failed.clear()
+    }, this.#pauseMillis).unref()
+    this.#pauseMillis = Math.min(2 * this.#pauseMillis, LONGEST_PAUSE_MILLIS)
+  }
+
+  #open(server: string): Link {
+    const redis = this.#place.open(server)
+    const link: Link = { server, redis, channels: new Set() }
+    const onMessage = (name: string, message: string) => {
+      const listeners = this.#channels.get(name)?.listeners
+      if (listeners !== undefined) {
+        for (const listener of listeners) Queue.offerUnsafe(listener, { _tag: "Message", message })
+      }
+    }
+    const forget = () => {
+      for (const channel of link.channels) channel.requested = channel.established = false
+    }
+    redis.on("error", () => {})
+    redis.on(this.#place.sharded ? "smessage" : "message", onMessage)
+    redis.on("close", forget)
+    redis.on("ready", () => {
+      for (const channel of link.channels) this.#change(channel)
+    })
+    // The server has dropped a channel whose slot has gone elsewhere, and does not tell which.
+    redis.on("moved", () => {
+      forget()
+      for (const channel of link.channels) this.#tryLater(channel)
+    })
+    // ioredis will not connect again
+    redis.on("end", () => {
+      if (this.#links.get(server) !== link) return
+      this.#links.delete(server)
+      for (const channel of link.channels) this.#tryLater(channel)
+    })
+    return link
+  }
+
+  #close(): void {
+    clearImmediate(this.#flushing)
+    clearTimeout(this.#retry)
+    const links = [...this.#links.values()]
+    this.#links.clear()
+    for (const { redis } of links) redis.disconnect()
+  }
+}

@@ -28,15 +28,15 @@ export const read = (preference: Preference): LockKind => ({
     keys: [keys.lock, keys.readHold(owner, count)],
     args: [owner, count, lease]
   }),
-  leave: ({ client, keys, owner }, count) => ({
+  leave: ({ client, keys, owner }, count, number) => ({
     operation: "read_lock/release",
     keys: [keys.lock, keys.readWriteChannel, keys.holdsStem],
-    args: [owner, count, client.store.publish]
+    args: [owner, count, client.store.publish, number]
   }),
   release: ({ client, keys, owner }) => ({
     operation: "read_lock/release",
     keys: [keys.lock, keys.readWriteChannel, keys.holdsStem],
-    args: [owner, 0, client.store.publish]
+    args: [owner, 0, client.store.publish, 1]
   }),
   renew: (claims, lease) => ({
     operation: "read_lock/renew",

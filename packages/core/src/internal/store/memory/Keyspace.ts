@@ -19,8 +19,8 @@ const firstMicros = 1_000_000_000_000_000
  * Redis answers so when a key holds another type.
  */
 export class WrongType extends Error {
-  constructor() {
-    super("WRONGTYPE Operation against a key holding the wrong kind of value")
+  constructor(problem = "Operation against a key holding the wrong kind of value") {
+    super(`WRONGTYPE ${problem}`)
   }
 }
 
@@ -108,6 +108,16 @@ export class Keyspace {
       value: { _tag: "string", text },
       expiresAt: millis === undefined ? undefined : this.#now() + millis
     })
+  }
+
+  /** Adds to a number, from zero; its expiry stays as it is. */
+  incrBy(key: string, by: number): number {
+    const sum = Number(this.getString(key) ?? 0) + by
+    if (!Number.isSafeInteger(sum)) throw new Error("ERR value is not an integer or out of range")
+    const entry = this.#live(key)
+    if (entry === undefined) this.setString(key, String(sum))
+    else entry.value = { _tag: "string", text: String(sum) }
+    return sum
   }
 
   /** The fields of a hash, for reading. */

@@ -7,8 +7,11 @@ import type { LockStore, Operation } from "../../../LockStore.ts"
 import { reasonOf, type Reply, type Signal } from "../../../RedisDriver.ts"
 import { globToRegExp } from "./glob.ts"
 import { Keyspace } from "./Keyspace.ts"
-import * as fairLock from "./fairLock.ts"
+import * as latch from "./latch.ts"
 import * as lock from "./lock.ts"
+import * as permitSemaphore from "./permitSemaphore.ts"
+import * as semaphore from "./semaphore.ts"
+import * as fairLock from "./fairLock.ts"
 import * as multiLock from "./multiLock.ts"
 import * as readWriteLock from "./readWriteLock.ts"
 
@@ -18,6 +21,10 @@ import * as readWriteLock from "./readWriteLock.ts"
 export type MemoryOperation = (db: Keyspace, keys: ReadonlyArray<string>, args: ReadonlyArray<string>) => Reply
 
 const operations: Record<Operation, MemoryOperation> = {
+  "latch/count": latch.count,
+  "latch/count_down": latch.countDown,
+  "latch/delete": latch.remove,
+  "latch/set": latch.set,
   "fair_lock/acquire": fairLock.acquire,
   "fair_lock/force_release": fairLock.forceRelease,
   "fair_lock/refresh": fairLock.refresh,
@@ -31,6 +38,21 @@ const operations: Record<Operation, MemoryOperation> = {
   "lock/raise_token": lock.raiseToken,
   "lock/release": lock.release,
   "lock/renew": lock.renew,
+  "permit_semaphore/acquire": permitSemaphore.acquire,
+  "permit_semaphore/add": permitSemaphore.add,
+  "permit_semaphore/count": permitSemaphore.count,
+  "permit_semaphore/lease": permitSemaphore.lease,
+  "permit_semaphore/release": permitSemaphore.release,
+  "permit_semaphore/renew": permitSemaphore.renew,
+  "permit_semaphore/set": permitSemaphore.set,
+  "permit_semaphore/try_release": permitSemaphore.tryRelease,
+  "permit_semaphore/update_lease": permitSemaphore.updateLease,
+  "semaphore/acquire": semaphore.acquire,
+  "semaphore/add": semaphore.add,
+  "semaphore/available": semaphore.available,
+  "semaphore/drain": semaphore.drain,
+  "semaphore/return": semaphore.giveBack,
+  "semaphore/set": semaphore.set,
   "multi_lock/acquire": multiLock.acquire,
   "multi_lock/release": multiLock.release,
   "read_lock/acquire": readWriteLock.acquireRead,

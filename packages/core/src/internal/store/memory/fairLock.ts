@@ -2,7 +2,7 @@
  * The operations of `lua/fair_lock/` on a {@link Keyspace}: same keys, same arguments, same replies.
  */
 import { type Keyspace, WrongType } from "./Keyspace.ts"
-import { nextToken } from "./lock.ts"
+import { nextToken, refuseReadWrite } from "./lock.ts"
 import type { MemoryOperation } from "./MemoryStore.ts"
 
 interface Queue {
@@ -137,6 +137,7 @@ export const release: MemoryOperation = (db, keys, args) => {
 
 export const forceRelease: MemoryOperation = (db, keys) => {
   const [lock, channel] = keys as [string, string]
+  refuseReadWrite(db, lock)
   const { head } = skipTheDead(db, queueOf(keys))
   if (!db.delete(lock)) return 0
   if (head !== undefined) db.publish(`${channel}:${head}`, "0")

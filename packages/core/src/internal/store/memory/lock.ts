@@ -71,7 +71,13 @@ export const renew: MemoryOperation = (db, locks, [lease, ...owners]) =>
     return 1
   })
 
+/** A read-write lock is not for the other kinds to free. */
+export const refuseReadWrite = (db: Keyspace, lock: string): void => {
+  if (db.hash(lock)?.has("mode")) throw new WrongType()
+}
+
 export const forceRelease: MemoryOperation = (db, [lock, channel]) => {
+  refuseReadWrite(db, lock!)
   if (!db.delete(lock!)) return 0
   db.publish(channel!, "0")
   return 1

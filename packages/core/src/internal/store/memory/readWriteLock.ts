@@ -54,22 +54,19 @@ export const holdRead: MemoryOperation = (db, [lock, hold], [owner, count, lease
 
 export const releaseRead: MemoryOperation = (db, keys, args) => {
   const [lock, channel, stem] = keys as [string, string, string]
-  const [owner, remainText] = args as [string, string]
+  const [owner, remainText, , number] = args as [string, string, string, string]
   const held = db.hash(lock)?.get(owner)
   if (held === undefined) return db.exists(lock) ? -1 : 0
   const remain = Number(remainText)
-  let left = 0
-  for (let number = remain + 1; number <= Number(held); number++) {
-    left = Math.max(left, db.pttl(holdKey(stem, owner, number)))
-    db.delete(holdKey(stem, owner, number))
+  if (remain < Number(held) && remain > 0 && Number(number) <= remain) {
+    const left = db.pttl(holdKey(stem, owner, Number(held)))
+    const ended = holdKey(stem, owner, Number(number))
+    if (left > 0) db.setString(ended, "1", left)
+    else db.delete(ended)
   }
-  if (remain > 0) {
-    const last = holdKey(stem, owner, remain)
-    db.hset(lock, owner, remainText)
-    if (left > Math.max(0, db.pttl(last))) db.setString(last, "1", left)
-  } else {
-    db.hdel(lock, owner)
-  }
+  for (let i = remain + 1; i <= Number(held); i++) db.delete(holdKey(stem, owner, i))
+  if (remain > 0) db.hset(lock, owner, remainText)
+  else db.hdel(lock, owner)
   if (db.hash(lock)?.get("mode") === "write") return 1
   const longest = longestRead(db, lock, stem)
   if (longest > 0) {
@@ -101,7 +98,9 @@ export const renewRead: MemoryOperation = (db, keys, [lease, ...readers]) => {
 const forceRelease =
   (mode: "read" | "write", message: string): MemoryOperation =>
   (db, [lock, channel, stem]) => {
-    if (db.hash(lock!)?.get("mode") !== mode) return 0
+    const present = db.hash(lock!)
+    if (present !== undefined && !present.has("mode")) throw new WrongType()
+    if (present?.get("mode") !== mode) return 0
     for (const hold of holds(db, lock!, stem!)) db.delete(hold)
     db.delete(lock!)
     db.publish(channel!, message)

@@ -8,8 +8,8 @@ export const scripts = {
   },
   "fair_lock/force_release": {
     name: "fair_lock/force_release",
-    sha1: "fefdab41f84b3ee06d3c0349823f1948659ee22e",
-    lua: "local time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal first = redis.call('LINDEX', KEYS[3], 0)\nlocal head = first\nwhile head do\n  local due = redis.call('ZSCORE', KEYS[4], head)\n  if not due then\n    redis.call('ZADD', KEYS[4], now + 300000, head)\n    break\n  end\n  local alive = redis.call('ZSCORE', KEYS[5], string.sub(head, 1, 36))\n  if tonumber(due) > now and (not alive or tonumber(alive) > now) then\n    break\n  end\n  redis.call('LPOP', KEYS[3])\n  redis.call('ZREM', KEYS[4], head)\n  head = redis.call('LINDEX', KEYS[3], 0)\nend\nlocal existed = redis.call('DEL', KEYS[1])\nif existed == 1 and head then\n  redis.pcall(ARGV[1], KEYS[2] .. ':' .. head, '0')\nend\nreturn existed"
+    sha1: "c9f93b509be638ca5ac0140d426af46e63a25242",
+    lua: "if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then\n  return redis.error_reply('WRONGTYPE a read-write lock')\nend\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal first = redis.call('LINDEX', KEYS[3], 0)\nlocal head = first\nwhile head do\n  local due = redis.call('ZSCORE', KEYS[4], head)\n  if not due then\n    redis.call('ZADD', KEYS[4], now + 300000, head)\n    break\n  end\n  local alive = redis.call('ZSCORE', KEYS[5], string.sub(head, 1, 36))\n  if tonumber(due) > now and (not alive or tonumber(alive) > now) then\n    break\n  end\n  redis.call('LPOP', KEYS[3])\n  redis.call('ZREM', KEYS[4], head)\n  head = redis.call('LINDEX', KEYS[3], 0)\nend\nlocal existed = redis.call('DEL', KEYS[1])\nif existed == 1 and head then\n  redis.pcall(ARGV[1], KEYS[2] .. ':' .. head, '0')\nend\nreturn existed"
   },
   "fair_lock/refresh": {
     name: "fair_lock/refresh",
@@ -26,6 +26,26 @@ export const scripts = {
     sha1: "0237489b7588cc7c6a2f04fe99b9b9023d1e2ab5",
     lua: "if redis.call('EXISTS', KEYS[1]) == 1 then\n  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then\n    return tonumber(redis.call('GET', KEYS[2]) or 1)\n  end\n  if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then\n    return redis.error_reply('WRONGTYPE a read-write lock')\n  end\n  return { redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1] }\nend\nlocal token = redis.call('INCR', KEYS[2])\nif token >= 1000000000000000 then\n  redis.call('PERSIST', KEYS[2])\nend\nredis.call('HSET', KEYS[1], ARGV[1], 1)\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn token"
   },
+  "latch/count": {
+    name: "latch/count",
+    sha1: "00d85e8542a392d818e8f5b46b2a8236fac83a66",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nreturn math.max(0, available or 0)"
+  },
+  "latch/count_down": {
+    name: "latch/count_down",
+    sha1: "77b78ce93db47e4f157355d619d4da69e4ef7dc1",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nif not available then\n  return 0\nend\nlocal left = redis.call('INCRBY', KEYS[1], -1)\nif left > 0 then\n  return left\nend\nredis.call('DEL', KEYS[1])\nif left == 0 then\n  redis.pcall(ARGV[1], KEYS[2], '0')\nend\nreturn 0"
+  },
+  "latch/delete": {
+    name: "latch/delete",
+    sha1: "cdd2c9417694411337ee6f0262cc0f67c304b89d",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nif not available then\n  return 0\nend\nredis.call('DEL', KEYS[1])\nredis.pcall(ARGV[1], KEYS[2], '1')\nredis.pcall(ARGV[1], KEYS[2], '0')\nreturn 1"
+  },
+  "latch/set": {
+    name: "latch/set",
+    sha1: "225fa84ba8d6c012d6f4ab9de99ba053c1929a72",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nif available then\n  return 0\nend\nredis.call('SET', KEYS[1], ARGV[1])\nredis.pcall(ARGV[2], KEYS[2], '1')\nreturn 1"
+  },
   "lock/acquire": {
     name: "lock/acquire",
     sha1: "4bdd08ffb23126707c3b5ba3ef83ee0f4aff2b65",
@@ -33,8 +53,8 @@ export const scripts = {
   },
   "lock/force_release": {
     name: "lock/force_release",
-    sha1: "d867675839ff60cb249e992f4c622459f0015fd8",
-    lua: "local existed = redis.call('DEL', KEYS[1])\nif existed == 1 then\n  redis.pcall(ARGV[1], KEYS[2], '0')\nend\nreturn existed"
+    sha1: "3a93e6bf10e9dce0f019c9a994a2aee197ac1a21",
+    lua: "if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then\n  return redis.error_reply('WRONGTYPE a read-write lock')\nend\nlocal existed = redis.call('DEL', KEYS[1])\nif existed == 1 then\n  redis.pcall(ARGV[1], KEYS[2], '0')\nend\nreturn existed"
   },
   "lock/found": {
     name: "lock/found",
@@ -76,6 +96,51 @@ export const scripts = {
     sha1: "16672ea2e1150b6b03a5dc3937e88df7151f8257",
     lua: "local reply = {}\nfor i = 1, #KEYS, 2 do\n  if redis.pcall('HDEL', KEYS[i], ARGV[1]) == 1 then\n    local listeners = redis.pcall(ARGV[2], KEYS[i + 1], '0')\n    reply[#reply + 1] = type(listeners) == 'number' and 1 + listeners or 1\n  else\n    reply[#reply + 1] = -redis.call('EXISTS', KEYS[i])\n  end\nend\nreturn reply"
   },
+  "permit_semaphore/acquire": {
+    name: "permit_semaphore/acquire",
+    sha1: "c173225b117e758b528cb13edfb836384cae7133",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal reaped = redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, now)\nif available and reaped > 0 then\n  available = redis.call('INCRBY', KEYS[1], reaped)\nend\nlocal created = not available and ARGV[1] ~= ''\nif created then\n  available = ARGV[1] - redis.call('ZCARD', KEYS[2])\n  redis.call('SET', KEYS[1], available)\nend\nlocal function raw(id)\n  return (string.gsub(id, '%x%x', function(digits)\n    return string.char(tonumber(digits, 16))\n  end))\nend\nlocal sent = redis.call('ZSCORE', KEYS[2], raw(ARGV[4]))\nlocal wanted = #ARGV - 3\nlocal granted = sent or available and available >= wanted\nif granted and not sent then\n  local expiry = now + ARGV[2]\n  for i = 4, #ARGV do\n    redis.call('ZADD', KEYS[2], expiry, raw(ARGV[i]))\n  end\n  available = redis.call('INCRBY', KEYS[1], -wanted)\n  local life = redis.call('PTTL', KEYS[1])\n  if life > 0 then\n    redis.call('PEXPIRE', KEYS[2], life)\n  end\nend\nif (created or reaped > 0) and available and available > 0 then\n  redis.pcall(ARGV[3], KEYS[3], available)\nend\nif granted then\n  return { 1, available or 0, -1 }\nend\nlocal next = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]\nnext = next and tonumber(next)\nreturn { 0, available or 0, next and next < 922337203685477 and next - now or -1 }"
+  },
+  "permit_semaphore/add": {
+    name: "permit_semaphore/add",
+    sha1: "039887feb59feb5810d4cc3f58bd8fbd92dcb26d",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal reaped = redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, now)\nif available and reaped > 0 then\n  available = redis.call('INCRBY', KEYS[1], reaped)\nend\nlocal created = not available and ARGV[1] ~= ''\nif created then\n  available = ARGV[1] - redis.call('ZCARD', KEYS[2])\n  redis.call('SET', KEYS[1], available)\nend\navailable = redis.call('INCRBY', KEYS[1], ARGV[2])\nif available > 0 then\n  redis.pcall(ARGV[3], KEYS[3], available)\nend\nreturn available"
+  },
+  "permit_semaphore/count": {
+    name: "permit_semaphore/count",
+    sha1: "bcec39a63e1d815a1ecf4629e2de3adc529285ba",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal reaped = redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, now)\nif available and reaped > 0 then\n  available = redis.call('INCRBY', KEYS[1], reaped)\nend\nif reaped > 0 and available and available > 0 then\n  redis.pcall(ARGV[1], KEYS[3], available)\nend\nreturn { available, redis.call('ZCARD', KEYS[2]) }"
+  },
+  "permit_semaphore/lease": {
+    name: "permit_semaphore/lease",
+    sha1: "33ba0efad14027081542319d7e18d09c90cc9221",
+    lua: "local function raw(id)\n  return (string.gsub(id, '%x%x', function(digits)\n    return string.char(tonumber(digits, 16))\n  end))\nend\nlocal score = redis.call('ZSCORE', KEYS[1], raw(ARGV[1]))\nif not score then\n  return -2\nend\nscore = tonumber(score)\nif score >= 922337203685477 then\n  return -1\nend\nlocal time = redis.call('TIME')\nlocal left = score - time[1] * 1000 - math.floor(time[2] / 1000)\nreturn left > 0 and left or -2"
+  },
+  "permit_semaphore/release": {
+    name: "permit_semaphore/release",
+    sha1: "cd36889e7d3b03ee1e1fc8c65276a8662d4e4187",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal function raw(id)\n  return (string.gsub(id, '%x%x', function(digits)\n    return string.char(tonumber(digits, 16))\n  end))\nend\nlocal removed = 0\nfor i = 2, #ARGV do\n  removed = removed + redis.call('ZREM', KEYS[2], raw(ARGV[i]))\nend\nlocal listeners\nif available and removed > 0 then\n  available = redis.call('INCRBY', KEYS[1], removed)\n  listeners = available > 0 and redis.pcall(ARGV[1], KEYS[3], available)\nend\nif removed < #ARGV - 1 then\n  return -1\nend\nreturn type(listeners) == 'number' and 1 + listeners or 1"
+  },
+  "permit_semaphore/renew": {
+    name: "permit_semaphore/renew",
+    sha1: "27edd7e3ee21b9cc80537f196a0636115a6e6571",
+    lua: "local time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal expiry = now + ARGV[1]\nlocal function raw(id)\n  return (string.gsub(id, '%x%x', function(digits)\n    return string.char(tonumber(digits, 16))\n  end))\nend\nlocal replies = {}\nfor i, permits in ipairs(KEYS) do\n  local held = 1\n  for id in string.gmatch(ARGV[i + 1], '%x+') do\n    local score = redis.pcall('ZSCORE', permits, raw(id))\n    if type(score) ~= 'string' or tonumber(score) <= now then\n      held = 0\n    end\n  end\n  if held == 1 then\n    for id in string.gmatch(ARGV[i + 1], '%x+') do\n      redis.call('ZADD', permits, 'GT', expiry, raw(id))\n    end\n  end\n  replies[i] = held\nend\nreturn replies"
+  },
+  "permit_semaphore/set": {
+    name: "permit_semaphore/set",
+    sha1: "ff6248489bf007e53fae287feb97b1c2e98f4f0b",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nif available and ARGV[2] ~= '1' then\n  return 0\nend\nlocal change = ARGV[1] - (available or 0) - redis.call('ZCARD', KEYS[2])\nif available and change == 0 then\n  return 0\nend\navailable = redis.call('INCRBY', KEYS[1], change)\nif available > 0 then\n  redis.pcall(ARGV[3], KEYS[3], available)\nend\nreturn 1"
+  },
+  "permit_semaphore/try_release": {
+    name: "permit_semaphore/try_release",
+    sha1: "738cd7c4b43eca24a61646d4af58abac75041c03",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal reaped = redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, now)\nif available and reaped > 0 then\n  available = redis.call('INCRBY', KEYS[1], reaped)\nend\nlocal function raw(id)\n  return (string.gsub(id, '%x%x', function(digits)\n    return string.char(tonumber(digits, 16))\n  end))\nend\nlocal held = true\nfor i = 2, #ARGV do\n  held = held and redis.call('ZSCORE', KEYS[2], raw(ARGV[i]))\nend\nlocal removed = 0\nif held then\n  for i = 2, #ARGV do\n    removed = removed + redis.call('ZREM', KEYS[2], raw(ARGV[i]))\n  end\n  if available then\n    available = redis.call('INCRBY', KEYS[1], removed)\n  end\nend\nif reaped + removed > 0 and available and available > 0 then\n  redis.pcall(ARGV[1], KEYS[3], available)\nend\nreturn removed"
+  },
+  "permit_semaphore/update_lease": {
+    name: "permit_semaphore/update_lease",
+    sha1: "e79231c8976129c9d7f96fa80f4293a086418eff",
+    lua: "local function raw(id)\n  return (string.gsub(id, '%x%x', function(digits)\n    return string.char(tonumber(digits, 16))\n  end))\nend\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal score = redis.call('ZSCORE', KEYS[1], raw(ARGV[1]))\nif not score or tonumber(score) <= now then\n  return 0\nend\nredis.call('ZADD', KEYS[1], ARGV[2] == '-1' and '922337203685477' or now + ARGV[2], raw(ARGV[1]))\nreturn 1"
+  },
   "read_lock/acquire": {
     name: "read_lock/acquire",
     sha1: "05934afeee462fff71279f193690cc8ef0af8908",
@@ -83,8 +148,8 @@ export const scripts = {
   },
   "read_lock/force_release": {
     name: "read_lock/force_release",
-    sha1: "e5c6c978599ecbf140cdb28d5acc2d563f52b694",
-    lua: "if redis.call('HGET', KEYS[1], 'mode') ~= 'read' then\n  return 0\nend\nlocal fields = redis.call('HGETALL', KEYS[1])\nfor i = 1, #fields, 2 do\n  for number = 1, tonumber(fields[i + 1]) or 0 do\n    redis.call('DEL', KEYS[3] .. ':' .. fields[i] .. ':rwlock_timeout:' .. number)\n  end\nend\nredis.call('DEL', KEYS[1])\nredis.pcall(ARGV[1], KEYS[2], '0')\nreturn 1"
+    sha1: "0b6c0bceafc8e41cdd46a03c3601aca878ebb86b",
+    lua: "local mode = redis.call('HGET', KEYS[1], 'mode')\nif not mode and redis.call('EXISTS', KEYS[1]) == 1 then\n  return redis.error_reply('WRONGTYPE a lock, but no read-write lock')\nend\nif mode ~= 'read' then\n  return 0\nend\nlocal fields = redis.call('HGETALL', KEYS[1])\nfor i = 1, #fields, 2 do\n  for number = 1, tonumber(fields[i + 1]) or 0 do\n    redis.call('DEL', KEYS[3] .. ':' .. fields[i] .. ':rwlock_timeout:' .. number)\n  end\nend\nredis.call('DEL', KEYS[1])\nredis.pcall(ARGV[1], KEYS[2], '0')\nreturn 1"
   },
   "read_lock/hold": {
     name: "read_lock/hold",
@@ -93,13 +158,43 @@ export const scripts = {
   },
   "read_lock/release": {
     name: "read_lock/release",
-    sha1: "af4a164df996bbc04ff20e20e53b7729c3802e64",
-    lua: "local function hold_key(owner, number)\n  return KEYS[3] .. ':' .. owner .. ':rwlock_timeout:' .. number\nend\nlocal held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))\nif not held then\n  return -redis.call('EXISTS', KEYS[1])\nend\nlocal remain = tonumber(ARGV[2])\nlocal left = 0\nfor number = remain + 1, held do\n  left = math.max(left, redis.call('PTTL', hold_key(ARGV[1], number)))\n  redis.call('DEL', hold_key(ARGV[1], number))\nend\nif remain > 0 then\n  redis.call('HSET', KEYS[1], ARGV[1], remain)\n  if left > math.max(0, redis.call('PTTL', hold_key(ARGV[1], remain))) then\n    redis.call('SET', hold_key(ARGV[1], remain), 1, 'PX', left)\n  end\nelse\n  redis.call('HDEL', KEYS[1], ARGV[1])\nend\nif redis.call('HGET', KEYS[1], 'mode') == 'write' then\n  return 1\nend\nlocal function longest_read(stem)\n  local longest = 0\n  local fields = redis.call('HGETALL', KEYS[1])\n  for i = 1, #fields, 2 do\n    for number = 1, tonumber(fields[i + 1]) or 0 do\n      longest = math.max(longest, redis.call('PTTL', stem .. ':' .. fields[i] .. ':rwlock_timeout:' .. number))\n    end\n  end\n  return longest\nend\nlocal longest = longest_read(KEYS[3])\nif longest > 0 then\n  redis.call('PEXPIRE', KEYS[1], longest)\n  return 1\nend\nredis.call('DEL', KEYS[1])\nlocal listeners = redis.pcall(ARGV[3], KEYS[2], '0')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
+    sha1: "5f0bee71fc7765d13bcbe262da3ecf37ba6abdad",
+    lua: "local function hold_key(owner, number)\n  return KEYS[3] .. ':' .. owner .. ':rwlock_timeout:' .. number\nend\nlocal held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))\nif not held then\n  return -redis.call('EXISTS', KEYS[1])\nend\nlocal remain = tonumber(ARGV[2])\nif remain < held and remain > 0 and tonumber(ARGV[4]) <= remain then\n  local left = redis.call('PTTL', hold_key(ARGV[1], held))\n  if left > 0 then\n    redis.call('SET', hold_key(ARGV[1], ARGV[4]), 1, 'PX', left)\n  else\n    redis.call('DEL', hold_key(ARGV[1], ARGV[4]))\n  end\nend\nfor number = remain + 1, held do\n  redis.call('DEL', hold_key(ARGV[1], number))\nend\nif remain > 0 then\n  redis.call('HSET', KEYS[1], ARGV[1], remain)\nelse\n  redis.call('HDEL', KEYS[1], ARGV[1])\nend\nif redis.call('HGET', KEYS[1], 'mode') == 'write' then\n  return 1\nend\nlocal function longest_read(stem)\n  local longest = 0\n  local fields = redis.call('HGETALL', KEYS[1])\n  for i = 1, #fields, 2 do\n    for number = 1, tonumber(fields[i + 1]) or 0 do\n      longest = math.max(longest, redis.call('PTTL', stem .. ':' .. fields[i] .. ':rwlock_timeout:' .. number))\n    end\n  end\n  return longest\nend\nlocal longest = longest_read(KEYS[3])\nif longest > 0 then\n  redis.call('PEXPIRE', KEYS[1], longest)\n  return 1\nend\nredis.call('DEL', KEYS[1])\nlocal listeners = redis.pcall(ARGV[3], KEYS[2], '0')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
   },
   "read_lock/renew": {
     name: "read_lock/renew",
     sha1: "f049d264df20aa2a3af40ef8cd84fbaf590c68cb",
     lua: "local lease = tonumber(ARGV[1])\nlocal replies = {}\nlocal key = 1\nlocal function extend(name)\n  local left = redis.call('PTTL', name)\n  if left >= 0 and left < lease then\n    redis.call('PEXPIRE', name, ARGV[1])\n  end\n  return left ~= -2\nend\nfor i = 2, #ARGV, 2 do\n  local lock, holds = KEYS[key], tonumber(ARGV[i + 1])\n  replies[#replies + 1] = 0\n  if redis.pcall('HEXISTS', lock, ARGV[i]) == 1 then\n    for hold = key + 1, key + holds do\n      if extend(KEYS[hold]) then\n        replies[#replies] = 1\n      end\n    end\n    if replies[#replies] == 1 then\n      extend(lock)\n    end\n  end\n  key = key + 1 + holds\nend\nreturn replies"
+  },
+  "semaphore/acquire": {
+    name: "semaphore/acquire",
+    sha1: "cd671735c97ec99b2c92438fba863b634736e4e2",
+    lua: "if redis.call('EXISTS', KEYS[2]) == 1 then\n  return redis.error_reply('WRONGTYPE a permit semaphore')\nend\nlocal granted = redis.call('EXISTS', KEYS[3])\nlocal available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal created = not available and ARGV[1] ~= ''\nif created then\n  available = tonumber(ARGV[1])\n  redis.call('SET', KEYS[1], available)\nend\nif granted == 0 and available and available >= tonumber(ARGV[2]) then\n  granted = 1\n  redis.call('SET', KEYS[3], ARGV[2], 'PX', ARGV[3])\n  available = redis.call('INCRBY', KEYS[1], -ARGV[2])\nend\nif created and available > 0 then\n  redis.pcall(ARGV[4], KEYS[4], available)\nend\nreturn { granted, available or 0 }"
+  },
+  "semaphore/add": {
+    name: "semaphore/add",
+    sha1: "293ff84524b40176624a97b8597c296506e176e4",
+    lua: "if redis.call('EXISTS', KEYS[2]) == 1 then\n  return redis.error_reply('WRONGTYPE a permit semaphore')\nend\nlocal available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal created = not available and ARGV[1] ~= ''\nif created then\n  available = tonumber(ARGV[1])\n  redis.call('SET', KEYS[1], available)\nend\nif not available and ARGV[3] == '1' then\n  return 0\nend\navailable = redis.call('INCRBY', KEYS[1], ARGV[2])\nif available > 0 then\n  redis.pcall(ARGV[4], KEYS[3], available)\nend\nreturn 1"
+  },
+  "semaphore/available": {
+    name: "semaphore/available",
+    sha1: "e208371db05740567d056c162830eda41540b6f8",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nreturn available"
+  },
+  "semaphore/drain": {
+    name: "semaphore/drain",
+    sha1: "7ddc5a7ffaac9e80c3e3f3d982596fffefbaf70d",
+    lua: "if redis.call('EXISTS', KEYS[2]) == 1 then\n  return redis.error_reply('WRONGTYPE a permit semaphore')\nend\nlocal available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal created = not available and ARGV[1] ~= ''\nif created then\n  available = tonumber(ARGV[1])\n  redis.call('SET', KEYS[1], available)\nend\nif not available or available == 0 then\n  return 0\nend\nredis.call('INCRBY', KEYS[1], -available)\nreturn available"
+  },
+  "semaphore/return": {
+    name: "semaphore/return",
+    sha1: "21f557f76e29f37ce7e1f5b384ae876536ad32fc",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nif redis.call('DEL', KEYS[2]) == 0 and ARGV[2] ~= '1' then\n  return 0\nend\nif not available then\n  return 0\nend\navailable = redis.call('INCRBY', KEYS[1], ARGV[1])\nif available > 0 then\n  redis.pcall(ARGV[3], KEYS[3], available)\nend\nreturn 1"
+  },
+  "semaphore/set": {
+    name: "semaphore/set",
+    sha1: "a844ebcf7f575e81835a07aa7634a1ca3bc3b7f7",
+    lua: "if redis.call('EXISTS', KEYS[2]) == 1 then\n  return redis.error_reply('WRONGTYPE a permit semaphore')\nend\nlocal available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nif available then\n  return 0\nend\nredis.call('SET', KEYS[1], ARGV[1])\nif ARGV[2] ~= '0' then\n  redis.call('PEXPIRE', KEYS[1], ARGV[2])\nend\nif tonumber(ARGV[1]) > 0 then\n  redis.pcall(ARGV[3], KEYS[3], ARGV[1])\nend\nreturn 1"
   },
   "write_lock/acquire": {
     name: "write_lock/acquire",
@@ -108,8 +203,8 @@ export const scripts = {
   },
   "write_lock/force_release": {
     name: "write_lock/force_release",
-    sha1: "40c67719f0ec4836bbbb108efada1944adecbf2e",
-    lua: "if redis.call('HGET', KEYS[1], 'mode') ~= 'write' then\n  return 0\nend\nlocal fields = redis.call('HGETALL', KEYS[1])\nfor i = 1, #fields, 2 do\n  for number = 1, tonumber(fields[i + 1]) or 0 do\n    redis.call('DEL', KEYS[3] .. ':' .. fields[i] .. ':rwlock_timeout:' .. number)\n  end\nend\nredis.call('DEL', KEYS[1])\nredis.pcall(ARGV[1], KEYS[2], '1')\nreturn 1"
+    sha1: "f7a3c6b2daa49a7a2e3c4799c76f79921cf354b6",
+    lua: "local mode = redis.call('HGET', KEYS[1], 'mode')\nif not mode and redis.call('EXISTS', KEYS[1]) == 1 then\n  return redis.error_reply('WRONGTYPE a lock, but no read-write lock')\nend\nif mode ~= 'write' then\n  return 0\nend\nlocal fields = redis.call('HGETALL', KEYS[1])\nfor i = 1, #fields, 2 do\n  for number = 1, tonumber(fields[i + 1]) or 0 do\n    redis.call('DEL', KEYS[3] .. ':' .. fields[i] .. ':rwlock_timeout:' .. number)\n  end\nend\nredis.call('DEL', KEYS[1])\nredis.pcall(ARGV[1], KEYS[2], '1')\nreturn 1"
   },
   "write_lock/release": {
     name: "write_lock/release",

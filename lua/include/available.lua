@@ -1,0 +1,12 @@
+-- How many permits are free, as the local `available`: a number, or false where there
+-- is no counter.
+--
+-- KEYS[1]  the counter, a string
+
+local available = redis.call('GET', KEYS[1])
+if available then
+  available = tonumber(available)
+  if not available then
+    return redis.error_reply('WRONGTYPE not a counter')
+  end
+end

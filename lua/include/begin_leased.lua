@@ -1,0 +1,13 @@
+-- The same for a semaphore whose permits have ids, after reaping it (see there). What is
+-- held counts too, should only the counter have been removed.
+--
+-- KEYS[1]  the counter
+-- KEYS[2]  the ids
+-- ARGV[1]  how many permits the semaphore begins with, or '' not to create it
+
+--@include reap
+local created = not available and ARGV[1] ~= ''
+if created then
+  available = ARGV[1] - redis.call('ZCARD', KEYS[2])
+  redis.call('SET', KEYS[1], available)
+end

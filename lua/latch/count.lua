@@ -1,0 +1,8 @@
+-- Looks at a latch without touching it.
+--
+-- KEYS[1]  the count
+--
+-- reply    the count; 0 where there is none
+
+--@include available
+return math.max(0, available or 0)

@@ -1,0 +1,23 @@
+-- Counts down by one; at zero the latch is gone and its waiters are told. Not
+-- idempotent: sent twice it counts twice.
+--
+-- KEYS[1]  the count
+-- KEYS[2]  the channel
+-- ARGV[1]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+--
+-- reply    the count that is left; 0 also where there was none
+
+--@include available
+if not available then
+  return 0
+end
+local left = redis.call('INCRBY', KEYS[1], -1)
+if left > 0 then
+  return left
+end
+redis.call('DEL', KEYS[1])
+if left == 0 then
+  -- 0 tells that waiters may go on
+  redis.pcall(ARGV[1], KEYS[2], '0')
+end
+return 0

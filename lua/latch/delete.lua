@@ -1,0 +1,17 @@
+-- Removes a latch and lets its waiters go.
+--
+-- KEYS[1]  the count
+-- KEYS[2]  the channel
+-- ARGV[1]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+--
+-- reply    1 removed, 0 there was none
+
+--@include available
+if not available then
+  return 0
+end
+redis.call('DEL', KEYS[1])
+-- Redisson sends 1, at which its waiters close their gate; 0 opens it, and they look
+redis.pcall(ARGV[1], KEYS[2], '1')
+redis.pcall(ARGV[1], KEYS[2], '0')
+return 1

@@ -1,0 +1,17 @@
+-- Sets the count of a latch that has none.
+--
+-- KEYS[1]  the count, a string (Redisson's RCountDownLatch)
+-- KEYS[2]  the channel
+-- ARGV[1]  the count
+-- ARGV[2]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+--
+-- reply    1 set, 0 there is a count already
+
+--@include available
+if available then
+  return 0
+end
+redis.call('SET', KEYS[1], ARGV[1])
+-- 1 tells that waiters have to wait
+redis.pcall(ARGV[2], KEYS[2], '1')
+return 1

@@ -1,0 +1,18 @@
+-- Adds permits, or takes some away for good, whatever is free. An expiry of the counter
+-- stays as it is. Not idempotent: sent twice it counts twice.
+--
+-- KEYS[1]  the permits that are free
+-- KEYS[2]  the ids, a zset
+-- KEYS[3]  the channel
+-- ARGV[1]  how many permits the semaphore begins with, or '' for none
+-- ARGV[2]  how many permits; negative to take away
+-- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+--
+-- reply    how many are free now
+
+--@include begin_leased
+available = redis.call('INCRBY', KEYS[1], ARGV[2])
+if available > 0 then
+  redis.pcall(ARGV[3], KEYS[3], available)
+end
+return available

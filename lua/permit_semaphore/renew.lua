@@ -1,0 +1,31 @@
+-- Extends the leases of many holders at once, each only if all its permits are held.
+-- Compare and extend: nothing is ever created, no lease is lowered.
+--
+-- KEYS[i]    the ids of a semaphore, a zset
+-- ARGV[1]    lease, milliseconds
+-- ARGV[i+1]  the ids of a holder of KEYS[i], joined by commas
+--
+-- reply      per key: 1 extended, 0 not held
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local expiry = now + ARGV[1]
+--@include raw
+local replies = {}
+for i, permits in ipairs(KEYS) do
+  local held = 1
+  for id in string.gmatch(ARGV[i + 1], '%x+') do
+    -- pcall: a foreign type at one name must not stop the others
+    local score = redis.pcall('ZSCORE', permits, raw(id))
+    if type(score) ~= 'string' or tonumber(score) <= now then
+      held = 0
+    end
+  end
+  if held == 1 then
+    for id in string.gmatch(ARGV[i + 1], '%x+') do
+      redis.call('ZADD', permits, 'GT', expiry, raw(id))
+    end
+  end
+  replies[i] = held
+end
+return replies

@@ -1,0 +1,26 @@
+-- Creates a semaphore with so many permits, or gives an existing one so many in all:
+-- free and held.
+--
+-- KEYS[1]  the permits that are free
+-- KEYS[2]  the ids, a zset
+-- KEYS[3]  the channel
+-- ARGV[1]  how many permits
+-- ARGV[2]  1 to change a semaphore that exists
+-- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+--
+-- reply    1 created or changed, 0 left as it was
+
+--@include available
+if available and ARGV[2] ~= '1' then
+  return 0
+end
+-- also without a counter what is held counts, should only the counter have been removed
+local change = ARGV[1] - (available or 0) - redis.call('ZCARD', KEYS[2])
+if available and change == 0 then
+  return 0
+end
+available = redis.call('INCRBY', KEYS[1], change)
+if available > 0 then
+  redis.pcall(ARGV[3], KEYS[3], available)
+end
+return 1

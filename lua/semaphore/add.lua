@@ -1,0 +1,23 @@
+-- Adds permits, or takes some away for good, whatever is free. An expiry of the counter
+-- stays as it is. Not idempotent: sent twice it counts twice.
+--
+-- KEYS[1]  the permits that are free
+-- KEYS[2]  the ids of a permit semaphore of this name
+-- KEYS[3]  the channel
+-- ARGV[1]  how many permits the semaphore begins with, or '' for none
+-- ARGV[2]  how many permits; negative to take away
+-- ARGV[3]  1 to add only to a semaphore that exists
+-- ARGV[4]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+--
+-- reply    1 added, 0 there is no such semaphore
+
+--@include anonymous
+--@include begin
+if not available and ARGV[3] == '1' then
+  return 0
+end
+available = redis.call('INCRBY', KEYS[1], ARGV[2])
+if available > 0 then
+  redis.pcall(ARGV[4], KEYS[3], available)
+end
+return 1

@@ -1,0 +1,24 @@
+-- Creates a semaphore with so many permits.
+--
+-- KEYS[1]  the permits that are free
+-- KEYS[2]  the ids of a permit semaphore of this name
+-- KEYS[3]  the channel
+-- ARGV[1]  how many permits
+-- ARGV[2]  how long the semaphore lives, milliseconds; 0 without end
+-- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+--
+-- reply    1 created, 0 there is one already
+
+--@include anonymous
+--@include available
+if available then
+  return 0
+end
+redis.call('SET', KEYS[1], ARGV[1])
+if ARGV[2] ~= '0' then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+if tonumber(ARGV[1]) > 0 then
+  redis.pcall(ARGV[3], KEYS[3], ARGV[1])
+end
+return 1

@@ -1,0 +1,91 @@
+package effectredislock.bench;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.redisson.api.RSemaphore;
+import org.redisson.api.RedissonClient;
+
+/** Workers who all want the same. */
+final class Contention {
+    static final class Party {
+        String kind;
+        int workers;
+    }
+
+    static final class Order {
+        String name;
+        List<Party> parties;
+        /** The permits, where it is a semaphore that they want. */
+        int permits;
+        /** Sections of all workers together, and of each. */
+        int sectionsInAll = Integer.MAX_VALUE;
+        int sectionsEach = Integer.MAX_VALUE;
+        /** No section begins later. */
+        long limitMillis;
+        /** Absent: the section is over when the others had their turn on the processor. */
+        Integer sectionMillis;
+        /** Absent: the worker asks again at once. */
+        Integer thinkMillis;
+    }
+
+    /** Times in milliseconds, on the clock that all processes of the machine share. */
+    static final class Section {
+        String kind;
+        int worker;
+        double askedAt;
+        double enteredAt;
+        double leftAt;
+    }
+
+    static List<Section> run(RedissonClient redisson, Order order) throws InterruptedException {
+        double until = now() + order.limitMillis;
+        AtomicInteger begun = new AtomicInteger();
+        List<Party> partyOf = new ArrayList<>();
+        for (Party party : order.parties) {
+            for (int i = 0; i < party.workers; i++) partyOf.add(party);
+        }
+        List<List<Section>> sections = new ArrayList<>();
+        for (int i = 0; i < partyOf.size(); i++) sections.add(new ArrayList<>());
+        Workers.run(partyOf.size(), worker -> {
+            String kind = partyOf.get(worker).kind;
+            Guarding guarding = guarding(redisson, kind, order);
+            for (int done = 0; done < order.sectionsEach; done++) {
+                double askedAt = now();
+                if (askedAt > until || begun.getAndIncrement() >= order.sectionsInAll) return;
+                guarding.acquire();
+                Section section = new Section();
+                section.kind = kind;
+                section.worker = worker;
+                section.askedAt = askedAt;
+                section.enteredAt = now();
+                pause(order.sectionMillis);
+                section.leftAt = now();
+                guarding.release();
+                sections.get(worker).add(section);
+                if (order.thinkMillis != null) pause(order.thinkMillis);
+            }
+        });
+        List<Section> all = new ArrayList<>();
+        for (List<Section> ofWorker : sections) all.addAll(ofWorker);
+        return all;
+    }
+
+    private static Guarding guarding(RedissonClient redisson, String kind, Order order) {
+        if (!kind.equals("semaphore")) return Guarding.of(redisson, kind, order.name);
+        RSemaphore semaphore = redisson.getSemaphore(order.name);
+        semaphore.trySetPermits(order.permits);
+        return Guarding.of(semaphore);
+    }
+
+    private static void pause(Integer millis) throws InterruptedException {
+        if (millis == null || millis == 0) Thread.yield();
+        else Thread.sleep(millis);
+    }
+
+    private static double now() {
+        return System.nanoTime() / 1e6;
+    }
+
+    private Contention() {}
+}

@@ -1,0 +1,109 @@
+package effectredislock.bench;
+
+import com.google.gson.Gson;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
+import java.nio.charset.StandardCharsets;
+import org.redisson.Redisson;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.Config;
+
+/**
+ * Redisson as it is measured: a process that does tasks on command. Every line of the input is one task with its order,
+ * {@code {"id": ..., "task": ..., "order": ...}}; every line of the output, but for the first, is a report,
+ * {@code {"id": ..., "report": ...}}. The process ends with its input.
+ */
+public final class Main {
+    private final RedissonClient redisson;
+    private final Waiters waiters;
+    private final Holding holding;
+    private final Gson gson = new Gson();
+
+    private Main(RedissonClient redisson) {
+        this.redisson = redisson;
+        this.waiters = new Waiters(redisson);
+        this.holding = new Holding(redisson);
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        int port = Integer.parseInt(arguments[0]);
+        long leaseMillis = Long.parseLong(arguments[1]);
+        // Redisson with its defaults, but for where it connects to and how long its locks outlive it.
+        Config config = new Config();
+        config.setLockWatchdogTimeout(leaseMillis);
+        config.useSingleServer().setAddress("redis://127.0.0.1:" + port);
+        Main main = new Main(Redisson.create(config));
+
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        main.say("{\"ready\":true}");
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            JsonObject command = JsonParser.parseString(line).getAsJsonObject();
+            // what takes long must not keep others from being answered
+            new Thread(() -> main.answer(command)).start();
+        }
+        // threads that wait for ever shall not keep the process
+        Runtime.getRuntime().halt(0);
+    }
+
+    private synchronized void say(String line) {
+        System.out.println(line);
+        System.out.flush();
+    }
+
+    private void answer(JsonObject command) {
+        try {
+            JsonObject answer = new JsonObject();
+            answer.add("id", command.get("id"));
+            answer.add("report", gson.toJsonTree(perform(command.get("task").getAsString(), command.get("order"))));
+            say(gson.toJson(answer));
+        } catch (Exception problem) {
+            problem.printStackTrace();
+            Runtime.getRuntime().halt(1);
+        }
+    }
+
+    private Object perform(String task, JsonElement order) throws Exception {
+        switch (task) {
+            case "pairs":
+                return Pairs.run(redisson, gson.fromJson(order, Pairs.Order.class));
+            case "contend":
+                return Contention.run(redisson, gson.fromJson(order, Contention.Order.class));
+            case "wait":
+                waiters.start(gson.fromJson(order, Waiters.Order.class));
+                return null;
+            case "gaveUp":
+                return waiters.gaveUp();
+            case "hold":
+                holding.take(gson.fromJson(order, Holding.Order.class));
+                return null;
+            case "lost":
+                return holding.lost();
+            case "release":
+                holding.release();
+                return null;
+            case "cpuMicros":
+                return cpuMicros();
+            case "heapBytes":
+                return heapBytes();
+            default:
+                throw new IllegalArgumentException("there is no task " + task);
+        }
+    }
+
+    /** What this process has used of the CPU, with the compiler and the garbage collector. */
+    private static long cpuMicros() {
+        var system = (com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+        return system.getProcessCpuTime() / 1000;
+    }
+
+    /** What is left on the heap after a garbage collection; the stacks of threads are not on it. */
+    private static long heapBytes() {
+        System.gc();
+        System.gc();
+        return ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed();
+    }
+}

@@ -1,0 +1,52 @@
+import { spawn } from "node:child_process"
+import { createInterface } from "node:readline"
+import { type Performer, performerElsewhere } from "../Performer.ts"
+import { classPath } from "./javaBuild.ts"
+
+/**
+ * Starts the Java program, and gives it tasks as lines of JSON. It ends with its input, and so with this process.
+ */
+export const startJava = async (programArguments: ReadonlyArray<string>): Promise<Performer> => {
+  const options = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", classPath]
+  const java = spawn("java", [...options, "effectredislock.bench.Main", ...programArguments], {
+    stdio: ["pipe", "pipe", "pipe"]
+  })
+  const awaited = new Map<number, (report: unknown) => void>()
+  let stderr = ""
+  java.stderr.on("data", (chunk) => {
+    stderr += String(chunk)
+  })
+  java.stdin.on("error", () => {
+    // its end is heard of below
+  })
+  const gone = new Promise<never>((_, reject) => {
+    java.on("error", reject)
+    java.on("exit", (code, signal) => {
+      const reason = /^.*(?:Exception|Error): .*$/m.exec(stderr)?.[0] ?? stderr.trim().split("\n").at(-1)
+      reject(new Error(reason || `Java ended with ${signal ?? code}`))
+    })
+  })
+  gone.catch(() => {})
+  const ready = new Promise<void>((resolve) => {
+    createInterface({ input: java.stdout }).on("line", (line) => {
+      const answer = JSON.parse(line) as { readonly ready: true } | { readonly id: number; readonly report: unknown }
+      if ("ready" in answer) {
+        resolve()
+        return
+      }
+      awaited.get(answer.id)?.(answer.report)
+      awaited.delete(answer.id)
+    })
+  })
+  await Promise.race([ready, gone])
+  let commands = 0
+  return performerElsewhere(
+    (task, order) => {
+      const id = ++commands
+      const report = new Promise<unknown>((resolve) => awaited.set(id, resolve))
+      java.stdin.write(`${JSON.stringify({ id, task, order })}\n`)
+      return Promise.race([report, gone])
+    },
+    () => java.kill("SIGKILL")
+  )
+}

@@ -1,0 +1,57 @@
+import type { Section } from "./Performer.ts"
+
+/** The sections of several processes, in the order in which they were entered. */
+export interface SectionOf extends Section {
+  readonly process: number
+}
+
+export const inOrder = (reports: ReadonlyArray<ReadonlyArray<Section>>): ReadonlyArray<SectionOf> =>
+  reports
+    .flatMap((sections, process) => sections.map((section) => ({ ...section, process })))
+    .sort((a, b) => a.enteredAt - b.enteredAt)
+
+/** Fails where one section began before the one before it was over. */
+export const expectExclusive = (sections: ReadonlyArray<Section>): void => {
+  for (let i = 1; i < sections.length; i++) {
+    const overlap = sections[i - 1]!.leftAt - sections[i]!.enteredAt
+    if (overlap > 0) throw new Error(`two workers under one lock for ${overlap.toFixed(3)} ms`)
+  }
+}
+
+/** Fails where a writer was not alone, or more than `most` were inside at once. */
+export const expectAtMost = (sections: ReadonlyArray<Section>, most: number): void => {
+  const inside = new Set<Section>()
+  for (const section of sections) {
+    for (const other of inside) if (other.leftAt <= section.enteredAt) inside.delete(other)
+    inside.add(section)
+    if (inside.size > most) throw new Error(`${inside.size} workers inside at once`)
+    if (inside.size > 1 && [...inside].some(({ kind }) => kind === "write")) throw new Error("a writer was not alone")
+  }
+}
+
+/** From the first asking to the last leaving. */
+export const wallMillis = (sections: ReadonlyArray<Section>): number => {
+  let first = Infinity
+  let last = -Infinity
+  for (const { askedAt, leftAt } of sections) {
+    first = Math.min(first, askedAt)
+    last = Math.max(last, leftAt)
+  }
+  return last - first
+}
+
+/**
+ * How many were let in before somebody who had asked earlier: by more than `marginMillis`, so that their requests cannot
+ * have overtaken each other on the way to the server.
+ */
+export const inversions = (sections: ReadonlyArray<Section>, marginMillis: number): number => {
+  let overtaking = 0
+  // from the last to the first: who entered later, and asked earliest
+  let earliestAsked = Infinity
+  for (let i = sections.length - 1; i >= 0; i--) {
+    const { askedAt } = sections[i]!
+    if (earliestAsked + marginMillis < askedAt) overtaking++
+    earliestAsked = Math.min(earliestAsked, askedAt)
+  }
+  return overtaking
+}

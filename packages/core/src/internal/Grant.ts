@@ -1,0 +1,172 @@
+/**
+ * Anonymous permits that were granted at once. The counter in Redis does not know whose they are, so each grant leaves a
+ * marker beside it, by which it is taken back exactly once, however often that is asked for.
+ */
+import type * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Result from "effect/Result"
+import { LockLost, LockStoreError } from "../LockError.ts"
+import { mayHaveRun, type Restore } from "./acquisition.ts"
+import type { Answer } from "./demand.ts"
+import { explain } from "./found.ts"
+import { grantMarker, permitIds, semaphoreChannel } from "./keys.ts"
+import type { LockClient } from "./LockClient.ts"
+import type { Reply } from "../RedisDriver.ts"
+
+/** In metrics and spans. */
+export const semaphoreKind = { name: "semaphore" }
+
+/** In messages. */
+export const semaphoreTitle = "Semaphore"
+
+/** How long the marker of permits that are held lives. What is held for longer is given back on trust. */
+export const heldMarkerMillis = 24 * 60 * 60 * 1000
+
+/** How long a marker lives that serves only to undo an acquisition: nobody gives back these permits by their marker. */
+export const undoMarkerMillis = 60 * 1000
+
+const firstPauseMillis = 50
+const longestPauseMillis = 1000
+
+/** How long the caller waits for an undo that goes on in the background anyway. */
+const undoPatienceMillis = 500
+
+export class Grant {
+  readonly kind = semaphoreKind
+  readonly client: LockClient
+  readonly name: string
+  readonly key: string
+  readonly permits: number
+  readonly markerMillis: number
+  readonly id: string
+  readonly askedAt: number
+  #released = false
+
+  constructor(client: LockClient, name: string, key: string, permits: number, markerMillis: number) {
+    this.client = client
+    this.name = name
+    this.key = key
+    this.permits = permits
+    this.markerMillis = markerMillis
+    this.id = client.nextOwner()
+    this.askedAt = client.now()
+  }
+
+  /** Asks for the permits; `initial` is what the semaphore begins with where it does not exist, or empty. */
+  ask(restore: Restore, startedAt: number, initial: number | ""): Effect.Effect<Answer<Grant>, LockStoreError> {
+    const { client, key } = this
+    return Effect.matchCauseEffect(
+      restore(
+        client.store.run(
+          "semaphore/acquire",
+          [key, permitIds(key), grantMarker(key, this.id), semaphoreChannel(key)],
+          [initial, this.permits, this.markerMillis, client.store.publish]
+        )
+      ),
+      {
+        onSuccess: (reply): Effect.Effect<Answer<Grant>> => {
+          const [granted, available] = reply as readonly [number, number]
+          if (granted !== 1) return Effect.succeed({ granted: undefined, available, remaining: -1 })
+          // of what is not given back by its marker, nobody would tell when it is held no more
+          if (this.markerMillis === heldMarkerMillis) client.telemetry.acquired(this, client.now() - startedAt)
+          return Effect.succeed({ granted: this, available, remaining: -1 })
+        },
+        onFailure: (cause: Cause.Cause<LockStoreError>) => {
+          const failed = explain(client, semaphoreTitle, key, cause)
+          return mayHaveRun(cause) ? Effect.andThen(this.#undo, failed) : failed
+        }
+      }
+    )
+  }
+
+  /**
+   * Gives the permits back; to be run uninterruptibly. Fails where Redis no longer knows of them, or cannot be told in time:
+   * then it goes on in the background.
+   */
+  get release(): Effect.Effect<void, LockLost | LockStoreError> {
+    return Effect.suspend(() => {
+      if (this.#released) return Effect.void
+      this.#released = true
+      const { client } = this
+      const now = client.now()
+      client.telemetry.released(this, now - this.askedAt)
+      const isOld = now - this.askedAt > this.markerMillis - undoMarkerMillis
+      return Effect.matchEffect(this.#giveBack(isOld), {
+        onSuccess: (reply) => (reply === 1 ? Effect.void : this.#lost),
+        onFailure: (error) => this.#retry(now, error)
+      })
+    })
+  }
+
+  get #lost(): Effect.Effect<never, LockLost> {
+    return Effect.suspend(() => {
+      this.client.telemetry.lost(this, "NotOwner")
+      return Effect.fail(new LockLost({ name: this.name, owner: this.id, reason: "NotOwner", late: Duration.zero }))
+    })
+  }
+
+  #giveBack(isOld: boolean): Effect.Effect<Reply, LockStoreError> {
+    const { client, key } = this
+    return client.store.run(
+      "semaphore/return",
+      [key, grantMarker(key, this.id), semaphoreChannel(key)],
+      [this.permits, isOld ? 1 : 0, client.store.publish]
+    )
+  }
+
+  /** Tries again within the release timeout. After an attempt whose outcome is unknown, "not known" means that it did run. */
+  #retry(sentAt: number, error: LockStoreError): Effect.Effect<void, LockLost | LockStoreError> {
+    const { client } = this
+    return Effect.gen({ self: this }, function* () {
+      let failure = error
+      let mayHaveRun = failure.isOutcomeUnknown
+      const until = sentAt + client.options.releaseTimeoutMillis
+      for (let pause = firstPauseMillis; failure.isTransient && client.now() + pause < until; pause *= 2) {
+        yield* Effect.sleep(Math.min(pause, longestPauseMillis))
+        const result = yield* Effect.result(this.#giveBack(false))
+        if (Result.isSuccess(result)) return result.success === 1 || mayHaveRun ? undefined : yield* this.#lost
+        failure = result.failure
+        mayHaveRun ||= failure.isOutcomeUnknown
+      }
+      client.fork(this.#giveBackUntilConfirmed)
+      return yield* new LockStoreError({
+        operation: "release (the work is done; the permits are given back as soon as Redis answers this process)",
+        name: this.name,
+        reason: failure.reason,
+        cause: failure.cause
+      })
+    })
+  }
+
+  /** Goes on for as long as the marker may be there. */
+  get #giveBackUntilConfirmed(): Effect.Effect<void> {
+    const { client } = this
+    return Effect.gen({ self: this }, function* () {
+      for (let pause = firstPauseMillis; ; pause = Math.min(pause * 2, longestPauseMillis)) {
+        const result = yield* Effect.result(this.#giveBack(false))
+        if (Result.isSuccess(result)) return
+        if (!result.failure.isTransient || client.now() - this.askedAt + pause > this.markerMillis) {
+          return yield* Effect.annotateLogs(
+            Effect.logWarning(
+              "Could not give permits back; the semaphore has so many less from now on.",
+              result.failure
+            ),
+            { semaphore: this.name, permits: this.permits }
+          )
+        }
+        yield* Effect.sleep(pause)
+      }
+    })
+  }
+
+  /** Takes back what may have been granted without our knowing; sent behind the question, and repeated until confirmed. */
+  get #undo(): Effect.Effect<void> {
+    return Effect.suspend(() =>
+      Effect.asVoid(
+        Effect.timeoutOption(Fiber.await(this.client.fork(this.#giveBackUntilConfirmed)), undoPatienceMillis)
+      )
+    )
+  }
+}

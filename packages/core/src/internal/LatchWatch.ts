@@ -1,0 +1,196 @@
+/**
+ * The fibers of this process that wait for one latch. They share one subscription, and one look at the count for all: when
+ * somebody comes, at every signal, and when the fallback interval is over.
+ */
+import type * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import { LatchTimeout, type LockStoreError } from "../LockError.ts"
+import type { Alarm } from "./AlarmClock.ts"
+import { latchChannel } from "./keys.ts"
+import { latchTitle } from "./latch.ts"
+import type { LockClient } from "./LockClient.ts"
+import { run } from "./Synchronizer.ts"
+
+type Outcome = Effect.Effect<void, LatchTimeout | LockStoreError>
+
+class LatchWaiter implements Alarm {
+  readonly #watch: LatchWatch
+  readonly #name: string
+  readonly #resume: (outcome: Outcome) => void
+  readonly #startedAt: number
+  /** Whether a look that began after it came has been answered. */
+  #looked = false
+  #isLate = false
+  due = 0
+  place = -1
+
+  constructor(watch: LatchWatch, name: string, startedAt: number, resume: (outcome: Outcome) => void) {
+    this.#watch = watch
+    this.#name = name
+    this.#startedAt = startedAt
+    this.#resume = resume
+  }
+
+  /** Its wait time is over. It gives up once it knows the count. */
+  ring(now: number): void {
+    this.#isLate = true
+    if (this.#looked) this.#giveUp(now)
+  }
+
+  looked(now: number): void {
+    this.#looked = true
+    if (this.#isLate) this.#giveUp(now)
+  }
+
+  end(outcome: Outcome): void {
+    this.#watch.leave(this)
+    this.#resume(outcome)
+  }
+
+  #giveUp(now: number): void {
+    const waited = Duration.millis(now - this.#startedAt)
+    this.end(Effect.fail(new LatchTimeout({ name: this.#name, waited, count: this.#watch.count })))
+  }
+}
+
+class LatchWatch implements Alarm {
+  readonly #client: LockClient
+  readonly #key: string
+  readonly #waiters = new Set<LatchWaiter>()
+  readonly #scope = Scope.makeUnsafe()
+  #subscribed = false
+  #isLooking = false
+  #lookAgain = false
+  /** The last count seen. */
+  count = 0
+  due = 0
+  place = -1
+
+  constructor(client: LockClient, key: string) {
+    this.#client = client
+    this.#key = key
+  }
+
+  join(waiter: LatchWaiter): void {
+    this.#waiters.add(waiter)
+    this.look()
+  }
+
+  /** The last one to leave ends the watch, and its subscription with it. */
+  leave(waiter: LatchWaiter): void {
+    this.#client.alarms.cancel(waiter)
+    if (!this.#waiters.delete(waiter) || this.#waiters.size > 0) return
+    this.#client.alarms.cancel(this)
+    this.#client.latches.delete(this.#key)
+    this.#client.fork(Scope.close(this.#scope, Exit.void))
+  }
+
+  /** The fallback interval is over. */
+  ring(): void {
+    this.look()
+  }
+
+  /** Asks for the count, for all who wait by now. Who comes while the question is under way is answered by the next one. */
+  look(): void {
+    if (this.#waiters.size === 0) return
+    if (this.#isLooking) {
+      this.#lookAgain = true
+      return
+    }
+    this.#isLooking = true
+    const asked = [...this.#waiters]
+    const heard = this.#client.signals.heard(latchChannel(this.#key))
+    this.#client.fork(
+      Effect.matchCause(run(this.#client, latchTitle, { operation: "latch/count", keys: [this.#key], args: [] }), {
+        onFailure: (cause) => this.#failed(asked, cause),
+        onSuccess: (count) => this.#answered(asked, count as number, heard)
+      })
+    )
+  }
+
+  #answered(asked: ReadonlyArray<LatchWaiter>, count: number, heard: number | undefined): void {
+    this.#isLooking = false
+    this.count = count
+    const now = this.#client.now()
+    for (const waiter of asked) {
+      // who has left in the meantime has nothing to be told
+      if (!this.#waiters.has(waiter)) continue
+      if (count === 0) waiter.end(Effect.void)
+      else waiter.looked(now)
+    }
+    if (this.#waiters.size === 0) return
+    if (!this.#subscribed) this.#subscribe(heard)
+    this.#goOn(now)
+  }
+
+  #failed(asked: ReadonlyArray<LatchWaiter>, cause: Cause.Cause<LockStoreError>): void {
+    this.#isLooking = false
+    for (const waiter of asked) {
+      if (this.#waiters.has(waiter)) waiter.end(Effect.failCause(cause))
+    }
+    if (this.#waiters.size > 0) this.#goOn(this.#client.now())
+  }
+
+  #goOn(now: number): void {
+    if (this.#lookAgain) {
+      this.#lookAgain = false
+      this.look()
+    } else {
+      this.#client.alarms.set(this, now + this.#client.options.fallbackIntervalMillis * (0.8 + 0.4 * Math.random()))
+    }
+  }
+
+  #subscribe(heard: number | undefined): void {
+    this.#subscribed = true
+    const channel = latchChannel(this.#key)
+    const { signals } = this.#client
+    this.#client.fork(
+      Effect.map(
+        Scope.provide(
+          signals.listen(channel, () => this.look()),
+          this.#scope
+        ),
+        () => {
+          // the latch may have opened before this could hear it; a new subscription signals by itself when it stands
+          if (heard !== signals.heard(channel)) this.look()
+        }
+      )
+    )
+  }
+}
+
+/**
+ * The watches of a client, by latch. A watch exists while somebody waits.
+ */
+export class LatchWatches {
+  readonly #client: LockClient
+  readonly #watches = new Map<string, LatchWatch>()
+
+  constructor(client: LockClient) {
+    this.#client = client
+  }
+
+  get size(): number {
+    return this.#watches.size
+  }
+
+  delete(key: string): void {
+    this.#watches.delete(key)
+  }
+
+  /** Waits until the count is zero. */
+  await(name: string, key: string, waitMillis: number): Outcome {
+    return Effect.callback<void, LatchTimeout | LockStoreError>((resume) => {
+      let watch = this.#watches.get(key)
+      if (watch === undefined) this.#watches.set(key, (watch = new LatchWatch(this.#client, key)))
+      const now = this.#client.now()
+      const waiter = new LatchWaiter(watch, name, now, resume)
+      if (waitMillis < Number.POSITIVE_INFINITY) this.#client.alarms.set(waiter, now + waitMillis)
+      watch.join(waiter)
+      return Effect.sync(() => watch.leave(waiter))
+    })
+  }
+}

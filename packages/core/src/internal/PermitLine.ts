@@ -1,0 +1,212 @@
+/**
+ * The fibers of this process that wait for permits of one semaphore, each with its demand. One asks Redis at a time: a
+ * signal gives the turn to the first, and every answer tells what is free, so that the turn goes on to the first whose demand
+ * fits, after a grant as well as after a denial. Nobody waits behind somebody who wants more than there is.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import type { Alarm } from "./AlarmClock.ts"
+import type { Answer } from "./demand.ts"
+import type { LockClient } from "./LockClient.ts"
+
+export class PermitWaiter implements Alarm {
+  readonly permits: number
+  readonly #line: PermitLine
+  #resume: (() => void) | undefined = undefined
+  #isLate = false
+  due = 0
+  place = -1
+
+  constructor(line: PermitLine, permits: number) {
+    this.#line = line
+    this.permits = permits
+  }
+
+  get hasTurn(): boolean {
+    return this.#line.turn === this
+  }
+
+  /** Its wait time is over. */
+  ring(): void {
+    this.#isLate = true
+    this.wake()
+  }
+
+  wake(): void {
+    this.#resume?.()
+  }
+
+  /** Sleeps until it has the turn, or until its wait time is over. */
+  get sleep(): Effect.Effect<void> {
+    return Effect.callback<void>((resume) => {
+      if (this.hasTurn || this.#isLate) {
+        resume(Effect.void)
+        return
+      }
+      this.#resume = () => {
+        this.#resume = undefined
+        resume(Effect.void)
+      }
+      return Effect.sync(() => {
+        this.#resume = undefined
+      })
+    })
+  }
+}
+
+export class PermitLine implements Alarm {
+  readonly #client: LockClient
+  readonly #waiters = new Set<PermitWaiter>()
+  /** Where the subscription to the semaphore's channel lives. */
+  readonly #scope = Scope.makeUnsafe()
+  #subscribed = false
+  /** Who asks Redis now, or is about to. */
+  turn: PermitWaiter | undefined = undefined
+  /** Whether there was a signal that the question under way may have come too early for. */
+  #signaled = false
+  /** When a lease ends next, as far as known; on the monotonic clock. */
+  #nextExpiry = Number.POSITIVE_INFINITY
+  due = 0
+  place = -1
+
+  constructor(client: LockClient) {
+    this.#client = client
+  }
+
+  get size(): number {
+    return this.#waiters.size
+  }
+
+  /** Whether somebody waits who would be content with as much: who comes later is served later. */
+  isAhead(permits: number): boolean {
+    for (const waiter of this.#waiters) {
+      if (waiter.permits <= permits) return true
+    }
+    return false
+  }
+
+  join(permits: number): PermitWaiter {
+    const waiter = new PermitWaiter(this, permits)
+    this.#waiters.add(waiter)
+    if (this.place === -1 && this.turn === undefined) this.#rest()
+    return waiter
+  }
+
+  /**
+   * Hears the semaphore's channel from now on, for all who wait. `heard` is how many signals had been heard before the
+   * question that was denied.
+   */
+  listen(channel: string, heard: number | undefined): Effect.Effect<void> {
+    const { signals } = this.#client
+    // permits may have become free before this line could hear it; a new subscription signals by itself when it stands
+    const catchUp = Effect.sync(() => {
+      if (heard !== signals.heard(channel)) this.signal()
+    })
+    if (this.#subscribed) return catchUp
+    this.#subscribed = true
+    return Effect.andThen(
+      Scope.provide(
+        signals.listen(channel, () => this.signal()),
+        this.#scope
+      ),
+      catchUp
+    )
+  }
+
+  /** The fallback interval is over, or a lease. */
+  ring(): void {
+    this.signal()
+  }
+
+  /** There may be permits. */
+  signal(): void {
+    if (this.turn === undefined) this.#give(this.#first(Number.POSITIVE_INFINITY))
+    else this.#signaled = true
+  }
+
+  /** The one whose turn it is begins to ask. */
+  ask(): void {
+    this.#signaled = false
+  }
+
+  /** It has the answer. */
+  answered(waiter: PermitWaiter, { available, granted, remaining }: Answer<unknown>): void {
+    if (granted !== undefined) this.#waiters.delete(waiter)
+    else this.#nextExpiry = remaining < 0 ? Number.POSITIVE_INFINITY : this.#client.now() + remaining + 1
+    this.turn = undefined
+    if (this.#signaled) this.signal()
+    else this.#give(this.#first(available))
+    if (this.turn === undefined && this.size > 0) this.#rest()
+  }
+
+  /** Goes; one who goes in the middle of its turn passes it on. */
+  leave(waiter: PermitWaiter): void {
+    this.#client.alarms.cancel(waiter)
+    this.#waiters.delete(waiter)
+    if (this.turn !== waiter) return
+    this.turn = undefined
+    this.signal()
+  }
+
+  end(): Effect.Effect<void> {
+    this.#client.alarms.cancel(this)
+    return Scope.close(this.#scope, Exit.void)
+  }
+
+  #first(available: number): PermitWaiter | undefined {
+    for (const waiter of this.#waiters) {
+      if (waiter.permits <= available) return waiter
+    }
+    return undefined
+  }
+
+  #give(waiter: PermitWaiter | undefined): void {
+    this.turn = waiter
+    waiter?.wake()
+  }
+
+  /** Relies on signals until the fallback interval is over, jittered so that processes do not ask together, or a lease. */
+  #rest(): void {
+    const now = this.#client.now()
+    const fallback = now + this.#client.options.fallbackIntervalMillis * (0.8 + 0.4 * Math.random())
+    this.#client.alarms.set(this, Math.max(now, Math.min(fallback, this.#nextExpiry)))
+  }
+}
+
+/**
+ * The lines of a client, by semaphore. A line exists while somebody waits.
+ */
+export class PermitLines {
+  readonly #client: LockClient
+  readonly #lines = new Map<string, PermitLine>()
+
+  constructor(client: LockClient) {
+    this.#client = client
+  }
+
+  get size(): number {
+    return this.#lines.size
+  }
+
+  get(key: string): PermitLine | undefined {
+    return this.#lines.get(key)
+  }
+
+  /** The line of a semaphore, or a new one. */
+  open(key: string): PermitLine {
+    let line = this.#lines.get(key)
+    if (line === undefined) this.#lines.set(key, (line = new PermitLine(this.#client)))
+    return line
+  }
+
+  /** Leaves; the last one to leave ends the line, and its subscription with it. */
+  leave(key: string, line: PermitLine, waiter: PermitWaiter): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      line.leave(waiter)
+      if (line.size > 0 || this.#lines.get(key) !== line) return Effect.void
+      this.#lines.delete(key)
+      return line.end()
+    })
+  }
+}

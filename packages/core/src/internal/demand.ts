@@ -1,0 +1,116 @@
+/**
+ * The way to permits, the same for both kinds of semaphore: try; else wait in the line of this process and try when it is
+ * one's turn.
+ *
+ * Everything here runs uninterruptibly but for what is wrapped in `restore`.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type LockStoreError, LockTimeout } from "../LockError.ts"
+import type { Restore } from "./acquisition.ts"
+import type { LockClient } from "./LockClient.ts"
+import type { PermitLine, PermitWaiter } from "./PermitLine.ts"
+
+/**
+ * What a semaphore answers: what was granted, if anything; how many permits are free now; and in how many milliseconds a
+ * lease ends (below zero: not known).
+ */
+export interface Answer<A> {
+  readonly granted: A | undefined
+  readonly available: number
+  readonly remaining: number
+}
+
+export interface Demand<A> {
+  readonly client: LockClient
+  readonly kind: { readonly name: string }
+  readonly name: string
+  readonly key: string
+  readonly channel: string
+  readonly permits: number
+  /** Milliseconds; infinite to wait without limit. */
+  readonly waitMillis: number
+  /**
+   * Asks once. Interrupted or failed with unknown outcome, it is undone before anything else happens.
+   */
+  readonly ask: (restore: Restore, startedAt: number) => Effect.Effect<Answer<A>, LockStoreError>
+}
+
+/** Waits for permits as long as allowed. */
+export const acquire = <A extends object>(
+  demand: Demand<A>,
+  restore: Restore
+): Effect.Effect<A, LockTimeout | LockStoreError> => {
+  const { client, channel, key, permits, waitMillis } = demand
+  const startedAt = client.now()
+  if (waitMillis > 0 && client.permitLines.get(key)?.isAhead(permits) === true) {
+    return wait(demand, restore, startedAt, undefined, undefined)
+  }
+  const heard = client.signals.heard(channel)
+  return Effect.flatMap(demand.ask(restore, startedAt), (answer): Effect.Effect<A, LockTimeout | LockStoreError> => {
+    if (answer.granted !== undefined) return Effect.succeed(answer.granted)
+    return waitMillis > 0
+      ? wait(demand, restore, startedAt, answer.available, heard)
+      : timedOut(demand, startedAt, answer.available)
+  })
+}
+
+const wait = <A extends object>(
+  demand: Demand<A>,
+  restore: Restore,
+  startedAt: number,
+  available: number | undefined,
+  heard: number | undefined
+): Effect.Effect<A, LockTimeout | LockStoreError> => {
+  const { client, key, permits } = demand
+  const line = client.permitLines.open(key)
+  const waiter = line.join(permits)
+  return Effect.ensuring(
+    waitInLine(demand, restore, startedAt, available, heard, line, waiter),
+    client.permitLines.leave(key, line, waiter)
+  )
+}
+
+const waitInLine = Effect.fnUntraced(function* <A extends object>(
+  demand: Demand<A>,
+  restore: Restore,
+  startedAt: number,
+  available: number | undefined,
+  heard: number | undefined,
+  line: PermitLine,
+  waiter: PermitWaiter
+): Effect.fn.Return<A, LockTimeout | LockStoreError> {
+  const { client, channel, waitMillis } = demand
+  const waitsUntil = startedAt + waitMillis
+  if (waitsUntil < Number.POSITIVE_INFINITY) client.alarms.set(waiter, waitsUntil)
+  // one who joins others has asked nothing, so has missed nothing
+  if (available !== undefined) yield* line.listen(channel, heard)
+  while (true) {
+    yield* restore(waiter.sleep)
+    if (waiter.hasTurn) {
+      line.ask()
+      const answer: Answer<A> = yield* demand.ask(restore, startedAt)
+      line.answered(waiter, answer)
+      if (answer.granted !== undefined) return answer.granted
+      available = answer.available
+    }
+    if (client.now() >= waitsUntil) return yield* timedOut(demand, startedAt, available)
+  }
+})
+
+const timedOut = (
+  { client, kind, name, permits }: Demand<unknown>,
+  startedAt: number,
+  available: number | undefined
+): Effect.Effect<never, LockTimeout> =>
+  Effect.suspend(() => {
+    client.telemetry.timedOut(kind.name)
+    return Effect.fail(
+      new LockTimeout({
+        name,
+        waited: Duration.millis(client.now() - startedAt),
+        holder: undefined,
+        permits: { wanted: permits, available }
+      })
+    )
+  })

@@ -1,0 +1,114 @@
+import * as Effect from "effect/Effect"
+import { identity } from "effect/Function"
+import type { LockStoreError, LockTimeout } from "../LockError.ts"
+import type { Permit, PermitSemaphore } from "../PermitSemaphore.ts"
+import { type Acquisition, grantedTooLate, mayHaveRun, type Restore } from "./acquisition.ts"
+import { acquire as acquireDemand, type Answer } from "./demand.ts"
+import { explain } from "./found.ts"
+import { Hold } from "./Hold.ts"
+import { semaphoreChannel } from "./keys.ts"
+import { idsOf, permit, permitSemaphoreTitle } from "./kinds/permit.ts"
+import type { LockClient } from "./LockClient.ts"
+import type { Claim, LockKind } from "./LockKind.ts"
+import { checkPermits } from "./permitCount.ts"
+import { Possession } from "./Possession.ts"
+import { undo } from "./release.ts"
+import { Synchronizer } from "./Synchronizer.ts"
+
+export const TypeId = "~effect-redis-lock/PermitSemaphore"
+
+export class PermitSemaphoreImpl<R> extends Synchronizer implements PermitSemaphore<R> {
+  declare readonly [TypeId]: { readonly _R: (_: never) => R }
+  readonly title = permitSemaphoreTitle
+  /** What the semaphore begins with where it does not exist. */
+  readonly permits: number | undefined
+  readonly kind: LockKind
+
+  constructor(name: string, permits: number | undefined, client: LockClient | undefined) {
+    super(name, client, permits === undefined ? undefined : checkPermits("permits", permits, 1))
+    this.permits = permits
+    this.kind = permit(permits)
+  }
+}
+
+Object.defineProperty(PermitSemaphoreImpl.prototype, TypeId, { value: { _R: identity } })
+
+export const permitSemaphoreOf = <R>(semaphore: PermitSemaphore<R> | string): PermitSemaphoreImpl<R> =>
+  typeof semaphore === "string"
+    ? new PermitSemaphoreImpl<R>(semaphore, undefined, undefined)
+    : (semaphore as PermitSemaphoreImpl<R>)
+
+/**
+ * Permits that were acquired at once.
+ */
+export class PermitHold extends Hold implements Permit {
+  get ids(): ReadonlyArray<string> {
+    return idsOf(this.owner)
+  }
+}
+
+/** As many ids as permits: 32 hexadecimal digits each, and never used before. */
+const newIds = (permits: number): string =>
+  Array.from({ length: permits }, () => crypto.randomUUID().replaceAll("-", "")).join(",")
+
+/** Waits for permits as long as allowed. */
+export const acquire = (
+  acquisition: Acquisition,
+  permits: number,
+  restore: Restore
+): Effect.Effect<PermitHold, LockTimeout | LockStoreError> => {
+  const { client, keys, kind, name, waitMillis } = acquisition
+  return acquireDemand(
+    {
+      client,
+      kind,
+      name,
+      key: keys.lock,
+      channel: semaphoreChannel(keys.lock),
+      permits,
+      waitMillis,
+      ask: (restore, startedAt) => ask(acquisition, permits, restore, startedAt)
+    },
+    restore
+  )
+}
+
+/** Asks once. Interrupted or failed with unknown outcome, it is undone before anything else happens. */
+export const ask = (
+  acquisition: Acquisition,
+  permits: number,
+  restore: Restore,
+  startedAt: number
+): Effect.Effect<Answer<PermitHold>, LockStoreError> => {
+  const { client, keys, kind, name } = acquisition
+  const lease = acquisition.leaseMillis ?? client.options.watchdogLeaseMillis
+  const claim: Claim = { client, kind, name, keys, owner: newIds(permits) }
+  const request = kind.acquire(claim, { leaseMillis: lease, waits: acquisition.waitMillis > 0, writer: undefined })
+  const sentAt = client.now()
+  return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
+    onSuccess: (reply): Effect.Effect<Answer<PermitHold>, LockStoreError> => {
+      const [granted, available, remaining] = reply as readonly [number, number, number]
+      if (granted !== 1) return Effect.succeed({ granted: undefined, available, remaining })
+      const now = client.now()
+      const deadline = client.deadlineOf(sentAt, lease)
+      if (now >= deadline) {
+        return Effect.andThen(
+          undo(claim, sentAt + lease),
+          Effect.fail(grantedTooLate(name, request.operation, now - sentAt, lease))
+        )
+      }
+      const possession = new Possession(acquisition, claim.owner, 0, now, deadline)
+      const renewed = acquisition.leaseMillis === undefined
+      if (renewed) possession.renewedHolds = 1
+      const hold = new PermitHold(possession, renewed)
+      possession.outermost = hold
+      client.remember(possession)
+      client.telemetry.acquired(possession, now - startedAt)
+      return Effect.succeed({ granted: hold, available, remaining })
+    },
+    onFailure: (cause) => {
+      const failed = explain(client, kind.title, keys.lock, cause)
+      return mayHaveRun(cause) ? Effect.andThen(undo(claim, sentAt + lease), failed) : failed
+    }
+  })
+}

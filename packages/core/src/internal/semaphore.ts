@@ -1,0 +1,27 @@
+import { identity } from "effect/Function"
+import type { Semaphore } from "../Semaphore.ts"
+import { semaphoreTitle } from "./Grant.ts"
+import type { LockClient } from "./LockClient.ts"
+import { checkPermits } from "./permitCount.ts"
+import { Synchronizer } from "./Synchronizer.ts"
+
+export const TypeId = "~effect-redis-lock/Semaphore"
+
+export class SemaphoreImpl<R> extends Synchronizer implements Semaphore<R> {
+  declare readonly [TypeId]: { readonly _R: (_: never) => R }
+  readonly title = semaphoreTitle
+  /** What the semaphore begins with where it does not exist. */
+  readonly permits: number | undefined
+
+  constructor(name: string, permits: number | undefined, client: LockClient | undefined) {
+    super(name, client, permits === undefined ? undefined : checkPermits("permits", permits, 1))
+    this.permits = permits
+  }
+}
+
+Object.defineProperty(SemaphoreImpl.prototype, TypeId, { value: { _R: identity } })
+
+export const semaphoreOf = <R>(semaphore: Semaphore<R> | string): SemaphoreImpl<R> =>
+  typeof semaphore === "string"
+    ? new SemaphoreImpl<R>(semaphore, undefined, undefined)
+    : (semaphore as SemaphoreImpl<R>)

@@ -1,0 +1,14 @@
+import { type Keyspace, WrongType } from "./Keyspace.ts"
+
+/** The number under a key, if there is one. */
+export const counter = (db: Keyspace, key: string): number | undefined => {
+  const text = db.getString(key)
+  if (text === undefined) return undefined
+  const value = Number(text)
+  if (Number.isNaN(value)) throw new WrongType("not a counter")
+  return value
+}
+
+/** Tells how many permits are free, where that is of use to a waiter. */
+export const announce = (db: Keyspace, channel: string, available: number): number =>
+  available > 0 ? db.publish(channel, String(available)) : 0

@@ -1,0 +1,129 @@
+/**
+ * The operations of `lua/permit_semaphore/` on a {@link Keyspace}: same keys, same arguments, same replies. Only the ids
+ * stand there as text, not as bytes.
+ */
+import { announce, counter } from "./counter.ts"
+import type { Keyspace } from "./Keyspace.ts"
+import type { MemoryOperation } from "./MemoryStore.ts"
+
+/** Redisson's score of a permit without end. */
+const never = 922_337_203_685_477
+
+/** Gives back the permits whose lease has ended. */
+const reap = (db: Keyspace, semaphore: string, ids: string) => {
+  const available = counter(db, semaphore)
+  const now = db.timeMillis()
+  let reaped = 0
+  for (const [id, expiry] of db.zset(ids)) {
+    if (expiry > now) break
+    db.zrem(ids, id)
+    reaped++
+  }
+  return {
+    available: available !== undefined && reaped > 0 ? db.incrBy(semaphore, reaped) : available,
+    now,
+    reaped
+  }
+}
+
+/** Creates a semaphore that does not exist, where its client says how many permits it begins with. */
+const begin = (db: Keyspace, semaphore: string, ids: string, initial: string) => {
+  const reaped = reap(db, semaphore, ids)
+  if (reaped.available !== undefined || initial === "") return { ...reaped, created: false }
+  const available = Number(initial) - db.zset(ids).length
+  db.setString(semaphore, String(available))
+  return { ...reaped, available, created: true }
+}
+
+const isHeld = (db: Keyspace, ids: string, id: string): boolean => (db.zscore(ids, id) ?? 0) > db.timeMillis()
+
+export const acquire: MemoryOperation = (db, [semaphore, ids, channel], [initial, lease, , ...wanted]) => {
+  const { created, now, reaped, ...begun } = begin(db, semaphore!, ids!, initial!)
+  let { available } = begun
+  const sent = db.zscore(ids!, wanted[0]!) !== undefined
+  const granted = sent || (available !== undefined && available >= wanted.length)
+  if (granted && !sent) {
+    available = db.incrBy(semaphore!, -wanted.length)
+    for (const id of wanted) db.zadd(ids!, now + Number(lease), id)
+    const life = db.pttl(semaphore!)
+    if (life > 0) db.expire(ids!, life)
+  }
+  if ((created || reaped > 0) && available !== undefined) announce(db, channel!, available)
+  if (granted) return [1, available ?? 0, -1]
+  const next = db.zset(ids!)[0]?.[1] ?? never
+  return [0, available ?? 0, next < never ? next - now : -1]
+}
+
+export const release: MemoryOperation = (db, [semaphore, ids, channel], [, ...wanted]) => {
+  const available = counter(db, semaphore!)
+  const removed = wanted.filter((id) => db.zrem(ids!, id)).length
+  let listeners = 0
+  if (available !== undefined && removed > 0) {
+    listeners = announce(db, channel!, db.incrBy(semaphore!, removed))
+  }
+  return removed < wanted.length ? -1 : 1 + listeners
+}
+
+export const tryRelease: MemoryOperation = (db, [semaphore, ids, channel], [, ...wanted]) => {
+  const { available, reaped } = reap(db, semaphore!, ids!)
+  let removed = 0
+  if (wanted.every((id) => db.zscore(ids!, id) !== undefined)) {
+    for (const id of wanted) removed += db.zrem(ids!, id) ? 1 : 0
+  }
+  if (reaped + removed > 0 && available !== undefined) {
+    announce(db, channel!, removed > 0 ? db.incrBy(semaphore!, removed) : available)
+  }
+  return removed
+}
+
+const extend = (db: Keyspace, ids: string, lease: number, wanted: ReadonlyArray<string>): number => {
+  if (!wanted.every((id) => isHeld(db, ids, id))) return 0
+  const expiry = db.timeMillis() + lease
+  for (const id of wanted) db.zadd(ids, Math.max(expiry, db.zscore(ids, id)!), id)
+  return 1
+}
+
+export const renew: MemoryOperation = (db, keys, [lease, ...holders]) =>
+  keys.map((ids, i) => {
+    try {
+      return extend(db, ids, Number(lease), holders[i]!.split(","))
+    } catch {
+      return 0
+    }
+  })
+
+export const count: MemoryOperation = (db, [semaphore, ids, channel]) => {
+  const { available, reaped } = reap(db, semaphore!, ids!)
+  if (reaped > 0 && available !== undefined) announce(db, channel!, available)
+  return [available ?? null, db.zset(ids!).length]
+}
+
+export const set: MemoryOperation = (db, [semaphore, ids, channel], [permits, ifExists]) => {
+  const available = counter(db, semaphore!)
+  if (available !== undefined && ifExists !== "1") return 0
+  const change = Number(permits) - (available ?? 0) - db.zset(ids!).length
+  if (available !== undefined && change === 0) return 0
+  announce(db, channel!, db.incrBy(semaphore!, change))
+  return 1
+}
+
+export const add: MemoryOperation = (db, [semaphore, ids, channel], [initial, permits]) => {
+  begin(db, semaphore!, ids!, initial!)
+  const available = db.incrBy(semaphore!, Number(permits))
+  announce(db, channel!, available)
+  return available
+}
+
+export const lease: MemoryOperation = (db, [ids], [id]) => {
+  const expiry = db.zscore(ids!, id!)
+  if (expiry === undefined) return -2
+  if (expiry >= never) return -1
+  const left = expiry - db.timeMillis()
+  return left > 0 ? left : -2
+}
+
+export const updateLease: MemoryOperation = (db, [ids], [id, lease]) => {
+  if (!isHeld(db, ids!, id!)) return 0
+  db.zadd(ids!, lease === "-1" ? never : db.timeMillis() + Number(lease), id!)
+  return 1
+}

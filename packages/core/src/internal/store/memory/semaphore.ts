@@ -1,0 +1,64 @@
+/**
+ * The operations of `lua/semaphore/` on a {@link Keyspace}: same keys, same arguments, same replies.
+ */
+import { announce, counter } from "./counter.ts"
+import { type Keyspace, WrongType } from "./Keyspace.ts"
+import type { MemoryOperation } from "./MemoryStore.ts"
+
+/** The free permits of a semaphore whose permits are anonymous. */
+const anonymous = (db: Keyspace, semaphore: string, ids: string): number | undefined => {
+  if (db.exists(ids)) throw new WrongType("a permit semaphore")
+  return counter(db, semaphore)
+}
+
+/** Creates a semaphore that does not exist, where its client says how many permits it begins with. */
+const begin = (db: Keyspace, semaphore: string, ids: string, initial: string) => {
+  const available = anonymous(db, semaphore, ids)
+  if (available !== undefined || initial === "") return { available, created: false }
+  db.setString(semaphore, initial)
+  return { available: Number(initial), created: true }
+}
+
+export const acquire: MemoryOperation = (db, [semaphore, ids, marker, channel], [initial, permits, life]) => {
+  const begun = begin(db, semaphore!, ids!, initial!)
+  let { available } = begun
+  let granted = db.exists(marker!)
+  if (!granted && available !== undefined && available >= Number(permits)) {
+    granted = true
+    available = db.incrBy(semaphore!, -Number(permits))
+    db.setString(marker!, permits!, Number(life))
+  }
+  if (begun.created) announce(db, channel!, available!)
+  return [granted ? 1 : 0, available ?? 0]
+}
+
+export const giveBack: MemoryOperation = (db, [semaphore, marker, channel], [permits, old]) => {
+  const available = counter(db, semaphore!)
+  if (!db.delete(marker!) && old !== "1") return 0
+  if (available === undefined) return 0
+  announce(db, channel!, db.incrBy(semaphore!, Number(permits)))
+  return 1
+}
+
+export const add: MemoryOperation = (db, [semaphore, ids, channel], [initial, permits, ifExists]) => {
+  const { available } = begin(db, semaphore!, ids!, initial!)
+  if (available === undefined && ifExists === "1") return 0
+  announce(db, channel!, db.incrBy(semaphore!, Number(permits)))
+  return 1
+}
+
+export const set: MemoryOperation = (db, [semaphore, ids, channel], [permits, life]) => {
+  if (anonymous(db, semaphore!, ids!) !== undefined) return 0
+  db.setString(semaphore!, permits!, life === "0" ? undefined : Number(life))
+  announce(db, channel!, Number(permits))
+  return 1
+}
+
+export const drain: MemoryOperation = (db, [semaphore, ids], [initial]) => {
+  const { available } = begin(db, semaphore!, ids!, initial!)
+  if (available === undefined) return 0
+  db.incrBy(semaphore!, -available)
+  return available
+}
+
+export const available: MemoryOperation = (db, [semaphore]) => counter(db, semaphore!) ?? null

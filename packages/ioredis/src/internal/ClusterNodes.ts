@@ -1,0 +1,106 @@
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Cluster, Redis } from "ioredis"
+
+/** Somebody who must know what becomes of the connections to the nodes. */
+export interface Watcher {
+  readonly onReady: (node: Redis) => void
+  readonly onClose: (node: Redis) => void
+}
+
+/** So long at least between two questions about the slots that failures have led to. */
+const REFRESH_PAUSE_MILLIS = 100
+
+interface Node {
+  readonly redis: Redis
+  readonly onReady: () => void
+  readonly onClose: () => void
+}
+
+export const addressOf = (node: Redis): string => `${node.options.host}:${node.options.port}`
+
+/**
+ * Which node serves which slot, as ioredis' Cluster has last heard it, and the Cluster's own connections to the nodes.
+ *
+ * Commands go to these connections and not through the Cluster: it sends a command again, to another node, whose
+ * connection broke before the reply came, and one that has no node to go to it sends to any.
+ */
+export class ClusterNodes {
+  readonly cluster: Cluster
+  readonly watchers = new Set<Watcher>()
+  readonly #nodes = new Map<string, Node>()
+  #refreshedAt = Number.NEGATIVE_INFINITY
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  private constructor(cluster: Cluster) {
+    this.cluster = cluster
+  }
+
+  static make(cluster: Cluster): Effect.Effect<ClusterNodes, never, Scope.Scope> {
+    return Effect.acquireRelease(
+      Effect.sync(() => {
+        const nodes = new ClusterNodes(cluster)
+        for (const node of cluster.nodes("all")) nodes.#add(node)
+        cluster.on("+node", nodes.#add).on("-node", nodes.#remove)
+        return nodes
+      }),
+      (nodes) =>
+        Effect.sync(() => {
+          clearTimeout(nodes.#timer)
+          cluster.off("+node", nodes.#add).off("-node", nodes.#remove)
+          for (const { onClose, onReady, redis } of nodes.#nodes.values())
+            redis.off("ready", onReady).off("close", onClose)
+        })
+    )
+  }
+
+  /** The master that serves the slot, unless there is no connection to it. */
+  ownerOf(slot: number): Redis | undefined {
+    const address = this.cluster.slots[slot]?.[0]
+    return address === undefined ? undefined : this.#nodes.get(address)?.redis
+  }
+
+  at(address: string): Redis | undefined {
+    return this.#nodes.get(address)?.redis
+  }
+
+  /** A node said that another one serves the slot now. */
+  moved(slot: number, address: string): void {
+    if (this.#nodes.has(address)) this.cluster.slots[slot] = [address]
+    this.refresh()
+  }
+
+  /** Asks the cluster who serves what, soon; the Cluster's event "refresh" tells when it is known. */
+  refresh(): void {
+    this.#timer ??= setTimeout(
+      () => {
+        this.#timer = undefined
+        this.#refreshedAt = performance.now()
+        // while it reconnects by itself it asks anyway
+        if (this.cluster.status === "ready") this.cluster.refreshSlotsCache()
+      },
+      Math.max(0, this.#refreshedAt + REFRESH_PAUSE_MILLIS - performance.now())
+    ).unref()
+  }
+
+  readonly #add = (redis: Redis): void => {
+    const node: Node = {
+      redis,
+      onReady: () => {
+        for (const { onReady } of this.watchers) onReady(redis)
+      },
+      onClose: () => {
+        for (const { onClose } of this.watchers) onClose(redis)
+      }
+    }
+    this.#nodes.set(addressOf(redis), node)
+    redis.on("ready", node.onReady).on("close", node.onClose)
+  }
+
+  readonly #remove = (redis: Redis): void => {
+    const address = addressOf(redis)
+    // it may have been replaced already
+    if (this.#nodes.get(address)?.redis === redis) this.#nodes.delete(address)
+    this.refresh()
+  }
+}

@@ -1,0 +1,182 @@
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { RedisDriver } from "effect-redis-lock"
+import type { Redis } from "ioredis"
+import type { ClusterNodes } from "./ClusterNodes.ts"
+import { hashSlot } from "./hashSlot.ts"
+import { Deadlines, Pending, type Resume } from "./Pending.ts"
+
+type Eval = RedisDriver.RedisDriver["Service"]["eval"]
+
+/** How often a command follows a redirection before it fails with it. */
+const MAX_REDIRECTIONS = 16
+
+/** After how long a command is tried again that a slot on the move has turned away. */
+const RETRY_MILLIS = 50
+
+/**
+ * A script on its way to the node that serves its keys. It is sent again only where a node has turned it away unrun: to be
+ * run elsewhere (MOVED, ASK), in a moment (TRYAGAIN), or with its text (NOSCRIPT).
+ */
+class Routed extends Pending {
+  readonly #nodes: ClusterNodes
+  readonly #script: RedisDriver.RedisScript
+  readonly #args: Array<string | number>
+  readonly #slot: number
+  /** The node that it was sent to, or whose connection it waits for. */
+  node: Redis | undefined
+  #sent = false
+  #asking = false
+  #redirections = 0
+  /** Why it was turned away, while it is nowhere. */
+  #refusal: unknown
+
+  constructor(
+    deadlines: Deadlines,
+    resume: Resume,
+    nodes: ClusterNodes,
+    script: RedisDriver.RedisScript,
+    keys: ReadonlyArray<string>,
+    args: ReadonlyArray<string | number>
+  ) {
+    super(deadlines, resume)
+    this.#nodes = nodes
+    this.#script = script
+    this.#args = [script.sha1, keys.length, ...keys, ...args]
+    this.#slot = hashSlot(keys[0]!)
+  }
+
+  /** To the node that serves the slot. */
+  route(): void {
+    this.#asking = false
+    this.#goTo(this.#nodes.ownerOf(this.#slot))
+  }
+
+  /** A connection is opened when it is first wanted, and waited for; one that has broken is not. */
+  #goTo(node: Redis | undefined): void {
+    this.node = node
+    this.#sent = false
+    switch (node?.status) {
+      case "ready":
+        this.proceed()
+        break
+      case "wait":
+        node.connect().catch(() => {}) // whoever waits for it is told by its events
+        break
+      case "connecting":
+      case "connect":
+        break
+      default:
+        this.fail(
+          "NotConnected",
+          node === undefined
+            ? `no node is known to serve slot ${this.#slot}`
+            : `the connection to ${node.options.host}:${node.options.port} is in state "${node.status}"`
+        )
+        this.#nodes.refresh()
+    }
+  }
+
+  /** The connection stands. */
+  proceed(): void {
+    if (this.#sent) return
+    this.#sent = true
+    this.#refusal = undefined
+    if (this.#asking) this.node!.asking().catch(() => {})
+    this.send(this.node!, "evalsha", this.#args).then(this.#onReply, this.#onError)
+  }
+
+  /** The connection broke, or could not be made. */
+  disconnected(): void {
+    if (this.#sent) this.fail("ConnectionLost", "the connection broke before the reply came")
+    else this.fail("NotConnected", "the connection to the node could not be made")
+  }
+
+  override expire(): void {
+    if (this.#refusal === undefined) super.expire()
+    else this.settle(Effect.fail(RedisDriver.errorOf(this.#refusal)))
+    this.#nodes.refresh()
+  }
+
+  readonly #onReply = (reply: unknown): void => this.settle(Effect.succeed(reply as RedisDriver.Reply))
+
+  readonly #onError = (error: unknown): void => {
+    // what was given up must not be sent after all
+    if (!this.isWaiting) return
+    if (RedisDriver.isUnknownScript(error)) {
+      if (this.#asking) this.node!.asking().catch(() => {})
+      this.#args[0] = this.#script.lua
+      this.send(this.node!, "eval", this.#args).then(this.#onReply, this.#onError)
+      this.#args[0] = this.#script.sha1
+      return
+    }
+    const [code, slot, address] = error instanceof Error ? error.message.split(" ") : []
+    if (this.#redirections < MAX_REDIRECTIONS) {
+      if ((code === "MOVED" || code === "ASK") && address !== undefined) {
+        this.#redirections++
+        return this.#redirect(code, Number(slot), address, error)
+      }
+      if (code === "TRYAGAIN") return this.#tryAgain(error)
+    }
+    const failure = RedisDriver.errorOf(error)
+    if (failure.reason === "ClusterDown" || failure.reason === "ConnectionLost" || failure.reason === "ReadOnly") {
+      this.#nodes.refresh()
+    }
+    this.settle(Effect.fail(failure))
+  }
+
+  #redirect(code: "MOVED" | "ASK", slot: number, address: string, error: unknown): void {
+    // without a host it is the one that answers
+    const target = address.startsWith(":") ? `${this.node!.options.host}${address}` : address
+    if (code === "MOVED") this.#nodes.moved(slot, target)
+    const node = this.#nodes.at(target)
+    // a node that nobody has heard of, or that goes by another address here, is found by asking for all
+    if (node === undefined) {
+      this.#nodes.refresh()
+      return this.#tryAgain(error)
+    }
+    this.#asking = code === "ASK"
+    this.#goTo(node)
+  }
+
+  #tryAgain(error: unknown): void {
+    this.#refusal = error
+    this.node = undefined
+    setTimeout(() => {
+      if (this.isWaiting) this.route()
+    }, RETRY_MILLIS).unref()
+  }
+}
+
+/**
+ * Runs scripts by SHA on the masters that serve their keys.
+ */
+export const makeEvalOnCluster = (
+  nodes: ClusterNodes,
+  timeoutMillis: number
+): Effect.Effect<Eval, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const deadlines = yield* Deadlines.make(timeoutMillis)
+    const each = (f: (command: Routed) => void) => (node: Redis) => {
+      for (const command of deadlines.pending) {
+        if ((command as Routed).node === node) f(command as Routed)
+      }
+    }
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        const watcher = {
+          onReady: each((command) => command.proceed()),
+          onClose: each((command) => command.disconnected())
+        }
+        nodes.watchers.add(watcher)
+        return watcher
+      }),
+      (watcher) => Effect.sync(() => nodes.watchers.delete(watcher))
+    )
+    return (script, keys, args) =>
+      Effect.callback<RedisDriver.Reply, RedisDriver.RedisDriverError>((resume) => {
+        const command = new Routed(deadlines, resume, nodes, script, keys, args)
+        command.route()
+        return Effect.sync(() => command.giveUp())
+      })
+  })

@@ -1,0 +1,191 @@
+/**
+ * A master with replicas, watched by Redis Sentinels, all as processes of our own on free ports of 127.0.0.1, to be killed,
+ * paused and restarted.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import { writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { command, type CommandFailed } from "./internal/command.ts"
+import { temporaryDirectory } from "./internal/directory.ts"
+import { eventually } from "./internal/eventually.ts"
+import { withRealClock } from "./internal/realClock.ts"
+import * as RedisServer from "./RedisServer.ts"
+
+/** How to start. All fields are optional. */
+export interface Options {
+  /** How many sentinels there are; a majority of them must agree on a failover. Default: 1. */
+  readonly sentinels?: number | undefined
+  /** How many replicas the master has. Default: 1. */
+  readonly replicas?: number | undefined
+  /** The name under which the sentinels know the master. Default: `mymaster`. */
+  readonly name?: string | undefined
+  /** After how long without an answer the master counts as down. Default: 1 second. */
+  readonly downAfter?: Duration.Input | undefined
+  /** Further arguments of master and replicas. Default: none. */
+  readonly args?: ReadonlyArray<string> | undefined
+  /** The program, as in {@link RedisServer.Options}. Default: `redis-server`, else `valkey-server`. */
+  readonly binary?: string | undefined
+}
+
+/** Running servers and their sentinels. */
+export interface RedisSentinel {
+  /** The name of the master among the sentinels. */
+  readonly name: string
+  /** The master of the beginning first, then its replicas. */
+  readonly servers: ReadonlyArray<RedisServer.RedisServer>
+  /** The sentinels. */
+  readonly sentinels: ReadonlyArray<RedisServer.RedisServer>
+  /** Which server the sentinels name as the master now. */
+  readonly master: Effect.Effect<RedisServer.RedisServer, RedisSentinelError>
+  /**
+   * Makes a replica the master, and waits until it is. Both servers live on; for a failover by force, kill or pause the
+   * master instead.
+   */
+  readonly failover: Effect.Effect<void, RedisSentinelError>
+}
+
+/** The sentinels did not get where they should, or refused; the message says at which step. */
+export class RedisSentinelError extends Schema.TaggedError<RedisSentinelError>(
+  "@effect-redis-lock/testing/RedisSentinelError"
+)("RedisSentinelError", { message: Schema.String }) {}
+
+const PATIENCE_MILLIS = 30_000
+
+const wrap = <A>(self: Effect.Effect<A, CommandFailed>): Effect.Effect<A, RedisSentinelError> =>
+  Effect.mapError(self, ({ message }) => new RedisSentinelError({ message }))
+
+/**
+ * Starts a master, its replicas and the sentinels, and waits until these know all of them. Everything is stopped when the
+ * scope closes.
+ *
+ * Fails like {@link RedisServer.start}, and with `RedisSentinelError` where the processes do not find each other.
+ *
+ * **Example**
+ *
+ * ```ts
+ * import { RedisSentinel } from "@effect-redis-lock/testing"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.scoped(Effect.gen(function*() {
+ *   const redis = yield* RedisSentinel.start({ sentinels: 3 })
+ *   const before = yield* redis.master
+ *   yield* redis.failover
+ *   const after = yield* redis.master
+ *   console.log(before.url, after.url)
+ * }))
+ *
+ * await Effect.runPromise(program)
+ * ```
+ */
+export const start: (
+  options?: Options
+) => Effect.Effect<RedisSentinel, RedisServer.RedisServerError | RedisSentinelError, Scope.Scope> = Effect.fnUntraced(
+  function* (options?: Options) {
+    const name = options?.name ?? "mymaster"
+    const count = options?.sentinels ?? 1
+    const replicaCount = options?.replicas ?? 1
+    const downAfter = Math.ceil(Duration.toMillis(Duration.fromInputUnsafe(options?.downAfter ?? "1 second")))
+    const args = ["--repl-diskless-sync-delay", "0", ...(options?.args ?? [])]
+    // sentinels write their configuration, and read it again after a restart
+    const directory = yield* temporaryDirectory("redis-sentinel")
+
+    const awaits = (what: string, ask: Effect.Effect<boolean, unknown>) =>
+      eventually(ask, PATIENCE_MILLIS, () => new RedisSentinelError({ message: `Did not come about: ${what}.` }))
+
+    const first = yield* RedisServer.start({ binary: options?.binary, args })
+    const replicas = yield* Effect.forEach(Array.from({ length: replicaCount }), () =>
+      RedisServer.start({ binary: options?.binary, args: ["--replicaof", `${first.host} ${first.port}`, ...args] })
+    )
+    const servers = [first, ...replicas]
+    yield* Effect.forEach(replicas, (replica) =>
+      awaits(
+        "every replica is in sync",
+        Effect.map(command(replica, "INFO", "replication"), (info) => /master_link_status:up/.test(String(info)))
+      )
+    )
+
+    const quorum = Math.floor(count / 2) + 1
+    const sentinels = yield* Effect.forEach(
+      Array.from({ length: count }, (_, index) => index),
+      Effect.fnUntraced(function* (index) {
+        const file = join(directory, `${index}.conf`)
+        const configuration = [
+          `sentinel monitor ${name} ${first.host} ${first.port} ${quorum}`,
+          `sentinel down-after-milliseconds ${name} ${downAfter}`,
+          `sentinel failover-timeout ${name} 5000`,
+          ""
+        ].join("\n")
+        yield* Effect.promise(() => writeFile(file, configuration))
+        const sentinel = yield* RedisServer.start({ binary: options?.binary, args: [file, "--sentinel"] })
+        // ten and two seconds otherwise; sentinels too old to know this are just slower
+        yield* Effect.ignore(
+          command(sentinel, "SENTINEL", "DEBUG", "INFO-PERIOD", 500, "PUBLISH-PERIOD", 200, "PING-PERIOD", 200)
+        )
+        return sentinel
+      })
+    )
+
+    const fields = (sentinel: RedisServer.RedisServer) =>
+      Effect.map(wrap(command(sentinel, "SENTINEL", "MASTER", name)), (reply) => {
+        const list = reply as ReadonlyArray<string>
+        return (field: string) => list[list.indexOf(field) + 1]
+      })
+
+    yield* Effect.forEach(sentinels, (sentinel) =>
+      awaits(
+        "every sentinel knows the replicas and the other sentinels",
+        Effect.map(
+          fields(sentinel),
+          (field) =>
+            field("flags") === "master" &&
+            field("num-slaves") === String(replicaCount) &&
+            field("num-other-sentinels") === String(count - 1)
+        )
+      )
+    )
+
+    const master = Effect.flatMap(
+      Effect.firstSuccessOf(
+        sentinels.map((sentinel) => wrap(command(sentinel, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", name)))
+      ),
+      (address) => {
+        const port = Number((address as ReadonlyArray<string>)[1])
+        const found = servers.find((server) => server.port === port)
+        return found === undefined
+          ? Effect.fail(new RedisSentinelError({ message: `The sentinels name an unknown master on port ${port}.` }))
+          : Effect.succeed(found)
+      }
+    )
+
+    const isMaster = (server: RedisServer.RedisServer) =>
+      Effect.map(command(server, "ROLE"), (role) => (role as ReadonlyArray<unknown>)[0] === "master")
+
+    const failover = Effect.gen(function* () {
+      const before = yield* master
+      // refused for a moment where a sentinel has not yet heard from the replicas
+      yield* awaits(
+        "a sentinel begins the failover",
+        Effect.as(command(sentinels[0]!, "SENTINEL", "FAILOVER", name), true)
+      )
+      yield* awaits(
+        "a replica is the master, and the former master is not",
+        Effect.gen(function* () {
+          const after = yield* master
+          return after !== before && (yield* isMaster(after)) && !(yield* isMaster(before))
+        })
+      )
+    })
+
+    return {
+      name,
+      servers,
+      sentinels,
+      master: withRealClock(master),
+      failover: withRealClock(failover)
+    } satisfies RedisSentinel
+  },
+  withRealClock
+)

@@ -1,0 +1,314 @@
+/**
+ * What latches must do on every store: on memory under virtual time, and on Redis in real time.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
+import {
+  CountDownLatch,
+  InvalidLockName,
+  InvalidLockOptions,
+  LatchTimeout,
+  Lock,
+  LockStore,
+  LockStoreError,
+  RedisLock
+} from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import { redisUrl } from "../redis.ts"
+
+type Store = LockStore.LockStore["Service"]
+
+const freshName = Effect.sync(() => `latch:${crypto.randomUUID()}`)
+
+const background = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(self, { startImmediately: true })
+
+const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>, time: "virtual" | "real"): void => {
+  const virtual = time === "virtual"
+  // messages must do: nobody here waits for the fallback interval, unless a test says so
+  const clients = RedisLock.layerStore({ fallbackInterval: "10 minutes" })
+  const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
+  const breath = virtual ? Effect.yieldNow : Effect.sleep("2 millis")
+
+  /** A client of the store, as somebody changed it. */
+  const over =
+    (
+      change: (store: Store) => Store,
+      fallbackInterval: RedisLock.RedisLockOptions["fallbackInterval"] = "10 minutes"
+    ) =>
+    <A, E, R>(self: Effect.Effect<A, E, R>) =>
+      Effect.provide(
+        self,
+        RedisLock.layerStore({ fallbackInterval }).pipe(
+          Layer.provide(Layer.effect(LockStore.LockStore, Effect.map(LockStore.LockStore, change)))
+        )
+      )
+  const deaf = (store: Store): Store => ({
+    ...store,
+    subscribe: (channel) => Stream.filter(store.subscribe(channel), ({ _tag }) => _tag === "Subscribed")
+  })
+  const recording =
+    (operations: Array<string>) =>
+    (store: Store): Store => ({
+      ...store,
+      run: (operation, keys, args) => {
+        operations.push(operation)
+        return store.run(operation, keys, args)
+      }
+    })
+
+  const clientOf = Effect.map(RedisLock.RedisLock, (service) => service as unknown as LockClient)
+  /** Waits until this client waits for the latch, and hears its channel. */
+  const waiting = (latch: string) =>
+    Effect.flatMap(clientOf, (client) =>
+      Effect.gen(function* () {
+        while (client.signals.heard(`redisson_countdownlatch__channel__{${latch}}`) === undefined) yield* breath
+        for (let i = 0; i < 5; i++) yield* breath
+      })
+    )
+  const idle = Effect.flatMap(clientOf, (client) =>
+    Effect.gen(function* () {
+      while (client.latches.size > 0) yield* breath
+    })
+  )
+  /** Waits for a fiber, letting time pass. */
+  const joined = Effect.fnUntraced(function* <A, E>(fiber: Fiber.Fiber<A, E>) {
+    if (virtual) while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("100 millis")
+    return yield* Fiber.join(fiber)
+  })
+
+  const suite = it.layer(Layer.provideMerge(clients, store), { excludeTestServices: !virtual })
+
+  describe(`latches on ${name}`, () => {
+    suite("a latch", (it) => {
+      it.effect("costs one command to pass where it is open", () =>
+        Effect.gen(function* () {
+          const operations: Array<string> = []
+          yield* CountDownLatch.await(yield* freshName).pipe(over(recording(operations)))
+          assert.deepStrictEqual(operations, ["latch/count"])
+        })
+      )
+
+      it.effect("wakes everybody with one look, whoever counts down", () =>
+        Effect.gen(function* () {
+          const latch = yield* freshName
+          const operations: Array<string> = []
+          yield* CountDownLatch.trySetCount(latch, 1)
+          yield* Effect.gen(function* () {
+            const waiters = []
+            for (let i = 0; i < 50; i++) waiters.push(yield* background(CountDownLatch.await(latch)))
+            yield* waiting(latch)
+            // for the first, for all who came before its answer, and when the subscription stood; on memory answers come at once
+            assert.isAtMost(operations.length, virtual ? 52 : 4)
+            const before = operations.length
+            yield* elsewhere(CountDownLatch.countDown(latch))
+            for (const waiter of waiters) yield* Fiber.join(waiter)
+            assert.strictEqual(operations.length, before + 1)
+            yield* idle
+          }).pipe(over(recording(operations)))
+        })
+      )
+
+      it.effect("needs no message: a lost one costs the fallback interval at most", () =>
+        Effect.gen(function* () {
+          const latch = yield* freshName
+          yield* CountDownLatch.trySetCount(latch, 1)
+          yield* Effect.gen(function* () {
+            const waiter = yield* background(CountDownLatch.await(latch))
+            yield* waiting(latch)
+            yield* elsewhere(CountDownLatch.countDown(latch))
+            if (virtual) {
+              yield* TestClock.adjust("700 millis")
+              assert.isUndefined(waiter.pollUnsafe())
+              yield* TestClock.adjust("600 millis")
+            }
+            yield* Fiber.join(waiter)
+          }).pipe(over(deaf, virtual ? "1 second" : "200 millis"))
+        })
+      )
+
+      it.effect("hears of a count down while it looks", () =>
+        Effect.gen(function* () {
+          const latch = yield* freshName
+          yield* CountDownLatch.trySetCount(latch, 2)
+          let isArmed = false
+          let heard: () => number | undefined = () => undefined
+          const context = yield* Effect.context<RedisLock.RedisLock | LockStore.LockStore>()
+          const countDown = Effect.provideContext(Effect.orDie(elsewhere(CountDownLatch.countDown(latch))), context)
+          /** Once, before the count is known, it falls to zero and the message of that is heard. */
+          const interfering = (store: Store): Store => ({
+            ...store,
+            run: (operation, keys, args) =>
+              operation !== "latch/count" || !isArmed
+                ? store.run(operation, keys, args)
+                : Effect.gen(function* () {
+                    isArmed = false
+                    const count = yield* store.run(operation, keys, args)
+                    const before = heard()
+                    yield* countDown
+                    yield* countDown
+                    while (heard() === before) yield* breath
+                    return count
+                  })
+          })
+          yield* Effect.gen(function* () {
+            const client = yield* clientOf
+            heard = () => client.signals.heard(`redisson_countdownlatch__channel__{${latch}}`)
+            const first = yield* background(CountDownLatch.await(latch))
+            yield* waiting(latch)
+            isArmed = true
+            const second = yield* background(CountDownLatch.await(latch))
+            yield* Fiber.join(first)
+            yield* Fiber.join(second)
+          }).pipe(over(interfering))
+        })
+      )
+
+      it.effect("is open for those who wait when it is deleted, or its key is gone", () =>
+        Effect.gen(function* () {
+          const latch = yield* freshName
+          yield* CountDownLatch.trySetCount(latch, 3)
+          const waiter = yield* background(CountDownLatch.await(latch))
+          yield* waiting(latch)
+          assert.isTrue(yield* elsewhere(CountDownLatch.delete(latch)))
+          yield* Fiber.join(waiter)
+        })
+      )
+
+      it.effect("keeps waiting those who come while it is set anew", () =>
+        Effect.gen(function* () {
+          const latch = yield* freshName
+          yield* CountDownLatch.trySetCount(latch, 1)
+          const first = yield* background(CountDownLatch.await(latch))
+          yield* waiting(latch)
+          yield* CountDownLatch.countDown(latch)
+          yield* Fiber.join(first)
+          assert.isTrue(yield* CountDownLatch.trySetCount(latch, 1))
+          const second = yield* background(CountDownLatch.await(latch))
+          yield* waiting(latch)
+          assert.isUndefined(second.pollUnsafe())
+          yield* CountDownLatch.countDown(latch)
+          yield* Fiber.join(second)
+        })
+      )
+
+      it.effect("is given up after the wait time, not before the count is known", () =>
+        Effect.gen(function* () {
+          const latch = yield* freshName
+          yield* CountDownLatch.await(latch, { waitTime: 0 })
+          yield* CountDownLatch.trySetCount(latch, 2)
+          const others = yield* background(CountDownLatch.await(latch))
+          for (const waitTime of [0, 150]) {
+            const error = yield* joined(yield* background(Effect.flip(CountDownLatch.await(latch, { waitTime }))))
+            assert.instanceOf(error, LatchTimeout)
+            assert.strictEqual(error.count, 2)
+            assert.include(error.message, `Latch "${latch}" did not open within`)
+          }
+          assert.isUndefined(others.pollUnsafe())
+          yield* Fiber.interrupt(others)
+          yield* idle
+        })
+      )
+
+      it.effect("tells all who wait when Redis cannot be asked", () =>
+        Effect.gen(function* () {
+          const latch = yield* freshName
+          yield* CountDownLatch.trySetCount(latch, 1)
+          const broken = yield* Deferred.make<void>()
+          const breaking = (store: Store): Store => ({
+            ...store,
+            run: (operation, keys, args) =>
+              Effect.flatMap(Deferred.isDone(broken), (isBroken) =>
+                isBroken
+                  ? Effect.fail(new LockStoreError({ operation, name: keys[0]!, reason: "NotConnected" }))
+                  : store.run(operation, keys, args)
+              )
+          })
+          yield* Effect.gen(function* () {
+            const waiters = []
+            for (let i = 0; i < 3; i++) waiters.push(yield* background(Effect.flip(CountDownLatch.await(latch))))
+            yield* waiting(latch)
+            yield* Deferred.succeed(broken, undefined)
+            yield* elsewhere(CountDownLatch.countDown(latch))
+            for (const waiter of waiters) assert.strictEqual((yield* Fiber.join(waiter))._tag, "LockStoreError")
+            yield* idle
+          }).pipe(over(breaking))
+        })
+      )
+
+      it.effect("refuses bad names and numbers before any command", () =>
+        Effect.gen(function* () {
+          const operations: Array<string> = []
+          const latch = yield* freshName
+          yield* Effect.gen(function* () {
+            for (const name of ["", "x".repeat(1025), "a\0b"]) {
+              for (const use of [
+                CountDownLatch.await(name),
+                CountDownLatch.count(name),
+                CountDownLatch.countDown(name),
+                CountDownLatch.delete(name),
+                CountDownLatch.trySetCount(name, 1)
+              ]) {
+                assert.instanceOf(yield* Effect.flip(use as Effect.Effect<unknown, unknown>), InvalidLockName)
+              }
+            }
+            for (const count of [0, -1, 1.5, Number.NaN, 2 ** 53]) {
+              assert.instanceOf(yield* Effect.flip(CountDownLatch.trySetCount(latch, count)), InvalidLockOptions)
+            }
+            for (const waitTime of [-1, Number.NaN]) {
+              assert.instanceOf(yield* Effect.flip(CountDownLatch.await(latch, { waitTime })), InvalidLockOptions)
+            }
+          }).pipe(over(recording(operations)))
+          assert.deepStrictEqual(operations, [])
+        })
+      )
+
+      it.effect("refuses a name whose channel is in another slot", () =>
+        Effect.gen(function* () {
+          const slots = (store: Store): Store => ({ ...store, slot: (key) => (key.includes("channel") ? 1 : 2) })
+          const error = yield* CountDownLatch.await("a{b}").pipe(over(slots), Effect.flip)
+          assert.instanceOf(error, InvalidLockName)
+          assert.include(error.message, "another slot")
+        })
+      )
+
+      it.effect("says what else is under its name", () =>
+        Effect.gen(function* () {
+          const latch = yield* freshName
+          yield* Effect.gen(function* () {
+            for (const use of [
+              CountDownLatch.await(latch),
+              CountDownLatch.count(latch),
+              CountDownLatch.countDown(latch),
+              CountDownLatch.delete(latch),
+              CountDownLatch.trySetCount(latch, 1)
+            ]) {
+              const error = yield* Effect.flip(use as Effect.Effect<unknown, unknown>)
+              assert.instanceOf(error, LockStoreError)
+              assert.strictEqual(error.reason, "WrongType")
+              assert.include(error.message, `"${latch}" is no CountDownLatch`)
+            }
+            assert.isTrue(yield* Lock.isHeldByCurrentOwner(latch))
+          }).pipe(Lock.withLock(latch))
+        })
+      )
+
+      it.effect("is bound to a service, and reached through a key prefix", () =>
+        Effect.gen(function* () {
+          const latch = yield* freshName
+          const service = yield* RedisLock.RedisLock
+          const bound = CountDownLatch.make(`app:${latch}`).pipe(CountDownLatch.provide(service))
+          yield* CountDownLatch.trySetCount(latch, 2).pipe(
+            Effect.provide(Layer.fresh(RedisLock.layerStore({ keyPrefix: "app:" })))
+          )
+          assert.strictEqual(yield* CountDownLatch.count(bound), 2)
+          assert.isTrue(yield* CountDownLatch.delete(bound))
+        })
+      )
+    })
+  })
+}
+
+contract("memory", LockStore.layerMemory, "virtual")
+contract("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })), "real")

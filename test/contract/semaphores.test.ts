@@ -1,0 +1,665 @@
+/**
+ * What semaphores and permit semaphores must do on every store: on memory under virtual time, and on Redis in real time.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Deferred, Duration, Effect, Exit, Fiber, Layer, Option, Stream } from "effect"
+import {
+  InvalidLockName,
+  InvalidLockOptions,
+  Lock,
+  LockLost,
+  LockStore,
+  LockStoreError,
+  LockTimeout,
+  PermitSemaphore,
+  RedisLock,
+  Semaphore
+} from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import { redisUrl } from "../redis.ts"
+
+type Store = LockStore.LockStore["Service"]
+
+let names = 0
+const unique = crypto.randomUUID().slice(0, 8)
+const freshName = Effect.sync(() => `semaphore:${unique}:${++names}`)
+
+const background = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(self, { startImmediately: true })
+
+const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>, time: "virtual" | "real"): void => {
+  const virtual = time === "virtual"
+  const watchdogLeaseTime = virtual ? Duration.seconds(30) : Duration.millis(900)
+  // messages must do: nobody here waits for the fallback interval, unless a test says so
+  const options: RedisLock.RedisLockOptions = { watchdogLeaseTime, fallbackInterval: "10 minutes" }
+  const clients = RedisLock.layerStore(options)
+  const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
+
+  const breath = virtual ? Effect.yieldNow : Effect.sleep("2 millis")
+  const pass = (duration: Duration.Input) => (virtual ? TestClock.adjust(duration) : Effect.sleep(duration))
+  /** Lets all go on that can, without time passing. */
+  const settle = (client: LockClient, key: string, waiters: number) =>
+    Effect.gen(function* () {
+      const ready = () =>
+        client.permitLines.get(key)?.size === waiters && client.permitLines.get(key)?.turn === undefined
+      for (let calm = 0; calm < 3; calm = ready() ? calm + 1 : 0) {
+        yield* virtual ? Effect.yieldNow : Effect.sleep("3 millis")
+      }
+    })
+  const clientOf = Effect.map(RedisLock.RedisLock, (service) => service as unknown as LockClient)
+  /** Waits until so many of this client wait, and hear the channel. */
+  const waiting = Effect.fnUntraced(function* (key: string, waiters: number) {
+    const client = yield* clientOf
+    while (
+      client.permitLines.get(key)?.size !== waiters ||
+      client.signals.heard(`redisson_sc:{${key}}`) === undefined
+    ) {
+      yield* breath
+    }
+    yield* settle(client, key, waiters)
+  })
+
+  const outcome = <A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<Exit.Exit<A, E>> =>
+    virtual
+      ? Effect.gen(function* () {
+          while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("100 millis")
+          return fiber.pollUnsafe()!
+        })
+      : Fiber.await(fiber)
+  const succeeded = <A, E>(fiber: Fiber.Fiber<A, E>) => Effect.flatten(outcome(fiber))
+  const failure = <A, E>(exit: Exit.Exit<A, E>): E => {
+    assert.isTrue(Exit.isFailure(exit), "should have failed")
+    return Option.getOrThrow(Cause.findErrorOption((exit as Exit.Failure<A, E>).cause))
+  }
+
+  /** A client of the store, as somebody changed it. */
+  const over =
+    (change: (store: Store) => Store, settings: RedisLock.RedisLockOptions = options) =>
+    <A, E, R>(self: Effect.Effect<A, E, R>) =>
+      Effect.provide(
+        self,
+        RedisLock.layerStore(settings).pipe(
+          Layer.provide(Layer.effect(LockStore.LockStore, Effect.map(LockStore.LockStore, change)))
+        )
+      )
+  const deaf = (store: Store): Store => ({
+    ...store,
+    subscribe: (channel) => Stream.filter(store.subscribe(channel), ({ _tag }) => _tag === "Subscribed")
+  })
+  const recording =
+    (operations: Array<string>) =>
+    (store: Store): Store => ({
+      ...store,
+      run: (operation, keys, args) => {
+        operations.push(operation)
+        return store.run(operation, keys, args)
+      }
+    })
+  /** The first command of an operation fails with unknown outcome: it has run, or has not. */
+  const losing =
+    (operation: LockStore.Operation, hasRun: boolean) =>
+    (store: Store): Store => {
+      let lost = false
+      return {
+        ...store,
+        run: (actual, keys, args) => {
+          if (actual !== operation || lost) return store.run(actual, keys, args)
+          lost = true
+          const error = new LockStoreError({ operation, name: keys[0]!, reason: "TimedOut" })
+          return hasRun ? Effect.andThen(store.run(actual, keys, args), Effect.fail(error)) : Effect.fail(error)
+        }
+      }
+    }
+
+  /** Both kinds, where they do the same. */
+  const kinds = [
+    {
+      kind: "a semaphore",
+      acquiring: "semaphore/acquire",
+      returning: "semaphore/return",
+      make: (name: string, permits?: number) => {
+        const semaphore = Semaphore.make(name, { permits })
+        return {
+          section: (n: number, options?: Semaphore.AcquireOptions) => Semaphore.withPermits(semaphore, n, options),
+          available: Semaphore.availablePermits(semaphore),
+          add: (n: number) => Semaphore.addPermits(semaphore, n)
+        }
+      }
+    },
+    {
+      kind: "a permit semaphore",
+      acquiring: "permit_semaphore/acquire",
+      returning: "permit_semaphore/release",
+      make: (name: string, permits?: number) => {
+        const semaphore = PermitSemaphore.make(name, { permits })
+        return {
+          section: (n: number, options?: Semaphore.AcquireOptions) =>
+            PermitSemaphore.withPermits(semaphore, n, options),
+          available: PermitSemaphore.availablePermits(semaphore),
+          add: (n: number) => PermitSemaphore.addPermits(semaphore, n)
+        }
+      }
+    }
+  ] as const
+
+  /** Forks one that holds permits until it is told to let go. */
+  const holding = Effect.fnUntraced(function* (
+    section: (
+      n: number,
+      options?: Semaphore.AcquireOptions
+    ) => <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, unknown, R | RedisLock.RedisLock>,
+    permits: number
+  ) {
+    const held = yield* Deferred.make<void>()
+    const letGo = yield* Deferred.make<void>()
+    const fiber = yield* Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(letGo)).pipe(
+      section(permits),
+      background
+    )
+    yield* Effect.raceFirst(Deferred.await(held), Effect.andThen(Fiber.join(fiber), Effect.never))
+    return Effect.andThen(Deferred.succeed(letGo, undefined), Fiber.await(fiber))
+  })
+
+  const suite = it.layer(Layer.provideMerge(clients, store), { excludeTestServices: !virtual })
+
+  describe(`semaphores on ${name}`, () => {
+    for (const { acquiring, kind, make, returning } of kinds) {
+      suite(kind, (it) => {
+        it.effect("begins with its permits when it is first used, and keeps those that it has", () =>
+          Effect.gen(function* () {
+            const key = yield* freshName
+            const five = make(key, 5)
+            assert.strictEqual(yield* five.available, 5)
+            assert.strictEqual(yield* make(key).available, 0)
+            const seen = Effect.all([five.available, make(key, 7).available]).pipe(
+              make(key, 7).section(1),
+              five.section(2)
+            )
+            assert.deepStrictEqual(yield* seen, [2, 2])
+            assert.strictEqual(yield* make(key).available, 5)
+            yield* five.add(1)
+            assert.strictEqual(yield* five.available, 6)
+          })
+        )
+
+        it.effect("begins with its permits also when it is first changed", () =>
+          Effect.gen(function* () {
+            const five = make(yield* freshName, 5)
+            yield* five.add(2)
+            assert.strictEqual(yield* five.available, 7)
+          })
+        )
+
+        it.effect("costs one command to acquire and one to give back", () =>
+          Effect.gen(function* () {
+            const operations: Array<string> = []
+            yield* Effect.void.pipe(make(yield* freshName, 2).section(2), over(recording(operations)))
+            assert.deepStrictEqual(operations, [acquiring, returning])
+          })
+        )
+
+        it.effect("gives permits back however the section ends, and the section's failure wins", () =>
+          Effect.gen(function* () {
+            const { available, section } = make(yield* freshName, 3)
+            assert.strictEqual(yield* Effect.succeed("in").pipe(section(2)), "in")
+            assert.strictEqual(yield* Effect.fail("no").pipe(section(2), Effect.flip), "no")
+            assert.isTrue(Exit.hasDies(yield* Effect.die("bug").pipe(section(2), Effect.exit)))
+            const fiber = yield* background(Effect.never.pipe(section(2)))
+            while ((yield* available) !== 1) yield* Effect.yieldNow
+            yield* Fiber.interrupt(fiber)
+            assert.strictEqual(yield* available, 3)
+          })
+        )
+
+        it.effect("serves whoever fits, several after one signal, first come, first served", () =>
+          Effect.gen(function* () {
+            const key = yield* freshName
+            const { add, available, section } = make(key, 1)
+            const letGo = yield* holding(section, 1)
+            const served: Array<number> = []
+            const fibers: Array<Fiber.Fiber<void, unknown>> = []
+            for (const demand of [5, 1, 3, 2, 1]) {
+              fibers.push(
+                yield* Effect.andThen(
+                  Effect.sync(() => void served.push(demand)),
+                  Effect.never
+                ).pipe(section(demand), background)
+              )
+              yield* waiting(key, fibers.length)
+            }
+            // not enough for the first, nor for the third: nobody waits behind them
+            yield* elsewhere(add(1))
+            yield* waiting(key, 4)
+            assert.deepStrictEqual(served, [1])
+            // one message for two of them
+            yield* elsewhere(add(4))
+            yield* waiting(key, 2)
+            assert.deepStrictEqual(served.toSorted(), [1, 1, 3])
+            yield* elsewhere(add(6))
+            yield* waiting(key, 1)
+            assert.strictEqual(served[3], 5)
+            yield* elsewhere(add(1))
+            while (served.length < 5) yield* breath
+            assert.strictEqual(served[4], 2)
+            yield* Effect.forEach(fibers, Fiber.interrupt)
+            yield* letGo
+            assert.strictEqual(yield* available, 13)
+          })
+        )
+
+        it.effect("lets nobody pass who comes later and wants as much", () =>
+          Effect.gen(function* () {
+            const key = yield* freshName
+            const { section } = make(key, 1)
+            const operations: Array<string> = []
+            yield* Effect.gen(function* () {
+              const letGo = yield* holding(section, 1)
+              const order: Array<number> = []
+              const fibers: Array<Fiber.Fiber<void, unknown>> = []
+              for (const i of [0, 1, 2, 3]) {
+                fibers.push(
+                  yield* Effect.sync(() => void order.push(i)).pipe(section(1, { waitTime: "1 hour" }), background)
+                )
+                yield* waiting(key, i + 1)
+              }
+              // the first one's question, before and after subscribing, is all that is asked for the four of them
+              assert.isAtMost(operations.length, 4)
+              yield* letGo
+              for (const fiber of fibers) yield* succeeded(fiber)
+              assert.deepStrictEqual(order, [0, 1, 2, 3])
+            }).pipe(over(recording(operations)))
+          })
+        )
+
+        it.effect("gives up after the wait time, and says what was wanted and what there was", () =>
+          Effect.gen(function* () {
+            const key = yield* freshName
+            const { available, section } = make(key, 3)
+            const letGo = yield* holding(section, 2)
+            const first = yield* background(Effect.void.pipe(section(2, { waitTime: "200 millis" })))
+            const second = yield* background(Effect.void.pipe(section(3, { waitTime: "100 millis" })))
+            for (const [fiber, wanted] of [
+              [first, 2],
+              [second, 3]
+            ] as const) {
+              const error = failure(yield* outcome(fiber))
+              assert.instanceOf(error, LockTimeout)
+              assert.strictEqual(error.name, key)
+              assert.strictEqual(error.permits?.wanted, wanted)
+              assert.isAtLeast(Duration.toMillis(error.waited), 100)
+              assert.include(error.message, `${wanted} free permits`)
+            }
+            const once = yield* Effect.flip(Effect.void.pipe(section(2, { waitTime: 0 })))
+            assert.instanceOf(once, LockTimeout)
+            assert.deepStrictEqual({ ...once.permits }, { wanted: 2, available: 1 })
+            assert.strictEqual((yield* clientOf).permitLines.size, 0)
+            yield* letGo
+            assert.strictEqual(yield* available, 3)
+          })
+        )
+
+        it.effect("needs no message: a lost one costs the fallback interval at most", () =>
+          Effect.gen(function* () {
+            const key = yield* freshName
+            const { add, section } = make(key, 1)
+            yield* Effect.gen(function* () {
+              const letGo = yield* holding(section, 1)
+              const waiters = []
+              for (const demand of [2, 1, 1]) {
+                waiters.push(yield* background(Effect.never.pipe(section(demand))))
+                yield* waiting(key, waiters.length)
+              }
+              yield* elsewhere(add(2))
+              if (virtual) {
+                yield* pass("700 millis")
+                yield* waiting(key, 3)
+                yield* pass("600 millis")
+              }
+              yield* waiting(key, 2)
+              yield* elsewhere(add(2))
+              if (virtual) yield* pass("1300 millis")
+              while ((yield* clientOf).permitLines.size > 0) yield* breath
+              for (const waiter of waiters) yield* Fiber.interrupt(waiter)
+              yield* letGo
+            }).pipe(over(deaf, { ...options, fallbackInterval: virtual ? "1 second" : "300 millis" }))
+          })
+        )
+
+        it.effect("hears of what becomes free while it asks, before and after it has a place in line", () =>
+          Effect.gen(function* () {
+            const key = yield* freshName
+            const { add, available, section } = make(key)
+            yield* add(1)
+            let isArmed = false
+            /** Once, before the denial is known, a permit becomes free and the message of it is heard. */
+            const interfering = (store: Store): Store => ({
+              ...store,
+              run: (operation, keys, args) =>
+                operation !== acquiring || !isArmed
+                  ? store.run(operation, keys, args)
+                  : Effect.gen(function* () {
+                      isArmed = false
+                      const denial = yield* store.run(operation, keys, args)
+                      const before = heard()
+                      yield* free
+                      while (heard() === before) yield* breath
+                      return denial
+                    })
+            })
+            const context = yield* Effect.context<RedisLock.RedisLock | LockStore.LockStore>()
+            const free = Effect.provideContext(Effect.orDie(elsewhere(add(1))), context)
+            let heard: () => number | undefined = () => undefined
+            yield* Effect.gen(function* () {
+              const client = yield* clientOf
+              heard = () => client.signals.heard(`redisson_sc:{${key}}`)
+              const letGo = yield* holding(section, 1)
+              // so that it is subscribed, and stays so for a while
+              const first = yield* background(Effect.void.pipe(section(1)))
+              yield* waiting(key, 1)
+              yield* letGo
+              yield* Fiber.join(first)
+              const again = yield* holding(section, 1)
+              isArmed = true
+              yield* Effect.void.pipe(section(1))
+              // and once more, during the question of one who waits already
+              const waiter = yield* background(Effect.succeed("in").pipe(section(3)))
+              yield* waiting(key, 1)
+              isArmed = true
+              yield* elsewhere(add(1))
+              assert.strictEqual(yield* Fiber.join(waiter), "in")
+              yield* again
+            }).pipe(over(interfering))
+            assert.strictEqual(yield* available, 4)
+          })
+        )
+
+        it.effect("passes the turn on when its waiter is interrupted in the middle of the question", () =>
+          Effect.gen(function* () {
+            const key = yield* freshName
+            const { add, section } = make(key, 1)
+            let isArmed = false
+            const asked = yield* Deferred.make<void>()
+            const hanging = (store: Store): Store => ({
+              ...store,
+              run: (operation, keys, args) => {
+                if (operation !== acquiring || !isArmed) return store.run(operation, keys, args)
+                isArmed = false
+                return Effect.andThen(Deferred.succeed(asked, undefined), Effect.never)
+              }
+            })
+            yield* Effect.gen(function* () {
+              const letGo = yield* holding(section, 1)
+              const first = yield* background(Effect.void.pipe(section(1)))
+              yield* waiting(key, 1)
+              const second = yield* background(Effect.succeed("in").pipe(section(1)))
+              yield* waiting(key, 2)
+              isArmed = true
+              yield* elsewhere(add(1))
+              yield* Deferred.await(asked)
+              yield* Fiber.interrupt(first)
+              assert.strictEqual(yield* Fiber.join(second), "in")
+              yield* letGo
+            }).pipe(over(hanging))
+          })
+        )
+
+        for (const hasRun of [true, false]) {
+          it.effect(`undoes an acquisition whose reply is lost, ${hasRun ? "after" : "before"} it has run`, () =>
+            Effect.gen(function* () {
+              const { add, available, section } = make(yield* freshName)
+              yield* add(5)
+              const error = yield* Effect.void.pipe(section(3), over(losing(acquiring, hasRun)), Effect.flip)
+              assert.instanceOf(error, LockStoreError)
+              assert.strictEqual(error.reason, "TimedOut")
+              assert.strictEqual(yield* available, 5)
+            })
+          )
+
+          it.effect(`gives back once when the reply is lost, ${hasRun ? "after" : "before"} that has run`, () =>
+            Effect.gen(function* () {
+              const { available, section } = make(yield* freshName, 5)
+              const fiber = yield* background(Effect.succeed("in").pipe(section(3), over(losing(returning, hasRun))))
+              assert.strictEqual(yield* succeeded(fiber), "in")
+              assert.strictEqual(yield* available, 5)
+            })
+          )
+        }
+
+        it.effect("fails when Redis has lost its data, though the section had succeeded", () =>
+          Effect.gen(function* () {
+            const key = yield* freshName
+            const { section } = make(key, 5)
+            const wiping = (store: Store): Store => ({
+              ...store,
+              run: (operation, keys, args) =>
+                operation === returning
+                  ? Effect.andThen(
+                      Effect.forEach(keys, (key) => store.run("lock/force_release", [key, "nobody"], ["PUBLISH"])),
+                      store.run(operation, keys, args)
+                    )
+                  : store.run(operation, keys, args)
+            })
+            const error = yield* Effect.void.pipe(section(1), over(wiping), Effect.flip)
+            assert.instanceOf(error, LockLost)
+            assert.strictEqual(error.reason, "NotOwner")
+          })
+        )
+
+        it.effect("refuses bad names and numbers before any command", () =>
+          Effect.gen(function* () {
+            const operations: Array<string> = []
+            const key = yield* freshName
+            yield* Effect.gen(function* () {
+              for (const name of ["", "x".repeat(1025), "a\0b"]) {
+                const { add, available, section } = make(name, 1)
+                for (const use of [Effect.void.pipe(section(1)), available, add(1)]) {
+                  assert.instanceOf(yield* Effect.flip(use as Effect.Effect<unknown, unknown>), InvalidLockName)
+                }
+              }
+              for (const permits of [0, -1, 1.5, Number.NaN, 2 ** 31]) {
+                assert.instanceOf(
+                  yield* Effect.flip(Effect.void.pipe(make(key, permits).section(1))),
+                  InvalidLockOptions
+                )
+              }
+              for (const wanted of [-1, 1.5, Number.NaN, 2 ** 31]) {
+                assert.instanceOf(yield* Effect.flip(Effect.void.pipe(make(key).section(wanted))), InvalidLockOptions)
+                assert.instanceOf(yield* Effect.flip(make(key).add(wanted === -1 ? 0.5 : wanted)), InvalidLockOptions)
+              }
+              for (const waitTime of [-1, Number.NaN]) {
+                const error = yield* Effect.flip(Effect.void.pipe(make(key).section(1, { waitTime })))
+                assert.instanceOf(error, InvalidLockOptions)
+              }
+            }).pipe(over(recording(operations)))
+            assert.deepStrictEqual(operations, [])
+          })
+        )
+
+        it.effect("says what else is under its name", () =>
+          Effect.gen(function* () {
+            const key = yield* freshName
+            const { add, available, section } = make(key, 1)
+            yield* Effect.gen(function* () {
+              for (const use of [Effect.void.pipe(section(1)), available, add(1)]) {
+                const error = yield* Effect.flip(use as Effect.Effect<unknown, unknown>)
+                assert.instanceOf(error, LockStoreError)
+                assert.strictEqual(error.reason, "WrongType")
+                assert.include(
+                  error.message,
+                  `"${key}" is no ${kind === "a semaphore" ? "Semaphore" : "PermitSemaphore"}`
+                )
+                assert.include(error.message, "hash")
+              }
+            }).pipe(Lock.withLock(key))
+            yield* Effect.void.pipe(section(1))
+            const error = yield* Effect.flip(Lock.withLock(Effect.void, key))
+            assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "WrongType")
+          })
+        )
+
+        it.effect("is reached through a key prefix, or bound to a service", () =>
+          Effect.gen(function* () {
+            const key = yield* freshName
+            const { available, section } = make(key, 4)
+            yield* Effect.gen(function* () {
+              assert.strictEqual(yield* available, 1)
+              assert.strictEqual(yield* make(`app:${key}`).available.pipe(elsewhere), 1)
+            }).pipe(
+              section(3),
+              over((store) => store, { ...options, keyPrefix: "app:" })
+            )
+            assert.strictEqual(yield* make(key).available, 0)
+          })
+        )
+      })
+    }
+
+    suite("a semaphore of its own kind", (it) => {
+      it.effect("asks once, or for a scope, or for somebody else to release", () =>
+        Effect.gen(function* () {
+          const service = yield* RedisLock.RedisLock
+          const semaphore = Semaphore.provide(Semaphore.make(yield* freshName, { permits: 3 }), service)
+          const free = Semaphore.availablePermits(semaphore)
+          yield* Effect.scoped(
+            Effect.andThen(
+              Semaphore.scoped(semaphore, 2),
+              Effect.map(free, (n) => assert.strictEqual(n, 1))
+            )
+          )
+          assert.strictEqual(yield* free, 3)
+          assert.deepStrictEqual(yield* Semaphore.withPermitsIfAvailable(free, semaphore, 2), Option.some(1))
+          assert.deepStrictEqual(yield* Semaphore.withPermitsIfAvailable(free, semaphore, 4), Option.none())
+          assert.isTrue(yield* Semaphore.tryAcquire(semaphore, 3))
+          assert.isFalse(yield* Semaphore.tryAcquire(semaphore))
+          yield* Semaphore.release(semaphore, 3)
+          assert.strictEqual(yield* free, 3)
+        })
+      )
+
+      it.effect("is refused where a permit semaphore has the name", () =>
+        Effect.gen(function* () {
+          const key = yield* freshName
+          yield* Effect.gen(function* () {
+            const error = yield* Effect.flip(Semaphore.acquire(key))
+            assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "WrongType")
+            assert.include(error.message, "there is a PermitSemaphore")
+            assert.strictEqual((yield* Effect.flip(Semaphore.release(key)))._tag, "LockStoreError")
+          }).pipe(PermitSemaphore.withPermit(PermitSemaphore.make(key, { permits: 2 })))
+        })
+      )
+
+      it.effect("gives back on trust what was held for longer than its marker lives", () =>
+        virtual
+          ? Effect.gen(function* () {
+              const { available, section } = kinds[0].make(yield* freshName, 3)
+              const letGo = yield* holding(section, 2)
+              yield* pass("25 hours")
+              yield* letGo
+              assert.strictEqual(yield* available, 3)
+            })
+          : Effect.void
+      )
+    })
+
+    suite("a permit semaphore of its own kind", (it) => {
+      it.effect("renews what it holds, for longer than a lease", () =>
+        Effect.gen(function* () {
+          const semaphore = PermitSemaphore.make(yield* freshName, { permits: 2 })
+          const letGo = yield* holding((n) => PermitSemaphore.withPermits(semaphore, n), 2)
+          yield* pass(Duration.times(watchdogLeaseTime, 2.5))
+          assert.strictEqual(yield* elsewhere(PermitSemaphore.acquiredPermits(semaphore)), 2)
+          assert.isTrue(Exit.isSuccess(yield* letGo))
+          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 2)
+        })
+      )
+
+      it.effect("interrupts the section whose fixed lease has run out, and somebody else gets the permit", () =>
+        Effect.gen(function* () {
+          const semaphore = PermitSemaphore.make(yield* freshName, { permits: 1 })
+          const doomed = yield* background(
+            PermitSemaphore.withPermit(Effect.never, semaphore, { leaseTime: "400 millis" })
+          )
+          const next = yield* background(PermitSemaphore.withPermit(Effect.succeed("in"), semaphore))
+          const error = failure(yield* outcome(doomed))
+          assert.instanceOf(error, LockLost)
+          assert.strictEqual(error.reason, "Expired")
+          assert.strictEqual(yield* succeeded(next), "in")
+        })
+      )
+
+      it.effect("interrupts the section whose permit somebody else has given back, with the next renewal", () =>
+        Effect.gen(function* () {
+          const semaphore = PermitSemaphore.make(yield* freshName, { permits: 1 })
+          const ids = yield* Deferred.make<ReadonlyArray<string>>()
+          const fiber = yield* Effect.gen(function* () {
+            const permit = yield* PermitSemaphore.scoped(semaphore)
+            yield* Deferred.succeed(ids, permit.ids)
+            return yield* permit.awaitLost
+          }).pipe(Effect.scoped, background)
+          yield* elsewhere(PermitSemaphore.release(semaphore, (yield* Deferred.await(ids))[0]!))
+          const error = failure(yield* outcome(fiber))
+          assert.instanceOf(error, LockLost)
+          assert.strictEqual(error.reason, "NotOwner")
+          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
+        })
+      )
+
+      it.effect("knows by the clock whether it is held; renews by hand; releases early, once", () =>
+        Effect.gen(function* () {
+          const semaphore = PermitSemaphore.make(yield* freshName, { permits: 2 })
+          const permit = yield* PermitSemaphore.scoped(semaphore, { permits: 2, leaseTime: "10 seconds" })
+          yield* permit.renew("1 hour")
+          yield* permit.renew("1 second")
+          assert.isAbove(Duration.toMinutes(yield* permit.remaining), 58)
+          const left = Option.getOrThrow(yield* PermitSemaphore.leaseTime(semaphore, permit.ids[1]!))
+          assert.isAbove(Duration.toMinutes(left), 58)
+          assert.isTrue(yield* permit.isHeld)
+          yield* permit.release
+          yield* permit.release
+          assert.isFalse(yield* permit.isHeld)
+          assert.strictEqual((yield* Effect.flip(permit.ensureHeld))._tag, "LockLost")
+          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 2)
+        }).pipe(Effect.scoped)
+      )
+
+      it.effect("asks once", () =>
+        Effect.gen(function* () {
+          const semaphore = PermitSemaphore.make(yield* freshName, { permits: 1 })
+          const inner = PermitSemaphore.withPermitIfAvailable(Effect.succeed("in"), semaphore)
+          assert.deepStrictEqual(yield* inner, Option.some("in"))
+          assert.deepStrictEqual(yield* PermitSemaphore.withPermit(inner, semaphore), Option.none())
+        })
+      )
+
+      it.effect("recovers 10000 permits at once whose leases have ended", () =>
+        Effect.gen(function* () {
+          const many = 10_000
+          const semaphore = PermitSemaphore.make(yield* freshName, { permits: many })
+          const lease = virtual ? 5000 : 1500
+          const fiber = yield* PermitSemaphore.scoped(semaphore, { permits: many, leaseTime: lease }).pipe(
+            Effect.andThen((permit) => permit.awaitLost),
+            // what is lost is not given back, so that all have to be reaped
+            Effect.scoped,
+            over((store) => ({
+              ...store,
+              run: (operation, keys, args) =>
+                operation === "permit_semaphore/release" ? Effect.succeed(1) : store.run(operation, keys, args)
+            })),
+            background
+          )
+          assert.strictEqual(failure(yield* outcome(fiber))._tag, "LockLost")
+          yield* pass("300 millis")
+          assert.strictEqual(
+            yield* PermitSemaphore.withPermits(PermitSemaphore.availablePermits(semaphore), semaphore, 9),
+            many - 9
+          )
+          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), many)
+        })
+      )
+    })
+  })
+}
+
+contract("memory", LockStore.layerMemory, "virtual")
+contract("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })), "real")

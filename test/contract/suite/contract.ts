@@ -1,0 +1,149 @@
+/**
+ * What the texts of the contract have at hand: a kind of lock on a store, and time that passes.
+ */
+import { assert, it } from "@effect/vitest"
+import { Cause, Deferred, Duration, Effect, Exit, Fiber, Layer, Option } from "effect"
+import { type Holding, Lock, type LockReentered, LockStore, RedisLock } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+
+/** A lock of any kind. */
+export type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered>
+
+export interface Backend {
+  readonly name: string
+  readonly store: Layer.Layer<LockStore.LockStore, unknown>
+  readonly time: "virtual" | "real"
+}
+
+export interface Kind {
+  readonly name: string
+  readonly make: (name: string, options?: Lock.AcquireOptions) => AnyLock
+  /** Whoever holds this keeps it off. Default: itself. */
+  readonly rival?: (name: string) => AnyLock
+  readonly mode: "exclusive" | "read" | "write"
+  readonly reentrant: boolean
+  /** Whether it asks by the clock, and is never told. */
+  readonly polls?: boolean
+}
+
+let names = 0
+const run = crypto.randomUUID().slice(0, 8)
+
+export type Contract = ReturnType<typeof contractOf>
+
+export const contractOf = ({ store, time }: Backend, kind: Kind) => {
+  const virtual = time === "virtual"
+  const { make } = kind
+  const rival = (lock: AnyLock): AnyLock => (kind.rival ?? make)(lock.name)
+  const isShared = kind.mode === "read"
+  const freshName = (label = "lock") => Effect.sync(() => `${label}:${run}:${++names}`)
+  const freshLock = Effect.map(freshName(), (name) => make(name))
+
+  // Leases in real time are short enough to wait for, and long enough for a busy machine to do a few round trips in.
+  const shortLease = virtual ? Duration.seconds(5) : Duration.millis(600)
+  const options: RedisLock.RedisLockOptions = {
+    watchdogLeaseTime: virtual ? "30 seconds" : "1500 millis",
+    fallbackInterval: virtual ? "1 second" : "200 millis"
+  }
+  const watchdogLease = Duration.fromInputUnsafe(options.watchdogLeaseTime!)
+
+  /** The store, and what is asked of it: how often it denied a lock, and which channels it was asked for. */
+  const denied = new Map<string, number>()
+  const channels = new Set<string>()
+  const observed = Layer.effect(
+    LockStore.LockStore,
+    Effect.map(LockStore.LockStore, (store) => ({
+      ...store,
+      run: (operation, keys, args) =>
+        Effect.tap(store.run(operation, keys, args), (reply) =>
+          Effect.sync(() => {
+            if (operation.endsWith("/acquire") && typeof reply !== "number") {
+              denied.set(keys[0]!, denials(keys[0]!) + 1)
+            }
+          })
+        ),
+      subscribe: (channel) => {
+        channels.add(channel)
+        return store.subscribe(channel)
+      }
+    }))
+  ).pipe(Layer.provide(store))
+  const denials = (name: string) => denied.get(name) ?? 0
+  /** Waits until a lock was denied so many times more, that is, until so many wait who did not before. */
+  const untilDenied = <A, E, R>(lock: AnyLock, times: number, self: Effect.Effect<A, E, R>) =>
+    Effect.suspend(() => {
+      const before = denials(lock.name)
+      return Effect.tap(self, () => until(Effect.sync(() => denials(lock.name) >= before + times)))
+    })
+  /** The type of a key, as Redis names it. */
+  const typeOf = (key: string) => LockStore.LockStore.use((store) => store.run("lock/found", [key], []))
+
+  const clients = RedisLock.layerStore(options)
+  /** Runs an effect as another client of the same store. */
+  const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
+
+  const pass = (duration: Duration.Duration) => (virtual ? TestClock.adjust(duration) : Effect.sleep(duration))
+
+  /** Waits for a fiber, letting time pass. */
+  const outcome = <A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<Exit.Exit<A, E>> =>
+    virtual
+      ? Effect.gen(function* () {
+          while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("100 millis")
+          return fiber.pollUnsafe()!
+        })
+      : Fiber.await(fiber)
+
+  const succeeded = <A, E>(fiber: Fiber.Fiber<A, E>) => Effect.flatten(outcome(fiber))
+
+  const failure = <A, E>(exit: Exit.Exit<A, E>): E => {
+    assert.isTrue(Exit.isFailure(exit), "should have failed")
+    return Option.getOrThrow(Cause.findErrorOption((exit as Exit.Failure<A, E>).cause))
+  }
+
+  /** Waits until a condition holds, letting time pass. */
+  const until = <E, R>(condition: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
+    Effect.gen(function* () {
+      while (!(yield* condition)) yield* pass(Duration.millis(10))
+    })
+
+  /** Forks what holds a lock until it is told to let go. */
+  const holdBy = (client: typeof elsewhere) =>
+    Effect.fnUntraced(function* (lock: AnyLock, acquire?: Lock.AcquireOptions) {
+      const held = yield* Deferred.make<Holding>()
+      const letGo = yield* Deferred.make<void>()
+      const fiber = yield* Effect.gen(function* () {
+        yield* Deferred.succeed(held, yield* Lock.scoped(lock, acquire))
+        yield* Deferred.await(letGo)
+      }).pipe(Effect.scoped, client, Effect.forkChild({ startImmediately: true }))
+      const holding = yield* Effect.raceFirst(Deferred.await(held), Effect.andThen(Fiber.join(fiber), Effect.never))
+      return { holding, letGo: Effect.andThen(Deferred.succeed(letGo, undefined), Fiber.join(fiber)) }
+    })
+  const holdElsewhere = holdBy(elsewhere)
+  const hold = holdBy(((self) => self) as typeof elsewhere)
+
+  return {
+    kind,
+    isShared,
+    virtual,
+    suite: it.layer(Layer.provideMerge(clients, observed), { excludeTestServices: !virtual }),
+    make,
+    rival,
+    freshName,
+    freshLock,
+    shortLease,
+    options,
+    watchdogLease,
+    elsewhere,
+    pass,
+    outcome,
+    succeeded,
+    failure,
+    until,
+    denials,
+    untilDenied,
+    channels,
+    typeOf,
+    hold,
+    holdElsewhere
+  }
+}

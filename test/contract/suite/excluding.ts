@@ -1,0 +1,161 @@
+/**
+ * What a lock is for: one at a time, or readers together.
+ */
+import { assert } from "@effect/vitest"
+import { Duration, Effect, Exit, Fiber, Ref } from "effect"
+import { Lock, LockStore, type RedisLock } from "effect-redis-lock"
+import type { Contract } from "./contract.ts"
+
+export const excluding = ({
+  untilDenied,
+  kind,
+  virtual,
+  suite,
+  isShared,
+  freshName,
+  freshLock,
+  rival,
+  elsewhere,
+  pass,
+  succeeded,
+  holdElsewhere,
+  make
+}: Contract): void => {
+  suite("a lock", (it) => {
+    it.effect("is free, then held, then free again, and can be used again", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        for (let i = 0; i < 2; i++) {
+          assert.isFalse(yield* Lock.isLocked(lock))
+          yield* Effect.gen(function* () {
+            assert.isTrue(yield* Lock.isLocked(lock))
+            assert.isTrue(yield* elsewhere(Lock.isLocked(lock)))
+          }).pipe(Lock.withLock(lock))
+        }
+        assert.isFalse(yield* Lock.isLocked(lock))
+      })
+    )
+
+    it.effect("returns what the section returns, and fails with what it fails with", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        assert.strictEqual(yield* Lock.withLock(Effect.succeed(1), lock), 1)
+        assert.strictEqual(yield* Effect.fail("no").pipe(Lock.withLock(lock), Effect.flip), "no")
+        const died = yield* Effect.die("bug").pipe(Lock.withLock(lock), Effect.exit)
+        assert.isTrue(Exit.hasDies(died))
+        assert.isFalse(yield* Lock.isLocked(lock))
+      })
+    )
+
+    if (!isShared) {
+      it.effect("excludes the fibers of one client from each other", () =>
+        Effect.gen(function* () {
+          const lock = yield* freshLock
+          const counter = yield* Ref.make(0)
+          let inside = 0
+          const section = Effect.gen(function* () {
+            assert.strictEqual(++inside, 1)
+            const seen = yield* Ref.get(counter)
+            yield* Effect.yieldNow
+            yield* Ref.set(counter, seen + 1)
+            inside--
+          }).pipe(Lock.withLock(lock))
+          const all = yield* Effect.forEach(
+            Array.from({ length: 8 }),
+            () => Effect.forEach(Array.from({ length: 10 }), () => section),
+            { concurrency: "unbounded" }
+          ).pipe(Effect.forkChild)
+          yield* succeeded(all)
+          assert.strictEqual(yield* Ref.get(counter), 80)
+        })
+      )
+    }
+
+    it.effect("excludes other clients, and is handed over when it is released", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        const other = yield* holdElsewhere(rival(lock))
+        const mine = yield* Effect.succeed("in").pipe(Lock.withLock(lock), Effect.forkChild({ startImmediately: true }))
+        yield* pass(Duration.millis(100))
+        assert.isUndefined(mine.pollUnsafe())
+        yield* other.letGo
+        assert.strictEqual(yield* succeeded(mine), "in")
+      })
+    )
+
+    if (!isShared) {
+      it.effect("lets the fibers of a client in first come, first served", () =>
+        Effect.gen(function* () {
+          const lock = yield* freshLock
+          const order: Array<number> = []
+          const other = yield* holdElsewhere(rival(lock))
+          const fork = (i: number) =>
+            Effect.sync(() => void order.push(i)).pipe(
+              Lock.withLock(lock),
+              Effect.forkChild({ startImmediately: true })
+            )
+          // once it is known that the lock is taken, the others stand behind the first as they come
+          const fibers = [yield* untilDenied(lock, 1, fork(0))]
+          for (const i of [1, 2, 3, 4]) fibers.push(yield* fork(i))
+          yield* other.letGo
+          for (const fiber of fibers) yield* succeeded(fiber)
+          assert.deepStrictEqual(order, [0, 1, 2, 3, 4])
+        })
+      )
+    }
+
+    // who asks by the clock cannot keep up where no time passes between two sections
+    if (!isShared && !(kind.polls && virtual)) {
+      it.effect("lets other clients in, though its own fibers always wait", () =>
+        Effect.gen(function* () {
+          const lock = yield* freshLock
+          let mine = 0
+          const busy = yield* Effect.forEach(
+            [1, 2, 3, 4],
+            () =>
+              Effect.forever(
+                Lock.withLock(
+                  Effect.andThen(
+                    Effect.yieldNow,
+                    Effect.sync(() => mine++)
+                  ),
+                  lock
+                )
+              ),
+            { concurrency: "unbounded" }
+          ).pipe(Effect.forkChild)
+          const others = 20
+          const theirs = yield* Effect.gen(function* () {
+            const before = mine
+            yield* Effect.forEach(Array.from({ length: others }), () => Lock.withLock(Effect.yieldNow, lock))
+            return mine - before
+          }).pipe(elsewhere, Effect.forkChild)
+          assert.isBelow(yield* succeeded(theirs), others * 50)
+          yield* Fiber.interrupt(busy)
+        })
+      )
+    }
+
+    it.effect("takes any name that is allowed", () =>
+      Effect.gen(function* () {
+        const unique = yield* freshName("n")
+        const anywhere = [`{${unique}}:a`, `a{${unique}}`, `ü 锁 🔒 ${unique}`, unique.padEnd(1024, "x")]
+        const untagged = [`a{${unique}`, `}${unique}{`, `{}${unique}`, `a}${unique}`]
+        const { slot } = yield* LockStore.LockStore
+        const hasSlots = slot("a") !== slot("b")
+        for (const name of hasSlots ? anywhere : [...anywhere, ...untagged]) {
+          const lock = make(name)
+          assert.isTrue(yield* Lock.isLocked(lock).pipe(Lock.withLock(lock)), name)
+          assert.isFalse(yield* Lock.isLocked(lock), name)
+        }
+        for (const name of hasSlots ? untagged : []) {
+          const lock = make(name)
+          for (const use of [Lock.withLock(Effect.void, lock), Lock.isLocked(lock), Lock.forceRelease(lock)]) {
+            const error: Error = yield* Effect.flip<unknown, Error, RedisLock.RedisLock>(use)
+            assert.match(error.message, /hash tag.*different slots/, name)
+          }
+        }
+      })
+    )
+  })
+}

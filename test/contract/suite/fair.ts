@@ -1,0 +1,204 @@
+/**
+ * What fair locks add: order across clients.
+ */
+import { assert } from "@effect/vitest"
+import { Duration, Effect, Fiber, Option } from "effect"
+import { Lock, LockStore } from "effect-redis-lock"
+import type { AnyLock, Contract } from "./contract.ts"
+
+const keysOf = (name: string) => ({
+  queue: `redisson_lock_queue:{${name}}`,
+  timeouts: `redisson_lock_timeout:{${name}}`,
+  clients: `effect_redis_lock_clients:{${name}}`,
+  channel: `redisson_lock__channel:{${name}}`,
+  token: `redisson_lock_token:{${name}}`
+})
+
+/** A waiter of another client, played by commands. */
+const ghost = (lock: AnyLock) => {
+  const { channel, clients, queue, timeouts, token } = keysOf(lock.name)
+  const client = crypto.randomUUID()
+  const owner = `${client}:1`
+  const run = (operation: LockStore.Operation, keys: Array<string>, args: Array<string | number>) =>
+    LockStore.LockStore.use((store) => store.run(operation, [lock.name, ...keys], args))
+  return {
+    owner,
+    /** Queues up, and counts as alive for so long. */
+    ask: (lifeMillis: number) =>
+      run(
+        "fair_lock/acquire",
+        [token, queue, timeouts, clients, channel],
+        [owner, 60_000, 86_400_000, 300_000, client, lifeMillis, "PUBLISH"]
+      ),
+    leave: (who = owner) => run("fair_lock/release", [channel, queue, timeouts, clients], [who, "PUBLISH", 300_000]),
+    /** Who is first in the queue. */
+    head: Effect.map(
+      run("fair_lock/refresh", [channel, queue, timeouts, clients], ["PUBLISH", 300_000, client, 60_000, 0]),
+      (reply) => (reply as ReadonlyArray<unknown>)[1]
+    )
+  }
+}
+
+export const fairness = ({
+  elsewhere,
+  failure,
+  freshLock,
+  holdElsewhere,
+  outcome,
+  pass,
+  succeeded,
+  suite,
+  typeOf,
+  until,
+  untilDenied,
+  virtual
+}: Contract): void => {
+  const assertNoQueue = (lock: AnyLock) =>
+    Effect.gen(function* () {
+      const { clients, queue, timeouts } = keysOf(lock.name)
+      for (const key of [queue, timeouts, clients]) assert.strictEqual(yield* typeOf(key), "none", key)
+    })
+
+  suite("fairness", (it) => {
+    it.effect("serves in the order of asking, across clients", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        const order: Array<number> = []
+        const other = yield* holdElsewhere(lock)
+        const fibers: Array<Fiber.Fiber<void, unknown>> = []
+        for (let i = 0; i < 6; i++) {
+          const mine = Effect.sync(() => void order.push(i)).pipe(Lock.withLock(lock))
+          fibers.push(
+            yield* untilDenied(
+              lock,
+              1,
+              Effect.forkChild(i % 2 === 0 ? mine : elsewhere(mine), { startImmediately: true })
+            )
+          )
+        }
+        yield* other.letGo
+        for (const fiber of fibers) yield* succeeded(fiber)
+        assert.deepStrictEqual(order, [0, 1, 2, 3, 4, 5])
+        yield* assertNoQueue(lock)
+      })
+    )
+
+    it.effect("is not overtaken by somebody who does not wait, though the lock is free", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        const first = ghost(lock)
+        yield* Effect.andThen(first.ask(60_000), pass(Duration.zero)).pipe(Lock.withLock(lock))
+        assert.strictEqual(yield* first.head, first.owner)
+        assert.isFalse(yield* Lock.isLocked(lock))
+        assert.isTrue(Option.isNone(yield* Effect.scoped(Lock.tryScoped(lock))))
+        assert.isTrue(Option.isNone(yield* Lock.withLockIfAvailable(Effect.void, lock)))
+        const error = yield* Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 0 }))
+        assert.strictEqual(error._tag === "LockTimeout" ? error.holder?.owner : error._tag, first.owner)
+        const waiting = yield* untilDenied(
+          lock,
+          1,
+          Effect.forkChild(Lock.withLock(Effect.succeed("mine"), lock), { startImmediately: true })
+        )
+        yield* pass(Duration.millis(50))
+        assert.isUndefined(waiting.pollUnsafe())
+        // the first gives up: the next is told
+        yield* first.leave()
+        assert.strictEqual(yield* virtual ? Fiber.join(waiting) : succeeded(waiting), "mine")
+        yield* assertNoQueue(lock)
+      })
+    )
+
+    it.effect("passes over those whose client has not reported for too long", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        const other = yield* holdElsewhere(lock)
+        const dead = [ghost(lock), ghost(lock), ghost(lock)]
+        for (const { ask } of dead) yield* ask(1)
+        const waiting = yield* untilDenied(
+          lock,
+          1,
+          Effect.forkChild(Lock.withLock(Effect.succeed("mine"), lock), { startImmediately: true })
+        )
+        yield* pass(Duration.millis(10))
+        yield* other.letGo
+        assert.strictEqual(yield* virtual ? Fiber.join(waiting) : succeeded(waiting), "mine")
+      })
+    )
+
+    for (const how of ["timed out", "was interrupted"] as const) {
+      it.effect(`a waiter that ${how} leaves nothing, and the next is served at once`, () =>
+        Effect.gen(function* () {
+          const lock = yield* freshLock
+          const other = yield* holdElsewhere(lock)
+          const wait = (n: number, options?: Lock.AcquireOptions) =>
+            untilDenied(
+              lock,
+              1,
+              Effect.forkChild(Lock.withLock(Effect.succeed(n), lock, options), { startImmediately: true })
+            )
+          const giveUp = (fiber: Fiber.Fiber<number, unknown>) =>
+            how === "timed out"
+              ? Effect.map(outcome(fiber), (exit) =>
+                  assert.strictEqual((failure(exit) as { _tag: string })._tag, "LockTimeout")
+                )
+              : Fiber.interrupt(fiber)
+          const options = how === "timed out" ? { waitTime: 300 } : {}
+
+          const only = yield* wait(0, options)
+          yield* giveUp(only)
+          yield* assertNoQueue(lock)
+
+          const first = yield* wait(1, options)
+          const second = yield* wait(2)
+          yield* giveUp(first)
+          yield* other.letGo
+          assert.strictEqual(yield* virtual ? Fiber.join(second) : succeeded(second), 2)
+          yield* assertNoQueue(lock)
+        })
+      )
+    }
+
+    it.effect("a waiter that was taken for dead stands in line again", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        const other = yield* holdElsewhere(lock)
+        const waiting = yield* untilDenied(
+          lock,
+          1,
+          Effect.forkChild(Lock.withLock(Effect.succeed("mine"), lock), { startImmediately: true })
+        )
+        const watcher = ghost(lock)
+        const owner = yield* watcher.head
+        assert.isString(owner)
+        yield* watcher.leave(owner as string)
+        assert.isNull(yield* watcher.head)
+        yield* until(Effect.map(watcher.head, (head) => head === owner))
+        yield* other.letGo
+        assert.strictEqual(yield* succeeded(waiting), "mine")
+      })
+    )
+
+    if (virtual) {
+      it.effect("keeps a place for as long as one waits", () =>
+        Effect.gen(function* () {
+          const lock = yield* freshLock
+          const order: Array<string> = []
+          const other = yield* holdElsewhere(lock)
+          const wait = (who: string) => Effect.sync(() => void order.push(who)).pipe(Lock.withLock(lock))
+          const first = yield* untilDenied(lock, 1, Effect.forkChild(wait("first"), { startImmediately: true }))
+          const second = yield* untilDenied(
+            lock,
+            1,
+            Effect.forkChild(elsewhere(wait("second")), { startImmediately: true })
+          )
+          yield* pass(Duration.hours(1))
+          const third = yield* untilDenied(lock, 1, Effect.forkChild(wait("third"), { startImmediately: true }))
+          yield* pass(Duration.hours(1))
+          yield* other.letGo
+          for (const fiber of [first, second, third]) yield* Fiber.join(fiber)
+          assert.deepStrictEqual(order, ["first", "second", "third"])
+        })
+      )
+    }
+  })
+}

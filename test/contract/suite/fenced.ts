@@ -1,0 +1,49 @@
+/**
+ * What fenced locks add: tokens that are a counter.
+ */
+import { assert } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import { Lock } from "effect-redis-lock"
+import type { AnyLock, Contract } from "./contract.ts"
+
+export const fencing = ({ elsewhere, freshLock, freshName, make, pass, suite, virtual }: Contract): void => {
+  const tokenOf = (lock: AnyLock) => Effect.map(Lock.holding(lock), ({ token }) => token).pipe(Lock.withLock(lock))
+
+  suite("a counter", (it) => {
+    it.effect("counts the grants of the name across clients, not re-entries nor denials", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        assert.strictEqual(yield* tokenOf(lock), 1n)
+        assert.strictEqual(yield* elsewhere(tokenOf(lock)), 2n)
+        yield* Effect.gen(function* () {
+          assert.strictEqual((yield* Lock.holding(lock)).token, 3n)
+          assert.strictEqual(yield* tokenOf(lock), 3n)
+          yield* elsewhere(Lock.withLockIfAvailable(Effect.void, lock))
+          yield* elsewhere(Lock.forceRelease(lock))
+        }).pipe(Lock.withLock(lock), Effect.flip)
+        assert.strictEqual(yield* tokenOf(lock), 4n)
+      })
+    )
+
+    it.effect("is continued by a plain lock of the name", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        assert.strictEqual(yield* tokenOf(lock), 1n)
+        assert.strictEqual(yield* tokenOf(Lock.make(lock.name)), 2n)
+        assert.strictEqual(yield* tokenOf(lock), 3n)
+        if (virtual) yield* pass(Duration.days(40))
+        assert.strictEqual(yield* tokenOf(lock), 4n)
+      })
+    )
+
+    it.effect("goes on from the token of a plain lock that came first, and does not expire then", () =>
+      Effect.gen(function* () {
+        const name = yield* freshName()
+        const plain = yield* tokenOf(Lock.make(name))
+        assert.strictEqual(yield* tokenOf(make(name)), plain + 1n)
+        if (virtual) yield* pass(Duration.days(40))
+        assert.strictEqual(yield* tokenOf(make(name)), plain + 2n)
+      })
+    )
+  })
+}

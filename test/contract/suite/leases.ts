@@ -1,0 +1,106 @@
+/**
+ * Leases: fixed ones, and those that the watchdog renews.
+ */
+import { assert } from "@effect/vitest"
+import { Duration, Effect, Fiber, Option } from "effect"
+import { Lock, LockLost } from "effect-redis-lock"
+import type { Contract } from "./contract.ts"
+
+export const leases = ({
+  kind,
+  suite,
+  freshLock,
+  rival,
+  elsewhere,
+  pass,
+  outcome,
+  failure,
+  shortLease,
+  watchdogLease
+}: Contract): void => {
+  suite("a lease", (it) => {
+    it.effect("of a fixed length is never renewed: the section is interrupted with LockLost", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        let interrupted = false
+        const fiber = yield* Effect.never.pipe(
+          Effect.onInterrupt(() => Effect.sync(() => (interrupted = true))),
+          Lock.withLock(lock, { leaseTime: shortLease }),
+          Effect.forkChild
+        )
+        const error = failure(yield* outcome(fiber))
+        assert.instanceOf(error, LockLost)
+        assert.strictEqual(error.reason, "Expired")
+        assert.isTrue(interrupted)
+        assert.strictEqual(yield* Lock.withLock(Effect.succeed("next"), lock), "next")
+      })
+    )
+
+    it.effect("that runs out is seen by the first check", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        yield* Effect.gen(function* () {
+          const holding = yield* Lock.scoped(lock, { leaseTime: shortLease })
+          assert.isTrue(yield* holding.isHeld)
+          yield* holding.ensureHeld
+          assert.isAbove(Duration.toMillis(yield* holding.remaining), 0)
+          const lost = yield* Effect.forkChild(Effect.exit(holding.awaitLost), { startImmediately: true })
+          yield* pass(shortLease)
+          assert.isFalse(yield* holding.isHeld)
+          assert.strictEqual(Duration.toMillis(yield* holding.remaining), 0)
+          const error = yield* Effect.flip(holding.ensureHeld)
+          assert.strictEqual(error.reason, "Expired")
+          assert.strictEqual(failure(yield* Fiber.join(lost)), error)
+          assert.strictEqual(yield* Effect.flip(holding.release), error)
+        }).pipe(Effect.scoped)
+      })
+    )
+
+    it.effect("without a length is renewed by the watchdog for as long as it is held", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        yield* Effect.gen(function* () {
+          const holding = yield* Lock.holding(lock)
+          for (let i = 0; i < 8; i++) {
+            yield* pass(Duration.times(watchdogLease, 0.33))
+            yield* holding.ensureHeld
+            assert.isTrue(Option.isSome(yield* elsewhere(Lock.remainingTime(lock))))
+          }
+          assert.isTrue(Option.isNone(yield* elsewhere(Lock.withLockIfAvailable(Effect.void, rival(lock)))))
+        }).pipe(Lock.withLock(lock))
+        assert.isFalse(yield* Lock.isLocked(lock))
+      })
+    )
+
+    if (kind.reentrant) {
+      it.effect("is renewed from a fixed outer hold's side only while an inner hold wants it", () =>
+        Effect.gen(function* () {
+          const lock = yield* freshLock
+          yield* Effect.gen(function* () {
+            const outer = yield* Lock.scoped(lock, { leaseTime: shortLease })
+            yield* Lock.withLock(pass(Duration.times(watchdogLease, 1.5)), lock)
+            yield* outer.ensureHeld
+            yield* pass(Duration.times(watchdogLease, 1.1))
+            assert.isFalse(yield* outer.isHeld)
+          }).pipe(Effect.scoped)
+        })
+      )
+    }
+
+    it.effect("can be renewed by hand, and is never shortened", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        yield* Effect.gen(function* () {
+          const holding = yield* Lock.scoped(lock, { leaseTime: "10 seconds" })
+          yield* holding.renew("1 hour")
+          assert.isAbove(Duration.toMinutes(yield* holding.remaining), 58)
+          yield* holding.renew("1 second")
+          assert.isAbove(Duration.toMinutes(yield* holding.remaining), 58)
+          assert.isAbove(Duration.toMinutes(Option.getOrThrow(yield* Lock.remainingTime(lock))), 58)
+          const error = yield* Effect.flip(holding.renew(0))
+          assert.strictEqual(error._tag, "InvalidLockOptions")
+        }).pipe(Effect.scoped)
+      })
+    )
+  })
+}

@@ -1,0 +1,47 @@
+/**
+ * Looking at locks.
+ */
+import { assert } from "@effect/vitest"
+import { Effect, Layer, Option, Result, Stream } from "effect"
+import { Lock, RedisLock } from "effect-redis-lock"
+import type { Contract } from "./contract.ts"
+
+export const looking = ({ options, suite, freshName, freshLock, make }: Contract): void => {
+  suite("looking", (it) => {
+    it.effect("at all locks finds those that are held and match", () =>
+      Effect.gen(function* () {
+        const prefix = yield* freshName("list")
+        const listed = Stream.runCollect(Stream.map(Lock.list(`${prefix}:*`), (lock) => lock.name))
+        assert.deepStrictEqual(yield* listed, [])
+        const found = yield* listed.pipe(Lock.withLock(make(`${prefix}:a`)), Lock.withLock(make(`${prefix}:b`)))
+        assert.deepStrictEqual(found.toSorted(), [`${prefix}:a`, `${prefix}:b`])
+      })
+    )
+
+    it.effect("for a holding outside of a section fails with NotLockOwner", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        assert.strictEqual((yield* Effect.flip(Lock.holding(lock)))._tag, "NotLockOwner")
+        assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
+        assert.deepStrictEqual(yield* Lock.remainingTime(lock), Option.none())
+      })
+    )
+
+    it.effect("through a key prefix, or a lock bound to a service", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        const service = yield* RedisLock.RedisLock
+        const prefixed = RedisLock.layerStore({ ...options, keyPrefix: "app[1]:" })
+        yield* Effect.gen(function* () {
+          assert.isTrue(yield* Lock.isLocked(lock))
+          const names = yield* Stream.runCollect(Stream.map(Lock.list(`${lock.name}*`), ({ name }) => name))
+          assert.deepStrictEqual(names, [lock.name])
+          const bound = Lock.provide(make(lock.name), service)
+          assert.isFalse(yield* Lock.isLocked(bound))
+          assert.isTrue(Result.isSuccess(yield* Effect.result(Lock.withLock(Effect.void, bound))))
+          assert.isTrue(yield* Lock.isLocked(Lock.provide(make(`app[1]:${lock.name}`), service)))
+        }).pipe(Lock.withLock(lock), Effect.provide(Layer.fresh(prefixed)))
+      })
+    )
+  })
+}

@@ -1,0 +1,75 @@
+/**
+ * Kinds that cannot be under one name, as far as they can be told apart, say so.
+ */
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import {
+  type AcquireError,
+  FairLock,
+  FencedLock,
+  Lock,
+  type LockLost,
+  type LockReentered,
+  NonReentrantLock,
+  ReadWriteLock,
+  type RedisLock,
+  SpinLock
+} from "effect-redis-lock"
+import type { AnyLock, Contract } from "./contract.ts"
+
+const exclusive: ReadonlyArray<readonly [title: string, make: (name: string) => AnyLock]> = [
+  ["Lock", Lock.make],
+  ["FairLock", FairLock.make],
+  ["FencedLock", FencedLock.make],
+  ["SpinLock", SpinLock.make],
+  ["NonReentrantLock", NonReentrantLock.make],
+  ["fair NonReentrantLock", (name) => NonReentrantLock.make(name, { fair: true })]
+]
+
+const sides: ReadonlyArray<readonly [title: string, make: (name: string) => AnyLock]> = [
+  ["ReadWriteLock", (name) => ReadWriteLock.make(name).readLock],
+  ["ReadWriteLock", (name) => ReadWriteLock.make(name).writeLock]
+]
+
+const assertWrongKind = (asked: AnyLock, expected: string, found: string) =>
+  Effect.gen(function* () {
+    for (const [use, run] of Object.entries({
+      withLock: Lock.withLock(Effect.void, asked),
+      withoutWaiting: Lock.withLock(Effect.void, asked, { waitTime: 0 }),
+      tryScoped: Effect.scoped(Lock.tryScoped(asked)),
+      isLocked: Lock.isLocked(asked),
+      inspect: Lock.inspect(asked),
+      remainingTime: Lock.remainingTime(asked),
+      forceRelease: Lock.forceRelease(asked)
+    })) {
+      const error = yield* Effect.flip(
+        run as Effect.Effect<unknown, AcquireError | LockLost | LockReentered, RedisLock.RedisLock>
+      )
+      assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "WrongType", use)
+      assert.include(error.message, `"${asked.name}" is no ${expected}: under this name there is ${found}`, use)
+    }
+  })
+
+export const wrongKinds = ({ elsewhere, freshName, holdElsewhere, suite }: Contract): void => {
+  suite("a name of another kind", (it) => {
+    for (const [title, make] of exclusive) {
+      for (const [otherTitle, makeOther] of sides) {
+        it.effect(`fails: ${title} and a side of ${otherTitle}, either way`, () =>
+          Effect.gen(function* () {
+            const name = yield* freshName()
+            const one = yield* holdElsewhere(make(name))
+            yield* assertWrongKind(makeOther(name), otherTitle, "a lock of another kind")
+            yield* elsewhere(assertWrongKind(makeOther(name), otherTitle, "a lock of another kind"))
+            yield* one.holding.ensureHeld
+            assert.isTrue(yield* Lock.isLocked(make(name)))
+            yield* one.letGo
+            const other = yield* holdElsewhere(makeOther(name))
+            yield* assertWrongKind(make(name), title, "a ReadWriteLock")
+            assert.isTrue(yield* Lock.isLocked(makeOther(name)))
+            yield* other.letGo
+          })
+        )
+      }
+    }
+  })
+}

@@ -1,0 +1,349 @@
+/**
+ * What read-write locks add: readers together, writers alone.
+ */
+import { assert } from "@effect/vitest"
+import { Deferred, Duration, Effect, Fiber, Option } from "effect"
+import { Lock, LockReentered, ReadWriteLock } from "effect-redis-lock"
+import type { Contract } from "./contract.ts"
+
+export const sharing = ({
+  denials,
+  elsewhere,
+  freshName,
+  hold,
+  holdElsewhere,
+  pass,
+  shortLease,
+  succeeded,
+  suite,
+  typeOf,
+  untilDenied,
+  virtual
+}: Contract): void => {
+  const fresh = (options?: ReadWriteLock.ReadWriteOptions) =>
+    Effect.map(freshName(), (name) => ReadWriteLock.make(name, options))
+  const can = <E>(lock: Lock.Lock<never, E> | Lock.Lock<any, E>) =>
+    Effect.map(Lock.withLockIfAvailable(Effect.void, lock), Option.isSome)
+  /** What is woken needs no time to pass. */
+  const atOnce = <A, E>(fiber: Fiber.Fiber<A, E>) => (virtual ? Fiber.join(fiber) : succeeded(fiber))
+  const fork = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(self, { startImmediately: true })
+
+  suite("readers and writers", (it) => {
+    it.effect("readers share, in one client and across clients, and keep writers out", () =>
+      Effect.gen(function* () {
+        const { readLock, writeLock } = yield* fresh()
+        const first = yield* hold(readLock)
+        const second = yield* hold(readLock)
+        const third = yield* holdElsewhere(readLock)
+        assert.isTrue(yield* can(readLock))
+        assert.isFalse(yield* can(writeLock))
+        assert.isFalse(yield* elsewhere(can(writeLock)))
+        const state = Option.getOrThrow(yield* Lock.inspect(readLock))
+        assert.deepStrictEqual(
+          state.holders.map(({ owner }) => owner).toSorted(),
+          [first, second, third].map(({ holding }) => holding.owner).toSorted()
+        )
+        assert.isTrue(state.holders.every(({ mode }) => mode === "read"))
+        for (const reader of [first, third]) {
+          yield* reader.letGo
+          assert.isFalse(yield* can(writeLock))
+        }
+        yield* second.letGo
+        assert.isTrue(yield* can(writeLock))
+      })
+    )
+
+    it.effect("a writer keeps readers and writers out, everywhere", () =>
+      Effect.gen(function* () {
+        const { readLock, writeLock } = yield* fresh()
+        const writer = yield* hold(writeLock)
+        for (const lock of [readLock, writeLock]) {
+          assert.isFalse(yield* can(lock))
+          assert.isFalse(yield* elsewhere(can(lock)))
+        }
+        yield* writer.letGo
+        for (const lock of [readLock, writeLock]) assert.isTrue(yield* can(lock))
+      })
+    )
+
+    it.effect("readers that wait for a writer are let in together when it ends", () =>
+      Effect.gen(function* () {
+        const { readLock, writeLock } = yield* fresh()
+        const writer = yield* holdElsewhere(writeLock)
+        let inside = 0
+        const all = yield* Deferred.make<void>()
+        const section = Effect.suspend(() =>
+          ++inside === 6 ? Effect.andThen(Deferred.succeed(all, undefined), Effect.void) : Deferred.await(all)
+        ).pipe(Lock.withLock(readLock))
+        const readers = yield* untilDenied(
+          readLock,
+          2,
+          fork(
+            Effect.all(
+              [section, section, section, elsewhere(Effect.all([section, section, section], { concurrency: 3 }))],
+              { concurrency: "unbounded" }
+            )
+          )
+        )
+        yield* pass(Duration.millis(50))
+        assert.strictEqual(inside, 0)
+        yield* writer.letGo
+        yield* atOnce(readers)
+      })
+    )
+
+    it.effect("a writer may read; each side sees its own", () =>
+      Effect.gen(function* () {
+        const { readLock, writeLock } = yield* fresh()
+        yield* Effect.gen(function* () {
+          const write = yield* Lock.holding(writeLock)
+          assert.isFalse(yield* Lock.isLocked(readLock))
+          assert.isFalse(yield* Lock.forceRelease(readLock))
+          yield* Effect.gen(function* () {
+            const read = yield* Lock.holding(readLock)
+            assert.notStrictEqual(read.owner, write.owner)
+            assert.strictEqual(read.token, write.token)
+            assert.strictEqual(yield* Lock.holdCount(readLock), 1)
+            assert.strictEqual(yield* Lock.holdCount(writeLock), 1)
+            assert.strictEqual(yield* Lock.withLock(Lock.holdCount(readLock), readLock), 2)
+            assert.strictEqual(yield* Lock.withLock(Lock.holdCount(writeLock), writeLock), 2)
+            const modes = (state: Option.Option<Lock.LockState>) =>
+              Option.getOrThrow(state).holders.map(({ mode, owner }) => [mode, owner])
+            assert.deepStrictEqual(modes(yield* Lock.inspect(readLock)), [["read", read.owner]])
+            assert.deepStrictEqual(modes(yield* Lock.inspect(writeLock)), [["write", write.owner]])
+            assert.isFalse(yield* elsewhere(can(readLock)))
+          }).pipe(Lock.withLock(readLock), Effect.timeout("1 hour"))
+          assert.isFalse(yield* Lock.isLocked(readLock))
+          assert.isTrue(yield* Lock.isLocked(writeLock))
+        }).pipe(Lock.withLock(writeLock))
+        assert.isFalse(yield* Lock.isLocked(writeLock))
+      })
+    )
+
+    it.effect("a writer that goes on reading lets other readers in at once, and no writer", () =>
+      Effect.gen(function* () {
+        const { readLock, writeLock } = yield* fresh()
+        yield* Effect.gen(function* () {
+          const write = yield* Lock.scoped(writeLock)
+          const read = yield* Lock.scoped(readLock)
+          const readers = yield* untilDenied(
+            readLock,
+            1,
+            fork(
+              Effect.all([Lock.withOwner(Lock.withLock(Effect.void, readLock)), elsewhere(can(readLock))], {
+                concurrency: "unbounded"
+              })
+            )
+          )
+          const waiting = yield* untilDenied(readLock, 1, fork(elsewhere(Lock.withLock(Effect.void, readLock))))
+          yield* pass(Duration.millis(50))
+          assert.isUndefined(waiting.pollUnsafe())
+          yield* write.release
+          yield* atOnce(waiting)
+          yield* atOnce(readers)
+          yield* read.ensureHeld
+          assert.isFalse(yield* Lock.isLocked(writeLock))
+          assert.isFalse(yield* elsewhere(can(writeLock)))
+        }).pipe(Effect.scoped)
+        assert.isTrue(yield* can(writeLock))
+      })
+    )
+
+    it.effect("a reader that asks to write is refused at once, and keeps reading", () =>
+      Effect.gen(function* () {
+        const { readLock, writeLock } = yield* fresh()
+        yield* Effect.gen(function* () {
+          for (const upgrade of [
+            Lock.withLock(Effect.void, writeLock),
+            Lock.withLock(Effect.void, writeLock, { waitTime: 0 }),
+            Lock.withLockIfAvailable(Effect.void, writeLock),
+            Effect.scoped(Lock.scoped(writeLock)),
+            Effect.scoped(Lock.tryScoped(writeLock)),
+            Effect.timeout(Effect.timeout(Lock.withLock(Effect.void, writeLock), "1 hour"), "1 hour"),
+            Effect.flatMap(Effect.forkChild(Lock.withLock(Effect.void, writeLock)), Fiber.join)
+          ]) {
+            const error = yield* Effect.flip(upgrade as Effect.Effect<unknown, Effect.Error<typeof upgrade>>)
+            assert.instanceOf(error, LockReentered)
+            assert.strictEqual(error.attempt, "upgrade")
+          }
+          yield* (yield* Lock.holding(readLock)).ensureHeld
+          assert.isTrue(yield* elsewhere(can(readLock)))
+        }).pipe(Lock.withLock(readLock))
+        assert.isTrue(yield* can(writeLock))
+      })
+    )
+
+    for (const where of ["in another client", "in the same client"] as const) {
+      it.effect(`a waiting writer ${where} holds off new readers, but no re-entry`, () =>
+        Effect.gen(function* () {
+          const { readLock, writeLock } = yield* fresh()
+          const there = (where === "in another client" ? elsewhere : <A>(self: A) => self) as typeof elsewhere
+          yield* Effect.gen(function* () {
+            const order: Array<string> = []
+            const reading = yield* Lock.scoped(readLock)
+            const before = denials(writeLock.name)
+            const writer = yield* Effect.sync(() => order.push("writer")).pipe(
+              Lock.withLock(writeLock),
+              Lock.withOwner,
+              there,
+              fork
+            )
+            while (denials(writeLock.name) === before) yield* pass(Duration.millis(5))
+            assert.isFalse(yield* Lock.withOwner(can(readLock)), "a reader of this client")
+            assert.isFalse(yield* elsewhere(can(readLock)), "a reader of another client")
+            assert.strictEqual(yield* Lock.withLock(Lock.holdCount(readLock), readLock), 2)
+            const reader = yield* Effect.sync(() => order.push("reader")).pipe(Lock.withLock(readLock), elsewhere, fork)
+            yield* pass(Duration.millis(50))
+            yield* reading.release
+            yield* succeeded(writer)
+            yield* succeeded(reader)
+            assert.deepStrictEqual(order, ["writer", "reader"])
+          }).pipe(Effect.scoped)
+        })
+      )
+
+      for (const how of ["gives up", "is interrupted"] as const) {
+        it.effect(`a writer ${where} that ${how} lets readers in at once`, () =>
+          Effect.gen(function* () {
+            const { readLock, writeLock } = yield* fresh()
+            const there = (where === "in another client" ? elsewhere : <A>(self: A) => self) as typeof elsewhere
+            const reading = yield* hold(readLock)
+            const writer = yield* untilDenied(
+              writeLock,
+              1,
+              Lock.withLock(Effect.void, writeLock, how === "gives up" ? { waitTime: 300 } : {}).pipe(
+                Effect.exit,
+                there,
+                fork
+              )
+            )
+            const reader = yield* untilDenied(readLock, 1, fork(elsewhere(Lock.withLock(Effect.succeed(1), readLock))))
+            yield* pass(Duration.millis(50))
+            assert.isUndefined(reader.pollUnsafe())
+            if (how === "gives up") yield* succeeded(writer)
+            else yield* Fiber.interrupt(writer)
+            assert.strictEqual(yield* typeOf(`effect_redis_lock_writers:{${readLock.name}}`), "none")
+            assert.strictEqual(yield* atOnce(reader), 1)
+            yield* reading.letGo
+          })
+        )
+      }
+    }
+
+    it.effect("a writer reads though other writers wait", () =>
+      Effect.gen(function* () {
+        const { readLock, writeLock } = yield* fresh()
+        yield* Effect.gen(function* () {
+          const writing = yield* Lock.scoped(writeLock)
+          const waiting = yield* untilDenied(writeLock, 1, fork(elsewhere(Lock.withLock(Effect.void, writeLock))))
+          assert.strictEqual(yield* Lock.withLock(Effect.succeed(1), readLock), 1)
+          yield* writing.release
+          yield* succeeded(waiting)
+        }).pipe(Effect.scoped)
+      })
+    )
+
+    it.effect("readers go in while a writer waits, where readers are preferred", () =>
+      Effect.gen(function* () {
+        const { readLock, writeLock } = yield* fresh({ preference: "reader" })
+        const reading = yield* hold(readLock)
+        const writer = yield* untilDenied(writeLock, 1, fork(elsewhere(Lock.withLock(Effect.void, writeLock))))
+        assert.isTrue(yield* can(readLock))
+        assert.isTrue(yield* elsewhere(can(readLock)))
+        yield* reading.letGo
+        yield* succeeded(writer)
+      })
+    )
+
+    it.effect("the token of readers is that of the last writer", () =>
+      Effect.gen(function* () {
+        const { readLock, writeLock } = yield* fresh()
+        const token = (lock: typeof writeLock) =>
+          Effect.map(Lock.holding(lock), (holding) => holding.token).pipe(Lock.withLock(lock))
+        assert.strictEqual(yield* token(readLock), 0n)
+        const written = yield* token(writeLock)
+        assert.isTrue(written > 0n)
+        assert.strictEqual(yield* token(readLock), written)
+        assert.isTrue((yield* elsewhere(token(writeLock))) > written)
+      })
+    )
+
+    it.effect("readers whose lease has run out do not keep a writer out, nor do others lose theirs", () =>
+      Effect.gen(function* () {
+        const { readLock, writeLock } = yield* fresh()
+        yield* Effect.gen(function* () {
+          yield* Lock.scoped(readLock, { leaseTime: shortLease })
+          const other = yield* holdElsewhere(readLock)
+          yield* pass(Duration.times(shortLease, 1.5))
+          yield* other.holding.ensureHeld
+          assert.isFalse(yield* Lock.withOwner(can(writeLock)))
+          yield* other.letGo
+          assert.isTrue(yield* Lock.withOwner(can(writeLock)))
+        }).pipe(Effect.scoped)
+      })
+    )
+
+    it.effect("by force, each side frees its own holders", () =>
+      Effect.gen(function* () {
+        const { readLock, writeLock } = yield* fresh()
+        const readers = [yield* hold(readLock), yield* holdElsewhere(readLock)]
+        assert.isFalse(yield* Lock.forceRelease(writeLock))
+        assert.isTrue(yield* Lock.forceRelease(readLock))
+        assert.isFalse(yield* readers[0]!.holding.isHeld)
+        for (const { holding } of readers) {
+          const key = `{${readLock.name}}:${holding.owner}:rwlock_timeout:1`
+          assert.strictEqual(yield* typeOf(key), "none")
+        }
+        const writer = yield* hold(writeLock)
+        yield* readers[0]!.letGo
+        yield* readers[1]!.letGo
+        yield* writer.holding.ensureHeld
+        assert.isTrue(yield* Lock.isLocked(writeLock))
+        assert.isFalse(yield* Lock.forceRelease(readLock))
+        assert.isTrue(yield* Lock.forceRelease(writeLock))
+        assert.isFalse(yield* writer.holding.isHeld)
+        yield* writer.letGo
+      })
+    )
+  })
+
+  suite("holds of one reader", (it) => {
+    it.effect("each have their own lease: one that ends leaves nothing of its own to the others", () =>
+      Effect.gen(function* () {
+        const { readLock, writeLock } = yield* fresh()
+        yield* Effect.gen(function* () {
+          const outer = yield* Lock.scoped(readLock, { leaseTime: shortLease })
+          yield* Lock.withLock(
+            Effect.gen(function* () {
+              assert.isAbove(Duration.toMinutes(yield* outer.remaining), 50)
+              assert.isAbove(Duration.toMinutes(Option.getOrThrow(yield* Lock.remainingTime(readLock))), 50)
+            }),
+            readLock,
+            { leaseTime: "1 hour" }
+          )
+          assert.isAtMost(Duration.toMillis(yield* outer.remaining), Duration.toMillis(shortLease))
+          yield* pass(Duration.times(shortLease, 1.5))
+          assert.isFalse(yield* outer.isHeld)
+          assert.isTrue(yield* elsewhere(can(writeLock)))
+          yield* Effect.ignore(outer.release)
+        }).pipe(Effect.scoped)
+        assert.isTrue(yield* can(writeLock))
+      })
+    )
+
+    it.effect("can end in any order", () =>
+      Effect.gen(function* () {
+        const { readLock, writeLock } = yield* fresh()
+        yield* Effect.gen(function* () {
+          const outer = yield* Lock.scoped(readLock, { leaseTime: shortLease })
+          const inner = yield* Lock.scoped(readLock, { leaseTime: "1 hour" })
+          yield* outer.release
+          yield* pass(Duration.times(shortLease, 1.5))
+          yield* inner.ensureHeld
+          assert.isFalse(yield* elsewhere(can(writeLock)))
+        }).pipe(Effect.scoped)
+        assert.isTrue(yield* can(writeLock))
+      })
+    )
+  })
+}

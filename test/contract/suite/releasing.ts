@@ -1,0 +1,77 @@
+/**
+ * Giving back, and having it taken.
+ */
+import { assert } from "@effect/vitest"
+import { Deferred, Effect } from "effect"
+import { Lock, LockLost } from "effect-redis-lock"
+import type { Contract } from "./contract.ts"
+
+export const releasing = ({ suite, freshLock, elsewhere, outcome, failure, holdElsewhere }: Contract): void => {
+  suite("releasing", (it) => {
+    it.effect("early is final and can be repeated", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        yield* Effect.gen(function* () {
+          const holding = yield* Lock.scoped(lock)
+          yield* holding.release
+          assert.isFalse(yield* Lock.isLocked(lock))
+          assert.isFalse(yield* holding.isHeld)
+          yield* holding.release
+          assert.strictEqual((yield* Effect.flip(holding.ensureHeld))._tag, "LockLost")
+          // what somebody else holds by then is left alone when the scope closes
+          const other = yield* holdElsewhere(lock)
+          yield* holding.release
+          yield* other.holding.ensureHeld
+          yield* other.letGo
+        }).pipe(Effect.scoped)
+      })
+    )
+
+    it.effect("by force frees the lock, and its section fails with LockLost even if it succeeded", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        assert.isFalse(yield* Lock.forceRelease(lock))
+        const section = yield* Effect.forkChild(
+          Effect.uninterruptible(
+            Effect.gen(function* () {
+              assert.isTrue(yield* elsewhere(Lock.forceRelease(lock)))
+              return "done"
+            })
+          ).pipe(Lock.withLock(lock))
+        )
+        const error = failure(yield* outcome(section))
+        assert.instanceOf(error, LockLost)
+        assert.strictEqual(error.reason, "NotOwner")
+        assert.isFalse(yield* Lock.isLocked(lock))
+      })
+    )
+
+    it.effect("by force interrupts a section of the same client at once, of another with its next renewal", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        for (const who of [<A, E, R>(self: Effect.Effect<A, E, R>) => self, elsewhere]) {
+          const inside = yield* Deferred.make<void>()
+          const section = yield* Effect.andThen(Deferred.succeed(inside, undefined), Effect.never).pipe(
+            Lock.withLock(lock),
+            Effect.forkChild
+          )
+          yield* Deferred.await(inside)
+          yield* who(Lock.forceRelease(lock)) as Effect.Effect<boolean>
+          const error = failure(yield* outcome(section))
+          assert.strictEqual((error as LockLost).reason, "NotOwner")
+        }
+      })
+    )
+
+    it.effect("lets the section's own failure win over the loss", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        const error = yield* Effect.andThen(elsewhere(Lock.forceRelease(lock)), Effect.fail("mine")).pipe(
+          Lock.withLock(lock),
+          Effect.flip
+        )
+        assert.strictEqual(error, "mine")
+      })
+    )
+  })
+}

@@ -1,0 +1,107 @@
+/**
+ * What is different for spin locks: they ask by the clock.
+ */
+import { assert } from "@effect/vitest"
+import { Duration, Effect, Fiber, Schedule } from "effect"
+import { Lock, SpinLock } from "effect-redis-lock"
+import type { Contract } from "./contract.ts"
+
+export const spinning = ({
+  channels,
+  denials,
+  elsewhere,
+  failure,
+  freshLock,
+  freshName,
+  holdElsewhere,
+  outcome,
+  pass,
+  succeeded,
+  suite,
+  untilDenied,
+  virtual
+}: Contract): void => {
+  suite("spinning", (it) => {
+    it.effect("gets in without any subscription", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        const other = yield* holdElsewhere(lock)
+        const waiting = yield* untilDenied(
+          lock,
+          3,
+          Effect.forkChild(
+            Effect.all(
+              [1, 2].map((n) => Lock.withLock(Effect.succeed(n), lock)),
+              { concurrency: "unbounded" }
+            ),
+            { startImmediately: true }
+          )
+        )
+        yield* other.letGo
+        assert.deepStrictEqual(yield* succeeded(waiting), [1, 2])
+        assert.isFalse(channels.has(`redisson_lock__channel:{${lock.name}}`))
+      })
+    )
+
+    it.effect("ends with LockTimeout when the schedule does", () =>
+      Effect.gen(function* () {
+        const name = yield* freshName()
+        const lock = SpinLock.make(name, {
+          schedule: Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(3)])
+        })
+        const other = yield* holdElsewhere(lock)
+        const waiting = yield* Effect.forkChild(Lock.withLock(Effect.void, lock))
+        const error = failure(yield* outcome(waiting))
+        assert.strictEqual(error._tag === "LockTimeout" ? error.holder?.owner : error._tag, other.holding.owner)
+        assert.strictEqual(denials(name), 4)
+        yield* other.letGo
+      })
+    )
+
+    it.effect("wakes those who wait for the plain lock of the name", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        const other = yield* holdElsewhere(lock)
+        const plain = Lock.make(lock.name)
+        const waiting = yield* untilDenied(
+          lock,
+          1,
+          Effect.forkChild(Lock.withLock(Effect.succeed("in"), plain), { startImmediately: true })
+        )
+        yield* pass(Duration.millis(50))
+        yield* other.letGo
+        // no time passes in virtual time: it was told
+        assert.strictEqual(yield* virtual ? Fiber.join(waiting) : succeeded(waiting), "in")
+        assert.isFalse(yield* elsewhere(Lock.isLocked(lock)))
+      })
+    )
+
+    if (virtual) {
+      it.effect("asks at the pauses of the schedule", () =>
+        Effect.gen(function* () {
+          const lock = SpinLock.make(yield* freshName(), { schedule: Schedule.spaced("1 second") })
+          const other = yield* holdElsewhere(lock)
+          const waiting = yield* Effect.forkChild(Lock.withLock(Effect.void, lock))
+          yield* pass(Duration.millis(10_500))
+          assert.strictEqual(denials(lock.name), 11)
+          yield* other.letGo
+          yield* succeeded(waiting)
+        })
+      )
+
+      it.effect("backs off by default to 128 milliseconds", () =>
+        Effect.gen(function* () {
+          const lock = yield* freshLock
+          const other = yield* holdElsewhere(lock)
+          const waiting = yield* Effect.forkChild(Lock.withLock(Effect.void, lock))
+          yield* pass(Duration.seconds(1))
+          const before = denials(lock.name)
+          yield* pass(Duration.millis(1280))
+          assert.strictEqual(denials(lock.name) - before, 10)
+          yield* other.letGo
+          yield* succeeded(waiting)
+        })
+      )
+    }
+  })
+}

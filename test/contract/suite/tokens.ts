@@ -1,0 +1,49 @@
+/**
+ * Fencing tokens.
+ */
+import { assert } from "@effect/vitest"
+import { Effect, Option } from "effect"
+import { Lock } from "effect-redis-lock"
+import type { Contract } from "./contract.ts"
+
+export const tokens = ({ kind, suite, isShared, freshLock, elsewhere, holdElsewhere }: Contract): void => {
+  // those of readers are tested with read-write locks
+  if (isShared) return
+
+  suite("the fencing token", (it) => {
+    it.effect("rises with every grant, across clients, also after a force release", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        const token = Effect.map(Lock.holding(lock), (holding) => holding.token).pipe(Lock.withLock(lock))
+        const tokens = [yield* token, yield* elsewhere(token), yield* token]
+        const zombie = yield* holdElsewhere(lock)
+        tokens.push(zombie.holding.token)
+        assert.isTrue(yield* Lock.forceRelease(lock))
+        tokens.push(yield* token)
+        assert.deepStrictEqual(
+          tokens,
+          [...new Set(tokens)].sort((a, b) => (a < b ? -1 : 1))
+        )
+        assert.isTrue(tokens[0]! > 0n)
+        yield* zombie.letGo
+      })
+    )
+
+    if (kind.reentrant) {
+      it.effect("belongs to the holding: re-entries share it", () =>
+        Effect.gen(function* () {
+          const lock = yield* freshLock
+          yield* Effect.gen(function* () {
+            const outer = yield* Lock.holding(lock)
+            const inner = yield* Lock.holding(lock).pipe(Lock.withLock(lock))
+            assert.strictEqual(inner.token, outer.token)
+            assert.strictEqual(inner.owner, outer.owner)
+            const state = Option.getOrThrow(yield* Lock.inspect(lock))
+            assert.strictEqual(state.token, outer.token)
+            assert.deepStrictEqual(state.holders, [{ owner: outer.owner, holdCount: 1, mode: kind.mode }])
+          }).pipe(Lock.withLock(lock))
+        })
+      )
+    }
+  })
+}

@@ -1,0 +1,203 @@
+import { assert, it } from "@effect/vitest"
+import { Effect, Fiber, Ref, References, type Scope } from "effect"
+import { type AcquireError, Lock, LockLost, LockStoreError } from "effect-redis-lock"
+import { bareNode, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../cluster.ts"
+import { enter, eventually, failure, loss, queueUp, soon } from "./harness.ts"
+
+// Nobody falls back to asking within a test's time: who wakes up was told.
+const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 minute" } as const
+
+let names = 0
+const freshName = () => `failover:${++names}`
+
+/** The warnings are what these tests provoke. */
+const quietly = <A, E, R>(self: Effect.Effect<A, E, R>) =>
+  Effect.provideService(self, References.MinimumLogLevel, "Error")
+
+/** Waits until a node other than this one serves the slot of the lock. */
+const takenOver = Effect.fnUntraced(function* (lock: string, from: { readonly port: number }) {
+  const cluster = yield* TheCluster
+  const slot = yield* cluster.slotOf(lock)
+  const owner = Effect.map(cluster.ownerOf(slot), ({ port }) => port)
+  yield* eventually(
+    "a replica has taken over",
+    () => Effect.runPromise(Effect.orElseSucceed(owner, () => from.port)),
+    (port) => port !== from.port
+  )
+  return yield* cluster.ownerOf(slot)
+})
+
+/** Waits until all replicas have what the node has. */
+const replicated = Effect.fnUntraced(function* (node: Parameters<typeof bareNode>[0]) {
+  const redis = yield* bareNode(node)
+  yield* eventually(
+    "the replica is in sync",
+    () => redis.info("replication"),
+    (info) => {
+      const offset = /master_repl_offset:(\d+)/.exec(info)![1]
+      return new RegExp(`slave0:.*state=online,offset=${offset},`).test(info)
+    }
+  )
+}, Effect.scoped)
+
+it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTestServices: true })(
+  "on a cluster whose masters fail",
+  (it) => {
+    /** What a test has broken is mended before the next. */
+    const mended = <E>(body: Effect.Effect<unknown, E, TheCluster | Scope.Scope>) =>
+      Effect.gen(function* () {
+        const cluster = yield* TheCluster
+        yield* quietly(Effect.scoped(body))
+        yield* cluster.ok
+      })
+
+    it.effect("locks are taken and released through a failover, with transient failures at worst", () =>
+      mended(
+        Effect.gen(function* () {
+          const cluster = yield* TheCluster
+          const locks = Array.from({ length: 30 }, freshName)
+          const { owner } = yield* mastersOf(cluster, locks[0]!)
+          const one = yield* clusterClient(cluster, { commandTimeout: "1 second" })
+          const other = yield* clusterClient(cluster, { commandTimeout: "1 second" })
+          const failures: Array<LockStoreError | LockLost> = []
+          const inside = new Map<string, number>()
+          const sections = new Map<string, number>()
+          const stopped = yield* Ref.make(false)
+          const section = (lock: string) =>
+            Effect.acquireUseRelease(
+              Effect.sync(() => inside.set(lock, (inside.get(lock) ?? 0) + 1)),
+              () => Effect.sleep(5),
+              () => Effect.sync(() => inside.set(lock, inside.get(lock)! - 1))
+            ).pipe(
+              Effect.andThen(Effect.sync(() => sections.set(lock, (sections.get(lock) ?? 0) + 1))),
+              Lock.withLock(lock)
+            )
+          const worker = (run: typeof one.run, lock: string) =>
+            Effect.gen(function* () {
+              while (!(yield* Ref.get(stopped))) {
+                const result = yield* Effect.result(
+                  run(section(lock)) as Effect.Effect<unknown, AcquireError | LockLost>
+                )
+                if (result._tag === "Success") continue
+                const error = result.failure
+                assert.isTrue(error instanceof LockStoreError || error instanceof LockLost, String(error))
+                failures.push(error as LockStoreError | LockLost)
+                yield* Effect.sleep(50)
+              }
+            })
+          const workers = yield* Effect.forEach(
+            locks.flatMap((lock) => [worker(one.run, lock), worker(other.run, lock)]),
+            (self) => Effect.forkScoped(self)
+          )
+          const progress = (what: string) =>
+            Effect.andThen(
+              Effect.sync(() => sections.clear()),
+              eventually(
+                what,
+                () => locks.filter((lock) => (sections.get(lock) ?? 0) < 3),
+                (late) => late.length === 0
+              )
+            )
+          yield* progress("every lock has been taken three times")
+          yield* owner.kill
+          yield* takenOver(locks[0]!, owner)
+          yield* progress("every lock has been taken three times again")
+          yield* Ref.set(stopped, true)
+          yield* soon("all come to an end", Fiber.joinAll(workers))
+          assert.isNotEmpty(failures)
+          for (const error of failures) {
+            if (error instanceof LockStoreError) assert.isTrue(error.isTransient, error.message)
+          }
+          yield* owner.restart
+
+          // and they exclude each other again
+          for (const lock of locks) {
+            const taken = yield* one.run(
+              Effect.succeed(true).pipe(Lock.withLockIfAvailable(lock), other.run, Lock.withLock(lock))
+            )
+            assert.strictEqual(taken._tag, "None", lock)
+          }
+        })
+      )
+    )
+
+    it.effect("a lock that a failover has lost is reported, and belongs to whoever took it", () =>
+      mended(
+        Effect.gen(function* () {
+          const cluster = yield* TheCluster
+          const lock = freshName()
+          const { owner } = yield* mastersOf(cluster, lock)
+          const redis = yield* bareNode(owner)
+          yield* replicated(owner)
+          const [, , replicas] = (yield* Effect.promise(() => redis.role())) as [
+            "master",
+            number,
+            Array<[string, string]>
+          ]
+          const replica = cluster.nodes.find(({ port }) => String(port) === replicas[0]?.[1])!
+          const holder = yield* clusterClient(cluster, { watchdogLeaseTime: "12 seconds", commandTimeout: "1 second" })
+          // the replica does not hear of the grant, not even from what its socket has received
+          yield* replica.pause
+          yield* Effect.promise(() => redis.client("KILL", "TYPE", "REPLICA"))
+          const held = yield* enter(holder, lock, { persistent: true })
+          yield* owner.kill
+          yield* replica.resume
+          yield* takenOver(lock, owner)
+          const next = yield* enter(yield* clusterClient(cluster), lock, { persistent: true })
+          assert.strictEqual(loss(yield* held.exit).reason, "NotOwner")
+          assert.isTrue(held.wasInterrupted())
+          yield* next.end
+          assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+          yield* owner.restart
+        })
+      )
+    )
+
+    it.effect("a waiter is served whose subscription was with a master that is killed", () =>
+      mended(
+        Effect.gen(function* () {
+          const cluster = yield* TheCluster
+          const lock = freshName()
+          const { owner } = yield* mastersOf(cluster, lock)
+          const holder = yield* enter(yield* clusterClient(cluster, patient), lock)
+          const waiter = yield* queueUp(yield* clusterClient(cluster, patient), lock, { persistent: true })
+          yield* shardSubscribers(owner, lock, 1)
+          yield* replicated(owner)
+          yield* owner.kill
+          const successor = yield* takenOver(lock, owner)
+          yield* shardSubscribers(successor, lock, 1)
+          assert.isUndefined(waiter.fiber.pollUnsafe())
+          yield* holder.end
+          const next = yield* waiter.entered
+          yield* next.end
+          assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+          yield* owner.restart
+        })
+      )
+    )
+
+    it.effect("a master that hangs costs time-outs until its replica takes over, and no lock", () =>
+      mended(
+        Effect.gen(function* () {
+          const cluster = yield* TheCluster
+          const lock = freshName()
+          const { owner } = yield* mastersOf(cluster, lock)
+          const client = yield* clusterClient(cluster, { commandTimeout: "500 millis" })
+          yield* client.run(Lock.withLock(Effect.void, lock))
+          yield* replicated(owner)
+          yield* owner.pause
+          const first = failure(yield* Effect.exit(client.run(Lock.withLock(Effect.void, lock))))
+          assert.deepInclude(first, { _tag: "LockStoreError", reason: "TimedOut" })
+          yield* takenOver(lock, owner)
+          const next = yield* enter(client, lock, { persistent: true })
+          // what was sent to it is run now, or refused: either way it changes nothing
+          yield* owner.resume
+          yield* cluster.ok
+          yield* next.holding.renew().pipe(client.run)
+          yield* next.end
+          assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+        })
+      )
+    )
+  }
+)

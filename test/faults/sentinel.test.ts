@@ -1,0 +1,70 @@
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { RedisSentinel } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, References } from "effect"
+import { Lock, type RedisLock } from "effect-redis-lock"
+import { bare, clientOf, enter, eventually, locksOver, queueUp, storeError, subscribers } from "./harness.ts"
+
+const sentinelClient = (redis: RedisSentinel.RedisSentinel, options?: RedisLock.RedisLockOptions) =>
+  clientOf(
+    locksOver(
+      IoRedis.layerSentinel({
+        sentinels: redis.sentinels.map(({ url }) => url),
+        name: redis.name,
+        commandTimeout: "1 second"
+      }),
+      options
+    )
+  )
+
+const quietly = <A, E, R>(self: Effect.Effect<A, E, R>) =>
+  Effect.provideService(self, References.MinimumLogLevel, "Error")
+
+describe("the master that sentinels name", () => {
+  it.live("is followed through a failover, by commands and by subscriptions", () =>
+    Effect.gen(function* () {
+      const redis = yield* RedisSentinel.start()
+      const options = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 minute" } as const
+      const before = yield* redis.master
+      const holder = yield* enter(yield* sentinelClient(redis, options), "report")
+      const waiter = yield* queueUp(yield* sentinelClient(redis, options), "report", { persistent: true })
+      yield* subscribers(yield* bare(before), "report", 1)
+      yield* redis.failover
+      const after = yield* redis.master
+      assert.notStrictEqual(after, before)
+      yield* subscribers(yield* bare(after), "report", 1)
+      yield* holder.end
+      const next = yield* waiter.entered
+      yield* next.end
+      assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+    }).pipe(Effect.scoped, quietly)
+  )
+
+  it.live("may be killed: locks work on its successor", () =>
+    Effect.gen(function* () {
+      const redis = yield* RedisSentinel.start({ sentinels: 3, downAfter: "500 millis" })
+      const client = yield* sentinelClient(redis)
+      yield* client.run(Lock.withLock(Effect.void, "report"))
+      const before = yield* redis.master
+      yield* before.kill
+      const error = storeError(yield* Effect.exit(client.run(Lock.withLock(Effect.void, "report"))))
+      assert.isTrue(error.isTransient, error.message)
+      const section = yield* enter(client, "report", { persistent: true })
+      const after = yield* bare(yield* redis.master)
+      yield* eventually(
+        "the lock is held on the successor",
+        () => after.exists("report"),
+        (count) => count === 1
+      )
+      yield* section.end
+      assert.strictEqual(yield* Effect.flatten(section.exit), "done")
+    }).pipe(Effect.scoped, quietly)
+  )
+
+  it.live("fails the layer where no sentinel answers", () =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(Layer.build(IoRedis.layerSentinel({ sentinels: ["redis://127.0.0.1:1"] })))
+      assert.deepInclude(error, { _tag: "RedisDriverError", reason: "ConnectionRefused" })
+    }).pipe(Effect.scoped)
+  )
+})

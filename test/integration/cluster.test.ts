@@ -1,0 +1,426 @@
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { RedisServer } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
+import {
+  FairLock,
+  FencedLock,
+  Lock,
+  MultiLock,
+  NonReentrantLock,
+  ReadWriteLock,
+  RedisDriver,
+  SpinLock
+} from "effect-redis-lock"
+import { Cluster, Redis } from "ioredis"
+import { readFile } from "node:fs/promises"
+import { bareNode, channelOf, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../cluster.ts"
+import { clientOf, enter, eventually, failure, locksOver, queueUp, soon } from "../faults/harness.ts"
+
+// Nobody falls back to asking within a test's time: who wakes up was told.
+const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 hour" } as const
+
+let names = 0
+const freshName = () => `cluster:${++names}`
+
+it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it) => {
+  describe("a lock", () => {
+    it.effect("is taken and released on every master, as often as wanted", () =>
+      Effect.gen(function* () {
+        const cluster = yield* TheCluster
+        const { run } = yield* clusterClient(cluster)
+        const owners = new Set<RedisServer.RedisServer>()
+        for (let i = 0; i < 20; i++) {
+          const lock = freshName()
+          const { owner } = yield* mastersOf(cluster, lock)
+          const redis = yield* bareNode(owner)
+          owners.add(owner)
+          for (let round = 0; round < 3; round++) {
+            yield* run(
+              Effect.gen(function* () {
+                assert.isTrue(yield* Lock.isLocked(lock))
+                assert.strictEqual(yield* Effect.promise(() => redis.exists(lock)), 1)
+              }).pipe(Lock.withLock(lock))
+            )
+            assert.isFalse(yield* run(Lock.isLocked(lock)))
+          }
+        }
+        assert.strictEqual(owners.size, 3)
+      })
+    )
+
+    it.effect("is renewed together with those of its slot, wherever they are", () =>
+      Effect.gen(function* () {
+        const { run } = yield* clusterClient(yield* TheCluster, { watchdogLeaseTime: "900 millis" })
+        const locks = Array.from({ length: 12 }, freshName)
+        yield* run(
+          Effect.gen(function* () {
+            const holdings = yield* Effect.forEach(locks, (lock) => Lock.scoped(lock))
+            yield* Effect.sleep(2000)
+            for (const holding of holdings) yield* holding.ensureHeld
+          }).pipe(Effect.scoped)
+        )
+      })
+    )
+
+    it.effect("survives SCRIPT FLUSH on one node", () =>
+      Effect.gen(function* () {
+        const cluster = yield* TheCluster
+        const { run } = yield* clusterClient(cluster)
+        const lock = freshName()
+        const { owner } = yield* mastersOf(cluster, lock)
+        const redis = yield* bareNode(owner)
+        for (let i = 0; i < 20; i++) {
+          yield* run(
+            Effect.promise(() => redis.script("FLUSH", "SYNC")).pipe(Lock.withLock(lock), Lock.withLock(freshName()))
+          )
+        }
+      })
+    )
+  })
+
+  describe("every kind of lock", () => {
+    const kinds = {
+      fair: FairLock.make,
+      fenced: FencedLock.make,
+      "non-reentrant": NonReentrantLock.make,
+      spin: SpinLock.make,
+      read: (name: string) => ReadWriteLock.make(name).readLock,
+      write: (name: string) => ReadWriteLock.make(name).writeLock
+    }
+    for (const [kind, make] of Object.entries(kinds)) {
+      it.effect(`is handed over: ${kind}`, () =>
+        Effect.gen(function* () {
+          const cluster = yield* TheCluster
+          const name = freshName()
+          const holder = yield* clusterClient(cluster, patient)
+          const waiter = yield* clusterClient(cluster, patient)
+          const lock = make(name)
+          const rival = kind === "read" ? ReadWriteLock.make(name).writeLock : lock
+          const held = yield* Deferred.make<void>()
+          const letGo = yield* Deferred.make<void>()
+          const first = yield* Deferred.succeed(held, undefined).pipe(
+            Effect.andThen(Deferred.await(letGo)),
+            Lock.withLock(lock),
+            holder.run,
+            Effect.forkScoped
+          )
+          yield* Deferred.await(held)
+          const second = yield* Effect.succeed("in").pipe(Lock.withLock(rival), waiter.run, Effect.forkScoped)
+          const { owner } = yield* mastersOf(cluster, name)
+          const redis = yield* bareNode(owner)
+          if (kind !== "spin") {
+            yield* eventually(
+              "the waiter is subscribed",
+              () => redis.call("PUBSUB", "SHARDCHANNELS", `*{${name}}*`) as Promise<ReadonlyArray<unknown>>,
+              (channels) => channels.length === 1
+            )
+          }
+          assert.isUndefined(second.pollUnsafe())
+          yield* Deferred.succeed(letGo, undefined)
+          yield* Fiber.join(first)
+          assert.strictEqual(yield* soon("the waiter is served", Fiber.join(second)), "in")
+        })
+      )
+    }
+  })
+
+  it.effect("several locks are taken together, all or none, wherever they are", () =>
+    Effect.gen(function* () {
+      const cluster = yield* TheCluster
+      const one = yield* clusterClient(cluster)
+      const other = yield* clusterClient(cluster)
+      const locks = Array.from({ length: 8 }, freshName)
+      const all = MultiLock.make(locks.map((lock) => Lock.make(lock)))
+      yield* one.run(
+        Effect.gen(function* () {
+          for (const lock of locks) assert.isTrue(yield* other.run(Lock.isLocked(lock)))
+        }).pipe(Lock.withLock(all))
+      )
+      const taken = yield* other.run(one.run(Lock.withLockIfAvailable(Effect.void, all)).pipe(Lock.withLock(locks[7]!)))
+      assert.strictEqual(taken._tag, "None")
+      for (const lock of locks) assert.isFalse(yield* other.run(Lock.isLocked(lock)))
+    })
+  )
+
+  describe("names", () => {
+    it.effect("are taken where all keys share a slot as the cluster sees it, and refused where they do not", () =>
+      Effect.gen(function* () {
+        const cluster = yield* TheCluster
+        const client = yield* clusterClient(cluster)
+        const { slot } = yield* Effect.map(Layer.build(IoRedis.layerCluster({ nodes: cluster.urls })), (context) =>
+          RedisDriver.RedisDriver.pipe(Effect.provideContext(context))
+        ).pipe(Effect.flatten)
+        const redis = yield* bareNode(cluster.nodes[0]!)
+        const keySlot = (key: string) => Effect.promise(() => redis.cluster("KEYSLOT", key))
+        // every way to place braces in a short name, and a few longer ones
+        const shorter = (length: number): ReadonlyArray<string> =>
+          length === 0 ? [""] : shorter(length - 1).flatMap((name) => ["{", "}", "a"].map((next) => name + next))
+        const samples = [...[1, 2, 3, 4].flatMap(shorter), "ü{🔒}:锁", "ü{🔒:锁", "orders:{5}:{6}", "a{}b{c}", "a}{b}"]
+        const answers = new Set<boolean>()
+        for (const name of samples) {
+          const tagged = name.includes("{") ? name : `{${name}}`
+          const keys = [name, `redisson_lock_token:${tagged}`, `redisson_lock__channel:${tagged}`]
+          const slots = yield* Effect.forEach(keys, keySlot)
+          assert.deepStrictEqual(keys.map(slot), slots, name)
+          const together = new Set(slots).size === 1
+          answers.add(together)
+          const result = yield* Effect.result(client.run(Lock.withLock(Effect.void, name)))
+          assert.strictEqual(
+            result._tag === "Success" ? "taken" : result.failure._tag,
+            together ? "taken" : "InvalidLockName",
+            name
+          )
+        }
+        assert.strictEqual(answers.size, 2)
+      })
+    )
+
+    it.effect("are checked with the prefix of all keys", () =>
+      Effect.gen(function* () {
+        const cluster = yield* TheCluster
+        const tagged = yield* clusterClient(cluster, { keyPrefix: "{app}:" })
+        yield* tagged.run(Lock.withLock(Effect.void, "a}b"))
+        const open = yield* clusterClient(cluster, { keyPrefix: "{app:" })
+        const error = yield* Effect.flip(open.run(Lock.withLock(Effect.void, "a")))
+        assert.strictEqual(error._tag, "InvalidLockName")
+      })
+    )
+  })
+
+  describe("waiting", () => {
+    for (const shardedPubSub of ["auto", "off"] as const) {
+      it.effect(`ends with a message (sharded pub/sub: ${shardedPubSub})`, () =>
+        Effect.gen(function* () {
+          const cluster = yield* TheCluster
+          const lock = freshName()
+          const { owner } = yield* mastersOf(cluster, lock)
+          const options = { ...patient, shardedPubSub }
+          const holder = yield* enter(yield* clusterClient(cluster, options), lock)
+          const waiter = yield* queueUp(yield* clusterClient(cluster, options), lock)
+          const redis = yield* bareNode(owner)
+          const command = shardedPubSub === "off" ? "NUMSUB" : "SHARDNUMSUB"
+          yield* eventually(
+            `somebody is subscribed: ${command}`,
+            () => redis.call("PUBSUB", command, channelOf(lock)) as Promise<ReadonlyArray<unknown>>,
+            ([, count]) => count === 1
+          )
+          yield* holder.end
+          yield* (yield* waiter.entered).end
+          yield* Fiber.join(waiter.fiber)
+        })
+      )
+    }
+
+    it.effect("goes on where the slot goes", () =>
+      Effect.gen(function* () {
+        const cluster = yield* TheCluster
+        const lock = freshName()
+        const { other, owner, slot } = yield* mastersOf(cluster, lock)
+        const holder = yield* enter(yield* clusterClient(cluster, patient), lock)
+        const waiter = yield* queueUp(yield* clusterClient(cluster, patient), lock)
+        yield* shardSubscribers(owner, lock, 1)
+        yield* cluster.moveSlot(slot, other)
+        yield* shardSubscribers(other, lock, 1)
+        assert.isUndefined(waiter.fiber.pollUnsafe())
+        yield* holder.end
+        yield* (yield* waiter.entered).end
+        yield* Fiber.join(waiter.fiber)
+        yield* Effect.flatten(holder.exit)
+      })
+    )
+  })
+
+  describe("a slot on the move", () => {
+    it.effect("keeps a command waiting until it has arrived", () =>
+      Effect.gen(function* () {
+        const cluster = yield* TheCluster
+        const lock = freshName()
+        const { other, slot } = yield* mastersOf(cluster, lock)
+        const client = yield* clusterClient(cluster, { commandTimeout: "30 seconds" })
+        yield* client.run(Lock.withLock(Effect.void, lock))
+        const finish = yield* cluster.beginMoveSlot(slot, other)
+        const redis = yield* bareNode(other)
+        const section = yield* client.run(Lock.withLock(Effect.succeed("in"), lock)).pipe(Effect.forkScoped)
+        yield* eventually(
+          "the new owner has turned the command away",
+          () => redis.info("errorstats"),
+          (stats) => /errorstat_TRYAGAIN:count=[1-9]/.test(stats)
+        )
+        assert.isUndefined(section.pollUnsafe())
+        yield* finish
+        assert.strictEqual(yield* soon("the lock is taken", Fiber.join(section)), "in")
+      })
+    )
+
+    it.effect("fails a command in the end, with a reason that says so", () =>
+      Effect.gen(function* () {
+        const cluster = yield* TheCluster
+        const lock = freshName()
+        const { other, slot } = yield* mastersOf(cluster, lock)
+        const client = yield* clusterClient(cluster, { commandTimeout: "300 millis" })
+        const finish = yield* cluster.beginMoveSlot(slot, other)
+        const error = failure(yield* Effect.exit(client.run(Lock.withLock(Effect.void, lock))))
+        assert.deepInclude(error, { _tag: "LockStoreError", reason: "ClusterDown", isTransient: true })
+        yield* finish
+        yield* client.run(Lock.withLock(Effect.void, lock))
+      })
+    )
+  })
+
+  describe("the driver", () => {
+    const driverOver = (layer: Layer.Layer<RedisDriver.RedisDriver, unknown>) =>
+      Effect.map(Layer.build(Layer.fresh(layer)), (context) => context).pipe(
+        Effect.flatMap((context) => Effect.provideContext(RedisDriver.RedisDriver, context))
+      )
+
+    it.effect("scans all masters", () =>
+      Effect.gen(function* () {
+        const cluster = yield* TheCluster
+        const driver = yield* driverOver(IoRedis.layerCluster({ nodes: cluster.urls }))
+        const client = yield* clusterClient(cluster)
+        const locks = Array.from({ length: 12 }, () => `scanned:${freshName()}`)
+        yield* client.run(
+          Effect.gen(function* () {
+            yield* Effect.forEach(locks, (lock) => Lock.scoped(lock))
+            const keys = yield* Stream.runCollect(driver.scan("scanned:*"))
+            assert.sameMembers([...new Set(keys)], locks)
+          }).pipe(Effect.scoped)
+        )
+      })
+    )
+
+    it.effect("subscribes and unsubscribes with one command for what one slot serves", () =>
+      Effect.gen(function* () {
+        const cluster = yield* TheCluster
+        const driver = yield* driverOver(IoRedis.layerCluster({ nodes: cluster.urls }))
+        const tag = freshName()
+        const { owner } = yield* mastersOf(cluster, tag)
+        const redis = yield* bareNode(owner)
+        yield* Effect.promise(() => redis.config("RESETSTAT"))
+        const calls = (command: string) =>
+          Effect.promise(async () =>
+            Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(await redis.info("commandstats"))?.[1] ?? 0)
+          )
+        const channels = Array.from({ length: 50 }, (_, i) => `{${tag}}:${i}`)
+        yield* Effect.forEach(channels, (channel) => Stream.runHead(driver.subscribe(channel)), {
+          concurrency: "unbounded"
+        })
+        assert.strictEqual(yield* calls("ssubscribe"), 1)
+        yield* eventually(
+          "nobody is subscribed any more",
+          () => redis.call("PUBSUB", "SHARDCHANNELS", `{${tag}}*`) as Promise<ReadonlyArray<unknown>>,
+          (left) => left.length === 0
+        )
+        assert.isAtMost(yield* calls("sunsubscribe"), 3)
+      })
+    )
+
+    it.effect("needs no more rights than its documentation says", () =>
+      Effect.gen(function* () {
+        const cluster = yield* TheCluster
+        const readme = yield* Effect.promise(() =>
+          readFile(new URL("../../packages/ioredis/README.md", import.meta.url), "utf8")
+        )
+        const [, rule, commands] = /ACL SETUSER locks on (\S+ [^+]*?)(\+[^`]*)```/.exec(readme)!
+        const [, more] = /On a cluster:\n\n```\n([^`]*)```/.exec(readme)!
+        for (const node of cluster.nodes) {
+          const redis = yield* bareNode(node)
+          const words = `${rule} ${commands} ${more}`.trim().split(/\s+/)
+          yield* Effect.promise(() => redis.call("ACL", "SETUSER", "locks", "on", ...words))
+        }
+        const nodes = cluster.nodes.map(({ host, port }) => `redis://locks:secret@${host}:${port}`)
+        const client = clientOf(
+          locksOver(IoRedis.layerCluster({ nodes, shardedPubSub: "auto" }), { ...patient, keyPrefix: "app:" })
+        )
+        const lock = freshName()
+        const holder = yield* enter(yield* client, lock)
+        const waiter = yield* queueUp(yield* client, lock)
+        const { owner } = yield* mastersOf(cluster, `app:${lock}`)
+        yield* shardSubscribers(owner, `app:${lock}`, 1)
+        yield* holder.end
+        yield* (yield* waiter.entered).end
+        yield* Fiber.join(waiter.fiber)
+      })
+    )
+
+    it.effect("takes a Cluster of the application, and leaves it open", () =>
+      Effect.gen(function* () {
+        const cluster = yield* TheCluster
+        const own = yield* Effect.acquireRelease(
+          Effect.sync(() => new Cluster(cluster.nodes.map(({ host, port }) => ({ host, port })))),
+          (own) => Effect.sync(() => own.disconnect())
+        )
+        const lock = freshName()
+        yield* Effect.gen(function* () {
+          const client = yield* clientOf(locksOver(IoRedis.fromClient(own), patient))
+          const holder = yield* enter(client, lock)
+          const waiter = yield* queueUp(yield* clientOf(locksOver(IoRedis.fromClient(own), patient)), lock)
+          const { owner } = yield* mastersOf(cluster, lock)
+          yield* shardSubscribers(owner, lock, 1)
+          yield* holder.end
+          yield* (yield* waiter.entered).end
+          yield* Fiber.join(waiter.fiber)
+        }).pipe(Effect.scoped)
+        assert.strictEqual(yield* Effect.promise(() => own.set(lock, "still open")), "OK")
+        assert.strictEqual(own.listenerCount("refresh") + own.listenerCount("error"), 0)
+      })
+    )
+
+    it.effect("refuses a Cluster that changes keys", () =>
+      Effect.gen(function* () {
+        const own = new Cluster([{ port: 1 }], { lazyConnect: true, keyPrefix: "app:" })
+        const error = yield* Effect.flip(driverOver(IoRedis.fromClient(own)))
+        assert.match(String(error), /keyPrefix/)
+      })
+    )
+  })
+})
+
+describe("a cluster that is not there", () => {
+  it.live("fails the layer, and says why", () =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(
+        Layer.build(IoRedis.layerCluster({ nodes: ["redis://127.0.0.1:1", "redis://127.0.0.1:2"] }))
+      )
+      assert.deepInclude(error, { _tag: "RedisDriverError", reason: "ConnectionRefused" })
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("is no cluster where a server has none", () =>
+    Effect.gen(function* () {
+      const server = yield* RedisServer.start()
+      const error = yield* Effect.flip(Layer.build(IoRedis.layerCluster({ nodes: [server.url] })))
+      assert.match(error.message, /cluster support disabled/)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("one server", () => {
+  it.live("is asked for many channels with one command", () =>
+    Effect.gen(function* () {
+      const server = yield* RedisServer.start()
+      const context = yield* Layer.build(IoRedis.layer({ url: server.url }))
+      const driver = yield* Effect.provideContext(RedisDriver.RedisDriver, context)
+      const redis = yield* Effect.acquireRelease(
+        Effect.sync(() => new Redis(server.url)),
+        (redis) => Effect.sync(() => redis.disconnect())
+      )
+      // the first opens the connection
+      yield* Stream.runHead(driver.subscribe("first"))
+      yield* Effect.promise(() => redis.config("RESETSTAT"))
+      yield* Effect.forEach(
+        Array.from({ length: 100 }, (_, i) => `channel:${i}`),
+        (channel) => Stream.runHead(driver.subscribe(channel)),
+        { concurrency: "unbounded" }
+      )
+      const stats = yield* Effect.promise(() => redis.info("commandstats"))
+      assert.match(stats, /cmdstat_subscribe:calls=1,/)
+      yield* eventually(
+        "nobody is subscribed any more",
+        () => redis.pubsub("CHANNELS") as Promise<ReadonlyArray<unknown>>,
+        (left) => left.length === 0
+      )
+    }).pipe(Effect.scoped)
+  )
+})

@@ -1,0 +1,205 @@
+/**
+ * What stands in Redis of semaphores and latches, byte for byte: the keys, members, scores, channels and payloads of
+ * Redisson. A Java client is played by raw commands.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, it } from "@effect/vitest"
+import { Context, Effect, Fiber, Layer } from "effect"
+import { CountDownLatch, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
+import { Redis } from "ioredis"
+import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import { redisUrl } from "../redis.ts"
+
+class Raw extends Context.Service<Raw, Redis>()("test/Raw") {}
+
+const connection = Effect.acquireRelease(
+  Effect.sync(() => new Redis(redisUrl)),
+  (redis) => Effect.sync(() => redis.disconnect())
+)
+
+// without messages a waiter here would sleep for five minutes
+const locks = Layer.provide(RedisLock.layer({ fallbackInterval: "5 minutes" }), IoRedis.layer({ url: redisUrl }))
+
+const command = <A>(f: (redis: Redis) => Promise<A>) => Raw.use((redis) => Effect.promise(() => f(redis)))
+
+/** The messages of a channel from now on. */
+const messages = Effect.fnUntraced(function* (channel: string) {
+  const redis = yield* connection
+  const seen: Array<string> = []
+  redis.on("message", (_channel, message: string) => seen.push(message))
+  yield* Effect.promise(() => redis.subscribe(channel))
+  return {
+    /** What came since the last time, as soon as there are so many. */
+    next: Effect.fnUntraced(function* (count: number) {
+      while (seen.length < count) yield* Effect.sleep("5 millis")
+      return seen.splice(0)
+    })
+  }
+})
+
+/** Waits until this client hears a channel. */
+const hears = (channel: string) =>
+  Effect.flatMap(RedisLock.RedisLock, (service) =>
+    Effect.gen(function* () {
+      const { signals } = service as unknown as LockClient
+      while (signals.heard(channel) === undefined) yield* Effect.sleep("5 millis")
+    })
+  )
+
+/** All keys that have to do with a name. */
+const keysOf = (unique: string) =>
+  Effect.map(
+    command((redis) => redis.keys(`*${unique}*`)),
+    (keys) => keys.sort()
+  )
+
+const forms = (unique: string) => [
+  { name: `order ${unique}`, channel: `redisson_sc:{order ${unique}}`, ids: `{order ${unique}}:timeout` },
+  { name: `{order ${unique}}:5`, channel: `redisson_sc:{order ${unique}}:5`, ids: `{order ${unique}}:5:timeout` },
+  { name: `a{${unique}}`, channel: `redisson_sc:a{${unique}}`, ids: `a{${unique}}:timeout` },
+  { name: `a{${unique}`, channel: `redisson_sc:a{${unique}`, ids: `a{${unique}:timeout` }
+]
+
+const shown = (name: string, unique: string) => name.replaceAll(unique, "")
+
+it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestServices: true })("in Redis", (it) => {
+  for (const form of [0, 1, 2, 3]) {
+    const counters = crypto.randomUUID()
+    const { channel, name } = forms(counters)[form]!
+    it.effect(`semaphore ${shown(name, counters)}: a counter, and messages with the new total`, () =>
+      Effect.gen(function* () {
+        const heard = yield* messages(channel)
+        yield* Semaphore.trySetPermits(name, 10)
+        assert.deepStrictEqual(yield* heard.next(1), ["10"])
+        const semaphore = Semaphore.make(name, { permits: 3 })
+        yield* Effect.gen(function* () {
+          assert.strictEqual(yield* command((redis) => redis.get(name)), "6")
+          const { clientId } = yield* RedisLock.RedisLock
+          const marker = (yield* keysOf(counters)).find((key) => key !== name)
+          assert.include(marker, `effect_redis_lock_grant:${channel.slice("redisson_sc:".length)}:${clientId}:`)
+          assert.isAbove(yield* command((redis) => redis.pttl(marker!)), 86_000_000)
+        }).pipe(Semaphore.withPermits(semaphore, 4))
+        assert.deepStrictEqual(yield* heard.next(1), ["10"])
+        assert.deepStrictEqual(yield* keysOf(counters), [name])
+        yield* Semaphore.addPermits(name, -12)
+        yield* Semaphore.release(name, 2)
+        assert.strictEqual(yield* command((redis) => redis.get(name)), "0")
+        yield* Semaphore.addPermits(name, 7)
+        // nothing was said of a total of -2 and of 0
+        assert.deepStrictEqual(yield* heard.next(1), ["7"])
+        // Java takes and gives
+        yield* command((redis) => redis.decrby(name, 7))
+        const waiter = yield* Effect.forkChild(Semaphore.acquire(name, 2))
+        yield* hears(channel)
+        yield* command((redis) => redis.multi().incrby(name, 2).publish(channel, "2").exec())
+        yield* Fiber.join(waiter)
+        assert.strictEqual(yield* command((redis) => redis.get(name)), "0")
+        // what serves only to undo an acquisition goes by itself
+        for (const key of yield* keysOf(counters)) {
+          if (key !== name) assert.isBelow(yield* command((redis) => redis.pttl(key)), 60_001)
+        }
+        yield* command((redis) => redis.del(name))
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.effect("a semaphore that is created by its first user tells of what is left", () =>
+    Effect.gen(function* () {
+      const name = `semaphore ${crypto.randomUUID()}`
+      const heard = yield* messages(`redisson_sc:{${name}}`)
+      yield* Semaphore.acquire(Semaphore.make(name, { permits: 5 }), 2)
+      assert.deepStrictEqual(yield* heard.next(1), ["3"])
+      yield* command((redis) => redis.del(name))
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("a time to live survives adding, taking away and draining", () =>
+    Effect.gen(function* () {
+      const name = `semaphore ${crypto.randomUUID()}`
+      yield* Semaphore.trySetPermits(name, 5, { timeToLive: "1 hour" })
+      yield* Semaphore.addPermits(name, 3)
+      yield* Semaphore.addPermits(name, -1)
+      yield* Semaphore.drainPermits(name)
+      yield* PermitSemaphore.addPermits(name, 3)
+      yield* PermitSemaphore.setPermits(name, 9)
+      assert.isAbove(yield* command((redis) => redis.pttl(name)), 3_590_000)
+      yield* command((redis) => redis.del(name))
+    })
+  )
+
+  const leased = crypto.randomUUID()
+  for (const { channel, ids, name } of forms(leased)) {
+    it.effect(
+      `permit semaphore ${shown(name, leased)}: 16 raw bytes for each permit, scored with the end of its lease`,
+      () =>
+        Effect.gen(function* () {
+          const heard = yield* messages(channel)
+          const semaphore = PermitSemaphore.make(name, { permits: 10 })
+          const permit = yield* PermitSemaphore.scoped(semaphore, { permits: 3, leaseTime: "1 minute" })
+          assert.deepStrictEqual(yield* heard.next(1), ["7"])
+          assert.deepStrictEqual(yield* keysOf(leased), [ids, name].sort())
+          assert.strictEqual(yield* command((redis) => redis.get(name)), "7")
+          const members = yield* command((redis) => redis.zrangeBuffer(ids, "0", "-1"))
+          assert.deepStrictEqual(members.map((member) => member.toString("hex")).sort(), [...permit.ids].sort())
+          const [seconds] = yield* command((redis) => redis.time())
+          for (const member of members) {
+            const left = Number(yield* command((redis) => redis.zscore(ids, member))) - Number(seconds) * 1000
+            assert.isTrue(left > 50_000 && left <= 61_000, String(left))
+          }
+
+          // a permit of Java, without end; and one whose lease has ended
+          const java = Buffer.from("00ff10807f0a0d2500ff10807f0a0d25", "hex")
+          const expired = Buffer.from("11".repeat(16), "hex")
+          yield* command((redis) =>
+            redis
+              .multi()
+              .decrby(name, 2)
+              .zadd(ids, 922_337_203_685_477, java)
+              .zadd(ids, 1_700_000_000_000, expired)
+              .exec()
+          )
+          assert.strictEqual(yield* PermitSemaphore.acquiredPermits(semaphore), 4)
+          assert.deepStrictEqual(yield* heard.next(1), ["6"])
+          assert.isTrue(yield* PermitSemaphore.updateLeaseTime(semaphore, permit.ids[0]!, "Infinity"))
+          const endless = yield* command((redis) => redis.zscore(ids, Buffer.from(permit.ids[0]!, "hex")))
+          assert.strictEqual(endless, "922337203685477")
+          yield* PermitSemaphore.release(semaphore, java.toString("hex"))
+          assert.deepStrictEqual(yield* heard.next(1), ["7"])
+
+          yield* permit.release
+          assert.deepStrictEqual(yield* heard.next(1), ["10"])
+          assert.deepStrictEqual(yield* keysOf(leased), [name])
+          yield* command((redis) => redis.del(name))
+        }).pipe(Effect.scoped)
+    )
+  }
+
+  const latches = crypto.randomUUID()
+  for (const name of [`deploy ${latches}`, `{deploy ${latches}}:5`, `a{${latches}`]) {
+    it.effect(`latch ${shown(name, latches)}: a count, and messages 1 for shut and 0 for open`, () =>
+      Effect.gen(function* () {
+        const channel = `redisson_countdownlatch__channel__{${name}}`
+        const heard = yield* messages(channel)
+        yield* CountDownLatch.trySetCount(name, 2)
+        assert.deepStrictEqual(yield* heard.next(1), ["1"])
+        assert.deepStrictEqual(yield* keysOf(latches), [name])
+        assert.strictEqual(yield* command((redis) => redis.get(name)), "2")
+        assert.strictEqual(yield* command((redis) => redis.pttl(name)), -1)
+        const waiter = yield* Effect.forkChild(CountDownLatch.await(name))
+        yield* hears(channel)
+        yield* CountDownLatch.countDown(name)
+        // Java counts down
+        yield* command((redis) => redis.multi().decr(name).del(name).publish(channel, "0").exec())
+        yield* Fiber.join(waiter)
+        assert.deepStrictEqual(yield* heard.next(1), ["0"])
+        yield* CountDownLatch.countDown(name)
+        yield* CountDownLatch.trySetCount(name, 1)
+        yield* CountDownLatch.countDown(name)
+        yield* CountDownLatch.trySetCount(name, 1)
+        yield* CountDownLatch.delete(name)
+        assert.deepStrictEqual(yield* heard.next(5), ["1", "0", "1", "1", "0"])
+        assert.deepStrictEqual(yield* keysOf(latches), [])
+      }).pipe(Effect.scoped)
+    )
+  }
+})

@@ -1,0 +1,24 @@
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import { FencedLock, Lock } from "effect-redis-lock"
+import { freshName, Site, withRedisson } from "./harness.ts"
+import { lockSuite } from "./lockSuite.ts"
+
+lockSuite("RFencedLock")
+
+withRedisson("RFencedLock, the tokens", (test) => {
+  test("both count on with one counter", () =>
+    Effect.gen(function* () {
+      const { java } = yield* Site
+      const name = freshName()
+      const thread = java.thread("thread")
+      const ours = Effect.map(Lock.holding(FencedLock.make(name)), ({ token }) => Number(token)).pipe(
+        Lock.withLock(FencedLock.make(name))
+      )
+      const javas = Effect.tap(thread.run<number>("fenced", name, "acquireToken"), () =>
+        thread.run("fenced", name, "release")
+      )
+      assert.deepStrictEqual(yield* Effect.all([javas, ours, ours, javas, javas, ours]), [1, 2, 3, 4, 5, 6])
+      assert.strictEqual(yield* thread.run("fenced", name, "token"), 6)
+    }))
+})

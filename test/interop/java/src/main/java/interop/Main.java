@@ -1,0 +1,67 @@
+package interop;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import org.redisson.Redisson;
+import org.redisson.api.RedissonClient;
+
+/**
+ * A Redisson client that does what it is told, line by line, as JSON on stdin. The first line is the {@link Settings}; every
+ * further one a command for one named thread, which is a real thread and so an owner of its own. Answers go to stdout, in
+ * the order in which they are there, with the id of their command: {"id":7,"ok":true} or {"id":7,"error":"..."}.
+ *
+ * It ends when stdin does, without giving anything back.
+ */
+public final class Main {
+  private static final ObjectMapper json = new ObjectMapper();
+  private static final PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+  private static final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
+
+  public static void main(String[] args) throws Exception {
+    BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    RedissonClient client = Redisson.create(Settings.parse(json.readTree(in.readLine())));
+    Commands commands = new Commands(client);
+    answer(0, "ok", client.getId());
+    for (String line = in.readLine(); line != null; line = in.readLine()) {
+      JsonNode command = json.readTree(line);
+      String thread = command.path("thread").asText("main");
+      threads.computeIfAbsent(thread, Main::newThread).execute(() -> run(commands, command));
+    }
+    Runtime.getRuntime().halt(0);
+  }
+
+  private static ExecutorService newThread(String name) {
+    return Executors.newSingleThreadExecutor(task -> {
+      Thread thread = new Thread(task, name);
+      thread.setDaemon(true);
+      return thread;
+    });
+  }
+
+  private static void run(Commands commands, JsonNode command) {
+    int id = command.path("id").asInt();
+    try {
+      answer(id, "ok", commands.run(command));
+    } catch (Throwable problem) {
+      answer(id, "error", problem.toString());
+    }
+  }
+
+  private static void answer(int id, String field, Object value) {
+    ObjectNode answer = json.createObjectNode().put("id", id).putPOJO(field, value);
+    synchronized (out) {
+      out.println(answer);
+    }
+  }
+
+  private Main() {}
+}

@@ -1,0 +1,3 @@
+import { lockSuite } from "./lockSuite.ts"
+
+lockSuite("RSpinLock")

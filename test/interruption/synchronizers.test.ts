@@ -1,0 +1,187 @@
+/**
+ * Whatever operation an interruption hits, nothing of a semaphore or a latch stays behind: every permit is free again, no
+ * marker is left, nobody waits.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Layer } from "effect"
+import { CountDownLatch, LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
+import { Redis } from "ioredis"
+import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import { redisUrl } from "../redis.ts"
+import { sweep } from "./sweep.ts"
+
+const clients = RedisLock.layerStore({ subscriptionIdleTime: 1, fallbackInterval: 200 })
+const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
+
+const total = 5
+
+/** Nobody of this client waits, holds or is watched. */
+const assertIdle = (index: number) =>
+  Effect.map(RedisLock.RedisLock, (service) => {
+    const client = service as unknown as LockClient
+    assert.strictEqual(client.permitLines.size, 0, `a waiter is left after ${index}`)
+    assert.strictEqual(client.latches.size, 0, `a waiter of a latch is left after ${index}`)
+    assert.strictEqual(client.watchdog.size, 0, `a holding is left after ${index}`)
+  })
+
+type Body = Effect.Effect<unknown, unknown, RedisLock.RedisLock>
+
+const kinds = {
+  "a semaphore": (name: string) => {
+    const semaphore = Semaphore.make(name, { permits: total })
+    return {
+      available: Semaphore.availablePermits(semaphore),
+      section: (permits: number, body: Body): Body => Semaphore.withPermits(body, semaphore, permits),
+      scenarios: {
+        withPermits: Semaphore.withPermits(Effect.yieldNow, semaphore, 2),
+        withPermitsIfAvailable: Semaphore.withPermitsIfAvailable(Effect.yieldNow, semaphore, 2),
+        scoped: Effect.scoped(Effect.andThen(Semaphore.scoped(semaphore, 2), Effect.yieldNow)),
+        "a section that fails": Semaphore.withPermits(Effect.fail("no"), semaphore, 2),
+        "withPermits under a timeout": Effect.timeout(Semaphore.withPermits(Effect.yieldNow, semaphore, 2), "1 minute")
+      } as Record<string, Body>
+    }
+  },
+  "a permit semaphore": (name: string) => {
+    const semaphore = PermitSemaphore.make(name, { permits: total })
+    return {
+      available: PermitSemaphore.availablePermits(semaphore),
+      section: (permits: number, body: Body): Body => PermitSemaphore.withPermits(body, semaphore, permits),
+      scenarios: {
+        withPermits: PermitSemaphore.withPermits(Effect.yieldNow, semaphore, 2),
+        withPermitIfAvailable: PermitSemaphore.withPermitIfAvailable(Effect.yieldNow, semaphore),
+        "scoped, an early release and the scope's end": Effect.scoped(
+          Effect.flatMap(PermitSemaphore.scoped(semaphore), (permit) => Effect.andThen(Effect.yieldNow, permit.release))
+        ),
+        tryScoped: Effect.scoped(Effect.andThen(PermitSemaphore.tryScoped(semaphore, { permits: 2 }), Effect.yieldNow)),
+        "a section that fails": PermitSemaphore.withPermits(Effect.fail("no"), semaphore, 2),
+        "withPermits under a timeout": Effect.timeout(
+          PermitSemaphore.withPermits(Effect.yieldNow, semaphore, 2),
+          "1 minute"
+        )
+      } as Record<string, Body>
+    }
+  }
+}
+
+const repeatYield = (times: number): Effect.Effect<void> =>
+  times === 0
+    ? Effect.void
+    : Effect.andThen(
+        Effect.yieldNow,
+        Effect.suspend(() => repeatYield(times - 1))
+      )
+
+const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
+  describe(`interruption on ${name}`, () => {
+    const layer = Layer.provideMerge(clients, store)
+    for (const [kind, make] of Object.entries(kinds)) {
+      it.layer(layer, { excludeTestServices: true })(`of ${kind}, at every operation`, (it) => {
+        const assertFree = (available: Effect.Effect<number, unknown, RedisLock.RedisLock>, index: number) =>
+          Effect.gen(function* () {
+            yield* assertIdle(index)
+            assert.strictEqual(yield* available, total, `permits are missing, or too many, after ${index}`)
+          })
+
+        for (const title of Object.keys(make("any").scenarios)) {
+          it.effect(`of ${title}`, () =>
+            Effect.gen(function* () {
+              const { available, scenarios } = make(`swept:${crypto.randomUUID()}`)
+              const interruptions = yield* sweep({
+                program: scenarios[title]!,
+                check: (index) => assertFree(available, index)
+              })
+              assert.isAbove(interruptions, 10)
+            })
+          )
+        }
+
+        it.effect("of waiting, while the holder lets go", () =>
+          Effect.gen(function* () {
+            const { available, section } = make(`swept:${crypto.randomUUID()}`)
+            const hold = Effect.gen(function* () {
+              const held = yield* Deferred.make<void>()
+              const letGo = yield* Deferred.make<void>()
+              const body = Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(letGo))
+              const fiber = yield* Effect.forkChild(elsewhere(section(total, body)))
+              yield* Deferred.await(held)
+              return { letGo: Deferred.succeed(letGo, undefined), fiber }
+            })
+            let holder = yield* hold
+            let index = 0
+            const interruptions = yield* sweep({
+              // the holder lets go somewhere in the middle of the wait, elsewhere each time
+              program: Effect.all(
+                [
+                  section(3, Effect.yieldNow),
+                  section(1, Effect.yieldNow),
+                  Effect.suspend(() => Effect.andThen(repeatYield(index % 40), holder.letGo))
+                ],
+                { concurrency: "unbounded" }
+              ),
+              check: (at) =>
+                Effect.gen(function* () {
+                  index = at
+                  yield* holder.letGo
+                  yield* Fiber.join(holder.fiber)
+                  yield* assertFree(available, at)
+                  holder = yield* hold
+                })
+            })
+            assert.isAbove(interruptions, 50)
+            yield* holder.letGo
+            yield* Fiber.join(holder.fiber)
+          })
+        )
+      })
+    }
+
+    it.layer(layer, { excludeTestServices: true })("of a latch, at every operation", (it) => {
+      it.effect("of waiting, while it is counted down", () =>
+        Effect.gen(function* () {
+          const latch = `swept:${crypto.randomUUID()}`
+          yield* CountDownLatch.trySetCount(latch, 1)
+          let index = 0
+          const interruptions = yield* sweep({
+            program: Effect.all(
+              [
+                CountDownLatch.await(latch),
+                CountDownLatch.await(latch, { waitTime: "1 minute" }),
+                Effect.suspend(() => Effect.andThen(repeatYield(index % 40), elsewhere(CountDownLatch.delete(latch))))
+              ],
+              { concurrency: "unbounded" }
+            ),
+            check: (at) =>
+              Effect.gen(function* () {
+                index = at
+                yield* assertIdle(at)
+                yield* CountDownLatch.trySetCount(latch, 1)
+              })
+          })
+          assert.isAbove(interruptions, 50)
+          yield* CountDownLatch.delete(latch)
+        })
+      )
+    })
+  })
+
+suite("memory", LockStore.layerMemory)
+suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))
+
+it.live("leaves no channel, and no key but the counters, on the server", () =>
+  Effect.gen(function* () {
+    const observer = yield* Effect.acquireRelease(
+      Effect.sync(() => new Redis(redisUrl)),
+      (redis) => Effect.sync(() => redis.disconnect())
+    )
+    const channels = () => observer.pubsub("CHANNELS", "redisson_[sc]*{swept:*") as Promise<Array<string>>
+    while ((yield* Effect.promise(channels)).length > 0) yield* Effect.sleep("50 millis")
+    const keys = yield* Effect.promise(() => observer.keys("*swept:*"))
+    assert.deepStrictEqual(
+      keys.filter((key) => !key.startsWith("swept:")),
+      []
+    )
+    // of each semaphore that was swept on Redis, the counter
+    for (const key of keys) assert.strictEqual(yield* Effect.promise(() => observer.get(key)), String(total))
+  }).pipe(Effect.scoped)
+)

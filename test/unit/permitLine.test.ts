@@ -1,0 +1,20 @@
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { RedisLock } from "effect-redis-lock"
+import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+
+it.effect("a waiter whose wait time ends before it sleeps does not sleep", () =>
+  Effect.gen(function* () {
+    const client = (yield* RedisLock.RedisLock) as unknown as LockClient
+    const line = client.permitLines.open("pool")
+    const first = line.join(1)
+    const second = line.join(1)
+    line.signal()
+    assert.isTrue(first.hasTurn)
+    second.ring()
+    yield* second.sleep
+    assert.isFalse(second.hasTurn)
+    for (const waiter of [first, second]) yield* client.permitLines.leave("pool", line, waiter)
+    assert.strictEqual(client.permitLines.size, 0)
+  }).pipe(Effect.provide(RedisLock.layerMemory))
+)
