@@ -61,7 +61,7 @@ const enoughHandOvers = 8
 const enoughMillis = 5
 
 export class Line {
-  readonly #waiters = new Set<Waiter>()
+  #waiters = new Set<Waiter>()
   readonly signals: Queue.Queue<Wake>
   /** Where the subscription to the lock's channel lives, once there is one. */
   readonly scope = Scope.makeUnsafe()
@@ -85,9 +85,11 @@ export class Line {
     return this.#waiters.values().next().value
   }
 
-  join(identity: Identity): Waiter {
+  /** Joins at the end; who asked before anybody came stands ahead of those who came meanwhile. */
+  join(identity: Identity, ahead: boolean): Waiter {
     const waiter = new Waiter(this, identity)
-    this.#waiters.add(waiter)
+    if (ahead) this.#waiters = new Set([waiter, ...this.#waiters])
+    else this.#waiters.add(waiter)
     return waiter
   }
 
@@ -166,12 +168,12 @@ export class Lines {
   }
 
   /** Joins the line of a lock, or begins one. */
-  join(key: string, mode: Mode, identity: Identity): Effect.Effect<readonly [Line, Waiter]> {
+  join(key: string, mode: Mode, identity: Identity, ahead: boolean): Effect.Effect<readonly [Line, Waiter]> {
     return Effect.map(Queue.sliding<Wake>(1), (signals) => {
       const lines = this.#of(mode)
       let line = lines.get(key)
       if (line === undefined) lines.set(key, (line = new Line(signals)))
-      return [line, line.join(identity)]
+      return [line, line.join(identity, ahead)]
     })
   }
 

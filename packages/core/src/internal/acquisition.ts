@@ -325,21 +325,24 @@ const wait = (
   heard: number | undefined
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, identity, keys, kind } = acquisition
-  return Effect.flatMap(client.lines.join(keys.lock, kind.mode, identity), ([line, waiter]) => {
-    if (denial !== undefined) line.announced = kind.withdraw !== undefined
-    return Effect.ensuring(
-      waitInLine(acquisition, restore, startedAt, denial, heard, line, waiter),
-      Effect.suspend(() => {
-        client.alarms.cancel(waiter)
-        return Effect.andThen(
-          client.lines.leave(keys.lock, kind.mode, line, waiter),
-          Effect.suspend(() =>
-            line.isEmpty && line.announced ? withdraw(claimOf(acquisition, client.clientId)) : Effect.void
+  return Effect.flatMap(
+    client.lines.join(keys.lock, kind.mode, identity, denial !== undefined && kind.mode !== "read"),
+    ([line, waiter]) => {
+      if (denial !== undefined) line.announced = kind.withdraw !== undefined
+      return Effect.ensuring(
+        waitInLine(acquisition, restore, startedAt, denial, heard, line, waiter),
+        Effect.suspend(() => {
+          client.alarms.cancel(waiter)
+          return Effect.andThen(
+            client.lines.leave(keys.lock, kind.mode, line, waiter),
+            Effect.suspend(() =>
+              line.isEmpty && line.announced ? withdraw(claimOf(acquisition, client.clientId)) : Effect.void
+            )
           )
-        )
-      })
-    )
-  })
+        })
+      )
+    }
+  )
 }
 
 const waitInLine = Effect.fnUntraced(function* (
