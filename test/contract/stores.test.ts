@@ -125,7 +125,10 @@ const rounded = (millis: number): number => (millis < 0 ? millis : Math.ceil(mil
 const normal = (op: Op, reply: RedisDriver.Reply, ranks: Ranks): unknown => {
   const rank = ranks.get(op.name)!
   if (op.operation.endsWith("/acquire")) {
-    return typeof reply === "number" ? rank(reply) : [rounded((reply as [number])[0]), (reply as [number, string])[1]]
+    if (typeof reply === "number") return rank(reply)
+    const [left, holder] = reply as [number, string]
+    // of several clients with waiting writers the last is named: virtual time does not tell which that is
+    return [rounded(left), holder.length === 36 ? "a waiting writer's client" : holder]
   }
   if (op.operation === "lock/inspect") {
     const [left, token, fields] = reply as [number, string | null, Array<string>]
@@ -229,7 +232,7 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
       ]
     case "write_lock/release":
       return [
-        [lock, sharedChannel],
+        [lock, sharedChannel, stem],
         [owner, "PUBLISH"]
       ]
     case "write_lock/withdraw":

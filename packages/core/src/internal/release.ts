@@ -121,19 +121,23 @@ const begin = (possession: Possession): Freeing | LockLost => {
   if (kind.mode === "write") client.lines.get(keys.lock, "read")?.signal()
   if (handedOver) line.signal()
   return (sentAt) => {
-    const onSuccess = (reply: Reply): Effect.Effect<void, LockLost> => {
+    const onReply = (reply: Reply): Effect.Effect<void, LockLost> => {
       const released = (reply as number) >= 1
       if (line !== undefined && !handedOver) announce(possession, line, released ? (reply as number) - 1 : 0, sentAt)
-      if (released) {
-        if (kind.queued) client.queues.keep(possession)
-        return Effect.void
-      }
+      if (released) return Effect.void
       const now = client.now()
       const reason = now >= possession.deadline ? "Expired" : "NotOwner"
       client.telemetry.lost(possession, reason)
       return Effect.fail((possession.lost = possession.lossOf(reason, now)))
     }
-    return { onSuccess, onFailure: (error) => Effect.flatMap(retry(possession, sentAt, error), onSuccess) }
+    return {
+      onSuccess: (reply) => {
+        // not after a second attempt: the first may still be under way, and would release whoever uses the owner next
+        if (kind.queued && (reply as number) >= 1) client.queues.keep(possession)
+        return onReply(reply)
+      },
+      onFailure: (error) => Effect.flatMap(retry(possession, sentAt, error), onReply)
+    }
   }
 }
 

@@ -1,0 +1,53 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Layer } from "effect"
+import { FairLock, Lock, LockStore, LockStoreError, RedisLock } from "effect-redis-lock"
+
+/** Whose next release gets no reply. */
+let unanswered: string | undefined
+
+const losesReply = Layer.effect(
+  LockStore.LockStore,
+  Effect.map(LockStore.LockStore, (store) => {
+    return {
+      ...store,
+      run: (operation, keys, args) => {
+        if (operation !== "fair_lock/release" || args[0] !== unanswered) return store.run(operation, keys, args)
+        unanswered = undefined
+        const cause = new Error("the reply did not come")
+        return Effect.andThen(
+          store.run(operation, keys, args),
+          Effect.fail(new LockStoreError({ operation, name: keys[0]!, reason: "TimedOut", cause }))
+        )
+      }
+    }
+  })
+).pipe(Layer.provide(LockStore.layerMemory))
+
+const clients = RedisLock.layerStore()
+
+describe("a release of a fair lock that was sent again", () => {
+  it.live("may still be under way: its owner is not used again", () =>
+    Effect.gen(function* () {
+      const lock = FairLock.make("turn")
+      const gate = yield* Layer.build(Layer.fresh(clients))
+      const owners: Array<string> = []
+      const section = Effect.gen(function* () {
+        const { owner } = yield* Lock.holding(lock)
+        owners.push(owner)
+        if (owners.length === 2) unanswered = owner
+      }).pipe(Lock.withLock(lock))
+      // each waits, so that its channel is heard
+      for (let i = 1; i <= 3; i++) {
+        const holding = yield* Lock.scoped(lock).pipe(Lock.withOwner, Effect.provideContext(gate))
+        const waiter = yield* Effect.forkChild(section, { startImmediately: true })
+        yield* Effect.sleep("50 millis")
+        yield* holding.release
+        yield* Fiber.join(waiter)
+      }
+      const [first, second, third] = owners
+      assert.strictEqual(second, first, "an owner that was released for sure serves again")
+      assert.notStrictEqual(third, second)
+      assert.isUndefined(unanswered)
+    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(clients, losesReply)))
+  )
+})
