@@ -79,6 +79,17 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
     options: AcquireOptions | undefined
   ): Asking<E | QuorumNotReached, bigint> | Invalid {
     if (this.#invalid !== undefined) return this.#invalid
+    const members = this.#members.map((member) => {
+      const client = member.clientOf(fiber)
+      return `${client.clientId} ${member.keys(client).lock}`
+    })
+    const twice = members.findIndex((member, i) => members.indexOf(member) < i)
+    if (twice !== -1) {
+      return new InvalidLockOptions({
+        option: "RedLock",
+        problem: `"${this.#members[twice]!.name}" of one server is among its members twice, and would have two votes`
+      })
+    }
     const asking = this.#joint(fiber).asking(fiber, scope, options)
     if (isInvalid(asking)) return asking
     return {
