@@ -31,7 +31,7 @@ import type { LockClient } from "./LockClient.ts"
 import { type Answer, answerOf, type Claim, type LockKind, tokenLife } from "./LockKind.ts"
 import type { Identity } from "./owner.ts"
 import { Possession } from "./Possession.ts"
-import { release, undo, withdraw } from "./release.ts"
+import { release, undo, undoSilently, withdraw } from "./release.ts"
 
 export interface Acquisition {
   readonly client: LockClient
@@ -172,12 +172,9 @@ const attempt = <A, B, E>(
     onSuccess: (reply): Effect.Effect<A | B, E | LockStoreError> => {
       const answer = answerOf(reply)
       if (!answer.granted) {
-        return answer.isPartial
-          ? Effect.andThen(
-              Effect.andThen(undo(claim, sentAt + lease), restore(Effect.sleep(answer.pauseMillis))),
-              onDenied(answer)
-            )
-          : onDenied(answer)
+        if (!answer.isPartial) return onDenied(answer)
+        const pause = waits && answer.pauseMillis > 0 ? restore(Effect.sleep(answer.pauseMillis)) : Effect.void
+        return Effect.andThen(Effect.andThen(undoSilently(claim, sentAt + lease), pause), onDenied(answer))
       }
       const now = client.now()
       const deadline = client.deadlineOf(sentAt, lease)

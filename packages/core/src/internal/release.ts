@@ -43,8 +43,8 @@ const leave = (possession: Possession): Effect.Effect<void, LockLost | LockStore
   )
 }
 
-const run = (claim: Claim): Effect.Effect<Reply, LockStoreError> => {
-  const request = claim.kind.release(claim)
+const run = (claim: Claim, publish: string = claim.client.store.publish): Effect.Effect<Reply, LockStoreError> => {
+  const request = claim.kind.release(claim, publish)
   return claim.client.store.run(request.operation, request.keys, request.args)
 }
 
@@ -178,10 +178,10 @@ const retry = Effect.fnUntraced(function* (possession: Possession, sentAt: numbe
 })
 
 /** Releases an owner until Redis confirms, or its lease is over anyway. */
-const releaseUntil = (claim: Claim, leaseEnd: number): Effect.Effect<void> =>
+const releaseUntil = (claim: Claim, leaseEnd: number, publish?: string): Effect.Effect<void> =>
   Effect.gen(function* () {
     for (let pause = firstPauseMillis; ; pause = Math.min(pause * 2, longestPauseMillis)) {
-      const result = yield* Effect.result(run(claim))
+      const result = yield* Effect.result(run(claim, publish))
       if (Result.isSuccess(result)) return
       if (!result.failure.isTransient || claim.client.now() + pause >= leaseEnd) {
         return yield* Effect.annotateLogs(
@@ -202,6 +202,13 @@ const patienceMillis = 500
  */
 export const undo = (claim: Claim, leaseEnd: number): Effect.Effect<void> =>
   inBackground(claim, releaseUntil(claim, leaseEnd))
+
+/**
+ * Takes back what a minority of a quorum has granted. Nobody is told: the lock is held by somebody else, or by nobody who would
+ * be told; and everyone who waits would ask again, have to take back the same, and wake the others in turn.
+ */
+export const undoSilently = (claim: Claim, leaseEnd: number): Effect.Effect<void> =>
+  inBackground(claim, releaseUntil(claim, leaseEnd, ""))
 
 /** The last waiter of this client has given up: what it told others no longer holds. */
 export const withdraw = (claim: Claim): Effect.Effect<void> => {

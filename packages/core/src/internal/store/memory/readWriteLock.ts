@@ -50,7 +50,7 @@ export const holdRead: MemoryOperation = (db, [lock, hold], [owner, count, lease
 
 export const releaseRead: MemoryOperation = (db, keys, args) => {
   const [lock, channel, stem] = keys as [string, string, string]
-  const [owner, remainText] = args as [string, string]
+  const [owner, remainText, publish] = args as [string, string, string]
   const held = db.hash(lock)?.get(owner)
   if (held === undefined) return db.exists(lock) ? -1 : 0
   const remain = Number(remainText)
@@ -64,7 +64,7 @@ export const releaseRead: MemoryOperation = (db, keys, args) => {
     return 1
   }
   db.delete(lock)
-  return 1 + db.publish(channel, "0")
+  return publish === "" ? 1 : 1 + db.publish(channel, "0")
 }
 
 export const renewRead: MemoryOperation = (db, keys, [lease, ...readers]) => {
@@ -129,11 +129,11 @@ export const acquireWrite: MemoryOperation = (db, keys, args) => {
   return next
 }
 
-export const releaseWrite: MemoryOperation = (db, [lock, channel], [owner]) => {
+export const releaseWrite: MemoryOperation = (db, [lock, channel], [owner, publish]) => {
   if (!db.hdel(lock!, `${owner}:write`)) return db.exists(lock!) ? -1 : 0
   if (db.hash(lock!)!.size === 1) db.delete(lock!)
   else db.hset(lock!, "mode", "read")
-  return 1 + db.publish(channel!, "1")
+  return publish === "" ? 1 : 1 + db.publish(channel!, "1")
 }
 
 export const withdraw: MemoryOperation = (db, [, channel, writers], [client]) => {

@@ -53,13 +53,13 @@ export const scripts = {
   },
   "lock/raise_token": {
     name: "lock/raise_token",
-    sha1: "394e738ef41ebcb62f3cf35dcec305cfec88bf5d",
-    lua: "if tonumber(redis.call('GET', KEYS[2]) or 0) < tonumber(ARGV[1]) then\n  if tonumber(ARGV[1]) < 1000000000000000 then\n    redis.call('SET', KEYS[2], ARGV[1])\n  else\n    redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])\n  end\nend\nreturn 1"
+    sha1: "c87d4557a54a76deb29bd74011262411887d4e3c",
+    lua: "if tonumber(redis.call('GET', KEYS[2]) or 0) < tonumber(ARGV[1]) then\n  if ARGV[2] == '0' or tonumber(ARGV[1]) < 1000000000000000 then\n    redis.call('SET', KEYS[2], ARGV[1])\n  else\n    redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])\n  end\nend\nreturn 1"
   },
   "lock/release": {
     name: "lock/release",
-    sha1: "ab1d88ae33fd4ac783c9f0829d38dc7963181e19",
-    lua: "if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then\n  local listeners = redis.pcall(ARGV[2], KEYS[2], '0')\n  return type(listeners) == 'number' and 1 + listeners or 1\nend\nreturn -redis.call('EXISTS', KEYS[1])"
+    sha1: "f7c0f0cffd23120c89a37b5f0d8d3f22e367dc1b",
+    lua: "if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then\n  if ARGV[2] == '' then\n    return 1\n  end\n  local listeners = redis.pcall(ARGV[2], KEYS[2], '0')\n  return type(listeners) == 'number' and 1 + listeners or 1\nend\nreturn -redis.call('EXISTS', KEYS[1])"
   },
   "lock/renew": {
     name: "lock/renew",
@@ -93,8 +93,8 @@ export const scripts = {
   },
   "read_lock/release": {
     name: "read_lock/release",
-    sha1: "87cd93091516c0dfa7d6afb272b9e291aa61eabb",
-    lua: "local function hold_key(owner, number)\n  return KEYS[3] .. ':' .. owner .. ':rwlock_timeout:' .. number\nend\nlocal held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))\nif not held then\n  return -redis.call('EXISTS', KEYS[1])\nend\nlocal remain = tonumber(ARGV[2])\nfor number = remain + 1, held do\n  redis.call('DEL', hold_key(ARGV[1], number))\nend\nif remain > 0 then\n  redis.call('HSET', KEYS[1], ARGV[1], remain)\nelse\n  redis.call('HDEL', KEYS[1], ARGV[1])\nend\nif redis.call('HGET', KEYS[1], 'mode') == 'write' then\n  return 1\nend\nlocal longest = 0\nlocal fields = redis.call('HGETALL', KEYS[1])\nfor i = 1, #fields, 2 do\n  for number = 1, tonumber(fields[i + 1]) or 0 do\n    longest = math.max(longest, redis.call('PTTL', hold_key(fields[i], number)))\n  end\nend\nif longest > 0 then\n  redis.call('PEXPIRE', KEYS[1], longest)\n  return 1\nend\nredis.call('DEL', KEYS[1])\nlocal listeners = redis.pcall(ARGV[3], KEYS[2], '0')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
+    sha1: "f8f9e83dabd6546dbcb800b4f1027233ccf3611a",
+    lua: "local function hold_key(owner, number)\n  return KEYS[3] .. ':' .. owner .. ':rwlock_timeout:' .. number\nend\nlocal held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))\nif not held then\n  return -redis.call('EXISTS', KEYS[1])\nend\nlocal remain = tonumber(ARGV[2])\nfor number = remain + 1, held do\n  redis.call('DEL', hold_key(ARGV[1], number))\nend\nif remain > 0 then\n  redis.call('HSET', KEYS[1], ARGV[1], remain)\nelse\n  redis.call('HDEL', KEYS[1], ARGV[1])\nend\nif redis.call('HGET', KEYS[1], 'mode') == 'write' then\n  return 1\nend\nlocal longest = 0\nlocal fields = redis.call('HGETALL', KEYS[1])\nfor i = 1, #fields, 2 do\n  for number = 1, tonumber(fields[i + 1]) or 0 do\n    longest = math.max(longest, redis.call('PTTL', hold_key(fields[i], number)))\n  end\nend\nif longest > 0 then\n  redis.call('PEXPIRE', KEYS[1], longest)\n  return 1\nend\nredis.call('DEL', KEYS[1])\nif ARGV[3] == '' then\n  return 1\nend\nlocal listeners = redis.pcall(ARGV[3], KEYS[2], '0')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
   },
   "read_lock/renew": {
     name: "read_lock/renew",
@@ -113,8 +113,8 @@ export const scripts = {
   },
   "write_lock/release": {
     name: "write_lock/release",
-    sha1: "962225c325c610055fd2d005a56a7b8c87d91e31",
-    lua: "if redis.call('HDEL', KEYS[1], ARGV[1] .. ':write') == 0 then\n  return -redis.call('EXISTS', KEYS[1])\nend\nif redis.call('HLEN', KEYS[1]) == 1 then\n  redis.call('DEL', KEYS[1])\nelse\n  redis.call('HSET', KEYS[1], 'mode', 'read')\nend\nlocal listeners = redis.pcall(ARGV[2], KEYS[2], '1')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
+    sha1: "48e43589f662c4aebbd47f4caf878f4f539d586e",
+    lua: "if redis.call('HDEL', KEYS[1], ARGV[1] .. ':write') == 0 then\n  return -redis.call('EXISTS', KEYS[1])\nend\nif redis.call('HLEN', KEYS[1]) == 1 then\n  redis.call('DEL', KEYS[1])\nelse\n  redis.call('HSET', KEYS[1], 'mode', 'read')\nend\nif ARGV[2] == '' then\n  return 1\nend\nlocal listeners = redis.pcall(ARGV[2], KEYS[2], '1')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
   },
   "write_lock/withdraw": {
     name: "write_lock/withdraw",

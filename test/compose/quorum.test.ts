@@ -1,0 +1,154 @@
+/**
+ * A quorum of stores in memory, under virtual time.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Layer } from "effect"
+import { FencedLock, Lock, LockStore, ReadWriteLock, RedisLock, RedLock } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { as, clientOf, quorumOf, testStore, testStores } from "./stores.ts"
+
+const year2026 = Date.UTC(2026, 0, 1)
+const count = (operations: ReadonlyArray<string>, operation: string) =>
+  operations.filter((other) => other === operation).length
+
+describe("waiting for a quorum's lock", () => {
+  it.effect("does not turn in circles where a member has lost its share of the holder's lock", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const options = { fallbackInterval: "1 second" } as const
+      const holder = yield* quorumOf(stores, options)
+      const letGo = yield* Deferred.make<void>()
+      const held = yield* Deferred.await(letGo).pipe(Lock.withLock("a"), as(holder), Effect.forkChild)
+      yield* TestClock.adjust(1)
+      yield* stores[2]!.delete("a")
+      const waiters = yield* Effect.forEach([1, 2], () =>
+        Effect.flatMap(quorumOf(stores, options), (service) =>
+          Effect.succeed("in").pipe(Lock.withLock("a"), as(service), Effect.forkChild)
+        )
+      )
+      yield* TestClock.adjust("5 seconds")
+      // once per waiter and interval, and not whenever one of them gives the third member back
+      const asked = count(stores[0]!.operations, "lock/acquire")
+      assert.isAbove(asked, 5)
+      assert.isBelow(asked, 2 * 8)
+      yield* Deferred.succeed(letGo, undefined)
+      yield* TestClock.adjust("2 seconds")
+      yield* Fiber.join(held)
+      for (const waiter of waiters) assert.strictEqual(yield* Fiber.join(waiter), "in")
+      for (const store of stores) assert.isTrue(yield* store.isFree("a"))
+    })
+  )
+
+  it.effect("is quiet for a writer behind readers, whichever of them each member names", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const { writeLock } = ReadWriteLock.make("rw")
+      // as if three readers had asked in another order everywhere
+      const readers = ["x:1", "y:2", "z:3"]
+      for (const [i, { store }] of stores.entries()) {
+        for (let j = 0; j < readers.length; j++) {
+          const owner = readers[(i + j) % readers.length]!
+          yield* store.run(
+            "read_lock/acquire",
+            ["rw", "redisson_lock_token:{rw}", `{rw}:${owner}:rwlock_timeout:1`, "redisson_rwlock_writers:{rw}"],
+            [owner, 60_000, "", 0]
+          )
+        }
+      }
+      const service = yield* quorumOf(stores)
+      yield* Effect.void.pipe(Lock.withLock(writeLock), as(service), Effect.forkChild)
+      yield* TestClock.adjust("5 seconds")
+      assert.isBelow(count(stores[0]!.operations, "write_lock/acquire"), 10)
+    })
+  )
+})
+
+describe("fencing tokens of a quorum", () => {
+  const grant = (lock: string | Lock.Lock<RedisLock.RedisLock>) =>
+    Effect.map(Lock.holding(lock), ({ token }) => token).pipe(Lock.withLock(lock))
+
+  it.effect("do not run ahead of the clocks when clients take turns", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(year2026)
+      const stores = yield* testStores(3)
+      const clients = [yield* quorumOf(stores), yield* quorumOf(stores)]
+      let last = 0n
+      for (let i = 0; i < 200; i++) {
+        const token = yield* as(clients[i % 2]!)(grant("a"))
+        assert.isTrue(token > last)
+        last = token
+      }
+      assert.isBelow(Number(last) - year2026 * 1000, 5000)
+    })
+  )
+
+  it.effect("of one name leave those of other names alone, however high", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(year2026)
+      const stores = yield* testStores(3)
+      const service = yield* quorumOf(stores)
+      const far = 8_000_000_000_000_000
+      yield* stores[0]!.store.run("lock/raise_token", ["far", "redisson_lock_token:{far}"], [far, 60_000])
+      for (let i = 0; i < 5; i++) assert.isTrue((yield* as(service)(grant("far"))) > BigInt(far))
+      assert.isBelow(Number(yield* as(service)(grant("near"))) - year2026 * 1000, 2_000_000)
+    })
+  )
+
+  it.effect("are those of a fenced lock also where a plain lock has left its own", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(year2026)
+      const stores = [yield* testStore(), yield* testStore(1000), yield* testStore(2000)]
+      const service = yield* quorumOf(stores)
+      const tokens = [yield* as(service)(grant("a"))]
+      for (const store of stores) {
+        tokens.push(yield* as(service)(grant(FencedLock.make("a"))))
+        store.isDown = true
+        tokens.push(yield* as(service)(grant(FencedLock.make("a"))))
+        store.isDown = false
+      }
+      assert.deepStrictEqual(
+        tokens,
+        [...new Set(tokens)].sort((a, b) => (a < b ? -1 : 1))
+      )
+      for (const { store } of stores) {
+        const [, token] = (yield* store.run("lock/inspect", ["a", "redisson_lock_token:{a}"], [])) as [number, string]
+        assert.isTrue(BigInt(token) >= tokens[0]!)
+      }
+    })
+  )
+})
+
+describe("the members of a quorum", () => {
+  it.effect("are refused where one of them is there twice", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(2)
+      const [a, b] = [yield* clientOf(stores[0]!), yield* clientOf(stores[1]!)]
+      const member = (service: typeof a) => Lock.provide(Lock.make("a"), service)
+      const error = yield* Effect.flip(Lock.withLock(Effect.void, RedLock.make([member(a), member(b), member(a)])))
+      assert.strictEqual(error._tag, "InvalidLockOptions")
+      assert.deepStrictEqual(
+        stores.flatMap(({ operations }) => operations),
+        []
+      )
+    })
+  )
+
+  it.effect("are as many servers as there are layers, also where a layer is given more than once", () =>
+    Effect.gen(function* () {
+      let built = 0
+      const member = RedisLock.layerStore().pipe(
+        Layer.provide(
+          Layer.effect(
+            LockStore.LockStore,
+            Effect.map(testStore(), ({ store }) => {
+              built++
+              return store
+            })
+          )
+        )
+      )
+      yield* Effect.scoped(Layer.build(RedisLock.layerQuorum([member, member, member])))
+      assert.strictEqual(built, 3)
+    })
+  )
+})
