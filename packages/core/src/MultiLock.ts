@@ -3,7 +3,6 @@
  *
  * @since 0.2.0
  */
-import type { Holding } from "./Holding.ts"
 import { lockOf } from "./internal/lock.ts"
 import { MultiLockImpl } from "./internal/MultiLockImpl.ts"
 import type { AcquireOptions, Lock } from "./Lock.ts"
@@ -34,7 +33,7 @@ export type Token<L> = L extends Lock<any, any, infer T> ? T : never
 
 /**
  * A lock of several locks, which is held while all of them are. Members may be locks of any kind, on the same service or, bound
- * with `Lock.provide`, on different ones. Every function of `Lock` works on it. The token of its {@link Holding} is a record of
+ * with `Lock.provide`, on different ones. Every function of `Lock` works on it. The token of its `Holding` is a record of
  * its members' tokens by name.
  *
  * All members are asked for at once, those of one server and slot by one command. When one is taken, what was won is given back

@@ -95,6 +95,7 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
     return {
       name: this.name,
       label: "red",
+      subjects: asking.subjects,
       acquire: (restore): Effect.Effect<Held<bigint>, AcquireError | E | QuorumNotReached> =>
         surfacing(asking.acquire(restore)),
       tryAcquire: (restore): Effect.Effect<Option.Option<Held<bigint>>, LockStoreError | E | QuorumNotReached> =>
