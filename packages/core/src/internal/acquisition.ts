@@ -23,7 +23,7 @@ import {
 } from "../LockError.ts"
 import { backOff } from "./backOff.ts"
 import { Place } from "./FairQueue.ts"
-import { explain } from "./found.ts"
+import { explain, explainOneOf } from "./found.ts"
 import { Hold } from "./Hold.ts"
 import type { LockKeys } from "./keys.ts"
 import type { Line, Waiter, Wake } from "./Line.ts"
@@ -251,7 +251,13 @@ export const tryAcquireTogether = (
           )
     },
     onFailure: (cause) =>
-      mayHaveRun(cause) ? Effect.andThen(undoAll, Effect.failCause(cause)) : Effect.failCause(cause)
+      mayHaveRun(cause)
+        ? Effect.andThen(undoAll, Effect.failCause(cause))
+        : explainOneOf(
+            client,
+            acquisitions.map(({ keys, kind }) => ({ expected: kind.title, key: keys.lock })),
+            cause
+          )
   })
 }
 
