@@ -118,6 +118,23 @@ describe("fencing tokens of a quorum", () => {
   )
 })
 
+describe("releasing a quorum's lock", () => {
+  it.effect("is no loss where too few can be told at first, and those who were have forgotten it the second time", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const service = yield* quorumOf(stores)
+      stores[1]!.isDown = true
+      const section = yield* Effect.sync(() => {
+        stores[1]!.isDown = false
+        stores[2]!.isDown = true
+        return "done"
+      }).pipe(Lock.withLock("a"), as(service), Effect.forkChild({ startImmediately: true }))
+      yield* TestClock.adjust("6 seconds")
+      assert.strictEqual(yield* Fiber.join(section), "done")
+    })
+  )
+})
+
 describe("the members of a quorum", () => {
   it.effect("are refused where one of them is there twice", () =>
     Effect.gen(function* () {

@@ -3,7 +3,7 @@
  */
 import { TcpProxy } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Option } from "effect"
+import { Deferred, Duration, Effect, Fiber, Option, Schedule } from "effect"
 import { Lock, LockTimeout, QuorumNotReached } from "effect-redis-lock"
 import { eventually, failure, loss, soon } from "./harness.ts"
 import { assertFreeAt, keyAt, keyEverywhere, onServers, type Place, process, redLock } from "./quorumSite.ts"
@@ -80,15 +80,15 @@ describe("a lock on five servers", () => {
     onServers(5, (places) =>
       Effect.gen(function* () {
         const services = yield* process(places)
-        const lock = redLock(services, "ledger", { memberTimeout: "2 seconds" })
+        const lock = redLock(services, "ledger", { memberTimeout: "1 second" })
         for (const { redis } of places.slice(0, 2)) {
-          yield* Effect.promise(() => redis.client("PAUSE", 6000, "ALL"))
+          yield* Effect.promise(() => redis.client("PAUSE", 3500, "ALL"))
         }
         const { millis, result } = yield* elapsed(Effect.scoped(Effect.timed(Lock.scoped(lock))))
         const [granting] = result
-        assert.isBelow(Duration.toMillis(granting), 2000)
+        assert.isBelow(Duration.toMillis(granting), 1000)
         // telling all of the release is limited by the member timeout, too
-        assert.isBelow(millis, 2 * 2000 + 1000)
+        assert.isBelow(millis, 1000 + 1000 + 1000)
         yield* keyEverywhere(places, "ledger", "gone")
       })
     )
@@ -175,7 +175,13 @@ describe("a lock on five servers", () => {
         )
         yield* keyEverywhere(places, "ledger", "gone")
         for (const proxy of slow) yield* proxy.delay(0)
-        assert.strictEqual(yield* Lock.withLock(Effect.succeed("next"), lock, { waitTime: "20 seconds" }), "next")
+        // what was delayed before may still be under way
+        const next = Effect.retry(Lock.withLock(Effect.succeed("next"), lock), {
+          while: (error) => error._tag === "QuorumNotReached",
+          schedule: Schedule.spaced(50)
+        })
+        assert.strictEqual(yield* soon("it can be had again", next), "next")
+        yield* keyEverywhere(places, "ledger", "gone")
       })
     )
   )

@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
-import { type LockLost, LockStoreError } from "../LockError.ts"
+import { type LockLost, LockStoreError, QuorumNotReached } from "../LockError.ts"
 import type { Hold } from "./Hold.ts"
 import type { Line } from "./Line.ts"
 import type { Claim } from "./LockKind.ts"
@@ -160,13 +160,13 @@ const longestQuietMillis = 100
 const retry = Effect.fnUntraced(function* (possession: Possession, sentAt: number, failure: LockStoreError) {
   const { client } = possession
   const until = Math.min(possession.deadline, sentAt + client.options.releaseTimeoutMillis)
-  let mayHaveRun = failure.isOutcomeUnknown
+  let mayHaveRun = mayBeReleased(failure)
   for (let pause = firstPauseMillis; failure.isTransient && client.now() + pause < until; pause *= 2) {
     yield* Effect.sleep(Math.min(pause, longestPauseMillis))
     const result = yield* Effect.result(run(possession))
     if (Result.isSuccess(result)) return mayHaveRun ? 1 : result.success
     failure = result.failure
-    mayHaveRun ||= failure.isOutcomeUnknown
+    mayHaveRun ||= mayBeReleased(failure)
   }
   client.fork(releaseUntil(possession, possession.deadline))
   return yield* new LockStoreError({
@@ -176,6 +176,10 @@ const retry = Effect.fnUntraced(function* (possession: Possession, sentAt: numbe
     cause: failure.cause
   })
 })
+
+/** Too few servers of a quorum may have answered, and yet some of them have run it. */
+const mayBeReleased = ({ cause, isOutcomeUnknown }: LockStoreError): boolean =>
+  isOutcomeUnknown || cause instanceof QuorumNotReached
 
 /** Releases an owner until Redis confirms, or its lease is over anyway. */
 const releaseUntil = (claim: Claim, leaseEnd: number, publish?: string): Effect.Effect<void> =>
