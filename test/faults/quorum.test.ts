@@ -5,6 +5,7 @@ import { TcpProxy } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Option, Schedule } from "effect"
 import { Lock, LockTimeout, QuorumNotReached } from "effect-redis-lock"
+import { scripts } from "../../packages/core/dist/internal/store/redis/scripts.generated.js"
 import { eventually, failure, loss, soon } from "./harness.ts"
 import { assertFreeAt, keyAt, keyEverywhere, onServers, type Place, process, redLock } from "./quorumSite.ts"
 
@@ -182,6 +183,33 @@ describe("a lock on five servers", () => {
         })
         assert.strictEqual(yield* soon("it can be had again", next), "next")
         yield* keyEverywhere(places, "ledger", "gone")
+      })
+    )
+  )
+
+  it.live(
+    "leaves no ghost on a slow member that has to be sent the script first",
+    onServers(3, (places) =>
+      Effect.gen(function* () {
+        const { redis, server } = places[2]!
+        const proxy = yield* TcpProxy.make({ target: server })
+        const services = yield* process([places[0]!, places[1]!, { server: proxy }], { watchdogLeaseTime: "1 hour" })
+        const lock = redLock(services, "ledger", { memberTimeout: "5 seconds" })
+        yield* Lock.withLock(Effect.void, lock)
+        // it knows how to release, but no more how to acquire, as in the middle of a flush of its scripts
+        yield* Effect.promise(() => redis.script("FLUSH"))
+        yield* Effect.promise(() => redis.script("LOAD", scripts["lock/release"].lua))
+        yield* Effect.promise(() => redis.config("RESETSTAT"))
+        yield* proxy.delay("150 millis")
+        yield* Lock.withLock(Effect.void, lock)
+        yield* eventually(
+          "it was asked to acquire and to release",
+          async () => (await redis.info("commandstats")).match(/cmdstat_evalsha:calls=(\d+)/)?.[1] ?? "0",
+          (calls) => Number(calls) >= 2
+        )
+        // time for a reply and for what it may lead to
+        yield* Effect.sleep("1 second")
+        yield* assertFreeAt(places, "ledger")
       })
     )
   )

@@ -61,6 +61,8 @@ export class QuorumStore {
    * agree they have been told by a client, and would be ahead of that client the next time.
    */
   #clockOffset: number | undefined = undefined
+  /** Acquisitions that are decided but that some members have not answered yet, by owner. */
+  readonly #unanswered = new Map<string, Alarm>()
 
   constructor(
     members: ReadonlyArray<Member>,
@@ -106,7 +108,8 @@ export class QuorumStore {
     keys: ReadonlyArray<string>,
     args: ReadonlyArray<string | number>,
     timeoutMillis: number,
-    conclude: (outcomes: ReadonlyArray<Outcome | undefined>, isLast: boolean) => A | undefined
+    conclude: (outcomes: ReadonlyArray<Outcome | undefined>, isLast: boolean) => A | undefined,
+    acquirer?: string
   ): Effect.Effect<A> {
     return Effect.withFiber((caller) =>
       Effect.callback<A>((resume) => {
@@ -117,11 +120,15 @@ export class QuorumStore {
         const settle = (i: number, outcome: Outcome) => {
           if (outcomes[i] !== undefined) return
           outcomes[i] = outcome
-          if (--pending === 0) this.#alarms.cancel(alarm)
+          if (--pending === 0) {
+            this.#alarms.cancel(alarm)
+            if (acquirer !== undefined) this.#unanswered.delete(acquirer)
+          }
           if (isOver) return
           const conclusion = conclude(outcomes, pending === 0)
           if (conclusion === undefined) return
           isOver = true
+          if (acquirer !== undefined && pending > 0) this.#unanswered.set(acquirer, alarm)
           resume(Effect.succeed(conclusion))
         }
         const alarm: Alarm = {
@@ -168,6 +175,8 @@ export class QuorumStore {
     args: ReadonlyArray<string | number>
   ): Effect.Effect<Reply, LockStoreError> {
     const timeout = this.#timeout(this.#settings.watchdogLeaseMillis)
+    // a member that has to be sent the script once more would be asked to acquire after it was asked to release
+    if (operation.endsWith("/release")) this.#unanswered.get(String(args[0]))?.ring(this.#now())
     return Effect.flatMap(
       this.#ask(operation, keys, args, timeout, (outcomes, isLast) =>
         decide(operation, outcomes, this.required, isLast)
@@ -219,7 +228,8 @@ export class QuorumStore {
         keys,
         bound === undefined ? args : [...args, bound],
         this.#timeout(lease),
-        (outcomes, isLast) => this.#count(outcomes, isLast)
+        (outcomes, isLast) => this.#count(outcomes, isLast),
+        String(args[0])
       ),
       (vote): Effect.Effect<Reply, LockStoreError> => {
         switch (vote._tag) {
