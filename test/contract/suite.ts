@@ -15,9 +15,11 @@ import {
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 
-export interface Backend<E> {
+export interface Backend<E, S = LockStore.LockStore> {
   readonly name: string
-  readonly store: Layer.Layer<LockStore.LockStore, E>
+  readonly store: Layer.Layer<S, E>
+  /** How clients are made of the store. */
+  readonly clients: (options: RedisLock.RedisLockOptions) => Layer.Layer<RedisLock.RedisLock, InvalidLockOptions, S>
   readonly time: "virtual" | "real"
 }
 
@@ -25,7 +27,12 @@ let names = 0
 const run = crypto.randomUUID().slice(0, 8)
 const freshName = (label = "lock") => Effect.sync(() => `${label}:${run}:${++names}`)
 
-export const contract = <E>({ name, store, time }: Backend<E>): void => {
+/** The contract of a store, whose clients are made as always. */
+export const contract = <E>(backend: Omit<Backend<E>, "clients">): void =>
+  contractOf({ ...backend, clients: RedisLock.layerStore })
+
+/** The contract of clients however made. */
+export const contractOf = <E, S>({ clients: clientsOf, name, store, time }: Backend<E, S>): void => {
   const virtual = time === "virtual"
 
   // Leases in real time are short enough to wait for, and long enough for a busy machine to do a few round trips in.
@@ -36,7 +43,7 @@ export const contract = <E>({ name, store, time }: Backend<E>): void => {
   }
   const watchdogLease = Duration.fromInputUnsafe(options.watchdogLeaseTime!)
 
-  const clients = RedisLock.layerStore(options)
+  const clients = clientsOf(options)
   /** Runs an effect as another client of the same store. */
   const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
 
@@ -646,7 +653,7 @@ export const contract = <E>({ name, store, time }: Backend<E>): void => {
         Effect.gen(function* () {
           const lock = yield* freshName()
           const service = yield* RedisLock.RedisLock
-          const prefixed = RedisLock.layerStore({ ...options, keyPrefix: "app[1]:" })
+          const prefixed = clientsOf({ ...options, keyPrefix: "app[1]:" })
           yield* Effect.gen(function* () {
             assert.isTrue(yield* Lock.isLocked(lock))
             const names = yield* Stream.runCollect(Stream.map(Lock.list(`${lock}*`), ({ name }) => name))
