@@ -21,6 +21,49 @@ const failures = <A, E>(exit: Exit.Exit<A, E>): ReadonlyArray<E> =>
   Exit.isFailure(exit) ? exit.cause.reasons.flatMap((reason) => (reason._tag === "Fail" ? [reason.error] : [])) : []
 
 describe("a lock of several", () => {
+  it.effect("of one service takes one command to acquire and one to release, however many they are", () =>
+    Effect.gen(function* () {
+      const [store] = yield* testStores(1)
+      const lock = MultiLock.make(["a", "b", "c"].map((name) => Lock.make(name)))
+      const use = as(yield* clientOf(store!))
+      yield* use(Lock.withLock(Effect.void, lock))
+      assert.deepStrictEqual(store!.operations, ["multi_lock/acquire", "multi_lock/release"])
+      // also where one of them is taken: nothing has to be given back
+      store!.operations.length = 0
+      const other = as(yield* clientOf(store!))
+      const denied = other(Effect.scoped(Lock.tryScoped(lock)))
+      assert.deepStrictEqual(yield* use(Lock.withLock(denied, "b")), Option.none())
+      assert.deepStrictEqual(store!.operations, ["lock/acquire", "multi_lock/acquire", "lock/release"])
+    })
+  )
+
+  it.effect("is waited for without asking: two commands in an hour, and one that gets it", () =>
+    Effect.gen(function* () {
+      const [store] = yield* testStores(1)
+      const options = { fallbackInterval: "10 hours" } as const
+      const lock = MultiLock.make(["a", "b", "c"].map((name) => Lock.make(name)))
+      const letGo = yield* Deferred.make<void>()
+      const holder = yield* Deferred.await(letGo).pipe(
+        Lock.withLock("b", { leaseTime: "20 hours" }),
+        as(yield* clientOf(store!, options)),
+        Effect.forkChild({ startImmediately: true })
+      )
+      yield* TestClock.adjust(1)
+      store!.operations.length = 0
+      const waiter = yield* Effect.succeed("in").pipe(
+        Lock.withLock(lock),
+        as(yield* clientOf(store!, options)),
+        Effect.forkChild({ startImmediately: true })
+      )
+      yield* TestClock.adjust("1 hour")
+      assert.isBelow(store!.operations.length, 5)
+      yield* Deferred.succeed(letGo, undefined)
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(holder)
+      assert.strictEqual(yield* Fiber.join(waiter), "in")
+    })
+  )
+
   it.effect("that has lost one member fails with that loss, also where another cannot be released", () =>
     Effect.gen(function* () {
       const { both, stores } = yield* twoStores
