@@ -9,11 +9,13 @@ import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import type { CounterEvent, CounterSettings } from "./fixtures/counter.ts"
 import type { HolderEvent, HolderSettings } from "./fixtures/holder.ts"
+import type { MultiCounterEvent, MultiCounterSettings } from "./fixtures/multiCounter.ts"
 import type { QuorumCounterEvent, QuorumCounterSettings } from "./fixtures/quorumCounter.ts"
 import { eventually } from "./harness.ts"
 
 interface Programs {
   readonly counter: { readonly settings: CounterSettings; readonly event: CounterEvent }
+  readonly multiCounter: { readonly settings: MultiCounterSettings; readonly event: MultiCounterEvent }
   readonly quorumCounter: { readonly settings: QuorumCounterSettings; readonly event: QuorumCounterEvent }
   readonly holder: { readonly settings: HolderSettings; readonly event: HolderEvent }
 }
