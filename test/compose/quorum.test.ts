@@ -2,10 +2,19 @@
  * A quorum of stores in memory, under virtual time.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer } from "effect"
-import { FencedLock, Lock, LockStore, ReadWriteLock, RedisLock, RedLock } from "effect-redis-lock"
+import { Deferred, Duration, Effect, Fiber, Layer } from "effect"
+import {
+  FairLock,
+  FencedLock,
+  Lock,
+  LockStore,
+  NonReentrantLock,
+  ReadWriteLock,
+  RedisLock,
+  RedLock
+} from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { as, clientOf, quorumOf, testStore, testStores } from "./stores.ts"
+import { as, clientLayer, clientOf, quorumOf, testStore, testStores } from "./stores.ts"
 
 const year2026 = Date.UTC(2026, 0, 1)
 const count = (operations: ReadonlyArray<string>, operation: string) =>
@@ -131,6 +140,136 @@ describe("releasing a quorum's lock", () => {
       }).pipe(Lock.withLock("a"), as(service), Effect.forkChild({ startImmediately: true }))
       yield* TestClock.adjust("6 seconds")
       assert.strictEqual(yield* Fiber.join(section), "done")
+    })
+  )
+})
+
+describe("the validity of a quorum's lock", () => {
+  it.effect("is the lease less what it took, the drift and 2 ms", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const service = yield* quorumOf(stores, {}, { driftFactor: 0.1, memberTimeout: "5 seconds" })
+      // the majority is there after a second
+      stores[1]!.delay = (operation) => (operation === "lock/acquire" ? 1000 : 0)
+      stores[2]!.delay = (operation) => (operation === "lock/acquire" ? 2000 : 0)
+      const asked = yield* Effect.forkChild(
+        as(service)(Effect.scoped(Effect.flatMap(Lock.scoped("a", { leaseTime: "10 seconds" }), (h) => h.remaining)))
+      )
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(Duration.toMillis(yield* Fiber.join(asked)), 10_000 - 1000 - (1000 + 2))
+    })
+  )
+
+  it.effect("must be positive: else it fails, and is released on all members, also on those that answered late", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const service = yield* quorumOf(stores, {}, { memberTimeout: "1 minute" })
+      for (const store of stores) store.delay = (operation) => (operation === "lock/acquire" ? 4990 : 0)
+      stores[2]!.delay = (operation) => (operation === "lock/acquire" ? 8000 : 0)
+      const asked = yield* Effect.forkChild(
+        Effect.flip(as(service)(Lock.withLock(Effect.void, "a", { leaseTime: "5 seconds" })))
+      )
+      yield* TestClock.adjust("4991 millis")
+      const error = yield* Fiber.join(asked)
+      assert.strictEqual(error._tag, "LockStoreError")
+      assert.include(error.message, "too late")
+      // there it would have stayed for another 5 seconds
+      for (const store of stores.slice(0, 2)) {
+        assert.isTrue(yield* store.isFree("a"))
+        assert.include(store.operations, "lock/release")
+      }
+      yield* TestClock.adjust("4 seconds")
+      assert.isTrue(yield* stores[2]!.isFree("a"))
+    })
+  )
+
+  it.effect("is kept up by a majority of renewals; errors of a minority are no loss, silence of the majority is", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const service = yield* quorumOf(stores)
+      const section = yield* Effect.never.pipe(Lock.withLock("a"), as(service), Effect.forkChild)
+      yield* TestClock.adjust(1)
+      for (let i = 0; i < 6; i++) {
+        // each time another one cannot be reached for one renewal
+        stores.forEach((store, j) => (store.isDown = j === i % 3))
+        yield* TestClock.adjust("10 seconds")
+        stores.forEach((store) => (store.isDown = false))
+        yield* TestClock.adjust("10 seconds")
+        assert.isUndefined(section.pollUnsafe())
+      }
+      stores.forEach((store, j) => (store.isDown = j < 2))
+      yield* TestClock.adjust("31 seconds")
+      const error = yield* Effect.flip(Fiber.join(section))
+      assert.strictEqual(error._tag === "LockLost" ? error.reason : error._tag, "RenewalFailed")
+    })
+  )
+
+  it.effect("ends at once when a majority says that the lock is somebody else's or nobody's", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const service = yield* quorumOf(stores)
+      const section = yield* Effect.never.pipe(Lock.withLock("a"), as(service), Effect.forkChild)
+      yield* TestClock.adjust(1)
+      yield* stores[0]!.delete("a")
+      yield* TestClock.adjust("30 seconds")
+      assert.isUndefined(section.pollUnsafe())
+      yield* stores[1]!.delete("a")
+      yield* TestClock.adjust("10 seconds")
+      const error = yield* Effect.flip(Fiber.join(section))
+      assert.strictEqual(error._tag === "LockLost" ? error.reason : error._tag, "NotOwner")
+      assert.isTrue(yield* stores[2]!.isFree("a"))
+    })
+  )
+})
+
+describe("the options of a quorum", () => {
+  it.effect("are checked before any command", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const services = yield* Effect.forEach(stores, (store) => clientOf(store))
+      const members = services.map((service) => Lock.provide(Lock.make("a"), service))
+      const bad: ReadonlyArray<RedLock.RedLockOptions> = [
+        { driftFactor: -0.1 },
+        { driftFactor: 0.5 },
+        { driftFactor: Number.NaN },
+        { memberTimeout: 0 },
+        { memberTimeout: -1 },
+        { memberTimeout: "Infinity" },
+        { retry: Number.NaN },
+        { leaseTime: 0 },
+        { waitTime: -1 }
+      ]
+      for (const options of bad) {
+        const error = yield* Effect.flip(Lock.withLock(Effect.void, RedLock.make(members, options)))
+        assert.strictEqual(error._tag, "InvalidLockOptions", JSON.stringify(options))
+      }
+      const layers = stores.map(({ store }) => clientLayer(store))
+      const built = yield* Effect.flip(Effect.scoped(Layer.build(RedisLock.layerQuorum(layers, { driftFactor: 1 }))))
+      assert.strictEqual(built._tag, "InvalidLockOptions")
+      const none = yield* Effect.flip(Effect.scoped(Layer.build(RedisLock.layerQuorum<never, never>([]))))
+      assert.strictEqual(none._tag, "InvalidLockOptions")
+      const prefixes = [clientLayer(stores[0]!.store), clientLayer(stores[1]!.store, { keyPrefix: "other:" })]
+      const mixed = yield* Effect.flip(Effect.scoped(Layer.build(RedisLock.layerQuorum(prefixes))))
+      assert.include(mixed.message, "keyPrefix")
+      for (const lock of [
+        RedLock.make<never, never>([]),
+        RedLock.make([...members.slice(0, 2), Lock.provide(FairLock.make("a"), services[2]!)]),
+        RedLock.make([members[0]!, Lock.provide(ReadWriteLock.make("a").readLock, services[1]!)])
+      ]) {
+        assert.strictEqual((yield* Effect.flip(Lock.withLock(Effect.void, lock)))._tag, "InvalidLockOptions")
+      }
+      const fair = [FairLock.make("a"), NonReentrantLock.make("a", { fair: true })]
+      const quorum = yield* quorumOf(stores)
+      for (const lock of fair) {
+        const error = yield* Effect.flip(
+          as(quorum)(Lock.withLock(Effect.void, lock as Lock.Lock<RedisLock.RedisLock, any>))
+        )
+        assert.strictEqual(error._tag, "InvalidLockOptions")
+      }
+      assert.deepStrictEqual(
+        stores.flatMap(({ operations }) => operations),
+        []
+      )
     })
   )
 })

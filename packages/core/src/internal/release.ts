@@ -108,8 +108,9 @@ const begin = (possession: Possession): Freeing | LockLost => {
   const lost = possession.checkLost(now)
   possession.released = true
   if (lost !== undefined) {
-    // What is left of the lease (the drift allowance) need not keep others waiting; nobody waits for the reply.
-    if (lost.reason !== "NotOwner") client.fork(Effect.ignore(run(possession)))
+    // What is left of the lease (the drift allowance), or on a minority of a quorum, need not keep others waiting; nobody waits
+    // for the reply.
+    if (lost.reason !== "NotOwner" || client.isQuorum) client.fork(Effect.ignore(run(possession)))
     return lost
   }
   client.forget(possession)
