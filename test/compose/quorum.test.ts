@@ -14,6 +14,7 @@ import {
   RedLock
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
 import { as, clientLayer, clientOf, quorumOf, testStore, testStores } from "./stores.ts"
 
 const year2026 = Date.UTC(2026, 0, 1)
@@ -286,6 +287,40 @@ describe("the members of a quorum", () => {
         stores.flatMap(({ operations }) => operations),
         []
       )
+    })
+  )
+
+  it.effect("are one client's, however many names their locks have had", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      for (const options of [{}, { keyPrefix: "app:" }]) {
+        const services = yield* Effect.forEach(stores, (store) => clientOf(store, options))
+        for (let i = 0; i < 100; i++) {
+          const red = RedLock.make(services.map((service) => Lock.provide(Lock.make(`order:${i}`), service)))
+          yield* Effect.gen(function* () {
+            assert.isTrue(yield* Lock.isLocked(Lock.provide(Lock.make(`order:${i}`), services[1]!)))
+            assert.isFalse(yield* stores[2]!.isFree(`${options.keyPrefix ?? ""}order:${i}`))
+          }).pipe(Lock.withLock(red))
+        }
+        const sizes = services.map((service) => (service as unknown as LockClient).quorums.size)
+        assert.deepStrictEqual(sizes, [1, 0, 0])
+      }
+    })
+  )
+
+  it.effect("may be services of different prefixes", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const services = yield* Effect.forEach(stores, (store, i) => clientOf(store, { keyPrefix: `app${i}:` }))
+      const { readLock, writeLock } = ReadWriteLock.make("rw")
+      for (const lock of [Lock.make("a"), readLock, writeLock]) {
+        const red = RedLock.make(
+          services.map((service) => Lock.provide(lock as Lock.Lock<RedisLock.RedisLock, any>, service))
+        )
+        const free = Effect.forEach(stores, (store, i) => store.isFree(`app${i}:${lock.name}`))
+        assert.deepStrictEqual(yield* Lock.withLock(free, red), [false, false, false])
+        assert.deepStrictEqual(yield* free, [true, true, true])
+      }
     })
   )
 
