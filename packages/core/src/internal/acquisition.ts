@@ -23,7 +23,7 @@ import {
 } from "../LockError.ts"
 import { backOff } from "./backOff.ts"
 import { Place } from "./FairQueue.ts"
-import { explain } from "./found.ts"
+import { explain, explainOneOf } from "./found.ts"
 import { Hold } from "./Hold.ts"
 import type { LockKeys } from "./keys.ts"
 import type { Line, Waiter, Wake } from "./Line.ts"
@@ -31,7 +31,7 @@ import type { LockClient } from "./LockClient.ts"
 import { type Answer, answerOf, type Claim, type LockKind, tokenLife } from "./LockKind.ts"
 import type { Identity } from "./owner.ts"
 import { Possession } from "./Possession.ts"
-import { release, undo, withdraw } from "./release.ts"
+import { release, undo, undoSilently, withdraw } from "./release.ts"
 
 export interface Acquisition {
   readonly client: LockClient
@@ -197,8 +197,8 @@ const attempt = <A, B, E>(
     onSuccess: (reply): Effect.Effect<A | B, E | LockStoreError> => {
       const answer = answerOf(reply)
       if (!answer.granted && answer.isPartial) {
-        const givenBack = Effect.andThen(undo(claim, sentAt + lease), restore(Effect.sleep(answer.pauseMillis)))
-        return Effect.matchCauseEffect(givenBack, {
+        const pause = waits && answer.pauseMillis > 0 ? restore(Effect.sleep(answer.pauseMillis)) : Effect.void
+        return Effect.matchCauseEffect(Effect.andThen(undoSilently(claim, sentAt + lease), pause), {
           onSuccess: () => {
             onSettled?.(acquisition)
             return onDenied(answer)
@@ -294,7 +294,13 @@ export const tryAcquireTogether = (
           )
     },
     onFailure: (cause) =>
-      mayHaveRun(cause) ? Effect.andThen(undoAll, Effect.failCause(cause)) : Effect.failCause(cause)
+      mayHaveRun(cause)
+        ? Effect.andThen(undoAll, Effect.failCause(cause))
+        : explainOneOf(
+            client,
+            acquisitions.map(({ keys, kind }) => ({ expected: kind.title, key: keys.lock })),
+            cause
+          )
   })
 }
 
