@@ -2,7 +2,7 @@
  * What goes wrong in one member, seen from outside: stores in memory that can be watched and made to fail.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Option } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Option } from "effect"
 import { Lock, LockLost, MultiLock, ReadWriteLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, testStores } from "./stores.ts"
@@ -76,6 +76,25 @@ describe("a lock of several", () => {
       assert.isFalse(Exit.hasInterrupts(exit), "nobody has interrupted it")
       const lost = failures(exit).find((error) => error instanceof LockLost)
       assert.strictEqual(lost?.name, "b")
+    })
+  )
+
+  it.effect("has a fixed lease from its last member's grant on, for each member", () =>
+    Effect.gen(function* () {
+      const { a, b, both, stores } = yield* twoStores
+      stores[1]!.delay = (operation) => (operation.endsWith("acquire") ? 4000 : 0)
+      const asked = yield* Effect.forkChild(
+        Effect.scoped(
+          Effect.gen(function* () {
+            const { remaining } = yield* Lock.scoped(both, { leaseTime: "10 seconds" })
+            return [yield* remaining, yield* Lock.remainingTime(a), yield* Lock.remainingTime(b)] as const
+          })
+        )
+      )
+      yield* TestClock.adjust("5 seconds")
+      const [remaining, ofA, ofB] = yield* Fiber.join(asked)
+      assert.strictEqual(Duration.toMillis(remaining), 10_000 - 102)
+      for (const inStore of [ofA, ofB]) assert.deepStrictEqual(inStore, Option.some(Duration.seconds(10)))
     })
   )
 

@@ -2,12 +2,13 @@
  * A quorum of stores in memory, under virtual time.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Layer } from "effect"
+import { Deferred, Duration, Effect, Fiber, Layer, Option } from "effect"
 import {
   FairLock,
   FencedLock,
   Lock,
   LockStore,
+  MultiLock,
   NonReentrantLock,
   ReadWriteLock,
   RedisLock,
@@ -124,6 +125,44 @@ describe("fencing tokens of a quorum", () => {
         const [, token] = (yield* store.run("lock/inspect", ["a", "redisson_lock_token:{a}"], [])) as [number, string]
         assert.isTrue(BigInt(token) >= tokens[0]!)
       }
+    })
+  )
+})
+
+describe("several locks of a quorum", () => {
+  it.effect("are had all or none, and are lost with one of them", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const [mine, others] = [as(yield* quorumOf(stores)), as(yield* quorumOf(stores))]
+      const both = MultiLock.make([Lock.make("a"), Lock.make("b")])
+      // a stranger to whatever is held here
+      const got = (lock: string) =>
+        others(Lock.withOwner(Effect.map(Effect.scoped(Lock.tryScoped(lock)), Option.isSome)))
+      stores[0]!.isDown = true
+      yield* mine(
+        Lock.withLock(
+          Effect.gen(function* () {
+            assert.deepStrictEqual([yield* got("a"), yield* got("b"), yield* got("c")], [false, false, true])
+          }),
+          both
+        )
+      )
+      yield* others(
+        Lock.withLock(
+          Effect.gen(function* () {
+            assert.isTrue(Option.isNone(yield* mine(Lock.withLockIfAvailable(Effect.void, both))))
+            assert.isFalse(yield* mine(Lock.isLocked("a")))
+          }),
+          "b"
+        )
+      )
+      const section = yield* Effect.never.pipe(Lock.withLock(both), mine, Effect.forkChild)
+      yield* TestClock.adjust(1)
+      for (const store of stores.slice(1)) yield* store.delete("b")
+      yield* TestClock.adjust("10 seconds")
+      const lost = yield* Effect.flip(Fiber.join(section))
+      assert.strictEqual(lost._tag === "LockLost" ? lost.name : lost._tag, "b")
+      for (const store of stores.slice(1)) assert.isTrue(yield* store.isFree("a"))
     })
   )
 })
