@@ -4,12 +4,13 @@
 -- KEYS[1]  the lock
 -- KEYS[2]  the last fencing token of this name
 -- ARGV[1]  the token
--- ARGV[2]  how long the last token is remembered, milliseconds; not for a counter
+-- ARGV[2]  how long the last token is remembered, milliseconds; 0 (and for a counter):
+--          for ever
 --
 -- reply    1
 
 if tonumber(redis.call('GET', KEYS[2]) or 0) < tonumber(ARGV[1]) then
-  if tonumber(ARGV[1]) < 1000000000000000 then
+  if ARGV[2] == '0' or tonumber(ARGV[1]) < 1000000000000000 then
     redis.call('SET', KEYS[2], ARGV[1])
   else
     redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])

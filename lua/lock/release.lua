@@ -3,12 +3,15 @@
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
 -- ARGV[1]  owner
--- ARGV[2]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[2]  PUBLISH, or SPUBLISH where sharded pub/sub is in use; empty to wake nobody
 --
 -- reply    1 + how many clients were listening: released
 --          0 the lock is free, -1 somebody else holds it
 
 if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then
+  if ARGV[2] == '' then
+    return 1
+  end
   -- pcall: a message is a hint, and a user who may not send it has released all the same
   local listeners = redis.pcall(ARGV[2], KEYS[2], '0')
   return type(listeners) == 'number' and 1 + listeners or 1

@@ -10,7 +10,10 @@
 --          not:     { 0, which lock is taken (from 0), milliseconds it has left (-1: no
 --                     expiry), its holder }
 
+-- everything is read before anything is written: what is of a foreign type ends the script
+local last_tokens = {}
 for i = 1, #KEYS, 2 do
+  last_tokens[i] = tonumber(redis.call('GET', KEYS[i + 1]) or 0)
   if redis.call('EXISTS', KEYS[i]) == 1 and redis.call('HEXISTS', KEYS[i], ARGV[1]) == 0 then
     if redis.call('HEXISTS', KEYS[i], 'mode') == 1 then
       return redis.error_reply('WRONGTYPE a read-write lock')
@@ -24,7 +27,7 @@ local now = time[1] * 1000000 + time[2]
 local reply = { 1 }
 for i = 1, #KEYS, 2 do
   local token = now
-  local last = tonumber(redis.call('GET', KEYS[i + 1]) or 0)
+  local last = last_tokens[i]
   if redis.call('EXISTS', KEYS[i]) == 1 then
     token = last
   else

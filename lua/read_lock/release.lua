@@ -7,7 +7,7 @@
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
 -- ARGV[1]  owner
 -- ARGV[2]  how many holds remain
--- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use; empty to wake nobody
 -- ARGV[4]  the number of the hold that ends, where others remain: the newest takes its
 --          place (Redisson always ends the newest, whose lease may be another)
 --
@@ -50,6 +50,9 @@ if longest > 0 then
   return 1
 end
 redis.call('DEL', KEYS[1])
+if ARGV[3] == '' then
+  return 1
+end
 -- pcall: a message is a hint, and a user who may not send it has released all the same
 local listeners = redis.pcall(ARGV[3], KEYS[2], '0')
 return type(listeners) == 'number' and 1 + listeners or 1

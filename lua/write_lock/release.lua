@@ -6,7 +6,7 @@
 -- KEYS[2]  its channel
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
 -- ARGV[1]  owner
--- ARGV[2]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[2]  PUBLISH, or SPUBLISH where sharded pub/sub is in use; empty to wake nobody
 --
 -- reply    1 + how many clients were listening: released
 --          0 the lock is free, -1 somebody else holds it
@@ -21,6 +21,9 @@ if longest > 0 then
   redis.call('PEXPIRE', KEYS[1], longest)
 else
   redis.call('DEL', KEYS[1])
+end
+if ARGV[2] == '' then
+  return 1
 end
 -- pcall: a message is a hint, and a user who may not send it has released all the same
 local listeners = redis.pcall(ARGV[2], KEYS[2], '1')

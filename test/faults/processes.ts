@@ -11,10 +11,14 @@ import type { CounterEvent, CounterSettings } from "./fixtures/counter.ts"
 import type { HolderEvent, HolderSettings } from "./fixtures/holder.ts"
 import type { PermitsEvent, PermitsSettings } from "./fixtures/permits.ts"
 import type { WorkerEvent, WorkerSettings } from "./fixtures/worker.ts"
+import type { MultiCounterEvent, MultiCounterSettings } from "./fixtures/multiCounter.ts"
+import type { QuorumCounterEvent, QuorumCounterSettings } from "./fixtures/quorumCounter.ts"
 import { eventually } from "./harness.ts"
 
 interface Programs {
   readonly counter: { readonly settings: CounterSettings; readonly event: CounterEvent }
+  readonly multiCounter: { readonly settings: MultiCounterSettings; readonly event: MultiCounterEvent }
+  readonly quorumCounter: { readonly settings: QuorumCounterSettings; readonly event: QuorumCounterEvent }
   readonly holder: { readonly settings: HolderSettings; readonly event: HolderEvent }
   readonly permits: { readonly settings: PermitsSettings; readonly event: PermitsEvent }
   readonly worker: { readonly settings: WorkerSettings; readonly event: WorkerEvent }

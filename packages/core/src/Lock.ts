@@ -231,8 +231,8 @@ const scopedWith = <R, E, T, Asked, A, E2>(
   })
 
 const releaseAndReport = ({ name, owner, release }: Held): Effect.Effect<void> =>
-  Effect.catch(release, (problem) =>
-    Effect.annotateLogs(Effect.logWarning("The lock's scope has closed, but its release went wrong.", problem), {
+  Effect.catchCause(release, (problems) =>
+    Effect.annotateLogs(Effect.logWarning("The lock's scope has closed, but its release went wrong.", problems), {
       lock: name,
       owner
     })

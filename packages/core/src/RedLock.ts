@@ -53,7 +53,9 @@ export interface RedLockOptions extends AcquireOptions, QuorumOptions {}
  * is lost when no majority confirms before the validity is over. The fencing token is greater than that of every earlier grant,
  * however much the servers' clocks differ.
  *
- * Fails with `QuorumNotReached` when too many servers fail; it names what was wrong with each.
+ * Fails with `QuorumNotReached` when too many servers fail; it names what was wrong with each. Fails with `InvalidLockOptions`
+ * before any command when an option is out of range, when there are no members, or one of them twice, and with members that a
+ * quorum cannot keep: composed or fair ones, or sides of read-write locks mixed with others.
  *
  * **When not to use**
  *
@@ -61,6 +63,8 @@ export interface RedLockOptions extends AcquireOptions, QuorumOptions {}
  * - A server that comes back without its data may grant again what it had granted: let it stay away for the longest lease
  *   (delayed restart), or keep its data with `appendfsync always`.
  * - As a substitute for fencing: see the README on what no lock with a lease can do.
+ * - With names made up at run time that differ from member to member: each such set of names is remembered for as long as the
+ *   first member's service lives. Members of one name, whatever it is, cost nothing that stays.
  * - With fair locks: each server would have a queue of its own. And never with semaphores: a quorum of counters is unsound, for
  *   two majorities share only some of their members, each of which may have permits left for both. They are no `Lock`, so
  *   that it does not compile.

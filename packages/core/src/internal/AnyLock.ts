@@ -36,6 +36,8 @@ export interface Asking<out E = unknown, out T = unknown> {
   readonly name: string
   /** The kind's, in spans. */
   readonly label: string
+  /** What it asks for, of which client: the same for all acquisitions of one lock. */
+  readonly subjects: ReadonlyArray<string>
   /** Waits as long as allowed. To be run uninterruptibly. */
   readonly acquire: (restore: Restore) => Effect.Effect<Held<T>, AcquireError | E>
   /** Asks once. To be run uninterruptibly. */

@@ -73,22 +73,26 @@ export class Line {
   #handOvers = 0
   #firstHandOver = 0
 
-  constructor(signals: Queue.Queue<Wake>) {
+  #isReserved: boolean
+
+  constructor(signals: Queue.Queue<Wake>, isReserved: boolean) {
     this.signals = signals
+    this.#isReserved = isReserved
   }
 
   get isEmpty(): boolean {
     return this.#waiters.size === 0
   }
 
+  /** The one whose turn it is; nobody while the head is kept for who asks already. */
   get first(): Waiter | undefined {
-    return this.#waiters.values().next().value
+    return this.#isReserved ? undefined : this.#waiters.values().next().value
   }
 
-  /** Joins at the end; who asked before anybody came stands ahead of those who came meanwhile. */
-  join(identity: Identity, ahead: boolean): Waiter {
+  /** Joins at the end, or at the head that was reserved. */
+  join(identity: Identity, atHead: boolean): Waiter {
     const waiter = new Waiter(this, identity)
-    if (ahead) this.#waiters = new Set([waiter, ...this.#waiters])
+    if (atHead) this.#waiters = new Set([waiter, ...this.#waiters])
     else this.#waiters.add(waiter)
     return waiter
   }
@@ -98,6 +102,12 @@ export class Line {
     const wasFirst = waiter.isFirst
     this.#waiters.delete(waiter)
     if (wasFirst) this.first?.resume?.()
+  }
+
+  /** Who asked already has its answer: the head is its own if it waits, else the next one's turn has come. */
+  unreserve(): void {
+    this.#isReserved = false
+    this.first?.resume?.()
   }
 
   /** Wakes the first waiter. */
@@ -167,13 +177,18 @@ export class Lines {
     return this.#of(mode).get(key)
   }
 
-  /** Joins the line of a lock, or begins one. */
-  join(key: string, mode: Mode, identity: Identity, ahead: boolean): Effect.Effect<readonly [Line, Waiter]> {
+  /** Joins the line of a lock, or begins one; its head may be reserved. */
+  join(
+    key: string,
+    mode: Mode,
+    identity: Identity,
+    place: { readonly isReserved: boolean; readonly atHead: boolean }
+  ): Effect.Effect<readonly [Line, Waiter]> {
     return Effect.map(Queue.sliding<Wake>(1), (signals) => {
       const lines = this.#of(mode)
       let line = lines.get(key)
-      if (line === undefined) lines.set(key, (line = new Line(signals)))
-      return [line, line.join(identity, ahead)]
+      if (line === undefined) lines.set(key, (line = new Line(signals, place.isReserved)))
+      return [line, line.join(identity, place.atHead)]
     })
   }
 

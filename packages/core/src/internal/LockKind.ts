@@ -83,8 +83,11 @@ export interface LockKind {
   readonly enter: (claim: Claim, count: number, leaseMillis: number) => Request
   /** Ends the hold of this number, so that `count` remain; replies below 1 when the owner does not hold. */
   readonly leave: (claim: Claim, count: number, number: number) => Request
-  /** Replies 1 + the number of clients that were listening: released; 0 free; -1 held by another. */
-  readonly release: (claim: Claim) => Request
+  /**
+   * Replies 1 + the number of clients that were listening: released; 0 free; -1 held by another. `publish` is the command that
+   * tells them, or empty to tell nobody: only for kinds that a quorum can keep.
+   */
+  readonly release: (claim: Claim, publish: string) => Request
   /** Extends the leases of many owners of this mode, all in one slot; replies 1, 0, or -1 (a quorum cannot tell) for each. */
   readonly renew: (claims: ReadonlyArray<Claim & { readonly holds: number }>, leaseMillis: number) => Request
   /** Replies 1, or 0 when nobody held it. */

@@ -31,13 +31,13 @@ export class MultiHold<T> implements Held<Tokens<T>> {
   }
 
   get token(): Tokens<T> {
-    const tokens: Record<string, T> = {}
+    const tokens = new Map<string, T>()
     for (const { name, token } of this.#members) {
       let key = name
-      for (let i = 2; key in tokens; i++) key = `${name}#${i}`
-      tokens[key] = token
+      for (let i = 2; tokens.has(key); i++) key = `${name}#${i}`
+      tokens.set(key, token)
     }
-    return tokens
+    return Object.fromEntries(tokens)
   }
 
   get isHeld(): Effect.Effect<boolean> {
@@ -88,7 +88,7 @@ export class MultiHold<T> implements Held<Tokens<T>> {
 }
 
 /**
- * Releases all, whatever becomes of each, and fails with every failure. For a caller that is uninterruptible.
+ * Releases all, whatever becomes of each, and fails with every failure, losses first. For a caller that is uninterruptible.
  */
 export const releaseAll = (held: ReadonlyArray<Held>): Effect.Effect<void, LockLost | LockStoreError> => {
   const together = new Map<string, Array<Hold>>()
@@ -114,7 +114,9 @@ export const releaseAll = (held: ReadonlyArray<Held>): Effect.Effect<void, LockL
       : Effect.all(releases, { concurrency: "unbounded" }),
     (results) => {
       const failures = results.flat().filter(Result.isFailure)
-      return failures.length === 0 ? Effect.void : Exit.asVoidAll(failures.map(({ failure }) => Exit.fail(failure)))
+      if (failures.length === 0) return Effect.void
+      failures.sort((a, b) => Number(b.failure._tag === "LockLost") - Number(a.failure._tag === "LockLost"))
+      return Exit.asVoidAll(failures.map(({ failure }) => Exit.fail(failure)))
     }
   )
 }

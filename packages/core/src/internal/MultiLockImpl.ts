@@ -8,6 +8,7 @@ import {
   type AcquireError,
   type InvalidLockName,
   InvalidLockOptions,
+  type LockLost,
   type LockStoreError,
   LockTimeout
 } from "../LockError.ts"
@@ -58,19 +59,17 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
     if (isInvalid(times)) return times
     const lease = times.leaseMillis === undefined ? undefined : { leaseTime: times.leaseMillis }
     const askings: Array<(waitMillis: number) => Asking<E, T>> = []
-    const subjects = new Set<string>()
+    const subjects: Array<string> = []
     for (const member of this.#members) {
       const asking = member.asking(fiber, scope, lease)
       if (isInvalid(asking)) return asking
-      if (asking instanceof AskingOne) {
-        if (subjects.has(asking.subject)) {
-          return new InvalidLockOptions({ option: "MultiLock", problem: `"${asking.name}" is among its members twice` })
-        }
-        subjects.add(asking.subject)
+      if (asking.subjects.some((subject) => subjects.includes(subject))) {
+        return new InvalidLockOptions({ option: "MultiLock", problem: `"${asking.name}" is among its members twice` })
       }
+      subjects.push(...asking.subjects)
       askings.push((waitTime) => member.asking(fiber, scope, { ...lease, waitTime }) as Asking<E, T>)
     }
-    return new AskingAll(this.name, askings, times)
+    return new AskingAll(this.name, subjects, askings, times)
   }
 
   holding(fiber: Fiber<unknown, unknown>): Effect.Effect<Held<Tokens<T>> | undefined, InvalidLockName> {
@@ -124,11 +123,18 @@ type Round = { readonly _tag: "Won" } | { readonly _tag: "Denied"; readonly inde
 
 class AskingAll<E, T> implements Asking<E, Tokens<T>> {
   readonly name: string
+  readonly subjects: ReadonlyArray<string>
   readonly #members: ReadonlyArray<(waitMillis: number) => Asking<E, T>>
   readonly #times: Times
 
-  constructor(name: string, members: ReadonlyArray<(waitMillis: number) => Asking<E, T>>, times: Times) {
+  constructor(
+    name: string,
+    subjects: ReadonlyArray<string>,
+    members: ReadonlyArray<(waitMillis: number) => Asking<E, T>>,
+    times: Times
+  ) {
     this.name = name
+    this.subjects = subjects
     this.#members = members
     this.#times = times
   }
@@ -140,14 +146,16 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
   tryAcquire(restore: Restore): Effect.Effect<Option.Option<Held<Tokens<T>>>, LockStoreError | E> {
     return Effect.suspend(() => {
       const held: Array<Held<T> | undefined> = this.#members.map(() => undefined)
+      const none = Effect.suspend(() => Effect.as(giveBack(held), Option.none<Held<Tokens<T>>>()))
       return this.#orNone(
         held,
         Effect.flatMap(this.#tryRest(held, restore), (round) =>
           round._tag === "Won"
-            ? Effect.asSome(this.#complete(held))
-            : Effect.as(giveBack(held), Option.none<Held<Tokens<T>>>())
+            ? // one member may have run out while another was asked for
+              Effect.catchTag(Effect.asSome(this.#complete(held)), "LockLost", () => none)
+            : none
         )
-      ) as Effect.Effect<Option.Option<Held<Tokens<T>>>, LockStoreError | E>
+      )
     })
   }
 
@@ -288,11 +296,17 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
   }
 
   /** All are held: a fixed lease runs from now on, for each. */
-  #complete(held: ReadonlyArray<Held<T> | undefined>) {
+  #complete(held: ReadonlyArray<Held<T> | undefined>): Effect.Effect<Held<Tokens<T>>, LockLost | LockStoreError> {
     const hold = new MultiHold(this.name, held as ReadonlyArray<Held<T>>)
     const { leaseMillis } = this.#times
     const isOneGrant = new Set(hold.holds.map(({ possession }) => possession.acquiredAt)).size === 1
-    return Effect.as(leaseMillis === undefined || isOneGrant ? hold.ensureHeld : hold.renew(leaseMillis), hold)
+    return Effect.as(
+      leaseMillis === undefined || isOneGrant
+        ? hold.ensureHeld
+        : // the lease has been checked
+          Effect.catchTag(hold.renew(leaseMillis), "InvalidLockOptions", Effect.die),
+      hold
+    )
   }
 }
 

@@ -79,11 +79,26 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
     options: AcquireOptions | undefined
   ): Asking<E | QuorumNotReached, bigint> | Invalid {
     if (this.#invalid !== undefined) return this.#invalid
+    const members: Array<string> = []
+    for (const member of this.#members) {
+      const client = member.clientOf(fiber)
+      const keys = member.keys(client)
+      if (isInvalid(keys)) return keys
+      members.push(`${client.clientId} ${keys.lock}`)
+    }
+    const twice = members.findIndex((member, i) => members.indexOf(member) < i)
+    if (twice !== -1) {
+      return new InvalidLockOptions({
+        option: "RedLock",
+        problem: `"${this.#members[twice]!.name}" of one server is among its members twice, and would have two votes`
+      })
+    }
     const asking = this.#joint(fiber).asking(fiber, scope, options)
     if (isInvalid(asking)) return asking
     return {
       name: this.name,
       label: "red",
+      subjects: asking.subjects,
       acquire: (restore): Effect.Effect<Held<bigint>, AcquireError | E | QuorumNotReached> =>
         surfacing(asking.acquire(restore)),
       tryAcquire: (restore): Effect.Effect<Option.Option<Held<bigint>>, LockStoreError | E | QuorumNotReached> =>

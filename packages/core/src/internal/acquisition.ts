@@ -23,7 +23,7 @@ import {
 } from "../LockError.ts"
 import { backOff } from "./backOff.ts"
 import { Place } from "./FairQueue.ts"
-import { explain } from "./found.ts"
+import { explain, explainOneOf } from "./found.ts"
 import { Hold } from "./Hold.ts"
 import type { LockKeys } from "./keys.ts"
 import type { Line, Waiter, Wake } from "./Line.ts"
@@ -31,7 +31,7 @@ import type { LockClient } from "./LockClient.ts"
 import { type Answer, answerOf, type Claim, type LockKind, tokenLife } from "./LockKind.ts"
 import type { Identity } from "./owner.ts"
 import { Possession } from "./Possession.ts"
-import { release, undo, withdraw } from "./release.ts"
+import { release, undo, undoSilently, withdraw } from "./release.ts"
 
 export interface Acquisition {
   readonly client: LockClient
@@ -68,26 +68,30 @@ export const acquire = (
   if (waits && isHeldUp(acquisition)) return wait(acquisition, restore, startedAt, undefined, undefined)
   const claim = claimOf(acquisition, client.nextOwner())
   const heard = client.signals.heard(kind.channel(keys, claim.owner))
+  const ask = (onSettled?: typeof settled) =>
+    attempt(
+      acquisition,
+      claim,
+      waits,
+      restore,
+      startedAt,
+      Effect.succeed,
+      (denial) =>
+        waits ? wait(acquisition, restore, startedAt, denial, heard) : timedOut(acquisition, startedAt, denial),
+      onSettled
+    )
+  if (!waits || kind.mode === "read") return ask()
   // Those of this process who come while one asks wait for what it learns.
-  if (kind.mode !== "read") client.asked.add(keys.lock)
-  return attempt(
-    acquisition,
-    claim,
-    waits,
-    restore,
-    startedAt,
-    Effect.succeed,
-    (denial) =>
-      waits ? wait(acquisition, restore, startedAt, denial, heard) : timedOut(acquisition, startedAt, denial),
-    settled
-  )
+  return Effect.suspend(() => {
+    client.asked.add(keys.lock)
+    return ask(settled)
+  })
 }
 
-/** Nobody of this process asks for the lock any more; if it was not granted, those who waited for that are to ask. */
-const settled = ({ client, keys, kind }: Acquisition, isGranted: boolean): void => {
-  if (kind.mode === "read") return
+/** Who asked for this process has its answer. */
+const settled = ({ client, keys, kind }: Acquisition): void => {
   client.asked.delete(keys.lock)
-  if (!isGranted) client.lines.get(keys.lock, kind.mode)?.signal()
+  client.lines.get(keys.lock, kind.mode)?.unreserve()
 }
 
 /** Asks once, whoever waits. */
@@ -182,7 +186,8 @@ const attempt = <A, B, E>(
   startedAt: number,
   onGranted: (hold: Hold) => Effect.Effect<A>,
   onDenied: (denial: Denial) => Effect.Effect<B, E>,
-  onSettled?: (acquisition: Acquisition, isGranted: boolean) => void
+  /** Called when the answer is there, or will not come. */
+  onSettled?: (acquisition: Acquisition) => void
 ): Effect.Effect<A | B, E | LockStoreError> => {
   const { client, kind, name } = acquisition
   const lease = leaseOf(acquisition)
@@ -191,15 +196,21 @@ const attempt = <A, B, E>(
   return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
     onSuccess: (reply): Effect.Effect<A | B, E | LockStoreError> => {
       const answer = answerOf(reply)
-      onSettled?.(acquisition, answer.granted)
-      if (!answer.granted) {
-        return answer.isPartial
-          ? Effect.andThen(
-              Effect.andThen(undo(claim, sentAt + lease), restore(Effect.sleep(answer.pauseMillis))),
-              onDenied(answer)
-            )
-          : onDenied(answer)
+      if (!answer.granted && answer.isPartial) {
+        const pause = waits && answer.pauseMillis > 0 ? restore(Effect.sleep(answer.pauseMillis)) : Effect.void
+        return Effect.matchCauseEffect(Effect.andThen(undoSilently(claim, sentAt + lease), pause), {
+          onSuccess: () => {
+            onSettled?.(acquisition)
+            return onDenied(answer)
+          },
+          onFailure: (cause) => {
+            onSettled?.(acquisition)
+            return Effect.failCause(cause)
+          }
+        })
       }
+      onSettled?.(acquisition)
+      if (!answer.granted) return onDenied(answer)
       const now = client.now()
       const deadline = client.deadlineOf(sentAt, lease)
       if (now >= deadline) {
@@ -211,7 +222,7 @@ const attempt = <A, B, E>(
       return onGranted(possess(acquisition, claim.owner, answer.token, startedAt, now, deadline))
     },
     onFailure: (cause) => {
-      onSettled?.(acquisition, false)
+      onSettled?.(acquisition)
       const failed = explain(client, kind.title, claim.keys.lock, cause)
       if (!mayHaveRun(cause)) return failed
       const undone = undo(claim, sentAt + lease)
@@ -283,7 +294,13 @@ export const tryAcquireTogether = (
           )
     },
     onFailure: (cause) =>
-      mayHaveRun(cause) ? Effect.andThen(undoAll, Effect.failCause(cause)) : Effect.failCause(cause)
+      mayHaveRun(cause)
+        ? Effect.andThen(undoAll, Effect.failCause(cause))
+        : explainOneOf(
+            client,
+            acquisitions.map(({ keys, kind }) => ({ expected: kind.title, key: keys.lock })),
+            cause
+          )
   })
 }
 
@@ -325,24 +342,22 @@ const wait = (
   heard: number | undefined
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, identity, keys, kind } = acquisition
-  return Effect.flatMap(
-    client.lines.join(keys.lock, kind.mode, identity, denial !== undefined && kind.mode !== "read"),
-    ([line, waiter]) => {
-      if (denial !== undefined) line.announced = kind.withdraw !== undefined
-      return Effect.ensuring(
-        waitInLine(acquisition, restore, startedAt, denial, heard, line, waiter),
-        Effect.suspend(() => {
-          client.alarms.cancel(waiter)
-          return Effect.andThen(
-            client.lines.leave(keys.lock, kind.mode, line, waiter),
-            Effect.suspend(() =>
-              line.isEmpty && line.announced ? withdraw(claimOf(acquisition, client.clientId)) : Effect.void
-            )
+  const place = { isReserved: isAsked(acquisition), atHead: kind.mode !== "read" && denial !== undefined }
+  return Effect.flatMap(client.lines.join(keys.lock, kind.mode, identity, place), ([line, waiter]) => {
+    if (denial !== undefined) line.announced = kind.withdraw !== undefined
+    return Effect.ensuring(
+      waitInLine(acquisition, restore, startedAt, denial, heard, line, waiter),
+      Effect.suspend(() => {
+        client.alarms.cancel(waiter)
+        return Effect.andThen(
+          client.lines.leave(keys.lock, kind.mode, line, waiter),
+          Effect.suspend(() =>
+            line.isEmpty && line.announced ? withdraw(claimOf(acquisition, client.clientId)) : Effect.void
           )
-        })
-      )
-    }
-  )
+        )
+      })
+    )
+  })
 }
 
 const waitInLine = Effect.fnUntraced(function* (
@@ -359,7 +374,7 @@ const waitInLine = Effect.fnUntraced(function* (
   const waitsUntil = startedAt + acquisition.waitMillis
   const nextPause = kind.backoff === undefined ? undefined : yield* backOff(kind.backoff)
   // Not worth asking while this process holds the lock, nor proper while it leaves it to others.
-  const isVain = () => client.isHeldHere(keys.lock, kind.mode) || isAsked(acquisition) || client.now() < line.quietUntil
+  const isVain = () => client.isHeldHere(keys.lock, kind.mode) || client.now() < line.quietUntil
   let vain = denial === undefined ? isVain() : waiter.isFirst
 
   while (true) {
@@ -397,12 +412,7 @@ const waitInLine = Effect.fnUntraced(function* (
     if (remaining <= 0) return yield* timedOut(acquisition, startedAt, denial)
     if (!waiter.isFirst) continue
     // Signals of this process need no subscription.
-    if (
-      nextPause === undefined &&
-      !line.subscribed &&
-      !client.isHeldHere(keys.lock, kind.mode) &&
-      !isAsked(acquisition)
-    ) {
+    if (nextPause === undefined && !line.subscribed && !client.isHeldHere(keys.lock, kind.mode)) {
       line.subscribed = true
       const channel = kind.channel(keys, client.clientId)
       const established = yield* subscribe(client, channel, line.signals, line.scope, waitsUntil)

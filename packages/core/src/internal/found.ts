@@ -1,7 +1,7 @@
 /**
  * Says what is under a name that does not belong to what was asked for.
  */
-import type * as Cause from "effect/Cause"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { LockStoreError } from "../LockError.ts"
 import type { LockClient } from "./LockClient.ts"
@@ -55,4 +55,32 @@ export const explain = (
             })
           )
   })
+}
+
+/**
+ * {@link explain} for an operation on several names: finds out which of them it was.
+ */
+export const explainOneOf = (
+  client: LockClient,
+  asked: ReadonlyArray<{ readonly expected: string; readonly key: string }>,
+  cause: Cause.Cause<LockStoreError>
+): Effect.Effect<never, LockStoreError> => {
+  const failure = cause.reasons.find((reason) => reason._tag === "Fail")
+  if (failure === undefined || failure.error.reason !== "WrongType") return Effect.failCause(cause)
+  const { cause: reply, operation, reason } = failure.error
+  const isNoLock = ({ key }: { readonly key: string }) =>
+    Effect.match(client.store.run("lock/found", [key], []), {
+      onFailure: () => false,
+      onSuccess: (found) => found !== "hash" && found !== "none"
+    })
+  return Effect.flatMap(Effect.filter(asked, isNoLock), ([first]) =>
+    first === undefined
+      ? Effect.failCause(cause)
+      : explain(
+          client,
+          first.expected,
+          first.key,
+          Cause.fail(new LockStoreError({ operation, name: first.key, reason, cause: reply }))
+        )
+  )
 }

@@ -28,9 +28,9 @@ export const guard = <A, E, R>(
   })
 
 const end = <A, E>(hold: Held, exit: Exit.Exit<A, E>): Effect.Effect<A, E | LockLost | LockStoreError> =>
-  Effect.matchEffect(hold.releaseNow(), {
+  Effect.matchCauseEffect(hold.releaseNow(), {
     onSuccess: () => exit,
-    onFailure: (problem) => settle(hold, exit, problem)
+    onFailure: (problems) => settle(hold, exit, problems)
   })
 
 /** Waits for the body; a loss interrupts it, and so does an interruption of the caller. */
@@ -52,14 +52,20 @@ const outcome = <A, E>(hold: Held, child: Fiber.Fiber<A, E>, restore: Restore): 
 const settle = <A, E>(
   hold: Held,
   exit: Exit.Exit<A, E>,
-  problem: LockLost | LockStoreError
+  problems: Cause.Cause<LockLost | LockStoreError>
 ): Effect.Effect<A, E | LockLost | LockStoreError> =>
   // An interruption is the body's own outcome only where no loss has caused it.
-  Exit.isSuccess(exit) || (Cause.hasInterruptsOnly(exit.cause) && problem._tag === "LockLost")
-    ? Effect.fail(problem)
+  Exit.isSuccess(exit) || (Cause.hasInterruptsOnly(exit.cause) && problems.reasons.some(isLoss))
+    ? Effect.failCause(problems)
     : Effect.andThen(
-        Effect.annotateLogs(Effect.logWarning("The lock's release went wrong after its section had failed.", problem), {
-          lock: hold.name
-        }),
+        Effect.annotateLogs(
+          Effect.logWarning("The lock's release went wrong after its section had failed.", problems),
+          {
+            lock: hold.name
+          }
+        ),
         exit
       )
+
+const isLoss = (reason: Cause.Reason<LockLost | LockStoreError>): boolean =>
+  reason._tag === "Fail" && reason.error._tag === "LockLost"

@@ -48,9 +48,8 @@ export class AskingOne<E> implements Acquisition, Asking<E, bigint> {
     return this.kind.name
   }
 
-  /** The same for all acquisitions of one lock by one client. */
-  get subject(): string {
-    return `${this.client.clientId} ${this.kind.mode} ${this.keys.lock}`
+  get subjects(): ReadonlyArray<string> {
+    return [`${this.client.clientId} ${this.kind.mode} ${this.keys.lock}`]
   }
 
   /** What it can be asked for together with by one command; undefined when it has to be asked for alone. */

@@ -42,8 +42,9 @@ export const jointName = (names: ReadonlyArray<string>): string =>
   names.every((name) => name === names[0]) ? names[0]! : names.join(", ")
 
 /**
- * The client of a quorum of locks that may have different names at different clients. There is one for the same members and
- * times, so that its fibers stand in one line; it lives as long as its first member's client.
+ * The client of a quorum of locks. There is one for the same members and times, so that its fibers stand in one line; it lives as
+ * long as its first member's client. Locks that are called the same everywhere share one client whatever their name; where a
+ * lock has different keys at different clients, it has a client of its own, which finds them.
  */
 export const quorumClient = (
   members: ReadonlyArray<NamedMember>,
@@ -52,18 +53,25 @@ export const quorumClient = (
   fiber: Fiber<unknown, unknown>
 ): LockClient => {
   const first = members[0]!.client
-  const identity = JSON.stringify([members.map(({ client, name }) => [client.clientId, name]), times, driftFactor])
+  const keysOf = members.map(({ client, name }) => client.options.keyPrefix + name)
+  const isShared = keysOf.every((key) => key === keysOf[0]) && members.every(({ name }) => name === members[0]!.name)
+  const identity = JSON.stringify([
+    members.map(({ client, name }) => (isShared ? client.clientId : [client.clientId, name])),
+    times,
+    driftFactor
+  ])
   let client = first.quorums.get(identity)
   if (client === undefined) {
     const joint = new LockKeys(jointName(members.map(({ name }) => name)))
-    const options = { ...first.options, clockDriftFactor: driftFactor, keyPrefix: "" }
+    const keyPrefix = isShared ? first.options.keyPrefix : ""
+    const options = { ...first.options, clockDriftFactor: driftFactor, keyPrefix }
     client = Effect.runSyncWith(fiber.context)(
       Scope.provide(
         makeQuorumClient(
           members.map(({ client, name }, i) => ({
-            label: `member ${i + 1} ("${name}")`,
+            label: isShared ? `member ${i + 1}` : `member ${i + 1} ("${name}")`,
             store: client.store,
-            keyOf: renamed(joint, new LockKeys(client.options.keyPrefix + name))
+            keyOf: isShared ? identical : renamed(joint, new LockKeys(client.options.keyPrefix + name))
           })),
           times,
           options
@@ -76,9 +84,11 @@ export const quorumClient = (
   return client
 }
 
+const identical = (key: string): string => key
+
 /** Finds the key of one name for that of another. */
 const renamed = (from: LockKeys, to: LockKeys): ((key: string) => string) => {
-  if (from.lock === to.lock) return (key) => key
+  if (from.lock === to.lock) return identical
   const keys = new Map([
     [from.lock, to.lock],
     [from.token, to.token],

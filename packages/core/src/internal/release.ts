@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
-import { type LockLost, LockStoreError } from "../LockError.ts"
+import { type LockLost, LockStoreError, QuorumNotReached } from "../LockError.ts"
 import type { Hold } from "./Hold.ts"
 import type { Line } from "./Line.ts"
 import type { Claim } from "./LockKind.ts"
@@ -44,8 +44,8 @@ const leave = (possession: Possession, hold: Hold): Effect.Effect<void, LockLost
   )
 }
 
-const run = (claim: Claim): Effect.Effect<Reply, LockStoreError> => {
-  const request = claim.kind.release(claim)
+const run = (claim: Claim, publish: string = claim.client.store.publish): Effect.Effect<Reply, LockStoreError> => {
+  const request = claim.kind.release(claim, publish)
   return claim.client.store.run(request.operation, request.keys, request.args)
 }
 
@@ -109,8 +109,9 @@ const begin = (possession: Possession): Freeing | LockLost => {
   const lost = possession.checkLost(now)
   possession.released = true
   if (lost !== undefined) {
-    // What is left of the lease (the drift allowance) need not keep others waiting; nobody waits for the reply.
-    if (lost.reason !== "NotOwner") client.fork(Effect.ignore(run(possession)))
+    // What is left of the lease (the drift allowance), or on a minority of a quorum, need not keep others waiting; nobody waits
+    // for the reply.
+    if (lost.reason !== "NotOwner" || client.isQuorum) client.fork(Effect.ignore(run(possession)))
     return lost
   }
   client.forget(possession)
@@ -165,13 +166,13 @@ const longestQuietMillis = 100
 const retry = Effect.fnUntraced(function* (possession: Possession, sentAt: number, failure: LockStoreError) {
   const { client } = possession
   const until = Math.min(possession.deadline, sentAt + client.options.releaseTimeoutMillis)
-  let mayHaveRun = failure.isOutcomeUnknown
+  let mayHaveRun = mayBeReleased(failure)
   for (let pause = firstPauseMillis; failure.isTransient && client.now() + pause < until; pause *= 2) {
     yield* Effect.sleep(Math.min(pause, longestPauseMillis))
     const result = yield* Effect.result(run(possession))
     if (Result.isSuccess(result)) return mayHaveRun ? 1 : result.success
     failure = result.failure
-    mayHaveRun ||= failure.isOutcomeUnknown
+    mayHaveRun ||= mayBeReleased(failure)
   }
   client.fork(releaseUntil(possession, possession.deadline))
   return yield* new LockStoreError({
@@ -182,11 +183,15 @@ const retry = Effect.fnUntraced(function* (possession: Possession, sentAt: numbe
   })
 })
 
+/** Too few servers of a quorum may have answered, and yet some of them have run it. */
+const mayBeReleased = ({ cause, isOutcomeUnknown }: LockStoreError): boolean =>
+  isOutcomeUnknown || cause instanceof QuorumNotReached
+
 /** Releases an owner until Redis confirms, or its lease is over anyway. */
-const releaseUntil = (claim: Claim, leaseEnd: number): Effect.Effect<void> =>
+const releaseUntil = (claim: Claim, leaseEnd: number, publish?: string): Effect.Effect<void> =>
   Effect.gen(function* () {
     for (let pause = firstPauseMillis; ; pause = Math.min(pause * 2, longestPauseMillis)) {
-      const result = yield* Effect.result(run(claim))
+      const result = yield* Effect.result(run(claim, publish))
       if (Result.isSuccess(result)) return
       if (!result.failure.isTransient || claim.client.now() + pause >= leaseEnd) {
         return yield* Effect.annotateLogs(
@@ -208,6 +213,13 @@ const patienceMillis = 500
  */
 export const undo = (claim: Claim, leaseEnd: number, after = Effect.void): Effect.Effect<void> =>
   inBackground(claim, Effect.andThen(after, releaseUntil(claim, leaseEnd)))
+
+/**
+ * Takes back what a minority of a quorum has granted. Nobody is told: the lock is held by somebody else, or by nobody who would
+ * be told; and everyone who waits would ask again, have to take back the same, and wake the others in turn.
+ */
+export const undoSilently = (claim: Claim, leaseEnd: number): Effect.Effect<void> =>
+  inBackground(claim, releaseUntil(claim, leaseEnd, ""))
 
 /** The last waiter of this client has given up: what it told others no longer holds. */
 export const withdraw = (claim: Claim): Effect.Effect<void> => {

@@ -27,10 +27,10 @@ export const reentrant: LockKind = {
     args: [owner, count, lease]
   }),
   leave: ({ keys, owner }, count) => ({ operation: "lock/hold", keys: [keys.lock], args: [owner, count, 0] }),
-  release: ({ client, keys, owner }) => ({
+  release: ({ keys, owner }, publish) => ({
     operation: "lock/release",
     keys: [keys.lock, keys.channel],
-    args: [owner, client.store.publish]
+    args: [owner, publish]
   }),
   renew: (claims, lease) => ({
     operation: "lock/renew",

@@ -33,10 +33,10 @@ export const read = (preference: Preference): LockKind => ({
     keys: [keys.lock, keys.readWriteChannel, keys.holdsStem],
     args: [owner, count, client.store.publish, number]
   }),
-  release: ({ client, keys, owner }) => ({
+  release: ({ keys, owner }, publish) => ({
     operation: "read_lock/release",
     keys: [keys.lock, keys.readWriteChannel, keys.holdsStem],
-    args: [owner, 0, client.store.publish, 1]
+    args: [owner, 0, publish, 1]
   }),
   renew: (claims, lease) => ({
     operation: "read_lock/renew",
@@ -84,10 +84,10 @@ export const write = (preference: Preference): LockKind => ({
     args: [field(owner), count, lease]
   }),
   leave: ({ keys, owner }, count) => ({ operation: "lock/hold", keys: [keys.lock], args: [field(owner), count, 0] }),
-  release: ({ client, keys, owner }) => ({
+  release: ({ keys, owner }, publish) => ({
     operation: "write_lock/release",
     keys: [keys.lock, keys.readWriteChannel, keys.holdsStem],
-    args: [owner, client.store.publish]
+    args: [owner, publish]
   }),
   renew: (claims, lease) => ({
     operation: "lock/renew",

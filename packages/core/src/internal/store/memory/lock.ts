@@ -59,8 +59,8 @@ export const hold: MemoryOperation = (db, [lock], [owner, count, lease]) => {
   return 1
 }
 
-export const release: MemoryOperation = (db, [lock, channel], [owner]) => {
-  if (db.hdel(lock!, owner!)) return 1 + db.publish(channel!, "0")
+export const release: MemoryOperation = (db, [lock, channel], [owner, publish]) => {
+  if (db.hdel(lock!, owner!)) return publish === "" ? 1 : 1 + db.publish(channel!, "0")
   return db.exists(lock!) ? -1 : 0
 }
 
@@ -91,7 +91,7 @@ export const inspect: MemoryOperation = (db, [lock, token]) => [
 
 export const raiseToken: MemoryOperation = (db, [, token], [least, life]) => {
   if (Number(db.getString(token!) ?? 0) < Number(least)) {
-    db.setString(token!, least!, Number(least) < counterLimit ? undefined : Number(life))
+    db.setString(token!, least!, Number(least) < counterLimit || life === "0" ? undefined : Number(life))
   }
   return 1
 }

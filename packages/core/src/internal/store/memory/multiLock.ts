@@ -7,7 +7,9 @@ import type { MemoryOperation } from "./MemoryStore.ts"
 
 export const acquire: MemoryOperation = (db, keys, args) => {
   const [owner, lease, tokenLife] = args as [string, string, string]
+  // everything is read before anything is written: what is of a foreign type ends the operation
   for (let i = 0; i < keys.length; i += 2) {
+    db.getString(keys[i + 1]!)
     const fields = db.hash(keys[i]!)
     if (fields === undefined || fields.has(owner)) continue
     if (fields.has("mode")) throw new WrongType()

@@ -54,7 +54,7 @@ export const holdRead: MemoryOperation = (db, [lock, hold], [owner, count, lease
 
 export const releaseRead: MemoryOperation = (db, keys, args) => {
   const [lock, channel, stem] = keys as [string, string, string]
-  const [owner, remainText, , number] = args as [string, string, string, string]
+  const [owner, remainText, publish, number] = args as [string, string, string, string]
   const held = db.hash(lock)?.get(owner)
   if (held === undefined) return db.exists(lock) ? -1 : 0
   const remain = Number(remainText)
@@ -74,7 +74,7 @@ export const releaseRead: MemoryOperation = (db, keys, args) => {
     return 1
   }
   db.delete(lock)
-  return 1 + db.publish(channel, "0")
+  return publish === "" ? 1 : 1 + db.publish(channel, "0")
 }
 
 export const renewRead: MemoryOperation = (db, keys, [lease, ...readers]) => {
@@ -141,7 +141,7 @@ export const acquireWrite: MemoryOperation = (db, keys, args) => {
   return next
 }
 
-export const releaseWrite: MemoryOperation = (db, [lock, channel, stem], [owner]) => {
+export const releaseWrite: MemoryOperation = (db, [lock, channel, stem], [owner, publish]) => {
   if (!db.hdel(lock!, `${owner}:write`)) return db.exists(lock!) ? -1 : 0
   const longest = longestRead(db, lock!, stem!)
   if (longest > 0) {
@@ -150,7 +150,7 @@ export const releaseWrite: MemoryOperation = (db, [lock, channel, stem], [owner]
   } else {
     db.delete(lock!)
   }
-  return 1 + db.publish(channel!, "1")
+  return publish === "" ? 1 : 1 + db.publish(channel!, "1")
 }
 
 export const withdraw: MemoryOperation = (db, [, channel, writers], [client]) => {

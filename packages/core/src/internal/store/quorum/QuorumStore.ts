@@ -42,6 +42,9 @@ const bounded: ReadonlySet<Operation> = new Set<Operation>(["lock/acquire", "wri
 /** A member of ours may be ahead of the highest clock seen by so much before a second round is needed. */
 const boundMarginMicros = 2000
 
+/** A token further ahead of another's is no clock's: somebody has granted or written it under this name. */
+const longestSkewMicros = 1_000_000
+
 const shortestTimeoutMillis = 100
 
 const resubscribe = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("5 seconds")])
@@ -53,8 +56,13 @@ export class QuorumStore {
   readonly #alarms: AlarmClock
   readonly #now: () => number
   readonly #fork: (effect: Effect.Effect<void>) => void
-  /** The highest clock of the members, less our monotonic one, microseconds. */
+  /**
+   * The highest clock of the members, less our monotonic one, microseconds: learnt from tokens of members that disagree. Where they
+   * agree they have been told by a client, and would be ahead of that client the next time.
+   */
   #clockOffset: number | undefined = undefined
+  /** Acquisitions that are decided but that some members have not answered yet, by owner. */
+  readonly #unanswered = new Map<string, Alarm>()
 
   constructor(
     members: ReadonlyArray<Member>,
@@ -100,7 +108,8 @@ export class QuorumStore {
     keys: ReadonlyArray<string>,
     args: ReadonlyArray<string | number>,
     timeoutMillis: number,
-    conclude: (outcomes: ReadonlyArray<Outcome | undefined>, isLast: boolean) => A | undefined
+    conclude: (outcomes: ReadonlyArray<Outcome | undefined>, isLast: boolean) => A | undefined,
+    acquirer?: string
   ): Effect.Effect<A> {
     return Effect.withFiber((caller) =>
       Effect.callback<A>((resume) => {
@@ -111,11 +120,15 @@ export class QuorumStore {
         const settle = (i: number, outcome: Outcome) => {
           if (outcomes[i] !== undefined) return
           outcomes[i] = outcome
-          if (--pending === 0) this.#alarms.cancel(alarm)
+          if (--pending === 0) {
+            this.#alarms.cancel(alarm)
+            if (acquirer !== undefined) this.#unanswered.delete(acquirer)
+          }
           if (isOver) return
           const conclusion = conclude(outcomes, pending === 0)
           if (conclusion === undefined) return
           isOver = true
+          if (acquirer !== undefined && pending > 0) this.#unanswered.set(acquirer, alarm)
           resume(Effect.succeed(conclusion))
         }
         const alarm: Alarm = {
@@ -162,6 +175,8 @@ export class QuorumStore {
     args: ReadonlyArray<string | number>
   ): Effect.Effect<Reply, LockStoreError> {
     const timeout = this.#timeout(this.#settings.watchdogLeaseMillis)
+    // a member that has to be sent the script once more would be asked to acquire after it was asked to release
+    if (operation.endsWith("/release")) this.#unanswered.get(String(args[0]))?.ring(this.#now())
     return Effect.flatMap(
       this.#ask(operation, keys, args, timeout, (outcomes, isLast) =>
         decide(operation, outcomes, this.required, isLast)
@@ -213,13 +228,16 @@ export class QuorumStore {
         keys,
         bound === undefined ? args : [...args, bound],
         this.#timeout(lease),
-        (outcomes, isLast) => this.#count(outcomes, isLast)
+        (outcomes, isLast) => this.#count(outcomes, isLast),
+        String(args[0])
       ),
       (vote): Effect.Effect<Reply, LockStoreError> => {
         switch (vote._tag) {
           case "Won": {
             if (operation === "read_lock/acquire") return Effect.succeed(vote.token)
-            if (vote.token !== bound && vote.token > 1e15) this.#clockOffset = vote.token - sentAt * 1000
+            if (vote.onRecord < this.required && vote.lowest > 1e15) {
+              this.#clockOffset = Math.min(vote.token, vote.lowest + longestSkewMicros) - sentAt * 1000
+            }
             return Effect.as(
               vote.onRecord >= this.required
                 ? Effect.void
@@ -263,6 +281,7 @@ export class QuorumStore {
     let failed = 0
     let pending = 0
     let token = 0
+    let lowest = Number.POSITIVE_INFINITY
     let onRecord = 0
     let remaining = -1
     const deniedBy = new Map<string, number>()
@@ -275,6 +294,7 @@ export class QuorumStore {
         granted++
         if (outcome.success > token) onRecord = 0
         token = Math.max(token, outcome.success)
+        lowest = Math.min(lowest, outcome.success)
         if (outcome.success === token) onRecord++
       } else {
         const [left, owner] = outcome.success as readonly [number, string]
@@ -282,19 +302,24 @@ export class QuorumStore {
         if (left >= 0) remaining = remaining < 0 ? left : Math.min(remaining, left)
       }
     }
-    if (granted >= this.required) return { _tag: "Won", token, onRecord }
+    if (granted >= this.required) return { _tag: "Won", token, lowest, onRecord }
     if (granted + pending >= this.required) return undefined
     if (failed > outcomes.length - this.required) {
       return isLast ? { _tag: "Failed", outcomes, acquired: granted } : undefined
     }
     let holder = ""
     for (const [owner, votes] of deniedBy) if (votes > (deniedBy.get(holder) ?? 0)) holder = owner
+    const hasMajority = (deniedBy.get(holder) ?? 0) >= this.required
+    if (!hasMajority && granted + failed === 0 && pending > 0) return undefined
+    const isPartial = granted + failed + pending > 0
     return {
       _tag: "Lost",
       remaining,
       owner: holder,
-      isPartial: granted + failed + pending > 0,
-      isSplit: (deniedBy.get(holder) ?? 0) < this.required
+      isPartial,
+      // where every member has a holder there is somebody to wait for: others whose votes are split, or readers, of whom each
+      // member names one
+      isSplit: isPartial && !hasMajority
     }
   }
 
@@ -321,8 +346,8 @@ export class QuorumStore {
 }
 
 type Vote =
-  /** A majority has granted; `onRecord` of them know this token. */
-  | { readonly _tag: "Won"; readonly token: number; readonly onRecord: number }
+  /** A majority has granted; `onRecord` of them know this token, the lowest of theirs is `lowest`. */
+  | { readonly _tag: "Won"; readonly token: number; readonly lowest: number; readonly onRecord: number }
   /** Somebody else has it, or nobody. */
   | {
       readonly _tag: "Lost"
@@ -330,6 +355,7 @@ type Vote =
       readonly owner: string
       /** Whether some member may have granted it. */
       readonly isPartial: boolean
+      /** Whether nobody is known to have a majority, so that asking again soon may help. */
       readonly isSplit: boolean
     }
   | { readonly _tag: "Failed"; readonly outcomes: ReadonlyArray<Outcome | undefined>; readonly acquired: number }

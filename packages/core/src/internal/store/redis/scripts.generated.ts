@@ -73,13 +73,13 @@ export const scripts = {
   },
   "lock/raise_token": {
     name: "lock/raise_token",
-    sha1: "394e738ef41ebcb62f3cf35dcec305cfec88bf5d",
-    lua: "if tonumber(redis.call('GET', KEYS[2]) or 0) < tonumber(ARGV[1]) then\n  if tonumber(ARGV[1]) < 1000000000000000 then\n    redis.call('SET', KEYS[2], ARGV[1])\n  else\n    redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])\n  end\nend\nreturn 1"
+    sha1: "c87d4557a54a76deb29bd74011262411887d4e3c",
+    lua: "if tonumber(redis.call('GET', KEYS[2]) or 0) < tonumber(ARGV[1]) then\n  if ARGV[2] == '0' or tonumber(ARGV[1]) < 1000000000000000 then\n    redis.call('SET', KEYS[2], ARGV[1])\n  else\n    redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])\n  end\nend\nreturn 1"
   },
   "lock/release": {
     name: "lock/release",
-    sha1: "ab1d88ae33fd4ac783c9f0829d38dc7963181e19",
-    lua: "if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then\n  local listeners = redis.pcall(ARGV[2], KEYS[2], '0')\n  return type(listeners) == 'number' and 1 + listeners or 1\nend\nreturn -redis.call('EXISTS', KEYS[1])"
+    sha1: "f7c0f0cffd23120c89a37b5f0d8d3f22e367dc1b",
+    lua: "if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then\n  if ARGV[2] == '' then\n    return 1\n  end\n  local listeners = redis.pcall(ARGV[2], KEYS[2], '0')\n  return type(listeners) == 'number' and 1 + listeners or 1\nend\nreturn -redis.call('EXISTS', KEYS[1])"
   },
   "lock/renew": {
     name: "lock/renew",
@@ -88,8 +88,8 @@ export const scripts = {
   },
   "multi_lock/acquire": {
     name: "multi_lock/acquire",
-    sha1: "853598fd9a4805ef41ba475894b348a7469f8eea",
-    lua: "for i = 1, #KEYS, 2 do\n  if redis.call('EXISTS', KEYS[i]) == 1 and redis.call('HEXISTS', KEYS[i], ARGV[1]) == 0 then\n    if redis.call('HEXISTS', KEYS[i], 'mode') == 1 then\n      return redis.error_reply('WRONGTYPE a read-write lock')\n    end\n    return { 0, (i - 1) / 2, redis.call('PTTL', KEYS[i]), redis.call('HKEYS', KEYS[i])[1] }\n  end\nend\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000000 + time[2]\nlocal reply = { 1 }\nfor i = 1, #KEYS, 2 do\n  local token = now\n  local last = tonumber(redis.call('GET', KEYS[i + 1]) or 0)\n  if redis.call('EXISTS', KEYS[i]) == 1 then\n    token = last\n  else\n    if last > 0 and last < 1000000000000000 then\n      token = last + 1\n      redis.call('SET', KEYS[i + 1], token)\n    else\n      token = math.max(now, last + 1)\n      redis.call('SET', KEYS[i + 1], token, 'PX', ARGV[3])\n    end\n    redis.call('HSET', KEYS[i], ARGV[1], 1)\n    redis.call('PEXPIRE', KEYS[i], ARGV[2])\n  end\n  reply[#reply + 1] = token\nend\nreturn reply"
+    sha1: "dbdf1626fe2b2d8ca070cc44af2e17793554c0cb",
+    lua: "local last_tokens = {}\nfor i = 1, #KEYS, 2 do\n  last_tokens[i] = tonumber(redis.call('GET', KEYS[i + 1]) or 0)\n  if redis.call('EXISTS', KEYS[i]) == 1 and redis.call('HEXISTS', KEYS[i], ARGV[1]) == 0 then\n    if redis.call('HEXISTS', KEYS[i], 'mode') == 1 then\n      return redis.error_reply('WRONGTYPE a read-write lock')\n    end\n    return { 0, (i - 1) / 2, redis.call('PTTL', KEYS[i]), redis.call('HKEYS', KEYS[i])[1] }\n  end\nend\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000000 + time[2]\nlocal reply = { 1 }\nfor i = 1, #KEYS, 2 do\n  local token = now\n  local last = last_tokens[i]\n  if redis.call('EXISTS', KEYS[i]) == 1 then\n    token = last\n  else\n    if last > 0 and last < 1000000000000000 then\n      token = last + 1\n      redis.call('SET', KEYS[i + 1], token)\n    else\n      token = math.max(now, last + 1)\n      redis.call('SET', KEYS[i + 1], token, 'PX', ARGV[3])\n    end\n    redis.call('HSET', KEYS[i], ARGV[1], 1)\n    redis.call('PEXPIRE', KEYS[i], ARGV[2])\n  end\n  reply[#reply + 1] = token\nend\nreturn reply"
   },
   "multi_lock/release": {
     name: "multi_lock/release",
@@ -158,8 +158,8 @@ export const scripts = {
   },
   "read_lock/release": {
     name: "read_lock/release",
-    sha1: "5f0bee71fc7765d13bcbe262da3ecf37ba6abdad",
-    lua: "local function hold_key(owner, number)\n  return KEYS[3] .. ':' .. owner .. ':rwlock_timeout:' .. number\nend\nlocal held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))\nif not held then\n  return -redis.call('EXISTS', KEYS[1])\nend\nlocal remain = tonumber(ARGV[2])\nif remain < held and remain > 0 and tonumber(ARGV[4]) <= remain then\n  local left = redis.call('PTTL', hold_key(ARGV[1], held))\n  if left > 0 then\n    redis.call('SET', hold_key(ARGV[1], ARGV[4]), 1, 'PX', left)\n  else\n    redis.call('DEL', hold_key(ARGV[1], ARGV[4]))\n  end\nend\nfor number = remain + 1, held do\n  redis.call('DEL', hold_key(ARGV[1], number))\nend\nif remain > 0 then\n  redis.call('HSET', KEYS[1], ARGV[1], remain)\nelse\n  redis.call('HDEL', KEYS[1], ARGV[1])\nend\nif redis.call('HGET', KEYS[1], 'mode') == 'write' then\n  return 1\nend\nlocal function longest_read(stem)\n  local longest = 0\n  local fields = redis.call('HGETALL', KEYS[1])\n  for i = 1, #fields, 2 do\n    for number = 1, tonumber(fields[i + 1]) or 0 do\n      longest = math.max(longest, redis.call('PTTL', stem .. ':' .. fields[i] .. ':rwlock_timeout:' .. number))\n    end\n  end\n  return longest\nend\nlocal longest = longest_read(KEYS[3])\nif longest > 0 then\n  redis.call('PEXPIRE', KEYS[1], longest)\n  return 1\nend\nredis.call('DEL', KEYS[1])\nlocal listeners = redis.pcall(ARGV[3], KEYS[2], '0')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
+    sha1: "c669bd691c3210231db1ff14caf4cfcec2199325",
+    lua: "local function hold_key(owner, number)\n  return KEYS[3] .. ':' .. owner .. ':rwlock_timeout:' .. number\nend\nlocal held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))\nif not held then\n  return -redis.call('EXISTS', KEYS[1])\nend\nlocal remain = tonumber(ARGV[2])\nif remain < held and remain > 0 and tonumber(ARGV[4]) <= remain then\n  local left = redis.call('PTTL', hold_key(ARGV[1], held))\n  if left > 0 then\n    redis.call('SET', hold_key(ARGV[1], ARGV[4]), 1, 'PX', left)\n  else\n    redis.call('DEL', hold_key(ARGV[1], ARGV[4]))\n  end\nend\nfor number = remain + 1, held do\n  redis.call('DEL', hold_key(ARGV[1], number))\nend\nif remain > 0 then\n  redis.call('HSET', KEYS[1], ARGV[1], remain)\nelse\n  redis.call('HDEL', KEYS[1], ARGV[1])\nend\nif redis.call('HGET', KEYS[1], 'mode') == 'write' then\n  return 1\nend\nlocal function longest_read(stem)\n  local longest = 0\n  local fields = redis.call('HGETALL', KEYS[1])\n  for i = 1, #fields, 2 do\n    for number = 1, tonumber(fields[i + 1]) or 0 do\n      longest = math.max(longest, redis.call('PTTL', stem .. ':' .. fields[i] .. ':rwlock_timeout:' .. number))\n    end\n  end\n  return longest\nend\nlocal longest = longest_read(KEYS[3])\nif longest > 0 then\n  redis.call('PEXPIRE', KEYS[1], longest)\n  return 1\nend\nredis.call('DEL', KEYS[1])\nif ARGV[3] == '' then\n  return 1\nend\nlocal listeners = redis.pcall(ARGV[3], KEYS[2], '0')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
   },
   "read_lock/renew": {
     name: "read_lock/renew",
@@ -208,8 +208,8 @@ export const scripts = {
   },
   "write_lock/release": {
     name: "write_lock/release",
-    sha1: "80e39d319736a2b2fc5cf5c058e908cd3f6922b3",
-    lua: "if redis.call('HDEL', KEYS[1], ARGV[1] .. ':write') == 0 then\n  return -redis.call('EXISTS', KEYS[1])\nend\nlocal function longest_read(stem)\n  local longest = 0\n  local fields = redis.call('HGETALL', KEYS[1])\n  for i = 1, #fields, 2 do\n    for number = 1, tonumber(fields[i + 1]) or 0 do\n      longest = math.max(longest, redis.call('PTTL', stem .. ':' .. fields[i] .. ':rwlock_timeout:' .. number))\n    end\n  end\n  return longest\nend\nlocal longest = longest_read(KEYS[3])\nif longest > 0 then\n  redis.call('HSET', KEYS[1], 'mode', 'read')\n  redis.call('PEXPIRE', KEYS[1], longest)\nelse\n  redis.call('DEL', KEYS[1])\nend\nlocal listeners = redis.pcall(ARGV[2], KEYS[2], '1')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
+    sha1: "7a27ce425e34585395b25ab07f783d2697fd0042",
+    lua: "if redis.call('HDEL', KEYS[1], ARGV[1] .. ':write') == 0 then\n  return -redis.call('EXISTS', KEYS[1])\nend\nlocal function longest_read(stem)\n  local longest = 0\n  local fields = redis.call('HGETALL', KEYS[1])\n  for i = 1, #fields, 2 do\n    for number = 1, tonumber(fields[i + 1]) or 0 do\n      longest = math.max(longest, redis.call('PTTL', stem .. ':' .. fields[i] .. ':rwlock_timeout:' .. number))\n    end\n  end\n  return longest\nend\nlocal longest = longest_read(KEYS[3])\nif longest > 0 then\n  redis.call('HSET', KEYS[1], 'mode', 'read')\n  redis.call('PEXPIRE', KEYS[1], longest)\nelse\n  redis.call('DEL', KEYS[1])\nend\nif ARGV[2] == '' then\n  return 1\nend\nlocal listeners = redis.pcall(ARGV[2], KEYS[2], '1')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
   },
   "write_lock/withdraw": {
     name: "write_lock/withdraw",

@@ -1,0 +1,126 @@
+/**
+ * What the replies of a quorum's members come to.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Result } from "effect"
+import { LockStoreError, type LockStore } from "effect-redis-lock"
+import { decide, type Outcome } from "../../packages/core/dist/internal/store/quorum/decide.js"
+
+const failed: Outcome = Result.fail(new LockStoreError({ operation: "any", name: "a", reason: "NotConnected" }))
+const pending = undefined
+
+/** Numbers and lists are replies. */
+const decided = (operation: LockStore.Operation, members: ReadonlyArray<unknown>) => {
+  const outcomes = members.map((member) =>
+    member === failed || member === pending ? (member as Outcome | undefined) : Result.succeed(member as number)
+  )
+  const decision = decide(
+    operation,
+    outcomes,
+    Math.floor(members.length / 2) + 1,
+    outcomes.every((outcome) => outcome !== undefined)
+  )
+  return decision === undefined ? "waits" : decision._tag === "Undecided" ? "undecided" : decision.reply
+}
+
+describe("an operation on a quorum", () => {
+  it("is confirmed by a majority, whatever the others say, and as soon as that is known", () => {
+    assert.deepStrictEqual(decided("lock/hold", [1, 1, 1, 0, failed]), 1)
+    assert.deepStrictEqual(decided("lock/hold", [1, 1, 1, pending, pending]), 1)
+    assert.deepStrictEqual(decided("lock/raise_token", [1, pending, 1]), 1)
+  })
+
+  it("is refused when a majority can no longer confirm", () => {
+    assert.deepStrictEqual(decided("lock/hold", [0, 0, 0, 1, 1]), 0)
+    assert.deepStrictEqual(decided("lock/hold", [0, 0, 0, pending, pending]), 0)
+    assert.deepStrictEqual(decided("lock/hold", [0, -1, 1]), -1)
+  })
+
+  it("is open while those who have not answered could decide it", () => {
+    assert.deepStrictEqual(decided("lock/hold", [1, 1, 0, 0, pending]), "waits")
+    assert.deepStrictEqual(decided("lock/hold", [1, pending, pending]), "waits")
+    assert.deepStrictEqual(decided("lock/hold", [failed, failed, pending]), "waits")
+  })
+
+  it("is undecided when those who failed could have", () => {
+    assert.deepStrictEqual(decided("lock/hold", [1, 1, 0, failed, failed]), "undecided")
+    assert.deepStrictEqual(decided("lock/hold", [0, 1, failed]), "undecided")
+    assert.deepStrictEqual(decided("lock/hold", [1, failed, failed]), "undecided")
+    assert.deepStrictEqual(decided("lock/inspect", [[-2, null, []], failed, failed]), "undecided")
+  })
+
+  it("that releases waits for everybody", () => {
+    for (const operation of [
+      "lock/release",
+      "read_lock/release",
+      "write_lock/release",
+      "lock/force_release"
+    ] as const) {
+      assert.deepStrictEqual(decided(operation, [1, 1, 1, 1, pending]), "waits", operation)
+      assert.deepStrictEqual(decided(operation, [1, 3, 1, 0, failed]), 3, operation)
+      assert.deepStrictEqual(decided(operation, [1, 0, 0, 0, failed]), 0, operation)
+    }
+  })
+})
+
+describe("a renewal of several on a quorum", () => {
+  it("is decided for each by itself", () => {
+    assert.deepStrictEqual(
+      decided("lock/renew", [
+        [1, 0, 1],
+        [1, 0, 0],
+        [0, 1, 1]
+      ]),
+      [1, 0, 1]
+    )
+  })
+
+  it("leaves open what a member that failed could have confirmed, and is no loss for the others", () => {
+    assert.deepStrictEqual(decided("lock/renew", [[1, 1, 0], [1, 0, 0], failed]), [1, -1, 0])
+    assert.deepStrictEqual(decided("read_lock/renew", [[1, 1, 0], [1, 0, 0], failed]), [1, -1, 0])
+  })
+
+  it("waits while anything is open, and not longer", () => {
+    assert.deepStrictEqual(decided("lock/renew", [[1, 1], [1, 0], pending]), "waits")
+    assert.deepStrictEqual(decided("lock/renew", [[1, 1], [1, 1], pending]), [1, 1])
+    assert.deepStrictEqual(decided("lock/renew", [[1, 0], failed, failed]), "undecided")
+  })
+})
+
+describe("a look at a quorum", () => {
+  const free = [-2, null, []]
+  const by = (owner: string, left: number, token: string) => [left, token, [owner, "1"]]
+
+  it("sees who holds a majority, until the majority runs out, with the highest token", () => {
+    assert.deepStrictEqual(decided("lock/inspect", [by("x", 500, "7"), by("x", 300, "9"), by("x", 400, "8")]), [
+      400,
+      "9",
+      ["x", "1"]
+    ])
+    assert.deepStrictEqual(decided("lock/inspect", [by("x", 500, "7"), by("x", -1, "7"), free]), [500, "7", ["x", "1"]])
+    assert.deepStrictEqual(decided("lock/inspect", [by("x", -1, "7"), by("x", -1, "7"), free]), [-1, "7", ["x", "1"]])
+  })
+
+  it("sees nobody where nobody has a majority", () => {
+    assert.deepStrictEqual(decided("lock/inspect", [by("x", 500, "7"), by("y", 300, "9"), free]), [-2, "9", []])
+    assert.deepStrictEqual(decided("lock/inspect", [free, free, failed]), [-2, null, []])
+    const read = (owner: string) => [500, null, ["mode", "read", owner, "1"]]
+    assert.deepStrictEqual(decided("lock/inspect", [read("x"), read("y"), read("z")]), [-2, null, []])
+  })
+
+  it("sees the readers that a majority knows", () => {
+    const read = (...owners: ReadonlyArray<string>) => [500, null, ["mode", "read", ...owners.flatMap((o) => [o, "1"])]]
+    assert.deepStrictEqual(decided("lock/inspect", [read("x", "y"), read("y", "x"), read("y")]), [
+      500,
+      null,
+      ["mode", "read", "x", "1", "y", "1"]
+    ])
+  })
+
+  it("waits for all, for one that is free may be about to say so", () => {
+    assert.deepStrictEqual(decided("lock/inspect", [free, free, pending]), "waits")
+    assert.deepStrictEqual(decided("lock/found", ["hash", "none", pending]), "waits")
+    assert.deepStrictEqual(decided("lock/found", ["none", "none", "hash"]), "hash")
+    assert.deepStrictEqual(decided("lock/found", ["none", "none", failed]), "none")
+  })
+})

@@ -1,0 +1,155 @@
+/**
+ * What goes wrong in one member, seen from outside: stores in memory that can be watched and made to fail.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, Option } from "effect"
+import { Lock, LockLost, MultiLock, ReadWriteLock } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { as, clientOf, testStores } from "./stores.ts"
+
+/** Two locks on a store of their own each, and both as one. */
+const twoStores = Effect.gen(function* () {
+  const stores = yield* testStores(2)
+  const [a, b] = [
+    Lock.provide(Lock.make("a"), yield* clientOf(stores[0]!)),
+    Lock.provide(Lock.make("b"), yield* clientOf(stores[1]!))
+  ]
+  return { stores, a, b, both: MultiLock.make([a, b]) }
+})
+
+const failures = <A, E>(exit: Exit.Exit<A, E>): ReadonlyArray<E> =>
+  Exit.isFailure(exit) ? exit.cause.reasons.flatMap((reason) => (reason._tag === "Fail" ? [reason.error] : [])) : []
+
+describe("a lock of several", () => {
+  it.effect("of one service takes one command to acquire and one to release, however many they are", () =>
+    Effect.gen(function* () {
+      const [store] = yield* testStores(1)
+      const lock = MultiLock.make(["a", "b", "c"].map((name) => Lock.make(name)))
+      const use = as(yield* clientOf(store!))
+      yield* use(Lock.withLock(Effect.void, lock))
+      assert.deepStrictEqual(store!.operations, ["multi_lock/acquire", "multi_lock/release"])
+      // also where one of them is taken: nothing has to be given back
+      store!.operations.length = 0
+      const other = as(yield* clientOf(store!))
+      const denied = other(Effect.scoped(Lock.tryScoped(lock)))
+      assert.deepStrictEqual(yield* use(Lock.withLock(denied, "b")), Option.none())
+      assert.deepStrictEqual(store!.operations, ["lock/acquire", "multi_lock/acquire", "lock/release"])
+    })
+  )
+
+  it.effect("is waited for without asking: two commands in an hour, and one that gets it", () =>
+    Effect.gen(function* () {
+      const [store] = yield* testStores(1)
+      const options = { fallbackInterval: "10 hours" } as const
+      const lock = MultiLock.make(["a", "b", "c"].map((name) => Lock.make(name)))
+      const letGo = yield* Deferred.make<void>()
+      const holder = yield* Deferred.await(letGo).pipe(
+        Lock.withLock("b", { leaseTime: "20 hours" }),
+        as(yield* clientOf(store!, options)),
+        Effect.forkChild({ startImmediately: true })
+      )
+      yield* TestClock.adjust(1)
+      store!.operations.length = 0
+      const waiter = yield* Effect.succeed("in").pipe(
+        Lock.withLock(lock),
+        as(yield* clientOf(store!, options)),
+        Effect.forkChild({ startImmediately: true })
+      )
+      yield* TestClock.adjust("1 hour")
+      assert.isBelow(store!.operations.length, 5)
+      yield* Deferred.succeed(letGo, undefined)
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(holder)
+      assert.strictEqual(yield* Fiber.join(waiter), "in")
+    })
+  )
+
+  it.effect("that has lost one member fails with that loss, also where another cannot be released", () =>
+    Effect.gen(function* () {
+      const { both, stores } = yield* twoStores
+      stores[0]!.refuses = (operation) => operation.endsWith("/release")
+      const section = yield* Effect.never.pipe(Lock.withLock(both), Effect.forkChild({ startImmediately: true }))
+      yield* TestClock.adjust(1)
+      yield* stores[1]!.delete("b")
+      yield* TestClock.adjust("1 minute")
+      const exit = yield* Fiber.await(section)
+      assert.isFalse(Exit.hasInterrupts(exit), "nobody has interrupted it")
+      const lost = failures(exit).find((error) => error instanceof LockLost)
+      assert.strictEqual(lost?.name, "b")
+    })
+  )
+
+  it.effect("reports each failure of its release", () =>
+    Effect.gen(function* () {
+      const { both, stores } = yield* twoStores
+      for (const store of stores) store.refuses = (operation) => operation.endsWith("/release")
+      const section = yield* Effect.succeed("done").pipe(
+        Lock.withLock(both),
+        Effect.forkChild({ startImmediately: true })
+      )
+      yield* TestClock.adjust("1 minute")
+      const exit = yield* Fiber.await(section)
+      assert.deepStrictEqual(
+        failures(exit)
+          .map((error) => error.name)
+          .toSorted(),
+        ["a", "b"]
+      )
+    })
+  )
+
+  it.effect("is nothing, and no failure, where one member is lost while another is asked for without waiting", () =>
+    Effect.gen(function* () {
+      const { a, both, stores } = yield* twoStores
+      stores[1]!.delay = (operation) => (operation.endsWith("acquire") ? 3000 : 0)
+      const asked = Effect.scoped(Effect.exit(Lock.tryScoped(both)))
+      const seen = yield* Deferred.make<Exit.Exit<Option.Option<unknown>, unknown>>()
+      const outer = yield* Effect.flatMap(asked, (exit) => Deferred.succeed(seen, exit)).pipe(
+        Effect.uninterruptible,
+        Lock.withLock(a),
+        Effect.forkChild({ startImmediately: true })
+      )
+      yield* TestClock.adjust("1 second")
+      assert.isTrue(yield* Lock.forceRelease(a))
+      yield* TestClock.adjust("20 seconds")
+      const exit = yield* Deferred.await(seen)
+      assert.deepStrictEqual(exit, Exit.succeed(Option.none()))
+      yield* Fiber.await(outer)
+      assert.isTrue(yield* stores[1]!.isFree("b"))
+    })
+  )
+
+  it.effect("refuses a member that is there twice, also within a member, before any command", () =>
+    Effect.gen(function* () {
+      const { a, b, both, stores } = yield* twoStores
+      for (const lock of [MultiLock.make([a, b, a]), MultiLock.make([a, both]), MultiLock.make([both, both])]) {
+        const error = yield* Effect.flip(Lock.withLock(Effect.void, lock))
+        assert.strictEqual(error._tag, "InvalidLockOptions")
+        assert.match(error.message, /"a(, b)?" is among its members twice/)
+      }
+      const { writeLock } = ReadWriteLock.make("rw")
+      const service = yield* clientOf(stores[0]!)
+      const twice = Lock.withLock(Effect.void, MultiLock.make([writeLock, b, writeLock]))
+      assert.strictEqual((yield* Effect.flip(as(service)(twice)))._tag, "InvalidLockOptions")
+      assert.deepStrictEqual(
+        stores.flatMap(({ operations }) => operations),
+        []
+      )
+    })
+  )
+
+  it.effect("has a token for every member, whatever the members are called", () =>
+    Effect.gen(function* () {
+      const [store, other] = yield* testStores(2)
+      const [here, there] = [yield* clientOf(store!), yield* clientOf(other!)]
+      const names = ["__proto__", "constructor", "plain"]
+      const lock = MultiLock.make([
+        ...names.map((name) => Lock.provide(Lock.make(name), here)),
+        Lock.provide(Lock.make("plain"), there)
+      ])
+      const tokens = yield* Effect.map(Lock.holding(lock), ({ token }) => token).pipe(Lock.withLock(lock))
+      assert.deepStrictEqual(Object.keys(tokens).toSorted(), [...names, "plain#2"].toSorted())
+      for (const name of Object.keys(tokens)) assert.typeOf(tokens[name], "bigint")
+    })
+  )
+})

@@ -1,0 +1,345 @@
+/**
+ * A quorum of stores in memory, under virtual time.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Duration, Effect, Fiber, Layer } from "effect"
+import {
+  FairLock,
+  FencedLock,
+  Lock,
+  LockStore,
+  NonReentrantLock,
+  ReadWriteLock,
+  RedisLock,
+  RedLock
+} from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import { as, clientLayer, clientOf, quorumOf, testStore, testStores } from "./stores.ts"
+
+const year2026 = Date.UTC(2026, 0, 1)
+const count = (operations: ReadonlyArray<string>, operation: string) =>
+  operations.filter((other) => other === operation).length
+
+describe("waiting for a quorum's lock", () => {
+  it.effect("does not turn in circles where a member has lost its share of the holder's lock", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const options = { fallbackInterval: "1 second" } as const
+      const holder = yield* quorumOf(stores, options)
+      const letGo = yield* Deferred.make<void>()
+      const held = yield* Deferred.await(letGo).pipe(Lock.withLock("a"), as(holder), Effect.forkChild)
+      yield* TestClock.adjust(1)
+      yield* stores[2]!.delete("a")
+      const waiters = yield* Effect.forEach([1, 2], () =>
+        Effect.flatMap(quorumOf(stores, options), (service) =>
+          Effect.succeed("in").pipe(Lock.withLock("a"), as(service), Effect.forkChild)
+        )
+      )
+      yield* TestClock.adjust("5 seconds")
+      // once per waiter and interval, and not whenever one of them gives the third member back
+      const asked = count(stores[0]!.operations, "lock/acquire")
+      assert.isAbove(asked, 5)
+      assert.isBelow(asked, 2 * 8)
+      yield* Deferred.succeed(letGo, undefined)
+      yield* TestClock.adjust("2 seconds")
+      yield* Fiber.join(held)
+      for (const waiter of waiters) assert.strictEqual(yield* Fiber.join(waiter), "in")
+      for (const store of stores) assert.isTrue(yield* store.isFree("a"))
+    })
+  )
+
+  it.effect("is quiet for a writer behind readers, whichever of them each member names", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const { writeLock } = ReadWriteLock.make("rw")
+      // as if three readers had asked in another order everywhere
+      const readers = ["x:1", "y:2", "z:3"]
+      for (const [i, { store }] of stores.entries()) {
+        for (let j = 0; j < readers.length; j++) {
+          const owner = readers[(i + j) % readers.length]!
+          yield* store.run(
+            "read_lock/acquire",
+            ["rw", "redisson_lock_token:{rw}", `{rw}:${owner}:rwlock_timeout:1`, "redisson_rwlock_writers:{rw}"],
+            [owner, 60_000, "", 0]
+          )
+        }
+      }
+      const service = yield* quorumOf(stores)
+      yield* Effect.void.pipe(Lock.withLock(writeLock), as(service), Effect.forkChild)
+      yield* TestClock.adjust("5 seconds")
+      assert.isBelow(count(stores[0]!.operations, "write_lock/acquire"), 10)
+    })
+  )
+})
+
+describe("fencing tokens of a quorum", () => {
+  const grant = (lock: string | Lock.Lock<RedisLock.RedisLock>) =>
+    Effect.map(Lock.holding(lock), ({ token }) => token).pipe(Lock.withLock(lock))
+
+  it.effect("do not run ahead of the clocks when clients take turns", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(year2026)
+      const stores = yield* testStores(3)
+      const clients = [yield* quorumOf(stores), yield* quorumOf(stores)]
+      let last = 0n
+      for (let i = 0; i < 200; i++) {
+        const token = yield* as(clients[i % 2]!)(grant("a"))
+        assert.isTrue(token > last)
+        last = token
+      }
+      assert.isBelow(Number(last) - year2026 * 1000, 5000)
+    })
+  )
+
+  it.effect("of one name leave those of other names alone, however high", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(year2026)
+      const stores = yield* testStores(3)
+      const service = yield* quorumOf(stores)
+      const far = 8_000_000_000_000_000
+      yield* stores[0]!.store.run("lock/raise_token", ["far", "redisson_lock_token:{far}"], [far, 60_000])
+      for (let i = 0; i < 5; i++) assert.isTrue((yield* as(service)(grant("far"))) > BigInt(far))
+      assert.isBelow(Number(yield* as(service)(grant("near"))) - year2026 * 1000, 2_000_000)
+    })
+  )
+
+  it.effect("are those of a fenced lock also where a plain lock has left its own", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(year2026)
+      const stores = [yield* testStore(), yield* testStore(1000), yield* testStore(2000)]
+      const service = yield* quorumOf(stores)
+      const tokens = [yield* as(service)(grant("a"))]
+      for (const store of stores) {
+        tokens.push(yield* as(service)(grant(FencedLock.make("a"))))
+        store.isDown = true
+        tokens.push(yield* as(service)(grant(FencedLock.make("a"))))
+        store.isDown = false
+      }
+      assert.deepStrictEqual(
+        tokens,
+        [...new Set(tokens)].sort((a, b) => (a < b ? -1 : 1))
+      )
+      for (const { store } of stores) {
+        const [, token] = (yield* store.run("lock/inspect", ["a", "redisson_lock_token:{a}"], [])) as [number, string]
+        assert.isTrue(BigInt(token) >= tokens[0]!)
+      }
+    })
+  )
+})
+
+describe("releasing a quorum's lock", () => {
+  it.effect("is no loss where too few can be told at first, and those who were have forgotten it the second time", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const service = yield* quorumOf(stores)
+      stores[1]!.isDown = true
+      const section = yield* Effect.sync(() => {
+        stores[1]!.isDown = false
+        stores[2]!.isDown = true
+        return "done"
+      }).pipe(Lock.withLock("a"), as(service), Effect.forkChild({ startImmediately: true }))
+      yield* TestClock.adjust("6 seconds")
+      assert.strictEqual(yield* Fiber.join(section), "done")
+    })
+  )
+})
+
+describe("the validity of a quorum's lock", () => {
+  it.effect("is the lease less what it took, the drift and 2 ms", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const service = yield* quorumOf(stores, {}, { driftFactor: 0.1, memberTimeout: "5 seconds" })
+      // the majority is there after a second
+      stores[1]!.delay = (operation) => (operation === "lock/acquire" ? 1000 : 0)
+      stores[2]!.delay = (operation) => (operation === "lock/acquire" ? 2000 : 0)
+      const asked = yield* Effect.forkChild(
+        as(service)(Effect.scoped(Effect.flatMap(Lock.scoped("a", { leaseTime: "10 seconds" }), (h) => h.remaining)))
+      )
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(Duration.toMillis(yield* Fiber.join(asked)), 10_000 - 1000 - (1000 + 2))
+    })
+  )
+
+  it.effect("must be positive: else it fails, and is released on all members, also on those that answered late", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const service = yield* quorumOf(stores, {}, { memberTimeout: "1 minute" })
+      for (const store of stores) store.delay = (operation) => (operation === "lock/acquire" ? 4990 : 0)
+      stores[2]!.delay = (operation) => (operation === "lock/acquire" ? 8000 : 0)
+      const asked = yield* Effect.forkChild(
+        Effect.flip(as(service)(Lock.withLock(Effect.void, "a", { leaseTime: "5 seconds" })))
+      )
+      yield* TestClock.adjust("4991 millis")
+      const error = yield* Fiber.join(asked)
+      assert.strictEqual(error._tag, "LockStoreError")
+      assert.include(error.message, "too late")
+      // there it would have stayed for another 5 seconds
+      for (const store of stores.slice(0, 2)) {
+        assert.isTrue(yield* store.isFree("a"))
+        assert.include(store.operations, "lock/release")
+      }
+      yield* TestClock.adjust("4 seconds")
+      assert.isTrue(yield* stores[2]!.isFree("a"))
+    })
+  )
+
+  it.effect("is kept up by a majority of renewals; errors of a minority are no loss, silence of the majority is", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const service = yield* quorumOf(stores)
+      const section = yield* Effect.never.pipe(Lock.withLock("a"), as(service), Effect.forkChild)
+      yield* TestClock.adjust(1)
+      for (let i = 0; i < 6; i++) {
+        // each time another one cannot be reached for one renewal
+        stores.forEach((store, j) => (store.isDown = j === i % 3))
+        yield* TestClock.adjust("10 seconds")
+        stores.forEach((store) => (store.isDown = false))
+        yield* TestClock.adjust("10 seconds")
+        assert.isUndefined(section.pollUnsafe())
+      }
+      stores.forEach((store, j) => (store.isDown = j < 2))
+      yield* TestClock.adjust("31 seconds")
+      const error = yield* Effect.flip(Fiber.join(section))
+      assert.strictEqual(error._tag === "LockLost" ? error.reason : error._tag, "RenewalFailed")
+    })
+  )
+
+  it.effect("ends at once when a majority says that the lock is somebody else's or nobody's", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const service = yield* quorumOf(stores)
+      const section = yield* Effect.never.pipe(Lock.withLock("a"), as(service), Effect.forkChild)
+      yield* TestClock.adjust(1)
+      yield* stores[0]!.delete("a")
+      yield* TestClock.adjust("30 seconds")
+      assert.isUndefined(section.pollUnsafe())
+      yield* stores[1]!.delete("a")
+      yield* TestClock.adjust("10 seconds")
+      const error = yield* Effect.flip(Fiber.join(section))
+      assert.strictEqual(error._tag === "LockLost" ? error.reason : error._tag, "NotOwner")
+      assert.isTrue(yield* stores[2]!.isFree("a"))
+    })
+  )
+})
+
+describe("the options of a quorum", () => {
+  it.effect("are checked before any command", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const services = yield* Effect.forEach(stores, (store) => clientOf(store))
+      const members = services.map((service) => Lock.provide(Lock.make("a"), service))
+      const bad: ReadonlyArray<RedLock.RedLockOptions> = [
+        { driftFactor: -0.1 },
+        { driftFactor: 0.5 },
+        { driftFactor: Number.NaN },
+        { memberTimeout: 0 },
+        { memberTimeout: -1 },
+        { memberTimeout: "Infinity" },
+        { retry: Number.NaN },
+        { leaseTime: 0 },
+        { waitTime: -1 }
+      ]
+      for (const options of bad) {
+        const error = yield* Effect.flip(Lock.withLock(Effect.void, RedLock.make(members, options)))
+        assert.strictEqual(error._tag, "InvalidLockOptions", JSON.stringify(options))
+      }
+      const layers = stores.map(({ store }) => clientLayer(store))
+      const built = yield* Effect.flip(Effect.scoped(Layer.build(RedisLock.layerQuorum(layers, { driftFactor: 1 }))))
+      assert.strictEqual(built._tag, "InvalidLockOptions")
+      const none = yield* Effect.flip(Effect.scoped(Layer.build(RedisLock.layerQuorum<never, never>([]))))
+      assert.strictEqual(none._tag, "InvalidLockOptions")
+      const prefixes = [clientLayer(stores[0]!.store), clientLayer(stores[1]!.store, { keyPrefix: "other:" })]
+      const mixed = yield* Effect.flip(Effect.scoped(Layer.build(RedisLock.layerQuorum(prefixes))))
+      assert.include(mixed.message, "keyPrefix")
+      for (const lock of [
+        RedLock.make<never, never>([]),
+        RedLock.make([...members.slice(0, 2), Lock.provide(FairLock.make("a"), services[2]!)]),
+        RedLock.make([members[0]!, Lock.provide(ReadWriteLock.make("a").readLock, services[1]!)])
+      ]) {
+        assert.strictEqual((yield* Effect.flip(Lock.withLock(Effect.void, lock)))._tag, "InvalidLockOptions")
+      }
+      const fair = [FairLock.make("a"), NonReentrantLock.make("a", { fair: true })]
+      const quorum = yield* quorumOf(stores)
+      for (const lock of fair) {
+        const error = yield* Effect.flip(
+          as(quorum)(Lock.withLock(Effect.void, lock as Lock.Lock<RedisLock.RedisLock, any>))
+        )
+        assert.strictEqual(error._tag, "InvalidLockOptions")
+      }
+      assert.deepStrictEqual(
+        stores.flatMap(({ operations }) => operations),
+        []
+      )
+    })
+  )
+})
+
+describe("the members of a quorum", () => {
+  it.effect("are refused where one of them is there twice", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(2)
+      const [a, b] = [yield* clientOf(stores[0]!), yield* clientOf(stores[1]!)]
+      const member = (service: typeof a) => Lock.provide(Lock.make("a"), service)
+      const error = yield* Effect.flip(Lock.withLock(Effect.void, RedLock.make([member(a), member(b), member(a)])))
+      assert.strictEqual(error._tag, "InvalidLockOptions")
+      assert.deepStrictEqual(
+        stores.flatMap(({ operations }) => operations),
+        []
+      )
+    })
+  )
+
+  it.effect("are one client's, however many names their locks have had", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      for (const options of [{}, { keyPrefix: "app:" }]) {
+        const services = yield* Effect.forEach(stores, (store) => clientOf(store, options))
+        for (let i = 0; i < 100; i++) {
+          const red = RedLock.make(services.map((service) => Lock.provide(Lock.make(`order:${i}`), service)))
+          yield* Effect.gen(function* () {
+            assert.isTrue(yield* Lock.isLocked(Lock.provide(Lock.make(`order:${i}`), services[1]!)))
+            assert.isFalse(yield* stores[2]!.isFree(`${options.keyPrefix ?? ""}order:${i}`))
+          }).pipe(Lock.withLock(red))
+        }
+        const sizes = services.map((service) => (service as unknown as LockClient).quorums.size)
+        assert.deepStrictEqual(sizes, [1, 0, 0])
+      }
+    })
+  )
+
+  it.effect("may be services of different prefixes", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const services = yield* Effect.forEach(stores, (store, i) => clientOf(store, { keyPrefix: `app${i}:` }))
+      const { readLock, writeLock } = ReadWriteLock.make("rw")
+      for (const lock of [Lock.make("a"), readLock, writeLock]) {
+        const red = RedLock.make(
+          services.map((service) => Lock.provide(lock as Lock.Lock<RedisLock.RedisLock, any>, service))
+        )
+        const free = Effect.forEach(stores, (store, i) => store.isFree(`app${i}:${lock.name}`))
+        assert.deepStrictEqual(yield* Lock.withLock(free, red), [false, false, false])
+        assert.deepStrictEqual(yield* free, [true, true, true])
+      }
+    })
+  )
+
+  it.effect("are as many servers as there are layers, also where a layer is given more than once", () =>
+    Effect.gen(function* () {
+      let built = 0
+      const member = RedisLock.layerStore().pipe(
+        Layer.provide(
+          Layer.effect(
+            LockStore.LockStore,
+            Effect.map(testStore(), ({ store }) => {
+              built++
+              return store
+            })
+          )
+        )
+      )
+      yield* Effect.scoped(Layer.build(RedisLock.layerQuorum([member, member, member])))
+      assert.strictEqual(built, 3)
+    })
+  )
+})

@@ -1,0 +1,106 @@
+/**
+ * What the tests of composed locks share: stores in memory that can be watched, made to fail or to be late, and clients of
+ * them.
+ */
+import { Clock, Context, Effect, Layer, type Scope, Stream } from "effect"
+import { LockStore, LockStoreError, RedisLock, type StoreReason } from "effect-redis-lock"
+
+type Store = LockStore.LockStore["Service"]
+export type Service = RedisLock.RedisLock["Service"]
+
+/** A store in memory, and what a test may do to it. */
+export interface TestStore {
+  readonly store: Store
+  /** Every operation that reached it, in order. */
+  readonly operations: Array<LockStore.Operation>
+  /** The keys of each operation. */
+  readonly keys: Array<ReadonlyArray<string>>
+  /** Whether it cannot be reached: nothing is run. */
+  isDown: boolean
+  /** Operations that fail, as if the server could not be reached. */
+  refuses: (operation: LockStore.Operation) => boolean
+  /** How long an operation is on its way, milliseconds. */
+  delay: (operation: LockStore.Operation) => number
+  /** Frees a lock behind everybody's back. */
+  readonly delete: (name: string) => Effect.Effect<void>
+  readonly isFree: (name: string) => Effect.Effect<boolean>
+}
+
+export const unreachable = (operation: string, name: string, reason: StoreReason = "NotConnected") =>
+  new LockStoreError({ operation, name, reason })
+
+/** A store whose clock is ahead of that of the test by so many milliseconds. */
+export const testStore = Effect.fnUntraced(function* (skewMillis = 0) {
+  const clock = yield* Clock.Clock
+  const skewed: Clock.Clock = Object.create(clock, {
+    currentTimeMillisUnsafe: { value: () => clock.currentTimeMillisUnsafe() + skewMillis }
+  })
+  const inner = yield* Effect.map(
+    Layer.build(Layer.fresh(LockStore.layerMemory)).pipe(Effect.provideService(Clock.Clock, skewed)),
+    (context) => Context.get(context, LockStore.LockStore)
+  )
+  const self: TestStore = {
+    operations: [],
+    keys: [],
+    isDown: false,
+    refuses: () => false,
+    delay: () => 0,
+    delete: (name) =>
+      Effect.asVoid(Effect.orDie(inner.run("lock/force_release", [name, `silent:${name}`], ["PUBLISH"]))),
+    isFree: (name) => Effect.map(Effect.orDie(inner.run("lock/found", [name], [])), (type) => type === "none"),
+    store: {
+      ...inner,
+      run: (operation, keys, args) =>
+        Effect.suspend(() => {
+          const lateMillis = self.delay(operation)
+          const run = Effect.suspend(() => {
+            self.operations.push(operation)
+            self.keys.push(keys)
+            return inner.run(operation, keys, args)
+          })
+          if (self.isDown || self.refuses(operation)) return Effect.fail(unreachable(operation, keys[0]!))
+          return lateMillis === 0 ? run : Effect.andThen(Effect.sleep(lateMillis), run)
+        }),
+      subscribe: (channel) =>
+        Stream.suspend(() => (self.isDown ? Stream.fail(unreachable("subscribe", channel)) : inner.subscribe(channel)))
+    }
+  }
+  return self
+})
+
+export const testStores = (count: number) => Effect.forEach(Array.from({ length: count }), () => testStore())
+
+/** A client of a store. */
+export const clientOf = (
+  { store }: TestStore,
+  options?: RedisLock.RedisLockOptions
+): Effect.Effect<Service, never, Scope.Scope> =>
+  Layer.build(Layer.fresh(clientLayer(store, options))).pipe(
+    Effect.map((context) => Context.get(context, RedisLock.RedisLock))
+  )
+
+export const clientLayer = (store: Store, options?: RedisLock.RedisLockOptions) =>
+  RedisLock.layerStore(options).pipe(Layer.provide(Layer.succeed(LockStore.LockStore, store)), Layer.orDie)
+
+/** A client whose locks a majority of these stores keeps. */
+export const quorumOf = (
+  stores: ReadonlyArray<TestStore>,
+  options?: RedisLock.RedisLockOptions,
+  quorum?: Parameters<typeof RedisLock.layerQuorum>[1]
+): Effect.Effect<Service, never, Scope.Scope> =>
+  Layer.build(
+    Layer.fresh(
+      Layer.orDie(
+        RedisLock.layerQuorum(
+          stores.map(({ store }) => clientLayer(store, options)),
+          quorum
+        )
+      )
+    )
+  ).pipe(Effect.map((context) => Context.get(context, RedisLock.RedisLock)))
+
+/** Runs an effect as that client. */
+export const as =
+  (service: Service) =>
+  <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, Exclude<R, RedisLock.RedisLock>> =>
+    Effect.provideService(self, RedisLock.RedisLock, service)

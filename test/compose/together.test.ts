@@ -1,0 +1,54 @@
+/**
+ * Several locks by one command, on memory and on Redis.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { Lock, LockStore, LockStoreError, MultiLock, ReadWriteLock, RedisLock } from "effect-redis-lock"
+import { redisUrl } from "../redis.ts"
+
+const names = Effect.sync(() => {
+  const run = crypto.randomUUID().slice(0, 8)
+  return [1, 2, 3].map((n) => `together:${run}:${n}`) as [string, string, string]
+})
+
+const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
+  it.layer(Layer.provideMerge(RedisLock.layerStore(), store), { excludeTestServices: true })(
+    `several locks by one command on ${where}`,
+    (it) => {
+      it.effect("name the one that is no lock of this kind, and hold none", () =>
+        Effect.gen(function* () {
+          const [a, b, c] = yield* names
+          const { readLock } = ReadWriteLock.make(b)
+          const all = MultiLock.make([a, b, c].map((name) => Lock.make(name)))
+          yield* Effect.gen(function* () {
+            const error = yield* Effect.flip(Lock.withLock(Effect.void, all))
+            assert.instanceOf(error, LockStoreError)
+            assert.strictEqual((error as LockStoreError).reason, "WrongType")
+            assert.include(error.message, `"${b}"`)
+            assert.include(error.message, "ReadWriteLock")
+          }).pipe(Lock.withLock(readLock))
+          for (const name of [a, b, c]) assert.isFalse(yield* Lock.isLocked(name))
+        })
+      )
+
+      it.effect("hold none where the last token of one of them is no token", () =>
+        Effect.gen(function* () {
+          const [a, b, c] = yield* names
+          const { run } = yield* LockStore.LockStore
+          // a hash under the token's key
+          yield* run("lock/acquire", [`redisson_lock_token:{${c}}`, `other:{${c}}`], ["somebody", 1000, 1000])
+          const error = yield* Effect.flip(
+            Lock.withLock(Effect.void, MultiLock.make([a, b, c].map((name) => Lock.make(name))))
+          )
+          assert.strictEqual(error._tag, "LockStoreError")
+          for (const name of [a, b, c]) assert.strictEqual(yield* run("lock/found", [name], []), "none")
+        })
+      )
+    }
+  )
+
+describe("together", () => {
+  suite("memory", LockStore.layerMemory)
+  suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))
+})

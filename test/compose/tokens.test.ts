@@ -1,0 +1,122 @@
+/**
+ * Fencing tokens of a quorum whose servers' clocks differ: every grant's is higher than those of all before, whichever majority
+ * grants.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Effect, Result, Schema } from "effect"
+import { FencedLock, Lock, type LockReentered, ReadWriteLock, type RedisLock } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { as, quorumOf, testStore, type TestStore } from "./stores.ts"
+
+const year2026 = Date.UTC(2026, 0, 1)
+const hour = 3_600_000
+
+const locks = {
+  plain: Lock.make("a"),
+  fenced: FencedLock.make("a"),
+  write: ReadWriteLock.make("rw").writeLock
+}
+
+const grant = (lock: Lock.Lock<RedisLock.RedisLock, LockReentered>) =>
+  Effect.map(Lock.holding(lock), ({ token }) => token).pipe(Lock.withLock(lock, { waitTime: 0 }))
+
+/** Those of these numbers answer, the others do not. */
+const onlyAnswer = (stores: ReadonlyArray<TestStore>, members: ReadonlyArray<number>) => {
+  stores.forEach((store, i) => (store.isDown = !members.includes(i + 1)))
+}
+
+describe("tokens of a quorum with clocks apart", () => {
+  for (const [kind, lock] of Object.entries(locks)) {
+    it.effect(`rise by alternating majorities that share one member an hour behind: ${kind}`, () =>
+      Effect.gen(function* () {
+        yield* TestClock.setTime(year2026)
+        const skews = [hour, 2 * hour, -hour, 0, 1000]
+        const stores = yield* Effect.forEach(skews, (skew) => testStore(skew))
+        const clients = [yield* quorumOf(stores), yield* quorumOf(stores)]
+        let last = 0n
+        for (let i = 0; i < 20; i++) {
+          onlyAnswer(
+            stores,
+            [
+              [1, 2, 3],
+              [3, 4, 5],
+              [1, 3, 4]
+            ][i % 3]!
+          )
+          const token = yield* as(clients[i % 2]!)(grant(lock))
+          assert.isTrue(token > last, `${token} after ${last}`)
+          last = token
+          yield* TestClock.adjust(1)
+        }
+      })
+    )
+  }
+
+  it.effect("count only what a majority has on record: otherwise there is no grant", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(year2026)
+      const stores = yield* Effect.forEach([hour, 0, 0], (skew) => testStore(skew))
+      const service = yield* quorumOf(stores)
+      stores[1]!.isDown = true
+      stores[2]!.refuses = (operation) => operation === "lock/raise_token"
+      const error = yield* Effect.flip(as(service)(grant(locks.plain)))
+      assert.strictEqual(error._tag, "LockStoreError")
+      for (const store of stores) assert.isTrue(yield* store.isFree("a"))
+      stores[2]!.refuses = () => false
+      const token = yield* as(service)(grant(locks.plain))
+      // now the two others, which are an hour behind, must know
+      onlyAnswer(stores, [2, 3])
+      assert.isTrue((yield* as(service)(grant(locks.plain))) > token)
+    })
+  )
+
+  it.effect("need one round trip only where the clocks agree, and where they have been seen", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(year2026)
+      const stores = yield* Effect.forEach([0, 20, 400], (skew) => testStore(skew))
+      const service = yield* quorumOf(stores)
+      for (let i = 0; i < 5; i++) {
+        yield* as(service)(grant(Lock.make(`name ${i}`)))
+        yield* TestClock.adjust("1 minute")
+      }
+      const raised = stores[0]!.operations.filter((operation) => operation === "lock/raise_token").length
+      assert.strictEqual(raised, 1)
+    })
+  )
+
+  const Step = Schema.Struct({
+    client: Schema.Literals([0, 1]),
+    /** Which members answer, as bits: any set, majority or not. */
+    up: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 31 })),
+    /** Milliseconds until the next. */
+    pause: Schema.Literals([0, 1, 50, 10_000])
+  })
+  const Skew = Schema.Int.check(Schema.isBetween({ minimum: -2 * hour, maximum: 2 * hour }))
+
+  it.effect.prop(
+    "rise whatever the clocks say and whoever answers",
+    { skews: Arbitrary.schema(Schema.Array(Skew)), steps: Arbitrary.schema(Schema.Array(Step)) },
+    ({ skews, steps }) =>
+      Effect.gen(function* () {
+        yield* TestClock.setTime(year2026)
+        const stores = yield* Effect.forEach([0, 1, 2, 3, 4], (i) => testStore(skews[i] ?? 0))
+        const clients = [yield* quorumOf(stores), yield* quorumOf(stores)]
+        let last = 0n
+        for (const { client, pause, up } of steps) {
+          stores.forEach((store, i) => (store.isDown = ((up >> i) & 1) === 0))
+          const asked = yield* Effect.forkChild(Effect.result(as(clients[client]!)(grant(locks.plain))))
+          // what could not be told of a release or an undo is told by and by
+          while (asked.pollUnsafe() === undefined) yield* TestClock.adjust(100)
+          const result = yield* asked.pollUnsafe()!
+          const members = stores.filter(({ isDown }) => !isDown).length
+          if (members < 3) assert.isTrue(Result.isFailure(result), "a minority has granted")
+          if (Result.isSuccess(result)) {
+            assert.isTrue(result.success > last, `${result.success} after ${last}`)
+            last = result.success
+          }
+          yield* TestClock.adjust(pause)
+        }
+      }),
+    { arbitrary: { runs: 60 } }
+  )
+})

@@ -1,0 +1,292 @@
+/**
+ * A lock on a majority of real servers, some of which die, hang, are slow, or come back without their data.
+ */
+import { TcpProxy } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Duration, Effect, Fiber, Option, Schedule } from "effect"
+import { Lock, LockTimeout, QuorumNotReached } from "effect-redis-lock"
+import { scripts } from "../../packages/core/dist/internal/store/redis/scripts.generated.js"
+import { eventually, failure, loss, soon } from "./harness.ts"
+import { assertFreeAt, keyAt, keyEverywhere, onServers, type Place, process, redLock } from "./quorumSite.ts"
+
+const elapsed = <A, E, R>(self: Effect.Effect<A, E, R>) =>
+  Effect.map(Effect.timed(self), ([duration, result]) => ({ millis: Duration.toMillis(duration), result }))
+
+const kill = (places: ReadonlyArray<Place>) =>
+  Effect.forEach(places, ({ server }) => server.kill, { concurrency: "unbounded", discard: true })
+
+/** Holds a lock until told to let go. */
+const hold = Effect.fnUntraced(function* (lock: Lock.Lock<never, any>, options?: Lock.AcquireOptions) {
+  const held = yield* Deferred.make<void>()
+  const told = yield* Deferred.make<void>()
+  const fiber = yield* Effect.gen(function* () {
+    yield* Deferred.succeed(held, undefined)
+    yield* Deferred.await(told)
+    return "done"
+  }).pipe(Lock.withLock(lock, options), Effect.forkScoped)
+  yield* soon("it is held", Effect.raceFirst(Deferred.await(held), Effect.andThen(Fiber.join(fiber), Effect.never)))
+  return {
+    exit: soon("the section ends", Fiber.await(fiber)),
+    isRunning: () => fiber.pollUnsafe() === undefined,
+    end: Effect.andThen(Deferred.succeed(told, undefined), soon("the section ends", Fiber.join(fiber)))
+  }
+})
+
+describe("a lock on five servers", () => {
+  it.live(
+    "works with two of them killed, and excludes",
+    onServers(5, (places) =>
+      Effect.gen(function* () {
+        const [mine, others] = [yield* process(places), yield* process(places)]
+        yield* kill(places.slice(0, 2))
+        const holder = yield* hold(redLock(mine, "ledger"))
+        assert.deepStrictEqual(yield* keyAt(places.slice(2), "ledger"), [1, 1, 1])
+        assert.isTrue(
+          Option.isNone(yield* Lock.withLockIfAvailable(Effect.void, redLock(others, "ledger"))),
+          "somebody else got it as well"
+        )
+        assert.strictEqual(yield* holder.end, "done")
+        assert.strictEqual(yield* Lock.withLock(Effect.succeed("next"), redLock(others, "ledger")), "next")
+      })
+    )
+  )
+
+  it.live(
+    "is refused with three of them killed, soon, with what was wrong with each, and no key is left",
+    onServers(5, (places) =>
+      Effect.gen(function* () {
+        const services = yield* process(places)
+        yield* kill(places.slice(2))
+        const { millis, result } = yield* elapsed(Effect.exit(Lock.withLock(Effect.void, redLock(services, "ledger"))))
+        const error = failure(result)
+        assert.instanceOf(error, QuorumNotReached)
+        assert.strictEqual(error.required, 3)
+        assert.strictEqual(error.acquired, 2)
+        assert.deepStrictEqual(
+          error.failures.map(({ member }) => member),
+          ["member 3", "member 4", "member 5"]
+        )
+        for (const { message, reason } of error.failures) {
+          assert.include(["NotConnected", "ConnectionLost", "ConnectionRefused"], reason)
+          assert.include(error.message, message)
+        }
+        assert.isBelow(millis, 5000)
+        yield* assertFreeAt(places.slice(0, 2), "ledger")
+      })
+    )
+  )
+
+  it.live(
+    "is granted within the member timeout while two of them hang",
+    onServers(5, (places) =>
+      Effect.gen(function* () {
+        const services = yield* process(places)
+        const lock = redLock(services, "ledger", { memberTimeout: "1 second" })
+        for (const { redis } of places.slice(0, 2)) {
+          yield* Effect.promise(() => redis.client("PAUSE", 3500, "ALL"))
+        }
+        const { millis, result } = yield* elapsed(Effect.scoped(Effect.timed(Lock.scoped(lock))))
+        const [granting] = result
+        assert.isBelow(Duration.toMillis(granting), 1000)
+        // telling all of the release is limited by the member timeout, too
+        assert.isBelow(millis, 1000 + 1000 + 1000)
+        yield* keyEverywhere(places, "ledger", "gone")
+      })
+    )
+  )
+
+  it.live(
+    "stays held while one of them restarts empty, is renewed, and excludes those who ask afterwards",
+    onServers(5, (places) =>
+      Effect.gen(function* () {
+        const [mine, others] = [
+          yield* process(places, { watchdogLeaseTime: "1500 millis" }),
+          yield* process(places, { watchdogLeaseTime: "1500 millis" })
+        ]
+        const holder = yield* hold(redLock(mine, "ledger"))
+        yield* keyEverywhere(places, "ledger", "there")
+        yield* places[4]!.server.restart
+        const waiting = yield* Effect.forkChild(
+          Effect.exit(Lock.withLock(Effect.void, redLock(others, "ledger"), { waitTime: "4 seconds" }))
+        )
+        const refused = failure(yield* Fiber.join(waiting))
+        assert.instanceOf(refused, LockTimeout)
+        assert.isTrue(holder.isRunning())
+        assert.deepStrictEqual(yield* keyAt(places.slice(0, 4), "ledger"), [1, 1, 1, 1])
+        assert.strictEqual(yield* holder.end, "done")
+      })
+    )
+  )
+
+  it.live(
+    "stays held while two of them are gone for good",
+    onServers(5, (places) =>
+      Effect.gen(function* () {
+        const services = yield* process(places, { watchdogLeaseTime: "1500 millis" })
+        const holder = yield* hold(redLock(services, "ledger"))
+        yield* kill(places.slice(0, 2))
+        yield* Effect.sleep("3500 millis")
+        assert.isTrue(holder.isRunning())
+        assert.strictEqual(yield* holder.end, "done")
+      })
+    )
+  )
+
+  it.live(
+    "is lost before its validity is over when three of them are gone",
+    onServers(5, (places) =>
+      Effect.gen(function* () {
+        const services = yield* process(places, { watchdogLeaseTime: "2 seconds" })
+        const holder = yield* hold(redLock(services, "ledger"))
+        yield* kill(places.slice(0, 3))
+        const { millis, result } = yield* elapsed(holder.exit)
+        const lost = loss(result)
+        assert.strictEqual(lost.reason, "RenewalFailed")
+        assert.strictEqual(lost.name, "ledger")
+        // the lease cannot have been longer than that; then interrupting, and telling the others of the release
+        assert.isBelow(millis, 2000 + 1500)
+      })
+    )
+  )
+
+  it.live(
+    "leaves no ghost on a member that runs the acquisition late",
+    onServers(3, (places) =>
+      Effect.gen(function* () {
+        const slow = yield* Effect.forEach(places.slice(1), ({ server }) => TcpProxy.make({ target: server }))
+        const services = yield* process([places[0]!, ...slow.map((server) => ({ server }))], {
+          watchdogLeaseTime: "1 hour"
+        })
+        const lock = redLock(services, "ledger", { memberTimeout: "200 millis" })
+        yield* slow[1]!.delay("700 millis")
+        yield* Lock.withLock(Effect.void, lock)
+        yield* keyEverywhere(places, "ledger", "gone")
+        // now two of three are late: nobody has it
+        yield* slow[0]!.delay("700 millis")
+        const error = failure(yield* Effect.exit(Lock.withLock(Effect.void, lock)))
+        assert.instanceOf(error, QuorumNotReached)
+        assert.deepStrictEqual(
+          error.failures.map(({ reason }) => reason),
+          ["TimedOut", "TimedOut"]
+        )
+        yield* eventually(
+          "the late ones have run it",
+          async () => (await places[1]!.redis.info("commandstats")).match(/cmdstat_evalsha:calls=(\d+)/)?.[1] ?? "0",
+          (calls) => Number(calls) >= 4
+        )
+        yield* keyEverywhere(places, "ledger", "gone")
+        for (const proxy of slow) yield* proxy.delay(0)
+        // what was delayed before may still be under way
+        const next = Effect.retry(Lock.withLock(Effect.succeed("next"), lock), {
+          while: (error) => error._tag === "QuorumNotReached",
+          schedule: Schedule.spaced(50)
+        })
+        assert.strictEqual(yield* soon("it can be had again", next), "next")
+        yield* keyEverywhere(places, "ledger", "gone")
+      })
+    )
+  )
+
+  it.live(
+    "leaves no ghost on a slow member that has to be sent the script first",
+    onServers(3, (places) =>
+      Effect.gen(function* () {
+        const { redis, server } = places[2]!
+        const proxy = yield* TcpProxy.make({ target: server })
+        const services = yield* process([places[0]!, places[1]!, { server: proxy }], { watchdogLeaseTime: "1 hour" })
+        const lock = redLock(services, "ledger", { memberTimeout: "5 seconds" })
+        yield* Lock.withLock(Effect.void, lock)
+        // it knows how to release, but no more how to acquire, as in the middle of a flush of its scripts
+        yield* Effect.promise(() => redis.script("FLUSH"))
+        yield* Effect.promise(() => redis.script("LOAD", scripts["lock/release"].lua))
+        yield* Effect.promise(() => redis.config("RESETSTAT"))
+        yield* proxy.delay("150 millis")
+        yield* Lock.withLock(Effect.void, lock)
+        yield* eventually(
+          "it was asked to acquire and to release",
+          async () => (await redis.info("commandstats")).match(/cmdstat_evalsha:calls=(\d+)/)?.[1] ?? "0",
+          (calls) => Number(calls) >= 2
+        )
+        // time for a reply and for what it may lead to
+        yield* Effect.sleep("1 second")
+        yield* assertFreeAt(places, "ledger")
+      })
+    )
+  )
+
+  it.live(
+    "resolves when four ask at once, again and again: exactly one is in at a time",
+    onServers(5, (places) =>
+      Effect.gen(function* () {
+        const contenders = yield* Effect.forEach([1, 2, 3, 4], () => process(places))
+        let inside = 0
+        let count = 0
+        const section = (lock: Lock.Lock<never, QuorumNotReached>) =>
+          Effect.gen(function* () {
+            assert.strictEqual(++inside, 1)
+            const seen = count
+            yield* Effect.sleep(1)
+            count = seen + 1
+            inside--
+          }).pipe(Lock.withLock(lock))
+        yield* soon(
+          "all have had their turns",
+          Effect.forEach(contenders, (services) => Effect.repeat(section(redLock(services, "ledger")), { times: 9 }), {
+            concurrency: "unbounded"
+          })
+        )
+        assert.strictEqual(count, 40)
+      })
+    )
+  )
+
+  it.live(
+    "wakes who waits by the message of any member, also with the first one gone",
+    onServers(5, (places) =>
+      Effect.gen(function* () {
+        const options = { watchdogLeaseTime: "1 hour", fallbackInterval: "1 hour" } as const
+        const [mine, others] = [yield* process(places, options), yield* process(places, options)]
+        for (const dying of [undefined, places[0]!, places[4]!]) {
+          if (dying !== undefined) yield* dying.server.kill
+          const holder = yield* hold(redLock(mine, "ledger"))
+          const waiting = yield* Effect.forkChild(Lock.withLock(Effect.succeed("next"), redLock(others, "ledger")))
+          yield* eventually(
+            "the waiter listens",
+            () => places[2]!.redis.pubsub("NUMSUB", "redisson_lock__channel:{ledger}") as Promise<Array<unknown>>,
+            ([, listeners]) => Number(listeners) > 0
+          )
+          yield* Effect.sleep(100)
+          yield* holder.end
+          assert.strictEqual(yield* soon("the waiter has it", Fiber.join(waiting)), "next")
+        }
+      })
+    )
+  )
+
+  it.live(
+    "may have another name on each server, as in Redisson's documentation",
+    onServers(3, (places) =>
+      Effect.gen(function* () {
+        const names = ["lock1", "lock2", "lock3"]
+        const [mine, others] = [yield* process(places), yield* process(places)]
+        const holder = yield* hold(redLock(mine, names))
+        for (const [i, { redis }] of places.entries()) {
+          yield* eventually(
+            "each server has its own name only",
+            () => redis.keys("*"),
+            (keys) => keys.toSorted().join() === [names[i], `redisson_lock_token:{${names[i]}}`].join()
+          )
+        }
+        assert.isTrue(Option.isNone(yield* Lock.withLockIfAvailable(Effect.void, redLock(others, names))))
+        // a single lock of the same name on one of the servers is excluded, too
+        const single = Lock.provide(Lock.make("lock2"), others[1]!)
+        assert.isTrue(yield* Lock.isLocked(single))
+        assert.isTrue(Option.isNone(yield* Lock.withLockIfAvailable(Effect.void, single)))
+        assert.strictEqual(yield* holder.end, "done")
+        // and one that is held there does not matter, as long as a majority can be had
+        const outcome = Lock.withLockIfAvailable(Effect.succeed("two of three"), redLock(mine, names))
+        assert.deepStrictEqual(yield* Lock.withLock(outcome, single), Option.some("two of three"))
+      })
+    )
+  )
+})

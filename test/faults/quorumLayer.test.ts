@@ -1,0 +1,172 @@
+/**
+ * Programs written for one server, on a quorum of real ones.
+ */
+import { RedisServer } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Option } from "effect"
+import { FairLock, Lock, RedisLock } from "effect-redis-lock"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { bare, clientOf, connected, eventually, locks, onServer } from "./harness.ts"
+import { start } from "./processes.ts"
+import { keyAt, keyEverywhere, onServers, type Place } from "./quorumSite.ts"
+
+const options = { watchdogLeaseTime: "1500 millis", fallbackInterval: "200 millis" } as const
+
+const quorumAt = (places: ReadonlyArray<Place>, quorum?: Parameters<typeof RedisLock.layerQuorum>[1]) =>
+  RedisLock.layerQuorum(
+    places.map(({ server }) => locks(server, options)),
+    quorum
+  )
+
+const connections = async ({ redis }: Place) => ((await redis.client("LIST")) as string).trim().split("\n").length
+
+describe("the layer of a quorum", () => {
+  it.live(
+    "counts exactly with 4 processes while servers die and return, with their data or after the longest lease",
+    onServer(({ redis: counter, server: counterServer }) =>
+      Effect.gen(function* () {
+        const directory = yield* Effect.acquireRelease(
+          Effect.sync(() => mkdtempSync(join(tmpdir(), "quorum-"))),
+          (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+        )
+        const durable = ["--appendonly", "yes", "--appendfsync", "always", "--dir", directory]
+        const servers = yield* Effect.forEach([durable, [], []], (args) => RedisServer.start({ args }))
+        const leaseMillis = 1500
+        const processes = yield* Effect.forEach(Array.from({ length: 4 }), () =>
+          start("quorumCounter", {
+            urls: servers.map(({ url }) => url),
+            lock: "ledger",
+            counterUrl: counterServer.url,
+            counter: "count",
+            fibers: 4,
+            sections: 25,
+            watchdogLeaseTime: leaseMillis,
+            sectionMillis: 15
+          })
+        )
+        yield* processes[0]!.told("begun")
+        // comes back at once with all it knew
+        yield* servers[0]!.kill
+        yield* servers[0]!.restart
+        yield* Effect.sleep(300)
+        // come back empty, as late as the documentation asks for
+        for (const server of servers.slice(1)) {
+          yield* server.kill
+          yield* Effect.sleep(leaseMillis + 500)
+          yield* server.restart
+          yield* Effect.sleep(500)
+        }
+        for (const process of processes) {
+          const told = yield* process.told("counted")
+          assert.strictEqual(told.sections, 100)
+          assert.isTrue(told.tokensRose)
+          yield* process.ended
+        }
+        assert.strictEqual(yield* Effect.promise(() => counter.getdel("count")), "400")
+      })
+    )
+  )
+
+  it.live(
+    "is built while one server is absent, which joins later and leaves no connection of its failed attempts",
+    onServers(3, (places) =>
+      Effect.gen(function* () {
+        const absent = places[2]!
+        yield* absent.server.kill
+        const quorum = yield* clientOf(quorumAt(places))
+        assert.strictEqual(yield* quorum.run(Lock.withLock(Effect.succeed("two of three"), "ledger")), "two of three")
+        // several attempts to reach it fail
+        yield* Effect.sleep("1500 millis")
+        yield* absent.server.restart
+        yield* eventually(
+          "it takes part",
+          async () => {
+            const held = quorum.run(Effect.promise(() => absent.redis.exists("ledger")).pipe(Lock.withLock("ledger")))
+            return Effect.runPromise(held)
+          },
+          (exists) => exists === 1
+        )
+        yield* Effect.sleep("500 millis")
+        // the observer's, and as many as everywhere else
+        assert.strictEqual(
+          yield* Effect.promise(() => connections(absent)),
+          yield* Effect.promise(() => connections(places[0]!))
+        )
+        // now the others may go one by one
+        yield* places[0]!.server.kill
+        assert.strictEqual(yield* quorum.run(Lock.withLock(Effect.succeed("still"), "ledger")), "still")
+      })
+    )
+  )
+
+  it.live(
+    "cannot be built on a minority",
+    onServers(3, (places) =>
+      Effect.gen(function* () {
+        yield* places[0]!.server.kill
+        yield* places[1]!.server.kill
+        const error = yield* Effect.flip(Effect.scoped(Layer.build(quorumAt(places))))
+        assert.strictEqual(error._tag, "RedisDriverError")
+      })
+    )
+  )
+
+  it.live(
+    "keeps plain locks on all servers, and refuses fair ones before any command",
+    onServers(3, (places) =>
+      Effect.gen(function* () {
+        const quorum = yield* clientOf(quorumAt(places))
+        yield* connected(quorum)
+        yield* quorum.run(
+          Effect.gen(function* () {
+            yield* keyEverywhere(places, "ledger", "there")
+            const error = yield* Effect.flip(Lock.withLock(Effect.void, FairLock.make("queue")))
+            assert.strictEqual(error._tag, "InvalidLockOptions")
+            assert.include(error.message, "FairLock")
+          }).pipe(Lock.withLock("ledger"))
+        )
+        assert.deepStrictEqual(yield* keyAt(places, "ledger"), [0, 0, 0])
+        for (const { redis } of places) {
+          assert.deepStrictEqual(
+            yield* Effect.promise(() => redis.keys("*queue*")),
+            [],
+            "nothing was asked of the servers"
+          )
+        }
+      })
+    )
+  )
+
+  it.live(
+    "excludes a single server's locks where they matter: those on a majority",
+    onServers(3, (places) =>
+      Effect.gen(function* () {
+        const quorum = yield* clientOf(quorumAt(places))
+        const single = yield* clientOf(locks(places[0]!.server, options))
+        const got = Lock.withLockIfAvailable(Effect.succeed("in"), "ledger")
+        assert.deepStrictEqual(
+          yield* single.run(
+            Lock.withLock(
+              Effect.promise(() => Effect.runPromise(quorum.run(got))),
+              "ledger"
+            )
+          ),
+          Option.some("in")
+        )
+        assert.deepStrictEqual(
+          yield* quorum.run(
+            Lock.withLock(
+              Effect.promise(() => Effect.runPromise(single.run(got))),
+              "ledger"
+            )
+          ),
+          Option.none()
+        )
+        const observer = yield* bare(places[1]!.server)
+        assert.strictEqual(yield* Effect.promise(() => observer.exists("ledger")), 0)
+      })
+    )
+  )
+})

@@ -1,0 +1,83 @@
+/**
+ * What the fault tests of quorums share: several independent servers, and locks on a majority of them.
+ */
+import { RedisServer } from "@effect-redis-lock/testing"
+import { assert } from "@effect/vitest"
+import { Context, Effect, Layer, References, type Scope } from "effect"
+import { Lock, RedisLock, RedLock } from "effect-redis-lock"
+import type { Redis } from "ioredis"
+import { bare, type ClientOptions, eventually, locks } from "./harness.ts"
+
+/** A server, and a client that looks at it from outside. */
+export interface Place {
+  readonly server: RedisServer.RedisServer
+  readonly redis: Redis
+}
+
+/** A test on so many servers of its own; where they run, no lock may be left at the end. */
+export const onServers =
+  <E>(count: number, body: (places: ReadonlyArray<Place>) => Effect.Effect<unknown, E, Scope.Scope>) =>
+  () =>
+    Effect.gen(function* () {
+      const places = yield* Effect.forEach(
+        Array.from({ length: count }),
+        () =>
+          Effect.gen(function* () {
+            const server = yield* RedisServer.start()
+            return { server, redis: yield* bare(server) }
+          }),
+        { concurrency: "unbounded" }
+      )
+      // the warnings are what these tests provoke
+      yield* Effect.scoped(body(places)).pipe(Effect.provideService(References.MinimumLogLevel, "Error"))
+      for (const { redis } of places) if (redis.status === "ready") yield* noLockLeft(redis)
+    })
+
+/** Waits until there is nothing of ours but last tokens. */
+export const noLockLeft = (redis: Redis) =>
+  eventually(
+    "no key is left but last tokens",
+    () => redis.keys("*"),
+    (keys) => keys.every((key) => key.startsWith("redisson_lock_token:"))
+  )
+
+export type Service = RedisLock.RedisLock["Service"]
+
+export const serviceAt = (at: { readonly url: string }, options?: ClientOptions) =>
+  Effect.map(Layer.build(Layer.fresh(locks(at, options))), (context) => Context.get(context, RedisLock.RedisLock))
+
+/** Services of all these servers: one process. */
+export const process = (
+  places: ReadonlyArray<{ readonly server: { readonly url: string } }>,
+  options: ClientOptions = { watchdogLeaseTime: "3 seconds" }
+) => Effect.forEach(places, ({ server }) => serviceAt(server, options), { concurrency: "unbounded" })
+
+/** The lock of one name on all these services, or of as many names. */
+export const redLock = (
+  services: ReadonlyArray<Service>,
+  names: string | ReadonlyArray<string>,
+  options?: RedLock.RedLockOptions
+) =>
+  RedLock.make(
+    services.map((service, i) => Lock.provide(Lock.make(typeof names === "string" ? names : names[i]!), service)),
+    { memberTimeout: "500 millis", ...options }
+  )
+
+/** Whether each of the servers has the key at this moment. */
+export const keyAt = (places: ReadonlyArray<Place>, key: string) =>
+  Effect.forEach(places, ({ redis }) => Effect.promise(() => redis.exists(key)))
+
+export const assertFreeAt = Effect.fnUntraced(function* (places: ReadonlyArray<Place>, key: string) {
+  assert.deepStrictEqual(
+    yield* keyAt(places, key),
+    places.map(() => 0)
+  )
+})
+
+/** Waits until all servers that are asked have the key, or none has. */
+export const keyEverywhere = (places: ReadonlyArray<Place>, key: string, is: "there" | "gone") =>
+  eventually(
+    `the key "${key}" is ${is} everywhere`,
+    () => Promise.all(places.map(({ redis }) => redis.exists(key))),
+    (counts) => counts.every((count) => count === (is === "there" ? 1 : 0))
+  )

@@ -1,0 +1,96 @@
+/**
+ * The types of composed locks. Checked by `tsc -b test`, which `pnpm test` runs first.
+ */
+import { expectTypeOf, it } from "@effect/vitest"
+import type { Effect, Layer, Scope } from "effect"
+import {
+  type AcquireError,
+  type Holding,
+  type InvalidLockOptions,
+  Lock,
+  type LockLost,
+  type LockReentered,
+  MultiLock,
+  NonReentrantLock,
+  type QuorumNotReached,
+  ReadWriteLock,
+  RedisLock,
+  RedLock
+} from "effect-redis-lock"
+
+type Service = RedisLock.RedisLock
+declare const service: Service["Service"]
+declare const body: Effect.Effect<number, "mine", "needs">
+declare const memberA: Layer.Layer<Service, "cannot connect", "settings">
+
+/** Only the types matter: nothing of it is run. */
+const types = (check: () => void): void => {
+  expectTypeOf(check).toBeFunction()
+}
+
+it("a lock of several requires and fails with what its members do, and has a record of their tokens", () =>
+  types(() => {
+    const unbound = MultiLock.make([Lock.make("a"), Lock.make("b")])
+    expectTypeOf(unbound).toEqualTypeOf<Lock.Lock<Service, never, Readonly<Record<string, bigint>>>>()
+    const bound = MultiLock.make([Lock.provide(Lock.make("a"), service)])
+    expectTypeOf(bound).toEqualTypeOf<Lock.Lock<never, never, Readonly<Record<string, bigint>>>>()
+    expectTypeOf(Lock.provide(unbound, service)).toEqualTypeOf<
+      Lock.Lock<never, never, Readonly<Record<string, bigint>>>
+    >()
+    const mixed = MultiLock.make([Lock.make("a"), NonReentrantLock.make("b"), ReadWriteLock.make("c").writeLock])
+    expectTypeOf(mixed).toEqualTypeOf<Lock.Lock<Service, LockReentered, Readonly<Record<string, bigint>>>>()
+    expectTypeOf(Lock.scoped(mixed)).toEqualTypeOf<
+      Effect.Effect<Holding<Readonly<Record<string, bigint>>>, AcquireError | LockReentered, Service | Scope.Scope>
+    >()
+    expectTypeOf(body.pipe(Lock.withLock(bound))).toEqualTypeOf<
+      Effect.Effect<number, "mine" | AcquireError | LockLost, "needs">
+    >()
+    // a name is no member: which service it is of would not be seen
+    // @ts-expect-error
+    MultiLock.make(["a", "b"])
+  }))
+
+it("a lock on a majority can also find too few servers, and has one token", () =>
+  types(() => {
+    const red = RedLock.make([Lock.provide(Lock.make("a"), service)], { memberTimeout: "1 second", leaseTime: 1000 })
+    expectTypeOf(red).toEqualTypeOf<Lock.Lock<never, QuorumNotReached>>()
+    expectTypeOf(Lock.scoped(red)).toEqualTypeOf<Effect.Effect<Holding, AcquireError | QuorumNotReached, Scope.Scope>>()
+    // a quorum can be a member of several
+    expectTypeOf(MultiLock.make([Lock.make("a"), red])).toEqualTypeOf<
+      Lock.Lock<Service, QuorumNotReached, Readonly<Record<string, bigint>>>
+    >()
+    // several are no member of a quorum: what would a majority of halves be
+    // @ts-expect-error
+    RedLock.make([MultiLock.make([Lock.make("a")])])
+    // @ts-expect-error a factor is a number
+    RedLock.make([Lock.make("a")], { driftFactor: "1 second" })
+  }))
+
+/**
+ * What any semaphore of this library looks like, whatever else it has: it has permits, and is no lock.
+ */
+interface SemaphoreLike {
+  readonly name: string
+  readonly permits: number
+  readonly withPermits: (n: number) => <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+}
+declare const semaphore: SemaphoreLike
+
+it("a quorum of semaphores does not compile", () =>
+  types(() => {
+    // Unsound: with 2 permits on each of 3 servers, {1, 2}, {2, 3} and {1, 3} are three majorities, each with a permit of two
+    // servers, and all permits are taken once: three holders where two are allowed.
+    // @ts-expect-error
+    RedLock.make([semaphore, semaphore, semaphore])
+    // @ts-expect-error
+    MultiLock.make([semaphore])
+  }))
+
+it("the layer of a quorum is a layer of the service, with its members' failures and requirements", () =>
+  types(() => {
+    expectTypeOf(RedisLock.layerQuorum([memberA, memberA])).toEqualTypeOf<
+      Layer.Layer<Service, "cannot connect" | InvalidLockOptions, "settings">
+    >()
+    // @ts-expect-error an option of a lock, not of a quorum
+    RedisLock.layerQuorum([memberA], { leaseTime: 1000 })
+  }))
