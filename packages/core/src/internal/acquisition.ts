@@ -429,11 +429,6 @@ const waitInLine = Effect.fnUntraced(function* (
     client.alarms.set(waiter, now + Math.min(quiet > 0 ? quiet : pause, remaining))
     const wake = yield* restore(Queue.take(line.signals))
     client.alarms.cancel(waiter)
-    if (!waiter.isFirst) {
-      // somebody who had asked before has stepped ahead meanwhile: this was meant for it
-      line.wake(wake)
-      continue
-    }
     // a signal may be the message of a release that this process has long made use of
     vain = wake === "signal" && isVain()
     if (isShared && !vain && wake === "signal") line.callOthers()
