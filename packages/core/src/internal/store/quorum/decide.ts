@@ -84,8 +84,9 @@ const inspected = (replies: ReadonlyArray<Inspected>, required: number): Inspect
     }
   }
   const agreed = [...counts].filter(([, values]) => values.length >= required)
-  const tokens = replies.flatMap(([, token]) => (token === null ? [] : [Number(token)]))
-  const token = tokens.length === 0 ? null : String(Math.max(...tokens))
+  // the last that a majority knows of: one of a minority was not granted
+  const tokens = replies.map(([, token]) => Number(token ?? 0)).sort((a, b) => b - a)
+  const token = tokens[required - 1] === 0 ? null : String(tokens[required - 1])
   if (agreed.every(([field]) => field === "mode")) return [-2, token, []]
   const remaining = replies.map(([left]) => (left === -1 ? Number.POSITIVE_INFINITY : left)).sort((a, b) => b - a)
   const left = remaining[required - 1]!
