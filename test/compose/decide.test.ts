@@ -91,10 +91,10 @@ describe("a look at a quorum", () => {
   const free = [-2, null, []]
   const by = (owner: string, left: number, token: string) => [left, token, [owner, "1"]]
 
-  it("sees who holds a majority, until the majority runs out, with the highest token", () => {
+  it("sees who holds a majority, until the majority runs out, with the token that a majority knows", () => {
     assert.deepStrictEqual(decided("lock/inspect", [by("x", 500, "7"), by("x", 300, "9"), by("x", 400, "8")]), [
       400,
-      "9",
+      "8",
       ["x", "1"]
     ])
     assert.deepStrictEqual(decided("lock/inspect", [by("x", 500, "7"), by("x", -1, "7"), free]), [500, "7", ["x", "1"]])
@@ -102,7 +102,7 @@ describe("a look at a quorum", () => {
   })
 
   it("sees nobody where nobody has a majority", () => {
-    assert.deepStrictEqual(decided("lock/inspect", [by("x", 500, "7"), by("y", 300, "9"), free]), [-2, "9", []])
+    assert.deepStrictEqual(decided("lock/inspect", [by("x", 500, "7"), by("y", 300, "9"), free]), [-2, "7", []])
     assert.deepStrictEqual(decided("lock/inspect", [free, free, failed]), [-2, null, []])
     const read = (owner: string) => [500, null, ["mode", "read", owner, "1"]]
     assert.deepStrictEqual(decided("lock/inspect", [read("x"), read("y"), read("z")]), [-2, null, []])

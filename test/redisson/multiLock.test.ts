@@ -37,6 +37,15 @@ describe("RedissonMultiLock", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("34. acquiring the whole makes its members locked", () =>
+    Effect.gen(function* () {
+      const { lock, members } = yield* three
+      const areLocked = Effect.forEach(members, (member) => Lock.isLocked(member))
+      assert.deepStrictEqual(yield* Lock.withLock(areLocked, lock), [true, true, true])
+      assert.deepStrictEqual(yield* areLocked, [false, false, false])
+    }).pipe(Effect.scoped)
+  )
+
   it.live("135. isHeldByThread agrees: no other thread holds it meanwhile", () =>
     Effect.gen(function* () {
       const { lock } = yield* three
