@@ -25,7 +25,9 @@ if mode then
   if ARGV[5] ~= '0' and mode == 'read' then
     local time = redis.call('TIME')
     redis.call('ZADD', KEYS[3], time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[5], ARGV[4])
-    redis.call('PEXPIRE', KEYS[3], ARGV[5])
+    if redis.call('PTTL', KEYS[3]) < tonumber(ARGV[5]) then
+      redis.call('PEXPIRE', KEYS[3], ARGV[5])
+    end
   end
   local holder = ''
   for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do

@@ -14,6 +14,11 @@ import type { AcquireOptions, Lock } from "./Lock.ts"
  * Unlike in Redisson, the token belongs to the holding: re-entering does not change it, and it can be read after the lock was
  * lost, when it tells the resource that this holder is late.
  *
+ * **Gotchas**
+ *
+ * Plain locks of the same name count on, but where one has begun the counting it is server time in microseconds, which Redis
+ * forgets a day after the last plain lock. Keep a name to one kind.
+ *
  * **When not to use**
  *
  * Where no Java client takes part: every other lock has a token, too, which also rises when Redis has lost its data. The counter

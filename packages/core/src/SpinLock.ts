@@ -52,8 +52,8 @@ export const make = (name: string, options: SpinOptions = {}): Lock =>
   new LockImpl(name, spin(options.schedule ?? exponentialBackoff()), options, undefined)
 
 /**
- * Redisson's exponential backoff: pauses of `initial`, then of `multiplier` times the last, and up to `k - 1` milliseconds more
- * in the `k`th step, so that processes do not ask together; never above `max`. Defaults: 1 ms, doubled up to 128 ms.
+ * Redisson's exponential backoff: a pause of `initial`, then each of `multiplier` times the last, and at the `k`th multiplication
+ * up to `k - 1` milliseconds more, so that processes do not ask together; never above `max`. Defaults: 1 ms, doubled up to 128 ms.
  *
  * @category schedules
  * @since 0.2.0

@@ -127,7 +127,7 @@ export const acquireWrite: MemoryOperation = (db, keys, args) => {
     if (fields.has(`${owner}:write`)) return Number(db.getString(token) ?? 1)
     if (announced !== "0" && fields.get("mode") === "read") {
       db.zadd(writers, db.timeMillis() + Number(announced), client)
-      db.expire(writers, Number(announced))
+      if (db.pttl(writers) < Number(announced)) db.expire(writers, Number(announced))
     }
     const others = [...fields.keys()].filter((field) => field !== "mode")
     const holder = others.find(isWriter)
