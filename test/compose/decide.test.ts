@@ -101,6 +101,13 @@ describe("a look at a quorum", () => {
     assert.deepStrictEqual(decided("lock/inspect", [by("x", -1, "7"), by("x", -1, "7"), free]), [-1, "7", ["x", "1"]])
   })
 
+  it("sees the hold count that a majority has", () => {
+    const held = (count: number) => [500, null, ["x", String(count)]]
+    assert.deepStrictEqual(decided("lock/inspect", [held(1), held(2), held(2)]), [500, null, ["x", "2"]])
+    assert.deepStrictEqual(decided("lock/inspect", [held(2), held(1), held(1)]), [500, null, ["x", "1"]])
+    assert.deepStrictEqual(decided("lock/inspect", [held(1), held(3), held(2)]), [500, null, ["x", "2"]])
+  })
+
   it("sees nobody where nobody has a majority", () => {
     assert.deepStrictEqual(decided("lock/inspect", [by("x", 500, "7"), by("y", 300, "9"), free]), [-2, "7", []])
     assert.deepStrictEqual(decided("lock/inspect", [free, free, failed]), [-2, null, []])

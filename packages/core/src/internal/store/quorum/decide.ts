@@ -93,6 +93,11 @@ const inspected = (replies: ReadonlyArray<Inspected>, required: number): Inspect
   return [
     left === Number.POSITIVE_INFINITY ? -1 : left,
     token,
-    agreed.flatMap(([field, values]) => [field, values[0]!])
+    agreed.flatMap(([field, values]) => [field, known(values, required)])
   ]
 }
+
+/** The value that a majority has, or for a hold count the highest that a majority has reached. */
+const known = (values: ReadonlyArray<string>, required: number): string =>
+  values.find((value) => values.filter((other) => other === value).length >= required) ??
+  values.toSorted((a, b) => Number(b) - Number(a))[required - 1]!
