@@ -16,6 +16,8 @@ export interface Settings {
   readonly address?: string
   /** Addresses of nodes of a cluster, in place of `address`. */
   readonly cluster?: ReadonlyArray<string>
+  /** Addresses of independent servers: the first member of a multi-lock or RedLock is on the first, and so on. */
+  readonly servers?: ReadonlyArray<string>
   /** Redisson's `lockWatchdogTimeout`. */
   readonly watchdogTimeout?: number
   /** Redisson's `fairLockWaitTimeout`. */
@@ -47,7 +49,7 @@ export interface Details {
   readonly permits?: number
   readonly permitId?: string
   readonly count?: number
-  /** The members of a multi-lock. */
+  /** The members of a multi-lock or RedLock. */
   readonly names?: ReadonlyArray<string>
   /** Where the counter is, and how often to increment it. */
   readonly port?: number

@@ -42,6 +42,8 @@ export class Site extends Context.Service<
     readonly locks: (
       options?: RedisLock.RedisLockOptions
     ) => Layer.Layer<RedisLock.RedisLock, RedisDriver.RedisDriverError | InvalidLockOptions>
+    /** The servers, where there are several that are independent. */
+    readonly servers?: ReadonlyArray<RedisServer.RedisServer>
   }
 >()("test/interop/Site") {}
 
@@ -86,6 +88,26 @@ const aCluster = Layer.effect(
   })
 )
 
+const threeServers = Layer.effect(
+  Site,
+  Effect.gen(function* () {
+    const servers = yield* Effect.all(
+      [1, 2, 3].map(() => RedisServer.start()),
+      { concurrency: "unbounded" }
+    )
+    const urls = servers.map(({ url }) => url)
+    return {
+      url: urls[0]!,
+      nodes: yield* Effect.forEach(urls, bare),
+      isCluster: false,
+      java: yield* JavaClient.start({ servers: urls, watchdogTimeout: watchdogLease }),
+      locks: (options?: RedisLock.RedisLockOptions) =>
+        RedisLock.layerQuorum(urls.map((url) => locksOver(IoRedis.layer({ url }))(options))),
+      servers
+    }
+  })
+)
+
 type Test = <E>(name: string, body: () => Effect.Effect<unknown, E, Site | RedisLock.RedisLock | Scope.Scope>) => void
 
 /** The tests of a file, with a client of each side on a server of their own; skipped where there is no Java. */
@@ -94,6 +116,10 @@ export const withRedisson = (name: string, tests: (test: Test) => void): void =>
 /** The same on a cluster of three nodes. */
 export const withRedissonOnCluster = (name: string, tests: (test: Test) => void): void =>
   both(`${name}, on a cluster`, aCluster, tests)
+
+/** The same with three independent servers, and a client of ours whose locks are held on a majority of them. */
+export const withRedissonOnThreeServers = (name: string, tests: (test: Test) => void): void =>
+  both(name, threeServers, tests)
 
 const both = <E>(name: string, site: Layer.Layer<Site, E>, tests: (test: Test) => void): void => {
   if (skipped !== undefined) {

@@ -18,10 +18,12 @@ import org.redisson.api.RedissonClient;
  * milliseconds. Without "wait" an acquisition waits for ever; without "lease" the watchdog renews it.
  */
 final class Commands {
+  private final List<RedissonClient> clients;
   private final RedissonClient client;
 
-  Commands(RedissonClient client) {
-    this.client = client;
+  Commands(List<RedissonClient> clients) {
+    this.clients = clients;
+    this.client = clients.get(0);
   }
 
   Object run(JsonNode command) throws Exception {
@@ -51,9 +53,12 @@ final class Commands {
     };
   }
 
+  /** Where there are several servers, the first name is a lock of the first, and so on. */
   private RLock[] members(JsonNode command) {
     List<RLock> members = new ArrayList<>();
-    command.path("names").forEach((name) -> members.add(client.getLock(name.asText())));
+    for (JsonNode name : command.path("names")) {
+      members.add(clients.get(members.size() % clients.size()).getLock(name.asText()));
+    }
     return members.toArray(new RLock[0]);
   }
 

@@ -7,6 +7,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
@@ -15,7 +16,7 @@ import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 
 /**
- * A Redisson client that does what it is told, line by line, as JSON on stdin. The first line is the {@link Settings}; every
+ * A Redisson client (or one for each of several servers) that does what it is told, line by line, as JSON on stdin. The first line is the {@link Settings}; every
  * further one a command for one named thread, which is a real thread and so an owner of its own. Answers go to stdout, in
  * the order in which they are there, with the id of their command: {"id":7,"ok":true} or {"id":7,"error":"..."}.
  *
@@ -28,9 +29,9 @@ public final class Main {
 
   public static void main(String[] args) throws Exception {
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-    RedissonClient client = Redisson.create(Settings.parse(json.readTree(in.readLine())));
-    Commands commands = new Commands(client);
-    answer(0, "ok", client.getId());
+    List<RedissonClient> clients = Settings.parse(json.readTree(in.readLine())).stream().map(Redisson::create).toList();
+    Commands commands = new Commands(clients);
+    answer(0, "ok", clients.get(0).getId());
     for (String line = in.readLine(); line != null; line = in.readLine()) {
       JsonNode command = json.readTree(line);
       String thread = command.path("thread").asText("main");
