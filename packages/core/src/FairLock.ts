@@ -21,6 +21,7 @@ import type { AcquireOptions, Lock } from "./Lock.ts"
  * **Gotchas**
  *
  * A plain lock of the same name excludes it and is excluded by it, but does not know the queue.
+ * The places of a process that died remain in Redis until somebody else asks for the lock, or gives it back.
  * A waiting Java client whose process has died holds up the queue for Redisson's `fairLockWaitTimeout` (5 minutes by default).
  *
  * **When not to use**
