@@ -6,8 +6,14 @@ import type { Performer } from "./Performer.ts"
 /** Something that takes time and then calls back; every candidate waits for it in its own way. */
 export type Step = (done: () => void) => void
 
-/** What workers want: a lock of some kind, one side of a read-write lock, or a permit of a semaphore. */
-export type Kind = "lock" | "fair" | "read" | "write" | "semaphore"
+/**
+ * What workers want: a lock of some kind, one side of a read-write lock, a permit of a semaphore, a lock on the majority of
+ * several servers, or several locks of one server at once.
+ */
+export type Kind = "lock" | "fair" | "read" | "write" | "semaphore" | "red" | "multi"
+
+/** The names of the locks that a worker wants at once, by what it calls them together. */
+export const namesOf = (name: string): ReadonlyArray<string> => [`${name}:a`, `${name}:b`, `${name}:c`]
 
 /** What one worker does: under the lock of every name that `next` gives, `section`; after its release, `think`. */
 export interface Worker {
@@ -38,6 +44,8 @@ export interface Session {
 
 export interface Connection {
   readonly port: number
+  /** Further servers, whose majority counts together with the first. */
+  readonly otherPorts?: ReadonlyArray<number>
   /** The lease: how long a lock outlives its process. */
   readonly leaseMillis: number
 }

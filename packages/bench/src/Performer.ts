@@ -3,6 +3,7 @@ import type { Kind } from "./Candidate.ts"
 /** Pairs of acquire and release, of locks that nobody else wants. */
 export interface PairsOrder {
   readonly prefix: string
+  readonly kind: "lock" | "red" | "multi"
   /** A lock for every pair, or one for every worker. */
   readonly lockPer: "pair" | "worker"
   readonly workers: number

@@ -82,9 +82,21 @@ export class Results {
     const row = this.rows(workload).find((row) => row.candidate === candidate)
     if (row === undefined) return []
     return workload.targets.flatMap((target) => {
-      const value = (target.of === "ratio" ? row.ratios : row.figures)[target.metric]
+      const value =
+        target.of === "best"
+          ? this.#toBest(workload, candidate, target.metric)
+          : (target.of === "ratio" ? row.ratios : row.figures)[target.metric]
       return value === undefined ? [] : [{ target, value, met: target.met(value) }]
     })
+  }
+
+  /** The ratio of a figure to that of whoever is best of the others. */
+  #toBest(workload: Workload, candidate: string, metric: string): number | undefined {
+    const others = this.rows(workload).filter((row) => row.candidate !== candidate)
+    if (others.length === 0) return undefined
+    const ratios = others.map((row) => this.ratios(workload, candidate, row.candidate)[metric]!)
+    const isLower = workload.columns.find((column) => column.metric === metric)!.better === "lower"
+    return isLower ? Math.max(...ratios) : Math.min(...ratios)
   }
 
   /** Every figure that has a better and a worse, of one candidate beside another. */

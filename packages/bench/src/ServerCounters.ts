@@ -12,34 +12,38 @@ export interface Counts {
 const ownCommands: ReadonlySet<string> = new Set(["info", "exists", "flushall"])
 
 /**
- * Redis's own counters, over a connection that serves nothing else.
+ * The own counters of one Redis or of several together, over connections that serve nothing else.
  */
 export class ServerCounters {
-  readonly #client: Redis
+  readonly #clients: ReadonlyArray<Redis>
 
-  constructor(port: number) {
-    this.#client = new Redis({ port })
+  constructor(ports: ReadonlyArray<number>) {
+    this.#clients = ports.map((port) => new Redis({ port }))
   }
 
   async read(): Promise<Counts> {
-    const info = await this.#client.info("commandstats", "cpu", "stats")
     const calls = new Map<string, number>()
-    for (const [, command, count] of info.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)) calls.set(command!, Number(count))
-    const field = (name: string) => Number(new RegExp(`^${name}:(.*)$`, "m").exec(info)?.[1])
-    return {
-      calls,
-      cpuMicros: (field("used_cpu_user") + field("used_cpu_sys")) * 1e6,
-      bytesIn: field("total_net_input_bytes")
+    let cpuMicros = 0
+    let bytesIn = 0
+    for (const client of this.#clients) {
+      const info = await client.info("commandstats", "cpu", "stats")
+      for (const [, command, count] of info.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)) {
+        calls.set(command!, (calls.get(command!) ?? 0) + Number(count))
+      }
+      const field = (name: string) => Number(new RegExp(`^${name}:(.*)$`, "m").exec(info)?.[1])
+      cpuMicros += (field("used_cpu_user") + field("used_cpu_sys")) * 1e6
+      bytesIn += field("total_net_input_bytes")
     }
+    return { calls, cpuMicros, bytesIn }
   }
 
-  /** How many of these keys are not there. */
+  /** How many of these keys are not there, on the first server. */
   async missing(keys: ReadonlyArray<string>): Promise<number> {
-    return keys.length - (await this.#client.exists(...keys))
+    return keys.length - (await this.#clients[0]!.exists(...keys))
   }
 
   close(): void {
-    this.#client.disconnect()
+    for (const client of this.#clients) client.disconnect()
   }
 }
 

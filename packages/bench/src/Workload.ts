@@ -18,14 +18,16 @@ export interface Column {
 export interface Target {
   readonly metric: string
   readonly text: string
-  /** To the reference of the same round, or the figure itself. */
-  readonly of: "ratio" | "figure"
+  /** To the reference of the same round, the figure itself, or the ratio to the best of all others. */
+  readonly of: "ratio" | "figure" | "best"
   readonly met: (value: number) => boolean
 }
 
 export interface Run {
   readonly candidate: Counting & { readonly keyOf?: (name: string) => string }
   readonly port: number
+  /** The servers besides, where the workload wants more than one. */
+  readonly otherPorts: ReadonlyArray<number>
   readonly counters: ServerCounters
   /** Small counts: to see that everything works, not to be quoted. */
   readonly quick: boolean
@@ -42,6 +44,8 @@ export interface Workload {
   readonly title: string
   /** What a candidate must offer to run it. */
   readonly kinds: ReadonlyArray<Kind>
+  /** How many servers it runs on; without it, one. */
+  readonly servers?: number
   /** The candidate to which the others are compared. */
   readonly reference: string | undefined
   readonly columns: ReadonlyArray<Column>

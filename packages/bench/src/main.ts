@@ -21,11 +21,12 @@ if (options.help) {
 }
 
 const startedAt = new Date()
-const server = await startRedis()
-const machine = describeMachine(server.version)
+const count = Math.max(...options.workloads.map(({ servers = 1 }) => servers))
+const servers = await Promise.all(Array.from({ length: count }, startRedis))
+const machine = describeMachine(servers[0]!.version)
 console.log(`${machine.hardware}, Node ${machine.node}, Redis ${machine.redis}, ioredis ${machine.ioredis}`)
-const results = await runRounds(server, options, (line) => console.log(line))
-await server.stop()
+const results = await runRounds(servers, options, (line) => console.log(line))
+await Promise.all(servers.map((server) => server.stop()))
 
 // in the order of the catalog, whatever the order in which they ran
 const order = catalog.map(({ name }) => name)

@@ -7,12 +7,19 @@ import { Results } from "./Results.ts"
 import type { Sample, Workload } from "./Workload.ts"
 
 /** One candidate in one workload, in a process of its own. */
-const runOnce = async (server: RedisServer, workload: Workload, candidate: Entry, quick: boolean): Promise<Sample> => {
-  await server.clear()
+const runOnce = async (
+  servers: ReadonlyArray<RedisServer>,
+  workload: Workload,
+  candidate: Entry,
+  quick: boolean
+): Promise<Sample> => {
+  const [server, ...others] = servers.slice(0, workload.servers ?? 1)
+  await Promise.all(servers.map((server) => server.clear()))
   const child = new Child("./workloadProcess.js", {
     workload: workload.id,
     candidate: candidate.name,
-    port: server.port,
+    port: server!.port,
+    otherPorts: others.map(({ port }) => port),
     quick
   } satisfies WorkloadArgument)
   let timer: NodeJS.Timeout | undefined
@@ -37,7 +44,7 @@ const rotated = <A>(all: ReadonlyArray<A>, by: number): ReadonlyArray<A> => {
  * Runs everything, round by round, with the candidates of a workload one right after the other.
  */
 export const runRounds = async (
-  server: RedisServer,
+  servers: ReadonlyArray<RedisServer>,
   { candidates, quick, rounds, workloads }: Arguments,
   progress: (line: string) => void
 ): Promise<Results> => {
@@ -65,7 +72,7 @@ export const runRounds = async (
         const where = `[${begun}/${total}] round ${round} ${workload.id} ${candidate.name}`
         const startedAt = performance.now()
         try {
-          const sample = await runOnce(server, workload, candidate, quick)
+          const sample = await runOnce(servers, workload, candidate, quick)
           results.add(workload.id, candidate.name, round, sample)
           const { digits, metric, title } = workload.columns[0]!
           progress(

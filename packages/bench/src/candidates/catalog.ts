@@ -25,7 +25,8 @@ export const ours = "effect-redis-lock"
 export const oursOverNodeRedis = "effect-redis-lock (node-redis)"
 export const redisson = "redisson (java)"
 
-const everyKind: ReadonlyArray<Kind> = ["lock", "fair", "read", "write", "semaphore"]
+const single: ReadonlyArray<Kind> = ["lock", "fair", "read", "write", "semaphore"]
+const composed: ReadonlyArray<Kind> = ["red", "multi"]
 
 export const catalog: ReadonlyArray<Entry> = [
   {
@@ -37,15 +38,15 @@ export const catalog: ReadonlyArray<Entry> = [
     name: rawPubSub,
     about:
       "the same scripts; waiters queue first come first served in the process, and the first asks again on every release message of one shared subscription. In W1, W2 and W6 nobody waits: there it is raw-hash. It is not fair between processes; readers and permits have scripts as small",
-    kinds: everyKind,
+    kinds: single,
     except: ["W1", "W2", "W6"],
     load: () => import("./rawPubSub.ts")
   },
   {
     name: ours,
     about:
-      "`Lock.withLock` over `IoRedis.layer` (in W9 `Semaphore.withPermits`), everything as shipped: watchdog, fencing tokens, metrics",
-    kinds: everyKind,
+      "`Lock.withLock` over `IoRedis.layer` (in W9 `Semaphore.withPermits`, in W10 and W11 with `RedLock.make` and `MultiLock.make`), everything as shipped: watchdog, fencing tokens, metrics",
+    kinds: [...single, ...composed],
     load: () => import("./effectRedisLock.ts")
   },
   {
@@ -57,14 +58,15 @@ export const catalog: ReadonlyArray<Entry> = [
   {
     name: redisson,
     about:
-      "4.7.0 itself, in a Java process with its defaults: `lock` and `unlock` on a thread for every worker, in W6 `lockAsync`. Its heap is without the threads' stacks",
-    kinds: everyKind,
+      "4.7.0 itself, in a Java process with its defaults: `lock` and `unlock` on a thread for every worker, in W6 `lockAsync`, in W10 `RedissonRedLock`, in W11 `getMultiLock`. Its heap is without the threads' stacks",
+    kinds: [...single, ...composed],
     prepare: buildJava,
     load: () => import("./redisson.ts")
   },
   {
     name: "redlock",
     about: "5.0.0-beta.2 with its defaults (10 retries, 200 ms ± 100 ms): `acquire` and `release`, in W6 `using`",
+    kinds: ["lock", ...composed],
     load: () => import("./redlock.ts")
   },
   {
@@ -76,7 +78,8 @@ export const catalog: ReadonlyArray<Entry> = [
   {
     name: "redlock-universal",
     about:
-      "0.8.5, `createLock` over `IoredisAdapter` with its defaults (3 retries, 100 ms), one lock object per name; in W6 `using`",
+      "0.8.5, `createLock` over `IoredisAdapter` with its defaults (3 retries, 100 ms), one lock object per name; in W6 `using`, in W10 `createRedlock`, in W11 `acquireBatch` of its `LockManager`",
+    kinds: ["lock", ...composed],
     load: () => import("./redlockUniversal.ts")
   },
   {

@@ -5,5 +5,10 @@ import { effectSession } from "./effectSession.ts"
 
 export const candidate: Library = {
   insideScripts: dataCommands,
-  open: ({ leaseMillis, port }) => effectSession(IoRedis.layer({ url: `redis://127.0.0.1:${port}` }), leaseMillis)
+  open: ({ leaseMillis, otherPorts = [], port }) =>
+    effectSession(
+      IoRedis.layer({ url: `redis://127.0.0.1:${port}` }),
+      leaseMillis,
+      otherPorts.map((port) => IoRedis.layer({ url: `redis://127.0.0.1:${port}` }))
+    )
 }

@@ -62,8 +62,19 @@ redis.call('publish', KEYS[2], KEYS[1])
 return 1`
 }
 
-/** There is no bare fair lock: it would be none. Where others are fair, this is what they are compared with. */
-const scriptsOf: Readonly<Record<Kind, Scripts>> = { lock, fair: lock, read, write, semaphore }
+/**
+ * There is no bare fair lock: it would be none. Where others are fair, this is what they are compared with. Nor are there bare
+ * composed locks; those are not measured with these.
+ */
+const scriptsOf: Readonly<Record<Kind, Scripts>> = {
+  lock,
+  fair: lock,
+  read,
+  write,
+  semaphore,
+  red: lock,
+  multi: lock
+}
 
 export const channelOf = (name: string): string => `${name}:released`
 

@@ -1,15 +1,15 @@
 import { Redis } from "ioredis"
 import Redlock, { ExecutionError } from "redlock"
-import type { Library } from "../Candidate.ts"
+import { type Library, namesOf } from "../Candidate.ts"
 import { holdBySections, overPromises } from "./promises.ts"
 
 export const candidate: Library = {
   insideScripts: ["exists", "get", "set", "del"],
-  open: async ({ leaseMillis, port }) => {
-    const redlock = new Redlock([new Redis({ port })])
+  open: async ({ leaseMillis, otherPorts = [], port }) => {
+    const redlock = new Redlock([port, ...otherPorts].map((port) => new Redis({ port })))
     return {
       ...overPromises({
-        acquire: (name) => redlock.acquire([name], leaseMillis),
+        acquire: (name, kind) => redlock.acquire(kind === "multi" ? [...namesOf(name)] : [name], leaseMillis),
         release: (lock) => lock.release(),
         isGivenUp: (error) => error instanceof ExecutionError
       }),

@@ -1,25 +1,45 @@
 import { Redis } from "ioredis"
-import { createLock, IoredisAdapter, LockAcquisitionError } from "redlock-universal"
-import type { Library } from "../Candidate.ts"
+import {
+  createLock,
+  createRedlock,
+  IoredisAdapter,
+  LockAcquisitionError,
+  type LockHandle,
+  LockManager
+} from "redlock-universal"
+import { type Library, namesOf } from "../Candidate.ts"
 import { holdBySections, overPromises } from "./promises.ts"
 
 export const candidate: Library = {
-  insideScripts: ["get", "del", "pttl", "pexpire"],
-  open: async ({ leaseMillis, port }) => {
+  insideScripts: ["get", "set", "del", "pttl", "pexpire"],
+  // The script of several names looks at each before it sets it: what was set without a look was sent.
+  sentNevertheless: (calls) => calls("set") - calls("exists"),
+  open: async ({ leaseMillis, otherPorts = [], port }) => {
     const adapter = new IoredisAdapter(new Redis({ port }))
+    const adapters = [adapter, ...otherPorts.map((port) => new IoredisAdapter(new Redis({ port })))]
+    const manager = new LockManager({ nodes: adapters, defaultTTL: leaseMillis })
     const locks = new Map<string, ReturnType<typeof createLock>>()
+    const make = (key: string) =>
+      adapters.length === 1
+        ? createLock({ adapter, key, ttl: leaseMillis })
+        : createRedlock({ adapters, key, ttl: leaseMillis })
     const lockOf = (name: string) => {
       let lock = locks.get(name)
-      if (lock === undefined) locks.set(name, (lock = createLock({ adapter, key: name, ttl: leaseMillis })))
+      if (lock === undefined) locks.set(name, (lock = make(name)))
       return lock
     }
     return {
       ...overPromises({
-        acquire: async (name) => {
+        acquire: async (name, kind): Promise<() => Promise<unknown>> => {
+          if (kind === "multi") {
+            const handles: Array<LockHandle> = await manager.acquireBatch([...namesOf(name)])
+            return () => manager.releaseBatch(handles)
+          }
           const lock = lockOf(name)
-          return { lock, handle: await lock.acquire() }
+          const handle = await lock.acquire()
+          return () => lock.release(handle)
         },
-        release: ({ handle, lock }) => lock.release(handle),
+        release: (release) => release(),
         isGivenUp: (error) => error instanceof LockAcquisitionError
       }),
       hold: (names) => holdBySections(names, (name, section) => lockOf(name).using(section))

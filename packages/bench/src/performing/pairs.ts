@@ -5,7 +5,7 @@ import { percentile } from "../statistics.ts"
 /** Workers that take pair after pair until there were so many. */
 export const runPairs = async (
   session: Session,
-  { lockPer, pairs, prefix, workers }: PairsOrder
+  { kind, lockPer, pairs, prefix, workers }: PairsOrder
 ): Promise<PairsReport> => {
   const latencies = new Float64Array(pairs)
   let begun = 0
@@ -15,7 +15,7 @@ export const runPairs = async (
     Array.from({ length: workers }, (_, worker) => {
       let startedAt: number | undefined
       return session.work({
-        kind: "lock",
+        kind,
         next: () => {
           const now = performance.now()
           if (startedAt !== undefined) latencies[ended++] = now - startedAt

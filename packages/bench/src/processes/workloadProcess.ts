@@ -11,16 +11,18 @@ export interface WorkloadArgument {
   readonly workload: string
   readonly candidate: string
   readonly port: number
+  readonly otherPorts: ReadonlyArray<number>
   readonly quick: boolean
 }
 
 run(async () => {
-  const { candidate: name, port, quick, workload } = argument<WorkloadArgument>()
+  const { candidate: name, otherPorts, port, quick, workload } = argument<WorkloadArgument>()
   const { candidate } = await entryOf(name).load()
   const sample = await workloadOf(workload).run({
     candidate,
     port,
-    counters: new ServerCounters(port),
+    otherPorts,
+    counters: new ServerCounters([port, ...otherPorts]),
     quick,
     warmUp: "start" in candidate && !quick ? candidate.warmUp : 1,
     start: (connection) => startPerformer(name, connection),

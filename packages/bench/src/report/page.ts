@@ -30,11 +30,12 @@ export const page = ({
     "## Method",
     "Absolute figures differ from machine to machine; what counts are the ratios (columns `x`) to two bare scripts of the same run. " +
       "In every round each candidate runs each workload in a process of its own, one right after the other and in another order each " +
-      "time, against one Redis without persistence that is emptied in between. Each process warms up before it is measured. A figure " +
+      "time, against one Redis without persistence that is emptied in between; W10 takes three or five of them, whose commands and CPU time are added up. Each process warms up before it is measured. A figure " +
       "is the median over the rounds; a ratio is taken to the reference of the same round, and then the median. Commands are what " +
       "clients sent according to Redis's own counters, those within scripts left out; CPU time is user and system time of the client's " +
       "process and of Redis. A hand-off is from the end of a section to the start of the next, where the next holder already waited in " +
       "another process. Where a library gives up an acquisition by itself, its worker asks again; in W5 it is counted. " +
+      "In W11, pairs of three locks and pairs of one take turns in the same process. " +
       "W5 and W6 are measured in one round: what is sent over a stretch of time hardly differs. In W4-fair somebody counts as " +
       "overtaken who asked earlier than one who was let in before, by more than a request takes to the server and back, which is " +
       "measured beforehand with all processes sending at once. Processes of Java do what those of Node do, with a thread where " +

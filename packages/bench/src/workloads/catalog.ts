@@ -1,5 +1,7 @@
 import type { Workload } from "../Workload.ts"
 import { w1 } from "./w1.ts"
+import { w10Three, w10Five } from "./w10.ts"
+import { w11 } from "./w11.ts"
 import { w2 } from "./w2.ts"
 import { w3, w3Think } from "./w3.ts"
 import { w4 } from "./w4.ts"
@@ -10,7 +12,22 @@ import { w7 } from "./w7.ts"
 import { w8 } from "./w8.ts"
 import { w9 } from "./w9.ts"
 
-export const workloads: ReadonlyArray<Workload> = [w1, w2, w3, w3Think, w4, w4Fair, w5, w6, w7, w8, w9]
+export const workloads: ReadonlyArray<Workload> = [
+  w1,
+  w2,
+  w3,
+  w3Think,
+  w4,
+  w4Fair,
+  w5,
+  w6,
+  w7,
+  w8,
+  w9,
+  w10Three,
+  w10Five,
+  w11
+]
 
 /** Workloads that belong together, by a word for them. */
 export const groups: Readonly<Record<string, ReadonlyArray<Workload>>> = {
@@ -20,7 +37,8 @@ export const groups: Readonly<Record<string, ReadonlyArray<Workload>>> = {
   locks: [w1, w2, w3, w3Think, w4, w5, w6],
   fair: [w4Fair, w7],
   "read-write": [w8],
-  semaphore: [w9]
+  semaphore: [w9],
+  quorum: [w10Three, w10Five, w11]
 }
 
 export const workloadOf = (id: string): Workload => {

@@ -16,18 +16,20 @@ export const measurePairs = async (
   run: Run,
   options: {
     readonly prefix: string
+    readonly kind?: "lock" | "red"
     readonly lockPer: "pair" | "worker"
     readonly workers: number
     readonly warmUp: number
     readonly pairs: number
   }
 ): Promise<Sample> => {
-  const { lockPer, pairs, prefix, warmUp, workers } = options
-  const performer = await run.start({ port: run.port, leaseMillis: 30_000 })
-  await performer.pairs({ prefix: `warm-up:${prefix}`, lockPer, workers, pairs: warmUp * run.warmUp })
+  const { kind = "lock", lockPer, pairs, prefix, warmUp, workers } = options
+  const { otherPorts, port } = run
+  const performer = await run.start({ port, otherPorts, leaseMillis: 30_000 })
+  await performer.pairs({ kind, prefix: `warm-up:${prefix}`, lockPer, workers, pairs: warmUp * run.warmUp })
   let report: PairsReport | undefined
   const cost = await measure(run, [performer], async () => {
-    report = await performer.pairs({ prefix, lockPer, workers, pairs })
+    report = await performer.pairs({ kind, prefix, lockPer, workers, pairs })
   })
   const { millis, p50Micros, p99Micros } = report!
   return {

@@ -19,7 +19,7 @@ export const startContenders = async (
   if (run.warmUp > 1) {
     // Hand-offs are too few for a compiler that takes its time; most of the way is that of a lock which nobody else wants.
     const pairs = Math.ceil(pairsToWarmUp / processes)
-    const order = { lockPer: "worker", workers: 1, pairs } as const
+    const order = { kind: "lock", lockPer: "worker", workers: 1, pairs } as const
     await Promise.all(
       performers.map((performer, process) => performer.pairs({ ...order, prefix: `${name}:warm-up:${process}:` }))
     )
@@ -62,7 +62,7 @@ export const roundTrip = async (performers: ReadonlyArray<Performer>): Promise<n
   const pairs = (count: number) =>
     Promise.all(
       performers.map((performer, process) =>
-        performer.pairs({ prefix: `round-trip:${process}:`, lockPer: "worker", workers: 1, pairs: count })
+        performer.pairs({ kind: "lock", prefix: `round-trip:${process}:`, lockPer: "worker", workers: 1, pairs: count })
       )
     )
   // compiled before they are measured

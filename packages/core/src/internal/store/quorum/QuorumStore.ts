@@ -47,6 +47,9 @@ const longestSkewMicros = 1_000_000
 
 const shortestTimeoutMillis = 100
 
+/** The outcome of a member whose answer nobody waits for any more. */
+const unread: Outcome = Result.succeed(0)
+
 const resubscribe = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("5 seconds")])
 
 export class QuorumStore {
@@ -138,7 +141,8 @@ export class QuorumStore {
             for (let i = 0; i < fibers.length; i++) {
               if (outcomes[i] !== undefined) continue
               fibers[i]!.interruptUnsafe()
-              settle(i, Result.fail(this.#late(operation, keys[0]!, timeoutMillis)))
+              // an error with its stack is dear, and what is decided reads none
+              settle(i, isOver ? unread : Result.fail(this.#late(operation, keys[0]!, timeoutMillis)))
             }
           }
         }

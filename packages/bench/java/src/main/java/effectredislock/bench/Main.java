@@ -8,6 +8,8 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
@@ -18,25 +20,29 @@ import org.redisson.config.Config;
  * {@code {"id": ..., "report": ...}}. The process ends with its input.
  */
 public final class Main {
-    private final RedissonClient redisson;
+    private final List<RedissonClient> servers;
     private final Waiters waiters;
     private final Holding holding;
     private final Gson gson = new Gson();
 
-    private Main(RedissonClient redisson) {
-        this.redisson = redisson;
+    private Main(List<RedissonClient> servers) {
+        this.servers = servers;
+        RedissonClient redisson = servers.get(0);
         this.waiters = new Waiters(redisson);
         this.holding = new Holding(redisson);
     }
 
     public static void main(String[] arguments) throws Exception {
-        int port = Integer.parseInt(arguments[0]);
-        long leaseMillis = Long.parseLong(arguments[1]);
+        long leaseMillis = Long.parseLong(arguments[0]);
         // Redisson with its defaults, but for where it connects to and how long its locks outlive it.
-        Config config = new Config();
-        config.setLockWatchdogTimeout(leaseMillis);
-        config.useSingleServer().setAddress("redis://127.0.0.1:" + port);
-        Main main = new Main(Redisson.create(config));
+        List<RedissonClient> servers = new ArrayList<>();
+        for (int i = 1; i < arguments.length; i++) {
+            Config config = new Config();
+            config.setLockWatchdogTimeout(leaseMillis);
+            config.useSingleServer().setAddress("redis://127.0.0.1:" + arguments[i]);
+            servers.add(Redisson.create(config));
+        }
+        Main main = new Main(servers);
 
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         main.say("{\"ready\":true}");
@@ -69,9 +75,9 @@ public final class Main {
     private Object perform(String task, JsonElement order) throws Exception {
         switch (task) {
             case "pairs":
-                return Pairs.run(redisson, gson.fromJson(order, Pairs.Order.class));
+                return Pairs.run(servers, gson.fromJson(order, Pairs.Order.class));
             case "contend":
-                return Contention.run(redisson, gson.fromJson(order, Contention.Order.class));
+                return Contention.run(servers.get(0), gson.fromJson(order, Contention.Order.class));
             case "wait":
                 waiters.start(gson.fromJson(order, Waiters.Order.class));
                 return null;

@@ -1,0 +1,29 @@
+import type { Workload } from "../Workload.ts"
+import { measurePairs, pairColumns } from "./pairs.ts"
+
+/** Locks that nobody else wants, on the majority of so many servers. */
+const onServers = (id: string, servers: number): Workload => ({
+  id,
+  title: `one worker, one RedLock on ${servers} servers after another, each of its own name`,
+  kinds: ["red"],
+  servers,
+  reference: undefined,
+  columns: pairColumns,
+  targets: [
+    { metric: "p50Micros", text: "p50 per pair below the best other's, x", of: "best", met: (ratio) => ratio < 1 },
+    { metric: "pairsPerSecond", text: "pairs/s above the best other's, x", of: "best", met: (ratio) => ratio > 1 }
+  ],
+  limitMillis: 60_000,
+  run: (run) =>
+    measurePairs(run, {
+      prefix: "w10:",
+      kind: "red",
+      lockPer: "pair",
+      workers: 1,
+      warmUp: run.quick ? 2000 : 5000,
+      pairs: run.quick ? 1000 : 4000
+    })
+})
+
+export const w10Three: Workload = onServers("W10-3", 3)
+export const w10Five: Workload = onServers("W10-5", 5)
