@@ -1,0 +1,138 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Option } from "effect"
+import {
+  CountDownLatch,
+  FairLock,
+  FencedLock,
+  Lock,
+  MultiLock,
+  NonReentrantLock,
+  PermitSemaphore,
+  ReadWriteLock,
+  RedLock,
+  type RedisLock,
+  Semaphore,
+  SpinLock
+} from "effect-redis-lock"
+import { readFileSync } from "node:fs"
+import { client, eventually, onServer, storeError } from "./harness.ts"
+
+/** The rules in the README of the driver, by the comment above them; those of every lock have none. */
+const documented = new Map<string, ReadonlyArray<string>>()
+const readme = readFileSync(new URL("../../packages/ioredis/README.md", import.meta.url), "utf8")
+for (const [, kind, rules] of readme.matchAll(/(?:# (.*)\n)?ACL SETUSER locks (.*(?:\n {2}.*)*)/g)) {
+  documented.set(kind ?? "Lock", rules!.split(/\s+/))
+}
+
+type Use = Effect.Effect<unknown, unknown, RedisLock.RedisLock>
+
+/** Whatever can be done with a lock, with a rival who waits, and long enough for a renewal. */
+const everything =
+  <T>(lock: Lock.Lock<RedisLock.RedisLock, unknown, T>, { reentrant = true, rival = lock } = {}) =>
+  (renewed: Effect.Effect<void>): Use =>
+    Effect.gen(function* () {
+      const waiter = yield* Effect.gen(function* () {
+        if (reentrant) yield* Lock.withLock(Effect.void, lock)
+        assert.isTrue(Option.isSome(yield* Lock.inspect(lock)))
+        const waiter = yield* Effect.forkDetach(Lock.withOwner(Lock.withLock(Effect.void, rival)), {
+          startImmediately: true
+        })
+        yield* renewed
+        return waiter
+      }).pipe(Lock.withLock(lock))
+      yield* Fiber.join(waiter)
+      yield* Lock.forceRelease(lock)
+      const late = yield* Lock.withLock(Lock.withOwner(Effect.flip(Lock.scoped(rival, { waitTime: 1 }))), lock)
+      assert.propertyVal(late, "_tag", "LockTimeout")
+    }).pipe(Effect.scoped)
+
+const plain = ["a", "b"].map((name) => Lock.make(name))
+const { readLock, writeLock } = ReadWriteLock.make("readWrite")
+const counted = Semaphore.make("counted", { permits: 5 })
+const leased = PermitSemaphore.make("leased", { permits: 5 })
+
+const uses: Record<string, Record<string, (renewed: Effect.Effect<void>) => Use>> = {
+  Lock: {
+    Lock: everything(Lock.make("plain")),
+    SpinLock: everything(SpinLock.make("spin")),
+    NonReentrantLock: everything(NonReentrantLock.make("once"), { reentrant: false }),
+    MultiLock: everything(MultiLock.make(plain)),
+    RedLock: everything(RedLock.make(plain))
+  },
+  FencedLock: {
+    "FencedLock, also after a Lock of its name": (renewed) =>
+      Effect.andThen(Lock.withLock(Effect.void, "fenced"), everything(FencedLock.make("fenced"))(renewed))
+  },
+  "FairLock, NonReentrantLock with `fair`": { FairLock: everything(FairLock.make("fair")) },
+  ReadWriteLock: {
+    readLock: everything(readLock, { rival: writeLock }),
+    writeLock: everything(writeLock, { rival: readLock }),
+    downgrading: () => Lock.withLock(Lock.withLock(Effect.void, readLock), writeLock)
+  },
+  Semaphore: {
+    Semaphore: () =>
+      Effect.gen(function* () {
+        yield* Semaphore.withPermits(Effect.void, counted, 2)
+        yield* Semaphore.trySetPermits("other", 1, { timeToLive: "1 second" })
+        yield* Semaphore.addPermits(counted, 1)
+        assert.strictEqual(yield* Semaphore.drainPermits(counted), 6)
+      })
+  },
+  PermitSemaphore: {
+    PermitSemaphore: () =>
+      Effect.gen(function* () {
+        const permit = yield* PermitSemaphore.scoped(leased, { permits: 2 })
+        const late = yield* Effect.flip(PermitSemaphore.scoped(leased, { permits: 5, waitTime: 1 }))
+        assert.propertyVal(late, "_tag", "LockTimeout")
+        yield* permit.renew("1 hour")
+        yield* PermitSemaphore.updateLeaseTime(leased, permit.ids[0]!, "1 hour")
+        yield* PermitSemaphore.leaseTime(leased, permit.ids[0]!)
+        yield* PermitSemaphore.setPermits(leased, 9)
+        yield* PermitSemaphore.addPermits(leased, 1)
+        assert.strictEqual(yield* PermitSemaphore.availablePermits(leased), 8)
+      }).pipe(Effect.scoped)
+  },
+  CountDownLatch: {
+    CountDownLatch: () =>
+      Effect.gen(function* () {
+        yield* CountDownLatch.trySetCount("latch", 2)
+        assert.strictEqual(yield* CountDownLatch.countDown("latch"), 1)
+        assert.strictEqual(yield* CountDownLatch.count("latch"), 1)
+        const waiter = yield* Effect.forkDetach(CountDownLatch.await("latch"), { startImmediately: true })
+        yield* CountDownLatch.countDown("latch")
+        yield* Fiber.join(waiter)
+        yield* CountDownLatch.delete("latch")
+      })
+  }
+}
+
+describe("a Redis user with the documented permissions", () => {
+  for (const [kind, cases] of Object.entries(uses)) {
+    for (const [what, use] of Object.entries(cases)) {
+      it.live(
+        `may do everything with ${what}`,
+        onServer(({ redis, server }) =>
+          Effect.gen(function* () {
+            const rules = [...documented.get("Lock")!, ...documented.get(kind)!]
+            yield* Effect.promise(() => redis.acl("SETUSER", "locks", "reset", ...rules))
+            const at = { url: `redis://locks:secret@${server.host}:${server.port}` }
+            const { run } = yield* client(at, { keyPrefix: "app:" })
+            const renewed = Effect.gen(function* () {
+              const left = async () =>
+                Math.max(...(await Promise.all((await redis.keys("app:*")).map((key) => redis.pttl(key)))))
+              yield* eventually("it is time for a renewal", left, (left) => left < 1100)
+              yield* eventually("it is renewed", left, (left) => left > 1200)
+            })
+            yield* run(Effect.orDie(use(renewed)))
+            yield* Effect.promise(() => redis.set("app:foreign", "text"))
+            const error = storeError(yield* Effect.exit(run(Lock.withLock(Effect.void, "foreign"))))
+            assert.strictEqual(error.reason, "WrongType")
+            // also what is not an error, as that nobody can be told
+            assert.deepStrictEqual(yield* Effect.promise(() => redis.call("ACL", "LOG")), [])
+            yield* Effect.promise(() => redis.flushall())
+          })
+        )
+      )
+    }
+  }
+})
