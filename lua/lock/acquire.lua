@@ -14,6 +14,6 @@
 --@include taken
 local at_least = ARGV[4]
 --@include next_token
-redis.call('HSET', KEYS[1], ARGV[1], 1)
+redis.call('HSET', KEYS[1], ARGV[1], '1')
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return token

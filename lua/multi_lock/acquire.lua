@@ -10,36 +10,49 @@
 --          not:     { 0, which lock is taken (from 0), milliseconds it has left (-1: no
 --                     expiry), its holder }
 
--- everything is read before anything is written: what is of a foreign type ends the script
-local last_tokens = {}
+-- by number: what a first sending of this very command has taken
+local mine = {}
 for i = 1, #KEYS, 2 do
-  last_tokens[i] = tonumber(redis.call('GET', KEYS[i + 1]) or 0)
-  if redis.call('EXISTS', KEYS[i]) == 1 and redis.call('HEXISTS', KEYS[i], ARGV[1]) == 0 then
-    if redis.call('HEXISTS', KEYS[i], 'mode') == 1 then
-      return redis.error_reply('WRONGTYPE a read-write lock')
+  if redis.call('EXISTS', KEYS[i]) == 1 then
+    if redis.call('HEXISTS', KEYS[i], ARGV[1]) == 0 then
+      if redis.call('HEXISTS', KEYS[i], 'mode') == 1 then
+        return redis.error_reply('WRONGTYPE a read-write lock')
+      end
+      return { 0, (i - 1) / 2, redis.call('PTTL', KEYS[i]), redis.call('HKEYS', KEYS[i])[1] }
     end
-    return { 0, (i - 1) / 2, redis.call('PTTL', KEYS[i]), redis.call('HKEYS', KEYS[i])[1] }
+    mine[i] = true
   end
 end
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
+local first = string.format('%.0f', now)
 local reply = { 1 }
 for i = 1, #KEYS, 2 do
   local token = now
-  local last = last_tokens[i]
-  if redis.call('EXISTS', KEYS[i]) == 1 then
-    token = last
+  if mine[i] then
+    token = tonumber(redis.call('GET', KEYS[i + 1]) or 1)
   else
     -- as in include/next_token
-    if last > 0 and last < 1000000000000000 then
-      token = last + 1
-      redis.call('SET', KEYS[i + 1], token)
-    else
-      token = math.max(now, last + 1)
-      redis.call('SET', KEYS[i + 1], token, 'PX', ARGV[3])
+    local last = redis.pcall('SET', KEYS[i + 1], first, 'PX', ARGV[3], 'GET')
+    if last then
+      if last.err then
+        -- no token: what was taken before is given back
+        for taken = 1, i - 2, 2 do
+          redis.call('HDEL', KEYS[taken], ARGV[1])
+        end
+        return last
+      end
+      last = tonumber(last)
+      if last < 1000000000000000 then
+        token = last + 1
+        redis.call('SET', KEYS[i + 1], token)
+      elseif last >= token then
+        token = last + 1
+        redis.call('SET', KEYS[i + 1], token, 'PX', ARGV[3])
+      end
     end
-    redis.call('HSET', KEYS[i], ARGV[1], 1)
+    redis.call('HSET', KEYS[i], ARGV[1], '1')
     redis.call('PEXPIRE', KEYS[i], ARGV[2])
   end
   reply[#reply + 1] = token

@@ -2,17 +2,18 @@
  * What the replies of a quorum's members come to.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Result } from "effect"
+import { Exit } from "effect"
 import { LockStoreError, type LockStore } from "effect-redis-lock"
-import { decide, type Outcome } from "../../packages/core/dist/internal/store/quorum/decide.js"
+import type { Outcome } from "../../packages/core/dist/internal/store/quorum/Ballot.js"
+import { decide } from "../../packages/core/dist/internal/store/quorum/decide.js"
 
-const failed: Outcome = Result.fail(new LockStoreError({ operation: "any", name: "a", reason: "NotConnected" }))
+const failed: Outcome = Exit.fail(new LockStoreError({ operation: "any", name: "a", reason: "NotConnected" }))
 const pending = undefined
 
 /** Numbers and lists are replies. */
 const decided = (operation: LockStore.Operation, members: ReadonlyArray<unknown>) => {
   const outcomes = members.map((member) =>
-    member === failed || member === pending ? (member as Outcome | undefined) : Result.succeed(member as number)
+    member === failed || member === pending ? (member as Outcome | undefined) : Exit.succeed(member as number)
   )
   const decision = decide(
     operation,
@@ -49,17 +50,13 @@ describe("an operation on a quorum", () => {
     assert.deepStrictEqual(decided("lock/inspect", [[-2, null, []], failed, failed]), "undecided")
   })
 
-  it("that releases waits for everybody", () => {
-    for (const operation of [
-      "lock/release",
-      "read_lock/release",
-      "write_lock/release",
-      "lock/force_release"
-    ] as const) {
+  it("that looks, or frees by force, waits for everybody", () => {
+    for (const operation of ["lock/force_release", "read_lock/force_release", "write_lock/force_release"] as const) {
       assert.deepStrictEqual(decided(operation, [1, 1, 1, 1, pending]), "waits", operation)
       assert.deepStrictEqual(decided(operation, [1, 3, 1, 0, failed]), 3, operation)
       assert.deepStrictEqual(decided(operation, [1, 0, 0, 0, failed]), 0, operation)
     }
+    assert.deepStrictEqual(decided("lock/found", ["none", "none", "none", "none", pending]), "waits")
   })
 })
 

@@ -8,13 +8,14 @@
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import type * as Stream from "effect/Stream"
 import { makeMemoryStore } from "./internal/store/memory/MemoryStore.ts"
 import type { scripts } from "./internal/store/redis/scripts.generated.ts"
 import { makeRedisStore } from "./internal/store/redis/RedisStore.ts"
 import type { LockStoreError } from "./LockError.ts"
-import type { RedisDriver, Reply, Signal } from "./RedisDriver.ts"
+import type { RedisDriver, Reply, Sent, Signal } from "./RedisDriver.ts"
 
 /**
  * The atomic operations: one for every file under `lua/`, named by its path. KEYS, ARGV and the reply are documented
@@ -24,6 +25,19 @@ import type { RedisDriver, Reply, Signal } from "./RedisDriver.ts"
  * @since 0.1.0
  */
 export type Operation = keyof typeof scripts
+
+/**
+ * Runs one operation for a caller that is no fiber, as `run` does for one: calls back once, perhaps at once.
+ *
+ * @category models
+ * @since 0.2.0
+ */
+export type RunUnsafe = (
+  operation: Operation,
+  keys: ReadonlyArray<string>,
+  args: ReadonlyArray<string | number>,
+  onExit: (exit: Exit.Exit<Reply, LockStoreError>) => void
+) => Sent
 
 /**
  * Where locks are kept.
@@ -42,6 +56,10 @@ export class LockStore extends Context.Service<
       keys: ReadonlyArray<string>,
       args: ReadonlyArray<string | number>
     ) => Effect.Effect<Reply, LockStoreError>
+    /**
+     * The same with a callback, for stores that have it: a quorum then asks its members without a fiber for each.
+     */
+    readonly runUnsafe?: RunUnsafe | undefined
     /**
      * The signals of a channel; the first is `Subscribed`.
      */

@@ -9,6 +9,7 @@
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
@@ -67,11 +68,37 @@ export class RedisDriverError extends Schema.TaggedError<RedisDriverError>("effe
 }
 
 /**
+ * A command that was sent and is waited for.
+ *
+ * @category models
+ * @since 0.2.0
+ */
+export interface Sent {
+  /** Gives it up: whatever becomes of it, nobody is called back, and it is not sent if it was not yet. */
+  cancel(): void
+}
+
+/**
+ * Runs a script for a caller that is no fiber, as `eval` does for one: calls back once, perhaps at once.
+ *
+ * @category models
+ * @since 0.2.0
+ */
+export type EvalUnsafe = (
+  script: RedisScript,
+  keys: ReadonlyArray<string>,
+  args: ReadonlyArray<string | number>,
+  onExit: (exit: Exit.Exit<Reply, RedisDriverError>) => void
+) => Sent
+
+/**
  * The port.
  *
  * - `eval` runs a script atomically: by SHA, healing NOSCRIPT itself. It never queues a command while disconnected
  *   (`NotConnected`), and fails with `TimedOut` when no reply comes in time; a command that it gave up is never sent
  *   afterwards. Commands are sent in the order of the calls.
+ * - `evalUnsafe` is the same with a callback, for drivers that have it: a quorum then asks its members without a fiber for
+ *   each. {@link evalOf} makes `eval` of it.
  * - `subscribe` stays subscribed while the stream runs, through reconnects.
  * - `scan` walks the keys that match a glob pattern (SCAN, never KEYS); a key may come twice.
  * - `publish` is the command with which scripts notify: SPUBLISH where Redisson would use sharded pub/sub.
@@ -89,12 +116,27 @@ export class RedisDriver extends Context.Service<
       keys: ReadonlyArray<string>,
       args: ReadonlyArray<string | number>
     ) => Effect.Effect<Reply, RedisDriverError>
+    readonly evalUnsafe?: EvalUnsafe | undefined
     readonly subscribe: (channel: string) => Stream.Stream<Signal, RedisDriverError>
     readonly scan: (pattern: string) => Stream.Stream<string, RedisDriverError>
     readonly publish: "PUBLISH" | "SPUBLISH"
     readonly slot: (key: string) => number
   }
 >()("effect-redis-lock/RedisDriver") {}
+
+/**
+ * The `eval` of a driver that calls back.
+ *
+ * @category drivers
+ * @since 0.2.0
+ */
+export const evalOf =
+  (evalUnsafe: EvalUnsafe): RedisDriver["Service"]["eval"] =>
+  (script, keys, args) =>
+    Effect.callback((resume) => {
+      const sent = evalUnsafe(script, keys, args, resume)
+      return Effect.sync(() => sent.cancel())
+    })
 
 const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
   [/^(ERR )?OOM\b/, "OutOfMemory"],

@@ -509,7 +509,8 @@ const makeDriver = (
       refresh: () => {}
     })
     return {
-      eval: evaluate,
+      eval: RedisDriver.evalOf(evaluate),
+      evalUnsafe: evaluate,
       subscribe: subscriber.subscribe,
       scan: scanOf(client),
       publish: "PUBLISH",
@@ -533,10 +534,10 @@ const makeClusterDriver = (
       slot: sharded ? hashSlot : () => 0,
       serverOf: (channel) => {
         const owner = nodes.ownerOf(hashSlot(channel))
-        return owner === undefined ? undefined : addressOf(owner)
+        return owner === undefined ? undefined : addressOf(owner.client)
       },
       // where it cannot connect, the channels may be served elsewhere by now
-      open: (server) => nodes.at(server)!.duplicate({ ...forSubscriptions, readOnly: false, retryStrategy: null }),
+      open: (server) => nodes.at(server)!.client.duplicate({ ...forSubscriptions, readOnly: false, retryStrategy: null }),
       refresh: () => nodes.refresh()
     })
     yield* Effect.acquireRelease(
@@ -548,7 +549,8 @@ const makeClusterDriver = (
       (relocate) => Effect.sync(() => cluster.off("refresh", relocate))
     )
     return {
-      eval: evaluate,
+      eval: RedisDriver.evalOf(evaluate),
+      evalUnsafe: evaluate,
       subscribe: subscriber.subscribe,
       scan: (pattern) =>
         Stream.suspend(() => Stream.fromIterable(cluster.nodes("master"))).pipe(

@@ -13,6 +13,9 @@ import type { AcquireError, InvalidLockName, InvalidLockOptions, LockLost, LockS
 import type { RedisLock } from "../RedisLock.ts"
 import type { Restore } from "./acquisition.ts"
 import type { Hold } from "./Hold.ts"
+import type { LockKeys } from "./keys.ts"
+import type { LockClient } from "./LockClient.ts"
+import type { LockKind } from "./LockKind.ts"
 
 export const TypeId = "~effect-redis-lock/Lock"
 
@@ -28,6 +31,16 @@ export interface Held<out T = unknown> extends Holding<T> {
   readonly onLost: (listener: () => void) => () => void
 }
 
+/** One lock of one client. */
+export interface Subject {
+  readonly client: LockClient
+  readonly kind: LockKind
+  readonly keys: LockKeys
+}
+
+export const isSame = (a: Subject, b: Subject): boolean =>
+  a.client === b.client && a.kind.mode === b.kind.mode && a.keys.lock === b.keys.lock
+
 /**
  * An acquisition that may be made: who asks for what is known, and checked.
  */
@@ -36,8 +49,8 @@ export interface Asking<out E = unknown, out T = unknown> {
   readonly name: string
   /** The kind's, in spans. */
   readonly label: string
-  /** What it asks for, of which client: the same for all acquisitions of one lock. */
-  readonly subjects: ReadonlyArray<string>
+  /** What it asks for, of which client. */
+  readonly subjects: ReadonlyArray<Subject>
   /** Waits as long as allowed. To be run uninterruptibly. */
   readonly acquire: (restore: Restore) => Effect.Effect<Held<T>, AcquireError | E>
   /** Asks once. To be run uninterruptibly. */

@@ -38,19 +38,19 @@ export class Hold implements Held<bigint> {
   }
 
   get isHeld(): Effect.Effect<boolean> {
-    return Effect.sync(() => this.#lost() === undefined)
+    return Effect.sync(() => this.checkLost() === undefined)
   }
 
   get ensureHeld(): Effect.Effect<void, LockLost> {
     return Effect.suspend(() => {
-      const lost = this.#lost()
+      const lost = this.checkLost()
       return lost === undefined ? Effect.void : Effect.fail(lost)
     })
   }
 
   get remaining(): Effect.Effect<Duration.Duration> {
     return Effect.sync(() =>
-      this.#lost() === undefined
+      this.checkLost() === undefined
         ? Duration.millis(Math.max(0, this.possession.deadline - this.possession.client.now()))
         : Duration.zero
     )
@@ -73,7 +73,7 @@ export class Hold implements Held<bigint> {
       const { client, kind } = possession
       const lease = leaseTime === undefined ? client.options.watchdogLeaseMillis : parsePeriod("leaseTime", leaseTime)
       if (typeof lease !== "number") return Effect.fail(lease)
-      const lost = this.#lost()
+      const lost = this.checkLost()
       if (lost !== undefined) return Effect.fail(lost)
       const sentAt = client.now()
       const request = kind.renew([possession], lease)
@@ -101,7 +101,8 @@ export class Hold implements Held<bigint> {
     return this.possession.onLost(listener)
   }
 
-  #lost(): LockLost | undefined {
+  /** The loss, if this hold is no more: an end by release counts. */
+  checkLost(): LockLost | undefined {
     const { possession } = this
     const now = possession.client.now()
     return possession.checkLost(now) ?? (this.released ? possession.lossOf("NotOwner", now) : undefined)

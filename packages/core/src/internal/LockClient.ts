@@ -18,6 +18,7 @@ import { PermitLines } from "./PermitLine.ts"
 import { FairQueues } from "./FairQueue.ts"
 import type { Mode } from "./LockKind.ts"
 import type { Possession } from "./Possession.ts"
+import { Quorums } from "./Quorums.ts"
 import { makeSignals, type Signals } from "./Signals.ts"
 import { Telemetry } from "./telemetry.ts"
 import { Watchdog } from "./Watchdog.ts"
@@ -70,7 +71,7 @@ export class LockClient {
   /** Whether its store is kept by a majority of several. */
   readonly isQuorum: boolean
   /** The clients of quorums of which this one is the first member. */
-  readonly quorums = new Map<string, LockClient>()
+  readonly quorums = new Quorums()
   readonly #held = new Map<string, Array<Possession>>()
 
   constructor(parts: {

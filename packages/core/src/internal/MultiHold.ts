@@ -1,10 +1,10 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Result from "effect/Result"
 import type { InvalidLockOptions, LockLost, LockStoreError } from "../LockError.ts"
 import type { Held } from "./AnyLock.ts"
 import { Hold } from "./Hold.ts"
+import type { Possession } from "./Possession.ts"
 import { releaseTogether } from "./release.ts"
 
 /** What each member was granted, by its name; a second one of the same name is `name#2`. */
@@ -15,15 +15,15 @@ export type Tokens<T> = Readonly<Record<string, T>>
  */
 export class MultiHold<T> implements Held<Tokens<T>> {
   readonly name: string
+  readonly holds: ReadonlyArray<Hold>
   readonly #members: ReadonlyArray<Held<T>>
 
   constructor(name: string, members: ReadonlyArray<Held<T>>) {
     this.name = name
     this.#members = members
-  }
-
-  get holds(): ReadonlyArray<Hold> {
-    return this.#members.flatMap(({ holds }) => holds)
+    const holds: Array<Hold> = []
+    for (const member of members) holds.push(...member.holds)
+    this.holds = holds
   }
 
   get owner(): string {
@@ -41,11 +41,23 @@ export class MultiHold<T> implements Held<Tokens<T>> {
   }
 
   get isHeld(): Effect.Effect<boolean> {
-    return Effect.map(Effect.all(this.#members.map(({ isHeld }) => isHeld)), (all) => all.every((isHeld) => isHeld))
+    return Effect.sync(() => this.checkLost() === undefined)
   }
 
   get ensureHeld(): Effect.Effect<void, LockLost> {
-    return Effect.forEach(this.#members, ({ ensureHeld }) => ensureHeld, { discard: true })
+    return Effect.suspend(() => {
+      const lost = this.checkLost()
+      return lost === undefined ? Effect.void : Effect.fail(lost)
+    })
+  }
+
+  /** The first loss among them. */
+  checkLost(): LockLost | undefined {
+    for (const hold of this.holds) {
+      const lost = hold.checkLost()
+      if (lost !== undefined) return lost
+    }
+    return undefined
   }
 
   get remaining(): Effect.Effect<Duration.Duration> {
@@ -91,36 +103,39 @@ export class MultiHold<T> implements Held<Tokens<T>> {
  * Releases all, whatever becomes of each, and fails with every failure, losses first. For a caller that is uninterruptible.
  */
 export const releaseAll = (held: ReadonlyArray<Held>): Effect.Effect<void, LockLost | LockStoreError> => {
-  const together = new Map<string, Array<Hold>>()
+  const together: Array<Array<Hold>> = []
   const alone: Array<Held> = []
   for (const member of held) {
     if (!(member instanceof Hold) || !isFreedTogether(member)) {
       alone.push(member)
       continue
     }
-    const { client, keys, owner } = member.possession
-    const group = `${owner} ${client.store.slot(keys.lock)}`
-    const holds = together.get(group)
-    if (holds === undefined) together.set(group, [member])
-    else holds.push(member)
+    const group = together.find(([first]) => haveOneOwner(first!.possession, member.possession))
+    if (group === undefined) together.push([member])
+    else group.push(member)
   }
+  if (together.length === 1 && alone.length === 0) return Effect.flatMap(releaseTogether(together[0]!), failing)
   const releases = [
-    ...[...together.values()].map(releaseTogether),
-    ...alone.map((member) => Effect.map(Effect.result(member.releaseNow()), (result) => [result]))
+    ...together.map(releaseTogether),
+    ...alone.map((member) =>
+      Effect.match(member.releaseNow(), { onSuccess: () => [], onFailure: (failure) => [failure] })
+    )
   ]
-  return Effect.flatMap(
-    releases.length === 1
-      ? Effect.map(releases[0]!, (only) => [only])
-      : Effect.all(releases, { concurrency: "unbounded" }),
-    (results) => {
-      const failures = results.flat().filter(Result.isFailure)
-      if (failures.length === 0) return Effect.void
-      failures.sort((a, b) => Number(b.failure._tag === "LockLost") - Number(a.failure._tag === "LockLost"))
-      return Exit.asVoidAll(failures.map(({ failure }) => Exit.fail(failure)))
-    }
-  )
+  return Effect.flatMap(Effect.all(releases, { concurrency: "unbounded" }), (failures) => failing(failures.flat()))
 }
+
+const failing = (failures: ReadonlyArray<LockLost | LockStoreError>): Effect.Effect<void, LockLost | LockStoreError> =>
+  failures.length === 0
+    ? Effect.void
+    : Exit.asVoidAll(
+        failures
+          .toSorted((a, b) => Number(b._tag === "LockLost") - Number(a._tag === "LockLost"))
+          .map((failure) => Exit.fail(failure))
+      )
 
 /** The last hold of a lock that several of can be freed by one command. */
 const isFreedTogether = ({ possession, released }: Hold): boolean =>
   !released && possession.holds === 1 && possession.kind.together && !possession.client.isQuorum
+
+const haveOneOwner = (a: Possession, b: Possession): boolean =>
+  a.owner === b.owner && (a.keys.lock === b.keys.lock || a.client.store.slot(a.keys.lock) === b.client.store.slot(b.keys.lock))

@@ -1,3 +1,4 @@
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
@@ -8,14 +9,24 @@ import {
   type AcquireError,
   type InvalidLockName,
   InvalidLockOptions,
-  type LockLost,
   type LockStoreError,
   LockTimeout
 } from "../LockError.ts"
 import type { RedisLock } from "../RedisLock.ts"
 import { type Acquisition, type Restore, tryAcquireTogether } from "./acquisition.ts"
-import { AnyLock, type Asking, type Held, type Invalid, isInvalid, provideUnbound } from "./AnyLock.ts"
+import {
+  AnyLock,
+  type Asking,
+  type Held,
+  type Invalid,
+  isInvalid,
+  isSame,
+  provideUnbound,
+  type Subject
+} from "./AnyLock.ts"
+import type { Hold } from "./Hold.ts"
 import { AskingOne, type Times, timesOf } from "./lock.ts"
+import { monotonicMillis } from "./LockClient.ts"
 import { MultiHold, releaseAll, type Tokens } from "./MultiHold.ts"
 
 /** After so many rounds without success the members are taken one by one, in an order that is the same for everybody. */
@@ -58,18 +69,22 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
     const times = timesOf(options, this.#options)
     if (isInvalid(times)) return times
     const lease = times.leaseMillis === undefined ? undefined : { leaseTime: times.leaseMillis }
-    const askings: Array<(waitMillis: number) => Asking<E, T>> = []
-    const subjects: Array<string> = []
+    const askings: Array<Asking<E, T>> = []
+    const subjects: Array<Subject> = []
     for (const member of this.#members) {
       const asking = member.asking(fiber, scope, lease)
       if (isInvalid(asking)) return asking
-      if (asking.subjects.some((subject) => subjects.includes(subject))) {
-        return new InvalidLockOptions({ option: "MultiLock", problem: `"${asking.name}" is among its members twice` })
+      for (const subject of asking.subjects) {
+        if (subjects.some((other) => isSame(subject, other))) {
+          return new InvalidLockOptions({ option: "MultiLock", problem: `"${asking.name}" is among its members twice` })
+        }
+        subjects.push(subject)
       }
-      subjects.push(...asking.subjects)
-      askings.push((waitTime) => member.asking(fiber, scope, { ...lease, waitTime }) as Asking<E, T>)
+      askings.push(asking)
     }
-    return new AskingAll(this.name, subjects, askings, times)
+    const waiting = (index: number, waitTime: number) =>
+      this.#members[index]!.asking(fiber, scope, { ...lease, waitTime }) as Asking<E, T>
+    return new AskingAll(this.name, subjects, askings, waiting, times, monotonicMillis(fiber.getRef(Clock.Clock)))
   }
 
   holding(fiber: Fiber<unknown, unknown>): Effect.Effect<Held<Tokens<T>> | undefined, InvalidLockName> {
@@ -118,25 +133,43 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
   }
 }
 
-/** The members that were asked for at once: all of them, or the first that was denied. */
-type Round = { readonly _tag: "Won" } | { readonly _tag: "Denied"; readonly index: number }
+/** What has become of asking for all members: which one was denied, if it was one. */
+type Attempt<T> = MultiHold<T> | Denied
+
+interface Denied {
+  readonly blocker: number | undefined
+}
+
+const lostMeanwhile: Denied = { blocker: undefined }
 
 class AskingAll<E, T> implements Asking<E, Tokens<T>> {
   readonly name: string
-  readonly subjects: ReadonlyArray<string>
-  readonly #members: ReadonlyArray<(waitMillis: number) => Asking<E, T>>
+  readonly subjects: ReadonlyArray<Subject>
+  /** What is asked for at once. */
+  readonly #members: ReadonlyArray<Asking<E, T>>
+  /** A member that is waited for so long at most. */
+  readonly #waiting: (index: number, waitMillis: number) => Asking<E, T>
   readonly #times: Times
+  readonly #now: () => number
+  readonly #startedAt: number
+  readonly #held: Array<Held<T> | undefined>
 
   constructor(
     name: string,
-    subjects: ReadonlyArray<string>,
-    members: ReadonlyArray<(waitMillis: number) => Asking<E, T>>,
-    times: Times
+    subjects: ReadonlyArray<Subject>,
+    members: ReadonlyArray<Asking<E, T>>,
+    waiting: (index: number, waitMillis: number) => Asking<E, T>,
+    times: Times,
+    now: () => number
   ) {
     this.name = name
     this.subjects = subjects
     this.#members = members
+    this.#waiting = waiting
     this.#times = times
+    this.#now = now
+    this.#startedAt = now()
+    this.#held = members.map(() => undefined)
   }
 
   get label(): string {
@@ -145,68 +178,71 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
 
   tryAcquire(restore: Restore): Effect.Effect<Option.Option<Held<Tokens<T>>>, LockStoreError | E> {
     return Effect.suspend(() => {
-      const held: Array<Held<T> | undefined> = this.#members.map(() => undefined)
-      const none = Effect.suspend(() => Effect.as(giveBack(held), Option.none<Held<Tokens<T>>>()))
+      // a member of another one may be asked for more than once
+      this.#held.fill(undefined)
       return this.#orNone(
-        held,
-        Effect.flatMap(this.#tryRest(held, restore), (round) =>
-          round._tag === "Won"
-            ? // one member may have run out while another was asked for
-              Effect.catchTag(Effect.asSome(this.#complete(held)), "LockLost", () => none)
-            : none
+        Effect.flatMap(this.#attempt(restore), (attempt) =>
+          attempt instanceof MultiHold ? Effect.succeedSome(attempt) : Effect.as(this.#giveBack, Option.none())
         )
       )
     })
   }
 
   acquire(restore: Restore): Effect.Effect<Held<Tokens<T>>, AcquireError | E> {
-    return Effect.suspend(() => {
-      const held: Array<Held<T> | undefined> = this.#members.map(() => undefined)
-      return this.#orNone(held, this.#rounds(held, restore))
-    })
+    return this.#orNone(
+      Effect.flatMap(this.#attempt(restore), (attempt): Effect.Effect<Held<Tokens<T>>, AcquireError | E> =>
+        attempt instanceof MultiHold ? Effect.succeed(attempt) : this.#rounds(attempt, restore)
+      )
+    )
   }
 
   /** However it fails, what was won is given back. */
-  #orNone<A, E2>(held: Array<Held<T> | undefined>, self: Effect.Effect<A, E2>): Effect.Effect<A, E2> {
-    return Effect.matchCauseEffect(self, {
-      onSuccess: Effect.succeed,
-      onFailure: (cause) => Effect.andThen(giveBack(held), Effect.failCause(cause))
+  #orNone<A, E2>(self: Effect.Effect<A, E2>): Effect.Effect<A, E2> {
+    return Effect.catchCause(self, (cause) => Effect.andThen(this.#giveBack, Effect.failCause(cause)))
+  }
+
+  /** Gives back what was won; whatever becomes of a release, it goes on by itself or the lease ends. */
+  get #giveBack(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const won = this.#held.filter((member) => member !== undefined)
+      this.#held.fill(undefined)
+      return won.length === 0 ? Effect.void : Effect.ignore(releaseAll(won))
     })
   }
 
   *#canonicalOrder(): Iterable<number> {
-    const names = this.#members.map((member, index) => ({ index, name: member(0).name }))
+    const names = this.#members.map(({ name }, index) => ({ index, name }))
     names.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.index - b.index))
     for (const { index } of names) yield index
   }
 
+  /** What follows a first attempt that was denied. */
   readonly #rounds = Effect.fnUntraced(function* (
     this: AskingAll<E, T>,
-    held: Array<Held<T> | undefined>,
+    first: Denied,
     restore: Restore
   ): Effect.fn.Return<Held<Tokens<T>>, AcquireError | E> {
-    const startedAt = yield* now
-    const until = startedAt + this.#times.waitMillis
-    let blocker: number | undefined
-    for (let round = 0; ; round++) {
-      let isDenied = false
+    const until = this.#startedAt + this.#times.waitMillis
+    let { blocker } = first
+    for (let round = 1; ; round++) {
+      yield* this.#giveBack
+      if (this.#now() >= until) return yield* this.#timedOut(undefined)
+      // those who met here should not meet again
+      yield* restore(Effect.sleep(Math.random() * Math.min(2 ** (round - 1), 16)))
       if (round < roundsAtOnce || round % 2 === 1) {
         // the one that was taken is waited for with nothing else in hand
-        if (blocker !== undefined) {
-          held[blocker] = yield* this.#wait(blocker, until - (yield* now), startedAt, restore)
-        }
-        const tried: Round = yield* this.#tryRest(held, restore)
-        if (tried._tag === "Denied") {
-          isDenied = true
-          blocker = tried.index
-        }
+        if (blocker !== undefined) this.#held[blocker] = yield* this.#wait(blocker, until - this.#now(), restore)
+        const attempt: Attempt<T> = yield* this.#attempt(restore)
+        if (attempt instanceof MultiHold) return attempt
+        blocker = attempt.blocker ?? blocker
       } else {
+        let isDenied = false
         for (const index of this.#canonicalOrder()) {
-          const left = until - (yield* now)
+          const left = until - this.#now()
           const patience = Math.min(left, this.#patience())
-          const waited = yield* Effect.result(this.#wait(index, patience, startedAt, restore))
+          const waited = yield* Effect.result(this.#wait(index, patience, restore))
           if (waited._tag === "Success") {
-            held[index] = waited.success
+            this.#held[index] = waited.success
           } else if (patience < left && waited.failure instanceof LockTimeout) {
             isDenied = true
             blocker = index
@@ -215,107 +251,110 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
             return yield* Effect.fail(waited.failure)
           }
         }
+        if (isDenied) continue
+        const completed = yield* this.#complete
+        if (completed instanceof MultiHold) return completed
       }
-      if (!isDenied) {
-        const completed = yield* Effect.result(this.#complete(held))
-        if (completed._tag === "Success") return completed.success
-        if (completed.failure._tag !== "LockLost") return yield* Effect.fail(completed.failure)
-      }
-      yield* giveBack(held)
-      const time = yield* now
-      if (time >= until) {
-        return yield* new LockTimeout({
-          name: this.name,
-          waited: Duration.millis(time - startedAt),
-          holder: undefined
-        })
-      }
-      // those who met here should not meet again
-      yield* restore(Effect.sleep(Math.random() * Math.min(2 ** round, 16)))
     }
   })
+
+  #timedOut(holder: LockTimeout["holder"]): LockTimeout {
+    return new LockTimeout({ name: this.name, waited: Duration.millis(this.#now() - this.#startedAt), holder })
+  }
 
   #patience(): number {
     const longest = Math.min(patienceMillis, (this.#times.leaseMillis ?? Number.POSITIVE_INFINITY) / 3)
     return longest * (0.5 + Math.random() / 2)
   }
 
-  #wait(
-    index: number,
-    waitMillis: number,
-    startedAt: number,
-    restore: Restore
-  ): Effect.Effect<Held<T>, AcquireError | E> {
-    return Effect.catchCause(this.#members[index]!(Math.max(0, waitMillis)).acquire(restore), (cause) => {
+  #wait(index: number, waitMillis: number, restore: Restore): Effect.Effect<Held<T>, AcquireError | E> {
+    return Effect.catchCause(this.#waiting(index, Math.max(0, waitMillis)).acquire(restore), (cause) => {
       const timeout = cause.reasons.find((reason) => reason._tag === "Fail" && reason.error instanceof LockTimeout)
       if (timeout === undefined) return Effect.failCause(cause)
       const { holder } = (timeout as unknown as { readonly error: LockTimeout }).error
-      return Effect.flatMap(now, (time) =>
-        Effect.fail(new LockTimeout({ name: this.name, waited: Duration.millis(time - startedAt), holder }))
+      return Effect.suspend(() => Effect.fail(this.#timedOut(holder)))
+    })
+  }
+
+  /** Asks for all that is not held yet, at once. */
+  #attempt(restore: Restore): Effect.Effect<Attempt<T>, LockStoreError | E> {
+    return Effect.suspend(() => {
+      const attempt: { denied: number | undefined } = { denied: undefined }
+      const asked = this.#groups().map((group) => this.#ask(group, attempt))
+      return Effect.flatMap(
+        asked.length === 1
+          ? asked[0]!(restore)
+          : // each notes what it got even when the others fail or the whole is interrupted
+            restore(Effect.forEach(asked, Effect.uninterruptibleMask, { concurrency: "unbounded", discard: true })),
+        (): Effect.Effect<Attempt<T>, LockStoreError> =>
+          attempt.denied === undefined ? this.#complete : Effect.succeed({ blocker: attempt.denied })
       )
     })
   }
 
-  /** Asks for all that is not held yet, at once; those that one command can take, by one command. */
-  #tryRest(held: Array<Held<T> | undefined>, restore: Restore): Effect.Effect<Round, LockStoreError | E> {
-    const groups = new Map<string, Array<{ readonly index: number; readonly asking: Asking<E, T> }>>()
-    for (let index = 0; index < held.length; index++) {
-      if (held[index] !== undefined) continue
-      const asking = this.#members[index]!(0)
-      const group = (asking instanceof AskingOne ? asking.group : undefined) ?? String(index)
-      const others = groups.get(group)
-      if (others === undefined) groups.set(group, [{ index, asking }])
-      else others.push({ index, asking })
+  /** The members that are not held yet; together those that one command can take. */
+  #groups(): ReadonlyArray<Array<number>> {
+    const groups: Array<Array<number>> = []
+    for (let index = 0; index < this.#members.length; index++) {
+      if (this.#held[index] !== undefined) continue
+      const asking = this.#members[index]
+      const group =
+        asking instanceof AskingOne && asking.isJoinable
+          ? groups.find(([first]) => isOneCommand(this.#members[first!]!, asking))
+          : undefined
+      if (group === undefined) groups.push([index])
+      else group.push(index)
     }
-    let denied: number | undefined
-    const tries = [...groups.values()].map(
-      (group) =>
-        (restore: Restore): Effect.Effect<void, LockStoreError | E> =>
-          group.length === 1
-            ? Effect.map(group[0]!.asking.tryAcquire(restore), (hold) => {
-                if (Option.isNone(hold)) denied ??= group[0]!.index
-                else held[group[0]!.index] = hold.value
-              })
-            : Effect.map(
-                tryAcquireTogether(
-                  group.map(({ asking }) => asking as unknown as Acquisition),
-                  restore
-                ),
-                (holds) => {
-                  if ("index" in holds) denied ??= group[holds.index]!.index
-                  else for (let i = 0; i < group.length; i++) held[group[i]!.index] = holds[i]! as unknown as Held<T>
-                }
-              )
-    )
-    const tried =
-      tries.length === 1
-        ? tries[0]!(restore)
-        : // each notes what it got even when the others fail or the whole is interrupted
-          restore(Effect.forEach(tries, Effect.uninterruptibleMask, { concurrency: "unbounded", discard: true }))
-    return Effect.map(tried, (): Round => (denied === undefined ? { _tag: "Won" } : { _tag: "Denied", index: denied }))
+    return groups
   }
 
-  /** All are held: a fixed lease runs from now on, for each. */
-  #complete(held: ReadonlyArray<Held<T> | undefined>): Effect.Effect<Held<Tokens<T>>, LockLost | LockStoreError> {
-    const hold = new MultiHold(this.name, held as ReadonlyArray<Held<T>>)
-    const { leaseMillis } = this.#times
-    const isOneGrant = new Set(hold.holds.map(({ possession }) => possession.acquiredAt)).size === 1
-    return Effect.as(
-      leaseMillis === undefined || isOneGrant
-        ? hold.ensureHeld
-        : // the lease has been checked
-          Effect.catchTag(hold.renew(leaseMillis), "InvalidLockOptions", Effect.die),
-      hold
-    )
+  #ask(
+    group: ReadonlyArray<number>,
+    attempt: { denied: number | undefined }
+  ): (restore: Restore) => Effect.Effect<void, LockStoreError | E> {
+    const [only] = group as readonly [number]
+    return group.length === 1
+      ? (restore) =>
+          Effect.map(this.#members[only]!.tryAcquire(restore), (hold) => {
+            if (Option.isNone(hold)) attempt.denied ??= only
+            else this.#held[only] = hold.value
+          })
+      : (restore) =>
+          Effect.map(
+            tryAcquireTogether(
+              group.map((index) => this.#members[index] as unknown as Acquisition),
+              restore
+            ),
+            (holds) => {
+              if ("index" in holds) attempt.denied ??= group[holds.index]!
+              else for (let i = 0; i < group.length; i++) this.#held[group[i]!] = holds[i] as unknown as Held<T>
+            }
+          )
+  }
+
+  /** All are held: a fixed lease runs from now on, for each. One may have run out while another was asked for. */
+  get #complete(): Effect.Effect<Attempt<T>, LockStoreError> {
+    return Effect.suspend((): Effect.Effect<Attempt<T>, LockStoreError> => {
+      const hold = new MultiHold(this.name, this.#held as ReadonlyArray<Held<T>>)
+      const { leaseMillis } = this.#times
+      const [first] = hold.holds as readonly [Hold]
+      if (
+        leaseMillis === undefined ||
+        hold.holds.every(({ possession }) => possession.acquiredAt === first.possession.acquiredAt)
+      ) {
+        return Effect.succeed(hold.checkLost() === undefined ? hold : lostMeanwhile)
+      }
+      return Effect.as(hold.renew(leaseMillis), hold).pipe(
+        Effect.catchTag("LockLost", () => Effect.succeed(lostMeanwhile)),
+        Effect.catchTag("InvalidLockOptions", Effect.die) // the lease has been checked
+      )
+    })
   }
 }
 
-const now = Effect.clockWith((clock) => Effect.sync(() => Number(clock.monotonicTimeNanosUnsafe()) / 1e6))
-
-/** Gives back what was won; whatever becomes of a release, it goes on by itself or the lease ends. */
-const giveBack = <T>(held: Array<Held<T> | undefined>): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const won = held.filter((member) => member !== undefined)
-    held.fill(undefined)
-    return won.length === 0 ? Effect.void : Effect.ignore(releaseAll(won))
-  })
+/** Whether two single locks are of one client and slot. */
+const isOneCommand = (first: Asking, second: AskingOne<unknown>): boolean =>
+  first instanceof AskingOne &&
+  first.client === second.client &&
+  first.client.store.slot(first.keys.lock) === second.client.store.slot(second.keys.lock) &&
+  first.isJoinable

@@ -13,6 +13,7 @@ import {
 import type { RedisLock } from "../RedisLock.ts"
 import { AnyLock, type Asking, type Held, type Invalid, isInvalid, provideUnbound } from "./AnyLock.ts"
 import { LockImpl, noQuorum } from "./lock.ts"
+import type { LockClient } from "./LockClient.ts"
 import { jointName, quorumClient, type QuorumTimes } from "./quorum.ts"
 
 export interface RedLockSettings {
@@ -73,26 +74,31 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
     return new LockImpl<R, E>(this.name, this.#members[0]!.kind, this.#options, client, "unchecked")
   }
 
+  /** What cannot be told before the members' services are known. */
+  #checkMembers(fiber: Fiber<unknown, unknown>): Invalid | undefined {
+    const members: Array<{ readonly client: LockClient; readonly key: string }> = []
+    for (const member of this.#members) {
+      const client = member.clientOf(fiber)
+      const keys = member.keys(client)
+      if (isInvalid(keys)) return keys
+      if (members.some((other) => other.client === client && other.key === keys.lock)) {
+        return new InvalidLockOptions({
+          option: "RedLock",
+          problem: `"${member.name}" of one server is among its members twice, and would have two votes`
+        })
+      }
+      members.push({ client, key: keys.lock })
+    }
+    return undefined
+  }
+
   asking(
     fiber: Fiber<unknown, unknown>,
     scope: Scope.Scope | undefined,
     options: AcquireOptions | undefined
   ): Asking<E | QuorumNotReached, bigint> | Invalid {
-    if (this.#invalid !== undefined) return this.#invalid
-    const members: Array<string> = []
-    for (const member of this.#members) {
-      const client = member.clientOf(fiber)
-      const keys = member.keys(client)
-      if (isInvalid(keys)) return keys
-      members.push(`${client.clientId} ${keys.lock}`)
-    }
-    const twice = members.findIndex((member, i) => members.indexOf(member) < i)
-    if (twice !== -1) {
-      return new InvalidLockOptions({
-        option: "RedLock",
-        problem: `"${this.#members[twice]!.name}" of one server is among its members twice, and would have two votes`
-      })
-    }
+    const invalid = this.#invalid ?? this.#checkMembers(fiber)
+    if (invalid !== undefined) return invalid
     const asking = this.#joint(fiber).asking(fiber, scope, options)
     if (isInvalid(asking)) return asking
     return {

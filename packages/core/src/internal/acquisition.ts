@@ -272,15 +272,14 @@ export const tryAcquireTogether = (
   const owner = client.nextOwner()
   const lease = leaseOf(first)
   const sentAt = client.now()
-  const undoAll = Effect.forEach(acquisitions, (acquisition) => undo(claimOf(acquisition, owner), sentAt + lease), {
-    concurrency: "unbounded",
-    discard: true
-  })
-  const asked = client.store.run(
-    "multi_lock/acquire",
-    acquisitions.flatMap(({ keys }) => [keys.lock, keys.token]),
-    [owner, lease, tokenLife(lease)]
-  )
+  const undoAll = () =>
+    Effect.forEach(acquisitions, (acquisition) => undo(claimOf(acquisition, owner), sentAt + lease), {
+      concurrency: "unbounded",
+      discard: true
+    })
+  const requested: Array<string> = []
+  for (const { keys } of acquisitions) requested.push(keys.lock, keys.token)
+  const asked = client.store.run("multi_lock/acquire", requested, [owner, lease, tokenLife(lease)])
   return Effect.matchCauseEffect(restore(asked), {
     onSuccess: (reply): Effect.Effect<ReadonlyArray<Hold> | DeniedAt, LockStoreError> => {
       const [granted, ...rest] = reply as ReadonlyArray<number>
@@ -288,14 +287,14 @@ export const tryAcquireTogether = (
       const now = client.now()
       const deadline = client.deadlineOf(sentAt, lease)
       return now >= deadline
-        ? Effect.andThen(undoAll, Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, lease)))
+        ? Effect.andThen(undoAll(), Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, lease)))
         : Effect.succeed(
             acquisitions.map((acquisition, i) => possess(acquisition, owner, rest[i]!, sentAt, now, deadline))
           )
     },
     onFailure: (cause) =>
       mayHaveRun(cause)
-        ? Effect.andThen(undoAll, Effect.failCause(cause))
+        ? Effect.andThen(undoAll(), Effect.failCause(cause))
         : explainOneOf(
             client,
             acquisitions.map(({ keys, kind }) => ({ expected: kind.title, key: keys.lock })),

@@ -11,17 +11,22 @@ const prefixed = (prefix: string, name: string): string =>
   name.includes("{") ? `${prefix}:${name}` : `${prefix}:{${name}}`
 
 /**
- * Everything that a lock of a name has in Redis. What every kind needs is composed at once, the rest on demand.
+ * Everything that a lock of a name has in Redis, composed on demand.
  */
 export class LockKeys {
   readonly lock: string
-  readonly token: string
-  readonly channel: string
 
   constructor(name: string) {
     this.lock = name
-    this.token = prefixed("redisson_lock_token", name)
-    this.channel = prefixed("redisson_lock__channel", name)
+  }
+
+  /** The last fencing token. */
+  get token(): string {
+    return prefixed("redisson_lock_token", this.lock)
+  }
+
+  get channel(): string {
+    return prefixed("redisson_lock__channel", this.lock)
   }
 
   /** The waiters of a fair lock, in order. */

@@ -48,16 +48,14 @@ export class AskingOne<E> implements Acquisition, Asking<E, bigint> {
     return this.kind.name
   }
 
-  get subjects(): ReadonlyArray<string> {
-    return [`${this.client.clientId} ${this.kind.mode} ${this.keys.lock}`]
+  get subjects(): ReadonlyArray<this> {
+    return [this]
   }
 
-  /** What it can be asked for together with by one command; undefined when it has to be asked for alone. */
-  get group(): string | undefined {
+  /** Whether it can be asked for together with others of its client and slot, by one command. */
+  get isJoinable(): boolean {
     const { client, identity, keys, kind } = this
     return kind.together && !client.isQuorum && client.find(keys.lock, kind.mode, identity) === undefined
-      ? `${client.clientId} ${client.store.slot(keys.lock)}`
-      : undefined
   }
 
   // Which kinds can fail with `LockReentered`, the type of the lock says.
@@ -96,7 +94,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   readonly options: AcquireOptions | undefined
   readonly client: LockClient | undefined
   readonly invalid: InvalidLockName | undefined
-  readonly #keys: LockKeys | undefined
+  #keys: LockKeys | undefined = undefined
 
   constructor(
     name: string,
@@ -111,7 +109,6 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     this.options = options
     this.client = client
     this.invalid = names === "checked" ? checkName(name) : undefined
-    this.#keys = this.invalid === undefined ? new LockKeys(name) : undefined
   }
 
   get isBound(): boolean {
@@ -124,7 +121,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
 
   keys(client: LockClient): LockKeys | InvalidLockName {
     const { keyPrefix } = client.options
-    const keys = keyPrefix === "" ? this.#keys! : new LockKeys(keyPrefix + this.name)
+    const keys = keyPrefix === "" ? (this.#keys ??= new LockKeys(this.name)) : new LockKeys(keyPrefix + this.name)
     return checkSlot(this.name, keys, client.store.slot) ?? keys
   }
 

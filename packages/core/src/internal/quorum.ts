@@ -9,7 +9,9 @@ import * as Scope from "effect/Scope"
 import { AlarmClock } from "./AlarmClock.ts"
 import { type ClientOptions, LockClient, makeLockClient, monotonicMillis } from "./LockClient.ts"
 import { LockKeys } from "./keys.ts"
-import { type Member, QuorumStore } from "./store/quorum/QuorumStore.ts"
+import { isShared, type NamedMember } from "./Quorums.ts"
+import type { Member } from "./store/quorum/Ballot.ts"
+import { QuorumStore } from "./store/quorum/QuorumStore.ts"
 
 /** Checked; milliseconds. */
 export interface QuorumTimes {
@@ -31,20 +33,13 @@ export const makeQuorumClient = Effect.fnUntraced(function* (
   return yield* makeLockClient(store.service, options, true)
 })
 
-/** One lock of a quorum: a name at a client. */
-export interface NamedMember {
-  readonly client: LockClient
-  readonly name: string
-}
-
 /** What all members of a quorum are called together. */
 export const jointName = (names: ReadonlyArray<string>): string =>
   names.every((name) => name === names[0]) ? names[0]! : names.join(", ")
 
 /**
  * The client of a quorum of locks. There is one for the same members and times, so that its fibers stand in one line; it lives as
- * long as its first member's client. Locks that are called the same everywhere share one client whatever their name; where a
- * lock has different keys at different clients, it has a client of its own, which finds them.
+ * long as its first member's client.
  */
 export const quorumClient = (
   members: ReadonlyArray<NamedMember>,
@@ -53,42 +48,30 @@ export const quorumClient = (
   fiber: Fiber<unknown, unknown>
 ): LockClient => {
   const first = members[0]!.client
-  const keysOf = members.map(({ client, name }) => client.options.keyPrefix + name)
-  const isShared = keysOf.every((key) => key === keysOf[0]) && members.every(({ name }) => name === members[0]!.name)
-  const identity = JSON.stringify([
-    members.map(({ client, name }) => (isShared ? client.clientId : [client.clientId, name])),
-    times,
-    driftFactor
-  ])
-  let client = first.quorums.get(identity)
-  if (client === undefined) {
+  return first.quorums.get(members, times, driftFactor, () => {
     const joint = new LockKeys(jointName(members.map(({ name }) => name)))
-    const keyPrefix = isShared ? first.options.keyPrefix : ""
-    const options = { ...first.options, clockDriftFactor: driftFactor, keyPrefix }
-    client = Effect.runSyncWith(fiber.context)(
+    const shared = isShared(members)
+    const keyPrefix = shared ? first.options.keyPrefix : ""
+    return Effect.runSyncWith(fiber.context)(
       Scope.provide(
         makeQuorumClient(
           members.map(({ client, name }, i) => ({
-            label: isShared ? `member ${i + 1}` : `member ${i + 1} ("${name}")`,
+            label: shared ? `member ${i + 1}` : `member ${i + 1} ("${name}")`,
             store: client.store,
-            keyOf: isShared ? identical : renamed(joint, new LockKeys(client.options.keyPrefix + name))
+            keyOf: shared ? undefined : renamed(joint, new LockKeys(client.options.keyPrefix + name))
           })),
           times,
-          options
+          { ...first.options, clockDriftFactor: driftFactor, keyPrefix }
         ),
         first.scope
       )
     )
-    first.quorums.set(identity, client)
-  }
-  return client
+  })
 }
 
-const identical = (key: string): string => key
-
 /** Finds the key of one name for that of another. */
-const renamed = (from: LockKeys, to: LockKeys): ((key: string) => string) => {
-  if (from.lock === to.lock) return identical
+const renamed = (from: LockKeys, to: LockKeys): Member["keyOf"] => {
+  if (from.lock === to.lock) return undefined
   const keys = new Map([
     [from.lock, to.lock],
     [from.token, to.token],

@@ -13,6 +13,7 @@ import { RedisLock } from "../RedisLock.ts"
 import type { LockClient } from "./LockClient.ts"
 import { makeQuorumClient } from "./quorum.ts"
 import type { RedLockSettings } from "./RedLockImpl.ts"
+import type { Member } from "./store/quorum/Ballot.ts"
 
 const rebuild = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("5 seconds")])
 
@@ -42,13 +43,15 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
 
   const members = yield* Effect.forEach(clients, (client, i) => {
     const label = `member ${i + 1}`
-    const member = (store: LockStore["Service"]) => ({ label, store, keyOf: (key: string) => key })
+    const member = (store: LockStore["Service"]): Member => ({ label, store, keyOf: undefined })
     if (Result.isSuccess(client)) return Effect.succeed(member(client.success.store))
-    const { arrive, store } = absent(client.failure, first.store)
+    const late = member(absent(client.failure, first.store))
     return Effect.as(
       Layer.buildWithScope(layers[i]!, scope).pipe(
         Effect.retry(rebuild),
-        Effect.map((context) => arrive((Context.get(context, RedisLock) as LockClient).store)),
+        Effect.map((context) => {
+          late.store = (Context.get(context, RedisLock) as LockClient).store
+        }),
         Effect.forkScoped,
         Effect.andThen(
           Effect.annotateLogs(Effect.logWarning("One server of the quorum cannot be reached yet.", client.failure), {
@@ -56,33 +59,21 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
           })
         )
       ),
-      member(store)
+      late
     )
   })
   return yield* makeQuorumClient(members, times, { ...first.options, clockDriftFactor: driftFactor })
 })
 
 /** The store of a member that is not there yet. */
-const absent = (cause: unknown, like: LockStore["Service"]) => {
-  let present: LockStore["Service"] | undefined
+const absent = (cause: unknown, { publish, slot }: LockStore["Service"]): LockStore["Service"] => {
   const missing = (operation: string, name: string) =>
     new LockStoreError({ operation, name, reason: "NotConnected", cause })
-  const store: LockStore["Service"] = {
-    run: (operation, keys, args) =>
-      present === undefined ? Effect.fail(missing(operation, keys[0]!)) : present.run(operation, keys, args),
-    subscribe: (channel) =>
-      Stream.suspend(() =>
-        present === undefined ? Stream.fail(missing("subscribe", channel)) : present.subscribe(channel)
-      ),
-    scan: (pattern) =>
-      Stream.suspend(() => (present === undefined ? Stream.fail(missing("scan", pattern)) : present.scan(pattern))),
-    publish: like.publish,
-    slot: like.slot
-  }
   return {
-    store,
-    arrive: (arrived: LockStore["Service"]) => {
-      present = arrived
-    }
+    run: (operation, keys) => Effect.fail(missing(operation, keys[0]!)),
+    subscribe: (channel) => Stream.fail(missing("subscribe", channel)),
+    scan: (pattern) => Stream.fail(missing("scan", pattern)),
+    publish,
+    slot
   }
 }

@@ -52,54 +52,106 @@ const run = (claim: Claim, publish: string = claim.client.store.publish): Effect
 /** Frees the lock: the last hold has ended. */
 const free = (possession: Possession): Effect.Effect<void, LockLost | LockStoreError> => {
   const freeing = begin(possession)
-  return typeof freeing === "function"
-    ? Effect.matchEffect(run(possession), freeing(possession.client.now()))
-    : Effect.fail(freeing)
+  if (!(freeing instanceof Freeing)) return Effect.fail(freeing)
+  return Effect.matchEffect(run(possession), {
+    onSuccess: (reply) => {
+      const lost = freeing.confirm(reply)
+      return lost === undefined ? Effect.void : Effect.fail(lost)
+    },
+    onFailure: (error) => freeing.retry(error)
+  })
 }
 
 /**
- * Ends the last holds of several locks of one client, slot and owner, and frees all by one command. The outcomes are theirs,
- * in order.
+ * Ends the last holds of several locks of one client, slot and owner, and frees all by one command. The result are the
+ * failures.
  */
 export const releaseTogether = (
   holds: ReadonlyArray<Hold>
-): Effect.Effect<ReadonlyArray<Result.Result<void, LockLost | LockStoreError>>> => {
-  const begun = holds.map((hold) => {
+): Effect.Effect<ReadonlyArray<LockLost | LockStoreError>> => {
+  const failures: Array<LockLost | LockStoreError> = []
+  const begun: Array<Freeing> = []
+  const keys: Array<string> = []
+  for (const hold of holds) {
     const { possession } = hold
     hold.released = true
     if (hold.renewed) possession.renewedHolds--
     possession.holds--
-    return { possession, freeing: begin(possession) }
-  })
+    const freeing = begin(possession)
+    if (freeing instanceof Freeing) {
+      begun.push(freeing)
+      keys.push(possession.keys.lock, possession.keys.channel)
+    } else {
+      failures.push(freeing)
+    }
+  }
+  if (begun.length === 0) return Effect.succeed(failures)
   const { client, owner } = holds[0]!.possession
-  const sentAt = client.now()
-  const sent = begun.filter(({ freeing }) => typeof freeing === "function")
-  const asked =
-    sent.length === 0
-      ? Effect.succeed<Reply>([])
-      : client.store.run(
-          "multi_lock/release",
-          sent.flatMap(({ possession: { keys } }) => [keys.lock, keys.channel]),
-          [owner, client.store.publish]
-        )
-  return Effect.flatMap(Effect.result(asked), (result) => {
-    let next = 0
-    return Effect.forEach(begun, ({ freeing }) => {
-      if (typeof freeing !== "function") return Effect.succeed(Result.fail(freeing))
-      const { onFailure, onSuccess } = freeing(sentAt)
-      return Effect.result(
-        Result.isSuccess(result)
-          ? onSuccess((result.success as ReadonlyArray<Reply>)[next++]!)
-          : onFailure(result.failure)
+  return Effect.matchEffect(client.store.run("multi_lock/release", keys, [owner, client.store.publish]), {
+    onSuccess: (replies) => {
+      for (let i = 0; i < begun.length; i++) {
+        const lost = begun[i]!.confirm((replies as ReadonlyArray<Reply>)[i]!)
+        if (lost !== undefined) failures.push(lost)
+      }
+      return Effect.succeed(failures)
+    },
+    onFailure: (error) =>
+      Effect.as(
+        Effect.forEach(begun, (freeing) =>
+          Effect.match(freeing.retry(error), {
+            onSuccess: () => {},
+            onFailure: (failure) => void failures.push(failure)
+          })
+        ),
+        failures
       )
-    })
   })
 }
 
-/** What to make of the reply to a release that was sent at a time, or of its failure. */
-type Freeing = (sentAt: number) => {
-  readonly onSuccess: (reply: Reply) => Effect.Effect<void, LockLost>
-  readonly onFailure: (error: LockStoreError) => Effect.Effect<void, LockLost | LockStoreError>
+/** A lock that is being freed. */
+class Freeing {
+  readonly #possession: Possession
+  readonly #sentAt: number
+  readonly #line: Line | undefined
+  /** Whether the next waiter of this process has been told already. */
+  readonly #handedOver: boolean
+
+  constructor(possession: Possession, sentAt: number, line: Line | undefined, handedOver: boolean) {
+    this.#possession = possession
+    this.#sentAt = sentAt
+    this.#line = line
+    this.#handedOver = handedOver
+  }
+
+  /** What to make of the reply: it was ours to free, or is found lost. */
+  confirm(reply: Reply): LockLost | undefined {
+    const possession = this.#possession
+    // not after a second attempt: the first may still be under way, and would release whoever uses the owner next
+    if (possession.kind.queued && (reply as number) >= 1) possession.client.queues.keep(possession)
+    return this.#confirm(reply)
+  }
+
+  /** Tries again, after a failure. */
+  retry(failure: LockStoreError): Effect.Effect<void, LockLost | LockStoreError> {
+    return Effect.flatMap(retry(this.#possession, this.#sentAt, failure), (reply) => {
+      const lost = this.#confirm(reply)
+      return lost === undefined ? Effect.void : Effect.fail(lost)
+    })
+  }
+
+  #confirm(reply: Reply): LockLost | undefined {
+    const possession = this.#possession
+    const { client } = possession
+    const released = (reply as number) >= 1
+    if (this.#line !== undefined && !this.#handedOver) {
+      announce(possession, this.#line, released ? (reply as number) - 1 : 0, this.#sentAt)
+    }
+    if (released) return undefined
+    const now = client.now()
+    const reason = now >= possession.deadline ? "Expired" : "NotOwner"
+    client.telemetry.lost(possession, reason)
+    return (possession.lost = possession.lossOf(reason, now))
+  }
 }
 
 /** Forgets a lock that is about to be freed; unless it is lost already, the command is to be sent at once. */
@@ -121,25 +173,7 @@ const begin = (possession: Possession): Freeing | LockLost => {
   const handedOver = line !== undefined && line.mayHandOver(now)
   if (kind.mode === "write") client.lines.get(keys.lock, "read")?.signal()
   if (handedOver) line.signal()
-  return (sentAt) => {
-    const onReply = (reply: Reply): Effect.Effect<void, LockLost> => {
-      const released = (reply as number) >= 1
-      if (line !== undefined && !handedOver) announce(possession, line, released ? (reply as number) - 1 : 0, sentAt)
-      if (released) return Effect.void
-      const now = client.now()
-      const reason = now >= possession.deadline ? "Expired" : "NotOwner"
-      client.telemetry.lost(possession, reason)
-      return Effect.fail((possession.lost = possession.lossOf(reason, now)))
-    }
-    return {
-      onSuccess: (reply) => {
-        // not after a second attempt: the first may still be under way, and would release whoever uses the owner next
-        if (kind.queued && (reply as number) >= 1) client.queues.keep(possession)
-        return onReply(reply)
-      },
-      onFailure: (error) => Effect.flatMap(retry(possession, sentAt, error), onReply)
-    }
-  }
+  return new Freeing(possession, now, line, handedOver)
 }
 
 /**

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Cluster, Redis } from "ioredis"
+import { Outlet } from "./Outlet.ts"
 
 /** Somebody who must know what becomes of the connections to the nodes. */
 export interface Watcher {
@@ -12,7 +13,7 @@ export interface Watcher {
 const REFRESH_PAUSE_MILLIS = 100
 
 interface Node {
-  readonly redis: Redis
+  readonly outlet: Outlet
   readonly onReady: () => void
   readonly onClose: () => void
 }
@@ -48,20 +49,20 @@ export class ClusterNodes {
         Effect.sync(() => {
           clearTimeout(nodes.#timer)
           cluster.off("+node", nodes.#add).off("-node", nodes.#remove)
-          for (const { onClose, onReady, redis } of nodes.#nodes.values())
-            redis.off("ready", onReady).off("close", onClose)
+          for (const { onClose, onReady, outlet } of nodes.#nodes.values())
+            outlet.client.off("ready", onReady).off("close", onClose)
         })
     )
   }
 
   /** The master that serves the slot, unless there is no connection to it. */
-  ownerOf(slot: number): Redis | undefined {
+  ownerOf(slot: number): Outlet | undefined {
     const address = this.cluster.slots[slot]?.[0]
-    return address === undefined ? undefined : this.#nodes.get(address)?.redis
+    return address === undefined ? undefined : this.at(address)
   }
 
-  at(address: string): Redis | undefined {
-    return this.#nodes.get(address)?.redis
+  at(address: string): Outlet | undefined {
+    return this.#nodes.get(address)?.outlet
   }
 
   /** A node said that another one serves the slot now. */
@@ -85,7 +86,7 @@ export class ClusterNodes {
 
   readonly #add = (redis: Redis): void => {
     const node: Node = {
-      redis,
+      outlet: new Outlet(redis),
       onReady: () => {
         for (const { onReady } of this.watchers) onReady(redis)
       },
@@ -100,7 +101,7 @@ export class ClusterNodes {
   readonly #remove = (redis: Redis): void => {
     const address = addressOf(redis)
     // it may have been replaced already
-    if (this.#nodes.get(address)?.redis === redis) this.#nodes.delete(address)
+    if (this.at(address)?.client === redis) this.#nodes.delete(address)
     this.refresh()
   }
 }

@@ -1,20 +1,25 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { RedisDriver } from "effect-redis-lock"
+import type { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { Deadlines, fail, Pending } from "./Pending.ts"
-
-type Eval = RedisDriver.RedisDriver["Service"]["eval"]
+import { Deadlines } from "./Deadlines.ts"
+import { Outlet } from "./Outlet.ts"
+import { ScriptCall } from "./ScriptCall.ts"
 
 /**
  * Runs scripts by SHA on one client.
  */
-export const makeEval = (client: Redis, timeoutMillis: number): Effect.Effect<Eval, never, Scope.Scope> =>
+export const makeEval = (
+  client: Redis,
+  timeoutMillis: number
+): Effect.Effect<RedisDriver.EvalUnsafe, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const deadlines = yield* Deadlines.make(timeoutMillis)
+    // an application's client may have a timeout of its own
+    const deadlines = yield* Deadlines.make(Math.min(timeoutMillis, client.options.commandTimeout ?? timeoutMillis))
+    const outlet = new Outlet(client)
     const onClose = () => {
-      for (const command of deadlines.pending) {
-        command.fail("ConnectionLost", "the connection broke before the reply came")
+      for (const call of deadlines.pending) {
+        call.fail("ConnectionLost", "the connection broke before the reply came")
       }
     }
     yield* Effect.acquireRelease(
@@ -22,23 +27,10 @@ export const makeEval = (client: Redis, timeoutMillis: number): Effect.Effect<Ev
       () => Effect.sync(() => client.off("close", onClose))
     )
 
-    return (script, keys, args) =>
-      Effect.callback<RedisDriver.Reply, RedisDriver.RedisDriverError>((resume) => {
-        if (client.status !== "ready") {
-          resume(fail("NotConnected", `the connection is in state "${client.status}"`))
-          return
-        }
-        const command = new Pending(deadlines, resume)
-        const onReply = (reply: unknown) => command.settle(Effect.succeed(reply as RedisDriver.Reply))
-        const onError = (error: unknown) => command.settle(Effect.fail(RedisDriver.errorOf(error)))
-        command.send(client, "evalsha", [script.sha1, keys.length, ...keys, ...args]).then(onReply, (error) => {
-          // what was given up must not be sent after all
-          if (command.isWaiting && RedisDriver.isUnknownScript(error)) {
-            command.send(client, "eval", [script.lua, keys.length, ...keys, ...args]).then(onReply, onError)
-          } else {
-            onError(error)
-          }
-        })
-        return Effect.sync(() => command.giveUp())
-      })
+    return (script, keys, args, onExit) => {
+      const call = new ScriptCall(deadlines, script, keys, args, onExit)
+      if (client.status === "ready") call.send(outlet)
+      else call.fail("NotConnected", `the connection is in state "${client.status}"`)
+      return call
+    }
   })

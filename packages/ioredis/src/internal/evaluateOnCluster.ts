@@ -1,12 +1,13 @@
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
 import { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import type { ClusterNodes } from "./ClusterNodes.ts"
+import { addressOf, type ClusterNodes } from "./ClusterNodes.ts"
 import { hashSlot } from "./hashSlot.ts"
-import { Deadlines, Pending, type Resume } from "./Pending.ts"
-
-type Eval = RedisDriver.RedisDriver["Service"]["eval"]
+import { Deadlines } from "./Deadlines.ts"
+import type { Outlet } from "./Outlet.ts"
+import { type OnExit, ScriptCall } from "./ScriptCall.ts"
 
 /** How often a command follows a redirection before it fails with it. */
 const MAX_REDIRECTIONS = 16
@@ -18,13 +19,11 @@ const RETRY_MILLIS = 50
  * A script on its way to the node that serves its keys. It is sent again only where a node has turned it away unrun: to be
  * run elsewhere (MOVED, ASK), in a moment (TRYAGAIN), or with its text (NOSCRIPT).
  */
-class Routed extends Pending {
+class Routed extends ScriptCall {
   readonly #nodes: ClusterNodes
-  readonly #script: RedisDriver.RedisScript
-  readonly #args: Array<string | number>
   readonly #slot: number
   /** The node that it was sent to, or whose connection it waits for. */
-  node: Redis | undefined
+  node: Outlet | undefined
   #sent = false
   #asking = false
   #redirections = 0
@@ -33,16 +32,14 @@ class Routed extends Pending {
 
   constructor(
     deadlines: Deadlines,
-    resume: Resume,
     nodes: ClusterNodes,
     script: RedisDriver.RedisScript,
     keys: ReadonlyArray<string>,
-    args: ReadonlyArray<string | number>
+    args: ReadonlyArray<string | number>,
+    onExit: OnExit
   ) {
-    super(deadlines, resume)
+    super(deadlines, script, keys, args, onExit)
     this.#nodes = nodes
-    this.#script = script
-    this.#args = [script.sha1, keys.length, ...keys, ...args]
     this.#slot = hashSlot(keys[0]!)
   }
 
@@ -53,15 +50,15 @@ class Routed extends Pending {
   }
 
   /** A connection is opened when it is first wanted, and waited for; one that has broken is not. */
-  #goTo(node: Redis | undefined): void {
+  #goTo(node: Outlet | undefined): void {
     this.node = node
     this.#sent = false
-    switch (node?.status) {
+    switch (node?.client.status) {
       case "ready":
         this.proceed()
         break
       case "wait":
-        node.connect().catch(() => {}) // whoever waits for it is told by its events
+        node.client.connect().catch(() => {}) // whoever waits for it is told by its events
         break
       case "connecting":
       case "connect":
@@ -71,7 +68,7 @@ class Routed extends Pending {
           "NotConnected",
           node === undefined
             ? `no node is known to serve slot ${this.#slot}`
-            : `the connection to ${node.options.host}:${node.options.port} is in state "${node.status}"`
+            : `the connection to ${addressOf(node.client)} is in state "${node.client.status}"`
         )
         this.#nodes.refresh()
     }
@@ -82,8 +79,12 @@ class Routed extends Pending {
     if (this.#sent) return
     this.#sent = true
     this.#refusal = undefined
-    if (this.#asking) this.node!.asking().catch(() => {})
-    this.send(this.node!, "evalsha", this.#args).then(this.#onReply, this.#onError)
+    this.send(this.node!)
+  }
+
+  override send(outlet: Outlet): void {
+    if (this.#asking) outlet.client.asking().catch(() => {})
+    super.send(outlet)
   }
 
   /** The connection broke, or could not be made. */
@@ -94,22 +95,11 @@ class Routed extends Pending {
 
   override expire(): void {
     if (this.#refusal === undefined) super.expire()
-    else this.settle(Effect.fail(RedisDriver.errorOf(this.#refusal)))
+    else this.settle(Exit.fail(RedisDriver.errorOf(this.#refusal)))
     this.#nodes.refresh()
   }
 
-  readonly #onReply = (reply: unknown): void => this.settle(Effect.succeed(reply as RedisDriver.Reply))
-
-  readonly #onError = (error: unknown): void => {
-    // what was given up must not be sent after all
-    if (!this.isWaiting) return
-    if (RedisDriver.isUnknownScript(error)) {
-      if (this.#asking) this.node!.asking().catch(() => {})
-      this.#args[0] = this.#script.lua
-      this.send(this.node!, "eval", this.#args).then(this.#onReply, this.#onError)
-      this.#args[0] = this.#script.sha1
-      return
-    }
+  override refused(error: unknown): void {
     const [code, slot, address] = error instanceof Error ? error.message.split(" ") : []
     if (this.#redirections < MAX_REDIRECTIONS) {
       if ((code === "MOVED" || code === "ASK") && address !== undefined) {
@@ -118,16 +108,14 @@ class Routed extends Pending {
       }
       if (code === "TRYAGAIN") return this.#tryAgain(error)
     }
-    const failure = RedisDriver.errorOf(error)
-    if (failure.reason === "ClusterDown" || failure.reason === "ConnectionLost" || failure.reason === "ReadOnly") {
-      this.#nodes.refresh()
-    }
-    this.settle(Effect.fail(failure))
+    const reason = RedisDriver.reasonOf(error)
+    if (reason === "ClusterDown" || reason === "ConnectionLost" || reason === "ReadOnly") this.#nodes.refresh()
+    super.refused(error)
   }
 
   #redirect(code: "MOVED" | "ASK", slot: number, address: string, error: unknown): void {
     // without a host it is the one that answers
-    const target = address.startsWith(":") ? `${this.node!.options.host}${address}` : address
+    const target = address.startsWith(":") ? `${this.node!.client.options.host}${address}` : address
     if (code === "MOVED") this.#nodes.moved(slot, target)
     const node = this.#nodes.at(target)
     // a node that nobody has heard of, or that goes by another address here, is found by asking for all
@@ -154,12 +142,12 @@ class Routed extends Pending {
 export const makeEvalOnCluster = (
   nodes: ClusterNodes,
   timeoutMillis: number
-): Effect.Effect<Eval, never, Scope.Scope> =>
+): Effect.Effect<RedisDriver.EvalUnsafe, never, Scope.Scope> =>
   Effect.gen(function* () {
     const deadlines = yield* Deadlines.make(timeoutMillis)
     const each = (f: (command: Routed) => void) => (node: Redis) => {
       for (const command of deadlines.pending) {
-        if ((command as Routed).node === node) f(command as Routed)
+        if ((command as Routed).node?.client === node) f(command as Routed)
       }
     }
     yield* Effect.acquireRelease(
@@ -173,10 +161,9 @@ export const makeEvalOnCluster = (
       }),
       (watcher) => Effect.sync(() => nodes.watchers.delete(watcher))
     )
-    return (script, keys, args) =>
-      Effect.callback<RedisDriver.Reply, RedisDriver.RedisDriverError>((resume) => {
-        const command = new Routed(deadlines, resume, nodes, script, keys, args)
-        command.route()
-        return Effect.sync(() => command.giveUp())
-      })
+    return (script, keys, args, onExit) => {
+      const call = new Routed(deadlines, nodes, script, keys, args, onExit)
+      call.route()
+      return call
+    }
   })

@@ -7,25 +7,33 @@ import type { MemoryOperation } from "./MemoryStore.ts"
 
 export const acquire: MemoryOperation = (db, keys, args) => {
   const [owner, lease, tokenLife] = args as [string, string, string]
-  // everything is read before anything is written: what is of a foreign type ends the operation
+  const mine = new Set<number>()
   for (let i = 0; i < keys.length; i += 2) {
-    db.getString(keys[i + 1]!)
     const fields = db.hash(keys[i]!)
-    if (fields === undefined || fields.has(owner)) continue
-    if (fields.has("mode")) throw new WrongType()
-    return [0, i / 2, db.pttl(keys[i]!), [...fields.keys()][0]!]
+    if (fields === undefined) continue
+    if (!fields.has(owner)) {
+      if (fields.has("mode")) throw new WrongType()
+      return [0, i / 2, db.pttl(keys[i]!), [...fields.keys()][0]!]
+    }
+    mine.add(i)
   }
   const tokens: Array<number> = []
   for (let i = 0; i < keys.length; i += 2) {
     const lock = keys[i]!
     const token = keys[i + 1]!
-    if (db.exists(lock)) {
-      tokens.push(Number(db.getString(token) ?? 0))
-    } else {
-      tokens.push(nextToken(db, token, Number(tokenLife)))
-      db.hset(lock, owner, "1")
-      db.expire(lock, Number(lease))
+    if (mine.has(i)) {
+      tokens.push(Number(db.getString(token) ?? 1))
+      continue
     }
+    try {
+      tokens.push(nextToken(db, token, Number(tokenLife)))
+    } catch (error) {
+      // no token: what was taken before is given back
+      for (let taken = 0; taken < i; taken += 2) db.hdel(keys[taken]!, owner)
+      throw error
+    }
+    db.hset(lock, owner, "1")
+    db.expire(lock, Number(lease))
   }
   return [1, ...tokens]
 }

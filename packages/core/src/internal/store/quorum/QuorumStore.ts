@@ -9,23 +9,16 @@
  * is greater, however much the members' clocks differ.
  */
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as Result from "effect/Result"
+import * as Exit from "effect/Exit"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import { LockStoreError, QuorumNotReached } from "../../../LockError.ts"
 import type { LockStore, Operation } from "../../../LockStore.ts"
 import type { Reply, Signal } from "../../../RedisDriver.ts"
-import type { Alarm, AlarmClock } from "../../AlarmClock.ts"
-import { decide, type Outcome } from "./decide.ts"
-
-export interface Member {
-  /** For messages. */
-  readonly label: string
-  readonly store: LockStore["Service"]
-  /** A key or channel of the quorum's lock, as it is called on this member. */
-  readonly keyOf: (key: string) => string
-}
+import type { AlarmClock } from "../../AlarmClock.ts"
+import type { Request } from "../../LockKind.ts"
+import { Ballot, failureOf, type Member, type Outcome, type Outcomes } from "./Ballot.ts"
+import { decide } from "./decide.ts"
 
 export interface QuorumSettings {
   /** How long a member may take; undefined: small against the lease. */
@@ -47,9 +40,6 @@ const longestSkewMicros = 1_000_000
 
 const shortestTimeoutMillis = 100
 
-/** The outcome of a member whose answer nobody waits for any more. */
-const unread: Outcome = Result.succeed(0)
-
 const resubscribe = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("5 seconds")])
 
 export class QuorumStore {
@@ -65,7 +55,7 @@ export class QuorumStore {
    */
   #clockOffset: number | undefined = undefined
   /** Acquisitions that are decided but that some members have not answered yet, by owner. */
-  readonly #unanswered = new Map<string, Alarm>()
+  readonly #unanswered = new Map<string, Pick<Ballot<Vote>, "close">>()
 
   constructor(
     members: ReadonlyArray<Member>,
@@ -86,11 +76,13 @@ export class QuorumStore {
     const first = this.members[0]!
     return {
       run: (operation, keys, args) =>
-        operation.endsWith("lock/acquire") ? this.#acquire(operation, keys, args) : this.#vote(operation, keys, args),
+        operation.endsWith("lock/acquire")
+          ? this.#acquire(operation, keys, args)
+          : this.#vote({ operation, keys, args }),
       subscribe: (channel) => this.#merge((member) => subscription(member, channel)),
       scan: (pattern) => this.#merge((member) => member.store.scan(pattern)),
       publish: first.store.publish,
-      slot: (key) => first.store.slot(first.keyOf(key))
+      slot: (key) => first.store.slot(nameAt(first, key))
     }
   }
 
@@ -105,106 +97,55 @@ export class QuorumStore {
     )
   }
 
-  /** Asks all members, until the outcomes so far suffice; what is late counts as failed. */
-  #ask<A>(
-    operation: Operation,
-    keys: ReadonlyArray<string>,
-    args: ReadonlyArray<string | number>,
-    timeoutMillis: number,
-    conclude: (outcomes: ReadonlyArray<Outcome | undefined>, isLast: boolean) => A | undefined,
-    acquirer?: string
-  ): Effect.Effect<A> {
-    return Effect.withFiber((caller) =>
-      Effect.callback<A>((resume) => {
-        const outcomes: Array<Outcome | undefined> = this.members.map(() => undefined)
-        const fibers: Array<Fiber.Fiber<Outcome>> = []
-        let pending = this.members.length
-        let isOver = false
-        const settle = (i: number, outcome: Outcome) => {
-          if (outcomes[i] !== undefined) return
-          outcomes[i] = outcome
-          if (--pending === 0) {
-            this.#alarms.cancel(alarm)
-            if (acquirer !== undefined) this.#unanswered.delete(acquirer)
-          }
-          if (isOver) return
-          const conclusion = conclude(outcomes, pending === 0)
-          if (conclusion === undefined) return
-          isOver = true
-          if (acquirer !== undefined && pending > 0) this.#unanswered.set(acquirer, alarm)
-          resume(Effect.succeed(conclusion))
-        }
-        const alarm: Alarm = {
-          due: 0,
-          place: -1,
-          ring: () => {
-            for (let i = 0; i < fibers.length; i++) {
-              if (outcomes[i] !== undefined) continue
-              fibers[i]!.interruptUnsafe()
-              // an error with its stack is dear, and what is decided reads none
-              settle(i, isOver ? unread : Result.fail(this.#late(operation, keys[0]!, timeoutMillis)))
-            }
-          }
-        }
-        this.#alarms.set(alarm, this.#now() + timeoutMillis)
-        for (let i = 0; i < this.members.length; i++) {
-          const { keyOf, store } = this.members[i]!
-          const fiber = Effect.runForkWith(caller.context)(Effect.result(store.run(operation, keys.map(keyOf), args)))
-          fibers.push(fiber)
-          fiber.addObserver((exit) => {
-            if (exit._tag === "Success") settle(i, exit.value)
-          })
-        }
-        return Effect.sync(() => {
-          this.#alarms.cancel(alarm)
-          for (const fiber of fibers) fiber.interruptUnsafe()
-        })
-      })
+  /** Everything but acquiring. */
+  #vote(
+    request: Request,
+    timeoutMillis = this.#timeout(this.#settings.watchdogLeaseMillis)
+  ): Effect.Effect<Reply, LockStoreError> {
+    const { args, operation } = request
+    const isRelease = operation.endsWith("/release")
+    return this.#ask<Reply>(
+      request,
+      timeoutMillis,
+      (outcomes, isLast) => {
+        const decision = decide(operation, outcomes, this.required, isLast)
+        return decision === undefined
+          ? undefined
+          : decision._tag === "Undecided"
+            ? this.#notReached(request, decision.outcomes, 0)
+            : Exit.succeed(decision.reply)
+      },
+      () => {
+        // a member that has to be sent the script once more would be asked to acquire after it was asked to release
+        if (isRelease) this.#unanswered.get(String(args[0]))?.close()
+      },
+      isRelease ? (outcomes) => this.#releaseLater(request, outcomes) : undefined
     )
   }
 
-  #late(operation: string, name: string, timeoutMillis: number): LockStoreError {
-    return new LockStoreError({
-      operation,
-      name,
-      reason: "TimedOut",
-      cause: new Error(`no answer within the member timeout of ${Math.round(timeoutMillis)} ms`)
+  /** Asks all members, until the outcomes so far suffice. */
+  #ask<A>(
+    request: Request,
+    timeoutMillis: number,
+    conclude: (outcomes: Outcomes, isLast: boolean) => Effect.Effect<A, LockStoreError> | undefined,
+    before: () => void,
+    over: ((outcomes: ReadonlyArray<Outcome>) => void) | undefined
+  ): Effect.Effect<A, LockStoreError> {
+    return Effect.callback<A, LockStoreError>((resume) => {
+      before()
+      const ballot = new Ballot(this.members, request, timeoutMillis, this.#alarms, conclude, resume, over)
+      ballot.open(this.#now())
+      return Effect.sync(() => ballot.cancel())
     })
   }
 
-  /** Everything but acquiring. */
-  #vote(
-    operation: Operation,
-    keys: ReadonlyArray<string>,
-    args: ReadonlyArray<string | number>
-  ): Effect.Effect<Reply, LockStoreError> {
-    const timeout = this.#timeout(this.#settings.watchdogLeaseMillis)
-    // a member that has to be sent the script once more would be asked to acquire after it was asked to release
-    if (operation.endsWith("/release")) this.#unanswered.get(String(args[0]))?.ring(this.#now())
-    return Effect.flatMap(
-      this.#ask(operation, keys, args, timeout, (outcomes, isLast) =>
-        decide(operation, outcomes, this.required, isLast)
-      ),
-      (decision): Effect.Effect<Reply, LockStoreError> => {
-        if (decision._tag === "Undecided") return this.#notReached(operation, keys[0]!, decision.outcomes, 0)
-        if (operation.endsWith("/release")) this.#releaseLater(operation, keys, args, decision.outcomes)
-        return Effect.succeed(decision.reply)
-      }
-    )
-  }
-
   /** Members that could not be told of a release are told when they answer again, so that no ghost keeps others out. */
-  #releaseLater(
-    operation: Operation,
-    keys: ReadonlyArray<string>,
-    args: ReadonlyArray<string | number>,
-    outcomes: ReadonlyArray<Outcome | undefined>
-  ): void {
+  #releaseLater({ args, keys, operation }: Request, outcomes: ReadonlyArray<Outcome>): void {
+    if (outcomes.filter(Exit.isSuccess).length < this.required) return // whoever releases tries again
     for (let i = 0; i < outcomes.length; i++) {
-      const outcome = outcomes[i]
-      if (outcome === undefined || Result.isSuccess(outcome)) continue
+      if (Exit.isSuccess(outcomes[i]!)) continue
       const { keyOf, store } = this.members[i]!
-      const again = Effect.retry(store.run(operation, keys.map(keyOf), args), {
+      const again = Effect.retry(store.run(operation, keyOf === undefined ? keys : keys.map(keyOf), args), {
         while: (error) => error.isTransient,
         schedule: Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")]),
         // a key outlives that only if its lease does
@@ -220,90 +161,81 @@ export class QuorumStore {
     keys: ReadonlyArray<string>,
     args: ReadonlyArray<string | number>
   ): Effect.Effect<Reply, LockStoreError> {
+    const owner = String(args[0])
     const lease = Number(args[1])
-    const sentAt = this.#now()
-    const bound =
-      bounded.has(operation) && this.#clockOffset !== undefined
-        ? Math.floor(sentAt * 1000 + this.#clockOffset + boundMarginMicros)
-        : undefined
-    return Effect.flatMap(
-      this.#ask(
-        operation,
-        keys,
-        bound === undefined ? args : [...args, bound],
+    return Effect.callback<Reply, LockStoreError>((resume) => {
+      const sentAt = this.#now()
+      const bound =
+        bounded.has(operation) && this.#clockOffset !== undefined
+          ? Math.floor(sentAt * 1000 + this.#clockOffset + boundMarginMicros)
+          : undefined
+      const request = { operation, keys, args: bound === undefined ? args : [...args, bound] }
+      const ballot: Ballot<Vote> = new Ballot(
+        this.members,
+        request,
         this.#timeout(lease),
+        this.#alarms,
         (outcomes, isLast) => this.#count(outcomes, isLast),
-        String(args[0])
-      ),
-      (vote): Effect.Effect<Reply, LockStoreError> => {
-        switch (vote._tag) {
-          case "Won": {
-            if (operation === "read_lock/acquire") return Effect.succeed(vote.token)
-            if (vote.onRecord < this.required && vote.lowest > 1e15) {
-              this.#clockOffset = Math.min(vote.token, vote.lowest + longestSkewMicros) - sentAt * 1000
-            }
-            return Effect.as(
-              vote.onRecord >= this.required
-                ? Effect.void
-                : this.#record(operation, keys, vote.token, Number(args[2] ?? 0), lease),
-              vote.token
-            )
-          }
-          case "Lost":
-            return Effect.succeed([
-              vote.isSplit ? 0 : vote.remaining,
-              vote.owner,
-              vote.isPartial ? 1 : 0,
-              vote.isSplit ? Math.random() * this.#settings.retryMillis : 0
-            ])
-          case "Failed":
-            return this.#notReached(operation, keys[0]!, vote.outcomes, vote.acquired)
+        (vote) => {
+          if (!ballot.isOver) this.#unanswered.set(owner, ballot)
+          resume(this.#outcomeOf(vote, request, sentAt))
+        },
+        () => this.#unanswered.delete(owner)
+      )
+      ballot.open(sentAt)
+      return Effect.sync(() => ballot.cancel())
+    })
+  }
+
+  #outcomeOf(vote: Vote, request: Request, sentAt: number): Effect.Effect<Reply, LockStoreError> {
+    switch (vote._tag) {
+      case "Won": {
+        if (vote.onRecord >= this.required || request.operation === "read_lock/acquire") return Exit.succeed(vote.token)
+        if (vote.lowest > 1e15) {
+          this.#clockOffset = Math.min(vote.token, vote.lowest + longestSkewMicros) - sentAt * 1000
         }
+        return this.#record(request, vote.token)
       }
-    )
+      case "Lost":
+        return Exit.succeed([
+          vote.isSplit ? 0 : vote.remaining,
+          vote.owner,
+          vote.isPartial ? 1 : 0,
+          vote.isSplit ? Math.random() * this.#settings.retryMillis : 0
+        ])
+      case "Failed":
+        return this.#notReached(request, vote.outcomes, vote.acquired)
+    }
   }
 
   /** Has a majority take note of a token before its grant counts. */
-  #record(
-    operation: Operation,
-    keys: ReadonlyArray<string>,
-    token: number,
-    life: number,
-    lease: number
-  ): Effect.Effect<void, LockStoreError> {
-    return Effect.flatMap(
-      this.#ask("lock/raise_token", [keys[0]!, keys[1]!], [token, life], this.#timeout(lease), (outcomes, isLast) =>
-        decide("lock/raise_token", outcomes, this.required, isLast)
-      ),
-      (decision) =>
-        decision._tag === "Undecided" ? this.#notReached(operation, keys[0]!, decision.outcomes, 0) : Effect.void
-    )
+  #record({ args, keys }: Request, token: number): Effect.Effect<Reply, LockStoreError> {
+    const raise: Request = {
+      operation: "lock/raise_token",
+      keys: [keys[0]!, keys[1]!],
+      args: [token, Number(args[2] ?? 0)]
+    }
+    return Effect.as(this.#vote(raise, this.#timeout(Number(args[1]))), token)
   }
 
-  #count(outcomes: ReadonlyArray<Outcome | undefined>, isLast: boolean): Vote | undefined {
+  #count(outcomes: Outcomes, isLast: boolean): Vote | undefined {
     let granted = 0
     let failed = 0
     let pending = 0
     let token = 0
     let lowest = Number.POSITIVE_INFINITY
     let onRecord = 0
-    let remaining = -1
-    const deniedBy = new Map<string, number>()
     for (const outcome of outcomes) {
       if (outcome === undefined) {
         pending++
-      } else if (Result.isFailure(outcome)) {
+      } else if (Exit.isFailure(outcome)) {
         failed++
-      } else if (typeof outcome.success === "number") {
+      } else if (typeof outcome.value === "number") {
         granted++
-        if (outcome.success > token) onRecord = 0
-        token = Math.max(token, outcome.success)
-        lowest = Math.min(lowest, outcome.success)
-        if (outcome.success === token) onRecord++
-      } else {
-        const [left, owner] = outcome.success as readonly [number, string]
-        deniedBy.set(owner, (deniedBy.get(owner) ?? 0) + 1)
-        if (left >= 0) remaining = remaining < 0 ? left : Math.min(remaining, left)
+        if (outcome.value > token) onRecord = 0
+        token = Math.max(token, outcome.value)
+        lowest = Math.min(lowest, outcome.value)
+        if (outcome.value === token) onRecord++
       }
     }
     if (granted >= this.required) return { _tag: "Won", token, lowest, onRecord }
@@ -311,9 +243,8 @@ export class QuorumStore {
     if (failed > outcomes.length - this.required) {
       return isLast ? { _tag: "Failed", outcomes, acquired: granted } : undefined
     }
-    let holder = ""
-    for (const [owner, votes] of deniedBy) if (votes > (deniedBy.get(holder) ?? 0)) holder = owner
-    const hasMajority = (deniedBy.get(holder) ?? 0) >= this.required
+    const { holder, remaining, votes } = holderOf(outcomes)
+    const hasMajority = votes >= this.required
     if (!hasMajority && granted + failed === 0 && pending > 0) return undefined
     const isPartial = granted + failed + pending > 0
     return {
@@ -328,17 +259,17 @@ export class QuorumStore {
   }
 
   #notReached(
-    operation: string,
-    name: string,
-    outcomes: ReadonlyArray<Outcome | undefined>,
+    { keys, operation }: Request,
+    outcomes: Outcomes,
     acquired: number
-  ): Effect.Effect<never, LockStoreError> {
-    const failures = outcomes.flatMap((outcome, i) =>
-      outcome !== undefined && Result.isFailure(outcome)
-        ? [{ member: this.members[i]!.label, reason: outcome.failure.reason, message: outcome.failure.message }]
-        : []
-    )
-    return Effect.fail(
+  ): Exit.Exit<never, LockStoreError> {
+    const name = keys[0]!
+    const failures = outcomes.flatMap((outcome, i) => {
+      if (outcome === undefined || Exit.isSuccess(outcome)) return []
+      const { message, reason } = failureOf(outcome, name)
+      return [{ member: this.members[i]!.label, reason, message }]
+    })
+    return Exit.fail(
       new LockStoreError({
         operation,
         name,
@@ -347,6 +278,22 @@ export class QuorumStore {
       })
     )
   }
+}
+
+/** Whom most members name as the holder, and how long the first of all holders still has. */
+const holderOf = (outcomes: Outcomes) => {
+  const deniedBy = new Map<string, number>()
+  let remaining = -1
+  for (const outcome of outcomes) {
+    if (outcome === undefined || Exit.isFailure(outcome) || typeof outcome.value === "number") continue
+    const [left, owner] = outcome.value as readonly [number, string]
+    deniedBy.set(owner, (deniedBy.get(owner) ?? 0) + 1)
+    if (left >= 0) remaining = remaining < 0 ? left : Math.min(remaining, left)
+  }
+  let holder = ""
+  let votes = 0
+  for (const [owner, count] of deniedBy) if (count > votes) [holder, votes] = [owner, count]
+  return { holder, remaining, votes }
 }
 
 type Vote =
@@ -362,12 +309,12 @@ type Vote =
       /** Whether nobody is known to have a majority, so that asking again soon may help. */
       readonly isSplit: boolean
     }
-  | { readonly _tag: "Failed"; readonly outcomes: ReadonlyArray<Outcome | undefined>; readonly acquired: number }
+  | { readonly _tag: "Failed"; readonly outcomes: Outcomes; readonly acquired: number }
 
 /** A member's signals, for as long as anybody listens: one member that is down must not silence the others. */
-const subscription = ({ keyOf, label, store }: Member, channel: string): Stream.Stream<Signal, LockStoreError> => {
+const subscription = (member: Member, channel: string): Stream.Stream<Signal, LockStoreError> => {
   let isDown = false
-  return store.subscribe(keyOf(channel)).pipe(
+  return Stream.suspend(() => member.store.subscribe(nameAt(member, channel))).pipe(
     Stream.tap(() =>
       Effect.sync(() => {
         isDown = false
@@ -378,10 +325,12 @@ const subscription = ({ keyOf, label, store }: Member, channel: string): Stream.
         if (isDown) return Effect.void
         isDown = true
         return Effect.annotateLogs(Effect.logWarning("No wake-up signals from one server of the quorum.", error), {
-          member: label
+          member: member.label
         })
       })
     ),
     Stream.retry(resubscribe)
   )
 }
+
+const nameAt = ({ keyOf }: Member, key: string): string => (keyOf === undefined ? key : keyOf(key))

@@ -1,38 +1,39 @@
 /**
  * What the members' replies to an operation come to, acquiring aside.
  */
-import * as Result from "effect/Result"
-import type { LockStoreError } from "../../../LockError.ts"
+import * as Exit from "effect/Exit"
 import type { Operation } from "../../../LockStore.ts"
 import type { Reply } from "../../../RedisDriver.ts"
-
-export type Outcome = Result.Result<Reply, LockStoreError>
+import type { Outcomes } from "./Ballot.ts"
 
 export type Decision =
-  | { readonly _tag: "Decided"; readonly reply: Reply; readonly outcomes: ReadonlyArray<Outcome | undefined> }
-  | { readonly _tag: "Undecided"; readonly outcomes: ReadonlyArray<Outcome | undefined> }
+  | { readonly _tag: "Decided"; readonly reply: Reply }
+  | { readonly _tag: "Undecided"; readonly outcomes: Outcomes }
 
 /** Undefined as long as replies that are still to come may matter. */
 export const decide = (
   operation: Operation,
-  outcomes: ReadonlyArray<Outcome | undefined>,
+  outcomes: Outcomes,
   required: number,
   isLast: boolean
 ): Decision | undefined => {
-  // these are over only when every member was told, or seen
-  const waitsForAll = operation.endsWith("release") || operation === "lock/inspect" || operation === "lock/found"
-  if (waitsForAll && !isLast) return undefined
-  const replies = outcomes.flatMap((outcome) =>
-    outcome !== undefined && Result.isSuccess(outcome) ? [outcome.success] : []
-  )
-  if (replies.length < required) return isLast ? { _tag: "Undecided", outcomes } : undefined
-  const reply = combine(operation, replies, outcomes.length, required, isLast)
-  return reply === undefined
-    ? isLast
-      ? { _tag: "Undecided", outcomes }
-      : undefined
-    : { _tag: "Decided", reply, outcomes }
+  if (!isLast && waitsForAll.has(operation)) return undefined
+  const replies: Array<Reply> = []
+  for (const outcome of outcomes) if (outcome !== undefined && Exit.isSuccess(outcome)) replies.push(outcome.value)
+  const reply =
+    replies.length < required ? undefined : combine(operation, replies, outcomes.length, required, isLast)
+  if (reply !== undefined) return { _tag: "Decided", reply }
+  return isLast ? { _tag: "Undecided", outcomes } : undefined
 }
+
+/** Over only when every member was seen, or told by somebody who means all of them. */
+const waitsForAll: ReadonlySet<Operation> = new Set<Operation>([
+  "lock/inspect",
+  "lock/found",
+  "lock/force_release",
+  "read_lock/force_release",
+  "write_lock/force_release"
+])
 
 const combine = (
   operation: Operation,

@@ -1,8 +1,9 @@
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import { LockStoreError } from "../../../LockError.ts"
-import type { LockStore, Operation } from "../../../LockStore.ts"
-import { RedisDriver, type RedisDriverError } from "../../../RedisDriver.ts"
+import type { LockStore, RunUnsafe } from "../../../LockStore.ts"
+import { type EvalUnsafe, RedisDriver, type RedisDriverError, type Reply } from "../../../RedisDriver.ts"
 import { scripts } from "./scripts.generated.ts"
 
 const wrap =
@@ -10,14 +11,36 @@ const wrap =
   (error: RedisDriverError): LockStoreError =>
     new LockStoreError({ operation, name, reason: error.reason, cause: error.cause })
 
+const runUnsafeOver =
+  (evalUnsafe: EvalUnsafe): RunUnsafe =>
+  (operation, keys, args, onExit) =>
+    evalUnsafe(scripts[operation], keys, args, (exit) =>
+      onExit(Exit.isSuccess(exit) ? (exit as Exit.Success<Reply>) : Exit.mapError(exit, wrap(operation, keys[0]!)))
+    )
+
+const runOver =
+  (runUnsafe: RunUnsafe): LockStore["Service"]["run"] =>
+  (operation, keys, args) =>
+    Effect.callback((resume) => {
+      const sent = runUnsafe(operation, keys, args, resume)
+      return Effect.sync(() => sent.cancel())
+    })
+
 export const makeRedisStore: Effect.Effect<LockStore["Service"], never, RedisDriver> = Effect.map(
   RedisDriver,
-  (driver) => ({
-    run: (operation: Operation, keys, args) =>
-      Effect.mapError(driver.eval(scripts[operation], keys, args), (error) => wrap(operation, keys[0]!)(error)),
-    subscribe: (channel) => Stream.mapError(driver.subscribe(channel), wrap("subscribe", channel)),
-    scan: (pattern) => Stream.mapError(driver.scan(pattern), wrap("scan", pattern)),
-    publish: driver.publish,
-    slot: driver.slot
-  })
+  (driver) => {
+    const runUnsafe = driver.evalUnsafe && runUnsafeOver(driver.evalUnsafe)
+    return {
+      run:
+        runUnsafe === undefined
+          ? (operation, keys, args) =>
+              Effect.mapError(driver.eval(scripts[operation], keys, args), wrap(operation, keys[0]!))
+          : runOver(runUnsafe),
+      runUnsafe,
+      subscribe: (channel) => Stream.mapError(driver.subscribe(channel), wrap("subscribe", channel)),
+      scan: (pattern) => Stream.mapError(driver.scan(pattern), wrap("scan", pattern)),
+      publish: driver.publish,
+      slot: driver.slot
+    }
+  }
 )

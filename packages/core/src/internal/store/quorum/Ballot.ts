@@ -1,0 +1,152 @@
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import { LockStoreError } from "../../../LockError.ts"
+import type { LockStore, RunUnsafe } from "../../../LockStore.ts"
+import type { Reply, Sent } from "../../../RedisDriver.ts"
+import type { Alarm, AlarmClock } from "../../AlarmClock.ts"
+import type { Request } from "../../LockKind.ts"
+
+export type Outcome = Exit.Exit<Reply, LockStoreError>
+
+/** What has come in: by member, undefined where the answer is still to come. */
+export type Outcomes = ReadonlyArray<Outcome | undefined>
+
+export interface Member {
+  /** For messages. */
+  readonly label: string
+  /** Another one once a server that could not be reached at first is there. */
+  store: LockStore["Service"]
+  /** A key or channel of the quorum's lock, as it is called on this member; undefined where that is the same. */
+  readonly keyOf: ((key: string) => string) | undefined
+}
+
+/** The outcome of a member whose answer nobody waits for any more. */
+const unread: Outcome = Exit.succeed(0)
+
+/**
+ * One question to all members at once, each with the same time to answer. It is decided when the outcomes so far suffice, and
+ * over when all are there.
+ */
+export class Ballot<A> implements Alarm {
+  due = 0
+  place = -1
+  readonly #members: ReadonlyArray<Member>
+  readonly #request: Request
+  readonly #timeoutMillis: number
+  readonly #alarms: AlarmClock
+  readonly #conclude: (outcomes: Outcomes, isLast: boolean) => A | undefined
+  readonly #decided: (conclusion: A) => void
+  readonly #over: ((outcomes: ReadonlyArray<Outcome>) => void) | undefined
+  readonly #outcomes: Array<Outcome | undefined>
+  readonly #sent: Array<Sent>
+  #pending: number
+  #isDecided = false
+
+  constructor(
+    members: ReadonlyArray<Member>,
+    request: Request,
+    timeoutMillis: number,
+    alarms: AlarmClock,
+    conclude: (outcomes: Outcomes, isLast: boolean) => A | undefined,
+    decided: (conclusion: A) => void,
+    over: ((outcomes: ReadonlyArray<Outcome>) => void) | undefined
+  ) {
+    this.#members = members
+    this.#request = request
+    this.#timeoutMillis = timeoutMillis
+    this.#alarms = alarms
+    this.#conclude = conclude
+    this.#decided = decided
+    this.#over = over
+    this.#pending = members.length
+    this.#outcomes = members.map(() => undefined)
+    this.#sent = []
+  }
+
+  get isOver(): boolean {
+    return this.#pending === 0
+  }
+
+  /** Asks all of them. */
+  open(now: number): void {
+    const { args, keys, operation } = this.#request
+    this.#alarms.set(this, now + this.#timeoutMillis)
+    for (let i = 0; i < this.#members.length; i++) {
+      const { keyOf, store } = this.#members[i]!
+      const run = store.runUnsafe ?? forking(store)
+      this.#sent.push(
+        run(operation, keyOf === undefined ? keys : keys.map(keyOf), args, (outcome) => this.#settle(i, outcome))
+      )
+    }
+  }
+
+  #settle(i: number, outcome: Outcome): void {
+    if (this.#outcomes[i] !== undefined) return
+    this.#outcomes[i] = outcome
+    const isLast = --this.#pending === 0
+    if (isLast) this.#alarms.cancel(this)
+    if (!this.#isDecided) {
+      const conclusion = this.#conclude(this.#outcomes, isLast)
+      if (conclusion !== undefined) {
+        this.#isDecided = true
+        this.#decided(conclusion)
+      }
+    }
+    if (isLast) this.#over?.(this.#outcomes as ReadonlyArray<Outcome>)
+  }
+
+  /** Their time is over: what is late counts as failed. */
+  ring(): void {
+    this.#settleRest(Exit.fail(this.#late()))
+  }
+
+  /** What is still to come does not matter any more. */
+  close(): void {
+    this.#settleRest(unread)
+  }
+
+  #settleRest(outcome: Outcome): void {
+    for (let i = 0; i < this.#members.length; i++) {
+      if (this.#outcomes[i] !== undefined) continue
+      this.#sent[i]!.cancel()
+      this.#settle(i, outcome)
+    }
+  }
+
+  /** Nobody waits for the result any more. */
+  cancel(): void {
+    this.#isDecided = true
+    this.#alarms.cancel(this)
+    for (const sent of this.#sent) sent.cancel()
+  }
+
+  #late(): LockStoreError {
+    return new LockStoreError({
+      operation: this.#request.operation,
+      name: this.#request.keys[0]!,
+      reason: "TimedOut",
+      cause: new Error(`no answer within the member timeout of ${Math.round(this.#timeoutMillis)} ms`)
+    })
+  }
+}
+
+/** What went wrong at a member. */
+export const failureOf = (exit: Exit.Failure<unknown, LockStoreError>, name: string): LockStoreError => {
+  const cause = Cause.squash(exit.cause)
+  return cause instanceof LockStoreError
+    ? cause
+    : new LockStoreError({ operation: "run", name, reason: "Failed", cause })
+}
+
+/** For stores that call nobody back: a fiber for each operation. */
+const forking =
+  (store: LockStore["Service"]): RunUnsafe =>
+  (operation, keys, args, onExit) => {
+    const context = Fiber.getCurrent()?.context ?? Context.empty()
+    const fiber = Effect.runForkWith(context)(store.run(operation, keys, args))
+    fiber.addObserver(onExit)
+    return { cancel: () => fiber.interruptUnsafe() }
+  }

@@ -1,0 +1,189 @@
+import { tracingChannel } from "node:diagnostics_channel"
+import * as Exit from "effect/Exit"
+import { RedisDriver } from "effect-redis-lock"
+import { Command } from "ioredis"
+import type { Deadlines } from "./Deadlines.ts"
+import type { Outlet } from "./Outlet.ts"
+
+export type OnExit = (exit: Exit.Exit<RedisDriver.Reply, RedisDriver.RedisDriverError>) => void
+
+/** What of ioredis' Command is defined anew here; its declaration keeps `initPromise` to itself. */
+interface Sendable {
+  name: string
+  initPromise(): void
+  toWritable(stream: object): string
+  setTimeout(millis: number): void
+}
+
+const Sendable = Command as unknown as new (name: string) => Sendable
+
+const traced = tracingChannel("ioredis:command")
+
+const PING = "*1\r\n$4\r\nping\r\n"
+
+/**
+ * A script on its way to a server: a command of ioredis whose reply goes straight to the one who waits for it. The Promise
+ * that ioredis makes for each command, with its closures and turns of the event loop, would cost more than the reply.
+ */
+export class ScriptCall extends Sendable {
+  readonly until: number
+  readonly #deadlines: Deadlines
+  readonly #script: RedisDriver.RedisScript
+  readonly #keys: ReadonlyArray<string>
+  readonly #args: ReadonlyArray<string | number>
+  readonly #onExit: OnExit
+  #outlet: Outlet | undefined
+  #observer: Observer | undefined
+
+  constructor(
+    deadlines: Deadlines,
+    script: RedisDriver.RedisScript,
+    keys: ReadonlyArray<string>,
+    args: ReadonlyArray<string | number>,
+    onExit: OnExit
+  ) {
+    super("evalsha")
+    this.#deadlines = deadlines
+    this.#script = script
+    this.#keys = keys
+    this.#args = args
+    this.#onExit = onExit
+    this.until = performance.now() + deadlines.timeoutMillis
+    deadlines.add(this)
+  }
+
+  get isWaiting(): boolean {
+    return this.#deadlines.pending.has(this)
+  }
+
+  /** Again only after the server has turned it away unrun. */
+  send(outlet: Outlet): void {
+    this.#outlet = outlet
+    outlet.send(this as unknown as Command)
+  }
+
+  settle(exit: Exit.Exit<RedisDriver.Reply, RedisDriver.RedisDriverError>): void {
+    if (this.#deadlines.pending.delete(this)) this.#onExit(exit)
+  }
+
+  fail(reason: RedisDriver.RedisDriverError["reason"], message: string): void {
+    this.cancel()
+    this.#onExit(Exit.fail(new RedisDriver.RedisDriverError({ reason, cause: new Error(message) })))
+  }
+
+  /** No reply came in time. */
+  expire(): void {
+    this.fail("TimedOut", `no reply within ${this.#deadlines.timeoutMillis} ms`)
+  }
+
+  /**
+   * An application's own client may keep the command and send it when it is connected again, long after everybody has given
+   * up. It cannot be taken back there, but it can be made harmless; what has been sent already stays as it is.
+   */
+  cancel(): void {
+    this.#deadlines.pending.delete(this)
+    this.name = "ping"
+  }
+
+  /** The server or ioredis has turned it away while somebody waited for it. */
+  refused(error: unknown): void {
+    if (this.name === "evalsha" && RedisDriver.isUnknownScript(error)) {
+      this.name = "eval"
+      this.send(this.#outlet!)
+    } else {
+      this.settle(Exit.fail(RedisDriver.errorOf(error)))
+    }
+  }
+
+  // From here on, what ioredis calls.
+
+  override initPromise(): void {}
+
+  /** For those who trace commands, and nobody else. */
+  get promise(): Promise<unknown> | undefined {
+    if (!traced.hasSubscribers) return undefined
+    return (this.#observer ??= new Observer()).promise
+  }
+
+  get args(): ReadonlyArray<string | number> {
+    if (this.name === "ping") return []
+    const script = this.name === "eval" ? this.#script.lua : this.#script.sha1
+    return [script, this.#keys.length, ...this.#keys, ...this.#args]
+  }
+
+  /** ioredis sets them when it makes the command. */
+  set args(_: ReadonlyArray<string | number>) {}
+
+  override toWritable(): string {
+    switch (this.name) {
+      case "evalsha":
+        return evalshaOf(this.#script.sha1, this.#keys, this.#args)
+      case "eval":
+        return wireOf("eval", this.#script.lua, this.#keys, this.#args)
+      default:
+        return PING
+    }
+  }
+
+  /** The client's own timeout is among the deadlines. */
+  override setTimeout(): void {}
+
+  resolve(reply: unknown): void {
+    this.#observer?.resolve(reply)
+    if (this.isWaiting) this.settle(Exit.succeed(textOf(reply)))
+  }
+
+  reject(error: unknown): void {
+    this.#observer?.reject(error)
+    // what was given up must not be sent after all
+    if (this.isWaiting) this.refused(error)
+  }
+}
+
+class Observer {
+  resolve!: (reply: unknown) => void
+  reject!: (error: unknown) => void
+  readonly promise = new Promise((resolve, reject) => {
+    this.resolve = resolve
+    this.reject = reject
+  })
+}
+
+/** Replies come as bytes. */
+const textOf = (reply: unknown): RedisDriver.Reply =>
+  typeof reply === "number" || reply === null
+    ? reply
+    : Array.isArray(reply)
+      ? reply.map(textOf)
+      : String(reply)
+
+const bulk = (value: string | number): string => {
+  const text = String(value)
+  return `$${Buffer.byteLength(text)}\r\n${text}\r\n`
+}
+
+const wireOf = (
+  name: string,
+  script: string,
+  keys: ReadonlyArray<string>,
+  args: ReadonlyArray<string | number>
+): string => {
+  let wire = `*${3 + keys.length + args.length}\r\n${bulk(name)}${bulk(script)}${bulk(keys.length)}`
+  for (const key of keys) wire += bulk(key)
+  for (const arg of args) wire += bulk(arg)
+  return wire
+}
+
+let last: { readonly sha1: string; readonly keys: unknown; readonly args: unknown; readonly wire: string } | undefined
+
+/** What is sent to several servers, one after the other, is put in words once. */
+const evalshaOf = (
+  sha1: string,
+  keys: ReadonlyArray<string>,
+  args: ReadonlyArray<string | number>
+): string => {
+  if (last === undefined || last.keys !== keys || last.args !== args || last.sha1 !== sha1) {
+    last = { sha1, keys, args, wire: wireOf("evalsha", sha1, keys, args) }
+  }
+  return last.wire
+}
