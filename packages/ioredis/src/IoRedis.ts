@@ -15,6 +15,7 @@ import { type InvalidLockOptions, RedisDriver } from "effect-redis-lock"
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from "ioredis"
 import { ClusterNodes, addressOf } from "./internal/ClusterNodes.ts"
 import { makeEval } from "./internal/evaluate.ts"
+import { Outlet } from "./internal/Outlet.ts"
 import { makeEvalOnCluster } from "./internal/evaluateOnCluster.ts"
 import { hashSlot } from "./internal/hashSlot.ts"
 import { Subscriber } from "./internal/subscriber.ts"
@@ -76,11 +77,12 @@ export const layer = (
     Effect.gen(function* () {
       const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
       const connectTimeout = yield* RedisDriver.timeout("connectTimeout", options.connectTimeout ?? "10 seconds")
-      const settings = settingsOf(options.ioredis, commandTimeout, connectTimeout)
+      const settings = settingsOf(options.ioredis, connectTimeout)
       const url = plain(options.url)
       const client = yield* open(() => (url === undefined ? new Redis(settings) : new Redis(url, settings)))
+      const outlet = yield* Outlet.make(client, Duration.toMillis(commandTimeout))
       yield* connect(client)
-      return yield* makeDriver(client, commandTimeout)
+      return yield* makeDriver(outlet, commandTimeout)
     })
   )
 
@@ -89,12 +91,10 @@ export const layer = (
  */
 const settingsOf = <A extends object>(
   ioredis: A | undefined,
-  commandTimeout: Duration.Duration,
   connectTimeout: Duration.Duration
 ) => ({
   ...(ioredis as A),
   connectTimeout: Duration.toMillis(connectTimeout),
-  socketTimeout: 2 * Duration.toMillis(commandTimeout),
   lazyConnect: true,
   // A command that waits for a connection, or is sent again after one was lost, may take a lock for a caller that
   // has long given up.
@@ -224,16 +224,13 @@ export const layerCluster = (
             scaleReads: "master",
             clusterNodeRetryStrategy: null,
             retryDelayOnFailover: 0,
-            redisOptions: settingsOf(
-              { ...credentials, ...options.ioredis?.redisOptions },
-              commandTimeout,
-              connectTimeout
-            )
+            redisOptions: settingsOf({ ...credentials, ...options.ioredis?.redisOptions }, connectTimeout)
           }
         )
       })
+      const nodes = yield* ClusterNodes.make(cluster, Duration.toMillis(commandTimeout))
       yield* within(connectTimeout, connect(cluster))
-      return yield* makeClusterDriver(cluster, commandTimeout, options.shardedPubSub)
+      return yield* makeClusterDriver(nodes, commandTimeout, options.shardedPubSub)
     })
   )
 
@@ -303,7 +300,7 @@ export const layerSentinel = (
     Effect.gen(function* () {
       const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
       const connectTimeout = yield* RedisDriver.timeout("connectTimeout", options.connectTimeout ?? "10 seconds")
-      const settings = settingsOf(options.ioredis, commandTimeout, connectTimeout)
+      const settings = settingsOf(options.ioredis, connectTimeout)
       const again = options.ioredis?.sentinelRetryStrategy ?? ((times: number) => Math.min(times * 100, 2000))
       let hasConnected = false
       const client = yield* open(
@@ -323,9 +320,10 @@ export const layerSentinel = (
             sentinelRetryStrategy: (times: number) => (hasConnected ? again(times) : null)
           })
       )
+      const outlet = yield* Outlet.make(client, Duration.toMillis(commandTimeout))
       yield* within(connectTimeout, connect(client))
       hasConnected = true
-      return yield* makeDriver(client, commandTimeout)
+      return yield* makeDriver(outlet, commandTimeout)
     })
   )
 
@@ -415,9 +413,9 @@ export const fromClient = (
       if (client.status === "wait" || client.status === "connecting" || client.status === "connect") {
         yield* connect(client)
       }
-      return yield* client instanceof Cluster
-        ? makeClusterDriver(client, commandTimeout, options.shardedPubSub)
-        : makeDriver(client, commandTimeout)
+      return client instanceof Cluster
+        ? yield* makeClusterDriver(yield* ClusterNodes.make(client, undefined), commandTimeout, options.shardedPubSub)
+        : yield* makeDriver(yield* Outlet.make(client, undefined), commandTimeout)
     })
   )
 
@@ -473,60 +471,69 @@ const ignoreErrors = (client: Redis | Cluster): Effect.Effect<unknown, never, Sc
   )
 
 const scanOf =
-  (client: Redis) =>
+  (outlet: Outlet, commandTimeout: Duration.Duration) =>
   (pattern: string): Stream.Stream<string, RedisDriver.RedisDriverError> =>
     Stream.paginate("0", (cursor) =>
-      Effect.map(
-        Effect.tryPromise({
-          try: () => client.scan(cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", "hash"),
-          catch: RedisDriver.errorOf
+      Effect.tryPromise({
+        try: () => outlet.client.scan(cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", "hash"),
+        catch: RedisDriver.errorOf
+      }).pipe(
+        Effect.timeoutOrElse({
+          duration: commandTimeout,
+          orElse: () =>
+            Effect.suspend(() => {
+              outlet.suspect()
+              return Effect.fail(RedisDriver.errorOf(new Error(`timed out after ${Duration.format(commandTimeout)}`)))
+            })
         }),
-        ([next, keys]) => [keys, next === "0" ? Option.none() : Option.some(next)] as const
+        Effect.map(([next, keys]) => [keys, next === "0" ? Option.none() : Option.some(next)] as const)
       )
     )
 
 /** For subscriptions alone: whoever made them makes them again after a reconnect. */
-const forSubscriptions = {
+const forSubscriptions = ({ patienceMillis }: Outlet | ClusterNodes): RedisOptions => ({
+  ...(patienceMillis === undefined ? {} : { socketTimeout: 2 * patienceMillis }),
   lazyConnect: false,
   autoResubscribe: false,
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false
-} satisfies RedisOptions
+})
 
 const makeDriver = (
-  client: Redis,
+  outlet: Outlet,
   commandTimeout: Duration.Duration
 ): Effect.Effect<RedisDriver.RedisDriver["Service"], never, Scope.Scope> =>
   Effect.gen(function* () {
+    const { client } = outlet
     yield* ignoreErrors(client)
-    const evaluate = yield* makeEval(client, Duration.toMillis(commandTimeout))
+    const evalUnsafe = yield* makeEval(outlet, Duration.toMillis(commandTimeout))
     const subscriber = yield* Subscriber.make({
       sharded: false,
       slot: () => 0,
       serverOf: () => "",
-      open: () => client.duplicate(forSubscriptions),
+      open: () => client.duplicate(forSubscriptions(outlet)),
       refresh: () => {}
     })
     return {
-      eval: RedisDriver.evalOf(evaluate),
-      evalUnsafe: evaluate,
+      eval: RedisDriver.evalOf(evalUnsafe),
+      evalUnsafe,
       subscribe: subscriber.subscribe,
-      scan: scanOf(client),
+      scan: scanOf(outlet, commandTimeout),
       publish: "PUBLISH",
       slot: () => 0
     }
   })
 
 const makeClusterDriver = (
-  cluster: Cluster,
+  nodes: ClusterNodes,
   commandTimeout: Duration.Duration,
   shardedPubSub: ShardedPubSub = "auto"
 ): Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope> =>
   Effect.gen(function* () {
+    const { cluster } = nodes
     yield* ignoreErrors(cluster)
-    const nodes = yield* ClusterNodes.make(cluster)
-    const evaluate = yield* makeEvalOnCluster(nodes, Duration.toMillis(commandTimeout))
+    const evalUnsafe = yield* makeEvalOnCluster(nodes, Duration.toMillis(commandTimeout))
     const sharded =
       shardedPubSub === "auto" ? yield* within(commandTimeout, knowsShardedPubSub(cluster)) : shardedPubSub === "on"
     const subscriber = yield* Subscriber.make({
@@ -537,7 +544,12 @@ const makeClusterDriver = (
         return owner === undefined ? undefined : addressOf(owner.client)
       },
       // where it cannot connect, the channels may be served elsewhere by now
-      open: (server) => nodes.at(server)!.client.duplicate({ ...forSubscriptions, readOnly: false, retryStrategy: null }),
+      open: (server) =>
+        nodes.at(server)!.client.duplicate({
+          ...forSubscriptions(nodes),
+          readOnly: false,
+          retryStrategy: null
+        }),
       refresh: () => nodes.refresh()
     })
     yield* Effect.acquireRelease(
@@ -549,12 +561,12 @@ const makeClusterDriver = (
       (relocate) => Effect.sync(() => cluster.off("refresh", relocate))
     )
     return {
-      eval: RedisDriver.evalOf(evaluate),
-      evalUnsafe: evaluate,
+      eval: RedisDriver.evalOf(evalUnsafe),
+      evalUnsafe,
       subscribe: subscriber.subscribe,
       scan: (pattern) =>
-        Stream.suspend(() => Stream.fromIterable(cluster.nodes("master"))).pipe(
-          Stream.flatMap((node) => scanOf(node)(pattern))
+        Stream.suspend(() => Stream.fromIterable(nodes.masters)).pipe(
+          Stream.flatMap((node) => scanOf(node, commandTimeout)(pattern))
         ),
       publish: sharded ? "SPUBLISH" : "PUBLISH",
       slot: hashSlot

@@ -13,7 +13,7 @@ import {
 import type { RedisLock } from "../RedisLock.ts"
 import { AnyLock, type Asking, type Held, type Invalid, isInvalid, provideUnbound } from "./AnyLock.ts"
 import { LockImpl, noQuorum } from "./lock.ts"
-import type { LockClient } from "./LockClient.ts"
+import type { NamedMember } from "./Quorums.ts"
 import { jointName, quorumClient, type QuorumTimes } from "./quorum.ts"
 
 export interface RedLockSettings {
@@ -30,6 +30,8 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
   readonly #options: AcquireOptions | undefined
   readonly #settings: RedLockSettings | InvalidLockOptions
   readonly #invalid: Invalid | undefined
+  /** What it is, as soon as that does not depend on who asks. */
+  #known: LockImpl<R, E> | Invalid | undefined = undefined
 
   constructor(
     members: ReadonlyArray<AnyLock<R, E, bigint>>,
@@ -67,29 +69,32 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
   }
 
   /** The quorum's lock: one lock as any other, of a client whose store is the quorum. */
-  #joint(fiber: Fiber<unknown, unknown>): LockImpl<R, E> {
-    const { driftFactor, times } = this.#settings as RedLockSettings
-    const members = this.#members.map((member) => ({ client: member.clientOf(fiber), name: member.name }))
-    const client = quorumClient(members, times, driftFactor, fiber)
-    return new LockImpl<R, E>(this.name, this.#members[0]!.kind, this.#options, client, "unchecked")
+  #joint(fiber: Fiber<unknown, unknown>): LockImpl<R, E> | Invalid {
+    if (this.#known !== undefined) return this.#known
+    const joint = this.#invalid ?? this.#join(fiber)
+    if (this.isBound) this.#known = joint
+    return joint
   }
 
-  /** What cannot be told before the members' services are known. */
-  #checkMembers(fiber: Fiber<unknown, unknown>): Invalid | undefined {
-    const members: Array<{ readonly client: LockClient; readonly key: string }> = []
+  #join(fiber: Fiber<unknown, unknown>): LockImpl<R, E> | Invalid {
+    const members: Array<NamedMember> = []
     for (const member of this.#members) {
+      const { name } = member
       const client = member.clientOf(fiber)
       const keys = member.keys(client)
       if (isInvalid(keys)) return keys
-      if (members.some((other) => other.client === client && other.key === keys.lock)) {
+      for (const other of members) {
+        if (other.client !== client || other.name !== name) continue
         return new InvalidLockOptions({
           option: "RedLock",
-          problem: `"${member.name}" of one server is among its members twice, and would have two votes`
+          problem: `"${name}" of one server is among its members twice, and would have two votes`
         })
       }
-      members.push({ client, key: keys.lock })
+      members.push({ client, name })
     }
-    return undefined
+    const { driftFactor, times } = this.#settings as RedLockSettings
+    const client = quorumClient(members, times, driftFactor, fiber)
+    return new LockImpl<R, E>(this.name, this.#members[0]!.kind, this.#options, client, "unchecked")
   }
 
   asking(
@@ -97,9 +102,9 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
     scope: Scope.Scope | undefined,
     options: AcquireOptions | undefined
   ): Asking<E | QuorumNotReached, bigint> | Invalid {
-    const invalid = this.#invalid ?? this.#checkMembers(fiber)
-    if (invalid !== undefined) return invalid
-    const asking = this.#joint(fiber).asking(fiber, scope, options)
+    const joint = this.#joint(fiber)
+    if (isInvalid(joint)) return joint
+    const asking = joint.asking(fiber, scope, options)
     if (isInvalid(asking)) return asking
     return {
       name: this.name,
@@ -113,19 +118,30 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
   }
 
   holding(fiber: Fiber<unknown, unknown>): Effect.Effect<Held<bigint> | undefined, InvalidLockName> {
-    return this.#invalid === undefined ? this.#joint(fiber).holding(fiber) : Effect.undefined
+    return this.#with<Held<bigint> | undefined, never>(fiber, undefined, (joint) => joint.holding(fiber))
   }
 
   inspect(fiber: Fiber<unknown, unknown>): Effect.Effect<LockState | undefined, LockStoreError | InvalidLockName> {
-    return this.#invalid === undefined ? this.#joint(fiber).inspect(fiber) : Effect.undefined
+    return this.#with<LockState | undefined, LockStoreError>(fiber, undefined, (joint) => joint.inspect(fiber))
   }
 
   holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, LockStoreError | InvalidLockName> {
-    return this.#invalid === undefined ? this.#joint(fiber).holdCount(fiber) : Effect.succeed(0)
+    return this.#with<number, LockStoreError>(fiber, 0, (joint) => joint.holdCount(fiber))
   }
 
   forceRelease(fiber: Fiber<unknown, unknown>): Effect.Effect<boolean, LockStoreError | InvalidLockName> {
-    return this.#invalid === undefined ? this.#joint(fiber).forceRelease(fiber) : Effect.succeed(false)
+    return this.#with<boolean, LockStoreError>(fiber, false, (joint) => joint.forceRelease(fiber))
+  }
+
+  /** What cannot be a quorum is held by nobody. */
+  #with<A, E2>(
+    fiber: Fiber<unknown, unknown>,
+    otherwise: A,
+    f: (joint: LockImpl<R, E>) => Effect.Effect<A, E2 | InvalidLockName>
+  ): Effect.Effect<A, E2 | InvalidLockName> {
+    const joint = this.#joint(fiber)
+    if (!isInvalid(joint)) return f(joint)
+    return joint._tag === "InvalidLockName" ? Effect.fail(joint) : Effect.succeed(otherwise)
   }
 }
 

@@ -116,7 +116,9 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   }
 
   provide(service: RedisLock["Service"]): LockImpl<Exclude<R, RedisLock>, E> {
-    return new LockImpl<Exclude<R, RedisLock>, E>(this.name, this.kind, this.options, service as LockClient)
+    const { invalid, kind, name, options } = this
+    const names = invalid === undefined ? "unchecked" : "checked"
+    return new LockImpl<Exclude<R, RedisLock>, E>(name, kind, options, service as LockClient, names)
   }
 
   keys(client: LockClient): LockKeys | InvalidLockName {

@@ -33,14 +33,21 @@ export class ClusterNodes {
   #refreshedAt = Number.NEGATIVE_INFINITY
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  private constructor(cluster: Cluster) {
+  /** As of an outlet. */
+  readonly patienceMillis: number | undefined
+
+  private constructor(cluster: Cluster, patienceMillis: number | undefined) {
     this.cluster = cluster
+    this.patienceMillis = patienceMillis
   }
 
-  static make(cluster: Cluster): Effect.Effect<ClusterNodes, never, Scope.Scope> {
+  static make(
+    cluster: Cluster,
+    patienceMillis: number | undefined
+  ): Effect.Effect<ClusterNodes, never, Scope.Scope> {
     return Effect.acquireRelease(
       Effect.sync(() => {
-        const nodes = new ClusterNodes(cluster)
+        const nodes = new ClusterNodes(cluster, patienceMillis)
         for (const node of cluster.nodes("all")) nodes.#add(node)
         cluster.on("+node", nodes.#add).on("-node", nodes.#remove)
         return nodes
@@ -49,8 +56,10 @@ export class ClusterNodes {
         Effect.sync(() => {
           clearTimeout(nodes.#timer)
           cluster.off("+node", nodes.#add).off("-node", nodes.#remove)
-          for (const { onClose, onReady, outlet } of nodes.#nodes.values())
+          for (const { onClose, onReady, outlet } of nodes.#nodes.values()) {
             outlet.client.off("ready", onReady).off("close", onClose)
+            outlet.close()
+          }
         })
     )
   }
@@ -59,6 +68,10 @@ export class ClusterNodes {
   ownerOf(slot: number): Outlet | undefined {
     const address = this.cluster.slots[slot]?.[0]
     return address === undefined ? undefined : this.at(address)
+  }
+
+  get masters(): ReadonlyArray<Outlet> {
+    return this.cluster.nodes("master").flatMap((node) => this.at(addressOf(node)) ?? [])
   }
 
   at(address: string): Outlet | undefined {
@@ -86,7 +99,7 @@ export class ClusterNodes {
 
   readonly #add = (redis: Redis): void => {
     const node: Node = {
-      outlet: new Outlet(redis),
+      outlet: new Outlet(redis, this.patienceMillis),
       onReady: () => {
         for (const { onReady } of this.watchers) onReady(redis)
       },

@@ -4,11 +4,12 @@ import type { ScriptCall } from "./ScriptCall.ts"
 
 /**
  * The calls whose replies are waited for, in the order of making, which is that of their timeouts: one timer watches over
- * all.
+ * all. They form a list of which each knows its neighbours, as nothing else is as cheap to enter and to leave.
  */
 export class Deadlines {
   readonly timeoutMillis: number
-  readonly pending = new Set<ScriptCall>()
+  #first: ScriptCall | undefined
+  #last: ScriptCall | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
 
   private constructor(timeoutMillis: number) {
@@ -22,22 +23,40 @@ export class Deadlines {
     )
   }
 
+  /** All that are waited for at this moment. */
+  get pending(): ReadonlyArray<ScriptCall> {
+    const calls: Array<ScriptCall> = []
+    for (let call = this.#first; call !== undefined; call = call.next) calls.push(call)
+    return calls
+  }
+
   add(call: ScriptCall): void {
-    this.pending.add(call)
+    call.previous = this.#last
+    if (this.#last === undefined) this.#first = call
+    else this.#last.next = call
+    this.#last = call
     this.#timer ??= setTimeout(this.#expire, this.timeoutMillis).unref()
+  }
+
+  remove(call: ScriptCall): void {
+    if (call.previous === undefined) this.#first = call.next
+    else call.previous.next = call.next
+    if (call.next === undefined) this.#last = call.previous
+    else call.next.previous = call.previous
+    call.previous = call.next = undefined
   }
 
   readonly #expire = (): void => {
     this.#timer = undefined
     const now = performance.now()
-    for (const call of this.pending) {
-      if (call.until > now) {
+    for (let first = this.#first; first !== undefined; first = this.#first) {
+      if (first.until > now) {
         // what a timeout has led to may have set it already, for later
         clearTimeout(this.#timer)
-        this.#timer = setTimeout(this.#expire, call.until - now).unref()
+        this.#timer = setTimeout(this.#expire, first.until - now).unref()
         break
       }
-      call.expire()
+      first.expire()
     }
   }
 }

@@ -1,3 +1,5 @@
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Command, Redis } from "ioredis"
 
 /** So many commands at most share a write, so that the server does not wait for the last of a long series. */
@@ -7,34 +9,80 @@ const LONGEST_BURST = 16
 const used: Array<Outlet> = []
 
 /**
- * Sends commands to one server. The first of several that are sent in one go is written at once, so that the server begins;
- * those that follow are gathered, because a write costs more than all else that a client does for a command.
+ * The way to one server: sends commands, and replaces a connection on which nothing comes back.
+ *
+ * The first of several commands that are sent in one go is written at once, so that the server begins; those that follow are
+ * gathered, because a write costs more than all else that a client does for a command.
+ *
+ * A connection is replaced when a command has timed out and no reply comes at all for as long again, or when the handshake takes
+ * twice as long. (The socketTimeout of ioredis would set and clear a timer for every reply.)
  */
 export class Outlet {
   readonly client: Redis
-  #count = 0
-  #stream: Redis["stream"] | undefined
+  /** How long a command may take; undefined for a client that is not ours to disconnect. */
+  readonly patienceMillis: number | undefined
+  #sent = 0
+  #corked: Redis["stream"] | undefined
+  #silence: ReturnType<typeof setTimeout> | undefined
 
-  constructor(client: Redis) {
+  constructor(client: Redis, patienceMillis: number | undefined) {
     this.client = client
+    this.patienceMillis = patienceMillis
+    client.on("connect", this.#greeted).on("ready", this.answered).on("close", this.answered)
+  }
+
+  static make(client: Redis, patienceMillis: number | undefined): Effect.Effect<Outlet, never, Scope.Scope> {
+    return Effect.acquireRelease(
+      Effect.sync(() => new Outlet(client, patienceMillis)),
+      (outlet) => Effect.sync(() => outlet.close())
+    )
   }
 
   send(command: Command): void {
-    if (this.#count === 0) {
+    if (this.#sent === 0) {
       if (used.push(this) === 1) process.nextTick(flushAll)
-    } else if (this.#count % LONGEST_BURST === 1) {
-      this.#stream?.uncork()
-      this.#stream = this.client.stream
-      this.#stream.cork()
+    } else if (this.#sent % LONGEST_BURST === 1) {
+      this.#corked?.uncork()
+      this.#corked = this.client.stream
+      this.#corked.cork()
     }
-    this.#count++
+    this.#sent++
     void this.client.sendCommand(command)
   }
 
   flush(): void {
-    this.#count = 0
-    this.#stream?.uncork()
-    this.#stream = undefined
+    this.#sent = 0
+    if (this.#corked === undefined) return
+    this.#corked.uncork()
+    this.#corked = undefined
+  }
+
+  /** A command has timed out: the server owes an answer. */
+  suspect(): void {
+    this.#watch(1)
+  }
+
+  readonly #greeted = (): void => this.#watch(2)
+
+  #watch(times: number): void {
+    if (this.patienceMillis === undefined || this.#silence !== undefined) return
+    const millis = times * this.patienceMillis
+    this.#silence = setTimeout(() => {
+      this.#silence = undefined
+      this.client.stream.destroy(new Error(`timed out: nothing has come back for ${millis} ms`))
+    }, millis).unref()
+  }
+
+  /** The server has answered, or the connection is gone. */
+  readonly answered = (): void => {
+    if (this.#silence === undefined) return
+    clearTimeout(this.#silence)
+    this.#silence = undefined
+  }
+
+  close(): void {
+    this.client.off("connect", this.#greeted).off("ready", this.answered).off("close", this.answered)
+    this.answered()
   }
 }
 

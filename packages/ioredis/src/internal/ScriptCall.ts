@@ -27,6 +27,10 @@ const PING = "*1\r\n$4\r\nping\r\n"
  */
 export class ScriptCall extends Sendable {
   readonly until: number
+  /** Its neighbours among those that are waited for. */
+  previous: ScriptCall | undefined = undefined
+  next: ScriptCall | undefined = undefined
+  isWaiting = true
   readonly #deadlines: Deadlines
   readonly #script: RedisDriver.RedisScript
   readonly #keys: ReadonlyArray<string>
@@ -52,10 +56,6 @@ export class ScriptCall extends Sendable {
     deadlines.add(this)
   }
 
-  get isWaiting(): boolean {
-    return this.#deadlines.pending.has(this)
-  }
-
   /** Again only after the server has turned it away unrun. */
   send(outlet: Outlet): void {
     this.#outlet = outlet
@@ -63,16 +63,20 @@ export class ScriptCall extends Sendable {
   }
 
   settle(exit: Exit.Exit<RedisDriver.Reply, RedisDriver.RedisDriverError>): void {
-    if (this.#deadlines.pending.delete(this)) this.#onExit(exit)
+    if (!this.isWaiting) return
+    this.#leave()
+    this.#onExit(exit)
   }
 
   fail(reason: RedisDriver.RedisDriverError["reason"], message: string): void {
+    if (!this.isWaiting) return
     this.cancel()
     this.#onExit(Exit.fail(new RedisDriver.RedisDriverError({ reason, cause: new Error(message) })))
   }
 
   /** No reply came in time. */
   expire(): void {
+    this.#outlet?.suspect()
     this.fail("TimedOut", `no reply within ${this.#deadlines.timeoutMillis} ms`)
   }
 
@@ -81,8 +85,14 @@ export class ScriptCall extends Sendable {
    * up. It cannot be taken back there, but it can be made harmless; what has been sent already stays as it is.
    */
   cancel(): void {
-    this.#deadlines.pending.delete(this)
+    if (!this.isWaiting) return
+    this.#leave()
     this.name = "ping"
+  }
+
+  #leave(): void {
+    this.isWaiting = false
+    this.#deadlines.remove(this)
   }
 
   /** The server or ioredis has turned it away while somebody waited for it. */
@@ -129,11 +139,13 @@ export class ScriptCall extends Sendable {
   override setTimeout(): void {}
 
   resolve(reply: unknown): void {
+    this.#outlet!.answered()
     this.#observer?.resolve(reply)
     if (this.isWaiting) this.settle(Exit.succeed(textOf(reply)))
   }
 
   reject(error: unknown): void {
+    this.#outlet!.answered()
     this.#observer?.reject(error)
     // what was given up must not be sent after all
     if (this.isWaiting) this.refused(error)

@@ -1,22 +1,21 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { RedisDriver } from "effect-redis-lock"
-import type { Redis } from "ioredis"
 import { Deadlines } from "./Deadlines.ts"
-import { Outlet } from "./Outlet.ts"
+import type { Outlet } from "./Outlet.ts"
 import { ScriptCall } from "./ScriptCall.ts"
 
 /**
- * Runs scripts by SHA on one client.
+ * Runs scripts by SHA on one server.
  */
 export const makeEval = (
-  client: Redis,
+  outlet: Outlet,
   timeoutMillis: number
 ): Effect.Effect<RedisDriver.EvalUnsafe, never, Scope.Scope> =>
   Effect.gen(function* () {
+    const { client } = outlet
     // an application's client may have a timeout of its own
     const deadlines = yield* Deadlines.make(Math.min(timeoutMillis, client.options.commandTimeout ?? timeoutMillis))
-    const outlet = new Outlet(client)
     const onClose = () => {
       for (const call of deadlines.pending) {
         call.fail("ConnectionLost", "the connection broke before the reply came")

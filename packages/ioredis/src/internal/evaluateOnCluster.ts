@@ -94,6 +94,7 @@ class Routed extends ScriptCall {
   }
 
   override expire(): void {
+    this.node?.suspect()
     if (this.#refusal === undefined) super.expire()
     else this.settle(Exit.fail(RedisDriver.errorOf(this.#refusal)))
     this.#nodes.refresh()

@@ -42,6 +42,8 @@ export class Ballot<A> implements Alarm {
   readonly #over: ((outcomes: ReadonlyArray<Outcome>) => void) | undefined
   readonly #outcomes: Array<Outcome | undefined>
   readonly #sent: Array<Sent>
+  /** So many outcomes at least can decide it: all that keep the others from being a majority. */
+  readonly #fewest: number
   #pending: number
   #isDecided = false
 
@@ -62,6 +64,8 @@ export class Ballot<A> implements Alarm {
     this.#decided = decided
     this.#over = over
     this.#pending = members.length
+    const majority = Math.floor(members.length / 2) + 1
+    this.#fewest = members.length - majority + 1
     this.#outcomes = members.map(() => undefined)
     this.#sent = []
   }
@@ -88,7 +92,7 @@ export class Ballot<A> implements Alarm {
     this.#outcomes[i] = outcome
     const isLast = --this.#pending === 0
     if (isLast) this.#alarms.cancel(this)
-    if (!this.#isDecided) {
+    if (!this.#isDecided && (this.#members.length - this.#pending >= this.#fewest || isLast)) {
       const conclusion = this.#conclude(this.#outcomes, isLast)
       if (conclusion !== undefined) {
         this.#isDecided = true

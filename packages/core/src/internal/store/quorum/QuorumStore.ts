@@ -29,6 +29,15 @@ export interface QuorumSettings {
   readonly watchdogLeaseMillis: number
 }
 
+const acquiring: ReadonlySet<Operation> = new Set<Operation>([
+  "lock/acquire",
+  "fenced_lock/acquire",
+  "read_lock/acquire",
+  "write_lock/acquire"
+])
+
+const releasing: ReadonlySet<Operation> = new Set<Operation>(["lock/release", "read_lock/release", "write_lock/release"])
+
 /** These take a lower bound for the token as their last argument. */
 const bounded: ReadonlySet<Operation> = new Set<Operation>(["lock/acquire", "write_lock/acquire"])
 
@@ -76,7 +85,7 @@ export class QuorumStore {
     const first = this.members[0]!
     return {
       run: (operation, keys, args) =>
-        operation.endsWith("lock/acquire")
+        acquiring.has(operation)
           ? this.#acquire(operation, keys, args)
           : this.#vote({ operation, keys, args }),
       subscribe: (channel) => this.#merge((member) => subscription(member, channel)),
@@ -103,7 +112,7 @@ export class QuorumStore {
     timeoutMillis = this.#timeout(this.#settings.watchdogLeaseMillis)
   ): Effect.Effect<Reply, LockStoreError> {
     const { args, operation } = request
-    const isRelease = operation.endsWith("/release")
+    const isRelease = releasing.has(operation)
     return this.#ask<Reply>(
       request,
       timeoutMillis,

@@ -66,10 +66,16 @@ const combine = (
 
 /** The reply of a majority that confirms, or of enough that do not; undefined when those who failed could tip the scales. */
 const confirmed = (replies: ReadonlyArray<number>, members: number, required: number): number | undefined => {
-  const positive = replies.filter((reply) => reply >= 1)
-  if (positive.length >= required) return Math.max(...positive)
-  const negative = replies.filter((reply) => reply < 1)
-  return members - negative.length < required ? Math.min(...negative) : undefined
+  let positive = 0
+  let highest = 0
+  let lowest = 0
+  for (const reply of replies) {
+    if (reply >= 1) positive++
+    highest = Math.max(highest, reply)
+    lowest = Math.min(lowest, reply)
+  }
+  if (positive >= required) return highest
+  return members - (replies.length - positive) < required ? lowest : undefined
 }
 
 type Inspected = readonly [remaining: number, token: string | null, fields: ReadonlyArray<string>]
