@@ -64,6 +64,35 @@ describe("a lock of several", () => {
     })
   )
 
+  it.effect("may be a member of another, which asks for it more than once", () =>
+    Effect.gen(function* () {
+      const [near, far] = yield* testStores(2)
+      const inner = MultiLock.make(["a", "b"].map((name) => Lock.make(name)))
+      const outer = MultiLock.make([inner, Lock.provide(Lock.make("c"), yield* clientOf(far!))])
+      const letGo = yield* Deferred.make<void>()
+      yield* Deferred.await(letGo).pipe(
+        Lock.withLock("c"),
+        as(yield* clientOf(far!)),
+        Effect.forkChild({ startImmediately: true })
+      )
+      yield* TestClock.adjust(1)
+      const areFree = Effect.all([near!.isFree("a"), near!.isFree("b"), far!.isFree("c")])
+      const waiter = yield* areFree.pipe(
+        Lock.withLock(outer),
+        as(yield* clientOf(near!)),
+        Effect.forkChild({ startImmediately: true })
+      )
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(yield* areFree, [true, true, false], "it keeps nothing while it waits")
+      far!.operations.length = 0
+      yield* Deferred.succeed(letGo, undefined)
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(yield* Fiber.join(waiter), [false, false, false])
+      assert.deepStrictEqual(yield* areFree, [true, true, true])
+      assert.deepStrictEqual(far!.operations, ["lock/release", "lock/acquire", "lock/release"])
+    })
+  )
+
   it.effect("that has lost one member fails with that loss, also where another cannot be released", () =>
     Effect.gen(function* () {
       const { both, stores } = yield* twoStores

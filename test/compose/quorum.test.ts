@@ -16,7 +16,7 @@ import {
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
-import { as, clientLayer, clientOf, quorumOf, testStore, testStores } from "./stores.ts"
+import { as, clientLayer, clientOf, quorumOf, type TestStore, testStore, testStores } from "./stores.ts"
 
 const year2026 = Date.UTC(2026, 0, 1)
 const count = (operations: ReadonlyArray<string>, operation: string) =>
@@ -180,6 +180,34 @@ describe("releasing a quorum's lock", () => {
       }).pipe(Lock.withLock("a"), as(service), Effect.forkChild({ startImmediately: true }))
       yield* TestClock.adjust("6 seconds")
       assert.strictEqual(yield* Fiber.join(section), "done")
+    })
+  )
+
+  it.effect("is done when a majority confirms; a member that is late is told again until it answers", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const [first, second, third] = stores as [TestStore, TestStore, TestStore]
+      const use = as(yield* quorumOf(stores, {}, { memberTimeout: 100 }))
+      yield* use(
+        Lock.withLock(
+          Effect.sync(() => {
+            third.delay = (operation) => (operation === "lock/release" ? 1000 : 0)
+          }),
+          "a"
+        )
+      )
+      // not a millisecond has passed
+      assert.deepStrictEqual(yield* Effect.forEach(stores, (store) => store.isFree("a")), [true, true, false])
+      assert.isTrue(yield* use(Effect.map(Lock.isLocked("a"), (isLocked) => !isLocked)))
+      // given up after the member timeout, and never sent; then sent again
+      yield* TestClock.adjust("999 millis")
+      assert.isFalse(yield* third.isFree("a"))
+      third.delay = () => 0
+      yield* TestClock.adjust("2 seconds")
+      assert.isTrue(yield* third.isFree("a"))
+      for (const store of [first, second]) {
+        assert.strictEqual(store.operations.filter((operation) => operation === "lock/release").length, 1)
+      }
     })
   )
 })

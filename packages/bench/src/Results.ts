@@ -1,3 +1,4 @@
+import { isLibrary } from "./candidates/catalog.ts"
 import { median } from "./statistics.ts"
 import type { Column, Sample, Target, Workload } from "./Workload.ts"
 
@@ -90,9 +91,9 @@ export class Results {
     })
   }
 
-  /** The ratio of a figure to that of whoever is best of the others. */
+  /** The ratio of a figure to that of whichever other library is best. */
   #toBest(workload: Workload, candidate: string, metric: string): number | undefined {
-    const others = this.rows(workload).filter((row) => row.candidate !== candidate)
+    const others = this.rows(workload).filter((row) => row.candidate !== candidate && isLibrary(row.candidate))
     if (others.length === 0) return undefined
     const ratios = others.map((row) => this.ratios(workload, candidate, row.candidate)[metric]!)
     const isLower = workload.columns.find((column) => column.metric === metric)!.better === "lower"

@@ -89,10 +89,7 @@ export const layer = (
 /**
  * What all layers with connections of their own have in common.
  */
-const settingsOf = <A extends object>(
-  ioredis: A | undefined,
-  connectTimeout: Duration.Duration
-) => ({
+const settingsOf = <A extends object>(ioredis: A | undefined, connectTimeout: Duration.Duration) => ({
   ...(ioredis as A),
   connectTimeout: Duration.toMillis(connectTimeout),
   lazyConnect: true,

@@ -21,6 +21,7 @@ export interface Entry {
 
 export const rawHash = "raw-hash"
 export const rawPubSub = "raw-pubsub"
+export const rawOurs = "raw-ours"
 export const ours = "effect-redis-lock"
 export const oursOverNodeRedis = "effect-redis-lock (node-redis)"
 export const redisson = "redisson (java)"
@@ -41,6 +42,14 @@ export const catalog: ReadonlyArray<Entry> = [
     kinds: single,
     except: ["W1", "W2", "W6"],
     load: () => import("./rawPubSub.ts")
+  },
+  {
+    name: rawOurs,
+    about:
+      "the two scripts of our locks in a bare loop, a majority awaited where there are several servers: what a fencing token, Redisson's hash and a wake-up take before any library",
+    kinds: ["lock", ...composed],
+    only: ["W1", "W10-3", "W10-5", "W11"],
+    load: () => import("./rawOurs.ts")
   },
   {
     name: ours,
@@ -94,6 +103,9 @@ export const entryOf = (name: string): Entry => {
   if (entry === undefined) throw new Error(`there is no candidate ${name}`)
   return entry
 }
+
+/** Whether it is a library, and not a bare loop. */
+export const isLibrary = (name: string): boolean => !name.startsWith("raw-")
 
 /** Whether a candidate is measured in a workload. */
 export const runsIn = (entry: Entry, workload: { readonly id: string; readonly kinds: ReadonlyArray<Kind> }): boolean =>

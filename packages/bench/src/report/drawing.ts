@@ -1,4 +1,4 @@
-import { catalog, ours } from "../candidates/catalog.ts"
+import { catalog, isLibrary, ours } from "../candidates/catalog.ts"
 import type { Results } from "../Results.ts"
 import type { Workload } from "../Workload.ts"
 import { figure } from "./tables.ts"
@@ -41,7 +41,7 @@ const kinds = [
 ] as const
 
 const colourOf = (candidate: string): string =>
-  (candidate.startsWith(ours) ? kinds[0] : candidate.startsWith("raw-") ? kinds[1] : kinds[2]).colour
+  (candidate.startsWith(ours) ? kinds[0] : isLibrary(candidate) ? kinds[2] : kinds[1]).colour
 
 /** The longest ratio that is drawn to scale. */
 const longestRatio = 3

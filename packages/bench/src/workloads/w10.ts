@@ -20,8 +20,8 @@ const onServers = (id: string, servers: number): Workload => ({
       kind: "red",
       lockPer: "pair",
       workers: 1,
-      warmUp: run.quick ? 2000 : 5000,
-      pairs: run.quick ? 1000 : 4000
+      warmUp: run.quick ? 2000 : 20_000,
+      pairs: run.quick ? 1000 : 10_000
     })
 })
 

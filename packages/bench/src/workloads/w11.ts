@@ -11,7 +11,7 @@ const measureMulti = async (run: Run): Promise<Sample> => {
   const performer = await run.start({ port: run.port, leaseMillis: 30_000 })
   const pairs = run.quick ? 100 : 500
   const order = { lockPer: "pair", workers: 1 } as const
-  const warmUp = (run.quick ? 2000 : 6000) * run.warmUp
+  const warmUp = (run.quick ? 2000 : 20_000) * run.warmUp
   await performer.pairs({ ...order, kind: "lock", prefix: "warm-up:w11:one:", pairs: warmUp })
   await performer.pairs({ ...order, kind: "multi", prefix: "warm-up:w11:", pairs: warmUp })
 

@@ -114,15 +114,16 @@ export const releaseAll = (held: ReadonlyArray<Held>): Effect.Effect<void, LockL
     if (group === undefined) together.push([member])
     else group.push(member)
   }
-  if (together.length === 1 && alone.length === 0) return Effect.flatMap(releaseTogether(together[0]!), failing)
-  const releases = [
-    ...together.map(releaseTogether),
-    ...alone.map((member) =>
-      Effect.match(member.releaseNow(), { onSuccess: () => [], onFailure: (failure) => [failure] })
-    )
-  ]
+  if (together.length === 1 && alone.length === 0) return Effect.flatMap(releaseGroup(together[0]!), failing)
+  const releases = [...together.map(releaseGroup), ...alone.map(releaseAlone)]
   return Effect.flatMap(Effect.all(releases, { concurrency: "unbounded" }), (failures) => failing(failures.flat()))
 }
+
+const releaseGroup = (holds: ReadonlyArray<Hold>) =>
+  holds.length === 1 ? releaseAlone(holds[0]!) : releaseTogether(holds)
+
+const releaseAlone = (held: Held): Effect.Effect<ReadonlyArray<LockLost | LockStoreError>> =>
+  Effect.match(held.releaseNow(), { onSuccess: () => [], onFailure: (failure) => [failure] })
 
 const failing = (failures: ReadonlyArray<LockLost | LockStoreError>): Effect.Effect<void, LockLost | LockStoreError> =>
   failures.length === 0
@@ -138,4 +139,5 @@ const isFreedTogether = ({ possession, released }: Hold): boolean =>
   !released && possession.holds === 1 && possession.kind.together && !possession.client.isQuorum
 
 const haveOneOwner = (a: Possession, b: Possession): boolean =>
-  a.owner === b.owner && (a.keys.lock === b.keys.lock || a.client.store.slot(a.keys.lock) === b.client.store.slot(b.keys.lock))
+  a.owner === b.owner &&
+  (a.keys.lock === b.keys.lock || a.client.store.slot(a.keys.lock) === b.client.store.slot(b.keys.lock))

@@ -1,4 +1,3 @@
-import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
@@ -26,7 +25,6 @@ import {
 } from "./AnyLock.ts"
 import type { Hold } from "./Hold.ts"
 import { AskingOne, type Times, timesOf } from "./lock.ts"
-import { monotonicMillis } from "./LockClient.ts"
 import { MultiHold, releaseAll, type Tokens } from "./MultiHold.ts"
 
 /** After so many rounds without success the members are taken one by one, in an order that is the same for everybody. */
@@ -84,7 +82,7 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
     }
     const waiting = (index: number, waitTime: number) =>
       this.#members[index]!.asking(fiber, scope, { ...lease, waitTime }) as Asking<E, T>
-    return new AskingAll(this.name, subjects, askings, waiting, times, monotonicMillis(fiber.getRef(Clock.Clock)))
+    return new AskingAll(this.name, subjects, askings, waiting, times, subjects[0]!.client.now)
   }
 
   holding(fiber: Fiber<unknown, unknown>): Effect.Effect<Held<Tokens<T>> | undefined, InvalidLockName> {
@@ -191,7 +189,7 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
   acquire(restore: Restore): Effect.Effect<Held<Tokens<T>>, AcquireError | E> {
     return this.#orNone(
       Effect.flatMap(this.#attempt(restore), (attempt): Effect.Effect<Held<Tokens<T>>, AcquireError | E> =>
-        attempt instanceof MultiHold ? Effect.succeed(attempt) : this.#rounds(attempt, restore)
+        attempt instanceof MultiHold ? Effect.succeed(attempt) : Effect.gen(() => this.#again(attempt, restore))
       )
     )
   }
@@ -217,11 +215,7 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
   }
 
   /** What follows a first attempt that was denied. */
-  readonly #rounds = Effect.fnUntraced(function* (
-    this: AskingAll<E, T>,
-    first: Denied,
-    restore: Restore
-  ): Effect.fn.Return<Held<Tokens<T>>, AcquireError | E> {
+  *#again(first: Denied, restore: Restore): Effect.fn.Return<Held<Tokens<T>>, AcquireError | E> {
     const until = this.#startedAt + this.#times.waitMillis
     let { blocker } = first
     for (let round = 1; ; round++) {
@@ -256,7 +250,7 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
         if (completed instanceof MultiHold) return completed
       }
     }
-  })
+  }
 
   #timedOut(holder: LockTimeout["holder"]): LockTimeout {
     return new LockTimeout({ name: this.name, waited: Duration.millis(this.#now() - this.#startedAt), holder })
@@ -338,12 +332,11 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
       const hold = new MultiHold(this.name, this.#held as ReadonlyArray<Held<T>>)
       const { leaseMillis } = this.#times
       const [first] = hold.holds as readonly [Hold]
-      if (
-        leaseMillis === undefined ||
-        hold.holds.every(({ possession }) => possession.acquiredAt === first.possession.acquiredAt)
-      ) {
-        return Effect.succeed(hold.checkLost() === undefined ? hold : lostMeanwhile)
+      // by one command, just now
+      if (hold.holds.every(({ possession }) => possession.acquiredAt === first.possession.acquiredAt)) {
+        return Effect.succeed(hold)
       }
+      if (leaseMillis === undefined) return Effect.succeed(hold.checkLost() === undefined ? hold : lostMeanwhile)
       return Effect.as(hold.renew(leaseMillis), hold).pipe(
         Effect.catchTag("LockLost", () => Effect.succeed(lostMeanwhile)),
         Effect.catchTag("InvalidLockOptions", Effect.die) // the lease has been checked

@@ -51,7 +51,7 @@ const run = (claim: Claim, publish: string = claim.client.store.publish): Effect
 
 /** Frees the lock: the last hold has ended. */
 const free = (possession: Possession): Effect.Effect<void, LockLost | LockStoreError> => {
-  const freeing = begin(possession)
+  const freeing = begin(possession, possession.client.now())
   if (!(freeing instanceof Freeing)) return Effect.fail(freeing)
   return Effect.matchEffect(run(possession), {
     onSuccess: (reply) => {
@@ -72,12 +72,14 @@ export const releaseTogether = (
   const failures: Array<LockLost | LockStoreError> = []
   const begun: Array<Freeing> = []
   const keys: Array<string> = []
+  const { client, owner } = holds[0]!.possession
+  const now = client.now()
   for (const hold of holds) {
     const { possession } = hold
     hold.released = true
     if (hold.renewed) possession.renewedHolds--
     possession.holds--
-    const freeing = begin(possession)
+    const freeing = begin(possession, now)
     if (freeing instanceof Freeing) {
       begun.push(freeing)
       keys.push(possession.keys.lock, possession.keys.channel)
@@ -86,7 +88,6 @@ export const releaseTogether = (
     }
   }
   if (begun.length === 0) return Effect.succeed(failures)
-  const { client, owner } = holds[0]!.possession
   return Effect.matchEffect(client.store.run("multi_lock/release", keys, [owner, client.store.publish]), {
     onSuccess: (replies) => {
       for (let i = 0; i < begun.length; i++) {
@@ -155,9 +156,8 @@ class Freeing {
 }
 
 /** Forgets a lock that is about to be freed; unless it is lost already, the command is to be sent at once. */
-const begin = (possession: Possession): Freeing | LockLost => {
+const begin = (possession: Possession, now: number): Freeing | LockLost => {
   const { client, keys, kind } = possession
-  const now = client.now()
   const lost = possession.checkLost(now)
   possession.released = true
   if (lost !== undefined) {

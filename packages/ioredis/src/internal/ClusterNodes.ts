@@ -41,10 +41,7 @@ export class ClusterNodes {
     this.patienceMillis = patienceMillis
   }
 
-  static make(
-    cluster: Cluster,
-    patienceMillis: number | undefined
-  ): Effect.Effect<ClusterNodes, never, Scope.Scope> {
+  static make(cluster: Cluster, patienceMillis: number | undefined): Effect.Effect<ClusterNodes, never, Scope.Scope> {
     return Effect.acquireRelease(
       Effect.sync(() => {
         const nodes = new ClusterNodes(cluster, patienceMillis)

@@ -163,11 +163,7 @@ class Observer {
 
 /** Replies come as bytes. */
 const textOf = (reply: unknown): RedisDriver.Reply =>
-  typeof reply === "number" || reply === null
-    ? reply
-    : Array.isArray(reply)
-      ? reply.map(textOf)
-      : String(reply)
+  typeof reply === "number" || reply === null ? reply : Array.isArray(reply) ? reply.map(textOf) : String(reply)
 
 const bulk = (value: string | number): string => {
   const text = String(value)
@@ -189,11 +185,7 @@ const wireOf = (
 let last: { readonly sha1: string; readonly keys: unknown; readonly args: unknown; readonly wire: string } | undefined
 
 /** What is sent to several servers, one after the other, is put in words once. */
-const evalshaOf = (
-  sha1: string,
-  keys: ReadonlyArray<string>,
-  args: ReadonlyArray<string | number>
-): string => {
+const evalshaOf = (sha1: string, keys: ReadonlyArray<string>, args: ReadonlyArray<string | number>): string => {
   if (last === undefined || last.keys !== keys || last.args !== args || last.sha1 !== sha1) {
     last = { sha1, keys, args, wire: wireOf("evalsha", sha1, keys, args) }
   }

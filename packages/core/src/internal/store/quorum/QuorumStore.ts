@@ -36,7 +36,11 @@ const acquiring: ReadonlySet<Operation> = new Set<Operation>([
   "write_lock/acquire"
 ])
 
-const releasing: ReadonlySet<Operation> = new Set<Operation>(["lock/release", "read_lock/release", "write_lock/release"])
+const releasing: ReadonlySet<Operation> = new Set<Operation>([
+  "lock/release",
+  "read_lock/release",
+  "write_lock/release"
+])
 
 /** These take a lower bound for the token as their last argument. */
 const bounded: ReadonlySet<Operation> = new Set<Operation>(["lock/acquire", "write_lock/acquire"])
@@ -85,9 +89,7 @@ export class QuorumStore {
     const first = this.members[0]!
     return {
       run: (operation, keys, args) =>
-        acquiring.has(operation)
-          ? this.#acquire(operation, keys, args)
-          : this.#vote({ operation, keys, args }),
+        acquiring.has(operation) ? this.#acquire(operation, keys, args) : this.#vote({ operation, keys, args }),
       subscribe: (channel) => this.#merge((member) => subscription(member, channel)),
       scan: (pattern) => this.#merge((member) => member.store.scan(pattern)),
       publish: first.store.publish,
@@ -267,11 +269,7 @@ export class QuorumStore {
     }
   }
 
-  #notReached(
-    { keys, operation }: Request,
-    outcomes: Outcomes,
-    acquired: number
-  ): Exit.Exit<never, LockStoreError> {
+  #notReached({ keys, operation }: Request, outcomes: Outcomes, acquired: number): Exit.Exit<never, LockStoreError> {
     const name = keys[0]!
     const failures = outcomes.flatMap((outcome, i) => {
       if (outcome === undefined || Exit.isSuccess(outcome)) return []

@@ -20,8 +20,7 @@ export const decide = (
   if (!isLast && waitsForAll.has(operation)) return undefined
   const replies: Array<Reply> = []
   for (const outcome of outcomes) if (outcome !== undefined && Exit.isSuccess(outcome)) replies.push(outcome.value)
-  const reply =
-    replies.length < required ? undefined : combine(operation, replies, outcomes.length, required, isLast)
+  const reply = replies.length < required ? undefined : combine(operation, replies, outcomes.length, required, isLast)
   if (reply !== undefined) return { _tag: "Decided", reply }
   return isLast ? { _tag: "Undecided", outcomes } : undefined
 }

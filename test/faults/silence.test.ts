@@ -1,0 +1,90 @@
+/**
+ * Connections on which nothing comes back.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Lock } from "effect-redis-lock"
+import { Redis } from "ioredis"
+import { bare, behindProxy, client, clientOf, clientOver, connected, eventually, locksOver } from "./harness.ts"
+
+const commandTimeout = 300
+
+const isLocked = Lock.isLocked("report")
+
+const reasonOf = (error: { readonly _tag: string }) => ("reason" in error ? error.reason : error._tag)
+
+describe("a connection on which nothing comes back", () => {
+  it.live(
+    "is replaced, and so is one whose handshake is not answered; an application's own is left alone",
+    behindProxy(({ proxy, redis: observer }) =>
+      Effect.gen(function* () {
+        const received = async () => Number(/total_connections_received:(\d+)/.exec(await observer.info("stats"))![1])
+        const theirs = yield* bare(proxy)
+        const application = yield* clientOver(theirs, { commandTimeout })
+        yield* connected(application)
+        const theirId = yield* Effect.promise(() => theirs.client("ID"))
+        const ours = yield* client(proxy, { commandTimeout })
+        yield* connected(ours)
+        const before = yield* Effect.promise(received)
+
+        yield* proxy.stallReplies
+        for (const { run } of [ours, application]) {
+          const error = yield* Effect.flip(run(isLocked))
+          assert.strictEqual(reasonOf(error), "TimedOut")
+        }
+        // the connection itself, and then one whose handshake was not answered
+        yield* eventually("two connections more have come", received, (now) => now >= before + 2)
+
+        yield* proxy.resume
+        yield* connected(ours)
+        yield* connected(application)
+        assert.strictEqual(yield* Effect.promise(() => theirs.client("ID")), theirId)
+      })
+    )
+  )
+
+  it.live(
+    "for longer than a command may take, but not for ever: is kept",
+    behindProxy(({ proxy, redis: observer }) =>
+      Effect.gen(function* () {
+        const clients = Effect.promise(async () =>
+          String(await observer.client("LIST"))
+            .split("\n")
+            .flatMap((line) => /^id=(\d+)/.exec(line)?.[1] ?? [])
+        )
+        const mine = yield* client(proxy, { commandTimeout })
+        yield* connected(mine)
+        const before = yield* clients
+        // there and back it takes longer than a command may, and shorter than the connection may be silent
+        yield* proxy.delay(commandTimeout * 0.7)
+        for (let i = 0; i < 5; i++) {
+          const error = yield* Effect.flip(mine.run(isLocked))
+          assert.strictEqual(reasonOf(error), "TimedOut")
+        }
+        yield* proxy.delay(0)
+        yield* connected(mine)
+        const after = yield* clients
+        for (const id of before) assert.include(after, id)
+      })
+    )
+  )
+
+  it.live(
+    "fails a command after the timeout of an application's client, where that is shorter",
+    behindProxy(({ proxy }) =>
+      Effect.gen(function* () {
+        const redis = yield* Effect.acquireRelease(
+          Effect.sync(() => new Redis(proxy.url, { commandTimeout })),
+          (redis) => Effect.sync(() => redis.disconnect())
+        )
+        redis.on("error", () => {})
+        const mine = yield* clientOf(locksOver(IoRedis.fromClient(redis, { commandTimeout: "1 hour" })))
+        yield* connected(mine)
+        yield* proxy.stallReplies
+        const error = yield* Effect.flip(mine.run(isLocked))
+        assert.include(error.message, `${commandTimeout} ms`)
+      })
+    )
+  )
+})

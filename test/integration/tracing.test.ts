@@ -1,0 +1,51 @@
+/**
+ * Who traces the commands of ioredis, as OpenTelemetry's instrumentation does, sees ours among them.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { Lock, RedisLock } from "effect-redis-lock"
+import { tracingChannel } from "node:diagnostics_channel"
+import { redisUrl } from "../redis.ts"
+
+interface Traced {
+  readonly command: string
+  readonly args: ReadonlyArray<string>
+  readonly result?: unknown
+}
+
+/** Listens from now on, until the scope closes. */
+const tracing = Effect.gen(function* () {
+  const ended: Array<Traced> = []
+  const channel = tracingChannel<unknown, Traced>("ioredis:command")
+  const subscriber = {
+    start() {},
+    end() {},
+    asyncStart() {},
+    asyncEnd: (traced: Traced) => ended.push(traced),
+    error() {}
+  }
+  yield* Effect.acquireRelease(
+    Effect.sync(() => channel.subscribe(subscriber as never)),
+    () => Effect.sync(() => channel.unsubscribe(subscriber as never))
+  )
+  return ended
+})
+
+describe("a script", () => {
+  it.effect("is traced with its arguments, from its sending to its reply", () =>
+    Effect.gen(function* () {
+      const name = `traced:${crypto.randomUUID()}`
+      const locks = yield* Layer.build(Layer.provide(RedisLock.layer(), IoRedis.layer({ url: redisUrl })))
+      const use = Effect.provideContext(Lock.withLock(Lock.holding(name), name), locks)
+      yield* use
+      const ended = yield* tracing
+      const { token } = yield* use
+      const [acquire, release] = ended.filter(({ args }) => args.includes(name))
+      assert.strictEqual(acquire?.command, "evalsha")
+      assert.strictEqual(acquire?.result, Number(token))
+      assert.strictEqual(release?.command, "evalsha")
+      assert.include(release!.args as Array<string>, `redisson_lock__channel:{${name}}`)
+    })
+  )
+})

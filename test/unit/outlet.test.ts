@@ -1,0 +1,51 @@
+/**
+ * When commands are written: a client that notes it stands for ioredis.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Command, Redis } from "ioredis"
+import { EventEmitter } from "node:events"
+import { Outlet } from "../../packages/ioredis/dist/internal/Outlet.js"
+
+class NotingClient extends EventEmitter {
+  readonly log: Array<string> = []
+  readonly stream = { cork: () => this.log.push("cork"), uncork: () => this.log.push("uncork") }
+  sendCommand = () => this.log.push("write")
+}
+
+const nextTurn = Effect.callback<void>((resume) => {
+  setImmediate(() => resume(Effect.void))
+})
+
+/** The log with what repeats counted. */
+const counted = (log: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const runs: Array<{ readonly entry: string; times: number }> = []
+  for (const entry of log) {
+    const last = runs.at(-1)
+    if (last?.entry === entry) last.times++
+    else runs.push({ entry, times: 1 })
+  }
+  return runs.map(({ entry, times }) => (times === 1 ? entry : `${times} x ${entry}`))
+}
+
+describe("the way to a server", () => {
+  it.effect("writes a command at once, and those that follow it in the same go together, 16 at most", () =>
+    Effect.gen(function* () {
+      const client = new NotingClient()
+      const outlet = yield* Outlet.make(client as unknown as Redis, undefined)
+      const command = {} as Command
+      outlet.send(command)
+      assert.deepStrictEqual(client.log, ["write"])
+      for (let i = 0; i < 39; i++) outlet.send(command)
+      yield* nextTurn
+      const burst = ["cork", "16 x write", "uncork"]
+      assert.deepStrictEqual(counted(client.log), ["write", ...burst, ...burst, "cork", "7 x write", "uncork"])
+      client.log.length = 0
+      outlet.send(command)
+      yield* nextTurn
+      outlet.send(command)
+      yield* nextTurn
+      assert.deepStrictEqual(client.log, ["write", "write"], "what comes one by one is written so")
+    })
+  )
+})
