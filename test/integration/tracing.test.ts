@@ -33,7 +33,7 @@ const tracing = Effect.gen(function* () {
 })
 
 describe("a script", () => {
-  it.effect("is traced with its arguments, from its sending to its reply", () =>
+  it.live("is traced with its arguments, from its sending to its reply", () =>
     Effect.gen(function* () {
       const name = `traced:${crypto.randomUUID()}`
       const locks = yield* Layer.build(Layer.provide(RedisLock.layer(), IoRedis.layer({ url: redisUrl })))
@@ -41,7 +41,10 @@ describe("a script", () => {
       yield* use
       const ended = yield* tracing
       const { token } = yield* use
-      const [acquire, release] = ended.filter(({ args }) => args.includes(name))
+      // who traces is told after the one who waits
+      const ours = () => ended.filter(({ args }) => args.includes(name))
+      while (ours().length < 2) yield* Effect.sleep(1)
+      const [acquire, release] = ours()
       assert.strictEqual(acquire?.command, "evalsha")
       assert.strictEqual(acquire?.result, Number(token))
       assert.strictEqual(release?.command, "evalsha")
