@@ -3,10 +3,9 @@
  * reach into the classes behind a lock; here they go through a lock where that shows the same.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Layer, Queue, Stream } from "effect"
+import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
 import { Lock, LockStore, LockStoreError, RedisLock } from "effect-redis-lock"
-import type { Wake } from "../../packages/core/dist/internal/Line.js"
-import { makeSignals } from "../../packages/core/dist/internal/Signals.js"
+import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
 import { redisUrl } from "../redis.ts"
 import { elapsed, freshName, held, otherClient, storeAt } from "./kit.ts"
 
@@ -71,23 +70,24 @@ describe("signals", () => {
 
   it.live("45. one message reaches everybody who listens: 10 of 10", () =>
     Effect.gen(function* () {
-      const store = yield* LockStore.LockStore
-      const signals = yield* makeSignals(store, Duration.millis(100))
+      const { signals, store } = (yield* RedisLock.RedisLock) as unknown as LockClient
       const name = yield* freshName
       const channel = `redisson_lock__channel:{${name}}`
-      const queues = yield* Effect.forEach(Array.from({ length: 10 }), () => Queue.sliding<Wake>(1))
-      for (const queue of queues) yield* Effect.flatten(signals.subscribe(channel, queue))
+      const heard = Array.from({ length: 10 }, () => Deferred.makeUnsafe<void>())
       // "subscribed" is a signal as well
-      for (const queue of queues) yield* Queue.clear(queue)
+      let isReady = false
+      const listening = heard.map((told) =>
+        signals.listen(channel, () => {
+          if (isReady) Deferred.doneUnsafe(told, Effect.void)
+        })
+      )
+      for (const { established } of listening) yield* established
+      isReady = true
       const owner = `${crypto.randomUUID()}:1`
       yield* store.run("lock/acquire", [name, `redisson_lock_token:{${name}}`], [owner, 1000, 1000])
       yield* store.run("lock/release", [name, channel], [owner, store.publish])
-      const woken = yield* Effect.forEach(queues, (queue) => Effect.timeout(Queue.take(queue), "10 seconds"))
-      assert.deepStrictEqual(
-        woken,
-        Array.from({ length: 10 }, () => "signal")
-      )
-    }).pipe(Effect.scoped, Effect.provide(storeAt(redisUrl)))
+      for (const told of heard) yield* Effect.timeout(Deferred.await(told), "10 seconds")
+    }).pipe(Effect.provide(Layer.provideMerge(patient, storeAt(redisUrl))))
   )
 })
 

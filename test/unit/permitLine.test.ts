@@ -14,7 +14,7 @@ it.effect("a waiter whose wait time ends before it sleeps does not sleep", () =>
     second.ring()
     yield* second.sleep
     assert.isFalse(second.hasTurn)
-    for (const waiter of [first, second]) yield* client.permitLines.leave("pool", line, waiter)
+    for (const waiter of [first, second]) client.permitLines.leave("pool", line, waiter)
     assert.strictEqual(client.permitLines.size, 0)
   }).pipe(Effect.provide(RedisLock.layerMemory))
 )

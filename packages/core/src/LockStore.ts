@@ -15,7 +15,7 @@ import { makeMemoryStore } from "./internal/store/memory/MemoryStore.ts"
 import type { scripts } from "./internal/store/redis/scripts.generated.ts"
 import { makeRedisStore } from "./internal/store/redis/RedisStore.ts"
 import type { LockStoreError } from "./LockError.ts"
-import type { RedisDriver, Reply, Sent, Signal } from "./RedisDriver.ts"
+import type { Ongoing, RedisDriver, Reply, Signal } from "./RedisDriver.ts"
 
 /**
  * The atomic operations: one for every file under `lua/`, named by its path. KEYS, ARGV and the reply are documented
@@ -37,7 +37,20 @@ export type RunUnsafe = (
   keys: ReadonlyArray<string>,
   args: ReadonlyArray<string | number>,
   onExit: (exit: Exit.Exit<Reply, LockStoreError>) => void
-) => Sent
+) => Ongoing
+
+/**
+ * Subscribes for a caller that is no fiber, as `subscribe` does for one: calls back with every signal until it is given up, or
+ * until it fails.
+ *
+ * @category models
+ * @since 0.2.0
+ */
+export type SubscribeUnsafe = (
+  channel: string,
+  onSignal: (signal: Signal) => void,
+  onFailure: (error: LockStoreError) => void
+) => Ongoing
 
 /**
  * Where locks are kept.
@@ -57,13 +70,19 @@ export class LockStore extends Context.Service<
       args: ReadonlyArray<string | number>
     ) => Effect.Effect<Reply, LockStoreError>
     /**
-     * The same with a callback, for stores that have it: a quorum then asks its members without a fiber for each.
-     */
-    readonly runUnsafe?: RunUnsafe | undefined
-    /**
      * The signals of a channel; the first is `Subscribed`.
      */
     readonly subscribe: (channel: string) => Stream.Stream<Signal, LockStoreError>
+    /**
+     * `run` with a callback, for stores that have it: it is preferred where many are asked at once. A store that wraps another
+     * one's `run` must wrap this as well, or leave it out.
+     */
+    readonly runUnsafe?: RunUnsafe | undefined
+    /**
+     * `subscribe` with callbacks, for stores that have it: it is preferred. A store that wraps another one's `subscribe` must
+     * wrap this as well, or leave it out.
+     */
+    readonly subscribeUnsafe?: SubscribeUnsafe | undefined
     /**
      * The keys of hashes that match a glob pattern; a key may come twice.
      */

@@ -6,6 +6,7 @@
  *
  * @since 0.1.0
  */
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -68,13 +69,13 @@ export class RedisDriverError extends Schema.TaggedError<RedisDriverError>("effe
 }
 
 /**
- * A command that was sent and is waited for.
+ * Something that is under way, and calls back.
  *
  * @category models
  * @since 0.2.0
  */
-export interface Sent {
-  /** Gives it up: whatever becomes of it, nobody is called back, and it is not sent if it was not yet. */
+export interface Ongoing {
+  /** Gives it up: whatever becomes of it, nobody is called back, and what was not sent yet is not sent. */
   cancel(): void
 }
 
@@ -89,7 +90,20 @@ export type EvalUnsafe = (
   keys: ReadonlyArray<string>,
   args: ReadonlyArray<string | number>,
   onExit: (exit: Exit.Exit<Reply, RedisDriverError>) => void
-) => Sent
+) => Ongoing
+
+/**
+ * Subscribes for a caller that is no fiber, as `subscribe` does for one: calls back with every signal until it is given up, or
+ * until it fails.
+ *
+ * @category models
+ * @since 0.2.0
+ */
+export type SubscribeUnsafe = (
+  channel: string,
+  onSignal: (signal: Signal) => void,
+  onFailure: (error: RedisDriverError) => void
+) => Ongoing
 
 /**
  * The port.
@@ -97,9 +111,10 @@ export type EvalUnsafe = (
  * - `eval` runs a script atomically: by SHA, healing NOSCRIPT itself. It never queues a command while disconnected
  *   (`NotConnected`), and fails with `TimedOut` when no reply comes in time; a command that it gave up is never sent
  *   afterwards. Commands are sent in the order of the calls.
- * - `evalUnsafe` is the same with a callback, for drivers that have it: a quorum then asks its members without a fiber for
- *   each. {@link evalOf} makes `eval` of it.
  * - `subscribe` stays subscribed while the stream runs, through reconnects.
+ * - `evalUnsafe` and `subscribeUnsafe` are the same with callbacks, for drivers that have them: a quorum then asks its members
+ *   without a fiber for each, and a message goes straight to who waits. {@link evalOf} and {@link subscribeOf} make the others
+ *   of them.
  * - `scan` walks the keys that match a glob pattern (SCAN, never KEYS); a key may come twice.
  * - `publish` is the command with which scripts notify: SPUBLISH where Redisson would use sharded pub/sub.
  * - `slot` names the group of keys that one script may touch together: one for a single server, the hash slot on a
@@ -116,8 +131,9 @@ export class RedisDriver extends Context.Service<
       keys: ReadonlyArray<string>,
       args: ReadonlyArray<string | number>
     ) => Effect.Effect<Reply, RedisDriverError>
-    readonly evalUnsafe?: EvalUnsafe | undefined
     readonly subscribe: (channel: string) => Stream.Stream<Signal, RedisDriverError>
+    readonly evalUnsafe?: EvalUnsafe | undefined
+    readonly subscribeUnsafe?: SubscribeUnsafe | undefined
     readonly scan: (pattern: string) => Stream.Stream<string, RedisDriverError>
     readonly publish: "PUBLISH" | "SPUBLISH"
     readonly slot: (key: string) => number
@@ -137,6 +153,28 @@ export const evalOf =
       const sent = evalUnsafe(script, keys, args, resume)
       return Effect.sync(() => sent.cancel())
     })
+
+/**
+ * The `subscribe` of a driver that calls back.
+ *
+ * @category drivers
+ * @since 0.2.0
+ */
+export const subscribeOf =
+  (subscribeUnsafe: SubscribeUnsafe): RedisDriver["Service"]["subscribe"] =>
+  (channel) =>
+    Stream.callback((signals) =>
+      Effect.acquireRelease(
+        Effect.sync(() =>
+          subscribeUnsafe(
+            channel,
+            (signal) => Queue.offerUnsafe(signals, signal),
+            (error) => Queue.failCauseUnsafe(signals, Cause.fail(error))
+          )
+        ),
+        (subscription) => Effect.sync(() => subscription.cancel())
+      )
+    )
 
 const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
   [/^(ERR )?OOM\b/, "OutOfMemory"],

@@ -515,7 +515,8 @@ const makeDriver = (
     return {
       eval: RedisDriver.evalOf(evalUnsafe),
       evalUnsafe,
-      subscribe: subscriber.subscribe,
+      subscribe: RedisDriver.subscribeOf(subscriber.subscribe),
+      subscribeUnsafe: subscriber.subscribe,
       scan: scanOf(outlet, commandTimeout),
       publish: "PUBLISH",
       slot: () => 0
@@ -560,7 +561,8 @@ const makeClusterDriver = (
     return {
       eval: RedisDriver.evalOf(evalUnsafe),
       evalUnsafe,
-      subscribe: subscriber.subscribe,
+      subscribe: RedisDriver.subscribeOf(subscriber.subscribe),
+      subscribeUnsafe: subscriber.subscribe,
       scan: (pattern) =>
         Stream.suspend(() => Stream.fromIterable(nodes.masters)).pipe(
           Stream.flatMap((node) => scanOf(node, commandTimeout)(pattern))

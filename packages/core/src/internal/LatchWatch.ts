@@ -5,13 +5,12 @@
 import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Scope from "effect/Scope"
 import { LatchTimeout, type LockStoreError } from "../LockError.ts"
 import type { Alarm } from "./AlarmClock.ts"
 import { latchChannel } from "./keys.ts"
 import { latchTitle } from "./latch.ts"
 import type { LockClient } from "./LockClient.ts"
+import type { Listening } from "./Signals.ts"
 import { run } from "./Synchronizer.ts"
 
 type Outcome = Effect.Effect<void, LatchTimeout | LockStoreError>
@@ -60,8 +59,7 @@ class LatchWatch implements Alarm {
   readonly #client: LockClient
   readonly #key: string
   readonly #waiters = new Set<LatchWaiter>()
-  readonly #scope = Scope.makeUnsafe()
-  #subscribed = false
+  #listening: Listening | undefined = undefined
   #isLooking = false
   #lookAgain = false
   /** The last count seen. */
@@ -85,7 +83,7 @@ class LatchWatch implements Alarm {
     if (!this.#waiters.delete(waiter) || this.#waiters.size > 0) return
     this.#client.alarms.cancel(this)
     this.#client.latches.delete(this.#key)
-    this.#client.fork(Scope.close(this.#scope, Exit.void))
+    this.#listening?.stop()
   }
 
   /** The fallback interval is over. */
@@ -122,7 +120,7 @@ class LatchWatch implements Alarm {
       else waiter.looked(now)
     }
     if (this.#waiters.size === 0) return
-    if (!this.#subscribed) this.#subscribe(heard)
+    if (this.#listening === undefined) this.#listen(heard)
     this.#goOn(now)
   }
 
@@ -143,22 +141,12 @@ class LatchWatch implements Alarm {
     }
   }
 
-  #subscribe(heard: number | undefined): void {
-    this.#subscribed = true
+  #listen(heard: number | undefined): void {
     const channel = latchChannel(this.#key)
     const { signals } = this.#client
-    this.#client.fork(
-      Effect.map(
-        Scope.provide(
-          signals.listen(channel, () => this.look()),
-          this.#scope
-        ),
-        () => {
-          // the latch may have opened before this could hear it; a new subscription signals by itself when it stands
-          if (heard !== signals.heard(channel)) this.look()
-        }
-      )
-    )
+    this.#listening = signals.listen(channel, () => this.look())
+    // the latch may have opened before this could hear it; a new subscription signals by itself when it stands
+    if (heard !== signals.heard(channel)) this.look()
   }
 }
 

@@ -4,12 +4,11 @@
  * taken, so that none is missed between an attempt and the wait that follows it.
  */
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Queue from "effect/Queue"
-import * as Scope from "effect/Scope"
 import type { Alarm } from "./AlarmClock.ts"
 import type { Mode } from "./LockKind.ts"
 import type { Identity } from "./owner.ts"
+import type { Listening } from "./Signals.ts"
 
 /** What wakes the first waiter: a release, or the end of the time that it is willing to rely on being told. */
 export type Wake = "signal" | "tick"
@@ -63,9 +62,8 @@ const enoughMillis = 5
 export class Line {
   #waiters = new Set<Waiter>()
   readonly signals: Queue.Queue<Wake>
-  /** Where the subscription to the lock's channel lives, once there is one. */
-  readonly scope = Scope.makeUnsafe()
-  subscribed = false
+  /** What is heard of the lock's channel, once that is needed. */
+  listening: Listening | undefined = undefined
   /** Whether others were told that somebody waits here: see {@link LockKind.withdraw}. */
   announced = false
   /** Until when this line leaves the lock to others, on the monotonic clock. */
@@ -184,21 +182,23 @@ export class Lines {
     identity: Identity,
     place: { readonly isReserved: boolean; readonly atHead: boolean }
   ): Effect.Effect<readonly [Line, Waiter]> {
-    return Effect.map(Queue.sliding<Wake>(1), (signals) => {
+    return Effect.suspend(() => {
       const lines = this.#of(mode)
-      let line = lines.get(key)
-      if (line === undefined) lines.set(key, (line = new Line(signals, place.isReserved)))
-      return [line, line.join(identity, place.atHead)]
+      const line = lines.get(key)
+      if (line !== undefined) return Effect.succeed([line, line.join(identity, place.atHead)])
+      return Effect.map(Queue.sliding<Wake>(1), (signals) => {
+        const line = new Line(signals, place.isReserved)
+        lines.set(key, line)
+        return [line, line.join(identity, place.atHead)]
+      })
     })
   }
 
   /** Leaves; the last one to leave ends the line, and its subscription with it. */
-  leave(key: string, mode: Mode, line: Line, waiter: Waiter): Effect.Effect<void> {
-    return Effect.suspend(() => {
-      line.leave(waiter)
-      if (!line.isEmpty) return Effect.void
-      this.#of(mode).delete(key)
-      return Scope.close(line.scope, Exit.void)
-    })
+  leave(key: string, mode: Mode, line: Line, waiter: Waiter): void {
+    line.leave(waiter)
+    if (!line.isEmpty) return
+    this.#of(mode).delete(key)
+    line.listening?.stop()
   }
 }

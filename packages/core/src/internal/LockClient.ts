@@ -4,7 +4,6 @@
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import type { Fiber } from "effect/Fiber"
@@ -19,7 +18,7 @@ import { FairQueues } from "./FairQueue.ts"
 import type { Mode } from "./LockKind.ts"
 import type { Possession } from "./Possession.ts"
 import { Quorums } from "./Quorums.ts"
-import { makeSignals, type Signals } from "./Signals.ts"
+import { Signals } from "./Signals.ts"
 import { Telemetry } from "./telemetry.ts"
 import { Watchdog } from "./Watchdog.ts"
 
@@ -52,7 +51,7 @@ export class LockClient {
   readonly clientId: string
   readonly store: LockStore["Service"]
   readonly options: ClientOptions
-  readonly signals: Signals
+  readonly signals = new Signals(this)
   readonly telemetry: Telemetry
   readonly lines = new Lines()
   readonly permitLines = new PermitLines(this)
@@ -78,7 +77,6 @@ export class LockClient {
     readonly clientId: string
     readonly store: LockStore["Service"]
     readonly options: ClientOptions
-    readonly signals: Signals
     readonly telemetry: Telemetry
     readonly fork: LockClient["fork"]
     readonly clock: Clock.Clock
@@ -88,7 +86,6 @@ export class LockClient {
     this.clientId = parts.clientId
     this.store = parts.store
     this.options = parts.options
-    this.signals = parts.signals
     this.telemetry = parts.telemetry
     this.fork = parts.fork
     this.scope = parts.scope
@@ -177,7 +174,6 @@ export const makeLockClient = Effect.fnUntraced(function* (
     clientId: crypto.randomUUID(),
     store,
     options,
-    signals: yield* makeSignals(store, Duration.millis(options.subscriptionIdleMillis)),
     telemetry: new Telemetry(yield* Effect.context<never>()),
     fork: yield* FiberSet.makeRuntime<never>(),
     clock: yield* Clock.Clock,

@@ -4,11 +4,10 @@
  * fits, after a grant as well as after a denial. Nobody waits behind somebody who wants more than there is.
  */
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Scope from "effect/Scope"
 import type { Alarm } from "./AlarmClock.ts"
 import type { Answer } from "./demand.ts"
 import type { LockClient } from "./LockClient.ts"
+import type { Listening } from "./Signals.ts"
 
 export class PermitWaiter implements Alarm {
   readonly permits: number
@@ -58,9 +57,7 @@ export class PermitWaiter implements Alarm {
 export class PermitLine implements Alarm {
   readonly #client: LockClient
   readonly #waiters = new Set<PermitWaiter>()
-  /** Where the subscription to the semaphore's channel lives. */
-  readonly #scope = Scope.makeUnsafe()
-  #subscribed = false
+  #listening: Listening | undefined = undefined
   /** Who asks Redis now, or is about to. */
   turn: PermitWaiter | undefined = undefined
   /** Whether there was a signal that the question under way may have come too early for. */
@@ -97,21 +94,11 @@ export class PermitLine implements Alarm {
    * Hears the semaphore's channel from now on, for all who wait. `heard` is how many signals had been heard before the
    * question that was denied.
    */
-  listen(channel: string, heard: number | undefined): Effect.Effect<void> {
+  listen(channel: string, heard: number | undefined): void {
     const { signals } = this.#client
+    this.#listening ??= signals.listen(channel, () => this.signal())
     // permits may have become free before this line could hear it; a new subscription signals by itself when it stands
-    const catchUp = Effect.sync(() => {
-      if (heard !== signals.heard(channel)) this.signal()
-    })
-    if (this.#subscribed) return catchUp
-    this.#subscribed = true
-    return Effect.andThen(
-      Scope.provide(
-        signals.listen(channel, () => this.signal()),
-        this.#scope
-      ),
-      catchUp
-    )
+    if (heard !== signals.heard(channel)) this.signal()
   }
 
   /** The fallback interval is over, or a lease. */
@@ -149,9 +136,9 @@ export class PermitLine implements Alarm {
     this.signal()
   }
 
-  end(): Effect.Effect<void> {
+  end(): void {
     this.#client.alarms.cancel(this)
-    return Scope.close(this.#scope, Exit.void)
+    this.#listening?.stop()
   }
 
   #first(available: number): PermitWaiter | undefined {
@@ -201,12 +188,10 @@ export class PermitLines {
   }
 
   /** Leaves; the last one to leave ends the line, and its subscription with it. */
-  leave(key: string, line: PermitLine, waiter: PermitWaiter): Effect.Effect<void> {
-    return Effect.suspend(() => {
-      line.leave(waiter)
-      if (line.size > 0 || this.#lines.get(key) !== line) return Effect.void
-      this.#lines.delete(key)
-      return line.end()
-    })
+  leave(key: string, line: PermitLine, waiter: PermitWaiter): void {
+    line.leave(waiter)
+    if (line.size > 0 || this.#lines.get(key) !== line) return
+    this.#lines.delete(key)
+    line.end()
   }
 }

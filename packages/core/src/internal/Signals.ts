@@ -1,95 +1,115 @@
 /**
- * Wake-up signals from the store: one subscription per channel and client, shared by reference count and kept a little
- * while after the last waiter. Signals are hints: where subscribing fails, waiters go on by polling.
+ * Wake-up signals from the store: one subscription per channel and client, kept a little while after the last waiter. Signals
+ * are hints: where subscribing fails, waiters go on by polling.
  */
 import * as Deferred from "effect/Deferred"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Queue from "effect/Queue"
-import * as RcMap from "effect/RcMap"
+import type * as Fiber from "effect/Fiber"
 import * as Schedule from "effect/Schedule"
-import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import type { LockStore } from "../LockStore.ts"
-import type { Wake } from "./Line.ts"
+import type { LockStoreError } from "../LockError.ts"
+import type { Alarm } from "./AlarmClock.ts"
+import type { LockClient } from "./LockClient.ts"
 
-interface Feed {
-  readonly listeners: Set<() => void>
-  readonly established: Deferred.Deferred<void>
-}
-
-export interface Signals {
-  /**
-   * Feeds the queue with every message of the channel, and whenever messages may have been missed, until the scope closes.
-   * Returns at once; the inner effect returns when the subscription stands, or is known to have failed.
-   */
-  readonly subscribe: (
-    channel: string,
-    queue: Queue.Enqueue<Wake>
-  ) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
-  /** The same for a callback. */
-  readonly listen: (channel: string, onSignal: () => void) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
-  /** How many signals of the channel this client has heard; nothing while it is not subscribed. */
-  readonly heard: (channel: string) => number | undefined
+/** Somebody who hears a channel. */
+export interface Listening {
+  /** Returns when the subscription stands, or is known to have failed. */
+  readonly established: Effect.Effect<void>
+  /** Hears no more. */
+  stop(): void
 }
 
 // not jittered: each process has its own moment of failure
 const resubscribe = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("5 seconds")])
 
-export const makeSignals = (
-  store: LockStore["Service"],
-  idleTime: Duration.Duration
-): Effect.Effect<Signals, never, Scope.Scope> => {
-  const heard = new Map<string, number>()
-  return Effect.map(
-    RcMap.make({
-      idleTimeToLive: idleTime,
-      lookup: Effect.fnUntraced(function* (channel: string) {
-        const feed: Feed = { listeners: new Set(), established: Deferred.makeUnsafe() }
-        yield* Effect.addFinalizer(() => Effect.sync(() => heard.delete(channel)))
-        yield* store.subscribe(channel).pipe(
-          Stream.runForEach(() =>
-            Effect.sync(() => {
-              heard.set(channel, (heard.get(channel) ?? 0) + 1)
-              Deferred.doneUnsafe(feed.established, Effect.void)
-              for (const listener of [...feed.listeners]) listener()
-            })
-          ),
-          Effect.tapError((error) => {
-            const hadSignals = heard.delete(channel)
-            const isFirst = Deferred.doneUnsafe(feed.established, Effect.void)
-            return hadSignals || isFirst
-              ? Effect.annotateLogs(
-                  Effect.logWarning(
-                    "No wake-up signals: waiting falls back to polling until subscribing succeeds.",
-                    error
-                  ),
-                  { channel }
-                )
-              : Effect.void
-          }),
-          Effect.retry(resubscribe),
-          Effect.forkScoped
-        )
-        return feed
-      })
-    }),
-    (feeds) => {
-      const listen: Signals["listen"] = (channel, onSignal) =>
-        Effect.flatMap(RcMap.get(feeds, channel), (feed) => {
-          // every caller its own, also of one and the same function
-          const listener = () => onSignal()
-          feed.listeners.add(listener)
-          return Effect.as(
-            Effect.addFinalizer(() => Effect.sync(() => feed.listeners.delete(listener))),
-            Deferred.await(feed.established)
-          )
-        })
-      return {
-        listen,
-        subscribe: (channel, queue) => listen(channel, () => Queue.offerUnsafe(queue, "signal")),
-        heard: (channel) => heard.get(channel)
+/** A subscription, and everybody who shares it. */
+class Feed implements Alarm {
+  readonly #client: LockClient
+  readonly #channel: string
+  readonly #end: () => void
+  readonly #listeners = new Set<() => void>()
+  readonly #established = Deferred.makeUnsafe<void>()
+  readonly #fiber: Fiber.Fiber<void, LockStoreError>
+  heard: number | undefined = undefined
+  due = 0
+  place = -1
+
+  constructor(client: LockClient, channel: string, end: () => void) {
+    this.#client = client
+    this.#channel = channel
+    this.#end = end
+    this.#fiber = client.fork(Effect.retry(Effect.tapError(this.#subscription, this.#failed), resubscribe))
+  }
+
+  listen(onSignal: () => void): Listening {
+    this.#client.alarms.cancel(this)
+    // every caller its own, also of one and the same function
+    const listener = () => onSignal()
+    this.#listeners.add(listener)
+    return {
+      established: Deferred.await(this.#established),
+      stop: () => {
+        if (!this.#listeners.delete(listener) || this.#listeners.size > 0) return
+        this.#client.alarms.set(this, this.#client.now() + this.#client.options.subscriptionIdleMillis)
       }
     }
-  )
+  }
+
+  /** Nobody has listened for a while. */
+  ring(): void {
+    this.#end()
+    this.#fiber.interruptUnsafe()
+  }
+
+  get #subscription(): Effect.Effect<void, LockStoreError> {
+    const { subscribe, subscribeUnsafe } = this.#client.store
+    return subscribeUnsafe === undefined
+      ? Stream.runForEach(subscribe(this.#channel), () => Effect.sync(this.#signal))
+      : Effect.callback((resume) => {
+          const subscription = subscribeUnsafe(this.#channel, this.#signal, (error) => resume(Effect.fail(error)))
+          return Effect.sync(() => subscription.cancel())
+        })
+  }
+
+  readonly #signal = (): void => {
+    this.heard = (this.heard ?? 0) + 1
+    Deferred.doneUnsafe(this.#established, Effect.void)
+    for (const listener of [...this.#listeners]) listener()
+  }
+
+  readonly #failed = (error: LockStoreError): Effect.Effect<void> => {
+    const hadSignals = this.heard !== undefined
+    this.heard = undefined
+    const isFirst = Deferred.doneUnsafe(this.#established, Effect.void)
+    return hadSignals || isFirst
+      ? Effect.annotateLogs(
+          Effect.logWarning("No wake-up signals: waiting falls back to polling until subscribing succeeds.", error),
+          { channel: this.#channel }
+        )
+      : Effect.void
+  }
+}
+
+export class Signals {
+  readonly #client: LockClient
+  readonly #feeds = new Map<string, Feed>()
+
+  constructor(client: LockClient) {
+    this.#client = client
+  }
+
+  /** Calls back for every message of the channel, and whenever messages may have been missed. */
+  listen(channel: string, onSignal: () => void): Listening {
+    let feed = this.#feeds.get(channel)
+    if (feed === undefined) {
+      feed = new Feed(this.#client, channel, () => this.#feeds.delete(channel))
+      this.#feeds.set(channel, feed)
+    }
+    return feed.listen(onSignal)
+  }
+
+  /** How many signals of the channel this client has heard; nothing while it is not subscribed. */
+  heard(channel: string): number | undefined {
+    return this.#feeds.get(channel)?.heard
+  }
 }

@@ -9,10 +9,8 @@
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
-import * as Scope from "effect/Scope"
 import {
   type Holder,
   LockReentered,
@@ -32,6 +30,7 @@ import { type Answer, answerOf, type Claim, type LockKind, tokenLife } from "./L
 import type { Identity } from "./owner.ts"
 import { Possession } from "./Possession.ts"
 import { release, undo, undoSilently, withdraw } from "./release.ts"
+import type { Listening } from "./Signals.ts"
 
 export interface Acquisition {
   readonly client: LockClient
@@ -348,12 +347,8 @@ const wait = (
       waitInLine(acquisition, restore, startedAt, denial, heard, line, waiter),
       Effect.suspend(() => {
         client.alarms.cancel(waiter)
-        return Effect.andThen(
-          client.lines.leave(keys.lock, kind.mode, line, waiter),
-          Effect.suspend(() =>
-            line.isEmpty && line.announced ? withdraw(claimOf(acquisition, client.clientId)) : Effect.void
-          )
-        )
+        client.lines.leave(keys.lock, kind.mode, line, waiter)
+        return line.isEmpty && line.announced ? withdraw(claimOf(acquisition, client.clientId)) : Effect.void
       })
     )
   })
@@ -411,13 +406,12 @@ const waitInLine = Effect.fnUntraced(function* (
     if (remaining <= 0) return yield* timedOut(acquisition, startedAt, denial)
     if (!waiter.isFirst) continue
     // Signals of this process need no subscription.
-    if (nextPause === undefined && !line.subscribed && !client.isHeldHere(keys.lock, kind.mode)) {
-      line.subscribed = true
+    if (nextPause === undefined && line.listening === undefined && !client.isHeldHere(keys.lock, kind.mode)) {
       const channel = kind.channel(keys, client.clientId)
-      const established = yield* subscribe(client, channel, line.signals, line.scope, waitsUntil)
+      line.listening = client.signals.listen(channel, () => line.signal())
       if (heard === undefined || heard !== client.signals.heard(channel)) {
         // the release may have been announced before this line could hear it
-        yield* restore(established)
+        yield* restore(established(client, line.listening, waitsUntil))
         vain = false
         continue
       }
@@ -480,17 +474,17 @@ const waitForTurn = (
   heard: number | undefined
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, keys, kind } = acquisition
-  const scope = Scope.makeUnsafe()
   const queue = client.queues.open(keys)
   const { waitsUntil } = place
   queue.join(place, denial.remaining)
 
+  const channel = kind.channel(keys, place.owner)
+  const listening = client.signals.listen(channel, () => place.signal())
+
   const loop = Effect.gen(function* () {
-    const channel = kind.channel(keys, place.owner)
-    const established = yield* subscribe(client, channel, place.signals, scope, waitsUntil)
     if (heard === undefined || heard !== client.signals.heard(channel)) {
       // its turn may have been announced before it could hear it
-      yield* restore(established)
+      yield* restore(established(client, listening, waitsUntil))
       queue.look()
     }
     while (true) {
@@ -504,10 +498,10 @@ const waitForTurn = (
       queue.sleep(place, denial.remaining)
     }
   })
-  const leave = Effect.suspend(() => {
+  const leave = Effect.sync(() => {
     client.alarms.cancel(place)
     queue.leave(place)
-    return Scope.close(scope, Exit.void)
+    listening.stop()
   })
   const giveUp = Effect.suspend(() => undo(claim, client.now() + leaseOf(acquisition), queue.settled))
   return Effect.matchCauseEffect(loop, {
@@ -516,18 +510,11 @@ const waitForTurn = (
   })
 }
 
-/** Has a queue hear a channel until the scope closes; the inner effect waits until it does, as long as that is worth while. */
-const subscribe = (
-  client: LockClient,
-  channel: string,
-  signals: Queue.Queue<Wake>,
-  scope: Scope.Scope,
-  waitsUntil: number
-): Effect.Effect<Effect.Effect<void>> =>
-  Effect.map(Scope.provide(client.signals.subscribe(channel, signals), scope), (established) => {
-    const patience = Math.min(client.options.fallbackIntervalMillis, Math.max(0, waitsUntil - client.now()))
-    return Effect.asVoid(Effect.timeoutOption(established, patience))
-  })
+/** Waits until the channel is heard, as long as that is worth while. */
+const established = (client: LockClient, listening: Listening, waitsUntil: number): Effect.Effect<void> => {
+  const patience = Math.min(client.options.fallbackIntervalMillis, Math.max(0, waitsUntil - client.now()))
+  return Effect.asVoid(Effect.timeoutOption(listening.established, patience))
+}
 
 /** The fallback interval, jittered so that processes do not ask together; never past the end of the holder's lease. */
 const fallback = (client: LockClient, denial: Denial | undefined): number => {

@@ -67,7 +67,7 @@ const wait = <A extends object>(
   const waiter = line.join(permits)
   return Effect.ensuring(
     waitInLine(demand, restore, startedAt, available, heard, line, waiter),
-    client.permitLines.leave(key, line, waiter)
+    Effect.sync(() => client.permitLines.leave(key, line, waiter))
   )
 }
 
@@ -84,7 +84,7 @@ const waitInLine = Effect.fnUntraced(function* <A extends object>(
   const waitsUntil = startedAt + waitMillis
   if (waitsUntil < Number.POSITIVE_INFINITY) client.alarms.set(waiter, waitsUntil)
   // one who joins others has asked nothing, so has missed nothing
-  if (available !== undefined) yield* line.listen(channel, heard)
+  if (available !== undefined) line.listen(channel, heard)
   while (true) {
     yield* restore(waiter.sleep)
     if (waiter.hasTurn) {

@@ -1,13 +1,12 @@
-import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
 import { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 
-type Subscribe = RedisDriver.RedisDriver["Service"]["subscribe"]
-type Listener = Queue.Enqueue<RedisDriver.Signal, RedisDriver.RedisDriverError>
+interface Listener {
+  readonly onSignal: (signal: RedisDriver.Signal) => void
+  readonly onFailure: (error: RedisDriver.RedisDriverError) => void
+}
 
 /** Where subscriptions are made. */
 export interface Place {
@@ -71,34 +70,30 @@ export class Subscriber {
   }
 
   /** The signals of a channel. */
-  readonly subscribe: Subscribe = (name) =>
-    Stream.callback<RedisDriver.Signal, RedisDriver.RedisDriverError>((listener) =>
-      Effect.acquireRelease(
-        Effect.sync(() => {
-          let channel = this.#channels.get(name)
-          if (channel === undefined) {
-            channel = {
-              name,
-              listeners: new Set(),
-              link: undefined,
-              server: undefined,
-              requested: false,
-              established: false
-            }
-            this.#channels.set(name, channel)
-            this.#change(channel)
-          }
-          channel.listeners.add(listener)
-          if (channel.established) Queue.offerUnsafe(listener, subscribed)
-          return channel
-        }),
-        (channel) =>
-          Effect.sync(() => {
-            channel.listeners.delete(listener)
-            if (channel.listeners.size === 0) this.#change(channel)
-          })
-      )
-    )
+  readonly subscribe: RedisDriver.SubscribeUnsafe = (name, onSignal, onFailure) => {
+    let channel = this.#channels.get(name)
+    if (channel === undefined) {
+      channel = {
+        name,
+        listeners: new Set(),
+        link: undefined,
+        server: undefined,
+        requested: false,
+        established: false
+      }
+      this.#channels.set(name, channel)
+      this.#change(channel)
+    }
+    const { listeners } = channel
+    const listener: Listener = { onSignal, onFailure }
+    listeners.add(listener)
+    if (channel.established) onSignal(subscribed)
+    return {
+      cancel: () => {
+        if (listeners.delete(listener) && listeners.size === 0) this.#change(channel)
+      }
+    }
+  }
 
   /** The servers have shared their channels out anew: what is elsewhere now is subscribed there. */
   relocate(): void {
@@ -162,7 +157,7 @@ export class Subscriber {
         this.#pauseMillis = FIRST_PAUSE_MILLIS
         for (const channel of channels.filter(isMine)) {
           channel.established = true
-          for (const listener of channel.listeners) Queue.offerUnsafe(listener, subscribed)
+          for (const { onSignal } of [...channel.listeners]) onSignal(subscribed)
         }
       },
       (cause) => {
@@ -179,7 +174,7 @@ export class Subscriber {
           for (const channel of mine) {
             this.#channels.delete(channel.name)
             this.#detach(channel)
-            for (const listener of channel.listeners) Queue.failCauseUnsafe(listener, Cause.fail(error))
+            for (const { onFailure } of [...channel.listeners]) onFailure(error)
           }
         }
       }
@@ -233,9 +228,9 @@ export class Subscriber {
     const link: Link = { server, redis, channels: new Set() }
     const onMessage = (name: string, message: string) => {
       const listeners = this.#channels.get(name)?.listeners
-      if (listeners !== undefined) {
-        for (const listener of listeners) Queue.offerUnsafe(listener, { _tag: "Message", message })
-      }
+      if (listeners === undefined) return
+      const signal: RedisDriver.Signal = { _tag: "Message", message }
+      for (const { onSignal } of [...listeners]) onSignal(signal)
     }
     const forget = () => {
       for (const channel of link.channels) channel.requested = channel.established = false

@@ -5,7 +5,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { LockStoreError } from "../../../LockError.ts"
 import type { LockStore, RunUnsafe } from "../../../LockStore.ts"
-import type { Reply, Sent } from "../../../RedisDriver.ts"
+import type { Ongoing, Reply } from "../../../RedisDriver.ts"
 import type { Alarm, AlarmClock } from "../../AlarmClock.ts"
 import type { Request } from "../../LockKind.ts"
 
@@ -41,7 +41,7 @@ export class Ballot<A> implements Alarm {
   readonly #decided: (conclusion: A) => void
   readonly #over: ((outcomes: ReadonlyArray<Outcome>) => void) | undefined
   readonly #outcomes: Array<Outcome | undefined>
-  readonly #sent: Array<Sent>
+  readonly #sent: Array<Ongoing>
   /** So many outcomes at least can decide it: all that keep the others from being a majority. */
   readonly #fewest: number
   #pending: number

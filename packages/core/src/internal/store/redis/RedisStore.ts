@@ -29,15 +29,20 @@ const runOver =
 export const makeRedisStore: Effect.Effect<LockStore["Service"], never, RedisDriver> = Effect.map(
   RedisDriver,
   (driver) => {
-    const runUnsafe = driver.evalUnsafe && runUnsafeOver(driver.evalUnsafe)
+    const { evalUnsafe, subscribeUnsafe } = driver
+    const runUnsafe = evalUnsafe && runUnsafeOver(evalUnsafe)
     return {
       run:
         runUnsafe === undefined
           ? (operation, keys, args) =>
               Effect.mapError(driver.eval(scripts[operation], keys, args), wrap(operation, keys[0]!))
           : runOver(runUnsafe),
-      runUnsafe,
       subscribe: (channel) => Stream.mapError(driver.subscribe(channel), wrap("subscribe", channel)),
+      runUnsafe,
+      subscribeUnsafe:
+        subscribeUnsafe &&
+        ((channel, onSignal, onFailure) =>
+          subscribeUnsafe(channel, onSignal, (error) => onFailure(wrap("subscribe", channel)(error)))),
       scan: (pattern) => Stream.mapError(driver.scan(pattern), wrap("scan", pattern)),
       publish: driver.publish,
       slot: driver.slot
