@@ -209,7 +209,7 @@ describe("a lock on five servers", () => {
         )
         // time for a reply and for what it may lead to
         yield* Effect.sleep("1 second")
-        yield* assertFreeAt(places, "ledger")
+        yield* keyEverywhere(places, "ledger", "gone")
       })
     )
   )

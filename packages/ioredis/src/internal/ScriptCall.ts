@@ -159,6 +159,11 @@ class Observer {
     this.resolve = resolve
     this.reject = reject
   })
+
+  constructor() {
+    // not every promise that ioredis takes is listened to
+    this.promise.catch(() => {})
+  }
 }
 
 /** Replies come as bytes. */

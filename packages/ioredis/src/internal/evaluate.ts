@@ -15,7 +15,8 @@ export const makeEval = (
   Effect.gen(function* () {
     const { client } = outlet
     // an application's client may have a timeout of its own
-    const deadlines = yield* Deadlines.make(Math.min(timeoutMillis, client.options.commandTimeout ?? timeoutMillis))
+    const { commandTimeout = timeoutMillis } = client.options
+    const deadlines = yield* Deadlines.make(Math.min(timeoutMillis, commandTimeout))
     const onClose = () => {
       for (const call of deadlines.pending) {
         call.fail("ConnectionLost", "the connection broke before the reply came")

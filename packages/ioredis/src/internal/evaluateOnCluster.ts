@@ -145,7 +145,8 @@ export const makeEvalOnCluster = (
   timeoutMillis: number
 ): Effect.Effect<RedisDriver.EvalUnsafe, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const deadlines = yield* Deadlines.make(timeoutMillis)
+    const { commandTimeout = timeoutMillis } = nodes.cluster.options.redisOptions ?? {}
+    const deadlines = yield* Deadlines.make(Math.min(timeoutMillis, commandTimeout))
     const each = (f: (command: Routed) => void) => (node: Redis) => {
       for (const command of deadlines.pending) {
         if ((command as Routed).node?.client === node) f(command as Routed)
