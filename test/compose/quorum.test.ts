@@ -10,6 +10,7 @@ import {
   LockStore,
   MultiLock,
   NonReentrantLock,
+  QuorumNotReached,
   ReadWriteLock,
   RedisLock,
   RedLock
@@ -343,6 +344,26 @@ describe("the options of a quorum", () => {
 })
 
 describe("the members of a quorum", () => {
+  it.effect("count as failed at once where their store breaks down, and it is told what happened", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const use = as(yield* quorumOf(stores))
+      const breakDown = ({ store }: TestStore) =>
+        Object.assign(store, { run: () => Effect.die(new Error("the wires have burnt through")) })
+      breakDown(stores[2]!)
+      assert.strictEqual(yield* use(Lock.withLock(Effect.succeed("done"), "a")), "done")
+      breakDown(stores[1]!)
+      const error = yield* Effect.flip(use(Lock.withLock(Effect.succeed("done"), "a")))
+      const cause = error._tag === "LockStoreError" ? error.cause : undefined
+      assert.instanceOf(cause, QuorumNotReached)
+      assert.deepStrictEqual(
+        cause.failures.map(({ member }) => member),
+        ["member 2", "member 3"]
+      )
+      for (const { message } of cause.failures) assert.include(message, "the wires have burnt through")
+    })
+  )
+
   it.effect("are refused where one of them is there twice", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(2)

@@ -129,7 +129,7 @@ export class ScriptCall extends Sendable {
       case "evalsha":
         return evalshaOf(this.#script.sha1, this.#keys, this.#args)
       case "eval":
-        return wireOf("eval", this.#script.lua, this.#keys, this.#args)
+        return evalOf(this.#script.lua, this.#keys, this.#args)
       default:
         return PING
     }
@@ -170,20 +170,13 @@ class Observer {
 const textOf = (reply: unknown): RedisDriver.Reply =>
   typeof reply === "number" || reply === null ? reply : Array.isArray(reply) ? reply.map(textOf) : String(reply)
 
-const bulk = (value: string | number): string => {
-  const text = String(value)
-  return `$${Buffer.byteLength(text)}\r\n${text}\r\n`
-}
+const bulk = (text: string): string => `$${Buffer.byteLength(text)}\r\n${text}\r\n`
 
-const wireOf = (
-  name: string,
-  script: string,
-  keys: ReadonlyArray<string>,
-  args: ReadonlyArray<string | number>
-): string => {
-  let wire = `*${3 + keys.length + args.length}\r\n${bulk(name)}${bulk(script)}${bulk(keys.length)}`
+const wireOf = (head: string, keys: ReadonlyArray<string>, args: ReadonlyArray<string | number>): string => {
+  const count = String(keys.length)
+  let wire = `*${3 + keys.length + args.length}\r\n${head}$${count.length}\r\n${count}\r\n`
   for (const key of keys) wire += bulk(key)
-  for (const arg of args) wire += bulk(arg)
+  for (const arg of args) wire += bulk(String(arg))
   return wire
 }
 
@@ -192,7 +185,10 @@ let last: { readonly sha1: string; readonly keys: unknown; readonly args: unknow
 /** What is sent to several servers, one after the other, is put in words once. */
 const evalshaOf = (sha1: string, keys: ReadonlyArray<string>, args: ReadonlyArray<string | number>): string => {
   if (last === undefined || last.keys !== keys || last.args !== args || last.sha1 !== sha1) {
-    last = { sha1, keys, args, wire: wireOf("evalsha", sha1, keys, args) }
+    last = { sha1, keys, args, wire: wireOf(`$7\r\nevalsha\r\n$40\r\n${sha1}\r\n`, keys, args) }
   }
   return last.wire
 }
+
+const evalOf = (lua: string, keys: ReadonlyArray<string>, args: ReadonlyArray<string | number>): string =>
+  wireOf(`$4\r\neval\r\n${bulk(lua)}`, keys, args)

@@ -115,36 +115,21 @@ export class QuorumStore {
   ): Effect.Effect<Reply, LockStoreError> {
     const { args, operation } = request
     const isRelease = releasing.has(operation)
-    return this.#ask<Reply>(
-      request,
-      timeoutMillis,
-      (outcomes, isLast) => {
-        const decision = decide(operation, outcomes, this.required, isLast)
-        return decision === undefined
-          ? undefined
-          : decision._tag === "Undecided"
-            ? this.#notReached(request, decision.outcomes, 0)
-            : Exit.succeed(decision.reply)
-      },
-      () => {
-        // a member that has to be sent the script once more would be asked to acquire after it was asked to release
-        if (isRelease) this.#unanswered.get(String(args[0]))?.close()
-      },
-      isRelease ? (outcomes) => this.#releaseLater(request, outcomes) : undefined
-    )
-  }
-
-  /** Asks all members, until the outcomes so far suffice. */
-  #ask<A>(
-    request: Request,
-    timeoutMillis: number,
-    conclude: (outcomes: Outcomes, isLast: boolean) => Effect.Effect<A, LockStoreError> | undefined,
-    before: () => void,
-    over: ((outcomes: ReadonlyArray<Outcome>) => void) | undefined
-  ): Effect.Effect<A, LockStoreError> {
-    return Effect.callback<A, LockStoreError>((resume) => {
-      before()
-      const ballot = new Ballot(this.members, request, timeoutMillis, this.#alarms, conclude, resume, over)
+    return Effect.callback((resume) => {
+      // a member that has to be sent the script once more would be asked to acquire after it was asked to release
+      if (isRelease) this.#unanswered.get(String(args[0]))?.close()
+      const ballot = new Ballot(
+        this.members,
+        request,
+        timeoutMillis,
+        this.#alarms,
+        (outcomes, isLast) => decide(operation, outcomes, this.required, isLast),
+        (decision) =>
+          resume(
+            decision._tag === "Decided" ? Exit.succeed(decision.reply) : this.#notReached(request, decision.outcomes, 0)
+          ),
+        isRelease ? (outcomes) => this.#releaseLater(request, outcomes) : undefined
+      )
       ballot.open(this.#now())
       return Effect.sync(() => ballot.cancel())
     })
