@@ -144,6 +144,47 @@ describe("a server that refuses", () => {
   )
 
   it.live(
+    "because it is loading: a layer that is built meanwhile waits for as long as the server answers",
+    onServer(
+      ({ redis, server }) =>
+        Effect.gen(function* () {
+          const other = yield* bare(server)
+          yield* Effect.promise(() => other.ping())
+          const config = (name: string, value: string) => Effect.promise(() => other.config("SET", name, value))
+          yield* config("loading-process-events-interval-bytes", "1024")
+          yield* config("key-load-delay", "2000")
+          yield* Effect.promise(() => other.call("DEBUG", "POPULATE", "5000"))
+          const reloaded = redis.call("DEBUG", "RELOAD")
+          yield* eventually(
+            "it is loading",
+            () => other.ping().catch(String),
+            (answer) => answer.includes("LOADING")
+          )
+          let asked = 0
+          /** By others than this client. */
+          const questions = async () => {
+            asked++
+            return Number(/cmdstat_info:calls=(\d+)/.exec(await other.info("commandstats"))?.[1] ?? 0) - asked
+          }
+          const before = yield* Effect.promise(questions)
+          // asks every 300 ms, and takes a handshake for lost when nothing comes back for 400
+          const building = yield* Effect.forkScoped(
+            client(server, { commandTimeout: 200, ioredis: { maxLoadingRetryTime: 300 } }),
+            { startImmediately: true }
+          )
+          yield* eventually("it was told four times that the server is loading", questions, (now) => now >= before + 4)
+          assert.isUndefined(building.pollUnsafe())
+          yield* config("key-load-delay", "0")
+          yield* Effect.promise(() => reloaded)
+          const mine = yield* soon("the layer is built", Fiber.join(building))
+          assert.strictEqual(yield* mine.run(section), "done")
+          yield* Effect.promise(() => other.flushall())
+        }),
+      { args: ["--enable-debug-command", "yes"] }
+    )
+  )
+
+  it.live(
     "because a script runs for too long (BUSY): a release waits for it",
     onServer(
       ({ redis, server }) =>

@@ -59,14 +59,26 @@ export class Outlet {
 
   /** A command has timed out: the server owes an answer. */
   suspect(): void {
-    this.#watch(1)
+    if (this.patienceMillis !== undefined) this.#watch(this.patienceMillis)
   }
 
-  readonly #greeted = (): void => this.#watch(2)
+  /** A connection stands, and the handshake begins. */
+  readonly #greeted = (): void => {
+    if (this.patienceMillis === undefined) return
+    const { client, patienceMillis } = this
+    const { stream } = client
+    this.#watch(2 * patienceMillis)
+    // while a server loads its data, ioredis asks it now and then
+    const alive = () => {
+      if (client.status === "ready") return stream.off("data", alive)
+      this.answered()
+      return this.#watch(2 * patienceMillis + (client.options.maxLoadingRetryTime ?? 0))
+    }
+    stream.on("data", alive)
+  }
 
-  #watch(times: number): void {
-    if (this.patienceMillis === undefined || this.#silence !== undefined) return
-    const millis = times * this.patienceMillis
+  #watch(millis: number): void {
+    if (this.#silence !== undefined) return
     this.#silence = setTimeout(() => {
       this.#silence = undefined
       this.client.stream.destroy(new Error(`timed out: nothing has come back for ${millis} ms`))
