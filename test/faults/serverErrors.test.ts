@@ -2,6 +2,7 @@ import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Schedule } from "effect"
 import { Lock, type StoreReason } from "effect-redis-lock"
+import type { Redis } from "ioredis"
 import { bare, type Client, client, enter, eventually, loss, onServer, soon, storeError } from "./harness.ts"
 
 const section = Lock.withLock(Effect.succeed("done"), "report")
@@ -25,6 +26,25 @@ const refuses = Effect.fnUntraced(function* ({ run }: Client, reason: StoreReaso
 
 const works = Effect.fnUntraced(function* ({ run }: Client) {
   assert.strictEqual(yield* run(section), "done")
+})
+
+/** Has the server load its data, slowly, until the effect inside is run; `other` can configure it meanwhile. */
+const load = Effect.fnUntraced(function* (redis: Redis, other: Redis) {
+  yield* Effect.promise(() => other.ping())
+  const config = (name: string, value: string) => Effect.promise(() => other.config("SET", name, value))
+  yield* config("loading-process-events-interval-bytes", "1024")
+  yield* config("key-load-delay", "2000")
+  yield* Effect.promise(() => other.call("DEBUG", "POPULATE", "5000"))
+  const reloaded = redis.call("DEBUG", "RELOAD")
+  yield* eventually(
+    "it is loading",
+    () => other.ping().catch(String),
+    (answer) => answer.includes("LOADING")
+  )
+  return Effect.andThen(
+    config("key-load-delay", "0"),
+    Effect.promise(() => reloaded)
+  )
 })
 
 describe("a server that refuses", () => {
@@ -116,17 +136,7 @@ describe("a server that refuses", () => {
         Effect.gen(function* () {
           const mine = yield* client(server)
           const other = yield* bare(server)
-          yield* Effect.promise(() => other.ping())
-          const config = (name: string, value: string) => Effect.promise(() => other.config("SET", name, value))
-          yield* config("loading-process-events-interval-bytes", "1024")
-          yield* config("key-load-delay", "2000")
-          yield* Effect.promise(() => other.call("DEBUG", "POPULATE", "5000"))
-          const reloaded = redis.call("DEBUG", "RELOAD")
-          yield* eventually(
-            "it is loading",
-            () => other.ping().catch(String),
-            (answer) => answer.includes("LOADING")
-          )
+          const endLoading = yield* load(redis, other)
           yield* refuses(mine, "Loading", "is still loading its data (LOADING). Try again shortly", "(LOADING ")
           const patient = Effect.retry(section, {
             while: (error) => error._tag === "LockStoreError" && error.isTransient,
@@ -134,8 +144,7 @@ describe("a server that refuses", () => {
           })
           const trying = yield* Effect.forkScoped(mine.run(patient), { startImmediately: true })
           assert.isUndefined(trying.pollUnsafe())
-          yield* config("key-load-delay", "0")
-          yield* Effect.promise(() => reloaded)
+          yield* endLoading
           assert.strictEqual(yield* soon("the lock is acquired", Fiber.join(trying)), "done")
           yield* Effect.promise(() => other.flushall())
         }),
@@ -149,17 +158,7 @@ describe("a server that refuses", () => {
       ({ redis, server }) =>
         Effect.gen(function* () {
           const other = yield* bare(server)
-          yield* Effect.promise(() => other.ping())
-          const config = (name: string, value: string) => Effect.promise(() => other.config("SET", name, value))
-          yield* config("loading-process-events-interval-bytes", "1024")
-          yield* config("key-load-delay", "2000")
-          yield* Effect.promise(() => other.call("DEBUG", "POPULATE", "5000"))
-          const reloaded = redis.call("DEBUG", "RELOAD")
-          yield* eventually(
-            "it is loading",
-            () => other.ping().catch(String),
-            (answer) => answer.includes("LOADING")
-          )
+          const endLoading = yield* load(redis, other)
           let asked = 0
           /** By others than this client. */
           const questions = async () => {
@@ -174,8 +173,7 @@ describe("a server that refuses", () => {
           )
           yield* eventually("it was told four times that the server is loading", questions, (now) => now >= before + 4)
           assert.isUndefined(building.pollUnsafe())
-          yield* config("key-load-delay", "0")
-          yield* Effect.promise(() => reloaded)
+          yield* endLoading
           const mine = yield* soon("the layer is built", Fiber.join(building))
           assert.strictEqual(yield* mine.run(section), "done")
           yield* Effect.promise(() => other.flushall())

@@ -34,10 +34,10 @@ export type Make = (name: string) => AnyLock
 /** Another thread: a fiber with an owner of its own. */
 export const otherThread = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.flatMap(Effect.forkChild(self), Fiber.join)
 
-export const tryLock = (lock: AnyLock) => Effect.map(Effect.scoped(Lock.tryScoped(lock)), Option.isSome)
+export const tryLock = (lock: AnyLock | string) => Effect.map(Effect.scoped(Lock.tryScoped(lock)), Option.isSome)
 
 /** Holds a lock in a fiber of its own until let go, or until the test's scope closes. */
-export const held = Effect.fnUntraced(function* (lock: AnyLock, options?: Lock.AcquireOptions) {
+export const held = Effect.fnUntraced(function* (lock: AnyLock | string, options?: Lock.AcquireOptions) {
   const acquired = yield* Deferred.make<Holding>()
   const letGo = yield* Deferred.make<void>()
   const fiber = yield* Effect.gen(function* () {

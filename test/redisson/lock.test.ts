@@ -11,34 +11,16 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
-import { type Holding, Lock, LockStore, RedisLock } from "effect-redis-lock"
+import { Duration, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
+import { Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { Redis } from "ioredis"
 import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
 import { redisUrl } from "../redis.ts"
+import { freshName, held, otherThread, tryLock } from "./kit.ts"
 
 const watchdogLeaseTime = Duration.millis(900)
 const clients = RedisLock.layerStore({ watchdogLeaseTime, subscriptionIdleTime: "100 millis" })
 const otherClient = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
-
-const freshName = Effect.sync(() => `redisson:${crypto.randomUUID()}`)
-
-/** Another thread: a fiber with an owner of its own. */
-const otherThread = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.flatMap(Effect.forkChild(self), Fiber.join)
-
-const tryLock = (lock: string) => Effect.map(Effect.scoped(Lock.tryScoped(lock)), Option.isSome)
-
-/** Holds a lock in a fiber of its own until let go. */
-const held = Effect.fnUntraced(function* (lock: string, options?: Lock.AcquireOptions) {
-  const acquired = yield* Deferred.make<Holding>()
-  const letGo = yield* Deferred.make<void>()
-  const fiber = yield* Effect.gen(function* () {
-    yield* Deferred.succeed(acquired, yield* Lock.scoped(lock, options))
-    yield* Deferred.await(letGo)
-  }).pipe(Effect.scoped, Effect.forkChild)
-  const holding = yield* Deferred.await(acquired)
-  return { holding, letGo: Effect.andThen(Deferred.succeed(letGo, undefined), Fiber.await(fiber)) }
-})
 
 const millis = (duration: Option.Option<Duration.Duration>) => Duration.toMillis(Option.getOrThrow(duration))
 

@@ -18,6 +18,7 @@ import * as Redis from "effect/persistence/Redis"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { parsePeriod } from "./internal/durations.ts"
+import { awaiting } from "./internal/ongoing.ts"
 import { type InvalidLockOptions, StoreReason } from "./LockError.ts"
 
 /**
@@ -149,10 +150,7 @@ export class RedisDriver extends Context.Service<
 export const evalOf =
   (evalUnsafe: EvalUnsafe): RedisDriver["Service"]["eval"] =>
   (script, keys, args) =>
-    Effect.callback((resume) => {
-      const sent = evalUnsafe(script, keys, args, resume)
-      return Effect.sync(() => sent.cancel())
-    })
+    awaiting((resume) => evalUnsafe(script, keys, args, resume))
 
 /**
  * The `subscribe` of a driver that calls back.

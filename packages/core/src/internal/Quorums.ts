@@ -29,7 +29,7 @@ export class Quorums {
     members: ReadonlyArray<NamedMember>,
     times: QuorumTimes,
     driftFactor: number,
-    make: () => LockClient
+    make: (isShared: boolean) => LockClient
   ): LockClient {
     if (isShared(members)) {
       const known = this.#shared.find(
@@ -41,19 +41,19 @@ export class Quorums {
           quorum.members.every((client, i) => client === members[i]!.client)
       )
       if (known !== undefined) return known.client
-      const client = make()
+      const client = make(true)
       this.#shared.push({ members: members.map((member) => member.client), times, driftFactor, client })
       return client
     }
     const identity = JSON.stringify([members.map(({ client, name }) => [client.clientId, name]), times, driftFactor])
     let client = this.#named.get(identity)
-    if (client === undefined) this.#named.set(identity, (client = make()))
+    if (client === undefined) this.#named.set(identity, (client = make(false)))
     return client
   }
 }
 
 /** Whether the lock has the same name and key at all members. */
-export const isShared = (members: ReadonlyArray<NamedMember>): boolean => {
+const isShared = (members: ReadonlyArray<NamedMember>): boolean => {
   const [first] = members as readonly [NamedMember]
   return members.every(
     ({ client, name }) => name === first.name && client.options.keyPrefix === first.client.options.keyPrefix

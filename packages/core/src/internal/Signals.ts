@@ -5,11 +5,12 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
-import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import type { LockStoreError } from "../LockError.ts"
 import type { Alarm } from "./AlarmClock.ts"
 import type { LockClient } from "./LockClient.ts"
+import { awaiting } from "./ongoing.ts"
+import { reconnecting } from "./reconnecting.ts"
 
 /** Somebody who hears a channel. */
 export interface Listening {
@@ -18,9 +19,6 @@ export interface Listening {
   /** Hears no more. */
   stop(): void
 }
-
-// not jittered: each process has its own moment of failure
-const resubscribe = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("5 seconds")])
 
 /** A subscription, and everybody who shares it. */
 class Feed implements Alarm {
@@ -38,7 +36,7 @@ class Feed implements Alarm {
     this.#client = client
     this.#channel = channel
     this.#end = end
-    this.#fiber = client.fork(Effect.retry(Effect.tapError(this.#subscription, this.#failed), resubscribe))
+    this.#fiber = client.fork(Effect.retry(Effect.tapError(this.#subscription, this.#failed), reconnecting))
   }
 
   listen(onSignal: () => void): Listening {
@@ -65,10 +63,7 @@ class Feed implements Alarm {
     const { subscribe, subscribeUnsafe } = this.#client.store
     return subscribeUnsafe === undefined
       ? Stream.runForEach(subscribe(this.#channel), () => Effect.sync(this.#signal))
-      : Effect.callback((resume) => {
-          const subscription = subscribeUnsafe(this.#channel, this.#signal, (error) => resume(Effect.fail(error)))
-          return Effect.sync(() => subscription.cancel())
-        })
+      : awaiting((resume) => subscribeUnsafe(this.#channel, this.#signal, (error) => resume(Effect.fail(error))))
   }
 
   readonly #signal = (): void => {

@@ -9,7 +9,7 @@ import * as Scope from "effect/Scope"
 import { AlarmClock } from "./AlarmClock.ts"
 import { type ClientOptions, LockClient, makeLockClient, monotonicMillis } from "./LockClient.ts"
 import { LockKeys } from "./keys.ts"
-import { isShared, type NamedMember } from "./Quorums.ts"
+import type { NamedMember } from "./Quorums.ts"
 import type { Member } from "./store/quorum/Ballot.ts"
 import { QuorumStore } from "./store/quorum/QuorumStore.ts"
 
@@ -48,17 +48,16 @@ export const quorumClient = (
   fiber: Fiber<unknown, unknown>
 ): LockClient => {
   const first = members[0]!.client
-  return first.quorums.get(members, times, driftFactor, () => {
+  return first.quorums.get(members, times, driftFactor, (isShared) => {
     const joint = new LockKeys(jointName(members.map(({ name }) => name)))
-    const shared = isShared(members)
-    const keyPrefix = shared ? first.options.keyPrefix : ""
+    const keyPrefix = isShared ? first.options.keyPrefix : ""
     return Effect.runSyncWith(fiber.context)(
       Scope.provide(
         makeQuorumClient(
           members.map(({ client, name }, i) => ({
-            label: shared ? `member ${i + 1}` : `member ${i + 1} ("${name}")`,
+            label: isShared ? `member ${i + 1}` : `member ${i + 1} ("${name}")`,
             store: client.store,
-            keyOf: shared ? undefined : renamed(joint, new LockKeys(client.options.keyPrefix + name))
+            keyOf: isShared ? undefined : renamed(joint, new LockKeys(client.options.keyPrefix + name))
           })),
           times,
           { ...first.options, clockDriftFactor: driftFactor, keyPrefix }

@@ -5,7 +5,6 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
-import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import { InvalidLockOptions, LockStoreError } from "../LockError.ts"
 import type { LockStore } from "../LockStore.ts"
@@ -13,9 +12,8 @@ import { RedisLock } from "../RedisLock.ts"
 import type { LockClient } from "./LockClient.ts"
 import { makeQuorumClient } from "./quorum.ts"
 import type { RedLockSettings } from "./RedLockImpl.ts"
+import { reconnecting } from "./reconnecting.ts"
 import type { Member } from "./store/quorum/Ballot.ts"
-
-const rebuild = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("5 seconds")])
 
 export const joinQuorum = Effect.fnUntraced(function* <E, R>(
   layers: ReadonlyArray<Layer.Layer<RedisLock, E, R>>,
@@ -48,7 +46,7 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
     const late = member(absent(client.failure, first.store))
     return Effect.as(
       Layer.buildWithScope(layers[i]!, scope).pipe(
-        Effect.retry(rebuild),
+        Effect.retry(reconnecting),
         Effect.map((context) => {
           late.store = (Context.get(context, RedisLock) as LockClient).store
         }),

@@ -23,6 +23,9 @@ export interface Member {
   readonly keyOf: ((key: string) => string) | undefined
 }
 
+export const keysAt = ({ keyOf }: Member, keys: ReadonlyArray<string>): ReadonlyArray<string> =>
+  keyOf === undefined ? keys : keys.map(keyOf)
+
 /** The outcome of a member whose answer nobody waits for any more. */
 const unread: Outcome = Exit.succeed(0)
 
@@ -79,11 +82,9 @@ export class Ballot<A> implements Alarm {
     const { args, keys, operation } = this.#request
     this.#alarms.set(this, now + this.#timeoutMillis)
     for (let i = 0; i < this.#members.length; i++) {
-      const { keyOf, store } = this.#members[i]!
-      const run = store.runUnsafe ?? forking(store)
-      this.#sent.push(
-        run(operation, keyOf === undefined ? keys : keys.map(keyOf), args, (outcome) => this.#settle(i, outcome))
-      )
+      const member = this.#members[i]!
+      const run = member.store.runUnsafe ?? forking(member.store)
+      this.#sent.push(run(operation, keysAt(member, keys), args, (outcome) => this.#settle(i, outcome)))
     }
   }
 

@@ -17,7 +17,9 @@ import type { LockStore, Operation } from "../../../LockStore.ts"
 import type { Reply, Signal } from "../../../RedisDriver.ts"
 import type { AlarmClock } from "../../AlarmClock.ts"
 import type { Request } from "../../LockKind.ts"
-import { Ballot, failureOf, type Member, type Outcome, type Outcomes } from "./Ballot.ts"
+import { awaiting } from "../../ongoing.ts"
+import { reconnecting } from "../../reconnecting.ts"
+import { Ballot, failureOf, keysAt, type Member, type Outcome, type Outcomes } from "./Ballot.ts"
 import { decide } from "./decide.ts"
 
 export interface QuorumSettings {
@@ -52,8 +54,6 @@ const boundMarginMicros = 2000
 const longestSkewMicros = 1_000_000
 
 const shortestTimeoutMillis = 100
-
-const resubscribe = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("5 seconds")])
 
 export class QuorumStore {
   readonly members: ReadonlyArray<Member>
@@ -93,7 +93,7 @@ export class QuorumStore {
       subscribe: (channel) => this.#merge((member) => subscription(member, channel)),
       scan: (pattern) => this.#merge((member) => member.store.scan(pattern)),
       publish: first.store.publish,
-      slot: (key) => first.store.slot(nameAt(first, key))
+      slot: (key) => first.store.slot(keysAt(first, [key])[0]!)
     }
   }
 
@@ -115,7 +115,7 @@ export class QuorumStore {
   ): Effect.Effect<Reply, LockStoreError> {
     const { args, operation } = request
     const isRelease = releasing.has(operation)
-    return Effect.callback((resume) => {
+    return awaiting((resume) => {
       // a member that has to be sent the script once more would be asked to acquire after it was asked to release
       if (isRelease) this.#unanswered.get(String(args[0]))?.close()
       const ballot = new Ballot(
@@ -131,7 +131,7 @@ export class QuorumStore {
         isRelease ? (outcomes) => this.#releaseLater(request, outcomes) : undefined
       )
       ballot.open(this.#now())
-      return Effect.sync(() => ballot.cancel())
+      return ballot
     })
   }
 
@@ -140,8 +140,8 @@ export class QuorumStore {
     if (outcomes.filter(Exit.isSuccess).length < this.required) return // whoever releases tries again
     for (let i = 0; i < outcomes.length; i++) {
       if (Exit.isSuccess(outcomes[i]!)) continue
-      const { keyOf, store } = this.members[i]!
-      const again = Effect.retry(store.run(operation, keyOf === undefined ? keys : keys.map(keyOf), args), {
+      const member = this.members[i]!
+      const again = Effect.retry(member.store.run(operation, keysAt(member, keys), args), {
         while: (error) => error.isTransient,
         schedule: Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")]),
         // a key outlives that only if its lease does
@@ -159,7 +159,7 @@ export class QuorumStore {
   ): Effect.Effect<Reply, LockStoreError> {
     const owner = String(args[0])
     const lease = Number(args[1])
-    return Effect.callback<Reply, LockStoreError>((resume) => {
+    return awaiting<Reply, LockStoreError>((resume) => {
       const sentAt = this.#now()
       const bound =
         bounded.has(operation) && this.#clockOffset !== undefined
@@ -179,7 +179,7 @@ export class QuorumStore {
         () => this.#unanswered.delete(owner)
       )
       ballot.open(sentAt)
-      return Effect.sync(() => ballot.cancel())
+      return ballot
     })
   }
 
@@ -306,7 +306,7 @@ type Vote =
 /** A member's signals, for as long as anybody listens: one member that is down must not silence the others. */
 const subscription = (member: Member, channel: string): Stream.Stream<Signal, LockStoreError> => {
   let isDown = false
-  return Stream.suspend(() => member.store.subscribe(nameAt(member, channel))).pipe(
+  return Stream.suspend(() => member.store.subscribe(keysAt(member, [channel])[0]!)).pipe(
     Stream.tap(() =>
       Effect.sync(() => {
         isDown = false
@@ -321,8 +321,6 @@ const subscription = (member: Member, channel: string): Stream.Stream<Signal, Lo
         })
       })
     ),
-    Stream.retry(resubscribe)
+    Stream.retry(reconnecting)
   )
 }
-
-const nameAt = ({ keyOf }: Member, key: string): string => (keyOf === undefined ? key : keyOf(key))

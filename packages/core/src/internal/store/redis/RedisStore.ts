@@ -4,6 +4,7 @@ import * as Stream from "effect/Stream"
 import { LockStoreError } from "../../../LockError.ts"
 import type { LockStore, RunUnsafe } from "../../../LockStore.ts"
 import { type EvalUnsafe, RedisDriver, type RedisDriverError, type Reply } from "../../../RedisDriver.ts"
+import { awaiting } from "../../ongoing.ts"
 import { scripts } from "./scripts.generated.ts"
 
 const wrap =
@@ -21,10 +22,7 @@ const runUnsafeOver =
 const runOver =
   (runUnsafe: RunUnsafe): LockStore["Service"]["run"] =>
   (operation, keys, args) =>
-    Effect.callback((resume) => {
-      const sent = runUnsafe(operation, keys, args, resume)
-      return Effect.sync(() => sent.cancel())
-    })
+    awaiting((resume) => runUnsafe(operation, keys, args, resume))
 
 export const makeRedisStore: Effect.Effect<LockStore["Service"], never, RedisDriver> = Effect.map(
   RedisDriver,
