@@ -7,9 +7,13 @@
 
 -- Server time keeps tokens rising when Redis restarts empty, the last token keeps
 -- them rising when the server's clock steps back.
-local time = redis.call('TIME')
-local token = math.max(time[1] * 1000000 + time[2], tonumber(at_least) or 0)
-local last = redis.call('SET', KEYS[2], token, 'PX', ARGV[3], 'GET')
+--@include digits
+local token = tonumber(digits)
+if at_least and tonumber(at_least) > token then
+  digits = at_least
+  token = tonumber(at_least)
+end
+local last = redis.call('SET', KEYS[2], digits, 'PX', ARGV[3], 'GET')
 if last then
   last = tonumber(last)
   if last < 1000000000000000 then

@@ -1,46 +1,49 @@
 -- Takes several free locks for one owner, all or none. Idempotent.
 --
--- KEYS     per lock: the lock, a hash { owner = hold count } (Redisson's RLock), and the
---          last fencing token of its name
+-- KEYS     the locks, hashes { owner = hold count } (Redisson's RLock); then, in the same
+--          order, the last fencing token of each one's name
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
 -- ARGV[3]  how long the last tokens are remembered, milliseconds
 --
--- reply    granted: { 1, the token of each lock }
+-- reply    granted: the token, where all got the same one, an integer; otherwise
+--                   { 1, the token of each lock }
 --          not:     { 0, which lock is taken (from 0), milliseconds it has left (-1: no
 --                     expiry), its holder }
 
 local call = redis.call
 local owner = ARGV[1]
+local count = #KEYS / 2
 -- by number: what a first sending of this very command has taken
 local mine = {}
-for i = 1, #KEYS, 2 do
-  if call('EXISTS', KEYS[i]) == 1 then
-    if call('HEXISTS', KEYS[i], owner) == 0 then
-      if call('HEXISTS', KEYS[i], 'mode') == 1 then
-        return redis.error_reply('WRONGTYPE a read-write lock')
+if call('EXISTS', unpack(KEYS, 1, count)) > 0 then
+  for i = 1, count do
+    if call('EXISTS', KEYS[i]) == 1 then
+      if call('HEXISTS', KEYS[i], owner) == 0 then
+        if call('HEXISTS', KEYS[i], 'mode') == 1 then
+          return redis.error_reply('WRONGTYPE a read-write lock')
+        end
+        return { 0, i - 1, call('PTTL', KEYS[i]), call('HKEYS', KEYS[i])[1] }
       end
-      return { 0, (i - 1) / 2, call('PTTL', KEYS[i]), call('HKEYS', KEYS[i])[1] }
+      mine[i] = true
     end
-    mine[i] = true
   end
 end
 
-local time = call('TIME')
-local now = time[1] * 1000000 + time[2]
-local first = string.format('%.0f', now)
+--@include digits
+local now = tonumber(digits)
+local are_same = true
 local reply = { 1 }
-for i = 1, #KEYS, 2 do
+for i = 1, count do
   local token = now
   if mine[i] then
-    token = tonumber(call('GET', KEYS[i + 1]) or 1)
+    token = tonumber(call('GET', KEYS[count + i]) or 1)
   else
-    -- as in include/next_token
-    local last = redis.pcall('SET', KEYS[i + 1], first, 'PX', ARGV[3], 'GET')
+    local last = redis.pcall('SET', KEYS[count + i], digits, 'PX', ARGV[3], 'GET')
     if last then
       if last.err then
         -- no token: what was taken before is given back
-        for taken = 1, i - 2, 2 do
+        for taken = 1, i - 1 do
           call('HDEL', KEYS[taken], owner)
         end
         return last
@@ -48,15 +51,16 @@ for i = 1, #KEYS, 2 do
       last = tonumber(last)
       if last < 1000000000000000 then
         token = last + 1
-        call('SET', KEYS[i + 1], token)
+        call('SET', KEYS[count + i], token)
       elseif last >= token then
         token = last + 1
-        call('SET', KEYS[i + 1], token, 'PX', ARGV[3])
+        call('SET', KEYS[count + i], token, 'PX', ARGV[3])
       end
     end
     call('HSET', KEYS[i], owner, '1')
     call('PEXPIRE', KEYS[i], ARGV[2])
   end
-  reply[(i + 3) / 2] = token
+  are_same = are_same and token == now
+  reply[i + 1] = token
 end
-return reply
+return are_same and now or reply

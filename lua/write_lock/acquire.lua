@@ -45,7 +45,7 @@ end
 
 local at_least = ARGV[6]
 --@include next_token
-redis.call('HSET', KEYS[1], 'mode', 'write', ARGV[1] .. ':write', 1)
+redis.call('HSET', KEYS[1], 'mode', 'write', ARGV[1] .. ':write', '1')
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 redis.call('ZREM', KEYS[3], ARGV[4])
 return token

@@ -37,6 +37,19 @@ describe("a lock of several", () => {
     })
   )
 
+  it.effect("of thousands of names keeps the server busy for no longer than a thousand take", () =>
+    Effect.gen(function* () {
+      const [store] = yield* testStores(1)
+      const lock = MultiLock.make(Array.from({ length: 2500 }, (_, i) => Lock.make(`many:${i}`)))
+      yield* Effect.flatMap(Lock.withLock(Lock.isLocked(lock), lock), (isLocked) =>
+        Effect.sync(() => assert.isTrue(isLocked))
+      ).pipe(as(yield* clientOf(store!)))
+      const commands = (operation: string) => store!.operations.filter((other) => other === operation).length
+      assert.strictEqual(commands("multi_lock/acquire"), 3)
+      assert.strictEqual(commands("multi_lock/release"), 3)
+    })
+  )
+
   it.effect("is waited for without asking: two commands in an hour, and one that gets it", () =>
     Effect.gen(function* () {
       const [store] = yield* testStores(1)

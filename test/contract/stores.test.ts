@@ -84,6 +84,13 @@ const readWrite = [
 // kinds that exclude each other also by themselves, so that they do not only answer with errors
 const mixes = {
   "plain and fenced locks": [...plain, "fenced_lock/acquire", "foreign"],
+  "several locks at once": [
+    ...plain,
+    "multi_lock/acquire",
+    "multi_lock/acquire",
+    "multi_lock/release",
+    "fenced_lock/acquire"
+  ],
   "fair locks": fair,
   "read-write locks": readWrite,
   "all kinds together": [...plain, ...fair, ...readWrite, "fenced_lock/acquire", "foreign"]
@@ -124,6 +131,13 @@ const rounded = (millis: number): number => (millis < 0 ? millis : Math.ceil(mil
 /** A reply, without what may differ. */
 const normal = (op: Op, reply: RedisDriver.Reply, ranks: Ranks): unknown => {
   const rank = ranks.get(op.name)!
+  if (op.operation === "multi_lock/acquire") {
+    // the clocks decide whether the tokens are the same
+    const [granted, ...rest] = typeof reply === "number" ? [1, reply, reply] : (reply as Array<number>)
+    if (granted === 1) return names.map((name, i) => ranks.get(name)!(rest[i]!))
+    const [index, left, holder] = rest
+    return [index, rounded(left!), holder]
+  }
   if (op.operation.endsWith("/acquire")) {
     if (typeof reply === "number") return rank(reply)
     const [left, holder] = reply as [number, string]
@@ -181,6 +195,13 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
       return [names.map((name) => prefix + name), [lease, owner, owner]]
     case "lock/force_release":
       return [[lock, channel], ["PUBLISH"]]
+    case "multi_lock/acquire":
+      return [
+        [...names.map((name) => prefix + name), ...names.map((name) => `redisson_lock_token:{${prefix}${name}}`)],
+        [owner, lease, tokenLife]
+      ]
+    case "multi_lock/release":
+      return [names.flatMap((name) => [prefix + name, `redisson_lock__channel:{${prefix}${name}}`]), [owner, "PUBLISH"]]
     case "lock/found":
       return [[op.count === 1 ? lock : op.count === 2 ? queue[0]! : writers], []]
     case "fair_lock/acquire":

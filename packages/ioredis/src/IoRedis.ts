@@ -14,6 +14,7 @@ import * as Stream from "effect/Stream"
 import { type InvalidLockOptions, RedisDriver } from "effect-redis-lock"
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from "ioredis"
 import { ClusterNodes, addressOf } from "./internal/ClusterNodes.ts"
+import { Connector } from "./internal/Connector.ts"
 import { makeEval } from "./internal/evaluate.ts"
 import { Outlet } from "./internal/Outlet.ts"
 import { makeEvalOnCluster } from "./internal/evaluateOnCluster.ts"
@@ -77,7 +78,7 @@ export const layer = (
     Effect.gen(function* () {
       const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
       const connectTimeout = yield* RedisDriver.timeout("connectTimeout", options.connectTimeout ?? "10 seconds")
-      const settings = settingsOf(options.ioredis, connectTimeout)
+      const settings = settingsOf({ Connector, ...options.ioredis }, connectTimeout)
       const url = plain(options.url)
       const client = yield* open(() => (url === undefined ? new Redis(settings) : new Redis(url, settings)))
       const outlet = yield* Outlet.make(client, Duration.toMillis(commandTimeout))
@@ -221,7 +222,7 @@ export const layerCluster = (
             scaleReads: "master",
             clusterNodeRetryStrategy: null,
             retryDelayOnFailover: 0,
-            redisOptions: settingsOf({ ...credentials, ...options.ioredis?.redisOptions }, connectTimeout)
+            redisOptions: settingsOf({ Connector, ...credentials, ...options.ioredis?.redisOptions }, connectTimeout)
           }
         )
       })

@@ -54,7 +54,7 @@ export const catalog: ReadonlyArray<Entry> = [
   {
     name: ours,
     about:
-      "`Lock.withLock` over `IoRedis.layer` (in W9 `Semaphore.withPermits`, in W10 and W11 with `RedLock.make` and `MultiLock.make`), everything as shipped: watchdog, fencing tokens, metrics",
+      "`Lock.withLock` over `IoRedis.layer` (in W9 `Semaphore.withPermits`, in W10 over `RedisLock.layerQuorum`, in W11 with `MultiLock.make`), everything as shipped: watchdog, fencing tokens, metrics",
     kinds: [...single, ...composed],
     load: () => import("./effectRedisLock.ts")
   },

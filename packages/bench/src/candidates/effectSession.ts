@@ -1,14 +1,5 @@
-import { Context, Effect, Exit, Layer, ManagedRuntime, Scope } from "effect"
-import {
-  FairLock,
-  Lock,
-  MultiLock,
-  ReadWriteLock,
-  RedLock,
-  type RedisDriver,
-  RedisLock,
-  Semaphore
-} from "effect-redis-lock"
+import { Effect, Exit, Layer, ManagedRuntime, Scope } from "effect"
+import { FairLock, Lock, MultiLock, ReadWriteLock, type RedisDriver, RedisLock, Semaphore } from "effect-redis-lock"
 import { type Kind, namesOf, permits, type Session, type Step, type Worker } from "../Candidate.ts"
 
 const stepping = (step: Step | undefined): Effect.Effect<void> =>
@@ -27,11 +18,11 @@ const once = <A>(make: (name: string) => A): ((name: string) => A) => {
 /** A section under what a worker wants, by its name. */
 const guarding = (
   kind: Kind,
-  section: Effect.Effect<void>,
-  services: ReadonlyArray<RedisLock.RedisLock["Service"]>
+  section: Effect.Effect<void>
 ): ((name: string) => Effect.Effect<void, unknown, RedisLock.RedisLock>) => {
   switch (kind) {
     case "lock":
+    case "red":
       return (name) => Lock.withLock(section, name)
     case "fair":
       return once((name) => Lock.withLock(section, FairLock.make(name)))
@@ -41,17 +32,14 @@ const guarding = (
       return once((name) => Lock.withLock(section, ReadWriteLock.make(name).writeLock))
     case "semaphore":
       return once((name) => Semaphore.withPermits(section, Semaphore.make(name, { permits }), 1))
-    case "red":
-      return (name) =>
-        Lock.withLock(section, RedLock.make(services.map((service) => Lock.provide(Lock.make(name), service))))
     case "multi":
       return (name) => Lock.withLock(section, MultiLock.make(namesOf(name).map((name) => Lock.make(name))))
   }
 }
 
-const work = (worker: Worker, services: ReadonlyArray<RedisLock.RedisLock["Service"]>) =>
+const work = (worker: Worker) =>
   Effect.gen(function* () {
-    const guarded = guarding(worker.kind, stepping(worker.section), services)
+    const guarded = guarding(worker.kind, stepping(worker.section))
     const think = stepping(worker.think)
     for (let name = worker.next(); name !== undefined; name = worker.next()) {
       yield* guarded(name)
@@ -59,19 +47,20 @@ const work = (worker: Worker, services: ReadonlyArray<RedisLock.RedisLock["Servi
     }
   })
 
-/** Our library over a driver, or over several where a majority counts: one Effect program per worker. */
+/** Our library over a driver, or over several where a majority counts, set up once: one Effect program per worker. */
 export const effectSession = async <E>(
   driver: Layer.Layer<RedisDriver.RedisDriver, E>,
   leaseMillis: number,
   others: ReadonlyArray<Layer.Layer<RedisDriver.RedisDriver, E>> = []
 ): Promise<Session> => {
-  const runtimeOver = (driver: Layer.Layer<RedisDriver.RedisDriver, E>) =>
-    ManagedRuntime.make(Layer.provide(RedisLock.layer({ watchdogLeaseTime: leaseMillis }), driver))
-  const runtime = runtimeOver(driver)
-  const contexts = await Promise.all([runtime, ...others.map(runtimeOver)].map((runtime) => runtime.context()))
-  const services = contexts.map((context) => Context.get(context, RedisLock.RedisLock))
+  const locksOver = (driver: Layer.Layer<RedisDriver.RedisDriver, E>) =>
+    Layer.provide(RedisLock.layer({ watchdogLeaseTime: leaseMillis }), driver)
+  const runtime = ManagedRuntime.make(
+    others.length === 0 ? locksOver(driver) : RedisLock.layerQuorum([driver, ...others].map(locksOver))
+  )
+  await runtime.context()
   return {
-    work: (worker) => runtime.runPromise(work(worker, services)),
+    work: (worker) => runtime.runPromise(work(worker)),
     wait: (name, waiters) => {
       let failed = 0
       for (let i = 0; i < waiters; i++) {

@@ -44,7 +44,7 @@ export const candidate: Library = {
           const owner = `${process}:${++owners}`
           await askAll(
             acquire.sha1,
-            names.flatMap((name) => [name, `redisson_lock_token:{${name}}`]),
+            [...names, ...names.map((name) => `redisson_lock_token:{${name}}`)],
             [owner, leaseMillis, leaseMillis + 86_400_000]
           )
           return { names, owner, release }

@@ -1,6 +1,6 @@
 import type { Workload } from "../Workload.ts"
 import { w1 } from "./w1.ts"
-import { w10Three, w10Five } from "./w10.ts"
+import { w10Five, w10FiveMany, w10Three, w10ThreeMany } from "./w10.ts"
 import { w11 } from "./w11.ts"
 import { w2 } from "./w2.ts"
 import { w3, w3Think } from "./w3.ts"
@@ -26,6 +26,8 @@ export const workloads: ReadonlyArray<Workload> = [
   w9,
   w10Three,
   w10Five,
+  w10ThreeMany,
+  w10FiveMany,
   w11
 ]
 
@@ -38,7 +40,7 @@ export const groups: Readonly<Record<string, ReadonlyArray<Workload>>> = {
   fair: [w4Fair, w7],
   "read-write": [w8],
   semaphore: [w9],
-  quorum: [w10Three, w10Five, w11]
+  quorum: [w10Three, w10Five, w10ThreeMany, w10FiveMany, w11]
 }
 
 export const workloadOf = (id: string): Workload => {

@@ -2,9 +2,9 @@ import type { Workload } from "../Workload.ts"
 import { measurePairs, pairColumns } from "./pairs.ts"
 
 /** Locks that nobody else wants, on the majority of so many servers. */
-const onServers = (id: string, servers: number): Workload => ({
+const onServers = (id: string, servers: number, workers: number): Workload => ({
   id,
-  title: `one worker, one RedLock on ${servers} servers after another, each of its own name`,
+  title: `${workers === 1 ? "one worker" : `${workers} workers of one process`}, one RedLock on ${servers} servers after another, each of its own name`,
   kinds: ["red"],
   servers,
   reference: undefined,
@@ -19,11 +19,13 @@ const onServers = (id: string, servers: number): Workload => ({
       prefix: "w10:",
       kind: "red",
       lockPer: "pair",
-      workers: 1,
+      workers,
       warmUp: run.quick ? 2000 : 20_000,
       pairs: run.quick ? 1000 : 10_000
     })
 })
 
-export const w10Three: Workload = onServers("W10-3", 3)
-export const w10Five: Workload = onServers("W10-5", 5)
+export const w10Three: Workload = onServers("W10-3", 3, 1)
+export const w10Five: Workload = onServers("W10-5", 5, 1)
+export const w10ThreeMany: Workload = onServers("W10-3-many", 3, 64)
+export const w10FiveMany: Workload = onServers("W10-5-many", 5, 64)

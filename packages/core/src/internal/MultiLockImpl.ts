@@ -30,6 +30,9 @@ import { MultiHold, releaseAll, type Tokens } from "./MultiHold.ts"
 /** After so many rounds without success the members are taken one by one, in an order that is the same for everybody. */
 const roundsAtOnce = 3
 
+/** So many members at most are taken by one command: while it runs, the server does nothing else. */
+const membersPerCommand = 1000
+
 /** How long one that has some members waits for the next: not for ever, should somebody else's order differ after all. */
 const patienceMillis = 2000
 
@@ -294,7 +297,7 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
       const asking = this.#members[index]
       const group =
         asking instanceof AskingOne && asking.isJoinable
-          ? groups.find(([first]) => isOneCommand(this.#members[first!]!, asking))
+          ? groups.find((group) => group.length < membersPerCommand && isOneCommand(this.#members[group[0]!]!, asking))
           : undefined
       if (group === undefined) groups.push([index])
       else group.push(index)

@@ -277,18 +277,21 @@ export const tryAcquireTogether = (
       discard: true
     })
   const requested: Array<string> = []
-  for (const { keys } of acquisitions) requested.push(keys.lock, keys.token)
+  for (const { keys } of acquisitions) requested.push(keys.lock)
+  for (const { keys } of acquisitions) requested.push(keys.token)
   const asked = client.store.run("multi_lock/acquire", requested, [owner, lease, tokenLife(lease)])
   return Effect.matchCauseEffect(restore(asked), {
     onSuccess: (reply): Effect.Effect<ReadonlyArray<Hold> | DeniedAt, LockStoreError> => {
-      const [granted, ...rest] = reply as ReadonlyArray<number>
-      if (granted === 0) return Effect.succeed({ index: rest[0]! })
+      const replies = typeof reply === "number" ? undefined : (reply as ReadonlyArray<number>)
+      if (replies?.[0] === 0) return Effect.succeed({ index: replies[1]! })
       const now = client.now()
       const deadline = client.deadlineOf(sentAt, lease)
       return now >= deadline
         ? Effect.andThen(undoAll(), Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, lease)))
         : Effect.succeed(
-            acquisitions.map((acquisition, i) => possess(acquisition, owner, rest[i]!, sentAt, now, deadline))
+            acquisitions.map((acquisition, i) =>
+              possess(acquisition, owner, replies?.[1 + i] ?? (reply as number), sentAt, now, deadline)
+            )
           )
     },
     onFailure: (cause) =>

@@ -89,9 +89,10 @@ export const releaseTogether = (
   }
   if (begun.length === 0) return Effect.succeed(failures)
   return Effect.matchEffect(client.store.run("multi_lock/release", keys, [owner, client.store.publish]), {
-    onSuccess: (replies) => {
+    onSuccess: (reply) => {
+      const replies = Array.isArray(reply) ? reply : undefined
       for (let i = 0; i < begun.length; i++) {
-        const lost = begun[i]!.confirm((replies as ReadonlyArray<Reply>)[i]!)
+        const lost = begun[i]!.confirm(replies?.[i] ?? reply)
         if (lost !== undefined) failures.push(lost)
       }
       return Effect.succeed(failures)

@@ -7,20 +7,22 @@ import type { MemoryOperation } from "./MemoryStore.ts"
 
 export const acquire: MemoryOperation = (db, keys, args) => {
   const [owner, lease, tokenLife] = args as [string, string, string]
+  const count = keys.length / 2
   const mine = new Set<number>()
-  for (let i = 0; i < keys.length; i += 2) {
+  for (let i = 0; i < count; i++) {
     const fields = db.hash(keys[i]!)
     if (fields === undefined) continue
     if (!fields.has(owner)) {
       if (fields.has("mode")) throw new WrongType()
-      return [0, i / 2, db.pttl(keys[i]!), [...fields.keys()][0]!]
+      return [0, i, db.pttl(keys[i]!), [...fields.keys()][0]!]
     }
     mine.add(i)
   }
+  const now = db.timeMicros()
   const tokens: Array<number> = []
-  for (let i = 0; i < keys.length; i += 2) {
+  for (let i = 0; i < count; i++) {
     const lock = keys[i]!
-    const token = keys[i + 1]!
+    const token = keys[count + i]!
     if (mine.has(i)) {
       tokens.push(Number(db.getString(token) ?? 1))
       continue
@@ -29,13 +31,13 @@ export const acquire: MemoryOperation = (db, keys, args) => {
       tokens.push(nextToken(db, token, Number(tokenLife)))
     } catch (error) {
       // no token: what was taken before is given back
-      for (let taken = 0; taken < i; taken += 2) db.hdel(keys[taken]!, owner)
+      for (let taken = 0; taken < i; taken++) db.hdel(keys[taken]!, owner)
       throw error
     }
     db.hset(lock, owner, "1")
     db.expire(lock, Number(lease))
   }
-  return [1, ...tokens]
+  return tokens.every((token) => token === now) ? now : [1, ...tokens]
 }
 
 export const release: MemoryOperation = (db, keys, [owner]) => {
@@ -45,5 +47,5 @@ export const release: MemoryOperation = (db, keys, [owner]) => {
     const isReleased = db.type(lock) === "hash" && db.hdel(lock, owner!)
     replies.push(isReleased ? 1 + db.publish(keys[i + 1]!, "0") : db.exists(lock) ? -1 : 0)
   }
-  return replies
+  return replies.every((reply) => reply === 1) ? 1 : replies
 }

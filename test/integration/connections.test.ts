@@ -1,0 +1,194 @@
+/**
+ * The ways to a server, and replies that come in any pieces.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { RedisServer } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Layer, type Scope, Stream } from "effect"
+import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
+import { AbstractConnector } from "ioredis"
+import { randomInt } from "node:crypto"
+import { readFile } from "node:fs/promises"
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { redisUrl } from "../redis.ts"
+
+const locksOver = (options: IoRedis.IoRedisOptions) =>
+  Layer.build(Layer.fresh(Layer.provide(RedisLock.layer({ fallbackInterval: "1 minute" }), IoRedis.layer(options))))
+
+/** One process holds a lock, another is woken by its release: both kinds of connection are in use. */
+const handsOver = (options: IoRedis.IoRedisOptions) =>
+  Effect.gen(function* () {
+    const [ours, theirs] = yield* Effect.all([locksOver(options), locksOver(options)])
+    const name = `connections:${crypto.randomUUID()}`
+    const letGo = yield* Deferred.make<void>()
+    const holder = yield* Deferred.await(letGo).pipe(
+      Lock.withLock(name),
+      Effect.provideContext(ours),
+      Effect.forkChild({ startImmediately: true })
+    )
+    while (!(yield* Effect.provideContext(Lock.isLocked(name), theirs))) yield* Effect.sleep(1)
+    const waiter = yield* Effect.succeed("woken").pipe(
+      Lock.withLock(name, { waitTime: "20 seconds" }),
+      Effect.provideContext(theirs),
+      Effect.forkChild({ startImmediately: true })
+    )
+    // it asks a last time when it can hear
+    yield* Effect.sleep("50 millis")
+    yield* Deferred.succeed(letGo, undefined)
+    yield* Fiber.join(holder)
+    assert.strictEqual(yield* Fiber.join(waiter), "woken")
+  })
+
+const certificate = fileURLToPath(new URL("tls/certificate.pem", import.meta.url))
+const key = fileURLToPath(new URL("tls/key.pem", import.meta.url))
+
+const listen = (server: Server): Effect.Effect<number> =>
+  Effect.callback((resume) => {
+    server.listen(0, "127.0.0.1", () => resume(Effect.succeed((server.address() as AddressInfo).port)))
+  })
+
+/** Where a server speaks TLS. */
+const tlsServer = Effect.gen(function* () {
+  const placeholder = createServer()
+  const port = yield* listen(placeholder)
+  yield* Effect.callback<void>((resume) => void placeholder.close(() => resume(Effect.void)))
+  const files = ["--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file", certificate]
+  yield* RedisServer.start({ args: ["--tls-port", String(port), ...files, "--tls-auth-clients", "no"] })
+  return port
+})
+
+/** Passes everything on; what the server says comes in pieces of a few bytes, now and then in one. */
+const cutting = (target: URL): Effect.Effect<number, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const sockets = new Set<Socket>()
+    const server = createServer((client) => {
+      const upstream = connect(Number(target.port), target.hostname)
+      for (const socket of [client, upstream]) {
+        sockets.add(socket.setNoDelay(true))
+        socket.on("error", () => {}).on("close", () => void [client, upstream].map((other) => other.destroy()))
+      }
+      client.pipe(upstream)
+      const rest: Array<Buffer> = []
+      const next = () => {
+        const piece = rest.shift()
+        if (piece === undefined) return
+        client.write(piece)
+        setImmediate(next)
+      }
+      upstream.on("data", (data) => {
+        const isIdle = rest.length === 0
+        // the first and the last bytes one by one or so; what is in between, where it is long, in larger pieces
+        for (let at = 0; at < data.length;) {
+          const isInside = at > 200 && at < data.length - 200
+          const length = isInside ? randomInt(1, 40_000) : randomInt(1, 8)
+          rest.push(data.subarray(at, at + length))
+          at += length
+        }
+        if (isIdle) next()
+      })
+    })
+    return yield* Effect.acquireRelease(listen(server), () =>
+      Effect.sync(() => {
+        server.close()
+        for (const socket of sockets) socket.destroy()
+      })
+    )
+  })
+
+describe("a server is reached", () => {
+  it.live("over TLS, where its certificate can be trusted", () =>
+    Effect.gen(function* () {
+      const port = yield* tlsServer
+      const ca = yield* Effect.promise(() => readFile(certificate, "utf8"))
+      yield* handsOver({ url: `rediss://127.0.0.1:${port}`, ioredis: { tls: { ca } } })
+      yield* handsOver({ url: `rediss://localhost:${port}`, ioredis: { tls: { ca } } })
+    })
+  )
+
+  it.live("over TLS not at all where its certificate cannot be trusted", () =>
+    Effect.gen(function* () {
+      const port = yield* tlsServer
+      const error = yield* Effect.flip(locksOver({ url: `rediss://127.0.0.1:${port}`, connectTimeout: "5 seconds" }))
+      assert.instanceOf(error, RedisDriver.RedisDriverError)
+      assert.include(String((error as RedisDriver.RedisDriverError).cause), "self-signed certificate")
+    })
+  )
+
+  it.live("by a socket of the file system", () =>
+    Effect.gen(function* () {
+      const path = join(tmpdir(), `effect-redis-lock-${crypto.randomUUID()}.sock`)
+      yield* RedisServer.start({ args: ["--unixsocket", path] })
+      yield* handsOver({ url: path })
+      yield* handsOver({ ioredis: { path } })
+    })
+  )
+
+  it.live("by a name that may stand for several addresses, of which one answers", () =>
+    Effect.gen(function* () {
+      const { port } = yield* RedisServer.start()
+      yield* handsOver({ url: `redis://localhost:${port}` })
+    })
+  )
+
+  it.live("by the application's own way", () =>
+    Effect.gen(function* () {
+      const { hostname, port } = new URL(redisUrl)
+      let connections = 0
+      class Own extends AbstractConnector {
+        constructor() {
+          super(1000)
+        }
+        override connect() {
+          connections++
+          this.stream = connect(Number(port), hostname)
+          return Promise.resolve(this.stream)
+        }
+      }
+      yield* handsOver({ ioredis: { Connector: Own } })
+      assert.isAtLeast(connections, 3)
+    })
+  )
+})
+
+describe("a reply", () => {
+  it.live("may come in pieces, be longer than what is read at once, and cross others", () =>
+    Effect.gen(function* () {
+      const url = `redis://127.0.0.1:${yield* cutting(new URL(redisUrl))}`
+      const stem = `pieces:${crypto.randomUUID()}:`.padEnd(150, "-")
+      const direct = yield* locksOver({ url: redisUrl })
+      const cut = yield* Effect.all([1, 2, 3].map(() => locksOver({ url })))
+      const names = Array.from({ length: 1000 }, (_, i) => `${stem}${i}`)
+      yield* Effect.gen(function* () {
+        yield* Effect.forEach(names, (name) => Effect.provideContext(Lock.scoped(name), direct), {
+          concurrency: "unbounded"
+        })
+        const listings = Effect.all(
+          cut.map((context) => Lock.list(`${stem}*`).pipe(Stream.runCollect, Effect.provideContext(context))),
+          { concurrency: "unbounded" }
+        )
+        // short replies on other connections, between the pieces of the long ones
+        const pairs = Effect.forEach(
+          Array.from({ length: 200 }, (_, i) => i),
+          (i) =>
+            Effect.provideContext(
+              Lock.withLock(
+                Effect.map(Lock.holding(`${stem}pair:${i}`), ({ token }) => token),
+                `${stem}pair:${i}`
+              ),
+              cut[i % 3]!
+            ),
+          { concurrency: 20 }
+        )
+        const [all, tokens] = yield* Effect.all([listings, pairs], { concurrency: "unbounded" })
+        for (const states of all) {
+          const found = new Set([...states].map((state) => state.name))
+          for (const name of names) assert.isTrue(found.has(name), name)
+        }
+        for (const token of tokens) assert.isAbove(Number(token), 1e15)
+      }).pipe(Effect.scoped)
+    })
+  )
+})
