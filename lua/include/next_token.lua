@@ -9,9 +9,10 @@
 -- them rising when the server's clock steps back.
 --@include digits
 local token = tonumber(digits)
-if at_least and tonumber(at_least) > token then
+local bound = at_least and tonumber(at_least)
+if bound and bound > token then
   digits = at_least
-  token = tonumber(at_least)
+  token = bound
 end
 local last = redis.call('SET', KEYS[2], digits, 'PX', ARGV[3], 'GET')
 if last then

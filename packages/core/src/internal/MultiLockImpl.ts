@@ -12,7 +12,7 @@ import {
   LockTimeout
 } from "../LockError.ts"
 import type { RedisLock } from "../RedisLock.ts"
-import { type Acquisition, type Restore, tryAcquireTogether } from "./acquisition.ts"
+import type { Acquisition, Restore } from "./acquisition.ts"
 import {
   AnyLock,
   type Asking,
@@ -23,6 +23,7 @@ import {
   provideUnbound,
   type Subject
 } from "./AnyLock.ts"
+import { tryAcquireTogether } from "./attempt.ts"
 import type { Hold } from "./Hold.ts"
 import { AskingOne, type Times, timesOf } from "./lock.ts"
 import { MultiHold, releaseAll, type Tokens } from "./MultiHold.ts"

@@ -1,0 +1,190 @@
+/**
+ * Asking Redis once: for one lock, or for several by one command.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import { LockStoreError, QuorumNotReached, type StoreReason } from "../LockError.ts"
+import type { Acquisition, Restore } from "./acquisition.ts"
+import { explain, explainOneOf } from "./found.ts"
+import { Hold } from "./Hold.ts"
+import { type Answer, answerOf, type Claim, tokenLife } from "./LockKind.ts"
+import { Possession } from "./Possession.ts"
+import { undo, undoSilently, withdraw } from "./release.ts"
+
+export type Denial = Answer & { readonly granted: false }
+
+export const claimOf = ({ client, keys, kind, name }: Acquisition, owner: string): Claim => ({
+  client,
+  keys,
+  kind,
+  name,
+  owner
+})
+
+export const leaseOf = (acquisition: Acquisition): number =>
+  acquisition.leaseMillis ?? acquisition.client.options.watchdogLeaseMillis
+
+/** The write lock under which somebody asks to read. */
+export const writerOf = ({ client, identity, keys, kind }: Acquisition): Possession | undefined =>
+  kind.mode === "read" ? client.find(keys.lock, "write", identity) : undefined
+
+/**
+ * One round trip, sent as soon as the effect runs. Interrupted or failed with unknown outcome, it is undone before anything
+ * else happens.
+ */
+export const attempt = <A, B, E>(
+  acquisition: Acquisition,
+  claim: Claim,
+  waits: boolean,
+  restore: Restore,
+  startedAt: number,
+  onGranted: (hold: Hold) => Effect.Effect<A>,
+  onDenied: (denial: Denial) => Effect.Effect<B, E>,
+  /** Called when the answer is there, or will not come. */
+  onSettled?: (acquisition: Acquisition) => void
+): Effect.Effect<A | B, E | LockStoreError> => {
+  const { client, kind, name } = acquisition
+  const lease = leaseOf(acquisition)
+  const request = kind.acquire(claim, { leaseMillis: lease, waits, writer: writerOf(acquisition)?.owner })
+  const sentAt = client.now()
+  return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
+    onSuccess: (reply): Effect.Effect<A | B, E | LockStoreError> => {
+      const answer = answerOf(reply)
+      if (!answer.granted && answer.isPartial) {
+        const pause = waits && answer.pauseMillis > 0 ? restore(Effect.sleep(answer.pauseMillis)) : Effect.void
+        return Effect.matchCauseEffect(Effect.andThen(undoSilently(claim, sentAt + lease), pause), {
+          onSuccess: () => {
+            onSettled?.(acquisition)
+            return onDenied(answer)
+          },
+          onFailure: (cause) => {
+            onSettled?.(acquisition)
+            return Effect.failCause(cause)
+          }
+        })
+      }
+      onSettled?.(acquisition)
+      if (!answer.granted) return onDenied(answer)
+      const now = client.now()
+      const deadline = client.deadlineOf(sentAt, lease)
+      if (now >= deadline) {
+        return Effect.andThen(
+          undo(claim, sentAt + lease),
+          Effect.fail(grantedTooLate(name, request.operation, now - sentAt, lease))
+        )
+      }
+      return onGranted(possess(acquisition, claim.owner, answer.token, startedAt, now, deadline))
+    },
+    onFailure: (cause) => {
+      onSettled?.(acquisition)
+      const failed = explain(client, kind.title, claim.keys.lock, cause)
+      if (!mayHaveRun(cause)) return failed
+      const undone = undo(claim, sentAt + lease)
+      // a line of this process takes back itself what it has told others
+      const isToldByLine = client.lines.get(claim.keys.lock, kind.mode) !== undefined
+      return waits && kind.withdraw !== undefined && !isToldByLine
+        ? Effect.andThen(Effect.andThen(undone, withdraw(claim)), failed)
+        : Effect.andThen(undone, failed)
+    }
+  })
+}
+
+/** Notes what was granted. */
+const possess = (
+  acquisition: Acquisition,
+  owner: string,
+  token: number,
+  startedAt: number,
+  now: number,
+  deadline: number
+): Hold => {
+  const { client } = acquisition
+  const possession = new Possession(acquisition, owner, token, now, deadline)
+  const renewed = acquisition.leaseMillis === undefined
+  if (renewed) possession.renewedHolds = 1
+  const hold = (possession.outermost = new Hold(possession, renewed))
+  possession.entered(hold, deadline)
+  client.remember(possession)
+  client.telemetry.acquired(possession, now - startedAt)
+  return hold
+}
+
+/** Which of several acquisitions by one command was denied. */
+export interface DeniedAt {
+  readonly index: number
+}
+
+/**
+ * Asks once for several locks of one client and slot, none of which the asker holds: all or none, by one command.
+ */
+export const tryAcquireTogether = (
+  acquisitions: ReadonlyArray<Acquisition>,
+  restore: Restore
+): Effect.Effect<ReadonlyArray<Hold> | DeniedAt, LockStoreError> => {
+  const [first] = acquisitions as readonly [Acquisition]
+  const { client } = first
+  const owner = client.nextOwner()
+  const lease = leaseOf(first)
+  const sentAt = client.now()
+  const undoAll = () =>
+    Effect.forEach(acquisitions, (acquisition) => undo(claimOf(acquisition, owner), sentAt + lease), {
+      concurrency: "unbounded",
+      discard: true
+    })
+  const requested: Array<string> = []
+  for (const { keys } of acquisitions) requested.push(keys.lock)
+  for (const { keys } of acquisitions) requested.push(keys.token)
+  const asked = client.store.run("multi_lock/acquire", requested, [owner, lease, tokenLife(lease)])
+  return Effect.matchCauseEffect(restore(asked), {
+    onSuccess: (reply): Effect.Effect<ReadonlyArray<Hold> | DeniedAt, LockStoreError> => {
+      const replies = typeof reply === "number" ? undefined : (reply as ReadonlyArray<number>)
+      if (replies?.[0] === 0) return Effect.succeed({ index: replies[1]! })
+      const now = client.now()
+      const deadline = client.deadlineOf(sentAt, lease)
+      return now >= deadline
+        ? Effect.andThen(undoAll(), Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, lease)))
+        : Effect.succeed(
+            acquisitions.map((acquisition, i) =>
+              possess(acquisition, owner, replies?.[1 + i] ?? (reply as number), sentAt, now, deadline)
+            )
+          )
+    },
+    onFailure: (cause) =>
+      mayHaveRun(cause)
+        ? Effect.andThen(undoAll(), Effect.failCause(cause))
+        : explainOneOf(
+            client,
+            acquisitions.map(({ keys, kind }) => ({ expected: kind.title, key: keys.lock })),
+            cause
+          )
+  })
+}
+
+export const grantedTooLate = (name: string, operation: string, tookMillis: number, lease: number): LockStoreError =>
+  new LockStoreError({
+    operation,
+    name,
+    reason: "TimedOut",
+    cause: new Error(`the lock was granted after ${Math.round(tookMillis)} ms, too late for a lease of ${lease} ms`)
+  })
+
+/** Replies with which Redis turns a script away before it starts, and failures before anything was sent. */
+const notRun: ReadonlySet<StoreReason> = new Set([
+  "ConnectionRefused",
+  "NotConnected",
+  "OutOfMemory",
+  "ReadOnly",
+  "PersistenceFailed",
+  "Loading",
+  "Busy",
+  "NotAuthenticated",
+  "WrongType",
+  "ClusterDown"
+])
+
+/** Whether a command that failed may have been run all the same. */
+export const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
+  !cause.reasons.every(
+    (reason) =>
+      reason._tag === "Fail" && notRun.has(reason.error.reason) && !(reason.error.cause instanceof QuorumNotReached)
+  )

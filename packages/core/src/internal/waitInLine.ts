@@ -1,0 +1,114 @@
+/**
+ * Waiting in the line of this process, whose first talks to Redis for all.
+ */
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import type { LockReentered, LockStoreError, LockTimeout } from "../LockError.ts"
+import type { Acquisition, Restore } from "./acquisition.ts"
+import { attempt, claimOf, type Denial } from "./attempt.ts"
+import { backOff } from "./backOff.ts"
+import { enter } from "./enter.ts"
+import { Hold } from "./Hold.ts"
+import type { Line, Waiter } from "./Line.ts"
+import { withdraw } from "./release.ts"
+import { established, fallback, timedOut } from "./waiting.ts"
+
+export const isAsked = ({ client, keys, kind }: Acquisition): boolean =>
+  kind.mode !== "read" && client.asked.has(keys.lock)
+
+/** Waits in the line of this process; `heard` tells how many signals had been heard before the attempt that was denied. */
+export const waitInLine = (
+  acquisition: Acquisition,
+  restore: Restore,
+  startedAt: number,
+  denial: Denial | undefined,
+  heard: number | undefined
+): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
+  const { client, identity, keys, kind } = acquisition
+  const place = { isReserved: isAsked(acquisition), atHead: kind.mode !== "read" && denial !== undefined }
+  return Effect.flatMap(client.lines.join(keys.lock, kind.mode, identity, place), ([line, waiter]) => {
+    if (denial !== undefined) line.announced = kind.withdraw !== undefined
+    return Effect.ensuring(
+      whileInLine(acquisition, restore, startedAt, denial, heard, line, waiter),
+      Effect.suspend(() => {
+        client.alarms.cancel(waiter)
+        client.lines.leave(keys.lock, kind.mode, line, waiter)
+        return line.isEmpty && line.announced ? withdraw(claimOf(acquisition, client.clientId)) : Effect.void
+      })
+    )
+  })
+}
+
+const whileInLine = Effect.fnUntraced(function* (
+  acquisition: Acquisition,
+  restore: Restore,
+  startedAt: number,
+  denial: Denial | undefined,
+  heard: number | undefined,
+  line: Line,
+  waiter: Waiter
+): Effect.fn.Return<Hold, LockTimeout | LockReentered | LockStoreError> {
+  const { client, keys, kind } = acquisition
+  const isShared = kind.mode === "read"
+  const waitsUntil = startedAt + acquisition.waitMillis
+  const nextPause = kind.backoff === undefined ? undefined : yield* backOff(kind.backoff)
+  // Not worth asking while this process holds the lock, nor proper while it leaves it to others.
+  const isVain = () => client.isHeldHere(keys.lock, kind.mode) || client.now() < line.quietUntil
+  let vain = denial === undefined ? isVain() : waiter.isFirst
+
+  while (true) {
+    if (!waiter.isFirst) {
+      if (waitsUntil < Number.POSITIVE_INFINITY) client.alarms.set(waiter, waitsUntil)
+      yield* restore(waiter.turn)
+      vain = isVain()
+    }
+    const hold = yield* enter(acquisition) ?? Effect.undefined
+    if (hold !== undefined) return hold
+    // what readers wait for comes to all of them at once
+    if ((waiter.isFirst || isShared) && !vain) {
+      if (waiter.isFirst) line.clear()
+      const claim = claimOf(acquisition, client.nextOwner())
+      heard = client.signals.heard(kind.channel(keys, claim.owner))
+      line.announced = kind.withdraw !== undefined
+      const outcome: Hold | Denial = yield* attempt(
+        acquisition,
+        claim,
+        true,
+        restore,
+        startedAt,
+        Effect.succeed<Hold>,
+        Effect.succeed<Denial>
+      )
+      if (outcome instanceof Hold) {
+        line.announced = false
+        if (isShared) line.callOthers()
+        return outcome
+      }
+      denial = outcome
+    }
+    const now = client.now()
+    const remaining = waitsUntil - now
+    if (remaining <= 0) return yield* timedOut(acquisition, startedAt, denial)
+    if (!waiter.isFirst) continue
+    // Signals of this process need no subscription.
+    if (nextPause === undefined && line.listening === undefined && !client.isHeldHere(keys.lock, kind.mode)) {
+      const channel = kind.channel(keys, client.clientId)
+      line.listening = client.signals.listen(channel, () => line.signal())
+      if (heard === undefined || heard !== client.signals.heard(channel)) {
+        // the release may have been announced before this line could hear it
+        yield* restore(established(client, line.listening, waitsUntil))
+        vain = false
+        continue
+      }
+    }
+    const pause = nextPause === undefined ? fallback(client, denial) : yield* nextPause
+    if (pause === undefined) return yield* timedOut(acquisition, startedAt, denial)
+    const quiet = line.quietUntil - now
+    client.alarms.set(waiter, now + Math.min(quiet > 0 ? quiet : pause, remaining))
+    const wake = yield* restore(Queue.take(line.signals))
+    client.alarms.cancel(waiter)
+    // a signal may be the message of a release that this process has long made use of
+    vain = wake === "signal" && isVain()
+    if (isShared && !vain && wake === "signal") line.callOthers()
+  }
+})

@@ -1,0 +1,49 @@
+/**
+ * What all who wait have in common: hearing a channel, asking now and then all the same, giving up.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type Holder, LockTimeout } from "../LockError.ts"
+import type { Acquisition } from "./acquisition.ts"
+import type { Denial } from "./attempt.ts"
+import type { LockClient } from "./LockClient.ts"
+import type { Listening } from "./Signals.ts"
+
+/** Waits until the channel is heard, as long as that is worth while. */
+export const established = (client: LockClient, listening: Listening, waitsUntil: number): Effect.Effect<void> => {
+  const patience = Math.min(client.options.fallbackIntervalMillis, Math.max(0, waitsUntil - client.now()))
+  return Effect.asVoid(Effect.timeoutOption(listening.established, patience))
+}
+
+/** The fallback interval, jittered so that processes do not ask together; never past the end of the holder's lease. */
+export const fallback = (client: LockClient, denial: Denial | undefined): number => {
+  const interval = client.options.fallbackIntervalMillis * (0.8 + 0.4 * Math.random())
+  return denial === undefined || denial.remaining < 0 ? interval : Math.min(interval, denial.remaining + 1)
+}
+
+export const timedOut = (
+  acquisition: Acquisition,
+  startedAt: number,
+  denial: Denial | undefined
+): Effect.Effect<never, LockTimeout> =>
+  Effect.suspend(() => {
+    const { client, kind, name } = acquisition
+    client.telemetry.timedOut(kind.name)
+    return Effect.fail(
+      new LockTimeout({
+        name,
+        waited: Duration.millis(client.now() - startedAt),
+        holder: holderOf(acquisition, denial)
+      })
+    )
+  })
+
+/** The last holder seen: in Redis, or here, where asking Redis was not worth while. */
+const holderOf = ({ client, keys }: Acquisition, denial: Denial | undefined): Holder | undefined => {
+  if (denial !== undefined) {
+    const remaining = denial.remaining < 0 ? undefined : Duration.millis(denial.remaining)
+    return { owner: denial.owner, remaining }
+  }
+  const here = client.heldHere(keys.lock)[0]
+  return here && { owner: here.owner, remaining: Duration.millis(Math.max(0, here.deadline - client.now())) }
+}
