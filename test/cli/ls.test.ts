@@ -7,6 +7,7 @@ interface Hold {
   readonly name: string
   readonly owner: string
   readonly holds: number
+  readonly mode: string
   readonly remainingMillis: number | null
   readonly token: string | null
 }
@@ -27,13 +28,23 @@ describe("ls", () => {
 
       assert.deepStrictEqual([table.code, table.stderr], [0, ""])
       const [header, row, end] = table.stdout.split("\n")
-      assert.deepStrictEqual(header!.split(/ +/), ["NAME", "OWNER", "HOLDS", "REMAINING", "TOKEN"])
-      assert.match(row!, new RegExp(`^${name}  ${owner}  1      59m\\d\\ds     ${token}$`))
+      assert.deepStrictEqual(header!.split(/ +/), ["NAME", "OWNER", "MODE", "HOLDS", "REMAINING", "TOKEN"])
+      assert.match(row!, new RegExp(`^${name}  ${owner}  exclusive  1      59m\\d\\ds     ${token}$`))
       assert.strictEqual(end, "")
 
       assert.deepStrictEqual([json.code, json.stderr], [0, ""])
       const [hold] = listed(json.stdout)
-      assert.deepStrictEqual({ ...hold, remainingMillis: 0 }, { name, owner, holds: 1, remainingMillis: 0, token })
+      assert.deepStrictEqual(
+        { ...hold, remainingMillis: 0 },
+        {
+          name,
+          owner,
+          mode: "exclusive",
+          holds: 1,
+          remainingMillis: 0,
+          token
+        }
+      )
       assert.isAtMost(hold!.remainingMillis!, 3_600_000)
       assert.isAbove(hold!.remainingMillis!, 3_000_000)
     })
@@ -56,12 +67,33 @@ describe("ls", () => {
       assert.deepStrictEqual(listed(stdout)[1], {
         name: "b",
         owner: java,
+        mode: "exclusive",
         holds: 3,
         remainingMillis: null,
         token: null
       })
       const table = yield* redisLock(["ls", "--redis", server.url])
-      assert.match(table.stdout, new RegExp(`^b {12}${java} +3 {6}- {10}-$`, "m"))
+      assert.match(table.stdout, new RegExp(`^b {12}${java} +exclusive +3 {6}- {10}-$`, "m"))
+    })
+  )
+
+  it.live("tells who reads and who writes", () =>
+    Effect.gen(function* () {
+      const redis = yield* client()
+      const name = freshName()
+      const [reader, writer] = ["1", "2"].map((id) => `11111111-2222-3333-4444-555555555555:${id}`)
+      yield* Effect.promise(() => redis.hset(`${name}:r`, { mode: "read", [reader!]: 1 }))
+      // a writer that also reads
+      yield* Effect.promise(() => redis.hset(`${name}:w`, { mode: "write", [`${writer}:write`]: 2, [writer!]: 1 }))
+      const { stdout } = yield* redisLock(["ls", "--json", `${name}:*`])
+      assert.deepStrictEqual(
+        listed(stdout).map(({ holds, mode, owner }) => [owner, mode, holds]),
+        [
+          [reader, "read", 1],
+          [writer, "read", 1],
+          [writer, "write", 2]
+        ]
+      )
     })
   )
 

@@ -21,6 +21,8 @@ export interface LsOptions {
 interface Hold {
   readonly name: string
   readonly owner: string
+  /** `read` and `write`: of a read-write lock. */
+  readonly mode: Lock.LockState["holders"][number]["mode"]
   readonly holds: number
   /** `null` where the lock never expires. */
   readonly remainingMillis: number | null
@@ -38,9 +40,10 @@ export const ls = ({ json, pattern, redis }: LsOptions): Effect.Effect<void, Exi
   )
 
 const holdsOf = ({ holders, name, remaining, token }: Lock.LockState): ReadonlyArray<Hold> =>
-  holders.map(({ holdCount, owner }) => ({
+  holders.map(({ holdCount, mode, owner }) => ({
     name,
     owner,
+    mode,
     holds: holdCount,
     remainingMillis: remaining === undefined ? null : Duration.toMillis(remaining),
     token: token === undefined ? null : String(token)
@@ -48,18 +51,20 @@ const holdsOf = ({ holders, name, remaining, token }: Lock.LockState): ReadonlyA
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-const byNameAndOwner = (a: Hold, b: Hold): number => compare(a.name, b.name) || compare(a.owner, b.owner)
+const byNameAndOwner = (a: Hold, b: Hold): number =>
+  compare(a.name, b.name) || compare(a.owner, b.owner) || compare(a.mode, b.mode)
 
 const table = (holds: ReadonlyArray<Hold>): string => {
   if (holds.length === 0) return ""
-  const rows = holds.map(({ holds, name, owner, remainingMillis, token }) => [
+  const rows = holds.map(({ holds, mode, name, owner, remainingMillis, token }) => [
     visible(name),
     owner,
+    mode,
     String(holds),
     remainingMillis === null ? "-" : format(Duration.millis(remainingMillis)),
     token ?? "-"
   ])
-  rows.unshift(["NAME", "OWNER", "HOLDS", "REMAINING", "TOKEN"])
+  rows.unshift(["NAME", "OWNER", "MODE", "HOLDS", "REMAINING", "TOKEN"])
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => displayWidth(row[column]!))))
   const line = (row: ReadonlyArray<string>) =>
     row.map((cell, column) => cell + " ".repeat(widths[column]! - displayWidth(cell))).join("  ")
