@@ -221,7 +221,7 @@ const scopedWith = <R, E, T, Asked, A, E2>(
       Effect.as(
         Effect.andThen(
           tracedUntilClosed(fiber, "Lock.hold", asking, scope),
-          Scope.addFinalizer(scope, releaseAndReport(held))
+          Scope.addFinalizerExit(scope, releaseAndReport(held))
         ),
         held
       )
@@ -230,11 +230,12 @@ const scopedWith = <R, E, T, Asked, A, E2>(
     )
   })
 
-const releaseAndReport = ({ name, owner, release }: Held): Effect.Effect<void> =>
-  Effect.catchCause(release, (problems) =>
+/** A finalizer that keeps nothing alive but the holding: many may be held for long. */
+const releaseAndReport = (held: Held) => (): Effect.Effect<void> =>
+  Effect.catchCause(held.release, (problems) =>
     Effect.annotateLogs(Effect.logWarning("The lock's scope has closed, but its release went wrong.", problems), {
-      lock: name,
-      owner
+      lock: held.name,
+      owner: held.owner
     })
   )
 
