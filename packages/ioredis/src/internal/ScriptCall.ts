@@ -15,7 +15,10 @@ interface Sendable {
   setTimeout(millis: number): void
 }
 
-const Sendable = Command as unknown as new (name: string) => Sendable
+const Sendable = Command as unknown as new (name: string, args: object, options: object) => Sendable
+
+/** No arguments and no options for ioredis' constructor, which would make both anew for each command. */
+const none = { flat: () => none }
 
 const traced = tracingChannel("ioredis:command")
 
@@ -46,7 +49,7 @@ export class ScriptCall extends Sendable {
     args: ReadonlyArray<string | number>,
     onExit: OnExit
   ) {
-    super("evalsha")
+    super("evalsha", none, none)
     this.#deadlines = deadlines
     this.#script = script
     this.#keys = keys
