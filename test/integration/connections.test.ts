@@ -2,7 +2,7 @@
  * The ways to a server, and replies that come in any pieces.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { RedisServer } from "@effect-redis-lock/testing"
+import { RedisSentinel, RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, type Scope, Stream } from "effect"
 import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
@@ -130,6 +130,14 @@ describe("a server is reached", () => {
     Effect.gen(function* () {
       const { port } = yield* RedisServer.start()
       yield* handsOver({ url: `redis://localhost:${port}` })
+    })
+  )
+
+  it.live("by way of sentinels among ioredis' own options", () =>
+    Effect.gen(function* () {
+      const redis = yield* RedisSentinel.start()
+      const sentinels = redis.sentinels.map(({ host, port }) => ({ host, port }))
+      yield* handsOver({ ioredis: { sentinels, name: redis.name } })
     })
   )
 

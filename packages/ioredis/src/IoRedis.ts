@@ -78,7 +78,9 @@ export const layer = (
     Effect.gen(function* () {
       const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
       const connectTimeout = yield* RedisDriver.timeout("connectTimeout", options.connectTimeout ?? "10 seconds")
-      const settings = settingsOf({ Connector, ...options.ioredis }, connectTimeout)
+      // by way of sentinels ioredis connects by itself
+      const way = options.ioredis?.sentinels === undefined ? { Connector } : {}
+      const settings = settingsOf({ ...way, ...options.ioredis }, connectTimeout)
       const url = plain(options.url)
       const client = yield* open(() => (url === undefined ? new Redis(settings) : new Redis(url, settings)))
       const outlet = yield* Outlet.make(client, Duration.toMillis(commandTimeout))
