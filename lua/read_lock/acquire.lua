@@ -9,9 +9,11 @@
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
 -- ARGV[3]  the owner of the write lock that the reader has, or ''
--- ARGV[4]  1 to let waiting writers go first
+-- ARGV[4]  its token
+-- ARGV[5]  1 to let waiting writers go first
 --
--- reply    granted: the token of the last writer, 0 when there was none
+-- reply    granted: the token of the last writer, 0 when there was none; for who writes,
+--          that of ARGV[4], as a server of a quorum may have seen one that counts for nobody
 --          not:     { milliseconds left (-1: no expiry), who is in the way }
 
 local mode = redis.call('HGET', KEYS[1], 'mode')
@@ -19,8 +21,8 @@ local left = redis.call('PTTL', KEYS[1])
 if not mode and left ~= -2 then
   return redis.error_reply('WRONGTYPE a lock, but no read-write lock')
 end
+local mine = ARGV[3] ~= '' and redis.call('HEXISTS', KEYS[1], ARGV[3] .. ':write') == 1
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
-  local mine = ARGV[3] ~= '' and redis.call('HEXISTS', KEYS[1], ARGV[3] .. ':write') == 1
   if mode == 'write' and not mine then
     for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
       if string.sub(field, -6) == ':write' then
@@ -28,7 +30,7 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
       end
     end
   end
-  if ARGV[4] == '1' and not mine then
+  if ARGV[5] == '1' and not mine then
     local writer = redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')
     if writer[1] then
       local time = redis.call('TIME')
@@ -48,4 +50,4 @@ redis.call('SET', KEYS[3], 1, 'PX', ARGV[2])
 if left < tonumber(ARGV[2]) and left ~= -1 then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
-return tonumber(redis.call('GET', KEYS[2]) or 0)
+return tonumber(mine and ARGV[4] or redis.call('GET', KEYS[2]) or 0)

@@ -11,11 +11,9 @@ import { as, quorumOf, testStore, type TestStore } from "./stores.ts"
 const year2026 = Date.UTC(2026, 0, 1)
 const hour = 3_600_000
 
-const locks = {
-  plain: Lock.make("a"),
-  fenced: FencedLock.make("a"),
-  write: ReadWriteLock.make("rw").writeLock
-}
+const { readLock, writeLock } = ReadWriteLock.make("rw")
+
+const locks = { plain: Lock.make("a"), fenced: FencedLock.make("a"), write: writeLock }
 
 const grant = (lock: Lock.Lock<RedisLock.RedisLock, LockReentered>) =>
   Effect.map(Lock.holding(lock), ({ token }) => token).pipe(Lock.withLock(lock, { waitTime: 0 }))
@@ -70,6 +68,49 @@ describe("tokens of a quorum with clocks apart", () => {
     })
   )
 
+  it.effect("of readers are on record too: the next writer's is higher", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(year2026)
+      const stores = yield* Effect.forEach([0, 0, hour], (skew) => testStore(skew))
+      const service = yield* quorumOf(stores)
+      onlyAnswer(stores, [1, 2])
+      const first = yield* as(service)(grant(writeLock))
+      // one member grants, which is no grant: but it remembers a token that nobody else knows
+      onlyAnswer(stores, [1, 2, 3])
+      for (const store of stores.slice(0, 2)) store.refuses = (operation) => operation === "write_lock/acquire"
+      yield* Effect.flip(as(service)(grant(writeLock)))
+      for (const store of stores) store.refuses = () => false
+      onlyAnswer(stores, [2, 3])
+      const read = yield* as(service)(grant(readLock))
+      assert.isTrue(read >= first)
+      onlyAnswer(stores, [1, 2])
+      assert.strictEqual(yield* as(service)(grant(readLock)), read)
+      assert.isTrue((yield* as(yield* quorumOf(stores))(grant(writeLock))) > read)
+    })
+  )
+
+  it.effect("are the same for a writer that reads, whatever a member has granted too late", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(year2026)
+      const stores = yield* Effect.forEach([0, 0, hour], (skew) => testStore(skew))
+      const service = yield* quorumOf(stores)
+      stores[2]!.delay = (operation) => (operation === "write_lock/acquire" ? 10 : 0)
+      const written = yield* Effect.gen(function* () {
+        const { token } = yield* Lock.holding(writeLock)
+        yield* TestClock.adjust(10)
+        assert.isTrue(stores[2]!.operations.includes("write_lock/acquire"))
+        onlyAnswer(stores, [2, 3])
+        assert.strictEqual(yield* grant(readLock), token)
+        // and now one that has forgotten the writer, but not its own token
+        yield* stores[2]!.store.run("write_lock/force_release", ["rw", "silent", "holds"], ["PUBLISH"])
+        assert.strictEqual(yield* grant(readLock), token)
+        onlyAnswer(stores, [1, 2, 3])
+        return token
+      }).pipe(Lock.withLock(writeLock), as(service))
+      assert.isTrue((yield* as(service)(grant(writeLock))) > written)
+    })
+  )
+
   it.effect("need one round trip only where the clocks agree, and where they have been seen", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(year2026)
@@ -86,6 +127,7 @@ describe("tokens of a quorum with clocks apart", () => {
 
   const Step = Schema.Struct({
     client: Schema.Literals([0, 1]),
+    side: Schema.Literals(["write", "read"]),
     /** Which members answer, as bits: any set, majority or not. */
     up: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 31 })),
     /** Milliseconds until the next. */
@@ -95,24 +137,30 @@ describe("tokens of a quorum with clocks apart", () => {
 
   it.effect.prop(
     "rise whatever the clocks say and whoever answers",
-    { skews: Arbitrary.schema(Schema.Array(Skew)), steps: Arbitrary.schema(Schema.Array(Step)) },
+    {
+      skews: Arbitrary.array(Arbitrary.schema(Skew), { minLength: 5, maxLength: 5 }),
+      steps: Arbitrary.array(Arbitrary.schema(Step), { minLength: 15, maxLength: 30 })
+    },
     ({ skews, steps }) =>
       Effect.gen(function* () {
         yield* TestClock.setTime(year2026)
-        const stores = yield* Effect.forEach([0, 1, 2, 3, 4], (i) => testStore(skews[i] ?? 0))
+        const stores = yield* Effect.forEach([0, 1, 2, 3, 4], (i) => testStore(skews[i]))
         const clients = [yield* quorumOf(stores), yield* quorumOf(stores)]
         let last = 0n
-        for (const { client, pause, up } of steps) {
+        for (const { client, pause, side, up } of steps) {
           stores.forEach((store, i) => (store.isDown = ((up >> i) & 1) === 0))
-          const asked = yield* Effect.forkChild(Effect.result(as(clients[client]!)(grant(locks.plain))))
+          const asked = yield* Effect.forkChild(
+            Effect.result(as(clients[client]!)(grant(side === "write" ? writeLock : readLock)))
+          )
           // what could not be told of a release or an undo is told by and by
           while (asked.pollUnsafe() === undefined) yield* TestClock.adjust(100)
           const result = yield* asked.pollUnsafe()!
           const members = stores.filter(({ isDown }) => !isDown).length
           if (members < 3) assert.isTrue(Result.isFailure(result), "a minority has granted")
           if (Result.isSuccess(result)) {
-            assert.isTrue(result.success > last, `${result.success} after ${last}`)
-            last = result.success
+            const token = result.success
+            assert.isTrue(side === "write" ? token > last : token >= last, `${token} after ${last}`)
+            last = token
           }
           yield* TestClock.adjust(pause)
         }

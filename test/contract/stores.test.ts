@@ -224,7 +224,7 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
     case "read_lock/acquire":
       return [
         [lock, token, hold(owner, 1), writers],
-        [owner, lease, op.count === 1 ? other : "", op.times === 4 ? 0 : 1]
+        [owner, lease, op.count === 1 ? other : "", 1234, op.times === 4 ? 0 : 1]
       ]
     case "read_lock/hold":
       return [

@@ -35,8 +35,8 @@ export interface Asking {
   readonly leaseMillis: number
   /** Whether it will wait when it is denied. */
   readonly waits: boolean
-  /** The owner of the write lock under which a reader asks. */
-  readonly writer: string | undefined
+  /** The write lock under which a reader asks. */
+  readonly writer: { readonly owner: string; readonly token: number } | undefined
 }
 
 /**

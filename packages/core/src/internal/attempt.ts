@@ -45,7 +45,7 @@ export const attempt = <A, B, E>(
 ): Effect.Effect<A | B, E | LockStoreError> => {
   const { client, kind, name } = acquisition
   const lease = leaseOf(acquisition)
-  const request = kind.acquire(claim, { leaseMillis: lease, waits, writer: writerOf(acquisition)?.owner })
+  const request = kind.acquire(claim, { leaseMillis: lease, waits, writer: writerOf(acquisition) })
   const sentAt = client.now()
   return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
     onSuccess: (reply): Effect.Effect<A | B, E | LockStoreError> => {

@@ -21,7 +21,7 @@ export const read = (preference: Preference): LockKind => ({
   acquire: ({ keys, owner }, { leaseMillis, writer }) => ({
     operation: "read_lock/acquire",
     keys: [keys.lock, keys.token, keys.readHold(owner, 1), keys.writers],
-    args: [owner, leaseMillis, writer ?? "", preference === "writer" ? 1 : 0]
+    args: [owner, leaseMillis, writer?.owner ?? "", writer?.token ?? 0, preference === "writer" ? 1 : 0]
   }),
   enter: ({ keys, owner }, count, lease) => ({
     operation: "read_lock/hold",

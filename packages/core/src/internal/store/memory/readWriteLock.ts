@@ -23,13 +23,13 @@ const longestRead = (db: Keyspace, lock: string, stem: string): number =>
 
 export const acquireRead: MemoryOperation = (db, keys, args) => {
   const [lock, token, firstHold, writers] = keys as [string, string, string, string]
-  const [owner, lease, writer, yields] = args as [string, string, string, string]
+  const [owner, lease, writer, writerToken, yields] = args as [string, string, string, string, string]
   const fields = db.hash(lock)
   const mode = fields?.get("mode")
   const left = db.pttl(lock)
   if (fields !== undefined && mode === undefined) throw new WrongType()
+  const mine = writer !== "" && fields?.has(`${writer}:write`) === true
   if (fields?.has(owner) !== true) {
-    const mine = writer !== "" && fields?.has(`${writer}:write`) === true
     if (mode === "write" && !mine) return [left, ownerOf([...fields!.keys()].find(isWriter)!)]
     if (yields === "1" && !mine) {
       const last = db.zset(writers).at(-1)
@@ -41,7 +41,7 @@ export const acquireRead: MemoryOperation = (db, keys, args) => {
   }
   db.setString(firstHold, "1", Number(lease))
   if (left < Number(lease) && left !== -1) db.expire(lock, Number(lease))
-  return Number(db.getString(token) ?? 0)
+  return Number(mine ? writerToken : (db.getString(token) ?? 0))
 }
 
 export const holdRead: MemoryOperation = (db, [lock, hold], [owner, count, lease]) => {

@@ -6,7 +6,7 @@
  *
  * Fencing tokens: a member's token is greater than every token that it has granted or been told. A grant counts only when a
  * majority has its token, or a greater one, on record. Any two majorities have a member in common, so the next grant of the name
- * is greater, however much the members' clocks differ.
+ * is greater, however much the members' clocks differ. So also for a reader's token, or the next writer's could be lower.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -16,7 +16,7 @@ import { LockStoreError, QuorumNotReached } from "../../../LockError.ts"
 import type { LockStore, Operation } from "../../../LockStore.ts"
 import type { Reply, Signal } from "../../../RedisDriver.ts"
 import type { AlarmClock } from "../../AlarmClock.ts"
-import type { Request } from "../../LockKind.ts"
+import { type Request, tokenLife } from "../../LockKind.ts"
 import { awaiting } from "../../ongoing.ts"
 import { reconnecting } from "../../reconnecting.ts"
 import { Ballot, failureOf, keysAt, type Member, type Outcome, type Outcomes } from "./Ballot.ts"
@@ -166,12 +166,13 @@ export class QuorumStore {
           ? Math.floor(sentAt * 1000 + this.#clockOffset + boundMarginMicros)
           : undefined
       const request = { operation, keys, args: bound === undefined ? args : [...args, bound] }
+      const writerToken = operation === "read_lock/acquire" && args[2] !== "" ? Number(args[3]) : undefined
       const ballot: Ballot<Vote> = new Ballot(
         this.members,
         request,
         this.#timeout(lease),
         this.#alarms,
-        (outcomes, isLast) => this.#count(outcomes, isLast),
+        (outcomes, isLast) => this.#count(outcomes, isLast, writerToken),
         (vote) => {
           if (!ballot.isOver) this.#unanswered.set(owner, ballot)
           resume(this.#outcomeOf(vote, request, sentAt))
@@ -186,8 +187,8 @@ export class QuorumStore {
   #outcomeOf(vote: Vote, request: Request, sentAt: number): Effect.Effect<Reply, LockStoreError> {
     switch (vote._tag) {
       case "Won": {
-        if (vote.onRecord >= this.required || request.operation === "read_lock/acquire") return Exit.succeed(vote.token)
-        if (vote.lowest > 1e15) {
+        if (vote.onRecord >= this.required) return Exit.succeed(vote.token)
+        if (bounded.has(request.operation) && vote.lowest > 1e15) {
           this.#clockOffset = Math.min(vote.token, vote.lowest + longestSkewMicros) - sentAt * 1000
         }
         return this.#record(request, vote.token)
@@ -205,22 +206,24 @@ export class QuorumStore {
   }
 
   /** Has a majority take note of a token before its grant counts. */
-  #record({ args, keys }: Request, token: number): Effect.Effect<Reply, LockStoreError> {
+  #record({ args, keys, operation }: Request, token: number): Effect.Effect<Reply, LockStoreError> {
+    const lease = Number(args[1])
     const raise: Request = {
       operation: "lock/raise_token",
       keys: [keys[0]!, keys[1]!],
-      args: [token, Number(args[2] ?? 0)]
+      args: [token, operation === "fenced_lock/acquire" ? 0 : tokenLife(lease)]
     }
-    return Effect.as(this.#vote(raise, this.#timeout(Number(args[1]))), token)
+    return Effect.as(this.#vote(raise, this.#timeout(lease)), token)
   }
 
-  #count(outcomes: Outcomes, isLast: boolean): Vote | undefined {
+  #count(outcomes: Outcomes, isLast: boolean, writerToken: number | undefined): Vote | undefined {
     let granted = 0
     let failed = 0
     let pending = 0
     let token = 0
     let lowest = Number.POSITIVE_INFINITY
     let onRecord = 0
+    let isWriter = false
     for (const outcome of outcomes) {
       if (outcome === undefined) {
         pending++
@@ -232,9 +235,15 @@ export class QuorumStore {
         token = Math.max(token, outcome.value)
         lowest = Math.min(lowest, outcome.value)
         if (outcome.value === token) onRecord++
+        if (outcome.value === writerToken) isWriter = true
       }
     }
-    if (granted >= this.required) return { _tag: "Won", token, lowest, onRecord }
+    if (granted >= this.required) {
+      // while it writes no later grant counts, and its own does
+      return isWriter
+        ? { _tag: "Won", token: writerToken!, lowest, onRecord: granted }
+        : { _tag: "Won", token, lowest, onRecord }
+    }
     if (granted + pending >= this.required) return undefined
     if (failed > outcomes.length - this.required) {
       return isLast ? { _tag: "Failed", outcomes, acquired: granted } : undefined
