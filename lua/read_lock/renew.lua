@@ -1,6 +1,7 @@
--- Extends holds of many readers at once, each only if it still holds. Compare and
--- extend: nothing is ever created, no deadline is ever lowered, and no other reader's
--- holds are touched.
+-- Extends the holds of many readers at once, each reader's only if it still holds; and
+-- then all of them, also one whose own lease has run out while another one kept the
+-- lock. Nobody becomes a holder, no deadline is lowered, and no other reader's holds
+-- are touched.
 --
 -- KEYS     per reader: the lock, then each of its holds
 -- ARGV[1]  lease, milliseconds
@@ -12,26 +13,23 @@ local lease = tonumber(ARGV[1])
 local replies = {}
 local key = 1
 
-local function extend(name)
-  local left = redis.call('PTTL', name)
-  if left >= 0 and left < lease then
-    redis.call('PEXPIRE', name, ARGV[1])
-  end
-  return left ~= -2
-end
-
 for i = 2, #ARGV, 2 do
   local lock, holds = KEYS[key], tonumber(ARGV[i + 1])
-  replies[#replies + 1] = 0
   -- pcall: a foreign type at one name must not stop the others
-  if redis.pcall('HEXISTS', lock, ARGV[i]) == 1 then
-    for hold = key + 1, key + holds do
-      if extend(KEYS[hold]) then
-        replies[#replies] = 1
+  local held = redis.pcall('HGET', lock, ARGV[i])
+  -- a server of a quorum may have missed an entry
+  local last = type(held) == 'string' and key + math.min(holds, tonumber(held)) or key
+  replies[#replies + 1] = 0
+  if last > key and redis.call('EXISTS', unpack(KEYS, key + 1, last)) > 0 then
+    replies[#replies] = 1
+    for hold = key + 1, last do
+      if redis.call('PTTL', KEYS[hold]) < lease then
+        redis.call('SET', KEYS[hold], 1, 'PX', ARGV[1])
       end
     end
-    if replies[#replies] == 1 then
-      extend(lock)
+    local left = redis.call('PTTL', lock)
+    if left >= 0 and left < lease then
+      redis.call('PEXPIRE', lock, ARGV[1])
     end
   end
   key = key + 1 + holds

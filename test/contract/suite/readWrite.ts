@@ -308,6 +308,23 @@ export const sharing = ({
   })
 
   suite("holds of one reader", (it) => {
+    it.effect("are all renewed, also one whose own lease has run out while another kept the lock", () =>
+      Effect.gen(function* () {
+        const { readLock, writeLock } = yield* fresh()
+        yield* Effect.gen(function* () {
+          const outer = yield* Lock.scoped(readLock, { leaseTime: shortLease })
+          yield* Effect.gen(function* () {
+            const inner = yield* Lock.scoped(readLock, { leaseTime: "1 hour" })
+            yield* pass(Duration.times(shortLease, 1.5))
+            yield* inner.renew("1 hour")
+          }).pipe(Effect.scoped)
+          yield* outer.ensureHeld
+          assert.isFalse(yield* elsewhere(can(writeLock)))
+        }).pipe(Effect.scoped)
+        assert.isTrue(yield* elsewhere(can(writeLock)))
+      })
+    )
+
     it.effect("each have their own lease: one that ends leaves nothing of its own to the others", () =>
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh()

@@ -73,7 +73,11 @@ export class Watchdog implements Alarm {
         // at its deadline while a renewal is under way
         next.renewalFailure ??= new Error("a renewal was not answered before the lease had ended")
       }
-      if (next.checkLost(now) === undefined && toRenew) {
+      if (next.checkLost(now) !== undefined) continue
+      if (!toRenew) {
+        // due early for a renewal that nobody needs any more
+        if (now < next.deadline) this.#put(next, next.deadline)
+      } else {
         const group = `${next.kind.mode} ${this.#client.store.slot(next.keys.lock)}`
         const batch = renewals.get(group)
         if (batch === undefined) renewals.set(group, [next])

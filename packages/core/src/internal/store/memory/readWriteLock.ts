@@ -83,13 +83,14 @@ export const renewRead: MemoryOperation = (db, keys, [lease, ...readers]) => {
   for (let i = 0; i < readers.length; i += 2) {
     const lock = keys[key]!
     const count = Number(readers[i + 1])
-    const alive =
-      db.type(lock) === "hash" && db.hash(lock)!.has(readers[i]!)
-        ? keys.slice(key + 1, key + 1 + count).filter((hold) => db.exists(hold))
-        : []
-    for (const hold of alive) raiseExpiry(db, hold, Number(lease))
-    if (alive.length > 0) raiseExpiry(db, lock, Number(lease))
-    replies.push(alive.length > 0 ? 1 : 0)
+    const held = db.type(lock) === "hash" ? Number(db.hash(lock)!.get(readers[i]!) ?? 0) : 0
+    const holds = keys.slice(key + 1, key + 1 + Math.min(count, held))
+    const isHeld = holds.some((hold) => db.exists(hold))
+    if (isHeld) {
+      for (const hold of holds) if (db.pttl(hold) < Number(lease)) db.setString(hold, "1", Number(lease))
+      raiseExpiry(db, lock, Number(lease))
+    }
+    replies.push(isHeld ? 1 : 0)
     key += 1 + count
   }
   return replies

@@ -163,8 +163,8 @@ export const scripts = {
   },
   "read_lock/renew": {
     name: "read_lock/renew",
-    sha1: "f049d264df20aa2a3af40ef8cd84fbaf590c68cb",
-    lua: "local lease = tonumber(ARGV[1])\nlocal replies = {}\nlocal key = 1\nlocal function extend(name)\n  local left = redis.call('PTTL', name)\n  if left >= 0 and left < lease then\n    redis.call('PEXPIRE', name, ARGV[1])\n  end\n  return left ~= -2\nend\nfor i = 2, #ARGV, 2 do\n  local lock, holds = KEYS[key], tonumber(ARGV[i + 1])\n  replies[#replies + 1] = 0\n  if redis.pcall('HEXISTS', lock, ARGV[i]) == 1 then\n    for hold = key + 1, key + holds do\n      if extend(KEYS[hold]) then\n        replies[#replies] = 1\n      end\n    end\n    if replies[#replies] == 1 then\n      extend(lock)\n    end\n  end\n  key = key + 1 + holds\nend\nreturn replies"
+    sha1: "6e572c2ebff96a6af0666bef1b8fa33a59326560",
+    lua: "local lease = tonumber(ARGV[1])\nlocal replies = {}\nlocal key = 1\nfor i = 2, #ARGV, 2 do\n  local lock, holds = KEYS[key], tonumber(ARGV[i + 1])\n  local held = redis.pcall('HGET', lock, ARGV[i])\n  local last = type(held) == 'string' and key + math.min(holds, tonumber(held)) or key\n  replies[#replies + 1] = 0\n  if last > key and redis.call('EXISTS', unpack(KEYS, key + 1, last)) > 0 then\n    replies[#replies] = 1\n    for hold = key + 1, last do\n      if redis.call('PTTL', KEYS[hold]) < lease then\n        redis.call('SET', KEYS[hold], 1, 'PX', ARGV[1])\n      end\n    end\n    local left = redis.call('PTTL', lock)\n    if left >= 0 and left < lease then\n      redis.call('PEXPIRE', lock, ARGV[1])\n    end\n  end\n  key = key + 1 + holds\nend\nreturn replies"
   },
   "semaphore/acquire": {
     name: "semaphore/acquire",

@@ -1,0 +1,73 @@
+/**
+ * Whatever goes wrong between clients and servers, and whenever: see `world.ts`. A failure names the seed of its world and
+ * tells what went before; `SEED=<seed> SEEDS=1` repeats it, and `SEEDS=1000` looks further.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, References } from "effect"
+import { FairLock, Lock, MultiLock, PermitSemaphore, ReadWriteLock, type RedisLock, SpinLock } from "effect-redis-lock"
+import { vi } from "vitest"
+import { randomOf } from "./network.ts"
+import { type Side, world } from "./world.ts"
+
+const holder = (lock: Lock.Lock<RedisLock.RedisLock, any>, share: Side["share"] = "nobody"): Side => ({
+  names: [lock.name],
+  share,
+  isReentrant: true,
+  run: (section, options) =>
+    Effect.flatMap(Lock.holding(lock), ({ token }) => section(token)).pipe(Lock.withLock(lock, options))
+})
+
+const several = (...names: ReadonlyArray<string>): Side => {
+  const lock = MultiLock.make(names.map((name) => Lock.make(name)))
+  return {
+    names,
+    share: "nobody",
+    isReentrant: false,
+    run: (section, options) => Lock.withLock(section(undefined), lock, options)
+  }
+}
+
+const permits = (name: string, count: number): Side => ({
+  names: [name],
+  share: count,
+  isReentrant: false,
+  run: (section, options) =>
+    PermitSemaphore.withPermit(section(undefined), PermitSemaphore.make(name, { permits: count }), options)
+})
+
+const { readLock, writeLock } = ReadWriteLock.make("rw")
+
+const kinds: Record<string, { readonly sides: ReadonlyArray<Side>; readonly servers: ReadonlyArray<number> }> = {
+  "plain locks and one that spins": { sides: [holder(Lock.make("a")), holder(SpinLock.make("b"))], servers: [1, 3, 5] },
+  "readers and writers": { sides: [holder(writeLock), holder(readLock, "readers")], servers: [1, 3, 5] },
+  "several locks at once": { sides: [several("a", "b"), several("c", "b"), holder(Lock.make("a"))], servers: [1, 3] },
+  "fair locks": { sides: [holder(FairLock.make("fair"))], servers: [1] },
+  permits: { sides: [permits("permits", 2)], servers: [1] }
+}
+
+const first = Number(process.env["SEED"] ?? 1)
+const seeds = Number(process.env["SEEDS"] ?? 10)
+
+describe("a world of faults", () => {
+  for (const [kind, { servers, sides }] of Object.entries(kinds)) {
+    for (const count of servers) {
+      it.effect(
+        `lets in who may be in, and is free in the end: ${kind} on ${count === 1 ? "one server" : `${count} servers`}`,
+        () =>
+          Effect.gen(function* () {
+            let entered = 0
+            for (let seed = first; seed < first + seeds; seed++) {
+              const random = vi.spyOn(Math, "random").mockImplementation(randomOf(seed))
+              const report = yield* Effect.ensuring(
+                world({ seed, servers: count, sides }),
+                Effect.sync(() => random.mockRestore())
+              )
+              entered += report.entered
+            }
+            assert.isAbove(entered, 0)
+          }).pipe(Effect.provideService(References.MinimumLogLevel, "None")),
+        60_000 + seeds * 2000
+      )
+    }
+  }
+})

@@ -1,0 +1,265 @@
+/**
+ * A world of servers, clients and faults that a seed decides, and what must hold in each: nobody is in besides who may be,
+ * tokens rise, and in the end, when all is well again, everything is free.
+ */
+import { Array as Arr, Clock, Context, Effect, Exit, Fiber, Layer, Option, type Scope } from "effect"
+import {
+  type AcquireError,
+  type Lock,
+  type LockLost,
+  type LockReentered,
+  LockStore,
+  RedisLock
+} from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import { between, Connection, type Faults, type Random, randomOf, Server, type Trace } from "./network.ts"
+
+/** A lock, one side of it, or permits. */
+export interface Side {
+  /** What it takes. */
+  readonly names: ReadonlyArray<string>
+  /** Who may be in besides: nobody, readers, or so many in all. */
+  readonly share: "nobody" | "readers" | number
+  readonly isReentrant: boolean
+  /** Runs a section that is told its token, where tokens of this kind rise. */
+  readonly run: (
+    section: (token: bigint | undefined) => Effect.Effect<void, Failure, RedisLock.RedisLock>,
+    options: Lock.AcquireOptions
+  ) => Effect.Effect<void, Failure, RedisLock.RedisLock>
+}
+
+export type Failure = AcquireError | LockReentered | LockLost
+
+export interface WorldOptions {
+  readonly seed: number
+  readonly servers: number
+  readonly sides: ReadonlyArray<Side>
+}
+
+/** How often a section was entered, lost, and not entered. */
+export interface Report {
+  entered: number
+  lost: number
+  refused: number
+}
+
+const leaseMillis = 1000
+const commandTimeoutMillis = 400
+const clients = 3
+const workersEach = 3
+const sectionsEach = 6
+
+/** Who is in, under one name, and its last tokens. */
+class Room {
+  readonly #inside: Array<Side> = []
+  #lastWritten = 0n
+  #lastSeen = 0n
+
+  /** What is wrong with that, if anything. */
+  enter(side: Side, token: bigint | undefined): string | undefined {
+    const others = this.#inside.map(({ share }) => share)
+    const isCrowded =
+      typeof side.share === "number"
+        ? others.length >= side.share
+        : others.some((other) => side.share === "nobody" || other === "nobody")
+    this.#inside.push(side)
+    if (isCrowded) return `is in besides ${others.length} others`
+    // of readers, no writer is known to a server without its data
+    if (token === undefined || (side.share === "readers" && token === 0n)) return undefined
+    const least = side.share === "readers" ? this.#lastWritten : this.#lastSeen + 1n
+    if (token < least) return `has token ${token}, which is below ${least}`
+    if (side.share === "nobody") this.#lastWritten = token
+    if (token > this.#lastSeen) this.#lastSeen = token
+    return undefined
+  }
+
+  leave(side: Side): void {
+    this.#inside.splice(this.#inside.indexOf(side), 1)
+  }
+}
+
+/** Runs one world to its end. */
+export const world = Effect.fnUntraced(function* ({ seed, servers: count, sides }: WorldOptions) {
+  const random = randomOf(seed)
+  const start = Date.UTC(2026, 0, 1)
+  yield* TestClock.setTime(start)
+  const events: Array<string> = []
+  const trace: Trace = (event) =>
+    Effect.map(Clock.currentTimeMillis, (now) => void events.push(`${String(now - start).padStart(6)} ${event}`))
+  const fail = (what: string) =>
+    Effect.die(new Error(`seed ${seed}: ${what}. What went before:\n${events.slice(-80).join("\n")}`))
+  const until = Effect.fnUntraced(function* (isDone: () => boolean, otherwise: string) {
+    for (let waited = 0; waited < 600_000; waited += 5) {
+      if (isDone()) return
+      yield* TestClock.adjust(5)
+    }
+    return yield* fail(otherwise)
+  })
+
+  const scope = yield* Effect.scope
+  const faults: Faults = { latencyMillis: between(random, 1, 10), loss: [0, 0.001, 0.01][between(random, 0, 2)]! }
+  // servers that forget their tokens go by their clocks, which may differ by less than they stay away
+  const forget = random() < 0.5
+  const skewMillis = forget ? leaseMillis / 2 : 3_600_000
+  const servers = yield* Effect.forEach(Arr.range(1, count), (i) =>
+    Server.make(between(random, -skewMillis, skewMillis), (event) => trace(`server ${i}: ${event}`))
+  )
+  const connections: Array<Connection> = []
+  const services = yield* Effect.forEach(Arr.range(1, clients), () =>
+    Effect.suspend(() => {
+      const own = servers.map((server) => new Connection(server, random, faults, commandTimeoutMillis, scope))
+      connections.push(...own)
+      return client(own)
+    })
+  )
+
+  const rooms = new Map(sides.flatMap(({ names }) => names.map((name) => [name, new Room()])))
+  const report: Report = { entered: 0, lost: 0, refused: 0 }
+
+  const enter = (side: Side, token?: bigint) =>
+    Effect.andThen(
+      trace(`${side.names}: in (${side.share})${token === undefined ? "" : ` ${token}`}`),
+      Effect.suspend(() => {
+        const wrong = side.names.map((name) => rooms.get(name)!.enter(side, token)).find((wrong) => wrong !== undefined)
+        return wrong === undefined ? Effect.void : fail(`who entered "${side.names}" ${wrong}`)
+      })
+    )
+
+  const leave = (side: Side) =>
+    Effect.andThen(
+      trace(`${side.names}: out (${side.share})`),
+      Effect.sync(() => {
+        for (const name of side.names) rooms.get(name)!.leave(side)
+      })
+    )
+
+  const options = (): Lock.AcquireOptions => ({
+    waitTime: [0, 300, 3000][between(random, 0, 2)]!,
+    ...(random() < 0.3 ? { leaseTime: between(random, 100, leaseMillis) } : {})
+  })
+
+  /** What is protected: not while the section waits for a lock that it takes or gives back within. */
+  const work = (side: Side, millis: number, token?: bigint) =>
+    Effect.acquireUseRelease(
+      enter(side, token),
+      () => Effect.sleep(millis),
+      () => leave(side)
+    )
+
+  const stay = (side: Side, isInner: boolean, token?: bigint): Effect.Effect<void, Failure, RedisLock.RedisLock> =>
+    Effect.gen(function* () {
+      report.entered++
+      yield* work(side, between(random, 0, 300), token)
+      const inner = isInner || random() < 0.7 ? undefined : within(side)
+      if (inner !== undefined) yield* Effect.ignore(inner.run(() => stay(side, true), options()))
+      yield* work(side, random() < 0.2 ? between(random, 0, 2 * leaseMillis) : between(random, 0, 100))
+    })
+
+  /** What may be taken by who has this already. */
+  const within = (side: Side): Side | undefined => {
+    const candidates = sides.filter(
+      ({ isReentrant, names, share }) =>
+        isReentrant && names[0] === side.names[0] && (side.share === "nobody" || share === side.share)
+    )
+    return candidates[between(random, 0, candidates.length - 1)]
+  }
+
+  const worker = Effect.gen(function* () {
+    for (let i = 0; i < sectionsEach; i++) {
+      yield* Effect.sleep(between(random, 0, 200))
+      const side = sides[between(random, 0, sides.length - 1)]!
+      const section = side.run((token) => stay(side, false, token), options())
+      const exit = yield* Effect.exit(
+        random() < 0.15 ? Effect.timeoutOption(section, between(random, 1, 600)) : section
+      )
+      if (Exit.isSuccess(exit)) continue
+      const failure = Exit.findErrorOption(exit)
+      if (Option.isNone(failure)) return yield* exit
+      if (failure.value._tag === "LockLost") report.lost++
+      else report.refused++
+    }
+  })
+
+  const chaos = yield* Effect.forkIn(mischief(servers, connections, forget, random), scope)
+  const workers = yield* Effect.forEach(
+    services.flatMap((service) => Arr.replicate(service, workersEach)),
+    (service) => Effect.forkIn(Effect.provideService(worker, RedisLock.RedisLock, service), scope)
+  )
+  yield* until(() => workers.every((fiber) => fiber.pollUnsafe() !== undefined), "the workers never end")
+  for (const fiber of workers) yield* Fiber.join(fiber)
+
+  yield* Fiber.interrupt(chaos)
+  for (const connection of connections) connection.heal()
+  for (const server of servers) yield* server.heal
+  yield* TestClock.adjust(2 * leaseMillis + 10 * commandTimeoutMillis)
+  for (const service of services) {
+    const { lines, watchdog } = service as unknown as LockClient
+    if (lines.size + watchdog.size > 0) return yield* fail(`${lines.size} lines, ${watchdog.size} holdings are left`)
+    for (const side of sides) {
+      const free = yield* Effect.forkIn(
+        Effect.provideService(
+          side.run(() => Effect.void, { waitTime: 0 }),
+          RedisLock.RedisLock,
+          service
+        ),
+        scope
+      )
+      yield* until(() => free.pollUnsafe() !== undefined, `"${side.names}" gives no answer`)
+      if (Exit.isFailure(yield* Fiber.await(free))) return yield* fail(`"${side.names}" is not free in the end`)
+    }
+  }
+  return report
+}, Effect.scoped)
+
+const client = (
+  connections: ReadonlyArray<Connection>
+): Effect.Effect<RedisLock.RedisLock["Service"], never, Scope.Scope> => {
+  const options = { watchdogLeaseTime: leaseMillis, fallbackInterval: 200, subscriptionIdleTime: 500 }
+  const layers = connections.map(({ store }) =>
+    RedisLock.layerStore(options).pipe(Layer.provide(Layer.succeed(LockStore.LockStore, store)), Layer.orDie)
+  )
+  return Layer.build(Layer.fresh(layers.length === 1 ? layers[0]! : Layer.orDie(RedisLock.layerQuorum(layers)))).pipe(
+    Effect.map((context) => Context.get(context, RedisLock.RedisLock))
+  )
+}
+
+/** Cuts connections, stops servers, and crashes them, one at a time. */
+const mischief = Effect.fnUntraced(function* (
+  servers: ReadonlyArray<Server>,
+  connections: ReadonlyArray<Connection>,
+  forget: boolean,
+  random: Random
+) {
+  while (true) {
+    yield* Effect.sleep(between(random, 50, 800))
+    const connection = connections[between(random, 0, connections.length - 1)]!
+    const server = servers[between(random, 0, servers.length - 1)]!
+    switch (between(random, 0, 3)) {
+      case 0: {
+        connection.cut()
+        yield* Effect.sleep(between(random, 1, 600))
+        connection.isCut = false
+        break
+      }
+      case 1: {
+        connection.break()
+        break
+      }
+      case 2: {
+        yield* server.stop
+        yield* Effect.sleep(between(random, 1, 2 * leaseMillis))
+        yield* server.resume
+        break
+      }
+      case 3: {
+        const withData = !forget || random() < 0.5
+        yield* server.crash
+        // without its data it comes back later than any lease lasts, as the documentation asks for
+        yield* Effect.sleep(withData ? between(random, 1, 500) : leaseMillis + 1)
+        yield* server.restart(withData)
+        break
+      }
+    }
+  }
+})
