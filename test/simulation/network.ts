@@ -113,10 +113,10 @@ export class Server {
   }
 
   restart(withData: boolean): Effect.Effect<void> {
-    return Effect.gen({ self: this }, function* () {
-      if (!withData) this.store = yield* this.#empty
+    return Effect.flatMap(withData ? Effect.succeed(this.store) : this.#empty, (store) => {
+      this.store = store
       this.isDown = false
-      yield* this.#trace(withData ? "restarted" : "restarted without its data")
+      return this.#trace(withData ? "restarted" : "restarted without its data")
     })
   }
 

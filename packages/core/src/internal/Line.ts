@@ -180,15 +180,16 @@ export class Lines {
     key: string,
     mode: Mode,
     identity: Identity,
-    place: { readonly isReserved: boolean; readonly atHead: boolean }
+    place: { readonly isReserved: () => boolean; readonly atHead: boolean }
   ): Effect.Effect<readonly [Line, Waiter]> {
     return Effect.suspend(() => {
       const lines = this.#of(mode)
       const line = lines.get(key)
       if (line !== undefined) return Effect.succeed([line, line.join(identity, place.atHead)])
       return Effect.map(Queue.sliding<Wake>(1), (signals) => {
-        const line = new Line(signals, place.isReserved)
-        lines.set(key, line)
+        // another fiber may have begun it in between
+        let line = lines.get(key)
+        if (line === undefined) lines.set(key, (line = new Line(signals, place.isReserved())))
         return [line, line.join(identity, place.atHead)]
       })
     })

@@ -3,8 +3,8 @@
  * interval, and try again. Most kinds wait in the line of this process, whose first talks to Redis for all; fair locks have a
  * place for each waiter in Redis.
  *
- * Every step of it runs uninterruptibly but for what is wrapped in `restore`: the round trip of an attempt, which is undone
- * when it is interrupted, and the waits.
+ * Every step of it runs uninterruptibly but for what is wrapped in `restore`: the round trip of an attempt or of a re-entry,
+ * which is undone when it is interrupted, and the waits.
  */
 import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
@@ -17,7 +17,7 @@ import type { LockClient } from "./LockClient.ts"
 import type { LockKind } from "./LockKind.ts"
 import type { Identity } from "./owner.ts"
 import { takePlace } from "./waitForTurn.ts"
-import { isAsked, waitInLine } from "./waitInLine.ts"
+import { isAsked, settled, waitInLine } from "./waitInLine.ts"
 import { timedOut } from "./waiting.ts"
 
 export interface Acquisition {
@@ -39,7 +39,7 @@ export const acquire = (
   acquisition: Acquisition,
   restore: Restore
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
-  const entered = enter(acquisition)
+  const entered = enter(acquisition, restore)
   if (entered !== undefined) {
     return Effect.flatMap(entered, (hold) =>
       hold === undefined ? acquire(acquisition, restore) : Effect.succeed(hold)
@@ -49,12 +49,10 @@ export const acquire = (
   const startedAt = client.now()
   const waits = acquisition.waitMillis > 0
   if (kind.queued && waits) return takePlace(acquisition, restore, startedAt)
-  // Where others of this process wait or hold, asking Redis would be pushing in, or pointless.
-  if (waits && isHeldUp(acquisition)) return waitInLine(acquisition, restore, startedAt, undefined, undefined)
-  const claim = claimOf(acquisition, client.nextOwner())
-  const heard = client.signals.heard(kind.channel(keys, claim.owner))
-  const ask = (onSettled?: typeof settled) =>
-    attempt(
+  const ask = (onSettled?: typeof settled) => {
+    const claim = claimOf(acquisition, client.nextOwner())
+    const heard = client.signals.heard(kind.channel(keys, claim.owner))
+    return attempt(
       acquisition,
       claim,
       waits,
@@ -65,18 +63,16 @@ export const acquire = (
         waits ? waitInLine(acquisition, restore, startedAt, denial, heard) : timedOut(acquisition, startedAt, denial),
       onSettled
     )
-  if (!waits || kind.mode === "read") return ask()
-  // Those of this process who come while one asks wait for what it learns.
+  }
+  if (!waits) return ask()
   return Effect.suspend(() => {
+    // Where others of this process wait or hold, asking Redis would be pushing in, or pointless.
+    if (isHeldUp(acquisition)) return waitInLine(acquisition, restore, startedAt, undefined, undefined)
+    if (kind.mode === "read") return ask()
+    // Those of this process who come while one asks wait for what it learns.
     client.asked.add(keys.lock)
     return ask(settled)
   })
-}
-
-/** Who asked for this process has its answer. */
-const settled = ({ client, keys, kind }: Acquisition): void => {
-  client.asked.delete(keys.lock)
-  client.lines.get(keys.lock, kind.mode)?.unreserve()
 }
 
 /** Asks once, whoever waits. */
@@ -84,7 +80,7 @@ export const tryAcquire = (
   acquisition: Acquisition,
   restore: Restore
 ): Effect.Effect<Option.Option<Hold>, LockReentered | LockStoreError> => {
-  const entered = enter(acquisition)
+  const entered = enter(acquisition, restore)
   if (entered !== undefined) {
     return Effect.flatMap(entered, (hold) =>
       hold === undefined ? tryAcquire(acquisition, restore) : Effect.succeedSome(hold)

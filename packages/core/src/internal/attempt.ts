@@ -40,7 +40,7 @@ export const attempt = <A, B, E>(
   startedAt: number,
   onGranted: (hold: Hold) => Effect.Effect<A>,
   onDenied: (denial: Denial) => Effect.Effect<B, E>,
-  /** Called when the answer is there, or will not come. */
+  /** Called when it is granted, or no answer will come; what follows a denial sees to that itself. */
   onSettled?: (acquisition: Acquisition) => void
 ): Effect.Effect<A | B, E | LockStoreError> => {
   const { client, kind, name } = acquisition
@@ -53,18 +53,15 @@ export const attempt = <A, B, E>(
       if (!answer.granted && answer.isPartial) {
         const pause = waits && answer.pauseMillis > 0 ? restore(Effect.sleep(answer.pauseMillis)) : Effect.void
         return Effect.matchCauseEffect(Effect.andThen(undoSilently(claim, sentAt + lease), pause), {
-          onSuccess: () => {
-            onSettled?.(acquisition)
-            return onDenied(answer)
-          },
+          onSuccess: () => onDenied(answer),
           onFailure: (cause) => {
             onSettled?.(acquisition)
             return Effect.failCause(cause)
           }
         })
       }
-      onSettled?.(acquisition)
       if (!answer.granted) return onDenied(answer)
+      onSettled?.(acquisition)
       const now = client.now()
       const deadline = client.deadlineOf(sentAt, lease)
       if (now >= deadline) {

@@ -3,23 +3,26 @@
  */
 import * as Effect from "effect/Effect"
 import { LockReentered, type LockStoreError } from "../LockError.ts"
-import type { Acquisition } from "./acquisition.ts"
+import type { Acquisition, Restore } from "./acquisition.ts"
 import { leaseOf } from "./attempt.ts"
 import { Hold } from "./Hold.ts"
 import type { Possession } from "./Possession.ts"
-import { release } from "./release.ts"
+import { undoEntry } from "./release.ts"
 
 /**
  * What becomes of an acquisition by somebody who holds the lock already: a hold more, or a refusal where waiting would be
  * waiting for oneself. Undefined for everybody else.
  */
 export const enter = (
-  acquisition: Acquisition
+  acquisition: Acquisition,
+  restore: Restore
 ): Effect.Effect<Hold | undefined, LockReentered | LockStoreError> | undefined => {
   const { client, identity, keys, kind, name } = acquisition
   const mine = client.find(keys.lock, kind.mode, identity)
   if (mine !== undefined) {
-    return kind.reentrant ? reenter(acquisition, mine) : Effect.fail(new LockReentered({ name, attempt: "reenter" }))
+    return kind.reentrant
+      ? reenter(acquisition, mine, restore)
+      : Effect.fail(new LockReentered({ name, attempt: "reenter" }))
   }
   return kind.mode === "write" && client.find(keys.lock, "read", identity) !== undefined
     ? Effect.fail(new LockReentered({ name, attempt: "upgrade" }))
@@ -27,7 +30,11 @@ export const enter = (
 }
 
 /** Enters what this owner holds already; nothing when it turns out to be lost. */
-const reenter = (acquisition: Acquisition, possession: Possession): Effect.Effect<Hold | undefined, LockStoreError> =>
+const reenter = (
+  acquisition: Acquisition,
+  possession: Possession,
+  restore: Restore
+): Effect.Effect<Hold | undefined, LockStoreError> =>
   Effect.suspend(() => {
     const { client, kind } = acquisition
     const lease = leaseOf(acquisition)
@@ -35,14 +42,14 @@ const reenter = (acquisition: Acquisition, possession: Possession): Effect.Effec
     const request = kind.enter(possession, ++possession.holds, lease)
     if (hold.renewed) possession.renewedHolds++
     const sentAt = client.now()
-    return Effect.matchCauseEffect(client.store.run(request.operation, request.keys, request.args), {
+    return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
       onSuccess: (reply) => {
         if (reply !== 1) possession.lose("NotOwner", client.now())
-        if (possession.lost !== undefined) return Effect.as(Effect.ignore(release(hold)), undefined)
+        if (possession.lost !== undefined) return Effect.as(undoEntry(hold), undefined)
         possession.entered(hold, client.deadlineOf(sentAt, lease))
         client.watchdog.watch(possession)
         return Effect.succeed(hold)
       },
-      onFailure: (cause) => Effect.andThen(Effect.ignore(release(hold)), Effect.failCause(cause))
+      onFailure: (cause) => Effect.andThen(undoEntry(hold), Effect.failCause(cause))
     })
   })

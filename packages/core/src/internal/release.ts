@@ -249,6 +249,10 @@ const patienceMillis = 500
 export const undo = (claim: Claim, leaseEnd: number, after = Effect.void): Effect.Effect<void> =>
   inBackground(claim, Effect.andThen(after, releaseUntil(claim, leaseEnd)))
 
+/** Takes back a re-entry that may have succeeded without our knowing. */
+export const undoEntry = (hold: Hold): Effect.Effect<void> =>
+  Effect.suspend(() => inBackground(hold.possession, Effect.ignore(releaseNow(hold))))
+
 /**
  * Takes back what a minority of a quorum has granted. Nobody is told: the lock is held by somebody else, or by nobody who would
  * be told; and everyone who waits would ask again, have to take back the same, and wake the others in turn.

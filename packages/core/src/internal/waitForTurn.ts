@@ -75,7 +75,7 @@ const waitForTurn = (
     }
     while (true) {
       yield* restore(Queue.take(place.signals))
-      const hold = yield* enter(acquisition) ?? Effect.undefined
+      const hold = yield* enter(acquisition, restore) ?? Effect.undefined
       if (hold !== undefined) return { hold, isTurn: false }
       const outcome = yield* ask
       if (outcome instanceof Hold) return { hold: outcome, isTurn: true }

@@ -16,6 +16,12 @@ import { established, fallback, timedOut } from "./waiting.ts"
 export const isAsked = ({ client, keys, kind }: Acquisition): boolean =>
   kind.mode !== "read" && client.asked.has(keys.lock)
 
+/** Who asked for this process has its answer. */
+export const settled = ({ client, keys, kind }: Acquisition): void => {
+  client.asked.delete(keys.lock)
+  client.lines.get(keys.lock, kind.mode)?.unreserve()
+}
+
 /** Waits in the line of this process; `heard` tells how many signals had been heard before the attempt that was denied. */
 export const waitInLine = (
   acquisition: Acquisition,
@@ -25,9 +31,11 @@ export const waitInLine = (
   heard: number | undefined
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, identity, keys, kind } = acquisition
-  const place = { isReserved: isAsked(acquisition), atHead: kind.mode !== "read" && denial !== undefined }
+  const place = { isReserved: () => isAsked(acquisition), atHead: kind.mode !== "read" && denial !== undefined }
   return Effect.flatMap(client.lines.join(keys.lock, kind.mode, identity, place), ([line, waiter]) => {
     if (denial !== undefined) line.announced = kind.withdraw !== undefined
+    // only now: whoever else took the head meanwhile would be asking already
+    if (place.atHead) settled(acquisition)
     return Effect.ensuring(
       whileInLine(acquisition, restore, startedAt, denial, heard, line, waiter),
       Effect.suspend(() => {
@@ -62,7 +70,7 @@ const whileInLine = Effect.fnUntraced(function* (
       yield* restore(waiter.turn)
       vain = isVain()
     }
-    const hold = yield* enter(acquisition) ?? Effect.undefined
+    const hold = yield* enter(acquisition, restore) ?? Effect.undefined
     if (hold !== undefined) return hold
     // what readers wait for comes to all of them at once
     if ((waiter.isFirst || isShared) && !vain) {

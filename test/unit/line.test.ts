@@ -1,0 +1,43 @@
+/**
+ * The line of a process, wherever its fibers give way to each other.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Option, Scheduler } from "effect"
+import { Lock, SpinLock } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { as, clientOf, testStore } from "../compose/stores.ts"
+
+/** Below 3 Effect itself gets nowhere. */
+const steps = Array.from({ length: 60 }, (_, i) => i + 3)
+
+describe("fibers that wait for the same lock", () => {
+  for (const [kind, lock] of Object.entries({ plain: Lock.make("a"), spin: SpinLock.make("a") })) {
+    it.effect(`all give up in time: ${kind}`, () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const holder = yield* clientOf(server)
+        yield* Lock.scoped("a").pipe(as(holder))
+        for (const maxOps of steps) {
+          const client = yield* clientOf(server)
+          const waiters = yield* Effect.forEach([1, 2, 3, 4], () =>
+            Lock.withLock(Effect.void, lock, { waitTime: 300 }).pipe(
+              Lock.withOwner,
+              as(client),
+              Effect.provideService(Scheduler.MaxOpsBeforeYield, maxOps),
+              Effect.forkChild
+            )
+          )
+          for (let passed = 0; passed < 400; passed += 10) {
+            yield* TestClock.adjust(10)
+            yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
+          }
+          for (const waiter of waiters) {
+            assert.isDefined(waiter.pollUnsafe(), `one still waits after ${maxOps} steps at a time`)
+            const error = Option.getOrThrow(Exit.findErrorOption(yield* Fiber.await(waiter)))
+            assert.strictEqual(error._tag, "LockTimeout")
+          }
+        }
+      }).pipe(Effect.scoped)
+    )
+  }
+})

@@ -1,0 +1,44 @@
+/**
+ * Re-entering at a server that does not answer.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Option } from "effect"
+import { Lock } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { as, clientOf, testStore } from "../compose/stores.ts"
+
+describe("a re-entry that is not answered", () => {
+  it.effect("can be interrupted, and the outer hold stays", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      yield* Effect.gen(function* () {
+        const holding = yield* Lock.holding("a")
+        server.delay = () => 60_000
+        const inner = yield* Effect.forkChild(Lock.withLock(Effect.void, "a"), { startImmediately: true })
+        const interrupted = yield* Effect.forkChild(Fiber.interrupt(inner), { startImmediately: true })
+        yield* TestClock.adjust("1 second")
+        assert.isDefined(interrupted.pollUnsafe())
+        yield* holding.ensureHeld
+        server.delay = () => 0
+        assert.strictEqual(yield* Lock.withLock(Lock.holdCount("a"), "a"), 2)
+      }).pipe(Lock.withLock("a"), as(yield* clientOf(server)))
+      assert.isTrue(yield* server.isFree("a"))
+    })
+  )
+
+  it.effect("does not keep a section going whose lock is lost", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      server.delay = (operation) => (operation === "lock/acquire" ? 0 : 60_000)
+      const section = yield* Lock.withLock(Effect.void, "a").pipe(
+        Lock.withLock("a", { leaseTime: "5 seconds" }),
+        as(yield* clientOf(server)),
+        Effect.forkChild({ startImmediately: true })
+      )
+      yield* TestClock.adjust("5 seconds")
+      const exit = section.pollUnsafe()
+      assert.isDefined(exit)
+      assert.strictEqual(Option.getOrThrow(Exit.findErrorOption(exit!))._tag, "LockLost")
+    })
+  )
+})
