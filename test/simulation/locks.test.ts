@@ -4,10 +4,19 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, References } from "effect"
-import { FairLock, Lock, MultiLock, PermitSemaphore, ReadWriteLock, type RedisLock, SpinLock } from "effect-redis-lock"
+import {
+  FairLock,
+  Lock,
+  MultiLock,
+  PermitSemaphore,
+  ReadWriteLock,
+  RedLock,
+  type RedisLock,
+  SpinLock
+} from "effect-redis-lock"
 import { vi } from "vitest"
 import { randomOf } from "./network.ts"
-import { type Side, world } from "./world.ts"
+import { Members, type Side, world } from "./world.ts"
 
 const holder = (lock: Lock.Lock<RedisLock.RedisLock, any>, share: Side["share"] = "nobody"): Side => ({
   names: [lock.name],
@@ -17,15 +26,42 @@ const holder = (lock: Lock.Lock<RedisLock.RedisLock, any>, share: Side["share"] 
     Effect.flatMap(Lock.holding(lock), ({ token }) => section(token)).pipe(Lock.withLock(lock, options))
 })
 
-const several = (...names: ReadonlyArray<string>): Side => {
-  const lock = MultiLock.make(names.map((name) => Lock.make(name)))
+const several = (...members: ReadonlyArray<string | Lock.Lock<RedisLock.RedisLock, any>>): Side => {
+  const locks = members.map((member) => (typeof member === "string" ? Lock.make(member) : member))
+  const lock = MultiLock.make(locks)
   return {
-    names,
+    names: locks.map(({ name }) => name),
     share: "nobody",
-    isReentrant: false,
+    isReentrant: true,
     run: (section, options) => Lock.withLock(section(undefined), lock, options)
   }
 }
+
+const places = ["a", "b", "c"]
+
+/** Each lock on a server of its own. */
+const apart = (...names: ReadonlyArray<string>): Side => ({
+  names,
+  share: "nobody",
+  isReentrant: true,
+  run: (section, options) =>
+    Effect.flatMap(Members, (members) => {
+      const locks = names.map((name) => Lock.provide(Lock.make(name), members[places.indexOf(name)]!))
+      return Lock.withLock(section(undefined), MultiLock.make(locks), options)
+    })
+})
+
+/** One lock on all servers, which are asked impatiently. */
+const red = (name: string): Side => ({
+  names: [name],
+  share: "nobody",
+  isReentrant: true,
+  run: (section, options) =>
+    Effect.flatMap(Members, (members) => {
+      const locks = members.map((member) => Lock.provide(Lock.make(name), member))
+      return holder(RedLock.make(locks, { memberTimeout: 50, retry: 5 })).run(section, options)
+    })
+})
 
 const permits = (name: string, count: number): Side => ({
   names: [name],
@@ -41,6 +77,16 @@ const kinds: Record<string, { readonly sides: ReadonlyArray<Side>; readonly serv
   "plain locks and one that spins": { sides: [holder(Lock.make("a")), holder(SpinLock.make("b"))], servers: [1, 3, 5] },
   "readers and writers": { sides: [holder(writeLock), holder(readLock, "readers")], servers: [1, 3, 5] },
   "several locks at once": { sides: [several("a", "b"), several("c", "b"), holder(Lock.make("a"))], servers: [1, 3] },
+  "several locks of different kinds": {
+    sides: [
+      several(FairLock.make("fair"), writeLock, SpinLock.make("spin")),
+      holder(readLock, "readers"),
+      holder(FairLock.make("fair"))
+    ],
+    servers: [1]
+  },
+  "several locks on different servers": { sides: [apart("a", "b", "c"), apart("c", "a"), apart("b")], servers: [3] },
+  "impatient quorums": { sides: [red("a"), red("b")], servers: [3, 5] },
   "fair locks": { sides: [holder(FairLock.make("fair"))], servers: [1] },
   permits: { sides: [permits("permits", 2)], servers: [1] }
 }

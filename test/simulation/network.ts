@@ -224,47 +224,55 @@ export class Connection {
     execute: Effect.Effect<A, LockStoreError>,
     failed: (reason: StoreReason) => LockStoreError
   ): Effect.Effect<A, LockStoreError> {
-    const reply = Deferred.makeUnsafe<A, LockStoreError>()
-    const breaks = () => void Deferred.doneUnsafe(reply, Effect.fail(failed("ConnectionLost")))
-    const arrived = Deferred.makeUnsafe<void>()
-    const previous = this.#last
-    this.#last = Deferred.await(arrived)
-    this.#pending.add(breaks)
-    const connection = this.#broken
-    const isRequestLost = this.#isLost()
-    const isReplyLost = this.#isLost()
-    // what a broken connection still delivers, it delivers out of order
-    const straggles = this.#random() < 0.5 ? this.#latency() * 20 : undefined
-    const delivered = Effect.gen({ self: this }, function* () {
-      yield* Effect.sleep(this.#latency())
-      if (isRequestLost) {
-        if (connection === this.#broken) this.break()
-      } else {
-        yield* Effect.raceFirst(previous, Effect.ignore(Deferred.await(connection)))
-      }
-      if (connection !== this.#broken) {
-        if (straggles === undefined) return
-        yield* Effect.sleep(straggles)
-      }
-      if (this.#server.isDown) return
-      const exit = yield* Effect.exit(execute)
-      Deferred.doneUnsafe(arrived, Effect.void)
-      if (isReplyLost) {
-        if (connection === this.#broken) this.break()
-        return
-      }
-      yield* Effect.sleep(this.#latency())
-      this.#pending.delete(breaks)
-      Deferred.doneUnsafe(reply, exit)
-    })
-    return Effect.andThen(
-      Effect.forkIn(Effect.ensuring(delivered, Deferred.succeed(arrived, undefined)), this.#scope, {
-        startImmediately: true
-      }),
-      Effect.timeoutOrElse(Deferred.await(reply), {
-        duration: this.#commandTimeoutMillis,
-        orElse: () => Effect.fail(failed("TimedOut"))
+    return Effect.uninterruptibleMask((restore) => {
+      const reply = Deferred.makeUnsafe<A, LockStoreError>()
+      const breaks = () => void Deferred.doneUnsafe(reply, Effect.fail(failed("ConnectionLost")))
+      const arrived = Deferred.makeUnsafe<void>()
+      const previous = this.#last
+      this.#last = Deferred.await(arrived)
+      this.#pending.add(breaks)
+      const connection = this.#broken
+      const isRequestLost = this.#isLost()
+      const isReplyLost = this.#isLost()
+      // what a broken connection still delivers, it delivers out of order
+      const straggles = this.#random() < 0.5 ? this.#latency() * 20 : undefined
+      const delivered = Effect.gen({ self: this }, function* () {
+        yield* Effect.sleep(this.#latency())
+        if (isRequestLost) {
+          if (connection === this.#broken) this.break()
+        } else {
+          yield* Effect.raceFirst(previous, Effect.ignore(Deferred.await(connection)))
+        }
+        if (connection !== this.#broken) {
+          if (straggles === undefined) return
+          yield* Effect.sleep(straggles)
+        }
+        if (this.#server.isDown) return
+        const exit = yield* Effect.exit(execute)
+        Deferred.doneUnsafe(arrived, Effect.void)
+        if (isReplyLost) {
+          if (connection === this.#broken) this.break()
+          return
+        }
+        yield* Effect.sleep(this.#latency())
+        this.#pending.delete(breaks)
+        Deferred.doneUnsafe(reply, exit)
       })
-    )
+      return Effect.andThen(
+        Effect.forkIn(
+          Effect.interruptible(Effect.ensuring(delivered, Deferred.succeed(arrived, undefined))),
+          this.#scope,
+          {
+            startImmediately: true
+          }
+        ),
+        restore(
+          Effect.timeoutOrElse(Deferred.await(reply), {
+            duration: this.#commandTimeoutMillis,
+            orElse: () => Effect.fail(failed("TimedOut"))
+          })
+        )
+      )
+    })
   }
 }

@@ -2,18 +2,23 @@
  * A world of servers, clients and faults that a seed decides, and what must hold in each: nobody is in besides who may be,
  * tokens rise, and in the end, when all is well again, everything is free.
  */
-import { Array as Arr, Cause, Clock, Context, Effect, Exit, Fiber, Layer, Option, Scheduler, type Scope } from "effect"
+import { Array as Arr, Cause, Clock, Context, Effect, Exit, Fiber, Layer, Option, Scheduler } from "effect"
 import {
   type AcquireError,
   type Lock,
   type LockLost,
   type LockReentered,
+  type NotLockOwner,
+  type QuorumNotReached,
   LockStore,
   RedisLock
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
 import { between, Connection, type Faults, type Random, randomOf, Server, type Trace } from "./network.ts"
+
+/** The services of a client, one for each server. */
+export class Members extends Context.Service<Members, ReadonlyArray<RedisLock.RedisLock["Service"]>>()("Members") {}
 
 /** A lock, one side of it, or permits. */
 export interface Side {
@@ -24,12 +29,15 @@ export interface Side {
   readonly isReentrant: boolean
   /** Runs a section that is told its token, where tokens of this kind rise. */
   readonly run: (
-    section: (token: bigint | undefined) => Effect.Effect<void, Failure, RedisLock.RedisLock>,
+    section: (token: bigint | undefined) => Effect.Effect<void, Failure, Client>,
     options: Lock.AcquireOptions
-  ) => Effect.Effect<void, Failure, RedisLock.RedisLock>
+  ) => Effect.Effect<void, Failure, Client>
 }
 
-export type Failure = AcquireError | LockReentered | LockLost
+/** Its locks are on one server, or on a quorum. */
+export type Client = RedisLock.RedisLock | Members
+
+export type Failure = AcquireError | LockReentered | LockLost | NotLockOwner | QuorumNotReached
 
 export interface WorldOptions {
   readonly seed: number
@@ -120,7 +128,7 @@ const play = Effect.fnUntraced(function* ({ seed, servers: count, sides }: World
     Server.make(between(random, -skewMillis, skewMillis), (event) => trace(`server ${i}: ${event}`))
   )
   const connections: Array<Connection> = []
-  const services = yield* Effect.forEach(Arr.range(1, clients), () =>
+  const contexts = yield* Effect.forEach(Arr.range(1, clients), () =>
     Effect.suspend(() => {
       const own = servers.map((server) => new Connection(server, random, faults, commandTimeoutMillis, scope))
       connections.push(...own)
@@ -161,7 +169,7 @@ const play = Effect.fnUntraced(function* ({ seed, servers: count, sides }: World
       () => leave(side)
     )
 
-  const stay = (side: Side, isInner: boolean, token?: bigint): Effect.Effect<void, Failure, RedisLock.RedisLock> =>
+  const stay = (side: Side, isInner: boolean, token?: bigint): Effect.Effect<void, Failure, Client> =>
     Effect.gen(function* () {
       report.entered++
       yield* work(side, between(random, 0, 300), token)
@@ -197,8 +205,8 @@ const play = Effect.fnUntraced(function* ({ seed, servers: count, sides }: World
 
   const chaos = yield* Effect.forkIn(mischief(servers, connections, forget, random), scope)
   const workers = yield* Effect.forEach(
-    services.flatMap((service) => Arr.replicate(service, workersEach)),
-    (service) => Effect.forkIn(Effect.provideService(worker, RedisLock.RedisLock, service), scope)
+    contexts.flatMap((context) => Arr.replicate(context, workersEach)),
+    (context) => Effect.forkIn(Effect.provideContext(worker, context), scope)
   )
   yield* until(() => workers.every((fiber) => fiber.pollUnsafe() !== undefined), "the workers never end")
   for (const fiber of workers) yield* Fiber.join(fiber)
@@ -207,15 +215,17 @@ const play = Effect.fnUntraced(function* ({ seed, servers: count, sides }: World
   for (const connection of connections) connection.heal()
   for (const server of servers) yield* server.heal
   for (let passed = 0; passed < 2 * leaseMillis + 10 * commandTimeoutMillis; passed += tickMillis) yield* tick
-  for (const service of services) {
-    const { lines, watchdog } = service as unknown as LockClient
-    if (lines.size + watchdog.size > 0) return yield* fail(`${lines.size} lines, ${watchdog.size} holdings are left`)
+  for (const context of contexts) {
+    for (const service of [Context.get(context, RedisLock.RedisLock), ...Context.get(context, Members)]) {
+      const { lines, permitLines, watchdog } = service as unknown as LockClient
+      const left = { lines: lines.size, permitLines: permitLines.size, holdings: watchdog.size }
+      if (Object.values(left).some((size) => size > 0)) return yield* fail(`left behind: ${JSON.stringify(left)}`)
+    }
     for (const side of sides) {
       const free = yield* Effect.forkIn(
-        Effect.provideService(
+        Effect.provideContext(
           side.run(() => Effect.void, { waitTime: 0 }),
-          RedisLock.RedisLock,
-          service
+          context
         ),
         scope
       )
@@ -228,17 +238,20 @@ const play = Effect.fnUntraced(function* ({ seed, servers: count, sides }: World
   return report
 }, Effect.scoped)
 
-const client = (
-  connections: ReadonlyArray<Connection>
-): Effect.Effect<RedisLock.RedisLock["Service"], never, Scope.Scope> => {
+const client = Effect.fnUntraced(function* (connections: ReadonlyArray<Connection>) {
   const options = { watchdogLeaseTime: leaseMillis, fallbackInterval: 200, subscriptionIdleTime: 500 }
-  const layers = connections.map(({ store }) =>
-    RedisLock.layerStore(options).pipe(Layer.provide(Layer.succeed(LockStore.LockStore, store)), Layer.orDie)
+  const members = yield* Effect.forEach(connections, ({ store }) =>
+    serviceOf(RedisLock.layerStore(options).pipe(Layer.provide(Layer.succeed(LockStore.LockStore, store))))
   )
-  return Layer.build(Layer.fresh(layers.length === 1 ? layers[0]! : Layer.orDie(RedisLock.layerQuorum(layers)))).pipe(
-    Effect.map((context) => Context.get(context, RedisLock.RedisLock))
-  )
-}
+  const service =
+    members.length === 1
+      ? members[0]!
+      : yield* serviceOf(RedisLock.layerQuorum(members.map((member) => Layer.succeed(RedisLock.RedisLock, member))))
+  return Context.make(RedisLock.RedisLock, service).pipe(Context.add(Members, members))
+})
+
+const serviceOf = <E>(layer: Layer.Layer<RedisLock.RedisLock, E>) =>
+  Effect.map(Layer.build(Layer.fresh(Layer.orDie(layer))), (context) => Context.get(context, RedisLock.RedisLock))
 
 /** Cuts connections, stops servers, and crashes them, one at a time. */
 const mischief = Effect.fnUntraced(function* (
