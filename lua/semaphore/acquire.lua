@@ -3,7 +3,8 @@
 --
 -- KEYS[1]  the permits that are free, a string (Redisson's RSemaphore)
 -- KEYS[2]  the ids of a permit semaphore of this name
--- KEYS[3]  the marker of this grant, a string
+-- KEYS[3]  the marker of this grant, a string: its permits, or 0 when it was undone
+--          before it could be made
 -- KEYS[4]  the channel
 -- ARGV[1]  how many permits the semaphore begins with, or '' not to create it
 -- ARGV[2]  how many permits
@@ -13,9 +14,10 @@
 -- reply    { 1 granted or 0 denied, how many permits are free now }
 
 --@include anonymous
-local granted = redis.call('EXISTS', KEYS[3])
+local marker = redis.call('GET', KEYS[3])
+local granted = marker and marker ~= '0' and 1 or 0
 --@include begin
-if granted == 0 and available and available >= tonumber(ARGV[2]) then
+if not marker and available and available >= tonumber(ARGV[2]) then
   granted = 1
   -- the marker first: should the script not get any further, it does no harm
   redis.call('SET', KEYS[3], ARGV[2], 'PX', ARGV[3])

@@ -12,11 +12,12 @@ import {
   ReadWriteLock,
   RedLock,
   type RedisLock,
+  Semaphore,
   SpinLock
 } from "effect-redis-lock"
 import { vi } from "vitest"
 import { randomOf } from "./network.ts"
-import { Members, type Side, world } from "./world.ts"
+import { type Cast, Members, type Side, world } from "./world.ts"
 
 const holder = (lock: Lock.Lock<RedisLock.RedisLock, any>, share: Side["share"] = "nobody"): Side => ({
   names: [lock.name],
@@ -63,17 +64,25 @@ const red = (name: string): Side => ({
     })
 })
 
-const permits = (name: string, count: number): Side => ({
-  names: [name],
-  share: count,
+const permits = (permits: number): Side => ({
+  names: ["permits"],
+  share: { permits, of: 3 },
   isReentrant: false,
   run: (section, options) =>
-    PermitSemaphore.withPermit(section(undefined), PermitSemaphore.make(name, { permits: count }), options)
+    PermitSemaphore.withPermits(section(undefined), PermitSemaphore.make("permits", { permits: 3 }), permits, options)
+})
+
+const anonymous = (permits: number): Side => ({
+  names: ["anonymous"],
+  share: { permits, of: 3 },
+  isReentrant: false,
+  run: (section, { waitTime }) =>
+    Semaphore.withPermits(section(undefined), Semaphore.make("anonymous", { permits: 3 }), permits, { waitTime })
 })
 
 const { readLock, writeLock } = ReadWriteLock.make("rw")
 
-const kinds: Record<string, { readonly sides: ReadonlyArray<Side>; readonly servers: ReadonlyArray<number> }> = {
+const kinds: Record<string, Cast & { readonly servers: ReadonlyArray<number> }> = {
   "plain locks and one that spins": { sides: [holder(Lock.make("a")), holder(SpinLock.make("b"))], servers: [1, 3, 5] },
   "readers and writers": { sides: [holder(writeLock), holder(readLock, "readers")], servers: [1, 3, 5] },
   "several locks at once": { sides: [several("a", "b"), several("c", "b"), holder(Lock.make("a"))], servers: [1, 3] },
@@ -88,14 +97,15 @@ const kinds: Record<string, { readonly sides: ReadonlyArray<Side>; readonly serv
   "several locks on different servers": { sides: [apart("a", "b", "c"), apart("c", "a"), apart("b")], servers: [3] },
   "impatient quorums": { sides: [red("a"), red("b")], servers: [3, 5] },
   "fair locks": { sides: [holder(FairLock.make("fair"))], servers: [1] },
-  permits: { sides: [permits("permits", 2)], servers: [1] }
+  permits: { sides: [permits(1), permits(2), permits(3)], servers: [1] },
+  "anonymous permits": { sides: [anonymous(1), anonymous(2), anonymous(3)], servers: [1], keepsData: true }
 }
 
 const first = Number(process.env["SEED"] ?? 1)
 const seeds = Number(process.env["SEEDS"] ?? 10)
 
 describe("a world of faults", () => {
-  for (const [kind, { servers, sides }] of Object.entries(kinds)) {
+  for (const [kind, { servers, ...cast }] of Object.entries(kinds)) {
     for (const count of servers) {
       it.effect(
         `lets in who may be in, and is free in the end: ${kind} on ${count === 1 ? "one server" : `${count} servers`}`,
@@ -105,7 +115,7 @@ describe("a world of faults", () => {
             for (let seed = first; seed < first + seeds; seed++) {
               const random = vi.spyOn(Math, "random").mockImplementation(randomOf(seed))
               const report = yield* Effect.ensuring(
-                world({ seed, servers: count, sides }),
+                world({ ...cast, seed, servers: count }),
                 Effect.sync(() => random.mockRestore())
               )
               entered += report.entered

@@ -24,8 +24,8 @@ export class Members extends Context.Service<Members, ReadonlyArray<RedisLock.Re
 export interface Side {
   /** What it takes. */
   readonly names: ReadonlyArray<string>
-  /** Who may be in besides: nobody, readers, or so many in all. */
-  readonly share: "nobody" | "readers" | number
+  /** Who may be in besides: nobody, readers, or who takes no more than what is left. */
+  readonly share: "nobody" | "readers" | { readonly permits: number; readonly of: number }
   readonly isReentrant: boolean
   /** Runs a section that is told its token, where tokens of this kind rise. */
   readonly run: (
@@ -39,10 +39,15 @@ export type Client = RedisLock.RedisLock | Members
 
 export type Failure = AcquireError | LockReentered | LockLost | NotLockOwner | QuorumNotReached
 
-export interface WorldOptions {
+export interface Cast {
+  readonly sides: ReadonlyArray<Side>
+  /** Whether servers that crash come back with their data always: what has no lease would never come back. */
+  readonly keepsData?: boolean
+}
+
+export interface WorldOptions extends Cast {
   readonly seed: number
   readonly servers: number
-  readonly sides: ReadonlyArray<Side>
 }
 
 /** How often a section was entered, lost, and not entered. */
@@ -66,11 +71,12 @@ class Room {
 
   /** What is wrong with that, if anything. */
   enter(side: Side, token: bigint | undefined): string | undefined {
+    const { share } = side
     const others = this.#inside.map(({ share }) => share)
     const isCrowded =
-      typeof side.share === "number"
-        ? others.length >= side.share
-        : others.some((other) => side.share === "nobody" || other === "nobody")
+      typeof share === "object"
+        ? others.reduce((sum, other) => sum + (typeof other === "object" ? other.permits : 0), share.permits) > share.of
+        : others.some((other) => share === "nobody" || other === "nobody")
     this.#inside.push(side)
     if (isCrowded) return `is in besides ${others.length} others`
     // of readers, no writer is known to a server without its data
@@ -102,7 +108,7 @@ const tick = Effect.andThen(
 export const world = (options: WorldOptions) =>
   Effect.provideService(play(options), Scheduler.MaxOpsBeforeYield, steps[options.seed % steps.length]!)
 
-const play = Effect.fnUntraced(function* ({ seed, servers: count, sides }: WorldOptions) {
+const play = Effect.fnUntraced(function* ({ keepsData = false, seed, servers: count, sides }: WorldOptions) {
   const random = randomOf(seed)
   const start = Date.UTC(2026, 0, 1)
   yield* TestClock.setTime(start)
@@ -122,7 +128,7 @@ const play = Effect.fnUntraced(function* ({ seed, servers: count, sides }: World
   const scope = yield* Effect.scope
   const faults: Faults = { latencyMillis: between(random, 1, 10), loss: [0, 0.001, 0.01][between(random, 0, 2)]! }
   // servers that forget their tokens go by their clocks, which may differ by less than they stay away
-  const forget = random() < 0.5
+  const forget = random() < 0.5 && !keepsData
   const skewMillis = forget ? leaseMillis / 2 : 3_600_000
   const servers = yield* Effect.forEach(Arr.range(1, count), (i) =>
     Server.make(between(random, -skewMillis, skewMillis), (event) => trace(`server ${i}: ${event}`))
@@ -141,7 +147,7 @@ const play = Effect.fnUntraced(function* ({ seed, servers: count, sides }: World
 
   const enter = (side: Side, token?: bigint) =>
     Effect.andThen(
-      trace(`${side.names}: in (${side.share})${token === undefined ? "" : ` ${token}`}`),
+      trace(`${side.names}: in (${JSON.stringify(side.share)})${token === undefined ? "" : ` ${token}`}`),
       Effect.suspend(() => {
         const wrong = side.names.map((name) => rooms.get(name)!.enter(side, token)).find((wrong) => wrong !== undefined)
         return wrong === undefined ? Effect.void : fail(`who entered "${side.names}" ${wrong}`)
@@ -150,7 +156,7 @@ const play = Effect.fnUntraced(function* ({ seed, servers: count, sides }: World
 
   const leave = (side: Side) =>
     Effect.andThen(
-      trace(`${side.names}: out (${side.share})`),
+      trace(`${side.names}: out (${JSON.stringify(side.share)})`),
       Effect.sync(() => {
         for (const name of side.names) rooms.get(name)!.leave(side)
       })

@@ -25,7 +25,10 @@ export const semaphoreTitle = "Semaphore"
 /** How long the marker of permits that are held lives. What is held for longer is given back on trust. */
 export const heldMarkerMillis = 24 * 60 * 60 * 1000
 
-/** How long a marker lives that serves only to undo an acquisition: nobody gives back these permits by their marker. */
+/**
+ * How long a marker lives that serves only to undo an acquisition: nobody gives back these permits by their marker. And how
+ * long an acquisition that was undone is refused should it arrive yet.
+ */
 export const undoMarkerMillis = 60 * 1000
 
 const firstPauseMillis = 50
@@ -113,7 +116,7 @@ export class Grant {
     return client.store.run(
       "semaphore/return",
       [key, grantMarker(key, this.id), semaphoreChannel(key)],
-      [this.permits, isOld ? 1 : 0, client.store.publish]
+      [this.permits, isOld ? 1 : 0, client.store.publish, undoMarkerMillis]
     )
   }
 

@@ -22,8 +22,9 @@ const begin = (db: Keyspace, semaphore: string, ids: string, initial: string) =>
 export const acquire: MemoryOperation = (db, [semaphore, ids, marker, channel], [initial, permits, life]) => {
   const begun = begin(db, semaphore!, ids!, initial!)
   let { available } = begun
-  let granted = db.exists(marker!)
-  if (!granted && available !== undefined && available >= Number(permits)) {
+  const known = db.getString(marker!)
+  let granted = known !== undefined && known !== "0"
+  if (known === undefined && available !== undefined && available >= Number(permits)) {
     granted = true
     available = db.incrBy(semaphore!, -Number(permits))
     db.setString(marker!, permits!, Number(life))
@@ -32,9 +33,14 @@ export const acquire: MemoryOperation = (db, [semaphore, ids, marker, channel], 
   return [granted ? 1 : 0, available ?? 0]
 }
 
-export const giveBack: MemoryOperation = (db, [semaphore, marker, channel], [permits, old]) => {
+export const giveBack: MemoryOperation = (db, [semaphore, marker, channel], [permits, old, , refusal]) => {
   const available = counter(db, semaphore!)
-  if (!db.delete(marker!) && old !== "1") return 0
+  const granted = db.getString(marker!)
+  if ((granted === undefined || granted === "0") && old !== "1") {
+    db.setString(marker!, "0", Number(refusal))
+    return 0
+  }
+  db.delete(marker!)
   if (available === undefined) return 0
   announce(db, channel!, db.incrBy(semaphore!, Number(permits)))
   return 1

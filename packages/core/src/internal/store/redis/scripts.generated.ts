@@ -168,8 +168,8 @@ export const scripts = {
   },
   "semaphore/acquire": {
     name: "semaphore/acquire",
-    sha1: "cd671735c97ec99b2c92438fba863b634736e4e2",
-    lua: "if redis.call('EXISTS', KEYS[2]) == 1 then\n  return redis.error_reply('WRONGTYPE a permit semaphore')\nend\nlocal granted = redis.call('EXISTS', KEYS[3])\nlocal available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal created = not available and ARGV[1] ~= ''\nif created then\n  available = tonumber(ARGV[1])\n  redis.call('SET', KEYS[1], available)\nend\nif granted == 0 and available and available >= tonumber(ARGV[2]) then\n  granted = 1\n  redis.call('SET', KEYS[3], ARGV[2], 'PX', ARGV[3])\n  available = redis.call('INCRBY', KEYS[1], -ARGV[2])\nend\nif created and available > 0 then\n  redis.pcall(ARGV[4], KEYS[4], available)\nend\nreturn { granted, available or 0 }"
+    sha1: "695625bea66a7957c619dcb21a7b7ec2944dcb86",
+    lua: "if redis.call('EXISTS', KEYS[2]) == 1 then\n  return redis.error_reply('WRONGTYPE a permit semaphore')\nend\nlocal marker = redis.call('GET', KEYS[3])\nlocal granted = marker and marker ~= '0' and 1 or 0\nlocal available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal created = not available and ARGV[1] ~= ''\nif created then\n  available = tonumber(ARGV[1])\n  redis.call('SET', KEYS[1], available)\nend\nif not marker and available and available >= tonumber(ARGV[2]) then\n  granted = 1\n  redis.call('SET', KEYS[3], ARGV[2], 'PX', ARGV[3])\n  available = redis.call('INCRBY', KEYS[1], -ARGV[2])\nend\nif created and available > 0 then\n  redis.pcall(ARGV[4], KEYS[4], available)\nend\nreturn { granted, available or 0 }"
   },
   "semaphore/add": {
     name: "semaphore/add",
@@ -188,8 +188,8 @@ export const scripts = {
   },
   "semaphore/return": {
     name: "semaphore/return",
-    sha1: "21f557f76e29f37ce7e1f5b384ae876536ad32fc",
-    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nif redis.call('DEL', KEYS[2]) == 0 and ARGV[2] ~= '1' then\n  return 0\nend\nif not available then\n  return 0\nend\navailable = redis.call('INCRBY', KEYS[1], ARGV[1])\nif available > 0 then\n  redis.pcall(ARGV[3], KEYS[3], available)\nend\nreturn 1"
+    sha1: "864d609a8f1e9f90b713cb4dfc301920933aacca",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal granted = redis.call('GET', KEYS[2])\nif (not granted or granted == '0') and ARGV[2] ~= '1' then\n  redis.call('SET', KEYS[2], 0, 'PX', ARGV[4])\n  return 0\nend\nredis.call('DEL', KEYS[2])\nif not available then\n  return 0\nend\navailable = redis.call('INCRBY', KEYS[1], ARGV[1])\nif available > 0 then\n  redis.pcall(ARGV[3], KEYS[3], available)\nend\nreturn 1"
   },
   "semaphore/set": {
     name: "semaphore/set",
