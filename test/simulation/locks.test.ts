@@ -23,19 +23,26 @@ const holder = (lock: Lock.Lock<RedisLock.RedisLock, any>, share: Side["share"] 
   names: [lock.name],
   share,
   isReentrant: true,
+  run: (section, options) => Effect.flatMap(Lock.holding(lock), section).pipe(Lock.withLock(lock, options))
+})
+
+/** All or nothing; each member has tokens of its own. */
+const all = (lock: Lock.Lock<RedisLock.RedisLock, any, any>, names: ReadonlyArray<string>): Side => ({
+  names,
+  share: "nobody",
+  isReentrant: true,
   run: (section, options) =>
-    Effect.flatMap(Lock.holding(lock), ({ token }) => section(token)).pipe(Lock.withLock(lock, options))
+    Effect.flatMap(Lock.holding(lock), (holding) => section({ renew: (leaseTime) => holding.renew(leaseTime) })).pipe(
+      Lock.withLock(lock, options)
+    )
 })
 
 const several = (...members: ReadonlyArray<string | Lock.Lock<RedisLock.RedisLock, any>>): Side => {
   const locks = members.map((member) => (typeof member === "string" ? Lock.make(member) : member))
-  const lock = MultiLock.make(locks)
-  return {
-    names: locks.map(({ name }) => name),
-    share: "nobody",
-    isReentrant: true,
-    run: (section, options) => Lock.withLock(section(undefined), lock, options)
-  }
+  return all(
+    MultiLock.make(locks),
+    locks.map(({ name }) => name)
+  )
 }
 
 const places = ["a", "b", "c"]
@@ -48,7 +55,7 @@ const apart = (...names: ReadonlyArray<string>): Side => ({
   run: (section, options) =>
     Effect.flatMap(Members, (members) => {
       const locks = names.map((name) => Lock.provide(Lock.make(name), members[places.indexOf(name)]!))
-      return Lock.withLock(section(undefined), MultiLock.make(locks), options)
+      return all(MultiLock.make(locks), names).run(section, options)
     })
 })
 
@@ -69,7 +76,7 @@ const permits = (permits: number): Side => ({
   share: { permits, of: 3 },
   isReentrant: false,
   run: (section, options) =>
-    PermitSemaphore.withPermits(section(undefined), PermitSemaphore.make("permits", { permits: 3 }), permits, options)
+    PermitSemaphore.withPermits(section({}), PermitSemaphore.make("permits", { permits: 3 }), permits, options)
 })
 
 const anonymous = (permits: number): Side => ({
@@ -77,7 +84,7 @@ const anonymous = (permits: number): Side => ({
   share: { permits, of: 3 },
   isReentrant: false,
   run: (section, { waitTime }) =>
-    Semaphore.withPermits(section(undefined), Semaphore.make("anonymous", { permits: 3 }), permits, { waitTime })
+    Semaphore.withPermits(section({}), Semaphore.make("anonymous", { permits: 3 }), permits, { waitTime })
 })
 
 const { readLock, writeLock } = ReadWriteLock.make("rw")

@@ -5,7 +5,8 @@
 import { Array as Arr, Cause, Clock, Context, Effect, Exit, Fiber, Layer, Option, Scheduler } from "effect"
 import {
   type AcquireError,
-  type Lock,
+  type Holding,
+  Lock,
   type LockLost,
   type LockReentered,
   type NotLockOwner,
@@ -27,11 +28,17 @@ export interface Side {
   /** Who may be in besides: nobody, readers, or who takes no more than what is left. */
   readonly share: "nobody" | "readers" | { readonly permits: number; readonly of: number }
   readonly isReentrant: boolean
-  /** Runs a section that is told its token, where tokens of this kind rise. */
+  /** Runs a section that is told what it was granted. */
   readonly run: (
-    section: (token: bigint | undefined) => Effect.Effect<void, Failure, Client>,
+    section: (granted: Granted) => Effect.Effect<void, Failure, Client>,
     options: Lock.AcquireOptions
   ) => Effect.Effect<void, Failure, Client>
+}
+
+export interface Granted {
+  /** Where tokens of this kind rise. */
+  readonly token?: bigint
+  readonly renew?: Holding<unknown>["renew"]
 }
 
 /** Its locks are on one server, or on a quorum. */
@@ -63,33 +70,39 @@ const clients = 3
 const workersEach = 3
 const sectionsEach = 6
 
+/** Somebody who may enter again what he has entered. */
+interface Guest {
+  readonly side: Side
+  readonly owner: symbol
+}
+
 /** Who is in, under one name, and its last tokens. */
 class Room {
-  readonly #inside: Array<Side> = []
+  readonly #inside: Array<Guest> = []
   #lastWritten = 0n
   #lastSeen = 0n
 
   /** What is wrong with that, if anything. */
-  enter(side: Side, token: bigint | undefined): string | undefined {
-    const { share } = side
-    const others = this.#inside.map(({ share }) => share)
+  enter(guest: Guest, token: bigint | undefined): string | undefined {
+    const { share } = guest.side
+    const others = this.#inside.filter(({ owner }) => owner !== guest.owner).map(({ side }) => side.share)
     const isCrowded =
       typeof share === "object"
         ? others.reduce((sum, other) => sum + (typeof other === "object" ? other.permits : 0), share.permits) > share.of
         : others.some((other) => share === "nobody" || other === "nobody")
-    this.#inside.push(side)
+    this.#inside.push(guest)
     if (isCrowded) return `is in besides ${others.length} others`
     // of readers, no writer is known to a server without its data
-    if (token === undefined || (side.share === "readers" && token === 0n)) return undefined
-    const least = side.share === "readers" ? this.#lastWritten : this.#lastSeen + 1n
+    if (token === undefined || (share === "readers" && token === 0n)) return undefined
+    const least = share === "readers" ? this.#lastWritten : this.#lastSeen + 1n
     if (token < least) return `has token ${token}, which is below ${least}`
-    if (side.share === "nobody") this.#lastWritten = token
+    if (share === "nobody") this.#lastWritten = token
     if (token > this.#lastSeen) this.#lastSeen = token
     return undefined
   }
 
-  leave(side: Side): void {
-    this.#inside.splice(this.#inside.indexOf(side), 1)
+  leave(guest: Guest): void {
+    this.#inside.splice(this.#inside.indexOf(guest), 1)
   }
 }
 
@@ -145,44 +158,68 @@ const play = Effect.fnUntraced(function* ({ keepsData = false, seed, servers: co
   const rooms = new Map(sides.flatMap(({ names }) => names.map((name) => [name, new Room()])))
   const report: Report = { entered: 0, lost: 0, refused: 0 }
 
-  const enter = (side: Side, token?: bigint) =>
-    Effect.andThen(
-      trace(`${side.names}: in (${JSON.stringify(side.share)})${token === undefined ? "" : ` ${token}`}`),
+  const enter = (guest: Guest, token?: bigint) => {
+    const { names, share } = guest.side
+    return Effect.andThen(
+      trace(`${names}: in (${JSON.stringify(share)})${token === undefined ? "" : ` ${token}`}`),
       Effect.suspend(() => {
-        const wrong = side.names.map((name) => rooms.get(name)!.enter(side, token)).find((wrong) => wrong !== undefined)
-        return wrong === undefined ? Effect.void : fail(`who entered "${side.names}" ${wrong}`)
+        const wrong = names.map((name) => rooms.get(name)!.enter(guest, token)).find((wrong) => wrong !== undefined)
+        return wrong === undefined ? Effect.void : fail(`who entered "${names}" ${wrong}`)
       })
     )
+  }
 
-  const leave = (side: Side) =>
-    Effect.andThen(
-      trace(`${side.names}: out (${JSON.stringify(side.share)})`),
+  const leave = (guest: Guest) => {
+    const { names, share } = guest.side
+    return Effect.andThen(
+      trace(`${names}: out (${JSON.stringify(share)})`),
       Effect.sync(() => {
-        for (const name of side.names) rooms.get(name)!.leave(side)
+        for (const name of names) rooms.get(name)!.leave(guest)
       })
     )
+  }
 
   const options = (): Lock.AcquireOptions => ({
     waitTime: [0, 300, 3000][between(random, 0, 2)]!,
     ...(random() < 0.3 ? { leaseTime: between(random, 100, leaseMillis) } : {})
   })
 
-  /** What is protected: not while the section waits for a lock that it takes or gives back within. */
-  const work = (side: Side, millis: number, token?: bigint) =>
+  /** What is protected: not while the section waits for a lock that it takes, renews or gives back within. */
+  const work = (guest: Guest, millis: number, token?: bigint) =>
     Effect.acquireUseRelease(
-      enter(side, token),
+      enter(guest, token),
       () => Effect.sleep(millis),
-      () => leave(side)
+      () => leave(guest)
     )
 
-  const stay = (side: Side, isInner: boolean, token?: bigint): Effect.Effect<void, Failure, Client> =>
+  const stay = (side: Side, owner: symbol, isInner: boolean, granted: Granted): Effect.Effect<void, Failure, Client> =>
     Effect.gen(function* () {
+      const guest: Guest = { side, owner }
       report.entered++
-      yield* work(side, between(random, 0, 300), token)
+      yield* work(guest, between(random, 0, 300), isInner ? undefined : granted.token)
       const inner = isInner || random() < 0.7 ? undefined : within(side)
-      if (inner !== undefined) yield* Effect.ignore(inner.run(() => stay(side, true), options()))
-      yield* work(side, random() < 0.2 ? between(random, 0, 2 * leaseMillis) : between(random, 0, 100))
+      if (inner !== undefined) {
+        yield* Effect.ignore(inner.run((granted) => stay(inner, owner, true, granted), options()))
+      }
+      if (granted.renew !== undefined && random() < 0.2) {
+        yield* Effect.ignore(granted.renew(random() < 0.3 ? undefined : between(random, 100, leaseMillis)))
+      }
+      yield* work(guest, random() < 0.2 ? between(random, 0, 2 * leaseMillis) : between(random, 0, 100))
     })
+
+  /** A section, or two of one owner at once. */
+  const visit = (side: Side): Effect.Effect<void, Failure, Client> => {
+    const owner = Symbol()
+    const other = random() < 0.2 ? within(side) : undefined
+    return other === undefined
+      ? side.run((granted) => stay(side, owner, false, granted), options())
+      : Lock.withOwner(
+          Effect.all(
+            [side, other].map((side) => side.run((granted) => stay(side, owner, true, granted), options())),
+            { concurrency: "unbounded", discard: true }
+          )
+        )
+  }
 
   /** What may be taken by who has this already. */
   const within = (side: Side): Side | undefined => {
@@ -197,7 +234,7 @@ const play = Effect.fnUntraced(function* ({ keepsData = false, seed, servers: co
     for (let i = 0; i < sectionsEach; i++) {
       yield* Effect.sleep(between(random, 0, 200))
       const side = sides[between(random, 0, sides.length - 1)]!
-      const section = side.run((token) => stay(side, false, token), options())
+      const section = visit(side)
       const exit = yield* Effect.exit(
         random() < 0.15 ? Effect.timeoutOption(section, between(random, 1, 600)) : section
       )
