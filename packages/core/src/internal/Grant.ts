@@ -2,7 +2,7 @@
  * Anonymous permits that were granted at once. The counter in Redis does not know whose they are, so each grant leaves a
  * marker beside it, by which it is taken back exactly once, however often that is asked for.
  */
-import type * as Cause from "effect/Cause"
+import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -79,7 +79,8 @@ export class Grant {
         },
         onFailure: (cause: Cause.Cause<LockStoreError>) => {
           const failed = explain(client, semaphoreTitle, key, cause)
-          return mayHaveRun(cause) ? Effect.andThen(this.#undo, failed) : failed
+          // where nothing has failed, the undo follows over the same connection
+          return mayHaveRun(cause) ? Effect.andThen(this.#undo(!Cause.hasInterruptsOnly(cause)), failed) : failed
         }
       }
     )
@@ -111,12 +112,13 @@ export class Grant {
     })
   }
 
-  #giveBack(isOld: boolean): Effect.Effect<Reply, LockStoreError> {
+  /** With `mayArrive` the question may be on its way yet, and is refused when it arrives. */
+  #giveBack(isOld: boolean, mayArrive = false): Effect.Effect<Reply, LockStoreError> {
     const { client, key } = this
     return client.store.run(
       "semaphore/return",
       [key, grantMarker(key, this.id), semaphoreChannel(key)],
-      [this.permits, isOld ? 1 : 0, client.store.publish, undoMarkerMillis]
+      [this.permits, isOld ? 1 : 0, client.store.publish, mayArrive ? undoMarkerMillis : 0]
     )
   }
 
@@ -134,7 +136,7 @@ export class Grant {
         failure = result.failure
         mayHaveRun ||= failure.isOutcomeUnknown
       }
-      client.fork(this.#giveBackUntilConfirmed)
+      client.fork(this.#giveBackUntilConfirmed(false))
       return yield* new LockStoreError({
         operation: "release (the work is done; the permits are given back as soon as Redis answers this process)",
         name: this.name,
@@ -145,12 +147,14 @@ export class Grant {
   }
 
   /** Goes on for as long as the marker may be there. */
-  get #giveBackUntilConfirmed(): Effect.Effect<void> {
+  #giveBackUntilConfirmed(mayArrive: boolean): Effect.Effect<void> {
     const { client } = this
     return Effect.gen({ self: this }, function* () {
       for (let pause = firstPauseMillis; ; pause = Math.min(pause * 2, longestPauseMillis)) {
-        const result = yield* Effect.result(this.#giveBack(false))
+        const result = yield* Effect.result(this.#giveBack(false, mayArrive))
         if (Result.isSuccess(result)) return
+        // over another connection, perhaps, than the question
+        mayArrive = true
         if (!result.failure.isTransient || client.now() - this.askedAt + pause > this.markerMillis) {
           return yield* Effect.annotateLogs(
             Effect.logWarning(
@@ -166,10 +170,10 @@ export class Grant {
   }
 
   /** Takes back what may have been granted without our knowing; sent behind the question, and repeated until confirmed. */
-  get #undo(): Effect.Effect<void> {
+  #undo(mayArrive: boolean): Effect.Effect<void> {
     return Effect.suspend(() =>
       Effect.asVoid(
-        Effect.timeoutOption(Fiber.await(this.client.fork(this.#giveBackUntilConfirmed)), undoPatienceMillis)
+        Effect.timeoutOption(Fiber.await(this.client.fork(this.#giveBackUntilConfirmed(mayArrive))), undoPatienceMillis)
       )
     )
   }

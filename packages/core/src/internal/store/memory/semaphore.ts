@@ -37,7 +37,7 @@ export const giveBack: MemoryOperation = (db, [semaphore, marker, channel], [per
   const available = counter(db, semaphore!)
   const granted = db.getString(marker!)
   if ((granted === undefined || granted === "0") && old !== "1") {
-    db.setString(marker!, "0", Number(refusal))
+    if (refusal !== "0") db.setString(marker!, "0", Number(refusal))
     return 0
   }
   db.delete(marker!)

@@ -188,8 +188,8 @@ export const scripts = {
   },
   "semaphore/return": {
     name: "semaphore/return",
-    sha1: "864d609a8f1e9f90b713cb4dfc301920933aacca",
-    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal granted = redis.call('GET', KEYS[2])\nif (not granted or granted == '0') and ARGV[2] ~= '1' then\n  redis.call('SET', KEYS[2], 0, 'PX', ARGV[4])\n  return 0\nend\nredis.call('DEL', KEYS[2])\nif not available then\n  return 0\nend\navailable = redis.call('INCRBY', KEYS[1], ARGV[1])\nif available > 0 then\n  redis.pcall(ARGV[3], KEYS[3], available)\nend\nreturn 1"
+    sha1: "bdc131fefd4a9de29cbe05c6d6b560bad84a8cb2",
+    lua: "local available = redis.call('GET', KEYS[1])\nif available then\n  available = tonumber(available)\n  if not available then\n    return redis.error_reply('WRONGTYPE not a counter')\n  end\nend\nlocal granted = redis.call('GET', KEYS[2])\nif (not granted or granted == '0') and ARGV[2] ~= '1' then\n  if ARGV[4] ~= '0' then\n    redis.call('SET', KEYS[2], 0, 'PX', ARGV[4])\n  end\n  return 0\nend\nredis.call('DEL', KEYS[2])\nif not available then\n  return 0\nend\navailable = redis.call('INCRBY', KEYS[1], ARGV[1])\nif available > 0 then\n  redis.pcall(ARGV[3], KEYS[3], available)\nend\nreturn 1"
   },
   "semaphore/set": {
     name: "semaphore/set",
