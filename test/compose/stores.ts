@@ -29,16 +29,21 @@ export interface TestStore {
 export const unreachable = (operation: string, name: string, reason: StoreReason = "NotConnected") =>
   new LockStoreError({ operation, name, reason })
 
-/** A store whose clock is ahead of that of the test by so many milliseconds. */
-export const testStore = Effect.fnUntraced(function* (skewMillis = 0) {
+/** An empty store in memory whose clock is ahead of that of the test by so many milliseconds. */
+export const memoryStore = Effect.fnUntraced(function* (skewMillis: number) {
   const clock = yield* Clock.Clock
   const skewed: Clock.Clock = Object.create(clock, {
     currentTimeMillisUnsafe: { value: () => clock.currentTimeMillisUnsafe() + skewMillis }
   })
-  const inner = yield* Effect.map(
+  return yield* Effect.map(
     Layer.build(Layer.fresh(LockStore.layerMemory)).pipe(Effect.provideService(Clock.Clock, skewed)),
     (context) => Context.get(context, LockStore.LockStore)
   )
+})
+
+/** The same, to be watched. */
+export const testStore = Effect.fnUntraced(function* (skewMillis = 0) {
+  const inner = yield* memoryStore(skewMillis)
   const self: TestStore = {
     operations: [],
     keys: [],
@@ -72,7 +77,7 @@ export const testStores = (count: number) => Effect.forEach(Array.from({ length:
 
 /** A client of a store. */
 export const clientOf = (
-  { store }: TestStore,
+  { store }: Pick<TestStore, "store">,
   options?: RedisLock.RedisLockOptions
 ): Effect.Effect<Service, never, Scope.Scope> =>
   Layer.build(Layer.fresh(clientLayer(store, options))).pipe(

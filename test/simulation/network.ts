@@ -2,8 +2,9 @@
  * Servers in memory behind a network that is slow, loses requests and replies, and delivers some after the connection they
  * were sent on. Everything happens in virtual time as a seed has it, so that a failure can be repeated.
  */
-import { Clock, Context, Deferred, Effect, Layer, Scope, Stream } from "effect"
-import { LockStore, LockStoreError, type RedisDriver, type StoreReason } from "effect-redis-lock"
+import { Deferred, Effect, Scope, Stream } from "effect"
+import type { LockStore, LockStoreError, RedisDriver, StoreReason } from "effect-redis-lock"
+import { memoryStore, unreachable } from "../compose/stores.ts"
 
 type Store = LockStore.LockStore["Service"]
 
@@ -58,16 +59,7 @@ export class Server {
   }
 
   static readonly make = Effect.fnUntraced(function* (skewMillis: number, trace: Trace) {
-    const clock = yield* Clock.Clock
-    const skewed: Clock.Clock = Object.create(clock, {
-      currentTimeMillisUnsafe: { value: () => clock.currentTimeMillisUnsafe() + skewMillis }
-    })
-    const scope = yield* Effect.scope
-    const empty = Layer.build(Layer.fresh(LockStore.layerMemory)).pipe(
-      Effect.provideService(Clock.Clock, skewed),
-      Effect.map((context) => Context.get(context, LockStore.LockStore)),
-      Scope.provide(scope)
-    )
+    const empty = Scope.provide(memoryStore(skewMillis), yield* Effect.scope)
     return new Server(yield* empty, empty, trace)
   })
 
@@ -128,9 +120,6 @@ export class Server {
   }
 }
 
-const failure = (operation: string, name: string, reason: StoreReason) =>
-  new LockStoreError({ operation, name, reason })
-
 export interface Faults {
   /** How long a request or a reply usually takes, at most; some take ten times as long. */
   readonly latencyMillis: number
@@ -173,7 +162,7 @@ export class Connection {
     const pending = this.#pending
     this.#pending = new Set()
     for (const fail of pending) fail()
-    Deferred.doneUnsafe(this.#broken, Effect.fail(failure("subscribe", "", "ConnectionLost")))
+    Deferred.doneUnsafe(this.#broken, Effect.fail(unreachable("subscribe", "", "ConnectionLost")))
     this.#broken = Deferred.makeUnsafe()
   }
 
@@ -202,13 +191,15 @@ export class Connection {
       subscribeUnsafe: undefined,
       run: (operation, keys, args) =>
         Effect.suspend(() => {
-          if (this.#unreachable()) return Effect.fail(failure(operation, keys[0]!, "NotConnected"))
-          return this.#send(this.#server.run(operation, keys, args), (reason) => failure(operation, keys[0]!, reason))
+          if (this.#unreachable()) return Effect.fail(unreachable(operation, keys[0]!, "NotConnected"))
+          return this.#send(this.#server.run(operation, keys, args), (reason) =>
+            unreachable(operation, keys[0]!, reason)
+          )
         }),
       subscribe: (channel) =>
         Stream.suspend(() =>
           this.#unreachable()
-            ? Stream.fail(failure("subscribe", channel, "NotConnected"))
+            ? Stream.fail(unreachable("subscribe", channel, "NotConnected"))
             : this.#server.store.subscribe(channel).pipe(
                 Stream.filterEffect((signal) =>
                   Effect.as(Effect.sleep(this.#latency()), signal._tag === "Subscribed" || !this.#isLost())

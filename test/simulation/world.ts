@@ -11,15 +11,15 @@ import {
   type LockReentered,
   type NotLockOwner,
   type QuorumNotReached,
-  LockStore,
   RedisLock
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import { clientOf, type Service } from "../compose/stores.ts"
 import { between, Connection, type Faults, type Random, randomOf, Server, type Trace } from "./network.ts"
 
 /** The services of a client, one for each server. */
-export class Members extends Context.Service<Members, ReadonlyArray<RedisLock.RedisLock["Service"]>>()("Members") {}
+export class Members extends Context.Service<Members, ReadonlyArray<Service>>()("Members") {}
 
 /** A lock, one side of it, or permits. */
 export interface Side {
@@ -283,18 +283,18 @@ const play = Effect.fnUntraced(function* ({ keepsData = false, seed, servers: co
 
 const client = Effect.fnUntraced(function* (connections: ReadonlyArray<Connection>) {
   const options = { watchdogLeaseTime: leaseMillis, fallbackInterval: 200, subscriptionIdleTime: 500 }
-  const members = yield* Effect.forEach(connections, ({ store }) =>
-    serviceOf(RedisLock.layerStore(options).pipe(Layer.provide(Layer.succeed(LockStore.LockStore, store))))
-  )
-  const service =
-    members.length === 1
-      ? members[0]!
-      : yield* serviceOf(RedisLock.layerQuorum(members.map((member) => Layer.succeed(RedisLock.RedisLock, member))))
+  const members = yield* Effect.forEach(connections, (connection) => clientOf(connection, options))
+  const service = members.length === 1 ? members[0]! : yield* quorum(members)
   return Context.make(RedisLock.RedisLock, service).pipe(Context.add(Members, members))
 })
 
-const serviceOf = <E>(layer: Layer.Layer<RedisLock.RedisLock, E>) =>
-  Effect.map(Layer.build(Layer.fresh(Layer.orDie(layer))), (context) => Context.get(context, RedisLock.RedisLock))
+const quorum = (members: ReadonlyArray<Service>) =>
+  Effect.map(
+    Layer.build(
+      Layer.orDie(RedisLock.layerQuorum(members.map((member) => Layer.succeed(RedisLock.RedisLock, member))))
+    ),
+    (context) => Context.get(context, RedisLock.RedisLock)
+  )
 
 /** Cuts connections, stops servers, and crashes them, one at a time. */
 const mischief = Effect.fnUntraced(function* (
