@@ -193,10 +193,10 @@ export const scriptsRun = (redis: Redis, count: number) =>
   )
 
 /** Waits until so many connections are subscribed to the lock's channel. */
-export const subscribers = (redis: Redis, lock: string, count: number) =>
+export const subscribers = (redis: Redis, lock: string, count: number, prefix = "redisson_lock__channel") =>
   eventually(
     `${count} connections are subscribed to the channel of lock "${lock}"`,
-    () => redis.pubsub("NUMSUB", `redisson_lock__channel:{${lock}}`) as Promise<ReadonlyArray<unknown>>,
+    () => redis.pubsub("NUMSUB", `${prefix}:{${lock}}`) as Promise<ReadonlyArray<unknown>>,
     ([, subscribed]) => Number(subscribed) === count
   )
 

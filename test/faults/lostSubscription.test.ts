@@ -1,6 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { bare, behindProxy, client, clientOver, enter, lockKey, onServer, queueUp, subscribers } from "./harness.ts"
+import {
+  bare,
+  behindProxy,
+  client,
+  clientOver,
+  enter,
+  lockKey,
+  onServer,
+  queueUp,
+  scriptsRun,
+  subscribers
+} from "./harness.ts"
 
 // Nobody falls back to asking within a test's time: who wakes up was told.
 const patient = { fallbackInterval: "5 minutes", watchdogLeaseTime: "5 minutes" } as const
@@ -33,6 +44,8 @@ describe("a subscription that breaks while waiting", () => {
         const holder = yield* enter(yield* client(server, patient), "report")
         const waiting = yield* clientOver(yield* bare(server), { ...patient, subscriptions: proxy })
         const waiter = yield* queueUp(waiting, "report")
+        // the holder's, and the waiter's before and after it has subscribed: now it sleeps
+        yield* scriptsRun(redis, 3)
         yield* subscribers(redis, "report", 1)
         yield* proxy.cut
         yield* subscribers(redis, "report", 0)

@@ -126,7 +126,7 @@ describe("a read-write lock", () => {
         const deaf = yield* clientOver(yield* bare(server), { ...patient, subscriptions: proxy })
         const writing = yield* hold(mine, writeLock)
         const readers = [yield* waitFor(deaf, readLock), yield* waitFor(deaf, readLock)]
-        yield* subscribers(redis, "page", 0)
+        yield* subscribers(redis, "page", 1, "redisson_rwlock")
         yield* proxy.stallReplies
         yield* writing.release
         const reading = [yield* readers[0]!.entered, yield* readers[1]!.entered]

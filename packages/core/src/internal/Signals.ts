@@ -68,8 +68,9 @@ class Feed implements Alarm {
 
   readonly #signal = (): void => {
     this.heard = (this.heard ?? 0) + 1
-    Deferred.doneUnsafe(this.#established, Effect.void)
     for (const listener of [...this.#listeners]) listener()
+    // last: who is resumed here runs at once, and what it asks then answers this signal
+    Deferred.doneUnsafe(this.#established, Effect.void)
   }
 
   readonly #failed = (error: LockStoreError): Effect.Effect<void> => {

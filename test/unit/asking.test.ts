@@ -1,0 +1,49 @@
+/**
+ * How often those who wait ask the store.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Stream } from "effect"
+import { type AcquireError, FairLock, Lock, type LockLost, type RedisLock, Semaphore } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { as, clientOf, testStore } from "../compose/stores.ts"
+
+type Section = (body: Effect.Effect<void>) => Effect.Effect<void, AcquireError | LockLost, RedisLock.RedisLock>
+
+const sections: Record<string, { readonly operation: string; readonly section: Section }> = {
+  "a lock": { operation: "lock/acquire", section: Lock.withLock("a") },
+  "a fair lock": { operation: "fair_lock/acquire", section: Lock.withLock(FairLock.make("a")) },
+  "a semaphore": {
+    operation: "semaphore/acquire",
+    section: (body) => Semaphore.withPermits(body, Semaphore.make("a", { permits: 1 }), 1)
+  }
+}
+
+describe("who waits", () => {
+  for (const [what, { operation, section }] of Object.entries(sections)) {
+    it.effect(`for ${what} asks when it comes, when it hears the channel, and when it is told`, () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const { subscribe } = server.store
+        const store = {
+          ...server.store,
+          subscribe: (channel: string) => Stream.unwrap(Effect.as(Effect.sleep(5), subscribe(channel)))
+        }
+        const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 hour" } as const
+        const [holder, waiter] = [yield* clientOf({ store }, patient), yield* clientOf({ store }, patient)]
+        const held = yield* section(Effect.sleep(1000)).pipe(as(holder), Effect.forkChild)
+        yield* TestClock.adjust(1)
+        server.operations.length = 0
+        const asked = () => server.operations.filter((each) => each === operation).length
+        const waiting = yield* section(Effect.void).pipe(as(waiter), Effect.forkChild)
+        yield* TestClock.adjust(1)
+        assert.strictEqual(asked(), 1)
+        yield* TestClock.adjust(500)
+        assert.strictEqual(asked(), 2)
+        yield* TestClock.adjust(500)
+        yield* Fiber.join(waiting)
+        assert.strictEqual(asked(), 3)
+        yield* Fiber.join(held)
+      }).pipe(Effect.scoped)
+    )
+  }
+})
