@@ -3,15 +3,42 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
-import { type AcquireError, FairLock, Lock, type LockLost, type RedisLock, Semaphore } from "effect-redis-lock"
+import {
+  type AcquireError,
+  FairLock,
+  Lock,
+  type LockLost,
+  type LockReentered,
+  PermitSemaphore,
+  ReadWriteLock,
+  type RedisLock,
+  Semaphore
+} from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, testStore } from "../compose/stores.ts"
 
-type Section = (body: Effect.Effect<void>) => Effect.Effect<void, AcquireError | LockLost, RedisLock.RedisLock>
+const { readLock, writeLock } = ReadWriteLock.make("a")
 
-const sections: Record<string, { readonly operation: string; readonly section: Section }> = {
+type Section = (
+  body: Effect.Effect<void>
+) => Effect.Effect<void, AcquireError | LockReentered | LockLost, RedisLock.RedisLock>
+
+interface Case {
+  readonly operation: string
+  readonly section: Section
+  /** What keeps it waiting, where that is not another of the same. */
+  readonly rival?: Section
+}
+
+const sections: Record<string, Case> = {
   "a lock": { operation: "lock/acquire", section: Lock.withLock("a") },
   "a fair lock": { operation: "fair_lock/acquire", section: Lock.withLock(FairLock.make("a")) },
+  "a read lock": { operation: "read_lock/acquire", section: Lock.withLock(readLock), rival: Lock.withLock(writeLock) },
+  "a write lock": { operation: "write_lock/acquire", section: Lock.withLock(writeLock) },
+  "a leased permit": {
+    operation: "permit_semaphore/acquire",
+    section: PermitSemaphore.withPermit(PermitSemaphore.make("a", { permits: 1 }))
+  },
   "a semaphore": {
     operation: "semaphore/acquire",
     section: (body) => Semaphore.withPermits(body, Semaphore.make("a", { permits: 1 }), 1)
@@ -19,7 +46,7 @@ const sections: Record<string, { readonly operation: string; readonly section: S
 }
 
 describe("who waits", () => {
-  for (const [what, { operation, section }] of Object.entries(sections)) {
+  for (const [what, { operation, section, rival = section }] of Object.entries(sections)) {
     it.effect(`for ${what} asks when it comes, when it hears the channel, and when it is told`, () =>
       Effect.gen(function* () {
         const server = yield* testStore()
@@ -30,7 +57,7 @@ describe("who waits", () => {
         }
         const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 hour" } as const
         const [holder, waiter] = [yield* clientOf({ store }, patient), yield* clientOf({ store }, patient)]
-        const held = yield* section(Effect.sleep(1000)).pipe(as(holder), Effect.forkChild)
+        const held = yield* rival(Effect.sleep(1000)).pipe(as(holder), Effect.forkChild)
         yield* TestClock.adjust(1)
         server.operations.length = 0
         const asked = () => server.operations.filter((each) => each === operation).length
