@@ -30,7 +30,7 @@ interface Case {
   readonly rival?: Section
 }
 
-const sections: Record<string, Case> = {
+const sections = {
   "a lock": { operation: "lock/acquire", section: Lock.withLock("a") },
   "a fair lock": { operation: "fair_lock/acquire", section: Lock.withLock(FairLock.make("a")) },
   "a read lock": { operation: "read_lock/acquire", section: Lock.withLock(readLock), rival: Lock.withLock(writeLock) },
@@ -43,10 +43,10 @@ const sections: Record<string, Case> = {
     operation: "semaphore/acquire",
     section: (body) => Semaphore.withPermits(body, Semaphore.make("a", { permits: 1 }), 1)
   }
-}
+} satisfies Record<string, Case>
 
 describe("who waits", () => {
-  for (const [what, { operation, section, rival = section }] of Object.entries(sections)) {
+  for (const [what, { operation, section, rival = section }] of Object.entries<Case>(sections)) {
     it.effect(`for ${what} asks when it comes, when it hears the channel, and when it is told`, () =>
       Effect.gen(function* () {
         const server = yield* testStore()
@@ -70,6 +70,23 @@ describe("who waits", () => {
         yield* Fiber.join(waiting)
         assert.strictEqual(asked(), 3)
         yield* Fiber.join(held)
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  for (const what of ["a lock", "a write lock"] as const) {
+    const { operation, section } = sections[what]
+    it.effect(`for ${what} that another fiber of its process holds asks when that is over`, () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const service = yield* clientOf(server, { fallbackInterval: "1 hour", watchdogLeaseTime: "1 hour" })
+        server.delay = () => 5
+        const fibers = yield* Effect.forEach([1, 2, 3], () =>
+          Effect.forkChild(as(service)(section(Effect.sleep(100))), { startImmediately: true })
+        )
+        yield* TestClock.adjust(1000)
+        yield* Fiber.joinAll(fibers)
+        assert.strictEqual(server.operations.filter((each) => each === operation).length, 3)
       }).pipe(Effect.scoped)
     )
   }

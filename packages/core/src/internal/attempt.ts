@@ -61,16 +61,19 @@ export const attempt = <A, B, E>(
         })
       }
       if (!answer.granted) return onDenied(answer)
-      onSettled?.(acquisition)
       const now = client.now()
       const deadline = client.deadlineOf(sentAt, lease)
       if (now >= deadline) {
+        onSettled?.(acquisition)
         return Effect.andThen(
           undo(claim, sentAt + lease),
           Effect.fail(grantedTooLate(name, request.operation, now - sentAt, lease))
         )
       }
-      return onGranted(possess(acquisition, claim.owner, answer.token, startedAt, now, deadline))
+      const hold = possess(acquisition, claim.owner, answer.token, startedAt, now, deadline)
+      // last: who is resumed here runs at once, and need not ask for what this process holds
+      onSettled?.(acquisition)
+      return onGranted(hold)
     },
     onFailure: (cause) => {
       onSettled?.(acquisition)
