@@ -57,13 +57,6 @@ export const millisOf = (duration: Option.Option<Duration.Duration>) => Duration
 export const elapsed = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.timed(self), ([duration, result]) => ({ millis: Duration.toMillis(duration), result }))
 
-/** That it can be as fast as this: the best of three, as other work of the machine may be in the way of one. */
-export const within = Effect.fnUntraced(function* <E, R>(millis: number, attempt: Effect.Effect<number, E, R>) {
-  let best = Number.POSITIVE_INFINITY
-  for (let i = 0; i < 3 && best >= millis; i++) best = Math.min(best, yield* attempt)
-  assert.isBelow(best, millis)
-})
-
 export const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   Effect.gen(function* () {
     while (!(yield* condition)) yield* Effect.sleep("10 millis")
