@@ -1,9 +1,20 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { RedisSentinel } from "@effect-redis-lock/testing"
+import { RedisSentinel, TcpProxy } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, References } from "effect"
 import { Lock, type RedisLock } from "effect-redis-lock"
-import { bare, clientOf, enter, eventually, locksOver, queueUp, storeError, subscribers } from "./harness.ts"
+import {
+  bare,
+  clientOf,
+  enter,
+  eventually,
+  lockKey,
+  locksOver,
+  queueUp,
+  soon,
+  storeError,
+  subscribers
+} from "./harness.ts"
 
 const sentinelClient = (redis: RedisSentinel.RedisSentinel, options?: RedisLock.RedisLockOptions) =>
   clientOf(
@@ -51,11 +62,38 @@ describe("the master that sentinels name", () => {
       assert.isTrue(error.isTransient, error.message)
       const section = yield* enter(client, "report", { persistent: true })
       const after = yield* bare(yield* redis.master)
-      yield* eventually(
-        "the lock is held on the successor",
-        () => after.exists("report"),
-        (count) => count === 1
+      yield* lockKey(after, "report", "there")
+      yield* section.end
+      assert.strictEqual(yield* Effect.flatten(section.exit), "done")
+    }).pipe(Effect.scoped, quietly)
+  )
+
+  it.live("may change while a client asks for it", () =>
+    Effect.gen(function* () {
+      const redis = yield* RedisSentinel.start()
+      const sentinel = redis.sentinels[0]!
+      const proxy = yield* TcpProxy.make({ target: sentinel })
+      // the answer comes by the proxy, the news of the failover by the direct way
+      const client = yield* clientOf(
+        locksOver(IoRedis.layerSentinel({ sentinels: [proxy.url, sentinel.url], commandTimeout: "30 seconds" }))
       )
+      const sentinelItself = yield* bare(sentinel)
+      yield* eventually(
+        "the client listens to the sentinel both ways",
+        async () => (await sentinelItself.client("LIST")) as string,
+        (clients) => clients.match(/ sub=1 /g)?.length === 2
+      )
+      const before = yield* redis.master
+      const asked = yield* proxy.stallRepliesAfter("get-master-addr-by-name")
+      const former = yield* bare(before)
+      yield* Effect.promise(() => former.call("CLIENT", "KILL", "TYPE", "normal"))
+      yield* soon("the client asks for the master", asked)
+      yield* redis.failover
+      yield* proxy.resume
+      const section = yield* enter(client, "report", { persistent: true })
+      const after = yield* redis.master
+      assert.notStrictEqual(after, before)
+      yield* lockKey(yield* bare(after), "report", "there")
       yield* section.end
       assert.strictEqual(yield* Effect.flatten(section.exit), "done")
     }).pipe(Effect.scoped, quietly)

@@ -19,6 +19,7 @@ import { makeEval } from "./internal/evaluate.ts"
 import { Outlet } from "./internal/Outlet.ts"
 import { makeEvalOnCluster } from "./internal/evaluateOnCluster.ts"
 import { hashSlot } from "./internal/hashSlot.ts"
+import { SentinelConnector } from "./internal/SentinelConnector.ts"
 import { Subscriber } from "./internal/subscriber.ts"
 
 /**
@@ -78,8 +79,7 @@ export const layer = (
     Effect.gen(function* () {
       const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
       const connectTimeout = yield* RedisDriver.timeout("connectTimeout", options.connectTimeout ?? "10 seconds")
-      // by way of sentinels ioredis connects by itself
-      const way = options.ioredis?.sentinels === undefined ? { Connector } : {}
+      const way = { Connector: options.ioredis?.sentinels === undefined ? Connector : SentinelConnector }
       const settings = settingsOf({ ...way, ...options.ioredis }, connectTimeout)
       const url = plain(options.url)
       const client = yield* open(() => (url === undefined ? new Redis(settings) : new Redis(url, settings)))
@@ -300,7 +300,7 @@ export const layerSentinel = (
     Effect.gen(function* () {
       const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
       const connectTimeout = yield* RedisDriver.timeout("connectTimeout", options.connectTimeout ?? "10 seconds")
-      const settings = settingsOf(options.ioredis, connectTimeout)
+      const settings = settingsOf({ Connector: SentinelConnector, ...options.ioredis }, connectTimeout)
       const again = options.ioredis?.sentinelRetryStrategy ?? ((times: number) => Math.min(times * 100, 2000))
       let hasConnected = false
       const client = yield* open(
@@ -369,6 +369,9 @@ export interface FromClientOptions {
  * A client that re-sends commands after a reconnect (ioredis does by default) sends a PING instead of each of ours: what was
  * on its way when the connection broke counts as of unknown outcome. Clients with `keyPrefix`, `stringNumbers` or RESP3
  * reply mapping are refused: use the `keyPrefix` of `RedisLock.layer` instead.
+ *
+ * A client of Sentinel with `failoverDetector` may end for good when it hears of a failover while it asks for the master (ioredis
+ * 6.0): {@link layerSentinel} does not.
  *
  * @example
  * ```ts

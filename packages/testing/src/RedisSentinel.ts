@@ -115,7 +115,8 @@ export const start: (
         const configuration = [
           `sentinel monitor ${name} ${first.host} ${first.port} ${quorum}`,
           `sentinel down-after-milliseconds ${name} ${downAfter}`,
-          `sentinel failover-timeout ${name} 5000`,
+          // where the sentinels' votes are split, they vote again after twice this time
+          `sentinel failover-timeout ${name} 3000`,
           ""
         ].join("\n")
         yield* Effect.promise(() => writeFile(file, configuration))

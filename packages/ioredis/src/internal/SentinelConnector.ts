@@ -1,0 +1,20 @@
+import * as IoRedis from "ioredis"
+
+/**
+ * Connects to the master that sentinels name, as ioredis does, but hears nothing of failovers while it asks for the master.
+ *
+ * ioredis listens to the sentinels until its next connection stands, and ends whatever connection it has when they tell of a
+ * failover. Where they do while it asks them, it takes itself for closed and never connects again.
+ */
+export class SentinelConnector extends IoRedis.SentinelConnector {
+  constructor(options: unknown) {
+    super(options as IoRedis.SentinelConnectionOptions)
+  }
+
+  override connect(emit: Parameters<IoRedis.SentinelConnector["connect"]>[0]) {
+    // what the lost connection listened with; the next one will have its own
+    this["failoverDetector"]?.cleanup()
+    this["failoverDetector"] = null
+    return super.connect(emit)
+  }
+}
