@@ -56,8 +56,7 @@ const storeOf = <E>(stores: Layer.Layer<Stores, E>) =>
   ).pipe(Layer.provide(clients({})), Layer.provide(stores))
 
 for (const kind of [reentrant, write, read]) {
-  contract({ ...memory, store: storeOf(memory.store) }, kind)
-  contract({ ...redis, store: storeOf(redis.store) }, kind)
+  for (const backend of [memory, redis]) contract({ ...backend, store: storeOf(backend.store), isQuorum: true }, kind)
 }
 
 const readWrite = <E>(name: string, store: Layer.Layer<Stores, E>) =>

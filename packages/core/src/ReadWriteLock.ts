@@ -33,7 +33,10 @@ export interface ReadWriteOptions extends AcquireOptions {
  * @since 0.2.0
  */
 export interface ReadWriteLock {
-  /** Shared by any number of owners while nobody writes. Its token is that of the last writer, 0 if there was none. */
+  /**
+   * Shared by any number of owners while nobody writes. Its token is that of the last writer, 0 if there was none; on a quorum it may
+   * be higher, but is lower than the next writer's.
+   */
   readonly readLock: Lock
   /** Held by one owner while nobody reads. Fails with `LockReentered` for somebody who reads: see {@link make}. */
   readonly writeLock: Lock<RedisLock, LockReentered>

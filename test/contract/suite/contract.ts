@@ -13,6 +13,8 @@ export interface Backend {
   readonly name: string
   readonly store: Layer.Layer<LockStore.LockStore, unknown>
   readonly time: "virtual" | "real"
+  /** Whether it is kept by a majority of servers, which need not agree on the last writer's token. */
+  readonly isQuorum?: boolean
 }
 
 export interface Kind {
@@ -31,7 +33,7 @@ const run = crypto.randomUUID().slice(0, 8)
 
 export type Contract = ReturnType<typeof contractOf>
 
-export const contractOf = ({ store, time }: Backend, kind: Kind) => {
+export const contractOf = ({ isQuorum = false, store, time }: Backend, kind: Kind) => {
   const virtual = time === "virtual"
   const { make } = kind
   const rival = (lock: AnyLock): AnyLock => (kind.rival ?? make)(lock.name)
@@ -125,6 +127,7 @@ export const contractOf = ({ store, time }: Backend, kind: Kind) => {
     kind,
     isShared,
     virtual,
+    isQuorum,
     suite: it.layer(Layer.provideMerge(clients, observed), { excludeTestServices: !virtual }),
     make,
     rival,

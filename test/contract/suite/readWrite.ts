@@ -12,6 +12,7 @@ export const sharing = ({
   freshName,
   hold,
   holdElsewhere,
+  isQuorum,
   pass,
   shortLease,
   succeeded,
@@ -263,8 +264,11 @@ export const sharing = ({
         assert.strictEqual(yield* token(readLock), 0n)
         const written = yield* token(writeLock)
         assert.isTrue(written > 0n)
-        assert.strictEqual(yield* token(readLock), written)
-        assert.isTrue((yield* elsewhere(token(writeLock))) > written)
+        const read = yield* token(readLock)
+        // a server that has granted it late may know a higher one
+        if (isQuorum) assert.isTrue(read >= written)
+        else assert.strictEqual(read, written)
+        assert.isTrue((yield* elsewhere(token(writeLock))) > read)
       })
     )
 
