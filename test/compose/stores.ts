@@ -75,14 +75,13 @@ export const testStore = Effect.fnUntraced(function* (skewMillis = 0) {
 
 export const testStores = (count: number) => Effect.forEach(Array.from({ length: count }), () => testStore())
 
+/** A client of its own. */
+export const serviceOf = <E>(layer: Layer.Layer<RedisLock.RedisLock, E>): Effect.Effect<Service, never, Scope.Scope> =>
+  Effect.map(Layer.build(Layer.fresh(Layer.orDie(layer))), (context) => Context.get(context, RedisLock.RedisLock))
+
 /** A client of a store. */
-export const clientOf = (
-  { store }: Pick<TestStore, "store">,
-  options?: RedisLock.RedisLockOptions
-): Effect.Effect<Service, never, Scope.Scope> =>
-  Layer.build(Layer.fresh(clientLayer(store, options))).pipe(
-    Effect.map((context) => Context.get(context, RedisLock.RedisLock))
-  )
+export const clientOf = ({ store }: Pick<TestStore, "store">, options?: RedisLock.RedisLockOptions) =>
+  serviceOf(clientLayer(store, options))
 
 export const clientLayer = (store: Store, options?: RedisLock.RedisLockOptions) =>
   RedisLock.layerStore(options).pipe(Layer.provide(Layer.succeed(LockStore.LockStore, store)), Layer.orDie)
@@ -92,17 +91,13 @@ export const quorumOf = (
   stores: ReadonlyArray<TestStore>,
   options?: RedisLock.RedisLockOptions,
   quorum?: Parameters<typeof RedisLock.layerQuorum>[1]
-): Effect.Effect<Service, never, Scope.Scope> =>
-  Layer.build(
-    Layer.fresh(
-      Layer.orDie(
-        RedisLock.layerQuorum(
-          stores.map(({ store }) => clientLayer(store, options)),
-          quorum
-        )
-      )
+) =>
+  serviceOf(
+    RedisLock.layerQuorum(
+      stores.map(({ store }) => clientLayer(store, options)),
+      quorum
     )
-  ).pipe(Effect.map((context) => Context.get(context, RedisLock.RedisLock)))
+  )
 
 /** Runs an effect as that client. */
 export const as =

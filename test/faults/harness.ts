@@ -185,7 +185,7 @@ export const lockKey = (redis: Redis, lock: string, is: "there" | "gone") =>
   )
 
 /** Waits until so many scripts have been run by their SHA since the server started, or were unknown to it. */
-export const scriptsRun = (redis: Redis, count: number) =>
+const scriptsRun = (redis: Redis, count: number) =>
   eventually(
     `${count} scripts have been run`,
     () => redis.info("commandstats"),
@@ -199,6 +199,13 @@ export const subscribers = (redis: Redis, lock: string, count: number, prefix = 
     () => redis.pubsub("NUMSUB", `${prefix}:{${lock}}`) as Promise<ReadonlyArray<unknown>>,
     ([, subscribed]) => Number(subscribed) === count
   )
+
+/** Waits until somebody sleeps who waits for what another holds; nobody else may have run a script on this server. */
+export const waiterSleeps = Effect.fnUntraced(function* (redis: Redis, lock: string) {
+  // the holder's, and the waiter's before and after it has subscribed
+  yield* scriptsRun(redis, 3)
+  yield* subscribers(redis, lock, 1)
+})
 
 /** In Redis the lock belongs to this holding, once, and to nobody else. */
 export const belongsTo = Effect.fnUntraced(function* (redis: Redis, lock: string, holding: Pick<Holding, "owner">) {

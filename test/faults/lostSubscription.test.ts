@@ -9,8 +9,8 @@ import {
   lockKey,
   onServer,
   queueUp,
-  scriptsRun,
-  subscribers
+  subscribers,
+  waiterSleeps
 } from "./harness.ts"
 
 // Nobody falls back to asking within a test's time: who wakes up was told.
@@ -44,9 +44,7 @@ describe("a subscription that breaks while waiting", () => {
         const holder = yield* enter(yield* client(server, patient), "report")
         const waiting = yield* clientOver(yield* bare(server), { ...patient, subscriptions: proxy })
         const waiter = yield* queueUp(waiting, "report")
-        // the holder's, and the waiter's before and after it has subscribed: now it sleeps
-        yield* scriptsRun(redis, 3)
-        yield* subscribers(redis, "report", 1)
+        yield* waiterSleeps(redis, "report")
         yield* proxy.cut
         yield* subscribers(redis, "report", 0)
         yield* holder.end

@@ -1,17 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import {
-  belongsTo,
-  client,
-  connected,
-  enter,
-  loss,
-  onServer,
-  queueUp,
-  scriptsRun,
-  soon,
-  subscribers
-} from "./harness.ts"
+import { belongsTo, client, connected, enter, loss, onServer, queueUp, soon, waiterSleeps } from "./harness.ts"
 
 describe("a server that restarts empty", () => {
   it.live(
@@ -77,9 +66,7 @@ describe("a server that restarts empty", () => {
         const patient = { fallbackInterval: "5 minutes", watchdogLeaseTime: "5 minutes" } as const
         const old = yield* enter(yield* client(server, patient), "report", { leaseTime: "5 minutes" })
         const waiter = yield* queueUp(yield* client(server, patient), "report", { persistent: true })
-        // the holder's, and the waiter's before and after it has subscribed: now it sleeps
-        yield* scriptsRun(redis, 3)
-        yield* subscribers(redis, "report", 1)
+        yield* waiterSleeps(redis, "report")
         yield* server.restart
         const next = yield* waiter.entered
         assert.isTrue(next.holding.token > old.holding.token)

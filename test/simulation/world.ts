@@ -15,7 +15,7 @@ import {
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
-import { clientOf, type Service } from "../compose/stores.ts"
+import { clientOf, type Service, serviceOf } from "../compose/stores.ts"
 import { between, Connection, type Faults, type Random, randomOf, Server, type Trace } from "./network.ts"
 
 /** The services of a client, one for each server. */
@@ -284,17 +284,12 @@ const play = Effect.fnUntraced(function* ({ keepsData = false, seed, servers: co
 const client = Effect.fnUntraced(function* (connections: ReadonlyArray<Connection>) {
   const options = { watchdogLeaseTime: leaseMillis, fallbackInterval: 200, subscriptionIdleTime: 500 }
   const members = yield* Effect.forEach(connections, (connection) => clientOf(connection, options))
-  const service = members.length === 1 ? members[0]! : yield* quorum(members)
+  const service =
+    members.length === 1
+      ? members[0]!
+      : yield* serviceOf(RedisLock.layerQuorum(members.map((member) => Layer.succeed(RedisLock.RedisLock, member))))
   return Context.make(RedisLock.RedisLock, service).pipe(Context.add(Members, members))
 })
-
-const quorum = (members: ReadonlyArray<Service>) =>
-  Effect.map(
-    Layer.build(
-      Layer.orDie(RedisLock.layerQuorum(members.map((member) => Layer.succeed(RedisLock.RedisLock, member))))
-    ),
-    (context) => Context.get(context, RedisLock.RedisLock)
-  )
 
 /** Cuts connections, stops servers, and crashes them, one at a time. */
 const mischief = Effect.fnUntraced(function* (

@@ -19,6 +19,9 @@ import { as, clientOf, testStore } from "../compose/stores.ts"
 
 const { readLock, writeLock } = ReadWriteLock.make("a")
 
+// nobody asks by the clock
+const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 hour" } as const
+
 type Section = (
   body: Effect.Effect<void>
 ) => Effect.Effect<void, AcquireError | LockReentered | LockLost, RedisLock.RedisLock>
@@ -55,7 +58,6 @@ describe("who waits", () => {
           ...server.store,
           subscribe: (channel: string) => Stream.unwrap(Effect.as(Effect.sleep(5), subscribe(channel)))
         }
-        const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 hour" } as const
         const [holder, waiter] = [yield* clientOf({ store }, patient), yield* clientOf({ store }, patient)]
         const held = yield* rival(Effect.sleep(1000)).pipe(as(holder), Effect.forkChild)
         yield* TestClock.adjust(1)
@@ -79,7 +81,7 @@ describe("who waits", () => {
     it.effect(`for ${what} that another fiber of its process holds asks when that is over`, () =>
       Effect.gen(function* () {
         const server = yield* testStore()
-        const service = yield* clientOf(server, { fallbackInterval: "1 hour", watchdogLeaseTime: "1 hour" })
+        const service = yield* clientOf(server, patient)
         server.delay = () => 5
         const fibers = yield* Effect.forEach([1, 2, 3], () =>
           Effect.forkChild(as(service)(section(Effect.sleep(100))), { startImmediately: true })

@@ -63,17 +63,16 @@ export const attempt = <A, B, E>(
       if (!answer.granted) return onDenied(answer)
       const now = client.now()
       const deadline = client.deadlineOf(sentAt, lease)
-      if (now >= deadline) {
-        onSettled?.(acquisition)
-        return Effect.andThen(
-          undo(claim, sentAt + lease),
-          Effect.fail(grantedTooLate(name, request.operation, now - sentAt, lease))
-        )
-      }
-      const hold = possess(acquisition, claim.owner, answer.token, startedAt, now, deadline)
-      // last: who is resumed here runs at once, and need not ask for what this process holds
+      const hold =
+        now < deadline ? possess(acquisition, claim.owner, answer.token, startedAt, now, deadline) : undefined
+      // only now: who is resumed here runs at once, and need not ask for what this process holds
       onSettled?.(acquisition)
-      return onGranted(hold)
+      return hold !== undefined
+        ? onGranted(hold)
+        : Effect.andThen(
+            undo(claim, sentAt + lease),
+            Effect.fail(grantedTooLate(name, request.operation, now - sentAt, lease))
+          )
     },
     onFailure: (cause) => {
       onSettled?.(acquisition)
