@@ -37,7 +37,8 @@ const listOf = (text: string): ReadonlyArray<string> => text.split(",").map((par
 
 export const parseArguments = (args: ReadonlyArray<string>): Arguments => {
   const { values } = parseArgs({
-    args: [...args],
+    // npm wants a `--` before options that are not its own, pnpm hands it on
+    args: args[0] === "--" ? args.slice(1) : [...args],
     options: {
       help: { type: "boolean", default: false },
       rounds: { type: "string" },

@@ -14,7 +14,16 @@ import { runRounds } from "./rounds.ts"
 
 const docs = (file: string): string => fileURLToPath(new URL(`../../../docs/${file}`, import.meta.url))
 
-const options = parseArguments(process.argv.slice(2))
+const readArguments = () => {
+  try {
+    return parseArguments(process.argv.slice(2))
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${usage}`)
+    process.exit(2)
+  }
+}
+
+const options = readArguments()
 if (options.help) {
   console.log(usage)
   process.exit()
