@@ -73,6 +73,6 @@ export const w7: Workload = {
       met: (commands) => commands <= 50
     }
   ],
-  limitMillis: 90_000,
+  limitMillis: 150_000,
   run: measureQueue
 }
