@@ -72,6 +72,8 @@ export interface JavaClient {
   /** Redisson's client id: the first part of its owners. */
   readonly id: string
   readonly thread: (name: string) => JavaThread
+  /** How many of its threads do something, and do not sleep until somebody wakes them. */
+  readonly awake: Effect.Effect<number, JavaError>
   /** Ends the process at once, as a power cut would. */
   readonly die: Effect.Effect<void>
 }
@@ -135,6 +137,7 @@ export const start = Effect.fnUntraced(function* (
       name: thread,
       run: (kind, name, action, details) => ask({ thread, kind, name, action, ...details })
     }),
+    awake: ask({ action: "awake" }),
     die: Effect.andThen(Effect.ignore(ask({ thread: "reaper", action: "die" })), Deferred.await(ended))
   }
 })

@@ -193,7 +193,8 @@ const scriptsRun = Effect.flatMap(Site, ({ nodes }) =>
 
 /**
  * Forks somebody who must wait for this name, and waits until he does: until he is subscribed (where there are messages)
- * and has tried twice in vain. Nothing else may run scripts meanwhile. The inner effect waits until he is woken.
+ * and has tried twice in vain. A thread of Java must sleep, too: a writer's message wakes only those that do. Nothing else may
+ * run scripts meanwhile. The inner effect waits until he is woken.
  */
 export const waiting = Effect.fnUntraced(function* <A, E, R>(
   name: string,
@@ -201,17 +202,20 @@ export const waiting = Effect.fnUntraced(function* <A, E, R>(
   options?: { readonly attempts?: number; readonly subscribes?: boolean }
 ) {
   const { attempts = 2, subscribes = true } = options ?? {}
+  const { java } = yield* Site
   const ranBefore = yield* scriptsRun
   const subscribedBefore = (yield* subscriptions(name)).length
   const fiber = yield* Effect.forkScoped(self, { startImmediately: true })
   yield* eventually(
     `somebody waits for "${name}"`,
-    Effect.map(Effect.all([scriptsRun, subscriptions(name)]), ([ran, subscribed]) => ({
+    Effect.map(Effect.all([scriptsRun, subscriptions(name), java.awake]), ([ran, subscribed, awake]) => ({
       isDone: fiber.pollUnsafe() !== undefined,
       attempts: ran - ranBefore,
-      subscriptions: subscribed.length - subscribedBefore
+      subscriptions: subscribed.length - subscribedBefore,
+      awake
     })),
-    (seen) => seen.isDone || (seen.attempts >= attempts && (!subscribes || seen.subscriptions > 0))
+    (seen) =>
+      seen.isDone || (seen.attempts >= attempts && (!subscribes || (seen.subscriptions > 0 && seen.awake === 0)))
   )
   assert.isUndefined(fiber.pollUnsafe(), `nobody had to wait for "${name}"`)
   return soon(`the waiter for "${name}" is woken`, Fiber.join(fiber))
