@@ -7,7 +7,7 @@ import { LockStoreError, type LockStore } from "effect-redis-lock"
 import type { Outcome } from "../../packages/core/dist/internal/store/quorum/Ballot.js"
 import { decide } from "../../packages/core/dist/internal/store/quorum/decide.js"
 
-const failed: Outcome = Exit.fail(new LockStoreError({ operation: "any", name: "a", reason: "NotConnected" }))
+const failed: Outcome = Exit.fail(new LockStoreError({ operation: "any", lock: "a", reason: "NotConnected" }))
 const pending = undefined
 
 /** Numbers and lists are replies. */

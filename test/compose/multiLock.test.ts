@@ -117,7 +117,7 @@ describe("a lock of several", () => {
       const exit = yield* Fiber.await(section)
       assert.isFalse(Exit.hasInterrupts(exit), "nobody has interrupted it")
       const lost = failures(exit).find((error) => error instanceof LockLost)
-      assert.strictEqual(lost?.name, "b")
+      assert.strictEqual(lost?.lock, "b")
     })
   )
 
@@ -152,7 +152,7 @@ describe("a lock of several", () => {
       const exit = yield* Fiber.await(section)
       assert.deepStrictEqual(
         failures(exit)
-          .map((error) => error.name)
+          .map((error) => (error._tag === "InvalidLockOptions" ? error._tag : error.lock))
           .toSorted(),
         ["a", "b"]
       )

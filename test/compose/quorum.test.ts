@@ -162,7 +162,7 @@ describe("several locks of a quorum", () => {
       for (const store of stores.slice(1)) yield* store.delete("b")
       yield* TestClock.adjust("10 seconds")
       const lost = yield* Effect.flip(Fiber.join(section))
-      assert.strictEqual(lost._tag === "LockLost" ? lost.name : lost._tag, "b")
+      assert.strictEqual(lost._tag === "LockLost" ? lost.lock : lost._tag, "b")
       for (const store of stores.slice(1)) assert.isTrue(yield* store.isFree("a"))
     })
   )

@@ -27,7 +27,7 @@ export interface TestStore {
 }
 
 export const unreachable = (operation: string, name: string, reason: StoreReason = "NotConnected") =>
-  new LockStoreError({ operation, name, reason })
+  new LockStoreError({ operation, lock: name, reason })
 
 /** An empty store in memory whose clock is ahead of that of the test by so many milliseconds. */
 export const memoryStore = Effect.fnUntraced(function* (skewMillis: number) {

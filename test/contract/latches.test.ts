@@ -221,7 +221,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             run: (operation, keys, args) =>
               Effect.flatMap(Deferred.isDone(broken), (isBroken) =>
                 isBroken
-                  ? Effect.fail(new LockStoreError({ operation, name: keys[0]!, reason: "NotConnected" }))
+                  ? Effect.fail(new LockStoreError({ operation, lock: keys[0]!, reason: "NotConnected" }))
                   : store.run(operation, keys, args)
               )
           })

@@ -106,7 +106,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         run: (actual, keys, args) => {
           if (actual !== operation || lost) return store.run(actual, keys, args)
           lost = true
-          const error = new LockStoreError({ operation, name: keys[0]!, reason: "TimedOut" })
+          const error = new LockStoreError({ operation, lock: keys[0]!, reason: "TimedOut" })
           return hasRun ? Effect.andThen(store.run(actual, keys, args), Effect.fail(error)) : Effect.fail(error)
         }
       }
@@ -285,7 +285,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             ] as const) {
               const error = failure(yield* outcome(fiber))
               assert.instanceOf(error, LockTimeout)
-              assert.strictEqual(error.name, key)
+              assert.strictEqual(error.lock, key)
               assert.strictEqual(error.permits?.wanted, wanted)
               assert.isAtLeast(Duration.toMillis(error.waited), 100)
               assert.include(error.message, `${wanted} free permits`)
@@ -554,7 +554,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             run: (operation, keys, args) => {
               if (operation !== "semaphore/acquire") return store.run(operation, keys, args)
               arrive = store.run(operation, keys, args)
-              return Effect.fail(new LockStoreError({ operation, name: keys[0]!, reason: "ConnectionLost" }))
+              return Effect.fail(new LockStoreError({ operation, lock: keys[0]!, reason: "ConnectionLost" }))
             }
           })
           const error = yield* Effect.void.pipe(Semaphore.withPermits(semaphore, 3), over(late), Effect.flip)

@@ -16,7 +16,7 @@ const losesReply = Layer.effect(
         const cause = new Error("the reply did not come")
         return Effect.andThen(
           store.run(operation, keys, args),
-          Effect.fail(new LockStoreError({ operation, name: keys[0]!, reason: "TimedOut", cause }))
+          Effect.fail(new LockStoreError({ operation, lock: keys[0]!, reason: "TimedOut", cause }))
         )
       }
     }

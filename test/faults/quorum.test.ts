@@ -142,7 +142,7 @@ describe("a lock on five servers", () => {
         const { millis, result } = yield* elapsed(holder.exit)
         const lost = loss(result)
         assert.strictEqual(lost.reason, "RenewalFailed")
-        assert.strictEqual(lost.name, "ledger")
+        assert.strictEqual(lost.lock, "ledger")
         // the lease cannot have been longer than that; then interrupting, and telling the others of the release
         assert.isBelow(millis, 2000 + 1500)
       })

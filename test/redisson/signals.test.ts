@@ -43,7 +43,7 @@ describe("signals", () => {
                 if (refusals-- > 0) {
                   const cause = new Error("no node serves the channel")
                   return Stream.fail(
-                    new LockStoreError({ operation: "subscribe", name: channel, reason: "ClusterDown", cause })
+                    new LockStoreError({ operation: "subscribe", lock: channel, reason: "ClusterDown", cause })
                   )
                 }
                 Deferred.doneUnsafe(subscribed, Effect.void)

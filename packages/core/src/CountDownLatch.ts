@@ -86,7 +86,7 @@ const withLatch = <R, A, E>(
       ? f(client, key, channel)
       : Effect.fail(
           new InvalidLockName({
-            name: impl.name,
+            lock: impl.name,
             problem: "on a Redis Cluster, Redisson keeps the channel of a latch with braces in its name in another slot"
           })
         )

@@ -413,7 +413,7 @@ export const holding = <R = RedisLock, T = bigint>(
 ): Effect.Effect<Holding<T>, NotLockOwner | InvalidLockName, R> =>
   using(lock, (impl, fiber) =>
     Effect.flatMap(impl.holding(fiber), (held): Effect.Effect<Holding<T>, NotLockOwner> =>
-      held === undefined ? Effect.fail(new NotLockOwner({ name: impl.name })) : Effect.succeed(held)
+      held === undefined ? Effect.fail(new NotLockOwner({ lock: impl.name })) : Effect.succeed(held)
     )
   )
 

@@ -2,7 +2,7 @@
  * Every way in which working with a lock can fail, as tagged errors.
  *
  * They are schema classes: they travel over RPC and into logs as JSON, and each message says what happened, to which
- * lock, and what can be done about it. Their field `name` is the lock's; what kind of error it is, `_tag` says.
+ * lock, and what can be done about it. The lock is in their field `lock`.
  *
  * @since 0.1.0
  */
@@ -56,20 +56,16 @@ export type Holder = typeof Holder.Type
  * @since 0.1.0
  */
 export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-lock/LockTimeout")("LockTimeout", {
-  name: Schema.String,
+  lock: Schema.String,
   waited: Schema.Duration,
   holder: Schema.UndefinedOr(Holder),
   permits: Schema.optional(Schema.Struct({ wanted: Schema.Number, available: Schema.UndefinedOr(Schema.Number) }))
 }) {
-  override toString(): string {
-    return `${this._tag}: ${this.message}`
-  }
-
   override get message(): string {
     if (this.permits !== undefined) {
       const { available, wanted } = this.permits
       return (
-        `Semaphore "${this.name}" did not have ${wanted} free permit${wanted === 1 ? "" : "s"} ` +
+        `Semaphore "${this.lock}" did not have ${wanted} free permit${wanted === 1 ? "" : "s"} ` +
         `within ${seconds(this.waited)}` +
         (available === undefined ? "." : `; it had ${available}.`)
       )
@@ -79,7 +75,7 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
         ? ""
         : `; held by ${this.holder.owner}` +
           (this.holder.remaining === undefined ? " without expiry" : `, for ${seconds(this.holder.remaining)} more`)
-    return `Lock "${this.name}" was not free within ${seconds(this.waited)}${held}.`
+    return `Lock "${this.lock}" was not free within ${seconds(this.waited)}${held}.`
   }
 }
 
@@ -101,16 +97,12 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
  * @since 0.2.0
  */
 export class LatchTimeout extends Schema.TaggedError<LatchTimeout>("effect-redis-lock/LatchTimeout")("LatchTimeout", {
-  name: Schema.String,
+  latch: Schema.String,
   waited: Schema.Duration,
   count: Schema.Number
 }) {
-  override toString(): string {
-    return `${this._tag}: ${this.message}`
-  }
-
   override get message(): string {
-    return `Latch "${this.name}" did not open within ${seconds(this.waited)}; its count was ${this.count}.`
+    return `Latch "${this.latch}" did not open within ${seconds(this.waited)}; its count was ${this.count}.`
   }
 }
 
@@ -150,20 +142,16 @@ const lossText: Record<LossReason, string> = {
  * @since 0.1.0
  */
 export class LockLost extends Schema.TaggedError<LockLost>("effect-redis-lock/LockLost")("LockLost", {
-  name: Schema.String,
+  lock: Schema.String,
   owner: Schema.String,
   reason: LossReason,
   late: Schema.Duration,
   cause: Schema.optional(Schema.Defect())
 }) {
-  override toString(): string {
-    return `${this._tag}: ${this.message}`
-  }
-
   override get message(): string {
     const late = Duration.toMillis(this.late)
     return (
-      `Lock "${this.name}" was lost: ${lossText[this.reason]}.` +
+      `Lock "${this.lock}" was lost: ${lossText[this.reason]}.` +
       (late >= 1 ? ` Noticed ${seconds(this.late)} after the lease had ended: the process was stopped or blocked.` : "")
     )
   }
@@ -176,15 +164,11 @@ export class LockLost extends Schema.TaggedError<LockLost>("effect-redis-lock/Lo
  * @since 0.1.0
  */
 export class NotLockOwner extends Schema.TaggedError<NotLockOwner>("effect-redis-lock/NotLockOwner")("NotLockOwner", {
-  name: Schema.String
+  lock: Schema.String
 }) {
-  override toString(): string {
-    return `${this._tag}: ${this.message}`
-  }
-
   override get message(): string {
     return (
-      `Lock "${this.name}" is not held by the current owner. ` +
+      `Lock "${this.lock}" is not held by the current owner. ` +
       `Ask inside Lock.withLock, in the fiber or scope that acquired it, or under Lock.withOwner.`
     )
   }
@@ -203,19 +187,15 @@ export class NotLockOwner extends Schema.TaggedError<NotLockOwner>("effect-redis
 export class LockReentered extends Schema.TaggedError<LockReentered>("effect-redis-lock/LockReentered")(
   "LockReentered",
   {
-    name: Schema.String,
+    lock: Schema.String,
     attempt: Schema.Literals(["reenter", "upgrade"])
   }
 ) {
-  override toString(): string {
-    return `${this._tag}: ${this.message}`
-  }
-
   override get message(): string {
     return this.attempt === "upgrade"
-      ? `The current owner reads under lock "${this.name}" and cannot write as well. ` +
+      ? `The current owner reads under lock "${this.lock}" and cannot write as well. ` +
           `Release the read lock first, or take the write lock from the start: a writer may read.`
-      : `Lock "${this.name}" is held by the current owner already, and this kind of lock cannot be taken twice.`
+      : `Lock "${this.lock}" is held by the current owner already, and this kind of lock cannot be taken twice.`
   }
 }
 
@@ -228,16 +208,12 @@ export class LockReentered extends Schema.TaggedError<LockReentered>("effect-red
 export class InvalidLockName extends Schema.TaggedError<InvalidLockName>("effect-redis-lock/InvalidLockName")(
   "InvalidLockName",
   {
-    name: Schema.String,
+    lock: Schema.String,
     problem: Schema.String
   }
 ) {
-  override toString(): string {
-    return `${this._tag}: ${this.message}`
-  }
-
   override get message(): string {
-    const shown = this.name.length > 60 ? `${this.name.slice(0, 60)}...` : this.name
+    const shown = this.lock.length > 60 ? `${this.lock.slice(0, 60)}...` : this.lock
     return `${JSON.stringify(shown)} cannot name a lock: ${this.problem}.`
   }
 }
@@ -255,10 +231,6 @@ export class InvalidLockOptions extends Schema.TaggedError<InvalidLockOptions>("
     problem: Schema.String
   }
 ) {
-  override toString(): string {
-    return `${this._tag}: ${this.message}`
-  }
-
   override get message(): string {
     return `${this.option}: ${this.problem}.`
   }
@@ -342,7 +314,7 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
   "LockStoreError",
   {
     operation: Schema.String,
-    name: Schema.String,
+    lock: Schema.String,
     reason: StoreReason,
     /** With `WrongType`: what was asked for under this name, and what is there. */
     expected: Schema.optional(Schema.String),
@@ -350,19 +322,15 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
     cause: Schema.optional(Schema.Defect())
   }
 ) {
-  override toString(): string {
-    return `${this._tag}: ${this.message}`
-  }
-
   override get message(): string {
     if (this.expected !== undefined && this.found !== undefined) {
       return (
-        `"${this.name}" is no ${this.expected}: under this name there is ${this.found} (WRONGTYPE). ` +
+        `"${this.lock}" is no ${this.expected}: under this name there is ${this.found} (WRONGTYPE). ` +
         `Choose another name, or a key prefix.`
       )
     }
     const cause = this.cause instanceof Error ? ` (${this.cause.message})` : ""
-    return `Lock "${this.name}", ${this.operation}: ${storeReasons[this.reason]}.${cause}`
+    return `Lock "${this.lock}", ${this.operation}: ${storeReasons[this.reason]}.${cause}`
   }
 
   /**
@@ -402,19 +370,15 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
 export class QuorumNotReached extends Schema.TaggedError<QuorumNotReached>("effect-redis-lock/QuorumNotReached")(
   "QuorumNotReached",
   {
-    name: Schema.String,
+    lock: Schema.String,
     acquired: Schema.Int,
     required: Schema.Int,
     failures: Schema.Array(Schema.Struct({ member: Schema.String, reason: StoreReason, message: Schema.String }))
   }
 ) {
-  override toString(): string {
-    return `${this._tag}: ${this.message}`
-  }
-
   override get message(): string {
     const failures = this.failures.map(({ member, message }) => `${member}: ${message}`).join(" ")
-    return `Lock "${this.name}" needs ${this.required} servers, and ${this.acquired} granted it. ${failures}`
+    return `Lock "${this.lock}" needs ${this.required} servers, and ${this.acquired} granted it. ${failures}`
   }
 }
 

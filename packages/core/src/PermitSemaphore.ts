@@ -598,7 +598,7 @@ export const release = <R = RedisLock>(
       ? Effect.void
       : Effect.fail(
           new LockLost({
-            name: permitSemaphoreOf(semaphore).name,
+            lock: permitSemaphoreOf(semaphore).name,
             owner: id,
             reason: "NotOwner",
             late: Duration.zero

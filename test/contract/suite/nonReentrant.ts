@@ -20,7 +20,7 @@ const assertRefused = (lock: AnyLock) =>
       const error = yield* Effect.flip(again as Effect.Effect<unknown, Effect.Error<typeof again>>)
       assert.instanceOf(error, LockReentered)
       assert.strictEqual(error.attempt, "reenter")
-      assert.strictEqual(error.name, lock.name)
+      assert.strictEqual(error.lock, lock.name)
     }
     assert.strictEqual(yield* Lock.holdCount(lock), 1)
     assert.isTrue(yield* Lock.isHeldByCurrentOwner(lock))

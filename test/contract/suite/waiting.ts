@@ -24,7 +24,7 @@ export const waiting = ({
         const fiber = yield* Lock.withLock(Effect.void, lock, { waitTime: 300 }).pipe(Effect.forkChild)
         const error = failure(yield* outcome(fiber))
         assert.instanceOf(error, LockTimeout)
-        assert.strictEqual(error.name, lock.name)
+        assert.strictEqual(error.lock, lock.name)
         assert.isAtLeast(Duration.toMillis(error.waited), 300)
         assert.strictEqual(error.holder?.owner, other.holding.owner)
         assert.include(error.message, other.holding.owner)

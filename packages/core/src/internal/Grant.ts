@@ -108,7 +108,7 @@ export class Grant {
   get #lost(): Effect.Effect<never, LockLost> {
     return Effect.suspend(() => {
       this.client.telemetry.lost(this, "NotOwner")
-      return Effect.fail(new LockLost({ name: this.name, owner: this.id, reason: "NotOwner", late: Duration.zero }))
+      return Effect.fail(new LockLost({ lock: this.name, owner: this.id, reason: "NotOwner", late: Duration.zero }))
     })
   }
 
@@ -139,7 +139,7 @@ export class Grant {
       client.fork(this.#giveBackUntilConfirmed(false))
       return yield* new LockStoreError({
         operation: "release (the work is done; the permits are given back as soon as Redis answers this process)",
-        name: this.name,
+        lock: this.name,
         reason: failure.reason,
         cause: failure.cause
       })

@@ -112,7 +112,7 @@ export class Hold implements Held<bigint> {
 const undecided = ({ name }: Possession, operation: string): LockStoreError =>
   new LockStoreError({
     operation,
-    name,
+    lock: name,
     reason: "TimedOut",
     cause: new Error("no majority of the servers confirmed the renewal")
   })

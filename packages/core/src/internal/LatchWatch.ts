@@ -51,7 +51,7 @@ class LatchWaiter implements Alarm {
 
   #giveUp(now: number): void {
     const waited = Duration.millis(now - this.#startedAt)
-    this.end(Effect.fail(new LatchTimeout({ name: this.#name, waited, count: this.#watch.count })))
+    this.end(Effect.fail(new LatchTimeout({ latch: this.#name, waited, count: this.#watch.count })))
   }
 }
 

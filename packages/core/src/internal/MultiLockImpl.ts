@@ -257,7 +257,7 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
   }
 
   #timedOut(holder: LockTimeout["holder"]): LockTimeout {
-    return new LockTimeout({ name: this.name, waited: Duration.millis(this.#now() - this.#startedAt), holder })
+    return new LockTimeout({ lock: this.name, waited: Duration.millis(this.#now() - this.#startedAt), holder })
   }
 
   #patience(): number {

@@ -85,7 +85,7 @@ export class Possession implements Due, Claim {
 
   lossOf(reason: LossReason, now: number): LockLost {
     return new LockLost({
-      name: this.name,
+      lock: this.name,
       owner: this.owner,
       reason,
       late: Duration.millis(Math.max(0, now - this.deadline)),

@@ -162,7 +162,7 @@ export const tryAcquireTogether = (
 export const grantedTooLate = (name: string, operation: string, tookMillis: number, lease: number): LockStoreError =>
   new LockStoreError({
     operation,
-    name,
+    lock: name,
     reason: "TimedOut",
     cause: new Error(`the lock was granted after ${Math.round(tookMillis)} ms, too late for a lease of ${lease} ms`)
   })

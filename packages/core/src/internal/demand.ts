@@ -107,7 +107,7 @@ const timedOut = (
     client.telemetry.timedOut(kind.name)
     return Effect.fail(
       new LockTimeout({
-        name,
+        lock: name,
         waited: Duration.millis(client.now() - startedAt),
         holder: undefined,
         permits: { wanted: permits, available }

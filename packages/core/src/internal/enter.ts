@@ -22,10 +22,10 @@ export const enter = (
   if (mine !== undefined) {
     return kind.reentrant
       ? reenter(acquisition, mine, restore)
-      : Effect.fail(new LockReentered({ name, attempt: "reenter" }))
+      : Effect.fail(new LockReentered({ lock: name, attempt: "reenter" }))
   }
   return kind.mode === "write" && client.find(keys.lock, "read", identity) !== undefined
-    ? Effect.fail(new LockReentered({ name, attempt: "upgrade" }))
+    ? Effect.fail(new LockReentered({ lock: name, attempt: "upgrade" }))
     : undefined
 }
 

@@ -47,7 +47,7 @@ export const explain = (
         : Effect.fail(
             new LockStoreError({
               operation: error.operation,
-              name: error.name,
+              lock: error.lock,
               reason: "WrongType",
               expected,
               found: counterText(error) ?? foundText[found as string] ?? String(found),
@@ -80,7 +80,7 @@ export const explainOneOf = (
           client,
           first.expected,
           first.key,
-          Cause.fail(new LockStoreError({ operation, name: first.key, reason, cause: reply }))
+          Cause.fail(new LockStoreError({ operation, lock: first.key, reason, cause: reply }))
         )
   )
 }

@@ -52,7 +52,7 @@ export const inspectSide = (
   Effect.flatMap(inspect(client, keys, name), (state) => {
     if (state === undefined) return Effect.undefined
     if (state.holders.some((holder) => (holder.mode === "exclusive") !== (mode === "exclusive"))) {
-      return Effect.fail(new LockStoreError({ operation: "lock/inspect", name, reason: "WrongType" }))
+      return Effect.fail(new LockStoreError({ operation: "lock/inspect", lock: name, reason: "WrongType" }))
     }
     const holders = state.holders.filter((holder) => holder.mode === mode)
     return Effect.succeed(holders.length === 0 ? undefined : { ...state, holders })

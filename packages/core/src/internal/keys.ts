@@ -94,7 +94,7 @@ export const checkName = (name: string): InvalidLockName | undefined => {
           : name.includes("\0")
             ? "it contains a NUL character"
             : undefined
-  return problem === undefined ? undefined : new InvalidLockName({ name: String(name), problem })
+  return problem === undefined ? undefined : new InvalidLockName({ lock: String(name), problem })
 }
 
 /**
@@ -106,7 +106,7 @@ export const checkSlot = (name: string, keys: LockKeys, slot: (key: string) => n
   const home = slot(keys.lock)
   if (slot(keys.token) === home && slot(keys.channel) === home) return undefined
   return new InvalidLockName({
-    name,
+    lock: name,
     problem:
       "its braces make no hash tag, so on a Redis Cluster its keys would live in different slots. Leave the braces out, or " +
       "enclose a part that is not empty, with no brace before it, as in {orders}:5"

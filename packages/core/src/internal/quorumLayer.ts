@@ -66,7 +66,7 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
 /** The store of a member that is not there yet. */
 const absent = (cause: unknown, { publish, slot }: LockStore["Service"]): LockStore["Service"] => {
   const missing = (operation: string, name: string) =>
-    new LockStoreError({ operation, name, reason: "NotConnected", cause })
+    new LockStoreError({ operation, lock: name, reason: "NotConnected", cause })
   return {
     run: (operation, keys) => Effect.fail(missing(operation, keys[0]!)),
     subscribe: (channel) => Stream.fail(missing("subscribe", channel)),

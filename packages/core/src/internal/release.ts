@@ -212,7 +212,7 @@ const retry = Effect.fnUntraced(function* (possession: Possession, sentAt: numbe
   client.fork(releaseUntil(possession, possession.deadline))
   return yield* new LockStoreError({
     operation: "release (the work is done; the lock frees itself when its lease ends)",
-    name: possession.name,
+    lock: possession.name,
     reason: failure.reason,
     cause: failure.cause
   })

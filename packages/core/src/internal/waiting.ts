@@ -31,7 +31,7 @@ export const timedOut = (
     client.telemetry.timedOut(kind.name)
     return Effect.fail(
       new LockTimeout({
-        name,
+        lock: name,
         waited: Duration.millis(client.now() - startedAt),
         holder: holderOf(acquisition, denial)
       })

@@ -74,7 +74,7 @@ export const makeMemoryStore: Effect.Effect<LockStore["Service"]> = Effect.map(C
       try {
         return Effect.succeed(operations[operation](db, keys, args.map(String)))
       } catch (cause) {
-        return Effect.fail(new LockStoreError({ operation, name: keys[0]!, reason: reasonOf(cause), cause }))
+        return Effect.fail(new LockStoreError({ operation, lock: keys[0]!, reason: reasonOf(cause), cause }))
       }
     })
 

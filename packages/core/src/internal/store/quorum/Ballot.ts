@@ -131,7 +131,7 @@ export class Ballot<A> implements Alarm {
   #late(): LockStoreError {
     return new LockStoreError({
       operation: this.#request.operation,
-      name: this.#request.keys[0]!,
+      lock: this.#request.keys[0]!,
       reason: "TimedOut",
       cause: new Error(`no answer within the member timeout of ${Math.round(this.#timeoutMillis)} ms`)
     })
@@ -143,7 +143,7 @@ export const failureOf = (exit: Exit.Failure<unknown, LockStoreError>, name: str
   const cause = Cause.squash(exit.cause)
   return cause instanceof LockStoreError
     ? cause
-    : new LockStoreError({ operation: "run", name, reason: "Failed", cause })
+    : new LockStoreError({ operation: "run", lock: name, reason: "Failed", cause })
 }
 
 /** For stores that call nobody back: a fiber for each operation. */

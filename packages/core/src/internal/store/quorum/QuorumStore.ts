@@ -273,9 +273,9 @@ export class QuorumStore {
     return Exit.fail(
       new LockStoreError({
         operation,
-        name,
+        lock: name,
         reason: failures[0]?.reason ?? "Failed",
-        cause: new QuorumNotReached({ name, acquired, required: this.required, failures })
+        cause: new QuorumNotReached({ lock: name, acquired, required: this.required, failures })
       })
     )
   }

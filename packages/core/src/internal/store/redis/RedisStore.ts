@@ -10,7 +10,7 @@ import { scripts } from "./scripts.generated.ts"
 const wrap =
   (operation: string, name: string) =>
   (error: RedisDriverError): LockStoreError =>
-    new LockStoreError({ operation, name, reason: error.reason, cause: error.cause })
+    new LockStoreError({ operation, lock: name, reason: error.reason, cause: error.cause })
 
 const runUnsafeOver =
   (evalUnsafe: EvalUnsafe): RunUnsafe =>
