@@ -130,6 +130,26 @@ describe("a server that refuses", () => {
   )
 
   it.live(
+    "because too few replicas are connected (NOREPLICAS): a lock is refused, and to try again once they are back helps",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server)
+        yield* Effect.promise(() => redis.config("SET", "min-replicas-to-write", "1"))
+        yield* refuses(
+          mine,
+          "NotEnoughReplicas",
+          "too few replicas are connected (NOREPLICAS)",
+          "(NOREPLICAS Not enough"
+        )
+        assert.deepStrictEqual(yield* Effect.promise(() => redis.keys("*")), [])
+        assert.isTrue(storeError(yield* Effect.exit(mine.run(section))).isTransient)
+        yield* Effect.promise(() => redis.config("SET", "min-replicas-to-write", "0"))
+        yield* works(mine)
+      })
+    )
+  )
+
+  it.live(
     "because it is loading (LOADING): to try again while that is transient helps",
     onServer(
       ({ redis, server }) =>

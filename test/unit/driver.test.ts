@@ -7,6 +7,7 @@ it("sorts the errors of Redis and of its clients", () => {
     ["OOM command not allowed when used memory > 'maxmemory'.", "OutOfMemory"],
     ["READONLY You can't write against a read only replica.", "ReadOnly"],
     ["MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist", "PersistenceFailed"],
+    ["NOREPLICAS Not enough good replicas to write.", "NotEnoughReplicas"],
     ["LOADING Redis is loading the dataset in memory", "Loading"],
     ["BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", "Busy"],
     ["NOPERM User locks has no permissions to access one of the keys used as arguments", "NoPermission"],

@@ -244,6 +244,8 @@ const storeReasons = {
   OutOfMemory: "Redis is out of memory (OOM). Raise maxmemory, or keep locks apart from caches",
   ReadOnly: "the server is a read-only replica. Connect to the master, or through Sentinel",
   PersistenceFailed: "Redis refuses writes because it cannot save to disk (MISCONF). Look at its log and its disk",
+  NotEnoughReplicas:
+    "Redis refuses writes because too few replicas are connected (NOREPLICAS). Look at the replicas, or at min-replicas-to-write",
   Loading: "Redis is still loading its data (LOADING). Try again shortly",
   Busy: "Redis is busy with another script (BUSY). Find the slow script, or SCRIPT KILL it",
   NoPermission:
@@ -272,6 +274,7 @@ export const StoreReason = Schema.Literals([
   "OutOfMemory",
   "ReadOnly",
   "PersistenceFailed",
+  "NotEnoughReplicas",
   "Loading",
   "Busy",
   "NoPermission",
@@ -350,6 +353,7 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
       case "ConnectionLost":
       case "TimedOut":
       case "ReadOnly":
+      case "NotEnoughReplicas":
       case "Loading":
       case "Busy":
       case "ClusterDown":

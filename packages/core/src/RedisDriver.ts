@@ -178,6 +178,7 @@ const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
   [/^(ERR )?OOM\b/, "OutOfMemory"],
   [/\bREADONLY\b/, "ReadOnly"],
   [/\bMISCONF\b/, "PersistenceFailed"],
+  [/\bNOREPLICAS\b/, "NotEnoughReplicas"],
   [/\bLOADING\b/, "Loading"],
   [/\bBUSY\b/, "Busy"],
   [/\bWRONGTYPE\b/, "WrongType"],

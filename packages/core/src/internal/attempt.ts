@@ -174,6 +174,7 @@ const notRun: ReadonlySet<StoreReason> = new Set([
   "OutOfMemory",
   "ReadOnly",
   "PersistenceFailed",
+  "NotEnoughReplicas",
   "Loading",
   "Busy",
   "NotAuthenticated",
