@@ -12,6 +12,10 @@
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   return 0
 end
+if ARGV[3] == '0' then
+  -- an inner exit: a full server (OOM) admits it once the script has removed something
+  redis.call('HDEL', KEYS[1], '')
+end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 local left = redis.call('PTTL', KEYS[1])
 if left >= 0 and left < tonumber(ARGV[3]) then

@@ -7,6 +7,9 @@
 --
 -- reply      per key: 1 extended, 0 not held
 
+-- A full server (OOM) refuses commands that may need memory, but only until the script has
+-- written: this removes nothing. pcall: a foreign type at one name must not stop the others.
+redis.pcall('ZREM', KEYS[1], '')
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local expiry = now + ARGV[1]
@@ -15,7 +18,6 @@ local replies = {}
 for i, permits in ipairs(KEYS) do
   local held = 1
   for id in string.gmatch(ARGV[i + 1], '%x+') do
-    -- pcall: a foreign type at one name must not stop the others
     local score = redis.pcall('ZSCORE', permits, raw(id))
     if type(score) ~= 'string' or tonumber(score) <= now then
       held = 0

@@ -23,16 +23,16 @@ if not held then
   return -redis.call('EXISTS', KEYS[1])
 end
 local remain = tonumber(ARGV[2])
-if remain < held and remain > 0 and tonumber(ARGV[4]) <= remain then
-  local left = redis.call('PTTL', hold_key(ARGV[1], held))
-  if left > 0 then
-    redis.call('SET', hold_key(ARGV[1], ARGV[4]), 1, 'PX', left)
-  else
-    redis.call('DEL', hold_key(ARGV[1], ARGV[4]))
-  end
-end
+local moves = remain < held and remain > 0 and tonumber(ARGV[4]) <= remain
+local left = moves and redis.call('PTTL', hold_key(ARGV[1], held))
+-- first, as a full server (OOM) lets a script write what it likes once it has removed something
 for number = remain + 1, held do
   redis.call('DEL', hold_key(ARGV[1], number))
+end
+if moves and left > 0 then
+  redis.call('SET', hold_key(ARGV[1], ARGV[4]), 1, 'PX', left)
+elseif moves then
+  redis.call('DEL', hold_key(ARGV[1], ARGV[4]))
 end
 if remain > 0 then
   redis.call('HSET', KEYS[1], ARGV[1], remain)

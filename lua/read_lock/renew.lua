@@ -9,13 +9,15 @@
 --
 -- reply    per reader: 1 extended, 0 not held by this owner
 
+-- A full server (OOM) refuses commands that may need memory, but only until the script has
+-- written: this removes nothing. pcall: a foreign type at one name must not stop the others.
+redis.pcall('HDEL', KEYS[1], '')
 local lease = tonumber(ARGV[1])
 local replies = {}
 local key = 1
 
 for i = 2, #ARGV, 2 do
   local lock, holds = KEYS[key], tonumber(ARGV[i + 1])
-  -- pcall: a foreign type at one name must not stop the others
   local held = redis.pcall('HGET', lock, ARGV[i])
   -- a server of a quorum may have missed an entry
   local last = type(held) == 'string' and key + math.min(holds, tonumber(held)) or key
@@ -23,8 +25,11 @@ for i = 2, #ARGV, 2 do
   if last > key and redis.call('EXISTS', unpack(KEYS, key + 1, last)) > 0 then
     replies[#replies] = 1
     for hold = key + 1, last do
-      if redis.call('PTTL', KEYS[hold]) < lease then
+      local left = redis.call('PTTL', KEYS[hold])
+      if left == -2 then
         redis.call('SET', KEYS[hold], 1, 'PX', ARGV[1])
+      elseif left < lease then
+        redis.call('PEXPIRE', KEYS[hold], ARGV[1])
       end
     end
     local left = redis.call('PTTL', lock)

@@ -63,8 +63,8 @@ export const scripts = {
   },
   "lock/hold": {
     name: "lock/hold",
-    sha1: "fad1dd87049f885ad855c79d3bfcff4eb83fec6c",
-    lua: "if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then\n  return 0\nend\nredis.call('HSET', KEYS[1], ARGV[1], ARGV[2])\nlocal left = redis.call('PTTL', KEYS[1])\nif left >= 0 and left < tonumber(ARGV[3]) then\n  redis.call('PEXPIRE', KEYS[1], ARGV[3])\nend\nreturn 1"
+    sha1: "45ce9374717f8a405ef162b0c04ca5361a4cd9dd",
+    lua: "if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then\n  return 0\nend\nif ARGV[3] == '0' then\n  redis.call('HDEL', KEYS[1], '')\nend\nredis.call('HSET', KEYS[1], ARGV[1], ARGV[2])\nlocal left = redis.call('PTTL', KEYS[1])\nif left >= 0 and left < tonumber(ARGV[3]) then\n  redis.call('PEXPIRE', KEYS[1], ARGV[3])\nend\nreturn 1"
   },
   "lock/inspect": {
     name: "lock/inspect",
@@ -123,8 +123,8 @@ export const scripts = {
   },
   "permit_semaphore/renew": {
     name: "permit_semaphore/renew",
-    sha1: "27edd7e3ee21b9cc80537f196a0636115a6e6571",
-    lua: "local time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal expiry = now + ARGV[1]\nlocal function raw(id)\n  return (string.gsub(id, '%x%x', function(digits)\n    return string.char(tonumber(digits, 16))\n  end))\nend\nlocal replies = {}\nfor i, permits in ipairs(KEYS) do\n  local held = 1\n  for id in string.gmatch(ARGV[i + 1], '%x+') do\n    local score = redis.pcall('ZSCORE', permits, raw(id))\n    if type(score) ~= 'string' or tonumber(score) <= now then\n      held = 0\n    end\n  end\n  if held == 1 then\n    for id in string.gmatch(ARGV[i + 1], '%x+') do\n      redis.call('ZADD', permits, 'GT', expiry, raw(id))\n    end\n  end\n  replies[i] = held\nend\nreturn replies"
+    sha1: "8298517bce61ecd023a639bb83e553f9c30c5932",
+    lua: "redis.pcall('ZREM', KEYS[1], '')\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal expiry = now + ARGV[1]\nlocal function raw(id)\n  return (string.gsub(id, '%x%x', function(digits)\n    return string.char(tonumber(digits, 16))\n  end))\nend\nlocal replies = {}\nfor i, permits in ipairs(KEYS) do\n  local held = 1\n  for id in string.gmatch(ARGV[i + 1], '%x+') do\n    local score = redis.pcall('ZSCORE', permits, raw(id))\n    if type(score) ~= 'string' or tonumber(score) <= now then\n      held = 0\n    end\n  end\n  if held == 1 then\n    for id in string.gmatch(ARGV[i + 1], '%x+') do\n      redis.call('ZADD', permits, 'GT', expiry, raw(id))\n    end\n  end\n  replies[i] = held\nend\nreturn replies"
   },
   "permit_semaphore/set": {
     name: "permit_semaphore/set",
@@ -158,13 +158,13 @@ export const scripts = {
   },
   "read_lock/release": {
     name: "read_lock/release",
-    sha1: "c669bd691c3210231db1ff14caf4cfcec2199325",
-    lua: "local function hold_key(owner, number)\n  return KEYS[3] .. ':' .. owner .. ':rwlock_timeout:' .. number\nend\nlocal held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))\nif not held then\n  return -redis.call('EXISTS', KEYS[1])\nend\nlocal remain = tonumber(ARGV[2])\nif remain < held and remain > 0 and tonumber(ARGV[4]) <= remain then\n  local left = redis.call('PTTL', hold_key(ARGV[1], held))\n  if left > 0 then\n    redis.call('SET', hold_key(ARGV[1], ARGV[4]), 1, 'PX', left)\n  else\n    redis.call('DEL', hold_key(ARGV[1], ARGV[4]))\n  end\nend\nfor number = remain + 1, held do\n  redis.call('DEL', hold_key(ARGV[1], number))\nend\nif remain > 0 then\n  redis.call('HSET', KEYS[1], ARGV[1], remain)\nelse\n  redis.call('HDEL', KEYS[1], ARGV[1])\nend\nif redis.call('HGET', KEYS[1], 'mode') == 'write' then\n  return 1\nend\nlocal function longest_read(stem)\n  local longest = 0\n  local fields = redis.call('HGETALL', KEYS[1])\n  for i = 1, #fields, 2 do\n    for number = 1, tonumber(fields[i + 1]) or 0 do\n      longest = math.max(longest, redis.call('PTTL', stem .. ':' .. fields[i] .. ':rwlock_timeout:' .. number))\n    end\n  end\n  return longest\nend\nlocal longest = longest_read(KEYS[3])\nif longest > 0 then\n  redis.call('PEXPIRE', KEYS[1], longest)\n  return 1\nend\nredis.call('DEL', KEYS[1])\nif ARGV[3] == '' then\n  return 1\nend\nlocal listeners = redis.pcall(ARGV[3], KEYS[2], '0')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
+    sha1: "2e1c910bd9b32dc1c9e2972e2b8dc32c573bee27",
+    lua: "local function hold_key(owner, number)\n  return KEYS[3] .. ':' .. owner .. ':rwlock_timeout:' .. number\nend\nlocal held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))\nif not held then\n  return -redis.call('EXISTS', KEYS[1])\nend\nlocal remain = tonumber(ARGV[2])\nlocal moves = remain < held and remain > 0 and tonumber(ARGV[4]) <= remain\nlocal left = moves and redis.call('PTTL', hold_key(ARGV[1], held))\nfor number = remain + 1, held do\n  redis.call('DEL', hold_key(ARGV[1], number))\nend\nif moves and left > 0 then\n  redis.call('SET', hold_key(ARGV[1], ARGV[4]), 1, 'PX', left)\nelseif moves then\n  redis.call('DEL', hold_key(ARGV[1], ARGV[4]))\nend\nif remain > 0 then\n  redis.call('HSET', KEYS[1], ARGV[1], remain)\nelse\n  redis.call('HDEL', KEYS[1], ARGV[1])\nend\nif redis.call('HGET', KEYS[1], 'mode') == 'write' then\n  return 1\nend\nlocal function longest_read(stem)\n  local longest = 0\n  local fields = redis.call('HGETALL', KEYS[1])\n  for i = 1, #fields, 2 do\n    for number = 1, tonumber(fields[i + 1]) or 0 do\n      longest = math.max(longest, redis.call('PTTL', stem .. ':' .. fields[i] .. ':rwlock_timeout:' .. number))\n    end\n  end\n  return longest\nend\nlocal longest = longest_read(KEYS[3])\nif longest > 0 then\n  redis.call('PEXPIRE', KEYS[1], longest)\n  return 1\nend\nredis.call('DEL', KEYS[1])\nif ARGV[3] == '' then\n  return 1\nend\nlocal listeners = redis.pcall(ARGV[3], KEYS[2], '0')\nreturn type(listeners) == 'number' and 1 + listeners or 1"
   },
   "read_lock/renew": {
     name: "read_lock/renew",
-    sha1: "6e572c2ebff96a6af0666bef1b8fa33a59326560",
-    lua: "local lease = tonumber(ARGV[1])\nlocal replies = {}\nlocal key = 1\nfor i = 2, #ARGV, 2 do\n  local lock, holds = KEYS[key], tonumber(ARGV[i + 1])\n  local held = redis.pcall('HGET', lock, ARGV[i])\n  local last = type(held) == 'string' and key + math.min(holds, tonumber(held)) or key\n  replies[#replies + 1] = 0\n  if last > key and redis.call('EXISTS', unpack(KEYS, key + 1, last)) > 0 then\n    replies[#replies] = 1\n    for hold = key + 1, last do\n      if redis.call('PTTL', KEYS[hold]) < lease then\n        redis.call('SET', KEYS[hold], 1, 'PX', ARGV[1])\n      end\n    end\n    local left = redis.call('PTTL', lock)\n    if left >= 0 and left < lease then\n      redis.call('PEXPIRE', lock, ARGV[1])\n    end\n  end\n  key = key + 1 + holds\nend\nreturn replies"
+    sha1: "8bf525f58a45b5e0c51535dc1aa667fd826af415",
+    lua: "redis.pcall('HDEL', KEYS[1], '')\nlocal lease = tonumber(ARGV[1])\nlocal replies = {}\nlocal key = 1\nfor i = 2, #ARGV, 2 do\n  local lock, holds = KEYS[key], tonumber(ARGV[i + 1])\n  local held = redis.pcall('HGET', lock, ARGV[i])\n  local last = type(held) == 'string' and key + math.min(holds, tonumber(held)) or key\n  replies[#replies + 1] = 0\n  if last > key and redis.call('EXISTS', unpack(KEYS, key + 1, last)) > 0 then\n    replies[#replies] = 1\n    for hold = key + 1, last do\n      local left = redis.call('PTTL', KEYS[hold])\n      if left == -2 then\n        redis.call('SET', KEYS[hold], 1, 'PX', ARGV[1])\n      elseif left < lease then\n        redis.call('PEXPIRE', KEYS[hold], ARGV[1])\n      end\n    end\n    local left = redis.call('PTTL', lock)\n    if left >= 0 and left < lease then\n      redis.call('PEXPIRE', lock, ARGV[1])\n    end\n  end\n  key = key + 1 + holds\nend\nreturn replies"
   },
   "semaphore/acquire": {
     name: "semaphore/acquire",

@@ -1,0 +1,173 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Scope } from "effect"
+import {
+  FairLock,
+  FencedLock,
+  Lock,
+  NonReentrantLock,
+  PermitSemaphore,
+  ReadWriteLock,
+  SpinLock
+} from "effect-redis-lock"
+import type { Redis } from "ioredis"
+import { bare, type Client, client, eventually, onServer } from "./harness.ts"
+import { type AnyLock, hold, serverTime } from "./kinds.ts"
+
+const lease = 1500
+
+/** A server that is full from now on. */
+const fill = (redis: Redis) => Effect.promise(() => redis.config("SET", "maxmemory", "1"))
+
+/** When the key ends, in milliseconds of the server's clock; 0 where there is no such key. */
+const endOf = async (redis: Redis, key: string) => {
+  const [time, left] = await Promise.all([redis.time(), redis.pttl(key)])
+  return left < 0 ? 0 : Number(time[0]) * 1000 + left
+}
+
+/** When the last of these permits ends, in milliseconds of the server's clock; 0 when none is held. */
+const endOfPermits = async (redis: Redis, name: string) =>
+  Number((await redis.zrange(`{${name}}:timeout`, "-1", "-1", "WITHSCORES"))[1] ?? 0)
+
+/** Waits until this ends several leases from now: it has been renewed at least so often, and never lost. */
+const renewedForLong = Effect.fnUntraced(function* (
+  redis: Redis,
+  what: ReadonlyArray<readonly [what: string, end: () => Promise<number>]>
+) {
+  const until = (yield* serverTime(redis)) + 4 * lease
+  yield* Effect.forEach(
+    what,
+    ([title, end]) =>
+      eventually(
+        `${title} is held several leases later`,
+        async () => ({ end: await end() }),
+        ({ end }) => end === 0 || end > until
+      ).pipe(Effect.map((last) => assert.isAbove(last.end, 0, `${title} has ended`))),
+    { concurrency: "unbounded" }
+  )
+})
+
+/** Holds two of a semaphore's three permits for as long as the test's scope is open. */
+const holdPermits = ({ run }: Client, name: string) =>
+  Effect.flatMap(Effect.scope, (scope) =>
+    run(Scope.provide(PermitSemaphore.scoped(PermitSemaphore.make(name, { permits: 3 }), { permits: 2 }), scope))
+  )
+
+const ends = (redis: Redis, locks: ReadonlyArray<{ readonly name: string }>) =>
+  locks.map(({ name }) => [`lock "${name}"`, () => endOf(redis, name)] as const)
+
+describe("a server whose memory is full (maxmemory, noeviction)", () => {
+  it.live(
+    "A full server renews locks and permits of every kind, in batches of many names, until they are released",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server)
+        const locks: ReadonlyArray<AnyLock> = [
+          Lock.make("plain"),
+          FairLock.make("fair"),
+          FencedLock.make("fenced"),
+          SpinLock.make("spin"),
+          NonReentrantLock.make("once"),
+          ReadWriteLock.make("written").writeLock,
+          ...["a", "b", "c"].map((name) => ReadWriteLock.make(`read ${name}`).readLock)
+        ]
+        const holdings = yield* Effect.forEach(locks, (lock) => hold(mine, lock))
+        const permits = yield* Effect.forEach(["x", "y", "z"], (name) => holdPermits(mine, name))
+        yield* fill(redis)
+        yield* renewedForLong(redis, [
+          ...ends(redis, locks),
+          ...permits.map(({ name }) => [`a permit of "${name}"`, () => endOfPermits(redis, name)] as const)
+        ])
+        for (const held of [...holdings, ...permits]) {
+          yield* held.ensureHeld
+          yield* held.release
+        }
+        assert.strictEqual(yield* Effect.promise(() => redis.exists(...locks.map(({ name }) => name))), 0)
+        for (const { name } of permits) {
+          assert.strictEqual(yield* Effect.promise(() => redis.get(name)), "3")
+          assert.strictEqual(yield* Effect.promise(() => redis.exists(`{${name}}:timeout`)), 0)
+        }
+        yield* Effect.promise(() => redis.del("x", "y", "z"))
+      })
+    )
+  )
+
+  it.live(
+    "A full server renews a reader's holds, also one that is missing, and the reader gives them back one by one",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const { readLock } = ReadWriteLock.make("page")
+        const mine = yield* client(server)
+        const held = Effect.gen(function* () {
+          const outer = yield* Lock.scoped(readLock)
+          const inner = yield* Lock.scoped(readLock)
+          const key = (number: number) => `{page}:${outer.owner}:rwlock_timeout:${number}`
+          yield* fill(redis)
+          // as if its renewals had not come in time while the other hold kept the lock
+          yield* Effect.promise(() => redis.del(key(1)))
+          yield* renewedForLong(redis, ends(redis, [readLock]))
+          assert.strictEqual(yield* Effect.promise(() => redis.exists(key(1), key(2))), 2)
+          yield* outer.release
+          assert.strictEqual(yield* Effect.promise(() => redis.exists(key(1), key(2))), 1)
+          yield* inner.ensureHeld
+          yield* inner.release
+          assert.strictEqual(yield* Effect.promise(() => redis.exists("page", key(1), key(2))), 0)
+        })
+        yield* mine.run(Effect.scoped(held))
+      })
+    )
+  )
+
+  it.live(
+    "A full server lets a holder leave an inner section of any re-entrant kind of lock",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server)
+        const locks: ReadonlyArray<AnyLock> = [
+          Lock.make("plain"),
+          FairLock.make("fair"),
+          FencedLock.make("fenced"),
+          SpinLock.make("spin"),
+          ReadWriteLock.make("written").writeLock,
+          ReadWriteLock.make("read").readLock
+        ]
+        const within = Effect.forEach(locks, (lock) =>
+          Effect.gen(function* () {
+            yield* Lock.scoped(lock)
+            const inner = yield* Lock.scoped(lock)
+            yield* fill(redis)
+            yield* inner.release
+            assert.strictEqual(yield* Lock.holdCount(lock), 1, lock.name)
+            yield* Effect.promise(() => redis.config("SET", "maxmemory", "0"))
+          }).pipe(Effect.scoped)
+        )
+        yield* mine.run(within)
+      })
+    )
+  )
+
+  it.live(
+    "A full server has another type at one name: the other readers and permits of the batch are renewed",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const other = yield* bare(server)
+        const mine = yield* client(server)
+        const readers = ["a", "b", "c"].map((name) => ReadWriteLock.make(name).readLock)
+        yield* Effect.forEach(readers, (lock) => hold(mine, lock))
+        for (const name of ["x", "y", "z"]) {
+          yield* holdPermits(mine, name)
+        }
+        // the first of their batches
+        for (const key of ["a", "{x}:timeout"]) {
+          yield* Effect.promise(() => other.multi().del(key).set(key, "text").exec())
+        }
+        yield* fill(redis)
+        yield* renewedForLong(redis, [
+          ...ends(redis, readers.slice(1)),
+          ...["y", "z"].map((name) => [`a permit of "${name}"`, () => endOfPermits(redis, name)] as const)
+        ])
+        yield* Effect.promise(() => redis.config("SET", "maxmemory", "0"))
+        yield* Effect.promise(() => redis.flushall())
+      })
+    )
+  )
+})
