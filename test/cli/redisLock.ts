@@ -3,11 +3,12 @@
  */
 import { Deferred, Effect, Schedule, type Scope } from "effect"
 import { Redis } from "ioredis"
-import { execFile, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { constants } from "node:os"
 import { fileURLToPath } from "node:url"
 import { redisUrl } from "../redis.ts"
+import { isRunning, kill, processesWith } from "../run/processes.ts"
 
 const bin = fileURLToPath(new URL("../../packages/cli/dist/bin.js", import.meta.url))
 
@@ -22,8 +23,8 @@ export interface Running {
   readonly pid: number
   readonly signal: (signal: NodeJS.Signals) => Effect.Effect<void>
   readonly write: (text: string) => Effect.Effect<void>
-  /** Waits until stdout has this text. */
-  readonly says: (text: string) => Effect.Effect<void>
+  /** Waits until stdout has this text, or has it that often. */
+  readonly says: (text: string, times?: number) => Effect.Effect<void>
   /** Waits until stdout has this text with a number behind it: the number. */
   readonly number: (label: string) => Effect.Effect<number>
   /** Waits until it has exited, and everybody has closed its stdout and stderr. */
@@ -37,16 +38,20 @@ export interface Options {
   readonly stdin?: string
 }
 
-/** Starts redis-lock. It is killed when the scope closes. */
+/** Inherited by the command that redis-lock runs, which has a process group of its own. */
+const startedBy = "REDIS_LOCK_STARTED_BY"
+
+/** Starts redis-lock. It is killed when the scope closes, and so is the command that it runs. */
 export const start = (args: ReadonlyArray<string>, options: Options = {}): Effect.Effect<Running, never, Scope.Scope> =>
   Effect.gen(function* () {
+    const id = randomUUID()
     const ended = yield* Deferred.make<Ended>()
     let stdout = ""
     let stderr = ""
     const child = yield* Effect.acquireRelease(
       Effect.sync(() => {
         const child = spawn(process.execPath, [bin, ...args], {
-          env: { ...process.env, REDIS_URL: redisUrl, ...options.env }
+          env: { ...process.env, REDIS_URL: redisUrl, [startedBy]: id, ...options.env }
         })
         child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text))
         child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text))
@@ -58,13 +63,17 @@ export const start = (args: ReadonlyArray<string>, options: Options = {}): Effec
         if (options.stdin !== undefined) child.stdin.end(options.stdin)
         return child
       }),
-      (child) => Effect.sync(() => child.kill("SIGKILL"))
+      (child) =>
+        Effect.sync(() => {
+          child.kill("SIGKILL")
+          for (const process of processesWith(startedBy, id)) kill(process)
+        })
     )
     return {
       pid: child.pid!,
       signal: (signal) => Effect.sync(() => void child.kill(signal)),
       write: (text) => Effect.sync(() => void child.stdin.write(text)),
-      says: (text) => until(Effect.sync(() => stdout.includes(text))),
+      says: (text, times = 1) => until(Effect.sync(() => stdout.split(text).length > times)),
       number: (label) =>
         Effect.gen(function* () {
           const pattern = new RegExp(`${label} ?(\\d+)\\D`)
@@ -84,12 +93,7 @@ export const until = <E, R>(condition: Effect.Effect<boolean, E, R>): Effect.Eff
   Effect.asVoid(Effect.repeat(condition, { schedule: Schedule.spaced("20 millis"), until: (holds) => holds }))
 
 /** Whether a process runs; a zombie does not. */
-export const isAlive = (pid: number): Effect.Effect<boolean> =>
-  Effect.callback((resume) => {
-    execFile("ps", ["-o", "stat=", "-p", String(pid)], (_, state) =>
-      resume(Effect.succeed(state.trim() !== "" && !state.trim().startsWith("Z")))
-    )
-  })
+export const isAlive = (pid: number): Effect.Effect<boolean> => Effect.sync(() => isRunning(pid))
 
 export const isDead = (pid: number): Effect.Effect<boolean> => Effect.map(isAlive(pid), (alive) => !alive)
 

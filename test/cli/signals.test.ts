@@ -46,10 +46,15 @@ describe("while the command runs", () => {
       const running = yield* start(["run", name, "--", "node", "-e", command])
       const parent = yield* running.number("parent")
       const child = yield* running.number("child")
-      for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGTERM"] as const) {
+      for (const [signal, times] of [
+        ["SIGINT", 1],
+        ["SIGTERM", 1],
+        ["SIGHUP", 1],
+        ["SIGTERM", 2]
+      ] as const) {
         yield* running.signal(signal)
-        yield* running.says(`parent ${signal}\n`)
-        yield* running.says(`child ${signal}\n`)
+        yield* running.says(`parent ${signal}\n`, times)
+        yield* running.says(`child ${signal}\n`, times)
       }
       assert.isTrue(yield* isAlive(parent))
       assert.isTrue(yield* isAlive(child))
