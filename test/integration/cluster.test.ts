@@ -3,13 +3,17 @@ import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
 import {
+  CountDownLatch,
   FairLock,
   FencedLock,
   Lock,
   MultiLock,
   NonReentrantLock,
+  PermitSemaphore,
   ReadWriteLock,
   RedisDriver,
+  type RedisLock,
+  Semaphore,
   SpinLock
 } from "effect-redis-lock"
 import { Cluster, Redis } from "ioredis"
@@ -174,6 +178,58 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         }
         assert.strictEqual(answers.size, 2)
       })
+    )
+
+    it.effect(
+      "of semaphores and latches are used where all keys share a slot, and refused before any command elsewhere",
+      () =>
+        Effect.gen(function* () {
+          const cluster = yield* TheCluster
+          const client = yield* clusterClient(cluster)
+          const redis = yield* bareNode(cluster.nodes[0]!)
+          const keySlot = (key: string) => Effect.promise(() => redis.cluster("KEYSLOT", key))
+          const samples = [
+            "a{b",
+            "{a",
+            "a}",
+            "a}b",
+            "{}a",
+            "}{",
+            "a{}b{c}",
+            "{{a}",
+            "{a}}",
+            "{a}:b",
+            "a{b}",
+            "{{a}}",
+            "{"
+          ]
+          const answers = new Set<string>()
+          for (const name of samples) {
+            const tagged = name.includes("{") ? name : `{${name}}`
+            const semaphoreKeys = [
+              name,
+              `${tagged}:timeout`,
+              `redisson_sc:${tagged}`,
+              `effect_redis_lock_grant:${tagged}:1`
+            ]
+            const latchKeys = [name, `redisson_countdownlatch__channel__{${name}}`]
+            const uses = [
+              ["semaphore", semaphoreKeys, Semaphore.withPermits(Effect.void, Semaphore.make(name, { permits: 1 }), 1)],
+              ["leased semaphore", semaphoreKeys, PermitSemaphore.totalPermits(name)],
+              ["latch", latchKeys, CountDownLatch.count(name)]
+            ] as const
+            for (const [kind, keys, use] of uses) {
+              const together = new Set(yield* Effect.forEach(keys, keySlot)).size === 1
+              answers.add(`${kind} ${together}`)
+              const result = yield* Effect.result(
+                client.run(use as Effect.Effect<unknown, { readonly _tag: string }, RedisLock.RedisLock>)
+              )
+              const expected = together ? "used" : "InvalidLockName"
+              assert.strictEqual(result._tag === "Success" ? "used" : result.failure._tag, expected, `${kind} ${name}`)
+            }
+          }
+          assert.strictEqual(answers.size, 6)
+        })
     )
 
     it.effect("are checked with the prefix of all keys", () =>

@@ -14,8 +14,9 @@ import { parseWait } from "./internal/durations.ts"
 import { latchChannel } from "./internal/keys.ts"
 import { LatchImpl, latchOf, latchTitle, type TypeId } from "./internal/latch.ts"
 import type { LockClient } from "./internal/LockClient.ts"
+import { shown } from "./internal/shown.ts"
 import { type Invalid, run, use } from "./internal/Synchronizer.ts"
-import { InvalidLockName, InvalidLockOptions, type LatchTimeout, type LockStoreError } from "./LockError.ts"
+import { InvalidLockOptions, type LatchTimeout, type LockStoreError } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -69,29 +70,15 @@ export const make = (name: string): CountDownLatch => new LatchImpl(name, undefi
 export const provide: {
   (service: RedisLock["Service"]): <R>(latch: CountDownLatch<R>) => CountDownLatch<Exclude<R, RedisLock>>
   <R>(latch: CountDownLatch<R>, service: RedisLock["Service"]): CountDownLatch<Exclude<R, RedisLock>>
-} = dual(
-  2,
-  <R>(latch: CountDownLatch<R>, service: RedisLock["Service"]): CountDownLatch<Exclude<R, RedisLock>> =>
-    new LatchImpl(latch.name, service as LockClient)
-)
+} = dual(2, <R>(latch: CountDownLatch<R>, service: RedisLock["Service"]): CountDownLatch<Exclude<R, RedisLock>> => {
+  const { invalid, name } = latchOf(latch)
+  return new LatchImpl(name, service as LockClient, invalid)
+})
 
 const withLatch = <R, A, E>(
   latch: CountDownLatch<R> | string,
   f: (client: LockClient, key: string, channel: string) => Effect.Effect<A, E>
-): Effect.Effect<A, E | Invalid, R> => {
-  const impl = latchOf(latch)
-  return use(impl, (client, key): Effect.Effect<A, E | InvalidLockName> => {
-    const channel = latchChannel(key)
-    return client.store.slot(key) === client.store.slot(channel)
-      ? f(client, key, channel)
-      : Effect.fail(
-          new InvalidLockName({
-            lock: impl.name,
-            problem: "on a Redis Cluster, Redisson keeps the channel of a latch with braces in its name in another slot"
-          })
-        )
-  })
-}
+): Effect.Effect<A, E | Invalid, R> => use(latchOf(latch), (client, key) => f(client, key, latchChannel(key)))
 
 /**
  * Sets the count of a latch that has none: a whole number from 1. `false`, and nothing changed, where there is a count
@@ -108,7 +95,7 @@ export const trySetCount = <R = RedisLock>(
   count: number
 ): Effect.Effect<boolean, LockStoreError | Invalid, R> => {
   if (!Number.isSafeInteger(count) || count < 1) {
-    const problem = `it is not a whole number from 1 (${String(count)})`
+    const problem = `it is not a whole number from 1 (${shown(count)})`
     return Effect.fail(new InvalidLockOptions({ option: "count", problem }))
   }
   return withLatch(latch, (client, key, channel) =>

@@ -67,8 +67,9 @@ export interface AcquireOptions {
    */
   readonly waitTime?: Duration.Input | undefined
   /**
-   * A fixed lease: the lock is lost when it has run out, and is never renewed. Default: a lease of 30 seconds
-   * (`watchdogLeaseTime`), renewed every third of it until released.
+   * A fixed lease: the lock is lost when it has run out, and is never renewed. At least 3 ms, or as much as the drift
+   * (`clockDriftFactor`) leaves something of. Default: a lease of 30 seconds (`watchdogLeaseTime`), renewed every third of it
+   * until released.
    */
   readonly leaseTime?: Duration.Input | undefined
 }
@@ -96,7 +97,7 @@ export interface LockState {
 /**
  * A reentrant lock, as Redisson's `RLock`: exclusive among all owners of all processes, in no particular order.
  *
- * The name is any non-empty string of at most 1 KiB in UTF-8 without NUL; with braces (`order:{42}`) the part between them
+ * The name is any non-empty string of at most 1 KiB in UTF-8, well-formed and without NUL; with braces (`order:{42}`) the part between them
  * is the hash tag on a cluster. A bad name or option is reported when the lock is used, as `InvalidLockName` or
  * `InvalidLockOptions`, before any command is sent. `options` are defaults for every acquisition.
  *

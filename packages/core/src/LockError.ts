@@ -8,6 +8,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
+import { shown } from "./internal/shown.ts"
 
 const seconds = (duration: Duration.Duration): string => {
   const millis = Duration.toMillis(duration)
@@ -213,8 +214,7 @@ export class InvalidLockName extends Schema.TaggedError<InvalidLockName>("effect
   }
 ) {
   override get message(): string {
-    const shown = this.lock.length > 60 ? `${this.lock.slice(0, 60)}...` : this.lock
-    return `${JSON.stringify(shown)} cannot name a lock: ${this.problem}.`
+    return `${shown(this.lock)} cannot name a lock: ${this.problem}.`
   }
 }
 

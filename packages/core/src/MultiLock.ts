@@ -67,6 +67,6 @@ export const make = <const Members extends ReadonlyArray<Lock<any, any, any>>>(
   options?: AcquireOptions
 ): Lock<Services<Members[number]>, Failures<Members[number]>, Readonly<Record<string, Token<Members[number]>>>> =>
   new MultiLockImpl<Services<Members[number]>, Failures<Members[number]>, Token<Members[number]>>(
-    members.map((member) => lockOf<any, any, any>(member)),
+    (Array.isArray(members) ? members : []).map((member) => lockOf<any, any, any>(member)),
     options
   )

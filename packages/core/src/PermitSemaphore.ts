@@ -19,7 +19,8 @@ import type * as Types from "effect/Types"
 import type { Acquisition, Restore } from "./internal/acquisition.ts"
 import { parsePeriod, parseWait } from "./internal/durations.ts"
 import { guard } from "./internal/guard.ts"
-import { LockKeys, permitIds, semaphoreChannel } from "./internal/keys.ts"
+import { permitIds, semaphoreChannel } from "./internal/keys.ts"
+import { checkLeaseOf } from "./internal/lock.ts"
 import type { LockClient } from "./internal/LockClient.ts"
 import { identityOf } from "./internal/owner.ts"
 import { checkPermits, maxPermits } from "./internal/permitCount.ts"
@@ -32,7 +33,8 @@ import {
   type TypeId
 } from "./internal/permitSemaphore.ts"
 import { release as releaseHold } from "./internal/release.ts"
-import { type Invalid, run, use } from "./internal/Synchronizer.ts"
+import { shown } from "./internal/shown.ts"
+import { type Invalid, keysOf, run, use } from "./internal/Synchronizer.ts"
 import { traced } from "./internal/telemetry.ts"
 import { type AcquireError, InvalidLockOptions, LockLost, type LockStoreError, type LockTimeout } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
@@ -153,8 +155,8 @@ export const provide: {
 } = dual(
   2,
   <R>(semaphore: PermitSemaphore<R>, service: RedisLock["Service"]): PermitSemaphore<Exclude<R, RedisLock>> => {
-    const { name, permits } = permitSemaphoreOf(semaphore)
-    return new PermitSemaphoreImpl(name, permits, service as LockClient)
+    const { invalid, name, permits } = permitSemaphoreOf(semaphore)
+    return new PermitSemaphoreImpl(name, permits, service as LockClient, invalid)
   }
 )
 
@@ -171,20 +173,25 @@ const acquisitionOf = (
   const client = impl.clientOf(fiber)
   if ("_tag" in client) return client
   const invalid =
-    permits > mostAtOnce
+    checkPermits("permits", permits, 1) ??
+    (permits > mostAtOnce
       ? new InvalidLockOptions({ option: "permits", problem: `it is more than ${mostAtOnce} at once` })
-      : checkPermits("permits", permits, 1)
+      : undefined)
   if (invalid !== undefined) return invalid
   const waitMillis =
     options?.waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", options.waitTime)
   if (typeof waitMillis !== "number") return waitMillis
   const leaseMillis = options?.leaseTime === undefined ? undefined : parsePeriod("leaseTime", options.leaseTime)
   if (leaseMillis !== undefined && typeof leaseMillis !== "number") return leaseMillis
+  const shortLease = checkLeaseOf(client, leaseMillis)
+  if (shortLease !== undefined) return shortLease
+  const keys = keysOf(impl, client)
+  if ("_tag" in keys) return keys
   return {
     client,
     kind: impl.kind,
     name: impl.name,
-    keys: new LockKeys(client.options.keyPrefix + impl.name),
+    keys,
     identity: identityOf(fiber, undefined),
     waitMillis,
     leaseMillis
@@ -411,7 +418,7 @@ export const withPermitIfAvailable: {
 )
 
 /** The keys of every operation on a semaphore: the counter, the ids, the channel. */
-const keysOf = (key: string) => [key, permitIds(key), semaphoreChannel(key)]
+const keysAt = (key: string) => [key, permitIds(key), semaphoreChannel(key)]
 
 const set = <R>(
   semaphore: PermitSemaphore<R> | string,
@@ -425,7 +432,7 @@ const set = <R>(
     Effect.map(
       run(client, impl.title, {
         operation: "permit_semaphore/set",
-        keys: keysOf(key),
+        keys: keysAt(key),
         args: [permits, ifExists ? 1 : 0, client.store.publish]
       }),
       (reply) => reply === 1
@@ -480,7 +487,7 @@ export const addPermits = <R = RedisLock>(
     Effect.asVoid(
       run(client, impl.title, {
         operation: "permit_semaphore/add",
-        keys: keysOf(key),
+        keys: keysAt(key),
         args: [impl.permits ?? "", permits, client.store.publish]
       })
     )
@@ -494,7 +501,7 @@ const counted = <R>(
   const impl = permitSemaphoreOf(semaphore)
   return use(impl, (client, key) =>
     Effect.map(
-      run(client, impl.title, { operation: "permit_semaphore/count", keys: keysOf(key), args: [client.store.publish] }),
+      run(client, impl.title, { operation: "permit_semaphore/count", keys: keysAt(key), args: [client.store.publish] }),
       (reply) => {
         const [available, held] = reply as readonly [number | null, number]
         return f(available ?? (impl.permits === undefined ? 0 : impl.permits - held), held)
@@ -539,6 +546,13 @@ export const totalPermits = <R = RedisLock>(
   semaphore: PermitSemaphore<R> | string
 ): Effect.Effect<number, LockStoreError | Invalid, R> => counted(semaphore, (available, held) => available + held)
 
+const problemOfIds = (ids: ReadonlyArray<unknown>): string | undefined => {
+  if (!Array.isArray(ids)) return `${shown(ids)} is not an array of ids`
+  if (ids.length > mostAtOnce) return `there are more than ${mostAtOnce}`
+  const bad = ids.findIndex((id) => typeof id !== "string" || !/^[0-9a-f]{32}$/i.test(id))
+  return bad === -1 ? undefined : `${shown(ids[bad])} is not an id of 32 hexadecimal digits`
+}
+
 /** Runs something with ids that came from elsewhere, as they stand in Redis. */
 const withIds = <R, A, E>(
   semaphore: PermitSemaphore<R> | string,
@@ -546,12 +560,8 @@ const withIds = <R, A, E>(
   f: (client: LockClient, key: string, ids: ReadonlyArray<string>, impl: PermitSemaphoreImpl<R>) => Effect.Effect<A, E>
 ): Effect.Effect<A, E | Invalid, R> => {
   const impl = permitSemaphoreOf(semaphore)
-  const bad = ids.find((id) => !/^[0-9a-f]{32}$/i.test(id))
-  if (bad !== undefined || ids.length > mostAtOnce) {
-    const problem =
-      bad === undefined
-        ? `there are more than ${mostAtOnce}`
-        : `${JSON.stringify(bad)} is not an id of 32 hexadecimal digits`
+  const problem = problemOfIds(ids)
+  if (problem !== undefined) {
     return Effect.fail(impl.invalid ?? new InvalidLockOptions({ option: "ids", problem }))
   }
   return use(impl, (client, key) => f(client, key, [...new Set(ids.map((id) => id.toLowerCase()))], impl))
@@ -576,7 +586,7 @@ export const tryRelease = <R = RedisLock>(
       : Effect.map(
           run(client, impl.title, {
             operation: "permit_semaphore/try_release",
-            keys: keysOf(key),
+            keys: keysAt(key),
             args: [client.store.publish, ...ids]
           }),
           (reply) => reply === ids.length

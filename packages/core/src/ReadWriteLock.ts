@@ -3,10 +3,12 @@
  *
  * @since 0.2.0
  */
+import { checkName } from "./internal/keys.ts"
 import { type Preference, read, write } from "./internal/kinds/readWrite.ts"
 import { LockImpl } from "./internal/lock.ts"
+import { shown } from "./internal/shown.ts"
 import type { AcquireOptions, Lock } from "./Lock.ts"
-import type { LockReentered } from "./LockError.ts"
+import { InvalidLockOptions, type LockReentered } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -78,8 +80,16 @@ export interface ReadWriteLock {
  */
 export const make = (name: string, options?: ReadWriteOptions): ReadWriteLock => {
   const preference = options?.preference ?? "writer"
+  const invalid =
+    checkName(name) ??
+    (preference === "writer" || preference === "reader"
+      ? null
+      : new InvalidLockOptions({
+          option: "preference",
+          problem: `${shown(preference)} is neither "writer" nor "reader"`
+        }))
   return {
-    readLock: new LockImpl(name, read(preference), options, undefined),
-    writeLock: new LockImpl<RedisLock, LockReentered>(name, write(preference), options, undefined)
+    readLock: new LockImpl(name, read(preference), options, undefined, invalid),
+    writeLock: new LockImpl<RedisLock, LockReentered>(name, write(preference), options, undefined, invalid)
   }
 }

@@ -92,6 +92,10 @@ export interface RedLockOptions extends AcquireOptions, QuorumOptions {}
  */
 export const make = <R, E>(
   members: ReadonlyArray<Lock<R, E>>,
-  options: RedLockOptions = {}
+  options?: RedLockOptions
 ): Lock<R, E | QuorumNotReached> =>
-  new RedLockImpl<R, E>(members.map(lockOf<R, E, bigint>), options, checkQuorum(options))
+  new RedLockImpl<R, E>(
+    (Array.isArray(members) ? members : []).map(lockOf<R, E, bigint>),
+    options,
+    checkQuorum(options)
+  )

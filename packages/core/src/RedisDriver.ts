@@ -17,7 +17,7 @@ import * as Queue from "effect/Queue"
 import * as Redis from "effect/persistence/Redis"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { parsePeriod } from "./internal/durations.ts"
+import { parseTimeout } from "./internal/durations.ts"
 import { awaiting } from "./internal/ongoing.ts"
 import { type InvalidLockOptions, StoreReason } from "./LockError.ts"
 
@@ -247,7 +247,7 @@ export const isUnknownScript = (error: unknown): boolean =>
  */
 export interface LayerRedisOptions {
   /**
-   * How long a command may take. Default: 3 seconds.
+   * How long a command may take, at most a day. Default: 3 seconds.
    */
   readonly commandTimeout?: Duration.Input | undefined
 }
@@ -303,7 +303,7 @@ export const layerRedisWith = (options: LayerRedisOptions): Layer.Layer<RedisDri
   )
 
 /**
- * Checks a timeout among the options of a driver: longer than zero, and finite. For drivers of your own.
+ * Checks a timeout among the options of a driver: longer than zero, and at most a day. For drivers of your own.
  *
  * @category options
  * @since 0.1.0
@@ -312,7 +312,7 @@ export const timeout = (
   option: string,
   input: Duration.Input
 ): Effect.Effect<Duration.Duration, InvalidLockOptions> => {
-  const millis = parsePeriod(option, input)
+  const millis = parseTimeout(option, input)
   return typeof millis === "number" ? Effect.succeed(Duration.millis(millis)) : Effect.fail(millis)
 }
 

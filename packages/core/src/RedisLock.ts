@@ -8,7 +8,8 @@ import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { parsePeriod } from "./internal/durations.ts"
+import { checkFactor, checkLease, parsePeriod } from "./internal/durations.ts"
+import { checkPrefix } from "./internal/keys.ts"
 import { type ClientOptions, makeLockClient } from "./internal/LockClient.ts"
 import { joinQuorum } from "./internal/quorumLayer.ts"
 import { checkQuorum } from "./internal/quorumOptions.ts"
@@ -67,23 +68,29 @@ export interface RedisLockOptions {
    */
   readonly clockDriftFactor?: number | undefined
   /**
-   * Put before every lock's name, like a NameMapper in Redisson: for sharing one Redis, and for ACL rules. Default: none.
+   * Put before every lock's name, like a NameMapper in Redisson: for sharing one Redis, and for ACL rules. At most
+   * 1 KiB of well-formed Unicode without NUL. Default: none.
    */
   readonly keyPrefix?: string | undefined
 }
 
 const checkOptions = Effect.fnUntraced(function* (
-  options: RedisLockOptions
+  given: RedisLockOptions | null
 ): Effect.fn.Return<ClientOptions, InvalidLockOptions> {
+  const options = given ?? {}
   const period = (option: keyof RedisLockOptions, input: Duration.Input) => {
     const millis = parsePeriod(option, input)
     return typeof millis === "number" ? Effect.succeed(millis) : Effect.fail(millis)
   }
   const watchdogLeaseMillis = yield* period("watchdogLeaseTime", options.watchdogLeaseTime ?? 30_000)
   const clockDriftFactor = options.clockDriftFactor ?? 0.01
-  if (!(clockDriftFactor >= 0 && clockDriftFactor < 0.5)) {
-    return yield* new InvalidLockOptions({ option: "clockDriftFactor", problem: "it must be at least 0 and below 0.5" })
-  }
+  const badFactor = checkFactor("clockDriftFactor", clockDriftFactor)
+  if (badFactor !== undefined) return yield* badFactor
+  const shortLease = checkLease("watchdogLeaseTime", watchdogLeaseMillis, clockDriftFactor)
+  if (shortLease !== undefined) return yield* shortLease
+  const keyPrefix = options.keyPrefix ?? ""
+  const badPrefix = checkPrefix(keyPrefix)
+  if (badPrefix !== undefined) return yield* badPrefix
   const fallbackIntervalMillis = yield* period("fallbackInterval", options.fallbackInterval ?? 1000)
   return {
     watchdogLeaseMillis,
@@ -95,7 +102,7 @@ const checkOptions = Effect.fnUntraced(function* (
     releaseTimeoutMillis: yield* period("releaseTimeout", options.releaseTimeout ?? 5000),
     subscriptionIdleMillis: yield* period("subscriptionIdleTime", options.subscriptionIdleTime ?? 10_000),
     clockDriftFactor,
-    keyPrefix: options.keyPrefix ?? ""
+    keyPrefix
   }
 })
 
@@ -221,6 +228,10 @@ export const layerQuorum = <E, R>(
     Effect.gen(function* () {
       const checked = checkQuorum(options)
       if ("_tag" in checked) return yield* checked
+      const given: unknown = members
+      if (!Array.isArray(given)) {
+        return yield* new InvalidLockOptions({ option: "layerQuorum", problem: "its members are no array of layers" })
+      }
       return yield* joinQuorum(members, checked)
     })
   )

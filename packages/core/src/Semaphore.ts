@@ -99,8 +99,8 @@ export const provide: {
   (service: RedisLock["Service"]): <R>(semaphore: Semaphore<R>) => Semaphore<Exclude<R, RedisLock>>
   <R>(semaphore: Semaphore<R>, service: RedisLock["Service"]): Semaphore<Exclude<R, RedisLock>>
 } = dual(2, <R>(semaphore: Semaphore<R>, service: RedisLock["Service"]): Semaphore<Exclude<R, RedisLock>> => {
-  const { name, permits } = semaphoreOf(semaphore)
-  return new SemaphoreImpl(name, permits, service as LockClient)
+  const { invalid, name, permits } = semaphoreOf(semaphore)
+  return new SemaphoreImpl(name, permits, service as LockClient, invalid)
 })
 
 /** Runs something with a semaphore and a number of permits, once both are known to be valid. */

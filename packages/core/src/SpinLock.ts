@@ -6,9 +6,14 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
+import { checkBackOff, invalidBackOff } from "./internal/backOff.ts"
+import { parsePeriod } from "./internal/durations.ts"
+import { checkName } from "./internal/keys.ts"
 import { spin } from "./internal/kinds/exclusive.ts"
 import { LockImpl } from "./internal/lock.ts"
+import { shown } from "./internal/shown.ts"
 import type { AcquireOptions, Lock } from "./Lock.ts"
+import { InvalidLockOptions } from "./LockError.ts"
 
 /**
  * Options of {@link make}.
@@ -18,7 +23,7 @@ import type { AcquireOptions, Lock } from "./Lock.ts"
  */
 export interface SpinOptions extends AcquireOptions {
   /**
-   * The pauses between two attempts. When the schedule ends, the wait ends with `LockTimeout`. Default:
+   * The pauses between two attempts, each of at least a millisecond. When the schedule ends, the wait ends with `LockTimeout`. Default:
    * {@link exponentialBackoff}. Redisson's constant backoff is `Schedule.spaced("64 millis")`.
    */
   readonly schedule?: Schedule.Schedule<unknown> | undefined
@@ -48,12 +53,17 @@ export interface SpinOptions extends AcquireOptions {
  * @category constructors
  * @since 0.2.0
  */
-export const make = (name: string, options: SpinOptions = {}): Lock =>
-  new LockImpl(name, spin(options.schedule ?? exponentialBackoff()), options, undefined)
+export const make = (name: string, options?: SpinOptions): Lock => {
+  const schedule = options?.schedule ?? exponentialBackoff()
+  return new LockImpl(name, spin(schedule), options, undefined, checkName(name) ?? checkBackOff(schedule) ?? null)
+}
 
 /**
  * Redisson's exponential backoff: a pause of `initial`, then each of `multiplier` times the last, and at the `k`th multiplication
  * up to `k - 1` milliseconds more, so that processes do not ask together; never above `max`. Defaults: 1 ms, doubled up to 128 ms.
+ *
+ * `initial` is at least 1 ms, `max` at least `initial`, `multiplier` at least 1. A lock with anything else fails with
+ * `InvalidLockOptions` when it is used; a program that runs the schedule by itself dies with it.
  *
  * @category schedules
  * @since 0.2.0
@@ -63,9 +73,17 @@ export const exponentialBackoff = (options?: {
   readonly max?: Duration.Input | undefined
   readonly multiplier?: number | undefined
 }): Schedule.Schedule<Duration.Duration> => {
-  const initial = Duration.toMillis(Duration.fromInputUnsafe(options?.initial ?? 1))
-  const max = Duration.toMillis(Duration.fromInputUnsafe(options?.max ?? 128))
+  const initial = parsePeriod("exponentialBackoff.initial", options?.initial ?? 1)
+  if (typeof initial !== "number") return invalidBackOff(initial)
+  const max = parsePeriod("exponentialBackoff.max", options?.max ?? Math.max(128, initial))
+  if (typeof max !== "number") return invalidBackOff(max)
   const multiplier = options?.multiplier ?? 2
+  const problem = (option: string, problem: string) =>
+    invalidBackOff(new InvalidLockOptions({ option: `exponentialBackoff.${option}`, problem }))
+  if (max < initial) return problem("max", `${max} ms are less than the initial pause of ${initial} ms`)
+  if (typeof multiplier !== "number" || !(multiplier >= 1 && multiplier < Number.POSITIVE_INFINITY)) {
+    return problem("multiplier", `${shown(multiplier)} is no number from 1`)
+  }
   return Schedule.fromStep(
     Effect.sync(() => {
       let step = 0

@@ -2,7 +2,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Held } from "./AnyLock.ts"
 import { type InvalidLockOptions, type LockLost, LockStoreError } from "../LockError.ts"
-import { parsePeriod } from "./durations.ts"
+import { checkLease, parsePeriod } from "./durations.ts"
 import type { Possession } from "./Possession.ts"
 import { release, releaseNow } from "./release.ts"
 import type { Reply } from "../RedisDriver.ts"
@@ -73,6 +73,8 @@ export class Hold implements Held<bigint> {
       const { client, kind } = possession
       const lease = leaseTime === undefined ? client.options.watchdogLeaseMillis : parsePeriod("leaseTime", leaseTime)
       if (typeof lease !== "number") return Effect.fail(lease)
+      const shortLease = checkLease("leaseTime", lease, client.options.clockDriftFactor)
+      if (shortLease !== undefined) return Effect.fail(shortLease)
       const lost = this.checkLost()
       if (lost !== undefined) return Effect.fail(lost)
       const sentAt = client.now()

@@ -9,7 +9,10 @@ import * as FiberSet from "effect/FiberSet"
 import type { Fiber } from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { LockStore } from "../LockStore.ts"
+import { InvalidLockOptions } from "../LockError.ts"
+import { driftMillis } from "./durations.ts"
 import { type Identity, owns } from "./owner.ts"
+import { shown } from "./shown.ts"
 import { AlarmClock } from "./AlarmClock.ts"
 import { LatchWatches } from "./LatchWatch.ts"
 import { Lines } from "./Line.ts"
@@ -104,7 +107,7 @@ export class LockClient {
    * the clocks of the two machines may differ in rate (the drift of the Redlock specification).
    */
   deadlineOf(sentAt: number, leaseMillis: number): number {
-    return sentAt + leaseMillis - (leaseMillis * this.options.clockDriftFactor + 2)
+    return sentAt + leaseMillis - driftMillis(leaseMillis, this.options.clockDriftFactor)
   }
 
   remember(possession: Possession): void {
@@ -158,6 +161,12 @@ export class LockClient {
     return [...(this.#held.get(key) ?? [])]
   }
 }
+
+/** What is bound in place of a client. */
+export const checkService = (service: unknown): InvalidLockOptions | undefined =>
+  typeof service === "object" && service !== null && "clientId" in service && "store" in service
+    ? undefined
+    : new InvalidLockOptions({ option: "provide", problem: `${shown(service)} is not a RedisLock service` })
 
 /** Kinds that cannot be under one name are left for Redis to refuse. */
 const excludes = (held: Mode, wanted: Mode): boolean =>

@@ -52,7 +52,7 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
     if (this.#members.length < members.length) return problem("its members must be single locks, not composed ones")
     const [first] = this.#members
     for (const { invalid, kind } of this.#members) {
-      if (invalid !== undefined) return invalid
+      if (invalid !== null) return invalid
       if (kind.queued) return noQuorum(kind)
       if (kind.mode !== first!.kind.mode)
         return problem("its members must all be read locks, all write locks, or neither")
@@ -94,7 +94,7 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
     }
     const { driftFactor, times } = this.#settings as RedLockSettings
     const client = quorumClient(members, times, driftFactor, fiber)
-    return new LockImpl<R, E>(this.name, this.#members[0]!.kind, this.#options, client, "unchecked")
+    return new LockImpl<R, E>(this.name, this.#members[0]!.kind, this.#options, client, null)
   }
 
   asking(

@@ -6,9 +6,10 @@ import { type InvalidLockName, InvalidLockOptions, type LockStoreError } from ".
 import type { Reply } from "../RedisDriver.ts"
 import { RedisLock } from "../RedisLock.ts"
 import { explain } from "./found.ts"
-import { checkName } from "./keys.ts"
-import type { LockClient } from "./LockClient.ts"
+import { checkName, checkSlot, LockKeys } from "./keys.ts"
+import { checkService, type LockClient } from "./LockClient.ts"
 import type { Request } from "./LockKind.ts"
+import { shown } from "./shown.ts"
 
 export type Invalid = InvalidLockName | InvalidLockOptions
 
@@ -22,11 +23,19 @@ export abstract class Synchronizer extends Pipeable.Class {
   readonly client: LockClient | undefined
   readonly invalid: Invalid | undefined
 
-  constructor(name: string, client: LockClient | undefined, invalid: InvalidLockOptions | undefined) {
+  constructor(name: string, client: LockClient | undefined, invalid?: Invalid) {
     super()
-    this.name = name
+    this.name = typeof name === "string" ? name : shown(name)
     this.client = client
-    this.invalid = checkName(name) ?? invalid
+    this.invalid =
+      invalid?._tag === "InvalidLockName"
+        ? invalid
+        : (checkName(name) ?? invalid ?? (client === undefined ? undefined : checkService(client)))
+  }
+
+  /** What keeps its keys from being in one slot. */
+  checkSlot(keys: LockKeys, slot: (key: string) => number): InvalidLockName | undefined {
+    return checkSlot(this.name, keys, slot)
   }
 
   /** The client that serves it, or why none can. */
@@ -40,6 +49,16 @@ export abstract class Synchronizer extends Pipeable.Class {
   }
 }
 
+/** What a synchronizer is called in Redis, or why it cannot be. */
+export const keysOf = (self: Synchronizer, client: LockClient): LockKeys | InvalidLockName => {
+  const keys = new LockKeys(client.options.keyPrefix + self.name)
+  return self.checkSlot(keys, client.store.slot) ?? keys
+}
+
+/** Whether something was made by this library as a value of this kind; a name was not. */
+export const isMade = (value: unknown, typeId: string): boolean =>
+  typeof value === "object" && value !== null && typeId in value
+
 /** Runs something with the client of a synchronizer and its name in Redis, unless there is something wrong with it. */
 export const use = <A, E, R>(
   self: Synchronizer,
@@ -47,7 +66,9 @@ export const use = <A, E, R>(
 ): Effect.Effect<A, E | Invalid, R> =>
   Effect.withFiber<A, E | Invalid, R>((fiber) => {
     const client = self.clientOf(fiber)
-    return "_tag" in client ? Effect.fail(client) : f(client, client.options.keyPrefix + self.name, fiber)
+    if ("_tag" in client) return Effect.fail(client)
+    const keys = keysOf(self, client)
+    return "_tag" in keys ? Effect.fail(keys) : f(client, keys.lock, fiber)
   })
 
 /** Runs one operation; where the name belongs to something else than a synchronizer of this title, says to what. */

@@ -3,17 +3,31 @@
  */
 import * as Duration from "effect/Duration"
 import { InvalidLockOptions } from "../LockError.ts"
+import { shown } from "./shown.ts"
 
 const maxMillis = 2 ** 53
 
+const parts = ["weeks", "days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds"] as const
+
+/** Effect takes any object for a duration of zero, and whatever is no number for nothing. */
+const isMeant = (input: unknown): boolean => {
+  if (typeof input !== "object" || input === null || Duration.isDuration(input)) return true
+  const numbers: ReadonlyArray<unknown> = Array.isArray(input)
+    ? input
+    : parts.map((part) => (input as Record<string, unknown>)[part]).filter((value) => value !== undefined)
+  return numbers.length > 0 && numbers.every((value) => typeof value === "number" && !Number.isNaN(value))
+}
+
 const parse = (option: string, input: Duration.Input): number | InvalidLockOptions => {
-  let millis: number
+  let millis: number | undefined
   try {
     // a NaN would silently become zero
-    millis = typeof input === "number" ? input : Duration.toMillis(Duration.fromInputUnsafe(input))
+    if (typeof input === "number") millis = input
+    else if (isMeant(input)) millis = Duration.toMillis(Duration.fromInputUnsafe(input))
   } catch {
-    return new InvalidLockOptions({ option, problem: `${JSON.stringify(input)} is not a duration` })
+    // said below
   }
+  if (millis === undefined) return new InvalidLockOptions({ option, problem: `${shown(input)} is not a duration` })
   const problem = Number.isNaN(millis)
     ? "it is not a number"
     : millis < 0
@@ -45,3 +59,35 @@ export const parsePeriod = (option: string, input: Duration.Input): number | Inv
         })
       : Math.ceil(millis)
 }
+
+const longestTimeoutMillis = 24 * 60 * 60 * 1000
+
+/**
+ * How long to wait for one answer: a period of at most a day, which every timer can count.
+ */
+export const parseTimeout = (option: string, input: Duration.Input): number | InvalidLockOptions => {
+  const millis = parsePeriod(option, input)
+  return typeof millis === "number" && millis > longestTimeoutMillis
+    ? new InvalidLockOptions({ option, problem: "it is longer than a day" })
+    : millis
+}
+
+/** The share of a lease by which clocks may drift. */
+export const checkFactor = (option: string, factor: unknown): InvalidLockOptions | undefined =>
+  typeof factor === "number" && factor >= 0 && factor < 0.5
+    ? undefined
+    : new InvalidLockOptions({ option, problem: "it must be at least 0 and below 0.5" })
+
+/** What of a lease the clocks of the two machines may take: the drift of the Redlock specification. */
+export const driftMillis = (leaseMillis: number, driftFactor: number): number => leaseMillis * driftFactor + 2
+
+/** A lease of which the drift leaves nothing could never be granted. */
+export const checkLease = (option: string, leaseMillis: number, driftFactor: number): InvalidLockOptions | undefined =>
+  leaseMillis > driftMillis(leaseMillis, driftFactor)
+    ? undefined
+    : new InvalidLockOptions({
+        option,
+        problem:
+          `${leaseMillis} ms are too short: a lease counts as ended ${driftMillis(leaseMillis, driftFactor)} ms early, ` +
+          `because clocks may drift`
+      })

@@ -1,7 +1,8 @@
 /**
  * The one place where keys and channels are derived from a lock's name, exactly as Redisson does it.
  */
-import { InvalidLockName } from "../LockError.ts"
+import { InvalidLockName, InvalidLockOptions } from "../LockError.ts"
+import { shown } from "./shown.ts"
 
 /**
  * Redisson asks one thing only: whether the name contains an opening brace. If it does, the name is taken to carry its
@@ -82,19 +83,26 @@ export const maxNameBytes = 1024
 
 const utf8 = new TextEncoder()
 
-export const checkName = (name: string): InvalidLockName | undefined => {
-  const problem =
-    typeof name !== "string"
-      ? "it is not a string"
-      : name.length === 0
-        ? "it is empty"
-        : // no string grows more than threefold in UTF-8, so ordinary names are not encoded here
-          name.length * 3 > maxNameBytes && utf8.encode(name).length > maxNameBytes
-          ? `it is longer than ${maxNameBytes} bytes`
-          : name.includes("\0")
-            ? "it contains a NUL character"
-            : undefined
-  return problem === undefined ? undefined : new InvalidLockName({ lock: String(name), problem })
+/** What keeps a text from being a name, or from being put before one. */
+export const problemOf = (text: string): string | undefined => {
+  // no string grows more than threefold in UTF-8, so ordinary names are not encoded here
+  if (text.length * 3 > maxNameBytes && utf8.encode(text).length > maxNameBytes) {
+    return `it is longer than ${maxNameBytes} bytes`
+  }
+  if (text.includes("\0")) return "it contains a NUL character"
+  // all halves of surrogate pairs are sent as the same three bytes
+  return text.isWellFormed() ? undefined : "it is no well-formed Unicode: half of a surrogate pair stands alone"
+}
+
+export const checkPrefix = (prefix: unknown): InvalidLockOptions | undefined => {
+  const problem = typeof prefix === "string" ? problemOf(prefix) : `${shown(prefix)} is not a string`
+  return problem === undefined ? undefined : new InvalidLockOptions({ option: "keyPrefix", problem })
+}
+
+export const checkName = (name: unknown): InvalidLockName | undefined => {
+  if (typeof name !== "string") return new InvalidLockName({ lock: shown(name), problem: "it is not a string" })
+  const problem = name.length === 0 ? "it is empty" : problemOf(name)
+  return problem === undefined ? undefined : new InvalidLockName({ lock: name, problem })
 }
 
 /**

@@ -1,7 +1,8 @@
 import { identity } from "effect/Function"
 import type { CountDownLatch } from "../CountDownLatch.ts"
-import type { LockClient } from "./LockClient.ts"
-import { Synchronizer } from "./Synchronizer.ts"
+import { InvalidLockName } from "../LockError.ts"
+import { latchChannel, type LockKeys } from "./keys.ts"
+import { isMade, Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/CountDownLatch"
 
@@ -12,12 +13,17 @@ export class LatchImpl<R> extends Synchronizer implements CountDownLatch<R> {
   declare readonly [TypeId]: { readonly _R: (_: never) => R }
   readonly title = latchTitle
 
-  constructor(name: string, client: LockClient | undefined) {
-    super(name, client, undefined)
+  override checkSlot({ lock }: LockKeys, slot: (key: string) => number): InvalidLockName | undefined {
+    return slot(lock) === slot(latchChannel(lock))
+      ? undefined
+      : new InvalidLockName({
+          lock: this.name,
+          problem: "on a Redis Cluster, Redisson keeps the channel of a latch with braces in its name in another slot"
+        })
   }
 }
 
 Object.defineProperty(LatchImpl.prototype, TypeId, { value: { _R: identity } })
 
 export const latchOf = <R>(latch: CountDownLatch<R> | string): LatchImpl<R> =>
-  typeof latch === "string" ? new LatchImpl<R>(latch, undefined) : (latch as LatchImpl<R>)
+  isMade(latch, TypeId) ? (latch as LatchImpl<R>) : new LatchImpl<R>(latch as string, undefined)

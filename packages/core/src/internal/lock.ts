@@ -7,17 +7,18 @@ import type { AcquireOptions, Lock, LockState } from "../Lock.ts"
 import { type AcquireError, type InvalidLockName, InvalidLockOptions, type LockStoreError } from "../LockError.ts"
 import { RedisLock } from "../RedisLock.ts"
 import { acquire, type Acquisition, type Restore, tryAcquire } from "./acquisition.ts"
-import { AnyLock, type Asking, type Invalid, isInvalid } from "./AnyLock.ts"
-import { parsePeriod, parseWait } from "./durations.ts"
+import { AnyLock, type Asking, type Invalid, isInvalid, TypeId } from "./AnyLock.ts"
+import { checkLease, parsePeriod, parseWait } from "./durations.ts"
 import { explain } from "./found.ts"
 import type { Hold } from "./Hold.ts"
 import { inspectSide } from "./inspection.ts"
 import { checkName, checkSlot, LockKeys } from "./keys.ts"
-import { LockClient } from "./LockClient.ts"
+import { checkService, LockClient } from "./LockClient.ts"
 import { reentrant } from "./kinds/exclusive.ts"
 import type { LockKind } from "./LockKind.ts"
 import { type Identity, identityOf } from "./owner.ts"
 import type { Possession } from "./Possession.ts"
+import { shown } from "./shown.ts"
 
 export class AskingOne<E> implements Acquisition, Asking<E, bigint> {
   readonly client: LockClient
@@ -85,6 +86,15 @@ export const timesOf = (asked: AcquireOptions | undefined, own: AcquireOptions |
   return { waitMillis, leaseMillis }
 }
 
+/** Why a lease, fixed or the client's own, could never be granted. */
+export const checkLeaseOf = (
+  { options }: LockClient,
+  leaseMillis: number | undefined
+): InvalidLockOptions | undefined =>
+  leaseMillis === undefined
+    ? checkLease("watchdogLeaseTime", options.watchdogLeaseMillis, options.clockDriftFactor)
+    : checkLease("leaseTime", leaseMillis, options.clockDriftFactor)
+
 /**
  * A lock under one name: checked when made, reported when used.
  */
@@ -93,7 +103,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   readonly kind: LockKind
   readonly options: AcquireOptions | undefined
   readonly client: LockClient | undefined
-  readonly invalid: InvalidLockName | undefined
+  readonly invalid: Invalid | null
   #keys: LockKeys | undefined = undefined
 
   constructor(
@@ -101,14 +111,14 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     kind: LockKind,
     options: AcquireOptions | undefined,
     client: LockClient | undefined,
-    names: "checked" | "unchecked" = "checked"
+    invalid: Invalid | null = checkName(name) ?? null
   ) {
     super()
-    this.name = name
+    this.name = typeof name === "string" ? name : shown(name)
     this.kind = kind
     this.options = options
     this.client = client
-    this.invalid = names === "checked" ? checkName(name) : undefined
+    this.invalid = invalid
   }
 
   get isBound(): boolean {
@@ -116,9 +126,9 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   }
 
   provide(service: RedisLock["Service"]): LockImpl<Exclude<R, RedisLock>, E> {
-    const { invalid, kind, name, options } = this
-    const names = invalid === undefined ? "unchecked" : "checked"
-    return new LockImpl<Exclude<R, RedisLock>, E>(name, kind, options, service as LockClient, names)
+    const { kind, name, options } = this
+    const invalid = this.invalid ?? checkService(service) ?? null
+    return new LockImpl<Exclude<R, RedisLock>, E>(name, kind, options, service as LockClient, invalid)
   }
 
   keys(client: LockClient): LockKeys | InvalidLockName {
@@ -136,10 +146,12 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     scope: Scope.Scope | undefined,
     options: AcquireOptions | undefined
   ): AskingOne<E> | Invalid {
-    if (this.invalid !== undefined) return this.invalid
+    if (this.invalid !== null) return this.invalid
     const times = timesOf(options, this.options)
     if (isInvalid(times)) return times
     const client = this.clientOf(fiber)
+    const shortLease = checkLeaseOf(client, times.leaseMillis)
+    if (shortLease !== undefined) return shortLease
     if (client.isQuorum && this.kind.queued) return noQuorum(this.kind)
     const keys = this.keys(client)
     return isInvalid(keys) ? keys : new AskingOne(this, client, keys, identityOf(fiber, scope), times)
@@ -193,7 +205,8 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     fiber: Fiber<unknown, unknown>,
     f: (client: LockClient, keys: LockKeys) => Effect.Effect<A, E2>
   ): Effect.Effect<A, E2 | InvalidLockName> {
-    if (this.invalid !== undefined) return Effect.fail(this.invalid)
+    // an invalid option has to be forced past the compiler, and no caller should have to expect it here
+    if (this.invalid !== null) return Effect.fail(this.invalid as InvalidLockName)
     const client = this.clientOf(fiber)
     const keys = this.keys(client)
     return isInvalid(keys) ? Effect.fail(keys) : f(client, keys)
@@ -224,7 +237,8 @@ export const noQuorum = ({ title }: LockKind): InvalidLockOptions =>
     problem: "a quorum of servers cannot keep it, as each would have a queue of its own; use a Lock, or one server"
   })
 
+/** The lock that is given, or that of a name; whatever is neither is a name that is not valid. */
 export const lockOf = <R, E, T>(lock: Lock<R, E, T> | string): AnyLock<R, E, T> =>
-  typeof lock === "string"
-    ? (new LockImpl(lock, reentrant, undefined, undefined) as AnyLock<R, E, any>)
-    : (lock as AnyLock<R, E, T>)
+  typeof lock === "object" && lock !== null && TypeId in lock
+    ? (lock as AnyLock<R, E, T>)
+    : (new LockImpl(lock as string, reentrant, undefined, undefined) as AnyLock<R, E, any>)

@@ -14,7 +14,7 @@ import type { Claim, LockKind } from "./LockKind.ts"
 import { checkPermits } from "./permitCount.ts"
 import { Possession } from "./Possession.ts"
 import { undo } from "./release.ts"
-import { Synchronizer } from "./Synchronizer.ts"
+import { type Invalid, isMade, Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/PermitSemaphore"
 
@@ -25,8 +25,8 @@ export class PermitSemaphoreImpl<R> extends Synchronizer implements PermitSemaph
   readonly permits: number | undefined
   readonly kind: LockKind
 
-  constructor(name: string, permits: number | undefined, client: LockClient | undefined) {
-    super(name, client, permits === undefined ? undefined : checkPermits("permits", permits, 1))
+  constructor(name: string, permits: number | undefined, client: LockClient | undefined, invalid?: Invalid) {
+    super(name, client, invalid ?? (permits === undefined ? undefined : checkPermits("permits", permits, 1)))
     this.permits = permits
     this.kind = permit(permits)
   }
@@ -35,9 +35,9 @@ export class PermitSemaphoreImpl<R> extends Synchronizer implements PermitSemaph
 Object.defineProperty(PermitSemaphoreImpl.prototype, TypeId, { value: { _R: identity } })
 
 export const permitSemaphoreOf = <R>(semaphore: PermitSemaphore<R> | string): PermitSemaphoreImpl<R> =>
-  typeof semaphore === "string"
-    ? new PermitSemaphoreImpl<R>(semaphore, undefined, undefined)
-    : (semaphore as PermitSemaphoreImpl<R>)
+  isMade(semaphore, TypeId)
+    ? (semaphore as PermitSemaphoreImpl<R>)
+    : new PermitSemaphoreImpl<R>(semaphore as string, undefined, undefined)
 
 /**
  * Permits that were acquired at once.

@@ -3,7 +3,7 @@ import type { Semaphore } from "../Semaphore.ts"
 import { semaphoreTitle } from "./Grant.ts"
 import type { LockClient } from "./LockClient.ts"
 import { checkPermits } from "./permitCount.ts"
-import { Synchronizer } from "./Synchronizer.ts"
+import { type Invalid, isMade, Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/Semaphore"
 
@@ -13,8 +13,8 @@ export class SemaphoreImpl<R> extends Synchronizer implements Semaphore<R> {
   /** What the semaphore begins with where it does not exist. */
   readonly permits: number | undefined
 
-  constructor(name: string, permits: number | undefined, client: LockClient | undefined) {
-    super(name, client, permits === undefined ? undefined : checkPermits("permits", permits, 1))
+  constructor(name: string, permits: number | undefined, client: LockClient | undefined, invalid?: Invalid) {
+    super(name, client, invalid ?? (permits === undefined ? undefined : checkPermits("permits", permits, 1)))
     this.permits = permits
   }
 }
@@ -22,6 +22,6 @@ export class SemaphoreImpl<R> extends Synchronizer implements Semaphore<R> {
 Object.defineProperty(SemaphoreImpl.prototype, TypeId, { value: { _R: identity } })
 
 export const semaphoreOf = <R>(semaphore: Semaphore<R> | string): SemaphoreImpl<R> =>
-  typeof semaphore === "string"
-    ? new SemaphoreImpl<R>(semaphore, undefined, undefined)
-    : (semaphore as SemaphoreImpl<R>)
+  isMade(semaphore, TypeId)
+    ? (semaphore as SemaphoreImpl<R>)
+    : new SemaphoreImpl<R>(semaphore as string, undefined, undefined)

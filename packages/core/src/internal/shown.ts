@@ -1,0 +1,11 @@
+const longest = 60
+
+/** A value that a caller has passed, for a message: short, and of an object no more than what it is. */
+export const shown = (value: unknown): string => {
+  if (typeof value === "string") {
+    return JSON.stringify(value.length > longest ? `${value.slice(0, longest)}...` : value)
+  }
+  if (value === null || typeof value !== "object") return typeof value === "function" ? "a function" : String(value)
+  const { name } = (value.constructor ?? Object) as { readonly name?: unknown }
+  return typeof name === "string" && name !== "" ? `a value of type ${name}` : "an object"
+}
