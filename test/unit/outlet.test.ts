@@ -48,4 +48,42 @@ describe("the way to a server", () => {
       assert.deepStrictEqual(client.log, ["write", "write"], "what comes one by one is written so")
     })
   )
+
+  it.effect("writes for other servers, and later for the same, although a stream has thrown", () =>
+    Effect.gen(function* () {
+      const [broken, other] = [new NotingClient(), new NotingClient()]
+      const uncork = broken.stream.uncork
+      broken.stream.uncork = () => {
+        broken.stream.uncork = uncork
+        throw new Error("the stream is broken")
+      }
+      const command = {} as Command
+      const thrown = yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          const thrown: Array<unknown> = []
+          const others = process.listeners("uncaughtException")
+          process.removeAllListeners("uncaughtException")
+          process.on("uncaughtException", (error) => void thrown.push(error.message))
+          return { thrown, others }
+        }),
+        ({ others }) =>
+          Effect.sync(() => {
+            process.removeAllListeners("uncaughtException")
+            for (const listener of others) process.on("uncaughtException", listener)
+          })
+      )
+      for (const client of [broken, other]) {
+        const outlet = yield* Outlet.make(client as unknown as Redis, undefined)
+        for (let i = 0; i < 2; i++) outlet.send(command)
+      }
+      yield* nextTurn
+      assert.deepStrictEqual(thrown.thrown, ["the stream is broken"])
+      assert.deepStrictEqual(other.log, ["write", "cork", "write", "uncork"])
+      other.log.length = 0
+      const outlet = yield* Outlet.make(other as unknown as Redis, undefined)
+      for (let i = 0; i < 2; i++) outlet.send(command)
+      yield* nextTurn
+      assert.deepStrictEqual(other.log, ["write", "cork", "write", "uncork"])
+    }).pipe(Effect.scoped)
+  )
 })

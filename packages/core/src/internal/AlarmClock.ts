@@ -2,9 +2,11 @@
  * Wakes whoever is due, with one fiber for a whole client: renewals, deadlines, fallback intervals and wait times come and
  * go far more often than they fall due, and a fiber or a timer for each would cost more than all else.
  */
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import { type Due, DueQueue } from "./DueQueue.ts"
+import type { Report } from "./ownTurn.ts"
 
 export interface Alarm extends Due {
   /** Called once, when the alarm is due; it is no longer set then. */
@@ -13,12 +15,14 @@ export interface Alarm extends Due {
 
 export class AlarmClock {
   readonly #now: () => number
+  readonly #report: Report
   readonly #queue = new DueQueue<Alarm>()
   readonly #earlier = Latch.makeUnsafe(false)
   #wakesAt = Number.POSITIVE_INFINITY
 
-  constructor(now: () => number) {
+  constructor(now: () => number, report: Report) {
     this.#now = now
+    this.#report = report
   }
 
   /** Sets an alarm for a time on the monotonic clock, or moves it. */
@@ -32,22 +36,33 @@ export class AlarmClock {
     this.#queue.remove(alarm)
   }
 
-  /** The fiber: sleeps until the first alarm is due, or until one is set that is due earlier. */
+  /** The fiber: sleeps until the first alarm is due, or until one is set that is due earlier. Nothing but an interruption ends it. */
   get run(): Effect.Effect<never> {
     return Effect.forever(
-      Effect.suspend(() => {
-        const now = this.#now()
-        for (let first = this.#queue.first; first !== undefined && first.due <= now; first = this.#queue.first) {
-          this.#queue.remove(first)
-          first.ring(now)
-        }
-        this.#earlier.closeUnsafe()
-        const first = this.#queue.first
-        this.#wakesAt = first?.due ?? Number.POSITIVE_INFINITY
-        return first === undefined
-          ? this.#earlier.await
-          : Effect.raceFirst(Effect.sleep(Math.ceil(first.due - now)), this.#earlier.await)
+      Effect.catchCause(this.#round, (cause) => {
+        if (!Cause.hasInterruptsOnly(cause)) this.#report(Cause.squash(cause))
+        return Effect.yieldNow
       })
     )
+  }
+
+  get #round(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const now = this.#now()
+      for (let first = this.#queue.first; first !== undefined && first.due <= now; first = this.#queue.first) {
+        this.#queue.remove(first)
+        try {
+          first.ring(now)
+        } catch (defect) {
+          this.#report(defect)
+        }
+      }
+      this.#earlier.closeUnsafe()
+      const first = this.#queue.first
+      this.#wakesAt = first?.due ?? Number.POSITIVE_INFINITY
+      return first === undefined
+        ? this.#earlier.await
+        : Effect.raceFirst(Effect.sleep(Math.ceil(first.due - now)), this.#earlier.await)
+    })
   }
 }

@@ -27,7 +27,7 @@ export interface Held<out T = unknown> extends Holding<T> {
   readonly holds: ReadonlyArray<Hold>
   /** Releases, for a caller that is uninterruptible already and runs the result at once. */
   readonly releaseNow: () => Effect.Effect<void, LockLost | LockStoreError>
-  /** Calls back once when the lock is lost, or at once if it is; the result withdraws. */
+  /** Calls back once, in a turn of its own, when the lock is lost or if it is already; the result withdraws. */
   readonly onLost: (listener: () => void) => () => void
 }
 

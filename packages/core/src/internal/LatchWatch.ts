@@ -46,7 +46,7 @@ class LatchWaiter implements Alarm {
 
   end(outcome: Outcome): void {
     this.#watch.leave(this)
-    this.#resume(outcome)
+    this.#watch.client.inOwnTurn(() => this.#resume(outcome))
   }
 
   #giveUp(now: number): void {
@@ -56,7 +56,7 @@ class LatchWaiter implements Alarm {
 }
 
 class LatchWatch implements Alarm {
-  readonly #client: LockClient
+  readonly client: LockClient
   readonly #key: string
   readonly #waiters = new Set<LatchWaiter>()
   #listening: Listening | undefined = undefined
@@ -68,7 +68,7 @@ class LatchWatch implements Alarm {
   place = -1
 
   constructor(client: LockClient, key: string) {
-    this.#client = client
+    this.client = client
     this.#key = key
   }
 
@@ -79,10 +79,10 @@ class LatchWatch implements Alarm {
 
   /** The last one to leave ends the watch, and its subscription with it. */
   leave(waiter: LatchWaiter): void {
-    this.#client.alarms.cancel(waiter)
+    this.client.alarms.cancel(waiter)
     if (!this.#waiters.delete(waiter) || this.#waiters.size > 0) return
-    this.#client.alarms.cancel(this)
-    this.#client.latches.delete(this.#key)
+    this.client.alarms.cancel(this)
+    this.client.latches.delete(this.#key)
     this.#listening?.stop()
   }
 
@@ -100,9 +100,9 @@ class LatchWatch implements Alarm {
     }
     this.#isLooking = true
     const asked = [...this.#waiters]
-    const heard = this.#client.signals.heard(latchChannel(this.#key))
-    this.#client.fork(
-      Effect.matchCause(run(this.#client, latchTitle, { operation: "latch/count", keys: [this.#key], args: [] }), {
+    const heard = this.client.signals.heard(latchChannel(this.#key))
+    this.client.fork(
+      Effect.matchCause(run(this.client, latchTitle, { operation: "latch/count", keys: [this.#key], args: [] }), {
         onFailure: (cause) => this.#failed(asked, cause),
         onSuccess: (count) => this.#answered(asked, count as number, heard)
       })
@@ -112,7 +112,7 @@ class LatchWatch implements Alarm {
   #answered(asked: ReadonlyArray<LatchWaiter>, count: number, heard: number | undefined): void {
     this.#isLooking = false
     this.count = count
-    const now = this.#client.now()
+    const now = this.client.now()
     for (const waiter of asked) {
       // who has left in the meantime has nothing to be told
       if (!this.#waiters.has(waiter)) continue
@@ -129,7 +129,7 @@ class LatchWatch implements Alarm {
     for (const waiter of asked) {
       if (this.#waiters.has(waiter)) waiter.end(Effect.failCause(cause))
     }
-    if (this.#waiters.size > 0) this.#goOn(this.#client.now())
+    if (this.#waiters.size > 0) this.#goOn(this.client.now())
   }
 
   #goOn(now: number): void {
@@ -137,13 +137,13 @@ class LatchWatch implements Alarm {
       this.#lookAgain = false
       this.look()
     } else {
-      this.#client.alarms.set(this, now + this.#client.options.fallbackIntervalMillis * (0.8 + 0.4 * Math.random()))
+      this.client.alarms.set(this, now + this.client.options.fallbackIntervalMillis * (0.8 + 0.4 * Math.random()))
     }
   }
 
   #listen(heard: number | undefined): void {
     const channel = latchChannel(this.#key)
-    const { signals } = this.#client
+    const { signals } = this.client
     this.#listening = signals.listen(channel, () => this.look())
     // the latch may have opened before this could hear it; a new subscription signals by itself when it stands
     if (heard !== signals.heard(channel)) this.look()

@@ -19,6 +19,7 @@ import { Lines } from "./Line.ts"
 import { PermitLines } from "./PermitLine.ts"
 import { FairQueues } from "./FairQueue.ts"
 import type { Mode } from "./LockKind.ts"
+import { inOwnTurn, makeReport, type Report } from "./ownTurn.ts"
 import type { Possession } from "./Possession.ts"
 import { Quorums } from "./Quorums.ts"
 import { Signals } from "./Signals.ts"
@@ -74,6 +75,7 @@ export class LockClient {
   readonly isQuorum: boolean
   /** The clients of quorums of which this one is the first member. */
   readonly quorums = new Quorums()
+  readonly #report: Report
   readonly #held = new Map<string, Array<Possession>>()
 
   constructor(parts: {
@@ -85,6 +87,7 @@ export class LockClient {
     readonly clock: Clock.Clock
     readonly scope: Scope.Scope
     readonly isQuorum: boolean
+    readonly report: Report
   }) {
     this.clientId = parts.clientId
     this.store = parts.store
@@ -94,8 +97,14 @@ export class LockClient {
     this.scope = parts.scope
     this.isQuorum = parts.isQuorum
     this.now = monotonicMillis(parts.clock)
-    this.alarms = new AlarmClock(this.now)
+    this.#report = parts.report
+    this.alarms = new AlarmClock(this.now, parts.report)
     this.watchdog = new Watchdog(this)
+  }
+
+  /** Runs what belongs to the application, such as the resumption of one of its fibers. */
+  inOwnTurn(task: () => void): void {
+    inOwnTurn(task, this.#report)
   }
 
   nextOwner(): string {
@@ -187,7 +196,8 @@ export const makeLockClient = Effect.fnUntraced(function* (
     fork: yield* FiberSet.makeRuntime<never>(),
     clock: yield* Clock.Clock,
     scope: yield* Effect.scope,
-    isQuorum
+    isQuorum,
+    report: yield* makeReport
   })
   yield* Effect.forkScoped(client.alarms.run)
   return client

@@ -76,7 +76,7 @@ export class Possession implements Due, Claim {
     this.client.telemetry.lost(this, reason)
     this.client.telemetry.released(this, now - this.acquiredAt)
     if (this.#listeners !== undefined) {
-      for (const listener of [...this.#listeners]) listener()
+      for (const listener of this.#listeners) this.client.inOwnTurn(listener)
       this.#listeners = undefined
     }
     this.client.signal(this.keys.lock)
@@ -93,10 +93,10 @@ export class Possession implements Due, Claim {
     })
   }
 
-  /** Calls back once when the lock is lost, or at once if it is; the result withdraws. */
+  /** Calls back once, in a turn of its own, when the lock is lost or if it is already; the result withdraws. */
   onLost(listener: () => void): () => void {
     if (this.lost !== undefined) {
-      listener()
+      this.client.inOwnTurn(listener)
       return () => {}
     }
     const listeners = (this.#listeners ??= new Set())

@@ -69,14 +69,14 @@ class Feed implements Alarm {
   readonly #signal = (): void => {
     this.heard = (this.heard ?? 0) + 1
     for (const listener of [...this.#listeners]) listener()
-    // last: who is resumed here runs at once, and what it asks then answers this signal
-    Deferred.doneUnsafe(this.#established, Effect.void)
+    this.#client.inOwnTurn(() => Deferred.doneUnsafe(this.#established, Effect.void))
   }
 
   readonly #failed = (error: LockStoreError): Effect.Effect<void> => {
     const hadSignals = this.heard !== undefined
     this.heard = undefined
-    const isFirst = Deferred.doneUnsafe(this.#established, Effect.void)
+    const isFirst = !Deferred.isDoneUnsafe(this.#established)
+    if (isFirst) this.#client.inOwnTurn(() => Deferred.doneUnsafe(this.#established, Effect.void))
     return hadSignals || isFirst
       ? Effect.annotateLogs(
           Effect.logWarning("No wake-up signals: waiting falls back to polling until subscribing succeeds.", error),

@@ -1,11 +1,21 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import type { Ongoing } from "../RedisDriver.ts"
+import { report } from "./ownTurn.ts"
 
-/** Waits for what calls back; an interruption gives it up. */
+/** Waits for what calls back; an interruption gives it up. What the resumed fiber's observers throw stays out of the caller. */
 export const awaiting = <A, E>(
   begin: (resume: (effect: Effect.Effect<A, E>) => void) => Ongoing
 ): Effect.Effect<A, E> =>
   Effect.callback((resume) => {
-    const ongoing = begin(resume)
+    const fiber = Fiber.getCurrent()
+    const ongoing = begin((effect) => {
+      try {
+        resume(effect)
+      } catch (defect) {
+        report(fiber?.context ?? Context.empty(), defect)
+      }
+    })
     return Effect.sync(() => ongoing.cancel())
   })

@@ -9,6 +9,7 @@ import * as Scope from "effect/Scope"
 import { AlarmClock } from "./AlarmClock.ts"
 import { type ClientOptions, LockClient, makeLockClient, monotonicMillis } from "./LockClient.ts"
 import { LockKeys } from "./keys.ts"
+import { makeReport } from "./ownTurn.ts"
 import type { NamedMember } from "./Quorums.ts"
 import type { Member } from "./store/quorum/Ballot.ts"
 import { QuorumStore } from "./store/quorum/QuorumStore.ts"
@@ -25,7 +26,7 @@ export const makeQuorumClient = Effect.fnUntraced(function* (
   options: ClientOptions
 ) {
   const now = monotonicMillis(yield* Clock.Clock)
-  const alarms = new AlarmClock(now)
+  const alarms = new AlarmClock(now, yield* makeReport)
   yield* Effect.forkScoped(alarms.run)
   const fork = yield* FiberSet.makeRuntime<never>()
   const { watchdogLeaseMillis } = options

@@ -52,9 +52,9 @@ export class Outlet {
 
   flush(): void {
     this.#sent = 0
-    if (this.#corked === undefined) return
-    this.#corked.uncork()
+    const corked = this.#corked
     this.#corked = undefined
+    corked?.uncork()
   }
 
   /** A command has timed out: the server owes an answer. */
@@ -99,6 +99,12 @@ export class Outlet {
 }
 
 const flushAll = (): void => {
-  for (const outlet of used) outlet.flush()
-  used.length = 0
+  let flushed = 0
+  try {
+    while (flushed < used.length) used[flushed++]!.flush()
+  } finally {
+    // one that throws keeps nothing back: neither the others, nor what is sent later
+    used.splice(0, flushed)
+    if (used.length > 0) process.nextTick(flushAll)
+  }
 }

@@ -1,0 +1,32 @@
+/**
+ * Keeps the application's code out of ours: resuming or interrupting one of its fibers runs that fiber, its finalizers and
+ * its observers at once, within the caller. What is thrown there must not end a loop over other locks.
+ */
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+
+/** Logs what the application has thrown, as Effect logs what nobody handles: at `References.UnhandledLogLevel`. */
+export const report = (context: Context.Context<never>, defect: unknown): void =>
+  void Effect.runForkWith(context)(
+    Effect.ignoreCause(Effect.die(defect), {
+      log: "Unhandled",
+      message: "Something threw while a fiber was resumed or interrupted; the lock client goes on."
+    })
+  )
+
+export type Report = (defect: unknown) => void
+
+export const makeReport: Effect.Effect<Report> = Effect.map(
+  Effect.context<never>(),
+  (context) => (defect) => report(context, defect)
+)
+
+/** Runs a task when the code that runs now has ended, before anything else happens. */
+export const inOwnTurn = (task: () => void, report: Report): void =>
+  queueMicrotask(() => {
+    try {
+      task()
+    } catch (defect) {
+      report(defect)
+    }
+  })
