@@ -14,17 +14,19 @@
 -- ARGV[5]  client
 -- ARGV[6]  how long the client is alive without another word, milliseconds
 -- ARGV[7]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[8]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    granted: the fencing token, an integer
+-- reply    granted: the fencing token (see include/granted.lua)
 --          not:     { milliseconds that the holder has left (-1: no expiry, -2: free),
 --                     the holder, or the head of the queue }
 
+--@include deadline
 --@include skip_the_dead
 local patience = tonumber(ARGV[4])
 local holder = head
 if redis.call('EXISTS', KEYS[1]) == 1 then
   if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
-    return tonumber(redis.call('GET', KEYS[2]) or 1)
+    return { 'granted', tonumber(redis.call('GET', KEYS[2]) or 1), digits }
   end
   if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
     return redis.error_reply('WRONGTYPE a read-write lock')
@@ -41,11 +43,11 @@ elseif not head or head == ARGV[1] then
   if redis.call('EXISTS', KEYS[3]) == 0 then
     redis.call('DEL', KEYS[4], KEYS[5])
   end
-  local at_least
+  local at_least = ''
   --@include next_token
   redis.call('HSET', KEYS[1], ARGV[1], 1)
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return token
+  --@include granted
 elseif head ~= first then
   -- it could not know that its turn has come
   redis.pcall(ARGV[7], KEYS[6] .. ':' .. head, '0')

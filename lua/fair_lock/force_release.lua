@@ -7,9 +7,11 @@
 -- KEYS[4]  { owner = epoch milliseconds at which Redisson takes it for dead }, a zset
 -- KEYS[5]  { client = epoch milliseconds until which it is alive }, a zset
 -- ARGV[1]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[2]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    1 it was held, 0 it was free
 
+--@include deadline
 if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
   return redis.error_reply('WRONGTYPE a read-write lock')
 end

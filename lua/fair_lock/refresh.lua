@@ -13,17 +13,19 @@
 -- ARGV[4]  how long the client is alive without another word, milliseconds
 -- ARGV[5]  how long ago the last refresh was, milliseconds
 -- ARGV[..] owners
+-- ARGV[last] the server time until which this may take effect, epoch milliseconds
 --
 -- reply    { milliseconds that the holder has left (-1: no expiry, -2: free),
 --            the head of the queue or nil, milliseconds until the head counts as dead }
 
+--@include deadline
 local clock = redis.call('TIME')
 redis.call('ZADD', KEYS[5], clock[1] * 1000 + math.floor(clock[2] / 1000) + ARGV[4], ARGV[3])
 redis.call('PEXPIRE', KEYS[5], 86400000)
 --@include skip_the_dead
 local patience = tonumber(ARGV[2])
 --@include queue_up
-for i = 6, #ARGV do
+for i = 6, #ARGV - 1 do
   if redis.call('ZSCORE', KEYS[4], ARGV[i]) then
     redis.call('ZINCRBY', KEYS[4], ARGV[5], ARGV[i])
   else

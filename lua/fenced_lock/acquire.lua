@@ -5,10 +5,12 @@
 -- KEYS[2]  the counter, shared with RFencedLock
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
+-- ARGV[3]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    granted: the fencing token, an integer
+-- reply    granted: the fencing token (see include/granted.lua)
 --          taken:   { milliseconds left (-1: no expiry), the holder's owner }
 
+--@include deadline
 --@include taken
 local token = redis.call('INCR', KEYS[2])
 if token >= 1000000000000000 then
@@ -17,4 +19,4 @@ if token >= 1000000000000000 then
 end
 redis.call('HSET', KEYS[1], ARGV[1], 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return token
+--@include granted

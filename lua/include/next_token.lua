@@ -3,18 +3,19 @@
 -- KEYS[2]  the last fencing token of this name
 -- ARGV[3]  how long the last token is remembered, milliseconds
 --
--- The local `at_least` may be a lower bound (from a quorum, which knows other servers' clocks).
+-- The locals `digits` (see there) and `at_least`, a lower bound or '' (from a quorum, which
+-- knows other servers' clocks).
 
 -- Server time keeps tokens rising when Redis restarts empty, the last token keeps
 -- them rising when the server's clock steps back.
---@include digits
 local token = tonumber(digits)
-local bound = at_least and tonumber(at_least)
+local bound = tonumber(at_least)
+local text = digits
 if bound and bound > token then
-  digits = at_least
+  text = at_least
   token = bound
 end
-local last = redis.call('SET', KEYS[2], digits, 'PX', ARGV[3], 'GET')
+local last = redis.call('SET', KEYS[2], text, 'PX', ARGV[3], 'GET')
 if last then
   last = tonumber(last)
   if last < 1000000000000000 then

@@ -5,10 +5,11 @@
 -- KEYS[1]  the lock
 -- KEYS[2]  the last fencing token of this name
 -- ARGV[1]  owner
+-- the local `digits`
 
 if redis.call('EXISTS', KEYS[1]) == 1 then
   if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
-    return tonumber(redis.call('GET', KEYS[2]) or 1)
+    return { 'granted', tonumber(redis.call('GET', KEYS[2]) or 1), digits }
   end
   if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
     return redis.error_reply('WRONGTYPE a read-write lock')

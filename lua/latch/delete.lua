@@ -3,9 +3,11 @@
 -- KEYS[1]  the count
 -- KEYS[2]  the channel
 -- ARGV[1]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[2]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    1 removed, 0 there was none
 
+--@include deadline
 --@include available
 if not available then
   return 0

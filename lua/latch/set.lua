@@ -4,9 +4,11 @@
 -- KEYS[2]  the channel
 -- ARGV[1]  the count
 -- ARGV[2]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[3]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    1 set, 0 there is a count already
 
+--@include deadline
 --@include available
 if available then
   return 0

@@ -4,9 +4,11 @@
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
 -- ARGV[1]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[2]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    1 it was held, 0 it was free
 
+--@include deadline
 if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
   return redis.error_reply('WRONGTYPE a read-write lock')
 end

@@ -5,12 +5,14 @@
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
 -- ARGV[3]  how long the last tokens are remembered, milliseconds
+-- ARGV[4]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    granted: the token, where all got the same one, an integer; otherwise
---                   { 1, the token of each lock }
+-- reply    granted: the token, where all got the same one, which is the server time in
+--                   microseconds; otherwise { 1, the token of each lock }
 --          not:     { 0, which lock is taken (from 0), milliseconds it has left (-1: no
 --                     expiry), its holder }
 
+--@include deadline
 local call = redis.call
 local owner = ARGV[1]
 local count = #KEYS / 2
@@ -30,7 +32,6 @@ if call('EXISTS', unpack(KEYS, 1, count)) > 0 then
   end
 end
 
---@include digits
 local now = tonumber(digits)
 local are_same = true
 local reply = { 1 }

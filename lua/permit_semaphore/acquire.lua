@@ -8,19 +8,21 @@
 -- ARGV[2]  lease, milliseconds
 -- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
 -- ARGV[4..]  the ids, 32 hexadecimal digits each
+-- ARGV[last] the server time until which this may take effect, epoch milliseconds
 --
 -- reply    { 1 granted or 0 denied, how many permits are free now, milliseconds until the
 --          next lease ends (-1: none does; granted: not asked) }
 
+--@include deadline
 --@include begin_leased
 --@include raw
 local sent = redis.call('ZSCORE', KEYS[2], raw(ARGV[4]))
-local wanted = #ARGV - 3
+local wanted = #ARGV - 4
 local granted = sent or available and available >= wanted
 if granted and not sent then
   -- the ids first: should the script not get any further, they can be taken back
   local expiry = now + ARGV[2]
-  for i = 4, #ARGV do
+  for i = 4, #ARGV - 1 do
     redis.call('ZADD', KEYS[2], expiry, raw(ARGV[i]))
   end
   available = redis.call('INCRBY', KEYS[1], -wanted)

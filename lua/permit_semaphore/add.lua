@@ -7,9 +7,11 @@
 -- ARGV[1]  how many permits the semaphore begins with, or '' for none
 -- ARGV[2]  how many permits; negative to take away
 -- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[4]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    how many are free now
 
+--@include deadline
 --@include begin_leased
 available = redis.call('INCRBY', KEYS[1], ARGV[2])
 if available > 0 then

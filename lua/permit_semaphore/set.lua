@@ -7,9 +7,11 @@
 -- ARGV[1]  how many permits
 -- ARGV[2]  1 to change a semaphore that exists
 -- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[4]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    1 created or changed, 0 left as it was
 
+--@include deadline
 --@include available
 if available and ARGV[2] ~= '1' then
   return 0

@@ -3,9 +3,11 @@
 -- KEYS[1]  the ids, a zset
 -- ARGV[1]  the id
 -- ARGV[2]  lease from now, milliseconds; -1 without end
+-- ARGV[3]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    1 done, 0 the permit is not held
 
+--@include deadline
 --@include raw
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -11,11 +11,13 @@
 -- ARGV[3]  the owner of the write lock that the reader has, or ''
 -- ARGV[4]  its token
 -- ARGV[5]  1 to let waiting writers go first
+-- ARGV[6]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: the token of the last writer, 0 when there was none; for who writes,
 --          that of ARGV[4], as a server of a quorum may have seen one that counts for nobody
 --          not:     { milliseconds left (-1: no expiry), who is in the way }
 
+--@include deadline
 local mode = redis.call('HGET', KEYS[1], 'mode')
 local left = redis.call('PTTL', KEYS[1])
 if not mode and left ~= -2 then
@@ -33,7 +35,6 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   if ARGV[5] == '1' and not mine then
     local writer = redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')
     if writer[1] then
-      local time = redis.call('TIME')
       local wait = tonumber(writer[2]) - (time[1] * 1000 + math.floor(time[2] / 1000))
       if wait > 0 then
         return { wait, writer[1] }

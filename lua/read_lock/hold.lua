@@ -6,9 +6,11 @@
 -- ARGV[1]  owner
 -- ARGV[2]  hold count
 -- ARGV[3]  lease, milliseconds
+-- ARGV[4]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    1 held, 0 not held by this owner (nothing was written)
 
+--@include deadline
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   return 0
 end

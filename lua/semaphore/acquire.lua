@@ -3,19 +3,20 @@
 --
 -- KEYS[1]  the permits that are free, a string (Redisson's RSemaphore)
 -- KEYS[2]  the ids of a permit semaphore of this name
--- KEYS[3]  the marker of this grant, a string: its permits, or 0 when it was undone
---          before it could be made
+-- KEYS[3]  the marker of this grant, a string: its permits
 -- KEYS[4]  the channel
 -- ARGV[1]  how many permits the semaphore begins with, or '' not to create it
 -- ARGV[2]  how many permits
 -- ARGV[3]  how long the marker lives, milliseconds
 -- ARGV[4]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[5]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    { 1 granted or 0 denied, how many permits are free now }
 
+--@include deadline
 --@include anonymous
 local marker = redis.call('GET', KEYS[3])
-local granted = marker and marker ~= '0' and 1 or 0
+local granted = marker and 1 or 0
 --@include begin
 if not marker and available and available >= tonumber(ARGV[2]) then
   granted = 1

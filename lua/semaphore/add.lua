@@ -8,9 +8,11 @@
 -- ARGV[2]  how many permits; negative to take away
 -- ARGV[3]  1 to add only to a semaphore that exists
 -- ARGV[4]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[5]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    1 added, 0 there is no such semaphore
 
+--@include deadline
 --@include anonymous
 --@include begin
 if not available and ARGV[3] == '1' then

@@ -4,9 +4,11 @@
 -- KEYS[1]  the permits that are free
 -- KEYS[2]  the ids of a permit semaphore of this name
 -- ARGV[1]  how many permits the semaphore begins with, or '' not to create it
+-- ARGV[2]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    how many were free; 0 where there is no semaphore
 
+--@include deadline
 --@include anonymous
 --@include begin
 if not available or available == 0 then

@@ -6,9 +6,11 @@
 -- ARGV[1]  how many permits
 -- ARGV[2]  how long the semaphore lives, milliseconds; 0 without end
 -- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[4]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    1 created, 0 there is one already
 
+--@include deadline
 --@include anonymous
 --@include available
 if available then

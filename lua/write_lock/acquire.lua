@@ -12,18 +12,19 @@
 -- ARGV[3]  how long the last token is remembered, milliseconds
 -- ARGV[4]  client
 -- ARGV[5]  for how long to hold off readers when others read, milliseconds; 0 not at all
--- ARGV[6]  a lower bound for the token, or nothing
+-- ARGV[6]  a lower bound for the token, or ''
+-- ARGV[7]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    granted: the fencing token, an integer
+-- reply    granted: the fencing token (see include/granted.lua)
 --          taken:   { milliseconds left (-1: no expiry), a holder's owner }
 
+--@include deadline
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if mode then
   if redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 1 then
-    return tonumber(redis.call('GET', KEYS[2]) or 1)
+    return { 'granted', tonumber(redis.call('GET', KEYS[2]) or 1), digits }
   end
   if ARGV[5] ~= '0' and mode == 'read' then
-    local time = redis.call('TIME')
     redis.call('ZADD', KEYS[3], time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[5], ARGV[4])
     if redis.call('PTTL', KEYS[3]) < tonumber(ARGV[5]) then
       redis.call('PEXPIRE', KEYS[3], ARGV[5])
@@ -48,4 +49,4 @@ local at_least = ARGV[6]
 redis.call('HSET', KEYS[1], 'mode', 'write', ARGV[1] .. ':write', '1')
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 redis.call('ZREM', KEYS[3], ARGV[4])
-return token
+--@include granted

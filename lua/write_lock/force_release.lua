@@ -4,9 +4,11 @@
 -- KEYS[2]  its channel
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
 -- ARGV[1]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[2]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    1 it was held, 0 nobody writes
 
+--@include deadline
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if not mode and redis.call('EXISTS', KEYS[1]) == 1 then
   return redis.error_reply('WRONGTYPE a lock, but no read-write lock')

@@ -545,27 +545,6 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("refuses what was asked for, undone, and arrives only then", () =>
-        Effect.gen(function* () {
-          const semaphore = Semaphore.make(yield* freshName, { permits: 5 })
-          let arrive: Effect.Effect<unknown, LockStoreError> = Effect.void
-          const late = (store: Store): Store => ({
-            ...store,
-            run: (operation, keys, args) => {
-              if (operation !== "semaphore/acquire") return store.run(operation, keys, args)
-              arrive = store.run(operation, keys, args)
-              return Effect.fail(new LockStoreError({ operation, lock: keys[0]!, reason: "ConnectionLost" }))
-            }
-          })
-          const error = yield* Effect.void.pipe(Semaphore.withPermits(semaphore, 3), over(late), Effect.flip)
-          assert.instanceOf(error, LockStoreError)
-          assert.deepStrictEqual(yield* arrive, [0, 5])
-          assert.deepStrictEqual(yield* arrive, [0, 5])
-          assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 5)
-          assert.strictEqual(yield* Semaphore.withPermits(Semaphore.availablePermits(semaphore), semaphore, 3), 2)
-        })
-      )
-
       it.effect("gives back on trust what was held for longer than its marker lives", () =>
         virtual
           ? Effect.gen(function* () {

@@ -202,8 +202,9 @@ export const subscribers = (redis: Redis, lock: string, count: number, prefix = 
 
 /** Waits until somebody sleeps who waits for what another holds; nobody else may have run a script on this server. */
 export const waiterSleeps = Effect.fnUntraced(function* (redis: Redis, lock: string) {
-  // the holder's, and the waiter's before and after it has subscribed
-  yield* scriptsRun(redis, 3)
+  // each client's first, refused because the server's clock is not known yet; the holder's; the waiter's before and after it
+  // has subscribed
+  yield* scriptsRun(redis, 5)
   yield* subscribers(redis, lock, 1)
 })
 

@@ -46,7 +46,9 @@ it.live("bad names and options reach no driver", () =>
       subscribe: () => Stream.die("subscribed"),
       scan: () => Stream.die("scanned"),
       publish: "PUBLISH" as const,
-      slot: () => 0
+      slot: () => 0,
+      server: () => "",
+      commandTimeoutMillis: 3000
     })
     const attempts: ReadonlyArray<Effect.Effect<unknown, unknown, RedisLock.RedisLock>> = [
       ...["", "\0", "x".repeat(1025)].flatMap((name) => [

@@ -36,6 +36,7 @@ const entries = files.map((file) => {
   const sha1 = createHash("sha1").update(lua).digest("hex")
   return `  ${JSON.stringify(name)}: {
     name: ${JSON.stringify(name)},
+    hasDeadline: ${/^--@include deadline$/m.test(readFileSync(file, "utf8"))},
     sha1: ${JSON.stringify(sha1)},
     lua: ${JSON.stringify(lua)}
   }`

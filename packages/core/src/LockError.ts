@@ -242,6 +242,8 @@ const storeReasons = {
   ConnectionLost: "the connection broke before the reply came, so the command may or may not have run",
   TimedOut: "Redis did not answer in time, so the command may or may not have run",
   OutOfMemory: "Redis is out of memory (OOM). Raise maxmemory, or keep locks apart from caches",
+  TooLate:
+    "the command reached Redis after the time at which it was given up, and was not run: the server had stopped, or a clock was set. Try again",
   ReadOnly: "the server is a read-only replica. Connect to the master, or through Sentinel",
   PersistenceFailed: "Redis refuses writes because it cannot save to disk (MISCONF). Look at its log and its disk",
   NotEnoughReplicas:
@@ -271,6 +273,7 @@ export const StoreReason = Schema.Literals([
   "NotConnected",
   "ConnectionLost",
   "TimedOut",
+  "TooLate",
   "OutOfMemory",
   "ReadOnly",
   "PersistenceFailed",
@@ -352,6 +355,7 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
       case "NotConnected":
       case "ConnectionLost":
       case "TimedOut":
+      case "TooLate":
       case "ReadOnly":
       case "NotEnoughReplicas":
       case "Loading":

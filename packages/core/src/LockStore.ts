@@ -95,6 +95,15 @@ export class LockStore extends Context.Service<
      * Keys of the same slot may be used together in one operation.
      */
     readonly slot: (key: string) => number
+    /**
+     * How long after `run` an operation may still take effect, milliseconds: one that arrives later is refused.
+     */
+    readonly commandLifeMillis: number
+    /**
+     * The time of the server that keeps a key, microseconds since the epoch, as far as replies have told it. It is not ahead of
+     * the server's clock unless that was set back.
+     */
+    readonly serverMicros: (key: string) => number | undefined
   }
 >()("effect-redis-lock/LockStore") {}
 

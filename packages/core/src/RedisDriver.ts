@@ -120,6 +120,9 @@ export type SubscribeUnsafe = (
  * - `publish` is the command with which scripts notify: SPUBLISH where Redisson would use sharded pub/sub.
  * - `slot` names the group of keys that one script may touch together: one for a single server, the hash slot on a
  *   cluster.
+ * - `server` names the server that would run a script on a key now; a new name after a reconnect, as another server may answer.
+ *   Commands carry deadlines by that server's clock.
+ * - `commandTimeoutMillis` is how long `eval` waits for a reply. A command that arrives later is refused by the script.
  *
  * @category services
  * @since 0.1.0
@@ -138,6 +141,8 @@ export class RedisDriver extends Context.Service<
     readonly scan: (pattern: string) => Stream.Stream<string, RedisDriverError>
     readonly publish: "PUBLISH" | "SPUBLISH"
     readonly slot: (key: string) => number
+    readonly server: (key: string) => string
+    readonly commandTimeoutMillis: number
   }
 >()("effect-redis-lock/RedisDriver") {}
 
@@ -357,6 +362,9 @@ const makeRedis = (redis: Redis.Redis["Service"], commandTimeout: Duration.Durat
         )
       ),
     publish: "PUBLISH",
-    slot: () => 0
+    slot: () => 0,
+    // reconnects are hidden: should another server answer, its clock is learnt from its replies
+    server: () => "",
+    commandTimeoutMillis: Duration.toMillis(commandTimeout)
   }
 }

@@ -525,7 +525,9 @@ const makeDriver = (
       subscribeUnsafe: subscriber.subscribe,
       scan: scanOf(outlet, commandTimeout),
       publish: "PUBLISH",
-      slot: () => 0
+      slot: () => 0,
+      server: () => outlet.connection,
+      commandTimeoutMillis: Duration.toMillis(commandTimeout)
     }
   })
 
@@ -574,7 +576,9 @@ const makeClusterDriver = (
           Stream.flatMap((node) => scanOf(node, commandTimeout)(pattern))
         ),
       publish: sharded ? "SPUBLISH" : "PUBLISH",
-      slot: hashSlot
+      slot: hashSlot,
+      server: (key) => nodes.ownerOf(hashSlot(key))?.connection ?? "",
+      commandTimeoutMillis: Duration.toMillis(commandTimeout)
     }
   })
 

@@ -5,7 +5,6 @@
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import { LockLost, LockStoreError } from "../LockError.ts"
 import type { Restore } from "./acquisition.ts"
@@ -14,6 +13,7 @@ import type { Answer } from "./demand.ts"
 import { explain } from "./found.ts"
 import { grantMarker, permitIds, semaphoreChannel } from "./keys.ts"
 import type { LockClient } from "./LockClient.ts"
+import { undoUntilSettled } from "./release.ts"
 import type { Reply } from "../RedisDriver.ts"
 
 /** In metrics and spans. */
@@ -26,16 +26,12 @@ export const semaphoreTitle = "Semaphore"
 export const heldMarkerMillis = 24 * 60 * 60 * 1000
 
 /**
- * How long a marker lives that serves only to undo an acquisition: nobody gives back these permits by their marker. And how
- * long an acquisition that was undone is refused should it arrive yet.
+ * How long a marker lives that serves only to undo an acquisition: nobody gives back these permits by their marker.
  */
 export const undoMarkerMillis = 60 * 1000
 
 const firstPauseMillis = 50
 const longestPauseMillis = 1000
-
-/** How long the caller waits for an undo that goes on in the background anyway. */
-const undoPatienceMillis = 500
 
 export class Grant {
   readonly kind = semaphoreKind
@@ -79,8 +75,7 @@ export class Grant {
         },
         onFailure: (cause: Cause.Cause<LockStoreError>) => {
           const failed = explain(client, semaphoreTitle, key, cause)
-          // where nothing has failed, the undo follows over the same connection
-          return mayHaveRun(cause) ? Effect.andThen(this.#undo(!Cause.hasInterruptsOnly(cause)), failed) : failed
+          return mayHaveRun(cause) ? Effect.andThen(this.#undo(), failed) : failed
         }
       }
     )
@@ -112,13 +107,12 @@ export class Grant {
     })
   }
 
-  /** With `mayArrive` the question may be on its way yet, and is refused when it arrives. */
-  #giveBack(isOld: boolean, mayArrive = false): Effect.Effect<Reply, LockStoreError> {
+  #giveBack(isOld: boolean): Effect.Effect<Reply, LockStoreError> {
     const { client, key } = this
     return client.store.run(
       "semaphore/return",
       [key, grantMarker(key, this.id), semaphoreChannel(key)],
-      [this.permits, isOld ? 1 : 0, client.store.publish, mayArrive ? undoMarkerMillis : 0]
+      [this.permits, isOld ? 1 : 0, client.store.publish]
     )
   }
 
@@ -136,7 +130,7 @@ export class Grant {
         failure = result.failure
         mayHaveRun ||= failure.isOutcomeUnknown
       }
-      client.fork(this.#giveBackUntilConfirmed(false))
+      client.fork(this.#giveBackUntilConfirmed)
       return yield* new LockStoreError({
         operation: "release (the work is done; the permits are given back as soon as Redis answers this process)",
         lock: this.name,
@@ -146,35 +140,30 @@ export class Grant {
     })
   }
 
-  /** Goes on for as long as the marker may be there. */
-  #giveBackUntilConfirmed(mayArrive: boolean): Effect.Effect<void> {
+  /** Goes on for as long as the marker may be there. The result is the reply, if there was one. */
+  get #giveBackUntilConfirmed(): Effect.Effect<Reply | undefined> {
     const { client } = this
     return Effect.gen({ self: this }, function* () {
       for (let pause = firstPauseMillis; ; pause = Math.min(pause * 2, longestPauseMillis)) {
-        const result = yield* Effect.result(this.#giveBack(false, mayArrive))
-        if (Result.isSuccess(result)) return
-        // over another connection, perhaps, than the question
-        mayArrive = true
+        const result = yield* Effect.result(this.#giveBack(false))
+        if (Result.isSuccess(result)) return result.success
         if (!result.failure.isTransient || client.now() - this.askedAt + pause > this.markerMillis) {
-          return yield* Effect.annotateLogs(
+          yield* Effect.annotateLogs(
             Effect.logWarning(
               "Could not give permits back; the semaphore has so many less from now on.",
               result.failure
             ),
             { semaphore: this.name, permits: this.permits }
           )
+          return undefined
         }
         yield* Effect.sleep(pause)
       }
     })
   }
 
-  /** Takes back what may have been granted without our knowing; sent behind the question, and repeated until confirmed. */
-  #undo(mayArrive: boolean): Effect.Effect<void> {
-    return Effect.suspend(() =>
-      Effect.asVoid(
-        Effect.timeoutOption(Fiber.await(this.client.fork(this.#giveBackUntilConfirmed(mayArrive))), undoPatienceMillis)
-      )
-    )
+  /** Takes back what may have been granted without our knowing. */
+  #undo(): Effect.Effect<void> {
+    return undoUntilSettled(this.client, this.#giveBackUntilConfirmed)
   }
 }

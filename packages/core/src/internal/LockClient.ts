@@ -3,7 +3,6 @@
  * stands behind the `RedisLock` service.
  */
 import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import type { Fiber } from "effect/Fiber"
@@ -21,6 +20,7 @@ import { FairQueues } from "./FairQueue.ts"
 import type { Mode } from "./LockKind.ts"
 import { inOwnTurn, makeReport, type Report } from "./ownTurn.ts"
 import type { Possession } from "./Possession.ts"
+import { monotonicMillis } from "./monotonicMillis.ts"
 import { Quorums } from "./Quorums.ts"
 import { Signals } from "./Signals.ts"
 import { Telemetry } from "./telemetry.ts"
@@ -43,12 +43,6 @@ export interface ClientOptions {
 }
 
 let lastOwnerId = 0
-
-/** The monotonic time of a clock; that of the default clock without its detour through big integers. */
-export const monotonicMillis = (clock: Clock.Clock): (() => number) =>
-  clock === Context.get(Context.empty(), Clock.Clock)
-    ? () => performance.now()
-    : () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
 export class LockClient {
   /** A random UUID; owners are `<clientId>:<number>`, as in Redisson. */

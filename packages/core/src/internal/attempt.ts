@@ -9,7 +9,7 @@ import { explain, explainOneOf } from "./found.ts"
 import { Hold } from "./Hold.ts"
 import { type Answer, answerOf, type Claim, tokenLife } from "./LockKind.ts"
 import { Possession } from "./Possession.ts"
-import { undo, undoSilently, withdraw } from "./release.ts"
+import { undo, undoSilently, undoUnknown, withdraw } from "./release.ts"
 
 export type Denial = Answer & { readonly granted: false }
 
@@ -78,7 +78,7 @@ export const attempt = <A, B, E>(
       onSettled?.(acquisition)
       const failed = explain(client, kind.title, claim.keys.lock, cause)
       if (!mayHaveRun(cause)) return failed
-      const undone = undo(claim, sentAt + lease)
+      const undone = undoUnknown(claim, lease)
       // a line of this process takes back itself what it has told others
       const isToldByLine = client.lines.get(claim.keys.lock, kind.mode) !== undefined
       return waits && kind.withdraw !== undefined && !isToldByLine
@@ -125,11 +125,8 @@ export const tryAcquireTogether = (
   const owner = client.nextOwner()
   const lease = leaseOf(first)
   const sentAt = client.now()
-  const undoAll = () =>
-    Effect.forEach(acquisitions, (acquisition) => undo(claimOf(acquisition, owner), sentAt + lease), {
-      concurrency: "unbounded",
-      discard: true
-    })
+  const claims = acquisitions.map((acquisition) => claimOf(acquisition, owner))
+  const all = { concurrency: "unbounded", discard: true } as const
   const requested: Array<string> = []
   for (const { keys } of acquisitions) requested.push(keys.lock)
   for (const { keys } of acquisitions) requested.push(keys.token)
@@ -141,7 +138,10 @@ export const tryAcquireTogether = (
       const now = client.now()
       const deadline = client.deadlineOf(sentAt, lease)
       return now >= deadline
-        ? Effect.andThen(undoAll(), Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, lease)))
+        ? Effect.andThen(
+            Effect.forEach(claims, (claim) => undo(claim, sentAt + lease), all),
+            Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, lease))
+          )
         : Effect.succeed(
             acquisitions.map((acquisition, i) =>
               possess(acquisition, owner, replies?.[1 + i] ?? (reply as number), sentAt, now, deadline)
@@ -150,7 +150,10 @@ export const tryAcquireTogether = (
     },
     onFailure: (cause) =>
       mayHaveRun(cause)
-        ? Effect.andThen(undoAll(), Effect.failCause(cause))
+        ? Effect.andThen(
+            Effect.forEach(claims, (claim) => undoUnknown(claim, lease), all),
+            Effect.failCause(cause)
+          )
         : explainOneOf(
             client,
             acquisitions.map(({ keys, kind }) => ({ expected: kind.title, key: keys.lock })),
@@ -171,6 +174,7 @@ export const grantedTooLate = (name: string, operation: string, tookMillis: numb
 const notRun: ReadonlySet<StoreReason> = new Set([
   "ConnectionRefused",
   "NotConnected",
+  "TooLate",
   "OutOfMemory",
   "ReadOnly",
   "PersistenceFailed",

@@ -13,7 +13,7 @@ import type { LockClient } from "./LockClient.ts"
 import type { Claim, LockKind } from "./LockKind.ts"
 import { checkPermits } from "./permitCount.ts"
 import { Possession } from "./Possession.ts"
-import { undo } from "./release.ts"
+import { undo, undoUnknown } from "./release.ts"
 import { type Invalid, isMade, Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/PermitSemaphore"
@@ -109,7 +109,7 @@ export const ask = (
     },
     onFailure: (cause) => {
       const failed = explain(client, kind.title, keys.lock, cause)
-      return mayHaveRun(cause) ? Effect.andThen(undo(claim, sentAt + lease), failed) : failed
+      return mayHaveRun(cause) ? Effect.andThen(undoUnknown(claim, lease), failed) : failed
     }
   })
 }

@@ -64,7 +64,7 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
 })
 
 /** The store of a member that is not there yet. */
-const absent = (cause: unknown, { publish, slot }: LockStore["Service"]): LockStore["Service"] => {
+const absent = (cause: unknown, { commandLifeMillis, publish, slot }: LockStore["Service"]): LockStore["Service"] => {
   const missing = (operation: string, name: string) =>
     new LockStoreError({ operation, lock: name, reason: "NotConnected", cause })
   return {
@@ -72,6 +72,8 @@ const absent = (cause: unknown, { publish, slot }: LockStore["Service"]): LockSt
     subscribe: (channel) => Stream.fail(missing("subscribe", channel)),
     scan: (pattern) => Stream.fail(missing("scan", pattern)),
     publish,
-    slot
+    slot,
+    commandLifeMillis,
+    serverMicros: () => undefined
   }
 }

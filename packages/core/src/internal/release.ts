@@ -1,12 +1,14 @@
 /**
  * Giving back: a hold, the last hold, and what an acquisition with unknown outcome may have left.
  */
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import { type LockLost, LockStoreError, QuorumNotReached } from "../LockError.ts"
 import type { Hold } from "./Hold.ts"
 import type { Line } from "./Line.ts"
+import type { LockClient } from "./LockClient.ts"
 import type { Claim } from "./LockKind.ts"
 import type { Possession } from "./Possession.ts"
 import type { Reply } from "../RedisDriver.ts"
@@ -222,32 +224,64 @@ const retry = Effect.fnUntraced(function* (possession: Possession, sentAt: numbe
 const mayBeReleased = ({ cause, isOutcomeUnknown }: LockStoreError): boolean =>
   isOutcomeUnknown || cause instanceof QuorumNotReached
 
-/** Releases an owner until Redis confirms, or its lease is over anyway. */
-const releaseUntil = (claim: Claim, leaseEnd: number, publish?: string): Effect.Effect<void> =>
+/** Releases an owner until Redis confirms, or its lease is over anyway. The result is the reply, if there was one. */
+const releaseUntil = (claim: Claim, leaseEnd: number, publish?: string): Effect.Effect<Reply | undefined> =>
   Effect.gen(function* () {
     for (let pause = firstPauseMillis; ; pause = Math.min(pause * 2, longestPauseMillis)) {
       const result = yield* Effect.result(run(claim, publish))
-      if (Result.isSuccess(result)) return
+      if (Result.isSuccess(result)) return result.success
       if (!result.failure.isTransient || claim.client.now() + pause >= leaseEnd) {
-        return yield* Effect.annotateLogs(
+        yield* Effect.annotateLogs(
           Effect.logWarning("Could not release in time; the lock frees itself when its lease ends.", result.failure),
           { lock: claim.name, owner: claim.owner }
         )
+        return undefined
       }
       yield* Effect.sleep(pause)
     }
   })
 
 /** How long the caller waits for what goes on in the background anyway. */
-const patienceMillis = 500
+const patienceMillis = 200
 
 /**
- * Takes back an acquisition that may have succeeded without our knowing, or a place in a queue. Owners are used once at a
- * time, so a release of this very owner can harm nobody; it is sent behind the acquisition, and behind `after`, and repeated
- * until confirmed.
+ * Takes back a place in a queue, behind `after`, or an acquisition that was granted. Owners are used once at a time, so a release
+ * of this very owner can harm nobody; it is repeated until confirmed.
  */
 export const undo = (claim: Claim, leaseEnd: number, after = Effect.void): Effect.Effect<void> =>
   inBackground(claim, Effect.andThen(after, releaseUntil(claim, leaseEnd)))
+
+/** Takes back an acquisition whose outcome is unknown. */
+export const undoUnknown = (claim: Claim, leaseMillis: number): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const { client } = claim
+    const leaseEnd = client.now() + client.store.commandLifeMillis + leaseMillis
+    return undoUntilSettled(client, releaseUntil(claim, leaseEnd))
+  })
+
+/**
+ * Takes back what a command may have taken whose outcome is unknown. What gives it back may overtake the command, over another
+ * connection or at a server that had stopped. So where it finds nothing it is repeated once the command can no longer take effect;
+ * nobody waits for that.
+ */
+export const undoUntilSettled = (client: LockClient, giveBack: Effect.Effect<Reply | undefined>): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const lastEffectAt = client.now() + client.store.commandLifeMillis
+    const isFirstOver = Deferred.makeUnsafe<void>()
+    client.fork(
+      Effect.gen(function* () {
+        const reply = yield* giveBack
+        Deferred.doneUnsafe(isFirstOver, Effect.void)
+        // a command takes effect once; of a quorum's members some may not have been reached
+        if (!client.isQuorum && typeof reply === "number" && reply >= 1) return
+        const left = lastEffectAt - client.now()
+        if (left < 0) return
+        yield* Effect.sleep(left + 1)
+        yield* giveBack
+      })
+    )
+    return Effect.asVoid(Effect.timeoutOption(Deferred.await(isFirstOver), patienceMillis))
+  })
 
 /** Takes back a re-entry that may have succeeded without our knowing. */
 export const undoEntry = (hold: Hold): Effect.Effect<void> =>
@@ -267,5 +301,5 @@ export const withdraw = (claim: Claim): Effect.Effect<void> => {
   return inBackground(claim, Effect.ignore(claim.client.store.run(request.operation, request.keys, request.args)))
 }
 
-const inBackground = ({ client }: Claim, effect: Effect.Effect<void>): Effect.Effect<void> =>
+const inBackground = ({ client }: Claim, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
   Effect.suspend(() => Effect.asVoid(Effect.timeoutOption(Fiber.await(client.fork(effect)), patienceMillis)))

@@ -21,6 +21,9 @@ export class Outlet {
   readonly client: Redis
   /** How long a command may take; undefined for a client that is not ours to disconnect. */
   readonly patienceMillis: number | undefined
+  /** Names the present connection, or the last one: after a reconnect another server may answer. */
+  connection = ""
+  #connections = 0
   #sent = 0
   #corked: Redis["stream"] | undefined
   #silence: ReturnType<typeof setTimeout> | undefined
@@ -64,6 +67,7 @@ export class Outlet {
 
   /** A connection stands, and the handshake begins. */
   readonly #greeted = (): void => {
+    this.connection = `${this.client.options.host}:${this.client.options.port}#${++this.#connections}`
     if (this.patienceMillis === undefined) return
     const { client, patienceMillis } = this
     const { stream } = client

@@ -19,7 +19,7 @@ export const reentrant: LockKind = {
   acquire: ({ keys, owner }, { leaseMillis }) => ({
     operation: "lock/acquire",
     keys: [keys.lock, keys.token],
-    args: [owner, leaseMillis, tokenLife(leaseMillis)]
+    args: [owner, leaseMillis, tokenLife(leaseMillis), ""]
   }),
   enter: ({ keys, owner }, count, lease) => ({
     operation: "lock/hold",

@@ -75,7 +75,8 @@ export const write = (preference: Preference): LockKind => ({
       client.clientId,
       waits && preference === "writer"
         ? Math.min(announcedIntervals * client.options.fallbackIntervalMillis, longestAnnouncementMillis)
-        : 0
+        : 0,
+      ""
     ]
   }),
   enter: ({ keys, owner }, count, lease) => ({

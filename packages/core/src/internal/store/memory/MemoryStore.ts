@@ -5,6 +5,10 @@ import * as Stream from "effect/Stream"
 import { LockStoreError } from "../../../LockError.ts"
 import type { LockStore, Operation } from "../../../LockStore.ts"
 import { reasonOf, type Reply, type Signal } from "../../../RedisDriver.ts"
+import { monotonicMillis } from "../../monotonicMillis.ts"
+import { CommandDeadlines } from "../CommandDeadlines.ts"
+import { scripts } from "../redis/scripts.generated.ts"
+import { type Execute, withDeadlines } from "../withDeadlines.ts"
 import { globToRegExp } from "./glob.ts"
 import { Keyspace } from "./Keyspace.ts"
 import * as latch from "./latch.ts"
@@ -66,20 +70,30 @@ const operations: Record<Operation, MemoryOperation> = {
   "write_lock/withdraw": readWriteLock.withdraw
 }
 
-export const makeMemoryStore: Effect.Effect<LockStore["Service"]> = Effect.map(Clock.Clock, (clock) => {
-  const db = new Keyspace(() => clock.currentTimeMillisUnsafe())
+/** Memory answers at once. */
+const commandLifeMillis = 1000
 
-  const run: LockStore["Service"]["run"] = (operation, keys, args) =>
+/** Runs operations as the scripts run on a server, deadlines included. */
+export const executeOn =
+  (db: Keyspace): Execute =>
+  (operation, keys, args) =>
     Effect.suspend(() => {
       try {
-        return Effect.succeed(operations[operation](db, keys, args.map(String)))
+        if (!scripts[operation].hasDeadline) return Effect.succeed(operations[operation](db, keys, args.map(String)))
+        // `lua/include/deadline.lua`
+        if (db.timeMicros() > Number(args.at(-1)) * 1000) throw new Error(`LATE ${db.timeMicros()}`)
+        return Effect.succeed(operations[operation](db, keys, args.slice(0, -1).map(String)))
       } catch (cause) {
         return Effect.fail(new LockStoreError({ operation, lock: keys[0]!, reason: reasonOf(cause), cause }))
       }
     })
 
+export const makeMemoryStore: Effect.Effect<LockStore["Service"]> = Effect.map(Clock.Clock, (clock) => {
+  const db = new Keyspace(() => clock.currentTimeMillisUnsafe())
+  const deadlines = new CommandDeadlines(commandLifeMillis, monotonicMillis(clock), () => "")
+
   return {
-    run,
+    run: withDeadlines(deadlines, executeOn(db)),
     subscribe: (channel) =>
       Stream.callback<Signal>((signals) =>
         Effect.acquireRelease(
@@ -97,6 +111,8 @@ export const makeMemoryStore: Effect.Effect<LockStore["Service"]> = Effect.map(C
         return Stream.fromIterable(db.keys().filter((key) => matches.test(key)))
       }),
     publish: "PUBLISH",
-    slot: () => 0
+    slot: () => 0,
+    commandLifeMillis,
+    serverMicros: () => deadlines.serverMicros("")
   }
 })

@@ -2,7 +2,7 @@
  * The operations of `lua/fair_lock/` on a {@link Keyspace}: same keys, same arguments, same replies.
  */
 import { type Keyspace, WrongType } from "./Keyspace.ts"
-import { nextToken, refuseReadWrite } from "./lock.ts"
+import { granted, nextToken, refuseReadWrite } from "./lock.ts"
 import type { MemoryOperation } from "./MemoryStore.ts"
 
 interface Queue {
@@ -65,7 +65,7 @@ export const acquire: MemoryOperation = (db, keys, args) => {
   let holder = head
   const fields = db.hash(lock)
   if (fields !== undefined) {
-    if (fields.has(owner)) return Number(db.getString(token) ?? 1)
+    if (fields.has(owner)) return ["granted", Number(db.getString(token) ?? 1), String(db.timeMicros())]
     if (fields.has("mode")) throw new WrongType()
     holder = [...fields.keys()][0]!
   } else if (head === undefined || head === owner) {
@@ -81,7 +81,7 @@ export const acquire: MemoryOperation = (db, keys, args) => {
     const next = nextToken(db, token, Number(tokenLife))
     db.hset(lock, owner, "1")
     db.expire(lock, Number(lease))
-    return next
+    return granted(db, next)
   } else if (head !== first) {
     db.publish(`${channel}:${head}`, "0")
   }

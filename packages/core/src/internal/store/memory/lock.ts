@@ -24,11 +24,15 @@ export const nextToken = (db: Keyspace, token: string, life: number, atLeast?: s
   return next
 }
 
+/** `lua/include/granted.lua` */
+export const granted = (db: Keyspace, token: number): Reply =>
+  token === db.timeMicros() ? token : ["granted", token, String(db.timeMicros())]
+
 /** `lua/include/taken.lua` */
 export const taken = (db: Keyspace, lock: string, token: string, owner: string): Reply | undefined => {
   const fields = db.hash(lock)
   if (fields === undefined) return undefined
-  if (fields.has(owner)) return Number(db.getString(token) ?? 1)
+  if (fields.has(owner)) return ["granted", Number(db.getString(token) ?? 1), String(db.timeMicros())]
   if (fields.has("mode")) throw new WrongType()
   return [db.pttl(lock), [...fields.keys()][0]!]
 }
@@ -39,7 +43,7 @@ export const acquire: MemoryOperation = (db, [lock, token], [owner, lease, token
   const next = nextToken(db, token!, Number(tokenLife), atLeast)
   db.hset(lock!, owner!, "1")
   db.expire(lock!, Number(lease))
-  return next
+  return granted(db, next)
 }
 
 export const acquireFenced: MemoryOperation = (db, [lock, token], [owner, lease]) => {
@@ -49,7 +53,7 @@ export const acquireFenced: MemoryOperation = (db, [lock, token], [owner, lease]
   db.setString(token!, String(next))
   db.hset(lock!, owner!, "1")
   db.expire(lock!, Number(lease))
-  return next
+  return granted(db, next)
 }
 
 export const hold: MemoryOperation = (db, [lock], [owner, count, lease]) => {

@@ -2,7 +2,7 @@
  * The operations of `lua/read_lock/` and `lua/write_lock/` on a {@link Keyspace}: same keys, same arguments, same replies.
  */
 import { type Keyspace, WrongType } from "./Keyspace.ts"
-import { nextToken, raiseExpiry } from "./lock.ts"
+import { granted, nextToken, raiseExpiry } from "./lock.ts"
 import type { MemoryOperation } from "./MemoryStore.ts"
 
 const holdKey = (stem: string, owner: string, number: number): string => `${stem}:${owner}:rwlock_timeout:${number}`
@@ -125,7 +125,7 @@ export const acquireWrite: MemoryOperation = (db, keys, args) => {
   const fields = db.hash(lock)
   if (fields !== undefined) {
     if (!fields.has("mode")) throw new WrongType()
-    if (fields.has(`${owner}:write`)) return Number(db.getString(token) ?? 1)
+    if (fields.has(`${owner}:write`)) return ["granted", Number(db.getString(token) ?? 1), String(db.timeMicros())]
     if (announced !== "0" && fields.get("mode") === "read") {
       db.zadd(writers, db.timeMillis() + Number(announced), client)
       if (db.pttl(writers) < Number(announced)) db.expire(writers, Number(announced))
@@ -139,7 +139,7 @@ export const acquireWrite: MemoryOperation = (db, keys, args) => {
   db.hset(lock, `${owner}:write`, "1")
   db.expire(lock, Number(lease))
   db.zrem(writers, client)
-  return next
+  return granted(db, next)
 }
 
 export const releaseWrite: MemoryOperation = (db, [lock, channel, stem], [owner, publish]) => {

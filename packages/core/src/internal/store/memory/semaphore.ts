@@ -23,7 +23,7 @@ export const acquire: MemoryOperation = (db, [semaphore, ids, marker, channel], 
   const begun = begin(db, semaphore!, ids!, initial!)
   let { available } = begun
   const known = db.getString(marker!)
-  let granted = known !== undefined && known !== "0"
+  let granted = known !== undefined
   if (known === undefined && available !== undefined && available >= Number(permits)) {
     granted = true
     available = db.incrBy(semaphore!, -Number(permits))
@@ -33,14 +33,9 @@ export const acquire: MemoryOperation = (db, [semaphore, ids, marker, channel], 
   return [granted ? 1 : 0, available ?? 0]
 }
 
-export const giveBack: MemoryOperation = (db, [semaphore, marker, channel], [permits, old, , refusal]) => {
+export const giveBack: MemoryOperation = (db, [semaphore, marker, channel], [permits, old]) => {
   const available = counter(db, semaphore!)
-  const granted = db.getString(marker!)
-  if ((granted === undefined || granted === "0") && old !== "1") {
-    if (refusal !== "0") db.setString(marker!, "0", Number(refusal))
-    return 0
-  }
-  db.delete(marker!)
+  if (!db.delete(marker!) && old !== "1") return 0
   if (available === undefined) return 0
   announce(db, channel!, db.incrBy(semaphore!, Number(permits)))
   return 1

@@ -44,14 +44,14 @@ const releasing: ReadonlySet<Operation> = new Set<Operation>([
   "write_lock/release"
 ])
 
-/** These take a lower bound for the token as their last argument. */
-const bounded: ReadonlySet<Operation> = new Set<Operation>(["lock/acquire", "write_lock/acquire"])
+/** Which argument is the lower bound for the token. */
+const boundAt: ReadonlyMap<Operation, number> = new Map<Operation, number>([
+  ["lock/acquire", 3],
+  ["write_lock/acquire", 5]
+])
 
-/** A member of ours may be ahead of the highest clock seen by so much before a second round is needed. */
+/** Added to the highest clock of the members, which is known only as well as a round trip allows. */
 const boundMarginMicros = 2000
-
-/** A token further ahead of another's is no clock's: somebody has granted or written it under this name. */
-const longestSkewMicros = 1_000_000
 
 const shortestTimeoutMillis = 100
 
@@ -62,13 +62,10 @@ export class QuorumStore {
   readonly #alarms: AlarmClock
   readonly #now: () => number
   readonly #fork: (effect: Effect.Effect<void>) => void
-  /**
-   * The highest clock of the members, less our monotonic one, microseconds: learnt from tokens of members that disagree. Where they
-   * agree they have been told by a client, and would be ahead of that client the next time.
-   */
-  #clockOffset: number | undefined = undefined
   /** Acquisitions that are decided but that some members have not answered yet, by owner. */
   readonly #unanswered = new Map<string, Pick<Ballot<Vote>, "close">>()
+  /** Members at which an acquisition may take effect yet, after it had failed there; by owner, in the order of these times. */
+  readonly #unsettled = new Map<string, { readonly members: ReadonlySet<number>; readonly lastEffectAt: number }>()
 
   constructor(
     members: ReadonlyArray<Member>,
@@ -93,8 +90,27 @@ export class QuorumStore {
       subscribe: (channel) => this.#merge((member) => subscription(member, channel)),
       scan: (pattern) => this.#merge((member) => member.store.scan(pattern)),
       publish: first.store.publish,
-      slot: (key) => first.store.slot(keysAt(first, [key])[0]!)
+      slot: (key) => first.store.slot(keysAt(first, [key])[0]!),
+      commandLifeMillis: Math.max(...this.members.map(({ store }) => store.commandLifeMillis)),
+      serverMicros: (key) => this.#highestClock(key)
     }
+  }
+
+  /** The time of the member whose clock is ahead of the others', microseconds: as each has told its own. */
+  #highestClock(key: string): number | undefined {
+    let highest: number | undefined
+    for (const member of this.members) {
+      const micros = member.store.serverMicros(keysAt(member, [key])[0]!)
+      if (micros !== undefined && (highest === undefined || micros > highest)) highest = micros
+    }
+    return highest
+  }
+
+  /** The arguments with a lower bound for the token, so that all members grant the same and no second round is needed. */
+  #bounded(operation: Operation, key: string, args: ReadonlyArray<string | number>): ReadonlyArray<string | number> {
+    const at = boundAt.get(operation)
+    const clock = at === undefined ? undefined : this.#highestClock(key)
+    return at === undefined || clock === undefined ? args : args.with(at, Math.floor(clock + boundMarginMicros))
   }
 
   #merge<A>(f: (member: Member) => Stream.Stream<A, LockStoreError>): Stream.Stream<A, LockStoreError> {
@@ -135,21 +151,55 @@ export class QuorumStore {
     })
   }
 
-  /** Members that could not be told of a release are told when they answer again, so that no ghost keeps others out. */
+  /**
+   * Members that could not be told of a release are told when they answer again, so that no ghost keeps others out. Those whose
+   * acquisition may be on its way yet are told once more when it can no longer take effect.
+   */
   #releaseLater({ args, keys, operation }: Request, outcomes: ReadonlyArray<Outcome>): void {
-    if (outcomes.filter(Exit.isSuccess).length < this.required) return // whoever releases tries again
+    if (outcomes.filter(Exit.isSuccess).length < this.required) return // the caller tries again
+    const unsettled = this.#unsettled.get(String(args[0]))
+    this.#unsettled.delete(String(args[0]))
     for (let i = 0; i < outcomes.length; i++) {
-      if (Exit.isSuccess(outcomes[i]!)) continue
+      const isTold = Exit.isSuccess(outcomes[i]!)
+      if (isTold && unsettled?.members.has(i) !== true) continue
       const member = this.members[i]!
-      const again = Effect.retry(member.store.run(operation, keysAt(member, keys), args), {
+      const release = Effect.retry(member.store.run(operation, keysAt(member, keys), args), {
         while: (error) => error.isTransient,
         schedule: Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")]),
         // a key outlives that only if its lease does
         times: Math.ceil(this.#settings.watchdogLeaseMillis / 1000)
       })
+      const lastEffectAt = unsettled?.lastEffectAt ?? this.#now() + member.store.commandLifeMillis
+      const releaseOnceMore = Effect.suspend(() =>
+        Effect.andThen(Effect.sleep(Math.max(0, lastEffectAt - this.#now()) + 1), release)
+      )
       // the majority has confirmed: what is left there frees itself when its lease ends
-      this.#fork(Effect.ignore(again))
+      this.#fork(
+        Effect.ignore(
+          isTold
+            ? releaseOnceMore
+            : Effect.flatMap(release, (reply) => ((reply as number) >= 1 ? Effect.succeed(reply) : releaseOnceMore))
+        )
+      )
     }
+  }
+
+  /** Keeps in mind where an acquisition may take effect although nobody heard of it. */
+  #noteUnsettled(owner: string, outcomes: ReadonlyArray<Outcome>): void {
+    const now = this.#now()
+    for (const [earlier, { lastEffectAt }] of this.#unsettled) {
+      if (lastEffectAt > now) break
+      this.#unsettled.delete(earlier)
+    }
+    const members = new Set<number>()
+    let lifeMillis = 0
+    for (let i = 0; i < outcomes.length; i++) {
+      const outcome = outcomes[i]!
+      if (Exit.isSuccess(outcome) || !failureOf(outcome, owner).isOutcomeUnknown) continue
+      members.add(i)
+      lifeMillis = Math.max(lifeMillis, this.members[i]!.store.commandLifeMillis)
+    }
+    if (members.size > 0) this.#unsettled.set(owner, { members, lastEffectAt: now + lifeMillis })
   }
 
   #acquire(
@@ -161,11 +211,7 @@ export class QuorumStore {
     const lease = Number(args[1])
     return awaiting<Reply, LockStoreError>((resume) => {
       const sentAt = this.#now()
-      const bound =
-        bounded.has(operation) && this.#clockOffset !== undefined
-          ? Math.floor(sentAt * 1000 + this.#clockOffset + boundMarginMicros)
-          : undefined
-      const request = { operation, keys, args: bound === undefined ? args : [...args, bound] }
+      const request = { operation, keys, args: this.#bounded(operation, keys[0]!, args) }
       const writerToken = operation === "read_lock/acquire" && args[2] !== "" ? Number(args[3]) : undefined
       const ballot: Ballot<Vote> = new Ballot(
         this.members,
@@ -175,23 +221,22 @@ export class QuorumStore {
         (outcomes, isLast) => this.#count(outcomes, isLast, writerToken),
         (vote) => {
           if (!ballot.isOver) this.#unanswered.set(owner, ballot)
-          resume(this.#outcomeOf(vote, request, sentAt))
+          resume(this.#outcomeOf(vote, request))
         },
-        () => this.#unanswered.delete(owner)
+        (outcomes) => {
+          this.#unanswered.delete(owner)
+          this.#noteUnsettled(owner, outcomes)
+        }
       )
       ballot.open(sentAt)
       return ballot
     })
   }
 
-  #outcomeOf(vote: Vote, request: Request, sentAt: number): Effect.Effect<Reply, LockStoreError> {
+  #outcomeOf(vote: Vote, request: Request): Effect.Effect<Reply, LockStoreError> {
     switch (vote._tag) {
       case "Won": {
-        if (vote.onRecord >= this.required) return Exit.succeed(vote.token)
-        if (bounded.has(request.operation) && vote.lowest > 1e15) {
-          this.#clockOffset = Math.min(vote.token, vote.lowest + longestSkewMicros) - sentAt * 1000
-        }
-        return this.#record(request, vote.token)
+        return vote.onRecord >= this.required ? Exit.succeed(vote.token) : this.#record(request, vote.token)
       }
       case "Lost":
         return Exit.succeed([
@@ -221,7 +266,6 @@ export class QuorumStore {
     let failed = 0
     let pending = 0
     let token = 0
-    let lowest = Number.POSITIVE_INFINITY
     let onRecord = 0
     let isWriter = false
     for (const outcome of outcomes) {
@@ -233,16 +277,13 @@ export class QuorumStore {
         granted++
         if (outcome.value > token) onRecord = 0
         token = Math.max(token, outcome.value)
-        lowest = Math.min(lowest, outcome.value)
         if (outcome.value === token) onRecord++
         if (outcome.value === writerToken) isWriter = true
       }
     }
     if (granted >= this.required) {
       // while it writes no later grant counts, and its own does
-      return isWriter
-        ? { _tag: "Won", token: writerToken!, lowest, onRecord: granted }
-        : { _tag: "Won", token, lowest, onRecord }
+      return isWriter ? { _tag: "Won", token: writerToken!, onRecord: granted } : { _tag: "Won", token, onRecord }
     }
     if (granted + pending >= this.required) return undefined
     if (failed > outcomes.length - this.required) {
@@ -298,8 +339,8 @@ const holderOf = (outcomes: Outcomes) => {
 }
 
 type Vote =
-  /** A majority has granted; `onRecord` of them know this token, the lowest of theirs is `lowest`. */
-  | { readonly _tag: "Won"; readonly token: number; readonly lowest: number; readonly onRecord: number }
+  /** A majority has granted; `onRecord` of them know this token. */
+  | { readonly _tag: "Won"; readonly token: number; readonly onRecord: number }
   /** Somebody else has it, or nobody. */
   | {
       readonly _tag: "Lost"

@@ -1,0 +1,12 @@
+-- Replies with the token of a grant. The store learns the server's clock from it: most
+-- tokens are the server time.
+--
+-- the locals `token` and `digits`
+--
+-- reply    the token, where it is the server time in microseconds; otherwise
+--          { 'granted', token, server time in microseconds }
+
+if token == tonumber(digits) then
+  return token
+end
+return { 'granted', token, digits }

@@ -1,0 +1,105 @@
+/**
+ * Every command that creates something carries the time until which it may take effect, by the server's clock (include/deadline.lua). Its
+ * sender gives up at that time at the latest. A command that arrives later, over a connection that had broken, or at a server that
+ * had stopped, is refused: the release that undid it has long overtaken it.
+ *
+ * A refusal tells the server's time. While nothing is known of a server's clock, the first command is refused for that reason
+ * alone, and asked again.
+ */
+import type { Operation } from "../../LockStore.ts"
+import type { Reply } from "../../RedisDriver.ts"
+import { scripts } from "./redis/scripts.generated.ts"
+import { type ServerClock, ServerClocks } from "./ServerClock.ts"
+
+/** How often a command is sent again because the server's clock was not known, or was stepped. */
+const attempts = 3
+
+const tellsTime: ReadonlySet<Operation> = new Set<Operation>([
+  "lock/acquire",
+  "fenced_lock/acquire",
+  "fair_lock/acquire",
+  "write_lock/acquire",
+  "multi_lock/acquire"
+])
+
+/** A refusal as the scripts write it, with the server time in microseconds. */
+const refusal = /\bLATE (\d+)/
+
+export class CommandDeadlines {
+  /** How long after it was sent a command may take effect, milliseconds. */
+  readonly lifeMillis: number
+  readonly now: () => number
+  readonly #serverOf: (key: string) => string
+  readonly #clocks = new ServerClocks()
+
+  constructor(lifeMillis: number, now: () => number, serverOf: (key: string) => string) {
+    this.lifeMillis = lifeMillis
+    this.now = now
+    this.#serverOf = serverOf
+  }
+
+  /** One command that is about to be sent; undefined for one that may take effect at any time. */
+  begin(operation: Operation, keys: ReadonlyArray<string>): TimedCommand | undefined {
+    return scripts[operation].hasDeadline
+      ? new TimedCommand(this, this.#clocks.of(this.#serverOf(keys[0]!)), tellsTime.has(operation))
+      : undefined
+  }
+
+  /** The server's time now, microseconds; undefined while nothing is known. Never ahead of it unless it was set back. */
+  serverMicros(key: string): number | undefined {
+    const micros = this.#clocks.of(this.#serverOf(key)).microsAt(this.now())
+    return micros === Number.NEGATIVE_INFINITY ? undefined : micros
+  }
+}
+
+export class TimedCommand {
+  readonly #deadlines: CommandDeadlines
+  readonly #clock: ServerClock
+  readonly #tellsTime: boolean
+  #sentAt = 0
+  #sent = 0
+
+  constructor(deadlines: CommandDeadlines, clock: ServerClock, tellsTime: boolean) {
+    this.#deadlines = deadlines
+    this.#clock = clock
+    this.#tellsTime = tellsTime
+  }
+
+  /** The arguments with the deadline behind them, for a command that is sent now. */
+  stamp(args: ReadonlyArray<string | number>): ReadonlyArray<string | number> {
+    const { lifeMillis, now } = this.#deadlines
+    this.#sent++
+    this.#sentAt = now()
+    const deadline = Math.floor(this.#clock.microsAt(this.#sentAt + lifeMillis) / 1000)
+    return [...args, Math.max(0, deadline)]
+  }
+
+  /** What a reply says besides the server's time. */
+  read(reply: Reply): Reply {
+    if (!this.#tellsTime) return reply
+    if (typeof reply === "number") {
+      this.#learn(reply)
+      return reply
+    }
+    const [tag, token, micros] = reply as ReadonlyArray<Reply>
+    if (tag !== "granted") return reply
+    this.#learn(Number(micros))
+    return token!
+  }
+
+  get maySendAgain(): boolean {
+    return this.#sent < attempts
+  }
+
+  /** Whether a failure is the server's refusal of a late command, which was not run. */
+  isLate(error: unknown): boolean {
+    const late = error instanceof Error ? refusal.exec(error.message) : null
+    if (late === null) return false
+    this.#learn(Number(late[1]))
+    return true
+  }
+
+  #learn(serverMicros: number): void {
+    this.#clock.learn(serverMicros, this.#sentAt, this.#deadlines.now())
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * What a client knows of a server's clock. Every reply that tells the server's time bounds how far that clock is ahead of
+ * ours: the server read it after we had sent the command and before we read the reply. Bounds that agree narrow each other;
+ * bounds that contradict each other mean that a clock was stepped, and the newer ones count.
+ */
+
+/** By how much two clocks may drift apart: twice what NTP corrects at most (500 ppm). */
+const driftRate = 0.001
+
+export class ServerClock {
+  /** Server time less our monotonic time, microseconds: bounds as of `#learntAt`. */
+  #least = Number.NEGATIVE_INFINITY
+  #most = Number.POSITIVE_INFINITY
+  /** Our monotonic time, milliseconds. */
+  #learntAt = 0
+
+  /** Takes note of the server's time in a reply. Ours are monotonic milliseconds. */
+  learn(serverMicros: number, sentAt: number, receivedAt: number): void {
+    const least = serverMicros - receivedAt * 1000
+    const most = serverMicros - sentAt * 1000
+    const drift = (receivedAt - this.#learntAt) * 1000 * driftRate
+    const knownLeast = this.#least - drift
+    const knownMost = this.#most + drift
+    const agrees = least <= knownMost && most >= knownLeast
+    this.#least = agrees ? Math.max(least, knownLeast) : least
+    this.#most = agrees ? Math.min(most, knownMost) : most
+    this.#learntAt = receivedAt
+  }
+
+  /**
+   * The server's time at one of our times, microseconds: never ahead of it unless the server's clock was set back. Negative
+   * infinity while nothing is known.
+   */
+  microsAt(millis: number): number {
+    return this.#least + millis * 1000 - Math.max(0, millis - this.#learntAt) * 1000 * driftRate
+  }
+}
+
+/** At most this many servers: what is forgotten is learnt again by one command. */
+const maxClocks = 1000
+
+/** The clocks of all servers of a store, by the server's name. */
+export class ServerClocks {
+  readonly #clocks = new Map<string, ServerClock>()
+
+  of(server: string): ServerClock {
+    let clock = this.#clocks.get(server)
+    if (clock === undefined) {
+      if (this.#clocks.size === maxClocks) this.#clocks.clear()
+      this.#clocks.set(server, (clock = new ServerClock()))
+    }
+    return clock
+  }
+}

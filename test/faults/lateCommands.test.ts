@@ -1,0 +1,239 @@
+/**
+ * A command lies in a connection that has broken, and reaches the server after its sender has given up and undone it.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Layer } from "effect"
+import {
+  CountDownLatch,
+  FairLock,
+  FencedLock,
+  Lock,
+  MultiLock,
+  NonReentrantLock,
+  PermitSemaphore,
+  ReadWriteLock,
+  RedisDriver,
+  type RedisLock,
+  Semaphore,
+  SpinLock
+} from "effect-redis-lock"
+import type { Redis } from "ioredis"
+import { clientOf, eventually, locksOver, onServer, soon, storeError } from "./harness.ts"
+import { queued, queueOf, serverTime, waitFor, hold } from "./kinds.ts"
+
+const commandTimeout = 400
+
+type Args = ReadonlyArray<string | number>
+
+/** A command that was sent, and has not arrived yet. */
+interface LateCommand {
+  readonly deadline: number
+  /** What the server answers when it arrives. */
+  readonly arrive: Effect.Effect<Exit.Exit<RedisDriver.Reply, RedisDriver.RedisDriverError>>
+}
+
+/** A client whose connection breaks under the next command of a script's name: the command arrives when told. */
+const clientThatLoses = Effect.fnUntraced(function* (at: { readonly url: string }) {
+  let loses: string | undefined
+  const late: Array<LateCommand> = []
+  const driver = Layer.effect(
+    RedisDriver.RedisDriver,
+    Effect.map(RedisDriver.RedisDriver, (driver) => ({
+      ...driver,
+      evalUnsafe: undefined,
+      eval: (script: RedisDriver.RedisScript, keys: ReadonlyArray<string>, args: Args) =>
+        Effect.suspend(() => {
+          if (script.name !== loses) return driver.eval(script, keys, args)
+          loses = undefined
+          late.push({ deadline: Number(args.at(-1)), arrive: Effect.exit(driver.eval(script, keys, args)) })
+          return Effect.fail(RedisDriver.errorOf(new Error("Connection is closed.")))
+        })
+    }))
+  ).pipe(Layer.provide(IoRedis.layer({ url: at.url, commandTimeout })))
+  const client = yield* clientOf(locksOver(driver, { watchdogLeaseTime: "5 minutes" }))
+  return {
+    ...client,
+    loseNext: (script: string) => Effect.sync(() => void (loses = script)),
+    lost: Effect.map(
+      eventually(
+        "a command is lost",
+        () => late.length,
+        (count) => count > 0
+      ),
+      () => late[0]!
+    )
+  }
+})
+
+/** Waits until a command that was sent until now may no longer take effect. */
+const expire = (redis: Redis, { deadline }: LateCommand) =>
+  eventually(
+    "the deadline of the late command has passed",
+    () => Effect.runPromise(serverTime(redis)),
+    (now) => now > deadline
+  )
+
+const isRefused = (exit: Exit.Exit<RedisDriver.Reply, RedisDriver.RedisDriverError>) => {
+  const error = Exit.isFailure(exit) ? exit.cause.reasons[0] : undefined
+  assert.isTrue(error?._tag === "Fail" && String(error.error.cause).includes("LATE"), JSON.stringify(exit))
+}
+
+const { readLock, writeLock } = ReadWriteLock.make("name")
+const ordinary = Effect.succeed("in")
+
+/** One acquisition of each kind, the script that takes it, and a look whether all is free. */
+const kinds: Record<
+  string,
+  {
+    readonly script: string
+    readonly acquire: Effect.Effect<unknown, unknown, RedisLock.RedisLock>
+    readonly isFree?: Effect.Effect<boolean, unknown, RedisLock.RedisLock>
+  }
+> = {
+  "a lock": { script: "lock/acquire", acquire: Lock.withLock(ordinary, "name", { waitTime: 0 }) },
+  "a spin lock": { script: "lock/acquire", acquire: Lock.withLock(ordinary, SpinLock.make("name"), { waitTime: 0 }) },
+  "a fenced lock": {
+    script: "fenced_lock/acquire",
+    acquire: Lock.withLock(ordinary, FencedLock.make("name"), { waitTime: 0 })
+  },
+  "a non-reentrant lock": {
+    script: "lock/acquire",
+    acquire: Lock.withLock(ordinary, NonReentrantLock.make("name"), { waitTime: 0 })
+  },
+  "a fair lock": {
+    script: "fair_lock/acquire",
+    acquire: Lock.withLock(ordinary, FairLock.make("name"), { waitTime: 0 })
+  },
+  "a read lock": { script: "read_lock/acquire", acquire: Lock.withLock(ordinary, readLock, { waitTime: 0 }) },
+  "a write lock": { script: "write_lock/acquire", acquire: Lock.withLock(ordinary, writeLock, { waitTime: 0 }) },
+  "a lock of several names": {
+    script: "multi_lock/acquire",
+    acquire: Lock.withLock(ordinary, MultiLock.make([Lock.make("name"), Lock.make("other")]), { waitTime: 0 })
+  },
+  "permits with ids": {
+    script: "permit_semaphore/acquire",
+    acquire: PermitSemaphore.withPermits(ordinary, PermitSemaphore.make("name", { permits: 3 }), 2, { waitTime: 0 }),
+    isFree: Effect.map(PermitSemaphore.acquiredPermits("name"), (count) => count === 0)
+  },
+  "anonymous permits": {
+    script: "semaphore/acquire",
+    acquire: Semaphore.withPermits(ordinary, Semaphore.make("name", { permits: 3 }), 2, { waitTime: 0 }),
+    isFree: Effect.map(Semaphore.availablePermits("name"), (count) => count === 3 || count === 0)
+  }
+}
+
+/** No key of a lock is there; of semaphores, that all permits are free. */
+const isFree = (redis: Redis, kind: string) =>
+  Effect.promise(async () => {
+    const keys = (await redis.keys("*")).filter((key) => !key.startsWith("redisson_lock_token:"))
+    if (kind === "anonymous permits") return keys.every((key) => key === "name")
+    return kind === "permits with ids" ? !keys.includes("{name}:timeout") : keys.length === 0
+  })
+
+describe("an acquisition that was undone before it arrived", () => {
+  for (const [kind, { acquire, script }] of Object.entries(kinds)) {
+    it.live(
+      `is refused once its sender has given up: ${kind}`,
+      onServer(({ redis, server }) =>
+        Effect.gen(function* () {
+          const client = yield* clientThatLoses(server)
+          // its first command tells the server's clock
+          yield* client.run(acquire)
+          yield* client.loseNext(script)
+          const error = storeError(yield* Effect.exit(client.run(acquire)))
+          assert.strictEqual(error.reason, "ConnectionLost")
+          const late = yield* client.lost
+          yield* expire(redis, late)
+          isRefused(yield* late.arrive)
+          assert.isTrue(yield* isFree(redis, kind), "what arrived late has taken something")
+          yield* client.run(acquire)
+          yield* Effect.promise(() => redis.del("name"))
+        })
+      )
+    )
+
+    it.live(
+      `is undone once more where it arrives behind its undo, but in time: ${kind}`,
+      onServer(({ redis, server }) =>
+        Effect.gen(function* () {
+          const client = yield* clientThatLoses(server)
+          yield* client.run(acquire)
+          yield* client.loseNext(script)
+          storeError(yield* Effect.exit(client.run(acquire)))
+          const exit = yield* Effect.flatMap(client.lost, ({ arrive }) => arrive)
+          // a machine that is very busy may deliver it later than that
+          if (Exit.isFailure(exit)) isRefused(exit)
+          yield* eventually(
+            "all is free again, long before the lease of five minutes ends",
+            () => Effect.runPromise(isFree(redis, kind)),
+            (free) => free
+          )
+          yield* client.run(acquire)
+          yield* Effect.promise(() => redis.del("name"))
+        })
+      )
+    )
+  }
+})
+
+describe("a command that arrives late", () => {
+  it.live(
+    "frees no lock that another client has taken meanwhile, where it is a forced release",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const client = yield* clientThatLoses(server)
+        const other = yield* clientThatLoses(server)
+        yield* client.run(Lock.withLock(ordinary, "name"))
+        yield* client.loseNext("lock/force_release")
+        storeError(yield* Effect.exit(client.run(Lock.forceRelease("name"))))
+        const late = yield* client.lost
+        const holding = yield* hold(other, Lock.make("name"))
+        yield* expire(redis, late)
+        isRefused(yield* late.arrive)
+        assert.strictEqual(yield* Effect.promise(() => redis.exists("name")), 1)
+        yield* holding.release
+      })
+    )
+  )
+
+  it.live(
+    "changes no count, where it counts down a latch or sets permits",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const client = yield* clientThatLoses(server)
+        yield* client.run(CountDownLatch.trySetCount("latch", 2))
+        yield* client.loseNext("latch/count_down")
+        storeError(yield* Effect.exit(client.run(CountDownLatch.countDown("latch"))))
+        const late = yield* client.lost
+        yield* expire(redis, late)
+        isRefused(yield* late.arrive)
+        assert.strictEqual(yield* client.run(CountDownLatch.count("latch")), 2)
+        yield* Effect.promise(() => redis.del("latch"))
+      })
+    )
+  )
+
+  it.live(
+    "gives a waiter of a fair lock that has gone no place again, where it is a refresh",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const lock = FairLock.make("name")
+        const holder = yield* clientThatLoses(server)
+        const holding = yield* hold(holder, lock)
+        const client = yield* clientThatLoses(server)
+        const waiter = yield* Effect.forkScoped(client.run(Lock.withLock(ordinary, lock)))
+        yield* queued(redis, "name", 1)
+        yield* client.loseNext("fair_lock/refresh")
+        const late = yield* client.lost
+        yield* soon("the waiter goes", Fiber.interrupt(waiter))
+        yield* expire(redis, late)
+        isRefused(yield* late.arrive)
+        assert.strictEqual(yield* Effect.promise(() => redis.exists(queueOf("name"))), 0)
+        yield* holding.release
+        const next = yield* waitFor(holder, lock)
+        yield* (yield* next.entered).release
+      })
+    )
+  )
+})
