@@ -18,7 +18,7 @@ import {
 const watchdogLeaseTime = "5 minutes"
 const commandTimeout = 1000
 
-/** Lets the server learn the scripts, so that one command does one thing. */
+/** Lets the server learn the scripts, and the client the server's clock, so that one command does one thing. */
 const warmUp = ({ run }: Client) => run(Lock.withLock(Effect.void, "warm-up"))
 
 const ways = {
@@ -33,10 +33,11 @@ describe("an acquisition whose reply never comes", () => {
   for (const [name, acquire] of Object.entries(ways)) {
     it.live(
       `times out with unknown outcome and is undone, though no reply comes at all: ${name}`,
-      behindProxy(({ proxy, redis, server }) =>
+      behindProxy(({ proxy, redis }) =>
         Effect.gen(function* () {
-          yield* warmUp(yield* client(server))
-          const { run } = yield* client(proxy, { commandTimeout, watchdogLeaseTime })
+          const mine = yield* client(proxy, { commandTimeout, watchdogLeaseTime })
+          yield* warmUp(mine)
+          const { run } = mine
           const asked = yield* proxy.stallRepliesAfter("report")
           const acquisition = yield* Effect.forkScoped(run(acquire as Effect.Effect<unknown, unknown>))
           yield* asked
@@ -56,10 +57,11 @@ describe("an acquisition whose reply never comes", () => {
 
   it.live(
     "because the connection breaks fails with unknown outcome, and is undone when there is a connection again",
-    behindProxy(({ proxy, redis, server }) =>
+    behindProxy(({ proxy, redis }) =>
       Effect.gen(function* () {
-        yield* warmUp(yield* client(server))
-        const { run } = yield* client(proxy, { watchdogLeaseTime })
+        const mine = yield* client(proxy, { watchdogLeaseTime })
+        yield* warmUp(mine)
+        const { run } = mine
         const asked = yield* proxy.dropRepliesAfter("report")
         const acquisition = yield* Effect.forkScoped(run(ways.withLock))
         yield* asked
@@ -79,10 +81,11 @@ describe("an acquisition whose reply never comes", () => {
 
   it.live(
     "is undone when its caller gives up",
-    behindProxy(({ proxy, redis, server }) =>
+    behindProxy(({ proxy, redis }) =>
       Effect.gen(function* () {
-        yield* warmUp(yield* client(server))
-        const { run } = yield* client(proxy, { watchdogLeaseTime })
+        const mine = yield* client(proxy, { watchdogLeaseTime })
+        yield* warmUp(mine)
+        const { run } = mine
         const asked = yield* proxy.stallRepliesAfter("report")
         const acquisition = yield* Effect.forkScoped(run(ways.withLock))
         yield* asked
