@@ -6,6 +6,8 @@
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import type { Alarm } from "./AlarmClock.ts"
+import { type Linked, LinkedList } from "./LinkedList.ts"
+import type { LockClient } from "./LockClient.ts"
 import type { Mode } from "./LockKind.ts"
 import type { Identity } from "./owner.ts"
 import type { Listening } from "./Signals.ts"
@@ -13,12 +15,14 @@ import type { Listening } from "./Signals.ts"
 /** What wakes the first waiter: a release, or the end of the time that it is willing to rely on being told. */
 export type Wake = "signal" | "tick"
 
-export class Waiter implements Alarm {
+export class Waiter implements Alarm, Linked<Waiter> {
   readonly identity: Identity
   readonly #line: Line
   due = 0
   place = -1
-  resume: (() => void) | undefined = undefined
+  before: Waiter | undefined = undefined
+  behind: Waiter | undefined = undefined
+  #resume: (() => void) | undefined = undefined
 
   constructor(line: Line, identity: Identity) {
     this.#line = line
@@ -32,7 +36,12 @@ export class Waiter implements Alarm {
   /** The time it wanted to sleep is over. */
   ring(): void {
     if (this.isFirst) this.#line.wake("tick")
-    else this.resume?.()
+    else this.call()
+  }
+
+  /** Ends its sleep. */
+  call(): void {
+    if (this.#resume !== undefined) this.#line.client.inOwnTurn(() => this.#resume?.())
   }
 
   /** Sleeps until it is the first, or until somebody calls it for another reason. */
@@ -42,12 +51,12 @@ export class Waiter implements Alarm {
         resume(Effect.void)
         return
       }
-      this.resume = () => {
-        this.resume = undefined
+      this.#resume = () => {
+        this.#resume = undefined
         resume(Effect.void)
       }
       return Effect.sync(() => {
-        this.resume = undefined
+        this.#resume = undefined
       })
     })
   }
@@ -60,7 +69,8 @@ const enoughHandOvers = 8
 const enoughMillis = 5
 
 export class Line {
-  #waiters = new Set<Waiter>()
+  readonly #waiters = new LinkedList<Waiter>()
+  readonly client: LockClient
   readonly signals: Queue.Queue<Wake>
   /** What is heard of the lock's channel, once that is needed. */
   listening: Listening | undefined = undefined
@@ -73,24 +83,25 @@ export class Line {
 
   #isReserved: boolean
 
-  constructor(signals: Queue.Queue<Wake>, isReserved: boolean) {
+  constructor(client: LockClient, signals: Queue.Queue<Wake>, isReserved: boolean) {
+    this.client = client
     this.signals = signals
     this.#isReserved = isReserved
   }
 
   get isEmpty(): boolean {
-    return this.#waiters.size === 0
+    return this.#waiters.first === undefined
   }
 
   /** The one whose turn it is; nobody while the head is kept for who asks already. */
   get first(): Waiter | undefined {
-    return this.#isReserved ? undefined : this.#waiters.values().next().value
+    return this.#isReserved ? undefined : this.#waiters.first
   }
 
   /** Joins at the end, or at the head that was reserved. */
   join(identity: Identity, atHead: boolean): Waiter {
     const waiter = new Waiter(this, identity)
-    if (atHead) this.#waiters = new Set([waiter, ...this.#waiters])
+    if (atHead) this.#waiters.addFirst(waiter)
     else this.#waiters.add(waiter)
     return waiter
   }
@@ -98,14 +109,14 @@ export class Line {
   /** Leaves the line; when the first leaves, the next one's turn has come. */
   leave(waiter: Waiter): void {
     const wasFirst = waiter.isFirst
-    this.#waiters.delete(waiter)
-    if (wasFirst) this.first?.resume?.()
+    this.#waiters.remove(waiter)
+    if (wasFirst) this.first?.call()
   }
 
   /** Who asked already has its answer: the head is its own if it waits, else the next one's turn has come. */
   unreserve(): void {
     this.#isReserved = false
-    this.first?.resume?.()
+    this.first?.call()
   }
 
   /** Wakes the first waiter. */
@@ -125,18 +136,18 @@ export class Line {
 
   /** Calls those who may share what was just acquired. */
   call(matches: (identity: Identity) => boolean): void {
-    for (const waiter of [...this.#waiters]) {
+    for (const waiter of this.#waiters.toArray()) {
       if (matches(waiter.identity)) {
         if (waiter.isFirst) this.signal()
-        else waiter.resume?.()
+        else waiter.call()
       }
     }
   }
 
   /** Calls everybody but the first: what it got, or is about to ask for, can be shared. */
   callOthers(): void {
-    for (const waiter of [...this.#waiters]) {
-      if (!waiter.isFirst) waiter.resume?.()
+    for (const waiter of this.#waiters.toArray()) {
+      if (!waiter.isFirst) waiter.call()
     }
   }
 
@@ -160,8 +171,13 @@ export class Line {
  * same.
  */
 export class Lines {
+  readonly #client: LockClient
   readonly #lines = new Map<string, Line>()
   readonly #readers = new Map<string, Line>()
+
+  constructor(client: LockClient) {
+    this.#client = client
+  }
 
   get size(): number {
     return this.#lines.size + this.#readers.size
@@ -189,7 +205,7 @@ export class Lines {
       return Effect.map(Queue.sliding<Wake>(1), (signals) => {
         // another fiber may have begun it in between
         let line = lines.get(key)
-        if (line === undefined) lines.set(key, (line = new Line(signals, place.isReserved())))
+        if (line === undefined) lines.set(key, (line = new Line(this.#client, signals, place.isReserved())))
         return [line, line.join(identity, place.atHead)]
       })
     })

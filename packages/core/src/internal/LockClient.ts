@@ -51,7 +51,7 @@ export class LockClient {
   readonly options: ClientOptions
   readonly signals = new Signals(this)
   readonly telemetry: Telemetry
-  readonly lines = new Lines()
+  readonly lines = new Lines(this)
   readonly permitLines = new PermitLines(this)
   readonly latches = new LatchWatches(this)
   /** Locks that somebody of this process asks for at this moment. */

@@ -6,20 +6,26 @@
 import * as Effect from "effect/Effect"
 import type { Alarm } from "./AlarmClock.ts"
 import type { Answer } from "./demand.ts"
+import { type Linked, LinkedList } from "./LinkedList.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { Listening } from "./Signals.ts"
 
-export class PermitWaiter implements Alarm {
+export class PermitWaiter implements Alarm, Linked<PermitWaiter> {
   readonly permits: number
+  /** How many had come before it. */
+  readonly number: number
+  before: PermitWaiter | undefined = undefined
+  behind: PermitWaiter | undefined = undefined
   readonly #line: PermitLine
   #resume: (() => void) | undefined = undefined
   #isLate = false
   due = 0
   place = -1
 
-  constructor(line: PermitLine, permits: number) {
+  constructor(line: PermitLine, permits: number, number: number) {
     this.#line = line
     this.permits = permits
+    this.number = number
   }
 
   get hasTurn(): boolean {
@@ -33,7 +39,7 @@ export class PermitWaiter implements Alarm {
   }
 
   wake(): void {
-    this.#resume?.()
+    if (this.#resume !== undefined) this.#line.client.inOwnTurn(() => this.#resume?.())
   }
 
   /** Sleeps until it has the turn, or until its wait time is over. */
@@ -55,8 +61,11 @@ export class PermitWaiter implements Alarm {
 }
 
 export class PermitLine implements Alarm {
-  readonly #client: LockClient
-  readonly #waiters = new Set<PermitWaiter>()
+  readonly client: LockClient
+  /** By how many permits they want; each in the order in which they came. */
+  readonly #waiters = new Map<number, LinkedList<PermitWaiter>>()
+  readonly #waiting = new Set<PermitWaiter>()
+  #joined = 0
   #listening: Listening | undefined = undefined
   /** Who asks Redis now, or is about to. */
   turn: PermitWaiter | undefined = undefined
@@ -68,24 +77,24 @@ export class PermitLine implements Alarm {
   place = -1
 
   constructor(client: LockClient) {
-    this.#client = client
+    this.client = client
   }
 
   get size(): number {
-    return this.#waiters.size
+    return this.#waiting.size
   }
 
   /** Whether somebody waits who would be content with as much: who comes later is served later. */
   isAhead(permits: number): boolean {
-    for (const waiter of this.#waiters) {
-      if (waiter.permits <= permits) return true
-    }
-    return false
+    return this.#first(permits) !== undefined
   }
 
   join(permits: number): PermitWaiter {
-    const waiter = new PermitWaiter(this, permits)
-    this.#waiters.add(waiter)
+    const waiter = new PermitWaiter(this, permits, this.#joined++)
+    let waiters = this.#waiters.get(permits)
+    if (waiters === undefined) this.#waiters.set(permits, (waiters = new LinkedList()))
+    waiters.add(waiter)
+    this.#waiting.add(waiter)
     if (this.place === -1 && this.turn === undefined) this.#rest()
     return waiter
   }
@@ -95,7 +104,7 @@ export class PermitLine implements Alarm {
    * question that was denied.
    */
   listen(channel: string, heard: number | undefined): void {
-    const { signals } = this.#client
+    const { signals } = this.client
     this.#listening ??= signals.listen(channel, () => this.signal())
     // permits may have become free before this line could hear it; a new subscription signals by itself when it stands
     if (heard !== signals.heard(channel)) this.signal()
@@ -119,8 +128,8 @@ export class PermitLine implements Alarm {
 
   /** It has the answer. */
   answered(waiter: PermitWaiter, { available, granted, remaining }: Answer<unknown>): void {
-    if (granted !== undefined) this.#waiters.delete(waiter)
-    else this.#nextExpiry = remaining < 0 ? Number.POSITIVE_INFINITY : this.#client.now() + remaining + 1
+    if (granted !== undefined) this.#remove(waiter)
+    else this.#nextExpiry = remaining < 0 ? Number.POSITIVE_INFINITY : this.client.now() + remaining + 1
     this.turn = undefined
     if (this.#signaled) this.signal()
     else this.#give(this.#first(available))
@@ -129,23 +138,32 @@ export class PermitLine implements Alarm {
 
   /** Goes; one who goes in the middle of its turn passes it on. */
   leave(waiter: PermitWaiter): void {
-    this.#client.alarms.cancel(waiter)
-    this.#waiters.delete(waiter)
+    this.client.alarms.cancel(waiter)
+    this.#remove(waiter)
     if (this.turn !== waiter) return
     this.turn = undefined
     this.signal()
   }
 
   end(): void {
-    this.#client.alarms.cancel(this)
+    this.client.alarms.cancel(this)
     this.#listening?.stop()
   }
 
   #first(available: number): PermitWaiter | undefined {
-    for (const waiter of this.#waiters) {
-      if (waiter.permits <= available) return waiter
+    let first: PermitWaiter | undefined
+    for (const [permits, waiters] of this.#waiters) {
+      const waiter = waiters.first!
+      if (permits <= available && (first === undefined || waiter.number < first.number)) first = waiter
     }
-    return undefined
+    return first
+  }
+
+  #remove(waiter: PermitWaiter): void {
+    if (!this.#waiting.delete(waiter)) return
+    const waiters = this.#waiters.get(waiter.permits)!
+    waiters.remove(waiter)
+    if (waiters.first === undefined) this.#waiters.delete(waiter.permits)
   }
 
   #give(waiter: PermitWaiter | undefined): void {
@@ -155,9 +173,9 @@ export class PermitLine implements Alarm {
 
   /** Relies on signals until the fallback interval is over, jittered so that processes do not ask together, or a lease. */
   #rest(): void {
-    const now = this.#client.now()
-    const fallback = now + this.#client.options.fallbackIntervalMillis * (0.8 + 0.4 * Math.random())
-    this.#client.alarms.set(this, Math.max(now, Math.min(fallback, this.#nextExpiry)))
+    const now = this.client.now()
+    const fallback = now + this.client.options.fallbackIntervalMillis * (0.8 + 0.4 * Math.random())
+    this.client.alarms.set(this, Math.max(now, Math.min(fallback, this.#nextExpiry)))
   }
 }
 

@@ -1,0 +1,45 @@
+/**
+ * A list whose items know their neighbours, so that any of them is added at either end, or removed, in constant time: a `Set`
+ * slows down where most of what was in front has gone.
+ */
+export interface Linked<A> {
+  /** Its neighbours, kept by the list. */
+  before: A | undefined
+  behind: A | undefined
+}
+
+export class LinkedList<A extends Linked<A>> {
+  first: A | undefined = undefined
+  #last: A | undefined = undefined
+
+  add(item: A): void {
+    item.before = this.#last
+    if (this.#last === undefined) this.first = item
+    else this.#last.behind = item
+    this.#last = item
+  }
+
+  addFirst(item: A): void {
+    item.behind = this.first
+    if (this.first === undefined) this.#last = item
+    else this.first.before = item
+    this.first = item
+  }
+
+  /** Removes an item, which must be in the list. */
+  remove(item: A): void {
+    const { before, behind } = item
+    if (before === undefined) this.first = behind
+    else before.behind = behind
+    if (behind === undefined) this.#last = before
+    else behind.before = before
+    item.before = item.behind = undefined
+  }
+
+  /** A copy: items may be removed while it is gone through. */
+  toArray(): ReadonlyArray<A> {
+    const items: Array<A> = []
+    for (let item = this.first; item !== undefined; item = item.behind) items.push(item)
+    return items
+  }
+}
