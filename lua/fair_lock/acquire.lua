@@ -2,7 +2,7 @@
 -- gets a place in the queue, or keeps the one it has. Idempotent.
 --
 -- KEYS[1]  the lock, a hash { owner = hold count } (Redisson's RLock)
--- KEYS[2]  the last fencing token of this name
+-- KEYS[2]  the last fencing token of this name; the lock again where there are to be none
 -- KEYS[3]  the queue, a list of owners
 -- KEYS[4]  { owner = epoch milliseconds at which Redisson takes it for dead }, a zset
 -- KEYS[5]  { client = epoch milliseconds until which it is alive }, a zset
@@ -26,13 +26,15 @@ local patience = tonumber(ARGV[4])
 local holder = head
 if redis.call('EXISTS', KEYS[1]) == 1 then
   if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
-    return { 'granted', tonumber(redis.call('GET', KEYS[2]) or 1), digits }
+    --@include granted_before
   end
   if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
     return redis.error_reply('WRONGTYPE a read-write lock')
   end
   holder = redis.call('HKEYS', KEYS[1])[1]
 elseif not head or head == ARGV[1] then
+  local at_least = ''
+  --@include next_token
   if head then
     redis.call('LPOP', KEYS[3])
     redis.call('ZREM', KEYS[4], head)
@@ -43,8 +45,6 @@ elseif not head or head == ARGV[1] then
   if redis.call('EXISTS', KEYS[3]) == 0 then
     redis.call('DEL', KEYS[4], KEYS[5])
   end
-  local at_least = ''
-  --@include next_token
   redis.call('HSET', KEYS[1], ARGV[1], 1)
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
   --@include granted

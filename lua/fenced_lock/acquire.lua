@@ -12,7 +12,12 @@
 
 --@include deadline
 --@include taken
-local token = redis.call('INCR', KEYS[2])
+local token = redis.pcall('INCR', KEYS[2])
+if type(token) == 'table' then
+  return string.find(token.err, 'not an integer')
+      and redis.error_reply('WRONGTYPE something that is no fencing token, under ' .. KEYS[2])
+    or token
+end
 if token >= 1000000000000000 then
   -- a plain lock of this name has left its last token, which would expire
   redis.call('PERSIST', KEYS[2])

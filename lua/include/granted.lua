@@ -3,7 +3,8 @@
 --
 -- the locals `token` and `digits`
 --
--- reply    the token, where it is the server time in microseconds; otherwise
+-- reply    the token, where it is the server time in microseconds; otherwise (0 where there
+--          are none)
 --          { 'granted', token, server time in microseconds }
 
 if token == tonumber(digits) then

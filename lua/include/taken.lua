@@ -3,13 +3,13 @@
 -- and writers would not see this holder.
 --
 -- KEYS[1]  the lock
--- KEYS[2]  the last fencing token of this name
+-- KEYS[2]  the last fencing token of this name; the lock again where there are to be none
 -- ARGV[1]  owner
 -- the local `digits`
 
 if redis.call('EXISTS', KEYS[1]) == 1 then
   if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
-    return { 'granted', tonumber(redis.call('GET', KEYS[2]) or 1), digits }
+    --@include granted_before
   end
   if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
     return redis.error_reply('WRONGTYPE a read-write lock')

@@ -9,7 +9,12 @@
 --
 -- reply    1
 
-if tonumber(redis.call('GET', KEYS[2]) or 0) < tonumber(ARGV[1]) then
+local before = redis.call('GET', KEYS[2]) or 0
+--@include last_token
+if not last then
+  return redis.error_reply(no_token .. KEYS[2])
+end
+if last < tonumber(ARGV[1]) then
   if ARGV[2] == '0' or tonumber(ARGV[1]) < 1000000000000000 then
     redis.call('SET', KEYS[2], ARGV[1])
   else

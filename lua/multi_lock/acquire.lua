@@ -1,7 +1,8 @@
 -- Takes several free locks for one owner, all or none. Idempotent.
 --
 -- KEYS     the locks, hashes { owner = hold count } (Redisson's RLock); then, in the same
---          order, the last fencing token of each one's name
+--          order, the last fencing token of each one's name; the lock again where there are
+--          to be none
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
 -- ARGV[3]  how long the last tokens are remembered, milliseconds
@@ -37,19 +38,25 @@ local are_same = true
 local reply = { 1 }
 for i = 1, count do
   local token = now
-  if mine[i] then
-    token = tonumber(call('GET', KEYS[count + i]) or 1)
+  if KEYS[count + i] == KEYS[i] then
+    token = 0
+  elseif mine[i] then
+    token = tonumber(call('GET', KEYS[count + i]) or 1) or 1
   else
-    local last = redis.pcall('SET', KEYS[count + i], digits, 'PX', ARGV[3], 'GET')
-    if last then
-      if last.err then
+    local before = redis.pcall('SET', KEYS[count + i], digits, 'PX', ARGV[3], 'GET')
+    if before then
+      --@include last_token
+      if not last then
         -- no token: what was taken before is given back
         for taken = 1, i - 1 do
           call('HDEL', KEYS[taken], owner)
         end
-        return last
+        if type(before) == 'table' then
+          return before
+        end
+        call('SET', KEYS[count + i], before)
+        return redis.error_reply(no_token .. KEYS[count + i])
       end
-      last = tonumber(last)
       if last < 1000000000000000 then
         token = last + 1
         call('SET', KEYS[count + i], token)
@@ -58,6 +65,8 @@ for i = 1, count do
         call('SET', KEYS[count + i], token, 'PX', ARGV[3])
       end
     end
+  end
+  if not mine[i] then
     call('HSET', KEYS[i], owner, '1')
     call('PEXPIRE', KEYS[i], ARGV[2])
   end

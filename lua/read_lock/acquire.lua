@@ -3,7 +3,7 @@
 --
 -- KEYS[1]  the lock, a hash { mode = read | write, <reader> = holds, <writer>:write = holds }
 --          (Redisson's RReadWriteLock)
--- KEYS[2]  the last fencing token of this name
+-- KEYS[2]  the last fencing token of this name; the lock again where there are to be none
 -- KEYS[3]  this reader's first hold, a string that lives as long as its lease
 -- KEYS[4]  { client with a waiting writer = epoch milliseconds until which it counts }, a zset of ours
 -- ARGV[1]  owner
@@ -13,8 +13,9 @@
 -- ARGV[5]  1 to let waiting writers go first
 -- ARGV[6]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    granted: the token of the last writer, 0 when there was none; for who writes,
---          that of ARGV[4], as a server of a quorum may have seen one that counts for nobody
+-- reply    granted: the token of the last writer; where none is on record, one that is lower
+--          than the next writer's; 0 where there are none; for who writes, that of ARGV[4], as
+--          a server of a quorum may have seen one that counts for nobody
 --          not:     { milliseconds left (-1: no expiry), who is in the way }
 
 --@include deadline
@@ -24,7 +25,8 @@ if not mode and left ~= -2 then
   return redis.error_reply('WRONGTYPE a lock, but no read-write lock')
 end
 local mine = ARGV[3] ~= '' and redis.call('HEXISTS', KEYS[1], ARGV[3] .. ':write') == 1
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+local is_new = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0
+if is_new then
   if mode == 'write' and not mine then
     for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
       if string.sub(field, -6) == ':write' then
@@ -41,14 +43,32 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
       end
     end
   end
+end
+
+local token = tonumber(ARGV[4])
+if KEYS[2] == KEYS[1] then
+  token = 0
+elseif not mine then
+  local before = redis.call('GET', KEYS[2])
+  if before then
+    --@include last_token
+    if not last then
+      return redis.error_reply(no_token .. KEYS[2])
+    end
+    token = last
+  else
+    token = tonumber(digits) - 1
+  end
+end
+
+if is_new then
   if not mode then
     redis.call('HSET', KEYS[1], 'mode', 'read')
   end
   redis.call('HSET', KEYS[1], ARGV[1], 1)
 end
-
 redis.call('SET', KEYS[3], 1, 'PX', ARGV[2])
 if left < tonumber(ARGV[2]) and left ~= -1 then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
-return tonumber(mine and ARGV[4] or redis.call('GET', KEYS[2]) or 0)
+return token

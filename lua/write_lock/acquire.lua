@@ -5,7 +5,7 @@
 --
 -- KEYS[1]  the lock, a hash { mode = read | write, <reader> = holds, <writer>:write = holds }
 --          (Redisson's RReadWriteLock)
--- KEYS[2]  the last fencing token of this name
+-- KEYS[2]  the last fencing token of this name; the lock again where there are to be none
 -- KEYS[3]  { client with a waiting writer = epoch milliseconds until which it counts }, a zset of ours
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
@@ -22,7 +22,7 @@
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if mode then
   if redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 1 then
-    return { 'granted', tonumber(redis.call('GET', KEYS[2]) or 1), digits }
+    --@include granted_before
   end
   if ARGV[5] ~= '0' and mode == 'read' then
     redis.call('ZADD', KEYS[3], time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[5], ARGV[4])

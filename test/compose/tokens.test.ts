@@ -68,6 +68,49 @@ describe("tokens of a quorum with clocks apart", () => {
     })
   )
 
+  it.effect(
+    "are done without by a lock that has none: its grant counts at once, and no member remembers anything",
+    () =>
+      Effect.gen(function* () {
+        yield* TestClock.setTime(year2026)
+        const stores = yield* Effect.forEach([hour, 0, -hour], (skew) => testStore(skew))
+        const service = yield* quorumOf(stores)
+        const both = ReadWriteLock.make("rw", { tokens: "none" })
+        for (const lock of [Lock.make("a", { tokens: "none" }), both.writeLock, both.readLock]) {
+          const holding = yield* as(service)(Effect.scoped(Lock.scoped(lock, { waitTime: 0 })))
+          assert.isUndefined((holding as unknown as { readonly token: unknown }).token)
+        }
+        for (const { operations, store } of stores) {
+          assert.notInclude(operations, "lock/raise_token")
+          for (const name of ["a", "rw"]) {
+            assert.strictEqual(yield* store.run("lock/found", [`redisson_lock_token:{${name}}`], []), "none")
+          }
+        }
+      })
+  )
+
+  it.effect("of readers are higher than those of all earlier writers, also when all members have forgotten them", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(year2026)
+      const stores = yield* Effect.forEach([hour, 0, -hour], (skew) => testStore(skew))
+      const service = yield* quorumOf(stores)
+      const written = yield* as(service)(grant(writeLock))
+      yield* TestClock.adjust("25 hours")
+      onlyAnswer(stores, [2, 3])
+      const read = yield* as(service)(grant(readLock))
+      assert.isTrue(read > written)
+      for (const members of [
+        [1, 2],
+        [1, 3],
+        [2, 3]
+      ]) {
+        onlyAnswer(stores, members)
+        assert.isTrue((yield* as(yield* quorumOf(stores))(grant(writeLock))) > read)
+        assert.isTrue((yield* as(service)(grant(readLock))) >= read)
+      }
+    })
+  )
+
   it.effect("of readers are on record too: the next writer's is higher", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(year2026)

@@ -10,6 +10,7 @@ import {
   FairLock,
   FencedLock,
   type Holding,
+  type HoldingWithoutToken,
   type InvalidLockName,
   type InvalidLockOptions,
   Lock,
@@ -20,9 +21,11 @@ import {
   type LockTimeout,
   NonReentrantLock,
   type NotLockOwner,
+  type QuorumNotReached,
   ReadWriteLock,
   RedisDriver,
   RedisLock,
+  RedLock,
   SpinLock
 } from "effect-redis-lock"
 
@@ -65,6 +68,49 @@ it("a kind that its holder cannot take again says so, the others do not", () =>
     // a lock that cannot be refused serves wherever one that can is expected
     const _refusing: Refusing = readLock
     return [_plain, _refusing]
+  }))
+
+it("a lock without fencing tokens says so, and its holding has none", () =>
+  types(() => {
+    type Tokenless<E = never> = Lock.Lock<Service, E, undefined>
+    const plain = Lock.make("a", { tokens: "none", waitTime: 1 })
+    expectTypeOf(plain).toEqualTypeOf<Tokenless>()
+    expectTypeOf(FairLock.make("a", { tokens: "none" })).toEqualTypeOf<Tokenless>()
+    expectTypeOf(SpinLock.make("a", { tokens: "none" })).toEqualTypeOf<Tokenless>()
+    expectTypeOf(NonReentrantLock.make("a", { tokens: "none" })).toEqualTypeOf<Tokenless<LockReentered>>()
+    const { readLock, writeLock } = ReadWriteLock.make("a", { tokens: "none" })
+    expectTypeOf(readLock).toEqualTypeOf<Tokenless>()
+    expectTypeOf(writeLock).toEqualTypeOf<Tokenless<LockReentered>>()
+    expectTypeOf(Lock.make("a", { tokens: "time" })).toEqualTypeOf<Lock.Lock<Service>>()
+    expectTypeOf(Lock.scoped(plain)).toEqualTypeOf<
+      Effect.Effect<HoldingWithoutToken, AcquireError, Service | Scope.Scope>
+    >()
+    expectTypeOf(Lock.tryScoped(plain)).toEqualTypeOf<
+      Effect.Effect<
+        Option.Option<HoldingWithoutToken>,
+        LockStoreError | InvalidLockName | InvalidLockOptions,
+        Service | Scope.Scope
+      >
+    >()
+    expectTypeOf(Lock.holding(plain)).toEqualTypeOf<
+      Effect.Effect<HoldingWithoutToken, NotLockOwner | InvalidLockName, Service>
+    >()
+    expectTypeOf<keyof HoldingWithoutToken | "token">().toEqualTypeOf<keyof Holding>()
+    expectTypeOf(RedLock.make([Lock.provide(plain, service)])).toEqualTypeOf<
+      Lock.Lock<never, QuorumNotReached, undefined>
+    >()
+    // @ts-expect-error there is no token
+    Effect.map(Lock.holding(plain), ({ token }) => token)
+    // @ts-expect-error what has no tokens does not serve where they are needed
+    const _tokens: Lock.Lock = plain
+    // @ts-expect-error Java counts on them
+    FencedLock.make("a", { tokens: "none" })
+    // @ts-expect-error neither the one nor the other
+    Lock.make("a", { tokens: "some" })
+    const maybe: { tokens?: "none" } = {}
+    // @ts-expect-error nobody could tell whether there are tokens
+    Lock.make("a", maybe)
+    return _tokens
   }))
 
 it("LockReentered is among the failures of acquiring such a kind, and nowhere else", () =>

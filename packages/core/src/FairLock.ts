@@ -4,8 +4,9 @@
  * @since 0.2.0
  */
 import { fair } from "./internal/kinds/fair.ts"
-import { LockImpl } from "./internal/lock.ts"
-import type { AcquireOptions, Lock } from "./Lock.ts"
+import { makeLock, type TokenOptions } from "./internal/lock.ts"
+import type { AcquireOptions, Lock, WithoutTokens, WithTokens } from "./Lock.ts"
+import type { RedisLock } from "./RedisLock.ts"
 
 /**
  * A reentrant lock that is handed over in the order of asking, among all fibers of all processes, as Redisson's fair lock:
@@ -42,4 +43,8 @@ import type { AcquireOptions, Lock } from "./Lock.ts"
  * @category constructors
  * @since 0.2.0
  */
-export const make = (name: string, options?: AcquireOptions): Lock => new LockImpl(name, fair, options, undefined)
+export const make: {
+  (name: string, options: AcquireOptions & WithoutTokens): Lock<RedisLock, never, undefined>
+  (name: string, options?: AcquireOptions & WithTokens): Lock
+} = <T>(name: string, options?: AcquireOptions & TokenOptions): Lock<RedisLock, never, T> =>
+  makeLock(name, fair, options)

@@ -35,16 +35,25 @@ import type { InvalidLockOptions, LockLost, LockStoreError } from "./LockError.t
  * @category models
  * @since 0.1.0
  */
-export interface Holding<out T = bigint> {
-  /** The lock's name. */
-  readonly name: string
-  /** `<client uuid>:<owner id>`, as it stands in Redis. */
-  readonly owner: string
+export interface Holding<out T = bigint> extends HoldingWithoutToken {
   /**
    * The fencing token: higher than that of every earlier grant of this name. Re-entries share it. Of a `MultiLock`, a record of
    * its members' tokens by name.
    */
   readonly token: T
+}
+
+/**
+ * What you have while you hold a lock that has no fencing tokens (`tokens: "none"`): the same but for them.
+ *
+ * @category models
+ * @since 0.2.0
+ */
+export interface HoldingWithoutToken {
+  /** The lock's name. */
+  readonly name: string
+  /** `<client uuid>:<owner id>`, as it stands in Redis. */
+  readonly owner: string
   /** Whether the lock is still held. Asks nobody. */
   readonly isHeld: Effect.Effect<boolean>
   /** Fails with `LockLost` when the lock is held no more, also after it was released. Asks nobody. */
@@ -65,3 +74,11 @@ export interface Holding<out T = bigint> {
    */
   readonly release: Effect.Effect<void, LockLost | LockStoreError>
 }
+
+/**
+ * What one has while holding a lock whose fencing token is a `T`: `undefined` where there are none.
+ *
+ * @category type-level
+ * @since 0.2.0
+ */
+export type HoldingOf<T> = unknown extends T ? Holding<T> : [T] extends [undefined] ? HoldingWithoutToken : Holding<T>

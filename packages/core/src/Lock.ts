@@ -17,13 +17,13 @@ import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
-import type { Holding } from "./Holding.ts"
+import type { Holding, HoldingOf } from "./Holding.ts"
 import type { Restore } from "./internal/acquisition.ts"
 import { type AnyLock, type Asking, type Held, type Invalid, isInvalid, type TypeId } from "./internal/AnyLock.ts"
 import { guard } from "./internal/guard.ts"
 import { inspect as inspectKeys } from "./internal/inspection.ts"
 import { LockKeys } from "./internal/keys.ts"
-import { LockImpl, lockOf } from "./internal/lock.ts"
+import { lockOf, makeLock, type TokenOptions } from "./internal/lock.ts"
 import type { LockClient } from "./internal/LockClient.ts"
 import { reentrant } from "./internal/kinds/exclusive.ts"
 import { CurrentOwner } from "./internal/owner.ts"
@@ -40,7 +40,7 @@ import { RedisLock } from "./RedisLock.ts"
 /**
  * A lock of any kind. `R` is what using it requires: {@link RedisLock}, or nothing once a service is bound with
  * {@link provide}. `E` is how acquiring it can fail beyond what every lock can: `LockReentered` for a kind that its holder
- * cannot take again. `T` is the fencing token of its holdings.
+ * cannot take again. `T` is the fencing token of its holdings, `undefined` for a lock without.
  *
  * @category models
  * @since 0.1.0
@@ -72,6 +72,34 @@ export interface AcquireOptions {
    * until released.
    */
   readonly leaseTime?: Duration.Input | undefined
+}
+
+/**
+ * Each grant has a fencing token: see {@link WithoutTokens} for how to do without.
+ *
+ * @category options
+ * @since 0.2.0
+ */
+export interface WithTokens {
+  /** Default: `"time"`, the server's time in microseconds, or more. */
+  readonly tokens?: "time" | undefined
+}
+
+/**
+ * A lock without fencing tokens leaves nothing in Redis when it is free. With them, the last token of each name stays for
+ * `tokenRetention` (24 hours unless the layer says otherwise), about 150 bytes a name: see docs/memory.md.
+ *
+ * **When not to use**
+ *
+ * Where the resource checks `Holding.token`; and under a name that others lock with tokens: theirs then rise only as far as
+ * the server's clock does.
+ *
+ * @category options
+ * @since 0.2.0
+ */
+export interface WithoutTokens {
+  /** `"none"`: then `Holding` has no `token`. */
+  readonly tokens: "none"
 }
 
 /**
@@ -116,7 +144,11 @@ export interface LockState {
  * @category constructors
  * @since 0.1.0
  */
-export const make = (name: string, options?: AcquireOptions): Lock => new LockImpl(name, reentrant, options, undefined)
+export const make: {
+  (name: string, options: AcquireOptions & WithoutTokens): Lock<RedisLock, never, undefined>
+  (name: string, options?: AcquireOptions & WithTokens): Lock
+} = <T>(name: string, options?: AcquireOptions & TokenOptions): Lock<RedisLock, never, T> =>
+  makeLock(name, reentrant, options)
 
 /**
  * Binds a lock to one service, so that using it requires nothing: for locks on several Redis servers in one program.
@@ -170,7 +202,7 @@ export const provide: {
 export const scoped = <R = RedisLock, E = never, T = bigint>(
   lock: Lock<R, E, T> | string,
   options?: AcquireOptions
-): Effect.Effect<Holding<T>, AcquireError | E, R | Scope.Scope> =>
+): Effect.Effect<HoldingOf<T>, AcquireError | E, R | Scope.Scope> =>
   scopedWith(lock, options, acquire<E, T>, (held, keep) => keep(held))
 
 /**
@@ -193,8 +225,8 @@ export const scoped = <R = RedisLock, E = never, T = bigint>(
 export const tryScoped = <R = RedisLock, E = never, T = bigint>(
   lock: Lock<R, E, T> | string,
   options?: Pick<AcquireOptions, "leaseTime">
-): Effect.Effect<Option.Option<Holding<T>>, LockStoreError | Invalid | E, R | Scope.Scope> =>
-  scopedWith(lock, options, tryAcquire<E, T>, (held, keep): Effect.Effect<Option.Option<Holding<T>>> =>
+): Effect.Effect<Option.Option<HoldingOf<T>>, LockStoreError | Invalid | E, R | Scope.Scope> =>
+  scopedWith(lock, options, tryAcquire<E, T>, (held, keep): Effect.Effect<Option.Option<HoldingOf<T>>> =>
     Option.isNone(held) ? Effect.succeedNone : Effect.asSome(keep(held.value))
   )
 
@@ -212,19 +244,19 @@ const scopedWith = <R, E, T, Asked, A, E2>(
   lock: Lock<R, E, T> | string,
   options: AcquireOptions | undefined,
   ask: Ask<E, T, Asked, E2>,
-  f: (asked: Asked, keep: (held: Held<T>) => Effect.Effect<Holding<T>>) => Effect.Effect<A>
+  f: (asked: Asked, keep: (held: Held<T>) => Effect.Effect<HoldingOf<T>>) => Effect.Effect<A>
 ): Effect.Effect<A, E2 | Invalid, R | Scope.Scope> =>
   Effect.withFiber<A, E2 | Invalid>((fiber) => {
     const scope = Context.getUnsafe(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
     const asking = lockOf(lock).asking(fiber, scope, options)
     if (isInvalid(asking)) return Effect.fail(asking)
-    const keep = (held: Held<T>): Effect.Effect<Holding<T>> =>
+    const keep = (held: Held<T>): Effect.Effect<HoldingOf<T>> =>
       Effect.as(
         Effect.andThen(
           tracedUntilClosed(fiber, "Lock.hold", asking, scope),
           Scope.addFinalizerExit(scope, releaseAndReport(held))
         ),
-        held
+        held as Holding<T> as HoldingOf<T>
       )
     return Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(traced(fiber, "Lock.acquire", asking, ask(asking, restore)), (asked) => f(asked, keep))
@@ -411,10 +443,12 @@ export const withOwner = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<
  */
 export const holding = <R = RedisLock, T = bigint>(
   lock: Lock<R, unknown, T> | string
-): Effect.Effect<Holding<T>, NotLockOwner | InvalidLockName, R> =>
+): Effect.Effect<HoldingOf<T>, NotLockOwner | InvalidLockName, R> =>
   using(lock, (impl, fiber) =>
-    Effect.flatMap(impl.holding(fiber), (held): Effect.Effect<Holding<T>, NotLockOwner> =>
-      held === undefined ? Effect.fail(new NotLockOwner({ lock: impl.name })) : Effect.succeed(held)
+    Effect.flatMap(impl.holding(fiber), (held): Effect.Effect<HoldingOf<T>, NotLockOwner> =>
+      held === undefined
+        ? Effect.fail(new NotLockOwner({ lock: impl.name }))
+        : Effect.succeed(held as Holding<T> as HoldingOf<T>)
     )
   )
 

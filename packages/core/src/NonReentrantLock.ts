@@ -5,8 +5,8 @@
  */
 import { nonReentrant } from "./internal/kinds/exclusive.ts"
 import { nonReentrantFair } from "./internal/kinds/fair.ts"
-import { LockImpl } from "./internal/lock.ts"
-import type { AcquireOptions, Lock } from "./Lock.ts"
+import { makeLock, type TokenOptions } from "./internal/lock.ts"
+import type { AcquireOptions, Lock, WithoutTokens, WithTokens } from "./Lock.ts"
 import type { LockReentered } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
@@ -46,10 +46,8 @@ export interface NonReentrantOptions extends AcquireOptions {
  * @category constructors
  * @since 0.2.0
  */
-export const make = (name: string, options?: NonReentrantOptions): Lock<RedisLock, LockReentered> =>
-  new LockImpl<RedisLock, LockReentered>(
-    name,
-    options?.fair === true ? nonReentrantFair : nonReentrant,
-    options,
-    undefined
-  )
+export const make: {
+  (name: string, options: NonReentrantOptions & WithoutTokens): Lock<RedisLock, LockReentered, undefined>
+  (name: string, options?: NonReentrantOptions & WithTokens): Lock<RedisLock, LockReentered>
+} = <T>(name: string, options?: NonReentrantOptions & TokenOptions): Lock<RedisLock, LockReentered, T> =>
+  makeLock(name, options?.fair === true ? nonReentrantFair : nonReentrant, options)

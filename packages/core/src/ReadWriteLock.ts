@@ -3,11 +3,10 @@
  *
  * @since 0.2.0
  */
-import { checkName } from "./internal/keys.ts"
 import { type Preference, read, write } from "./internal/kinds/readWrite.ts"
-import { LockImpl } from "./internal/lock.ts"
+import { makeLock, type TokenOptions } from "./internal/lock.ts"
 import { shown } from "./internal/shown.ts"
-import type { AcquireOptions, Lock } from "./Lock.ts"
+import type { AcquireOptions, Lock, WithoutTokens, WithTokens } from "./Lock.ts"
 import { InvalidLockOptions, type LockReentered } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
@@ -29,19 +28,19 @@ export interface ReadWriteOptions extends AcquireOptions {
 }
 
 /**
- * The two locks of a name.
+ * The two locks of a name; `T` is the fencing token of both.
  *
  * @category models
  * @since 0.2.0
  */
-export interface ReadWriteLock {
+export interface ReadWriteLock<out T = bigint> {
   /**
-   * Shared by any number of owners while nobody writes. Its token is that of the last writer, 0 if there was none; on a quorum it may
-   * be higher, but is lower than the next writer's.
+   * Shared by any number of owners while nobody writes. Its token is that of the last writer; where Redis remembers none, one that
+   * is higher than those of all earlier writers. On a quorum it may be higher in any case. It is lower than the next writer's.
    */
-  readonly readLock: Lock
+  readonly readLock: Lock<RedisLock, never, T>
   /** Held by one owner while nobody reads. Fails with `LockReentered` for somebody who reads: see {@link make}. */
-  readonly writeLock: Lock<RedisLock, LockReentered>
+  readonly writeLock: Lock<RedisLock, LockReentered, T>
 }
 
 /**
@@ -78,18 +77,20 @@ export interface ReadWriteLock {
  * @category constructors
  * @since 0.2.0
  */
-export const make = (name: string, options?: ReadWriteOptions): ReadWriteLock => {
+export const make: {
+  (name: string, options: ReadWriteOptions & WithoutTokens): ReadWriteLock<undefined>
+  (name: string, options?: ReadWriteOptions & WithTokens): ReadWriteLock
+} = <T>(name: string, options?: ReadWriteOptions & TokenOptions): ReadWriteLock<T> => {
   const preference = options?.preference ?? "writer"
-  const invalid =
-    checkName(name) ??
-    (preference === "writer" || preference === "reader"
-      ? null
+  const problem =
+    preference === "writer" || preference === "reader"
+      ? undefined
       : new InvalidLockOptions({
           option: "preference",
           problem: `${shown(preference)} is neither "writer" nor "reader"`
-        }))
+        })
   return {
-    readLock: new LockImpl(name, read(preference), options, undefined, invalid),
-    writeLock: new LockImpl<RedisLock, LockReentered>(name, write(preference), options, undefined, invalid)
+    readLock: makeLock(name, read(preference), options, problem),
+    writeLock: makeLock(name, write(preference), options, problem)
   }
 }

@@ -90,12 +90,15 @@ export interface RedLockOptions extends AcquireOptions, QuorumOptions {}
  * @category constructors
  * @since 0.2.0
  */
-export const make = <R, E>(
-  members: ReadonlyArray<Lock<R, E>>,
+export const make = <R, E, T extends bigint | undefined = bigint>(
+  members: ReadonlyArray<Lock<R, E, T>>,
   options?: RedLockOptions
-): Lock<R, E | QuorumNotReached> =>
-  new RedLockImpl<R, E>(
-    (Array.isArray(members) ? members : []).map(lockOf<R, E, bigint>),
+): Lock<R, E | QuorumNotReached, T> => {
+  const given: ReadonlyArray<Lock<R, E, any>> = Array.isArray(members) ? members : []
+  const lock: Lock<R, E | QuorumNotReached, any> = new RedLockImpl<R, E>(
+    given.map(lockOf<R, E, bigint>),
     options,
     checkQuorum(options)
   )
+  return lock
+}

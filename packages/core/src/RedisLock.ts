@@ -8,7 +8,7 @@ import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { checkFactor, checkLease, parsePeriod } from "./internal/durations.ts"
+import { checkFactor, checkLease, parsePeriod, parseRetention } from "./internal/durations.ts"
 import { checkPrefix } from "./internal/keys.ts"
 import { type ClientOptions, makeLockClient } from "./internal/LockClient.ts"
 import { joinQuorum } from "./internal/quorumLayer.ts"
@@ -68,6 +68,16 @@ export interface RedisLockOptions {
    */
   readonly clockDriftFactor?: number | undefined
   /**
+   * How long Redis remembers the last fencing token of a name after the lease of its last grant, from zero: that costs a key
+   * of about 150 bytes for each name that was locked in this time. See docs/memory.md. Default: 24 hours.
+   *
+   * Tokens are server time in microseconds, so they rise without it as long as the server's clock does. What is remembered
+   * keeps them rising when the clock is set back, and after a failover to a server whose clock is behind, and on a quorum when
+   * the servers' clocks differ: as far as those clocks may be apart, and no longer than this. Where all servers' clocks are
+   * kept by NTP a minute is plenty. Locks that nobody fences by can do without: `tokens: "none"`.
+   */
+  readonly tokenRetention?: Duration.Input | undefined
+  /**
    * Put before every lock's name, like a NameMapper in Redisson: for sharing one Redis, and for ACL rules. At most
    * 1 KiB of well-formed Unicode without NUL. Default: none.
    */
@@ -91,6 +101,8 @@ const checkOptions = Effect.fnUntraced(function* (
   const keyPrefix = options.keyPrefix ?? ""
   const badPrefix = checkPrefix(keyPrefix)
   if (badPrefix !== undefined) return yield* badPrefix
+  const tokenRetentionMillis = parseRetention("tokenRetention", options.tokenRetention ?? "24 hours")
+  if (typeof tokenRetentionMillis !== "number") return yield* tokenRetentionMillis
   const fallbackIntervalMillis = yield* period("fallbackInterval", options.fallbackInterval ?? 1000)
   return {
     watchdogLeaseMillis,
@@ -102,6 +114,7 @@ const checkOptions = Effect.fnUntraced(function* (
     releaseTimeoutMillis: yield* period("releaseTimeout", options.releaseTimeout ?? 5000),
     subscriptionIdleMillis: yield* period("subscriptionIdleTime", options.subscriptionIdleTime ?? 10_000),
     clockDriftFactor,
+    tokenRetentionMillis,
     keyPrefix
   }
 })
@@ -148,7 +161,7 @@ export const layer = (options?: RedisLockOptions): Layer.Layer<RedisLock, Invali
 /**
  * The settings as `Config`, from environment variables that may all be absent: `REDIS_LOCK_WATCHDOG_LEASE_TIME`,
  * `REDIS_LOCK_FALLBACK_INTERVAL`, `REDIS_LOCK_RELEASE_TIMEOUT`, `REDIS_LOCK_SUBSCRIPTION_IDLE_TIME` (durations such as
- * `30 seconds`), `REDIS_LOCK_CLOCK_DRIFT_FACTOR` and `REDIS_LOCK_KEY_PREFIX`.
+ * `30 seconds`), `REDIS_LOCK_TOKEN_RETENTION`, `REDIS_LOCK_CLOCK_DRIFT_FACTOR` and `REDIS_LOCK_KEY_PREFIX`.
  *
  * @category options
  * @since 0.1.0
@@ -158,6 +171,7 @@ export const settings: Config.Config<RedisLockOptions> = Config.all({
   fallbackInterval: Config.withDefault(Config.Duration("REDIS_LOCK_FALLBACK_INTERVAL"), undefined),
   releaseTimeout: Config.withDefault(Config.Duration("REDIS_LOCK_RELEASE_TIMEOUT"), undefined),
   subscriptionIdleTime: Config.withDefault(Config.Duration("REDIS_LOCK_SUBSCRIPTION_IDLE_TIME"), undefined),
+  tokenRetention: Config.withDefault(Config.Duration("REDIS_LOCK_TOKEN_RETENTION"), undefined),
   clockDriftFactor: Config.withDefault(Config.Finite("REDIS_LOCK_CLOCK_DRIFT_FACTOR"), undefined),
   keyPrefix: Config.withDefault(Config.String("REDIS_LOCK_KEY_PREFIX"), undefined)
 })

@@ -8,12 +8,12 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { checkBackOff, invalidBackOff } from "./internal/backOff.ts"
 import { parsePeriod } from "./internal/durations.ts"
-import { checkName } from "./internal/keys.ts"
 import { spin } from "./internal/kinds/exclusive.ts"
-import { LockImpl } from "./internal/lock.ts"
+import { makeLock, type TokenOptions } from "./internal/lock.ts"
 import { shown } from "./internal/shown.ts"
-import type { AcquireOptions, Lock } from "./Lock.ts"
+import type { AcquireOptions, Lock, WithoutTokens, WithTokens } from "./Lock.ts"
 import { InvalidLockOptions } from "./LockError.ts"
+import type { RedisLock } from "./RedisLock.ts"
 
 /**
  * Options of {@link make}.
@@ -53,9 +53,12 @@ export interface SpinOptions extends AcquireOptions {
  * @category constructors
  * @since 0.2.0
  */
-export const make = (name: string, options?: SpinOptions): Lock => {
+export const make: {
+  (name: string, options: SpinOptions & WithoutTokens): Lock<RedisLock, never, undefined>
+  (name: string, options?: SpinOptions & WithTokens): Lock
+} = <T>(name: string, options?: SpinOptions & TokenOptions): Lock<RedisLock, never, T> => {
   const schedule = options?.schedule ?? exponentialBackoff()
-  return new LockImpl(name, spin(schedule), options, undefined, checkName(name) ?? checkBackOff(schedule) ?? null)
+  return makeLock(name, spin(schedule), options, checkBackOff(schedule))
 }
 
 /**

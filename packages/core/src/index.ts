@@ -5,7 +5,7 @@
  */
 export * as FairLock from "./FairLock.ts"
 export * as FencedLock from "./FencedLock.ts"
-export type { Holding } from "./Holding.ts"
+export type { Holding, HoldingOf, HoldingWithoutToken } from "./Holding.ts"
 export * as CountDownLatch from "./CountDownLatch.ts"
 export * as Lock from "./Lock.ts"
 export * from "./LockError.ts"

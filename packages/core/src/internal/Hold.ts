@@ -34,7 +34,8 @@ export class Hold implements Held<bigint> {
   }
 
   get token(): bigint {
-    return BigInt(this.possession.token)
+    // where there are none, that is not there in the type
+    return (this.possession.kind.hasTokens ? BigInt(this.possession.token) : undefined) as bigint
   }
 
   get isHeld(): Effect.Effect<boolean> {

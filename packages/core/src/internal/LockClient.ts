@@ -39,6 +39,8 @@ export interface ClientOptions {
   readonly releaseTimeoutMillis: number
   readonly subscriptionIdleMillis: number
   readonly clockDriftFactor: number
+  /** How long the last fencing token of a name is remembered beyond the lease. */
+  readonly tokenRetentionMillis: number
   readonly keyPrefix: string
 }
 

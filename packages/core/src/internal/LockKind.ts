@@ -72,6 +72,8 @@ export interface LockKind {
    * their members' queues may differ, and nobody's turn would come.
    */
   readonly queued: boolean
+  /** Whether each grant has a fencing token, and leaves it behind. */
+  readonly hasTokens: boolean
   /** Whether several of them may be taken by one script call. */
   readonly together: boolean
   /** The pauses between two attempts, for a kind that never subscribes. */
@@ -96,11 +98,15 @@ export interface LockKind {
   readonly withdraw: ((client: LockClient, keys: LockKeys) => Request) | undefined
 }
 
-// The last token outlives any lease by a day, so that a server clock that steps back cannot lower tokens.
-const tokenLifeMillis = 24 * 60 * 60 * 1000
-
 /** How long the last fencing token is remembered after a grant with this lease, milliseconds. */
-export const tokenLife = (leaseMillis: number): number => leaseMillis + tokenLifeMillis
+export const tokenLife = ({ options }: LockClient, leaseMillis: number): number =>
+  leaseMillis + options.tokenRetentionMillis
+
+/** Where the last fencing token is: under the lock itself, which is no key of a token, for a kind that has none. */
+export const tokenKey = ({ hasTokens }: LockKind, keys: LockKeys): string => (hasTokens ? keys.token : keys.lock)
+
+/** The same kind without fencing tokens. */
+export const withoutTokens = (kind: LockKind): LockKind => ({ ...kind, hasTokens: false })
 
 /** The answer of every acquiring operation: an integer, or what is known of the holder. */
 export const answerOf = (reply: Reply): Answer => {

@@ -56,6 +56,7 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
       if (kind.queued) return noQuorum(kind)
       if (kind.mode !== first!.kind.mode)
         return problem("its members must all be read locks, all write locks, or neither")
+      if (kind.hasTokens !== first!.kind.hasTokens) return problem("its members must all have tokens, or none of them")
     }
     return undefined
   }

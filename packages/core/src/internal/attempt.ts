@@ -7,7 +7,7 @@ import { LockStoreError, QuorumNotReached, type StoreReason } from "../LockError
 import type { Acquisition, Restore } from "./acquisition.ts"
 import { explain, explainOneOf } from "./found.ts"
 import { Hold } from "./Hold.ts"
-import { type Answer, answerOf, type Claim, tokenLife } from "./LockKind.ts"
+import { type Answer, answerOf, type Claim, tokenKey, tokenLife } from "./LockKind.ts"
 import { Possession } from "./Possession.ts"
 import { undo, undoSilently, undoUnknown, withdraw } from "./release.ts"
 
@@ -129,8 +129,8 @@ export const tryAcquireTogether = (
   const all = { concurrency: "unbounded", discard: true } as const
   const requested: Array<string> = []
   for (const { keys } of acquisitions) requested.push(keys.lock)
-  for (const { keys } of acquisitions) requested.push(keys.token)
-  const asked = client.store.run("multi_lock/acquire", requested, [owner, lease, tokenLife(lease)])
+  for (const { keys, kind } of acquisitions) requested.push(tokenKey(kind, keys))
+  const asked = client.store.run("multi_lock/acquire", requested, [owner, lease, tokenLife(client, lease)])
   return Effect.matchCauseEffect(restore(asked), {
     onSuccess: (reply): Effect.Effect<ReadonlyArray<Hold> | DeniedAt, LockStoreError> => {
       const replies = typeof reply === "number" ? undefined : (reply as ReadonlyArray<number>)

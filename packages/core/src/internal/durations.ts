@@ -60,6 +60,16 @@ export const parsePeriod = (option: string, input: Duration.Input): number | Inv
       : Math.ceil(millis)
 }
 
+/** How long something is kept beyond what it belongs to: zero is allowed. */
+export const parseRetention = (option: string, input: Duration.Input): number | InvalidLockOptions => {
+  const millis = parse(option, input)
+  return millis === Number.POSITIVE_INFINITY
+    ? new InvalidLockOptions({ option, problem: "it must be finite" })
+    : typeof millis === "number"
+      ? Math.ceil(millis)
+      : millis
+}
+
 const longestTimeoutMillis = 24 * 60 * 60 * 1000
 
 /**

@@ -35,7 +35,8 @@ export const inspect = (
       name,
       holders,
       remaining: remaining === -1 ? undefined : Duration.millis(remaining),
-      token: token === null ? undefined : BigInt(token)
+      // whatever else is under the token's key is none
+      token: token === null || !/^-?\d+$/.test(token) ? undefined : BigInt(token)
     }
   })
 

@@ -15,7 +15,7 @@ import { inspectSide } from "./inspection.ts"
 import { checkName, checkSlot, LockKeys } from "./keys.ts"
 import { checkService, LockClient } from "./LockClient.ts"
 import { reentrant } from "./kinds/exclusive.ts"
-import type { LockKind } from "./LockKind.ts"
+import { type LockKind, withoutTokens } from "./LockKind.ts"
 import { type Identity, identityOf } from "./owner.ts"
 import type { Possession } from "./Possession.ts"
 import { shown } from "./shown.ts"
@@ -236,6 +236,34 @@ export const noQuorum = ({ title }: LockKind): InvalidLockOptions =>
     option: title,
     problem: "a quorum of servers cannot keep it, as each would have a queue of its own; use a Lock, or one server"
   })
+
+/** What a caller says of the fencing tokens of a lock. */
+export interface TokenOptions {
+  readonly tokens?: "time" | "none" | undefined
+}
+
+const checkTokens = (tokens: unknown): InvalidLockOptions | undefined =>
+  tokens === undefined || tokens === "time" || tokens === "none"
+    ? undefined
+    : new InvalidLockOptions({ option: "tokens", problem: `${shown(tokens)} is neither "time" nor "none"` })
+
+/** A lock as asked for; with what is wrong with its options, if anything is. */
+export const makeLock = <E, T>(
+  name: string,
+  kind: LockKind,
+  options: (AcquireOptions & TokenOptions) | undefined,
+  problem?: InvalidLockOptions
+): Lock<RedisLock, E, T> => {
+  const tokens = options?.tokens
+  const lock = new LockImpl<RedisLock, E>(
+    name,
+    tokens === "none" ? withoutTokens(kind) : kind,
+    options,
+    undefined,
+    checkName(name) ?? problem ?? checkTokens(tokens) ?? null
+  )
+  return lock as AnyLock<RedisLock, E, unknown> as AnyLock<RedisLock, E, T>
+}
 
 /** The lock that is given, or that of a name; whatever is neither is a name that is not valid. */
 export const lockOf = <R, E, T>(lock: Lock<R, E, T> | string): AnyLock<R, E, T> =>

@@ -30,8 +30,9 @@ export const makeQuorumClient = Effect.fnUntraced(function* (
   const alarms = new AlarmClock(now, yield* makeReport)
   yield* Effect.forkScoped(alarms.run)
   const fork = yield* FiberSet.makeRuntime<never>()
-  const { watchdogLeaseMillis } = options
-  const store = new QuorumStore(members, { ...times, watchdogLeaseMillis }, alarms, now, (effect) => void fork(effect))
+  const { tokenRetentionMillis, watchdogLeaseMillis } = options
+  const settings = { ...times, tokenRetentionMillis, watchdogLeaseMillis }
+  const store = new QuorumStore(members, settings, alarms, now, (effect) => void fork(effect))
   return yield* makeLockClient(store.service, options, true)
 })
 

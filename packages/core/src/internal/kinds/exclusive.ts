@@ -2,7 +2,7 @@
  * The kinds that share Redisson's hash of one owner, and exclude each other under one name.
  */
 import type * as Schedule from "effect/Schedule"
-import { type LockKind, tokenLife } from "../LockKind.ts"
+import { type LockKind, tokenKey, tokenLife } from "../LockKind.ts"
 
 /**
  * Redisson's RLock: reentrant, unfair.
@@ -13,13 +13,14 @@ export const reentrant: LockKind = {
   mode: "exclusive",
   reentrant: true,
   queued: false,
+  hasTokens: true,
   together: true,
   backoff: undefined,
   channel: (keys) => keys.channel,
-  acquire: ({ keys, owner }, { leaseMillis }) => ({
+  acquire: ({ client, keys, kind, owner }, { leaseMillis }) => ({
     operation: "lock/acquire",
-    keys: [keys.lock, keys.token],
-    args: [owner, leaseMillis, tokenLife(leaseMillis), ""]
+    keys: [keys.lock, tokenKey(kind, keys)],
+    args: [owner, leaseMillis, tokenLife(client, leaseMillis), ""]
   }),
   enter: ({ keys, owner }, count, lease) => ({
     operation: "lock/hold",

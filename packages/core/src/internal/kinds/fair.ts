@@ -1,7 +1,7 @@
 /**
  * Redisson's fair lock: first come, first served, across all clients.
  */
-import { type LockKind, tokenLife } from "../LockKind.ts"
+import { type LockKind, tokenKey, tokenLife } from "../LockKind.ts"
 import { reentrant } from "./exclusive.ts"
 
 /** Redisson's fairLockWaitTimeout: what each waiter adds to the scores of those behind it, and takes off when served. */
@@ -14,13 +14,13 @@ export const fair: LockKind = {
   queued: true,
   together: false,
   channel: (keys, owner) => `${keys.channel}:${owner}`,
-  acquire: ({ client, keys, owner }, { leaseMillis, waits }) => ({
+  acquire: ({ client, keys, kind, owner }, { leaseMillis, waits }) => ({
     operation: "fair_lock/acquire",
-    keys: [keys.lock, keys.token, keys.queue, keys.timeouts, keys.clients, keys.channel],
+    keys: [keys.lock, tokenKey(kind, keys), keys.queue, keys.timeouts, keys.clients, keys.channel],
     args: [
       owner,
       leaseMillis,
-      tokenLife(leaseMillis),
+      tokenLife(client, leaseMillis),
       waits ? patienceMillis : 0,
       client.clientId,
       client.options.placeLifeMillis,

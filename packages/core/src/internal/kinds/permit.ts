@@ -21,6 +21,7 @@ export const permit = (initial: number | undefined): LockKind => ({
   mode: "permit",
   reentrant: false,
   queued: false,
+  hasTokens: false,
   together: false,
   backoff: undefined,
   channel: (keys) => semaphoreChannel(keys.lock),

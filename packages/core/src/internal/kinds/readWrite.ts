@@ -1,7 +1,7 @@
 /**
  * The two sides of Redisson's RReadWriteLock.
  */
-import { type LockKind, tokenLife } from "../LockKind.ts"
+import { type LockKind, tokenKey, tokenLife } from "../LockKind.ts"
 
 /** For how long a waiting writer holds off readers without asking again, in fallback intervals and at most. */
 const announcedIntervals = 3
@@ -15,12 +15,13 @@ export const read = (preference: Preference): LockKind => ({
   mode: "read",
   reentrant: true,
   queued: false,
+  hasTokens: true,
   together: false,
   backoff: undefined,
   channel: (keys) => keys.readWriteChannel,
-  acquire: ({ keys, owner }, { leaseMillis, writer }) => ({
+  acquire: ({ keys, kind, owner }, { leaseMillis, writer }) => ({
     operation: "read_lock/acquire",
-    keys: [keys.lock, keys.token, keys.readHold(owner, 1), keys.writers],
+    keys: [keys.lock, tokenKey(kind, keys), keys.readHold(owner, 1), keys.writers],
     args: [owner, leaseMillis, writer?.owner ?? "", writer?.token ?? 0, preference === "writer" ? 1 : 0]
   }),
   enter: ({ keys, owner }, count, lease) => ({
@@ -62,16 +63,17 @@ export const write = (preference: Preference): LockKind => ({
   mode: "write",
   reentrant: true,
   queued: false,
+  hasTokens: true,
   together: false,
   backoff: undefined,
   channel: (keys) => keys.readWriteChannel,
-  acquire: ({ client, keys, owner }, { leaseMillis, waits }) => ({
+  acquire: ({ client, keys, kind, owner }, { leaseMillis, waits }) => ({
     operation: "write_lock/acquire",
-    keys: [keys.lock, keys.token, keys.writers],
+    keys: [keys.lock, tokenKey(kind, keys), keys.writers],
     args: [
       owner,
       leaseMillis,
-      tokenLife(leaseMillis),
+      tokenLife(client, leaseMillis),
       client.clientId,
       waits && preference === "writer"
         ? Math.min(announcedIntervals * client.options.fallbackIntervalMillis, longestAnnouncementMillis)

@@ -13,7 +13,8 @@ interface Entry {
   expiresAt: number | undefined
 }
 
-const firstMicros = 1_000_000_000_000_000
+/** Above the counters of fenced locks. */
+const firstMicros = 1_000_000_001_000_000
 
 /**
  * Redis answers so when a key holds another type.

@@ -2,7 +2,7 @@
  * The operations of `lua/fair_lock/` on a {@link Keyspace}: same keys, same arguments, same replies.
  */
 import { type Keyspace, WrongType } from "./Keyspace.ts"
-import { granted, nextToken, refuseReadWrite } from "./lock.ts"
+import { granted, grantedBefore, nextToken, refuseReadWrite } from "./lock.ts"
 import type { MemoryOperation } from "./MemoryStore.ts"
 
 interface Queue {
@@ -65,10 +65,11 @@ export const acquire: MemoryOperation = (db, keys, args) => {
   let holder = head
   const fields = db.hash(lock)
   if (fields !== undefined) {
-    if (fields.has(owner)) return ["granted", Number(db.getString(token) ?? 1), String(db.timeMicros())]
+    if (fields.has(owner)) return grantedBefore(db, lock, token)
     if (fields.has("mode")) throw new WrongType()
     holder = [...fields.keys()][0]!
   } else if (head === undefined || head === owner) {
+    const next = nextToken(db, lock, token, Number(tokenLife))
     if (head !== undefined) {
       db.lpop(queue.queue)
       db.zrem(queue.timeouts, head)
@@ -78,7 +79,6 @@ export const acquire: MemoryOperation = (db, keys, args) => {
       db.delete(queue.timeouts)
       db.delete(queue.clients)
     }
-    const next = nextToken(db, token, Number(tokenLife))
     db.hset(lock, owner, "1")
     db.expire(lock, Number(lease))
     return granted(db, next)

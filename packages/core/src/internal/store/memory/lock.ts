@@ -13,13 +13,21 @@ export const raiseExpiry = (db: Keyspace, key: string, lease: number): void => {
 /** Tokens below are counters of a FencedLock, those above are microseconds of server time. */
 const counterLimit = 1_000_000_000_000_000
 
+/** `lua/include/last_token.lua` */
+export const lastToken = (db: Keyspace, token: string): number | undefined => {
+  const text = db.getString(token)
+  if (text === undefined) return undefined
+  const last = text.trim() === "" ? Number.NaN : Number(text)
+  if (!Number.isSafeInteger(last)) throw new WrongType(`something that is no fencing token, under ${token}`)
+  return last
+}
+
 /** `lua/include/next_token.lua` */
-export const nextToken = (db: Keyspace, token: string, life: number, atLeast?: string): number => {
-  const last = db.getString(token)
-  const isCounter = last !== undefined && Number(last) < counterLimit
-  const next = isCounter
-    ? Number(last) + 1
-    : Math.max(last === undefined ? 0 : Number(last) + 1, db.timeMicros(), Number(atLeast ?? 0))
+export const nextToken = (db: Keyspace, lock: string, token: string, life: number, atLeast?: string): number => {
+  if (token === lock) return 0
+  const last = lastToken(db, token)
+  const isCounter = last !== undefined && last < counterLimit
+  const next = isCounter ? last + 1 : Math.max(last === undefined ? 0 : last + 1, db.timeMicros(), Number(atLeast ?? 0))
   db.setString(token, String(next), isCounter ? undefined : life)
   return next
 }
@@ -28,11 +36,22 @@ export const nextToken = (db: Keyspace, token: string, life: number, atLeast?: s
 export const granted = (db: Keyspace, token: number): Reply =>
   token === db.timeMicros() ? token : ["granted", token, String(db.timeMicros())]
 
+/** The token of an owner that holds the lock already. */
+export const tokenBefore = (db: Keyspace, lock: string, token: string): number =>
+  token === lock ? 0 : Number(db.getString(token) ?? 1) || 1
+
+/** `lua/include/granted_before.lua` */
+export const grantedBefore = (db: Keyspace, lock: string, token: string): Reply => [
+  "granted",
+  tokenBefore(db, lock, token),
+  String(db.timeMicros())
+]
+
 /** `lua/include/taken.lua` */
 export const taken = (db: Keyspace, lock: string, token: string, owner: string): Reply | undefined => {
   const fields = db.hash(lock)
   if (fields === undefined) return undefined
-  if (fields.has(owner)) return ["granted", Number(db.getString(token) ?? 1), String(db.timeMicros())]
+  if (fields.has(owner)) return grantedBefore(db, lock, token)
   if (fields.has("mode")) throw new WrongType()
   return [db.pttl(lock), [...fields.keys()][0]!]
 }
@@ -40,7 +59,7 @@ export const taken = (db: Keyspace, lock: string, token: string, owner: string):
 export const acquire: MemoryOperation = (db, [lock, token], [owner, lease, tokenLife, atLeast]) => {
   const answer = taken(db, lock!, token!, owner!)
   if (answer !== undefined) return answer
-  const next = nextToken(db, token!, Number(tokenLife), atLeast)
+  const next = nextToken(db, lock!, token!, Number(tokenLife), atLeast)
   db.hset(lock!, owner!, "1")
   db.expire(lock!, Number(lease))
   return granted(db, next)
@@ -49,7 +68,7 @@ export const acquire: MemoryOperation = (db, [lock, token], [owner, lease, token
 export const acquireFenced: MemoryOperation = (db, [lock, token], [owner, lease]) => {
   const answer = taken(db, lock!, token!, owner!)
   if (answer !== undefined) return answer
-  const next = Number(db.getString(token!) ?? 0) + 1
+  const next = (lastToken(db, token!) ?? 0) + 1
   db.setString(token!, String(next))
   db.hset(lock!, owner!, "1")
   db.expire(lock!, Number(lease))
@@ -94,7 +113,7 @@ export const inspect: MemoryOperation = (db, [lock, token]) => [
 ]
 
 export const raiseToken: MemoryOperation = (db, [, token], [least, life]) => {
-  if (Number(db.getString(token!) ?? 0) < Number(least)) {
+  if ((lastToken(db, token!) ?? 0) < Number(least)) {
     db.setString(token!, least!, Number(least) < counterLimit || life === "0" ? undefined : Number(life))
   }
   return 1

@@ -2,7 +2,7 @@
  * The operations of `lua/multi_lock/` on a {@link Keyspace}: same keys, same arguments, same replies.
  */
 import { WrongType } from "./Keyspace.ts"
-import { nextToken } from "./lock.ts"
+import { nextToken, tokenBefore } from "./lock.ts"
 import type { MemoryOperation } from "./MemoryStore.ts"
 
 export const acquire: MemoryOperation = (db, keys, args) => {
@@ -24,11 +24,11 @@ export const acquire: MemoryOperation = (db, keys, args) => {
     const lock = keys[i]!
     const token = keys[count + i]!
     if (mine.has(i)) {
-      tokens.push(Number(db.getString(token) ?? 1))
+      tokens.push(tokenBefore(db, lock, token))
       continue
     }
     try {
-      tokens.push(nextToken(db, token, Number(tokenLife)))
+      tokens.push(nextToken(db, lock, token, Number(tokenLife)))
     } catch (error) {
       // no token: what was taken before is given back
       for (let taken = 0; taken < i; taken++) db.hdel(keys[taken]!, owner)

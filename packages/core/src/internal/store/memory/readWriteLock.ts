@@ -2,7 +2,7 @@
  * The operations of `lua/read_lock/` and `lua/write_lock/` on a {@link Keyspace}: same keys, same arguments, same replies.
  */
 import { type Keyspace, WrongType } from "./Keyspace.ts"
-import { granted, nextToken, raiseExpiry } from "./lock.ts"
+import { granted, grantedBefore, lastToken, nextToken, raiseExpiry } from "./lock.ts"
 import type { MemoryOperation } from "./MemoryStore.ts"
 
 const holdKey = (stem: string, owner: string, number: number): string => `${stem}:${owner}:rwlock_timeout:${number}`
@@ -29,19 +29,23 @@ export const acquireRead: MemoryOperation = (db, keys, args) => {
   const left = db.pttl(lock)
   if (fields !== undefined && mode === undefined) throw new WrongType()
   const mine = writer !== "" && fields?.has(`${writer}:write`) === true
-  if (fields?.has(owner) !== true) {
+  const isNew = fields?.has(owner) !== true
+  if (isNew) {
     if (mode === "write" && !mine) return [left, ownerOf([...fields!.keys()].find(isWriter)!)]
     if (yields === "1" && !mine) {
       const last = db.zset(writers).at(-1)
       const wait = last === undefined ? 0 : last[1] - db.timeMillis()
       if (wait > 0) return [wait, last![0]]
     }
+  }
+  const reply = token === lock ? 0 : mine ? Number(writerToken) : (lastToken(db, token) ?? db.timeMicros() - 1)
+  if (isNew) {
     if (mode === undefined) db.hset(lock, "mode", "read")
     db.hset(lock, owner, "1")
   }
   db.setString(firstHold, "1", Number(lease))
   if (left < Number(lease) && left !== -1) db.expire(lock, Number(lease))
-  return Number(mine ? writerToken : (db.getString(token) ?? 0))
+  return reply
 }
 
 export const holdRead: MemoryOperation = (db, [lock, hold], [owner, count, lease]) => {
@@ -125,7 +129,7 @@ export const acquireWrite: MemoryOperation = (db, keys, args) => {
   const fields = db.hash(lock)
   if (fields !== undefined) {
     if (!fields.has("mode")) throw new WrongType()
-    if (fields.has(`${owner}:write`)) return ["granted", Number(db.getString(token) ?? 1), String(db.timeMicros())]
+    if (fields.has(`${owner}:write`)) return grantedBefore(db, lock, token)
     if (announced !== "0" && fields.get("mode") === "read") {
       db.zadd(writers, db.timeMillis() + Number(announced), client)
       if (db.pttl(writers) < Number(announced)) db.expire(writers, Number(announced))
@@ -134,7 +138,7 @@ export const acquireWrite: MemoryOperation = (db, keys, args) => {
     const holder = others.find(isWriter)
     return [db.pttl(lock), holder === undefined ? (others.at(-1) ?? "") : ownerOf(holder)]
   }
-  const next = nextToken(db, token, Number(tokenLife), atLeast)
+  const next = nextToken(db, lock, token, Number(tokenLife), atLeast)
   db.hset(lock, "mode", "write")
   db.hset(lock, `${owner}:write`, "1")
   db.expire(lock, Number(lease))

@@ -16,7 +16,7 @@ import { LockStoreError, QuorumNotReached } from "../../../LockError.ts"
 import type { LockStore, Operation } from "../../../LockStore.ts"
 import type { Reply, Signal } from "../../../RedisDriver.ts"
 import type { AlarmClock } from "../../AlarmClock.ts"
-import { type Request, tokenLife } from "../../LockKind.ts"
+import type { Request } from "../../LockKind.ts"
 import { awaiting } from "../../ongoing.ts"
 import { reconnecting } from "../../reconnecting.ts"
 import { Ballot, failureOf, keysAt, type Member, type Outcome, type Outcomes } from "./Ballot.ts"
@@ -29,6 +29,8 @@ export interface QuorumSettings {
   readonly retryMillis: number
   /** The lease of what is asked for without one. */
   readonly watchdogLeaseMillis: number
+  /** How long a fencing token is remembered beyond the lease. */
+  readonly tokenRetentionMillis: number
 }
 
 const acquiring: ReadonlySet<Operation> = new Set<Operation>([
@@ -256,7 +258,7 @@ export class QuorumStore {
     const raise: Request = {
       operation: "lock/raise_token",
       keys: [keys[0]!, keys[1]!],
-      args: [token, operation === "fenced_lock/acquire" ? 0 : tokenLife(lease)]
+      args: [token, operation === "fenced_lock/acquire" ? 0 : lease + this.#settings.tokenRetentionMillis]
     }
     return Effect.as(this.#vote(raise, this.#timeout(lease)), token)
   }

@@ -1,0 +1,219 @@
+/**
+ * The keys of fencing tokens: what they do when something else is there, when nothing is, and how to do without them.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, it } from "@effect/vitest"
+import { Effect, Layer, Option, Schedule } from "effect"
+import {
+  FairLock,
+  FencedLock,
+  Lock,
+  LockStore,
+  MultiLock,
+  NonReentrantLock,
+  ReadWriteLock,
+  RedisLock,
+  SpinLock
+} from "effect-redis-lock"
+import { Redis } from "ioredis"
+import { redisUrl } from "../redis.ts"
+
+type AnyLock = Lock.Lock<RedisLock.RedisLock, any, any>
+
+const tokenOf = (name: string) => `redisson_lock_token:{${name}}`
+
+const found = (key: string) => LockStore.LockStore.use((store) => store.run("lock/found", [key], []))
+
+const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
+  Effect.repeat(condition, { until: (isMet) => isMet, schedule: Schedule.spaced("5 millis") })
+
+const unique = crypto.randomUUID()
+let names = 0
+const freshName = () => `token ${unique} ${++names}`
+
+const kinds: Record<string, (name: string) => AnyLock> = {
+  Lock: Lock.make,
+  FairLock: FairLock.make,
+  FencedLock: FencedLock.make,
+  SpinLock: SpinLock.make,
+  NonReentrantLock: NonReentrantLock.make,
+  "fair NonReentrantLock": (name) => NonReentrantLock.make(name, { fair: true }),
+  readLock: (name) => ReadWriteLock.make(name).readLock,
+  writeLock: (name) => ReadWriteLock.make(name).writeLock,
+  "MultiLock, its first": (name) => MultiLock.make([Lock.make(name), Lock.make(`${name} other`)]),
+  "MultiLock, its last": (name) => MultiLock.make([Lock.make(`${name} other`), Lock.make(name)])
+}
+
+const tokenless: Record<string, (name: string) => Lock.Lock<RedisLock.RedisLock, any, undefined>> = {
+  Lock: (name) => Lock.make(name, { tokens: "none" }),
+  FairLock: (name) => FairLock.make(name, { tokens: "none" }),
+  SpinLock: (name) => SpinLock.make(name, { tokens: "none" }),
+  NonReentrantLock: (name) => NonReentrantLock.make(name, { tokens: "none" }),
+  "fair NonReentrantLock": (name) => NonReentrantLock.make(name, { fair: true, tokens: "none" }),
+  readLock: (name) => ReadWriteLock.make(name, { tokens: "none" }).readLock,
+  writeLock: (name) => ReadWriteLock.make(name, { tokens: "none" }).writeLock
+}
+
+interface Backend {
+  readonly store: Layer.Layer<LockStore.LockStore, unknown>
+  /** Puts a text under a key. */
+  readonly put: (key: string, text: string) => Effect.Effect<unknown, unknown, LockStore.LockStore>
+  readonly get: (key: string) => Effect.Effect<unknown, unknown, LockStore.LockStore>
+}
+
+const bare = Effect.acquireRelease(
+  Effect.sync(() => new Redis(redisUrl)),
+  (redis) => Effect.sync(() => redis.disconnect())
+)
+
+const backends: Record<string, Backend> = {
+  memory: {
+    store: LockStore.layerMemory,
+    put: (key, text) =>
+      LockStore.LockStore.use((store) =>
+        store.run("semaphore/set", [key, `${key}:ids`, key], [text, 0, store.publish])
+      ),
+    get: (key) =>
+      LockStore.LockStore.use((store) =>
+        Effect.map(store.run("lock/inspect", ["nothing", key], []), (reply) => (reply as ReadonlyArray<unknown>)[1])
+      )
+  },
+  Redis: {
+    store: Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })),
+    put: (key, text) => Effect.scoped(Effect.flatMap(bare, (redis) => Effect.promise(() => redis.set(key, text)))),
+    get: (key) => Effect.scoped(Effect.flatMap(bare, (redis) => Effect.promise(() => redis.get(key))))
+  }
+}
+
+for (const [title, { get, put, store }] of Object.entries(backends)) {
+  const clients = RedisLock.layerStore({ fallbackInterval: "1 hour" })
+  it.layer(Layer.provideMerge(clients, store), { excludeTestServices: true })(`tokens on ${title}`, (it) => {
+    for (const [kind, make] of Object.entries(kinds)) {
+      it.effect(`${kind}: what is no token under the token's key is refused as WrongType, and nothing is changed`, () =>
+        Effect.gen(function* () {
+          const texts = ["abc", "1.5", "nan", "", ...(kind === "FencedLock" ? [] : ["9007199254740993", "1e300"])]
+          for (const text of texts) {
+            const name = freshName()
+            yield* put(tokenOf(name), text)
+            for (const use of [
+              Lock.withLock(Effect.void, make(name)),
+              Lock.withLockIfAvailable(Effect.void, make(name))
+            ]) {
+              const error = yield* Effect.flip(use as Effect.Effect<unknown, { readonly _tag: string }, any>)
+              assert.strictEqual(error._tag, "LockStoreError")
+              assert.strictEqual((error as unknown as { readonly reason: string }).reason, "WrongType", text)
+              assert.include(
+                (error as unknown as Error).message,
+                `no fencing token, under ${tokenOf(name)}`,
+                "its message"
+              )
+            }
+            for (const key of [name, `${name} other`, `redisson_lock_queue:{${name}}`]) {
+              assert.strictEqual(yield* found(key), "none", key)
+            }
+            assert.strictEqual(yield* get(tokenOf(name)), text)
+          }
+        })
+      )
+    }
+
+    it.effect("what is no token under the token's key of a held lock does not keep it from being looked at", () =>
+      Effect.gen(function* () {
+        const name = freshName()
+        yield* put(tokenOf(name), "abc")
+        const lock = Lock.make(name, { tokens: "none" })
+        const state = yield* Lock.withLock(Lock.inspect(lock), lock)
+        assert.isTrue(Option.isSome(state) && state.value.token === undefined)
+      })
+    )
+
+    it.effect(
+      "a reader's token is higher than that of any earlier writer, also when Redis has forgotten that one",
+      () =>
+        Effect.gen(function* () {
+          const name = freshName()
+          const { readLock, writeLock } = ReadWriteLock.make(name, { leaseTime: "60 millis" })
+          const tokenOfA = (lock: AnyLock): Effect.Effect<bigint, unknown, any> =>
+            Effect.scoped(Effect.map(Lock.scoped(lock), (holding) => (holding as { readonly token: bigint }).token))
+          const first = yield* tokenOfA(readLock)
+          assert.isTrue(first > 1_000_000_000_000_000n, `${first}, where nobody has ever written`)
+          const written = yield* tokenOfA(writeLock)
+          assert.isTrue(written > first)
+          yield* until(Effect.map(found(tokenOf(name)), (type) => type === "none"))
+          const second = yield* tokenOfA(readLock)
+          assert.isTrue(second > written, `${second} after ${written}`)
+          assert.isTrue((yield* tokenOfA(writeLock)) > second)
+          assert.strictEqual(yield* found(`${name} nothing`), "none")
+        }).pipe(Effect.provide(Layer.fresh(RedisLock.layerStore({ tokenRetention: 0 }))))
+    )
+
+    for (const [kind, make] of Object.entries(tokenless)) {
+      it.effect(`${kind} without tokens excludes as one with them, and leaves nothing in Redis`, () =>
+        Effect.gen(function* () {
+          const name = freshName()
+          const lock = make(name)
+          const rival = kind === "readLock" ? ReadWriteLock.make(name).writeLock : kinds[kind]!(name)
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              const holding = yield* Lock.scoped(lock)
+              assert.isUndefined((holding as unknown as { readonly token: unknown }).token)
+              yield* holding.ensureHeld
+              yield* holding.renew("1 minute")
+              if (!kind.endsWith("NonReentrantLock")) {
+                const inner = yield* Lock.withLock(Lock.holding(lock), lock)
+                assert.isUndefined((inner as unknown as { readonly token: unknown }).token)
+              }
+              const taken = yield* Lock.withLockIfAvailable(Effect.void, rival as AnyLock).pipe(
+                Effect.provide(Layer.fresh(clients))
+              )
+              assert.isTrue(Option.isNone(taken))
+              assert.strictEqual(yield* found(tokenOf(name)), "none")
+            })
+          )
+          assert.strictEqual(yield* found(name), "none")
+          assert.strictEqual(yield* found(tokenOf(name)), "none")
+        })
+      )
+    }
+
+    it.effect("several locks, some of them without tokens, are taken by one command, each with its token or none", () =>
+      Effect.gen(function* () {
+        const [one, two, three] = [freshName(), freshName(), freshName()]
+        const all = MultiLock.make([
+          Lock.make(one),
+          Lock.make(two, { tokens: "none" }),
+          NonReentrantLock.make(three, { tokens: "none" })
+        ])
+        const tokens = yield* Effect.scoped(Effect.map(Lock.scoped(all), ({ token }) => token))
+        assert.isTrue(tokens[one]! > 0n)
+        assert.deepStrictEqual(tokens, { [one]: tokens[one], [two]: undefined, [three]: undefined })
+        assert.strictEqual(yield* found(tokenOf(one)), "string")
+        for (const name of [two, three]) assert.strictEqual(yield* found(tokenOf(name)), "none")
+      })
+    )
+
+    it.effect("a command for a lock without tokens that is sent twice is granted twice, by 0", () =>
+      LockStore.LockStore.use((store) =>
+        Effect.gen(function* () {
+          const name = freshName()
+          for (let i = 0; i < 2; i++) {
+            assert.strictEqual(yield* store.run("lock/acquire", [name, name], ["owner", 30_000, 1, ""]), 0)
+          }
+          yield* store.run("lock/release", [name, `${name} channel`], ["owner", store.publish])
+        })
+      )
+    )
+  })
+}
+
+const patient = RedisLock.layerStore({ tokenRetention: "1 minute" })
+
+it.live("the last token is remembered for the lease and the retention of the client that was granted it", () =>
+  Effect.gen(function* () {
+    const name = freshName()
+    yield* Lock.withLock(Effect.void, name, { leaseTime: "10 seconds" })
+    const redis = yield* bare
+    const left = yield* Effect.promise(() => redis.pttl(tokenOf(name)))
+    assert.isTrue(left > 10_000 && left <= 70_000, `${left}`)
+  }).pipe(Effect.scoped, Effect.provide(Layer.provide(patient, backends["Redis"]!.store)))
+)
