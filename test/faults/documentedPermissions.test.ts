@@ -115,7 +115,8 @@ describe("a Redis user with the documented permissions", () => {
           Effect.gen(function* () {
             const rules = [...documented.get("Lock")!, ...documented.get(kind)!]
             yield* Effect.promise(() => redis.acl("SETUSER", "locks", "reset", ...rules))
-            const at = { url: `redis://locks:secret@${server.host}:${server.port}` }
+            yield* Effect.promise(() => redis.select(3))
+            const at = { url: `redis://locks:secret@${server.host}:${server.port}/3` }
             const { run } = yield* client(at, { keyPrefix: "app:" })
             const renewed = Effect.gen(function* () {
               const left = async () =>

@@ -11,6 +11,7 @@ import { randomInt } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net"
 import { tmpdir } from "node:os"
+import { createServer as createTlsServer } from "node:tls"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { redisUrl } from "../redis.ts"
@@ -158,6 +159,90 @@ describe("a server is reached", () => {
       yield* handsOver({ ioredis: { Connector: Own } })
       assert.isAtLeast(connections, 3)
     })
+  )
+})
+
+/** Notes what clients send first, and never answers. */
+const firstBytes = Effect.gen(function* () {
+  const received: Array<string> = []
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket.on("error", () => {}))
+    socket.on("data", (data) => received.push(data.toString("latin1")))
+  })
+  const port = yield* listen(server)
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      server.close()
+      for (const socket of sockets) socket.destroy()
+    })
+  )
+  return { port, received }
+})
+
+describe("a URL with rediss://", () => {
+  const options = { connectTimeout: "500 millis" } as const
+  const ways = {
+    layer: (url: string) => IoRedis.layer({ url, ...options }),
+    layerCluster: (url: string) => IoRedis.layerCluster({ nodes: [url], ...options }),
+    "layerCluster whose options leave TLS undefined": (url: string) =>
+      IoRedis.layerCluster({ nodes: [url], ...options, ioredis: { redisOptions: { tls: undefined as never } } }),
+    layerSentinel: (url: string) => IoRedis.layerSentinel({ sentinels: [url], ...options })
+  }
+  for (const [name, layerOf] of Object.entries(ways)) {
+    it.live.each(["rediss", "REDISS"])(`means TLS for ${name}, and no password goes out in plain text: %s`, (scheme) =>
+      Effect.gen(function* () {
+        const { port, received } = yield* firstBytes
+        yield* Effect.flip(Effect.scoped(Layer.build(layerOf(`${scheme}://u:s3cr3t@127.0.0.1:${port}`))))
+        assert.isNotEmpty(received)
+        // the type of a TLS handshake record
+        for (const bytes of received) assert.strictEqual(bytes.charCodeAt(0), 22, bytes)
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.live("is spoken to sentinels, and the TLS of ioredis' options to the master that they name", () =>
+    Effect.gen(function* () {
+      const site = yield* RedisSentinel.start()
+      const ca = yield* Effect.promise(() => readFile(certificate, "utf8"))
+      const keyText = yield* Effect.promise(() => readFile(key, "utf8"))
+      /** Speaks TLS, and passes on what it hears. */
+      const terminating = (target: number) =>
+        Effect.gen(function* () {
+          const sockets = new Set<Socket>()
+          const server = createTlsServer({ cert: ca, key: keyText }, (client) => {
+            const upstream = connect(target, "127.0.0.1")
+            for (const socket of [client, upstream]) sockets.add(socket.on("error", () => {}))
+            client.pipe(upstream).pipe(client)
+          }).on("tlsClientError", () => {})
+          const port = yield* listen(server)
+          yield* Effect.addFinalizer(() =>
+            Effect.sync(() => {
+              server.close()
+              for (const socket of sockets) socket.destroy()
+            })
+          )
+          return port
+        })
+      const sentinel = yield* terminating(site.sentinels[0]!.port)
+      const master = yield* terminating(site.servers[0]!.port)
+      const at = `${site.servers[0]!.host}:${site.servers[0]!.port}`
+      const locks = yield* Layer.build(
+        Layer.provide(
+          RedisLock.layer(),
+          IoRedis.layerSentinel({
+            sentinels: [`rediss://127.0.0.1:${sentinel}`],
+            name: site.name,
+            ioredis: {
+              sentinelTLS: { ca },
+              tls: { ca },
+              natMap: { [at]: { host: "127.0.0.1", port: master } }
+            }
+          })
+        )
+      )
+      assert.strictEqual(yield* Effect.provideContext(Lock.withLock(Effect.succeed("done"), "report"), locks), "done")
+    }).pipe(Effect.scoped)
   )
 })
 

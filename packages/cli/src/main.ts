@@ -10,6 +10,7 @@ import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import * as References from "effect/References"
 import { createRequire } from "node:module"
 import { cli } from "./cli.ts"
 import { ExitCode } from "./exit.ts"
@@ -18,8 +19,13 @@ import { say, sayNow } from "./say.ts"
 
 const { version } = createRequire(import.meta.url)("../package.json") as { readonly version: string }
 
-/** What the locks log are warnings: one line each, on stderr as everything of ours. */
-const logger = Logger.make(({ message }) => {
+/**
+ * What the locks log are warnings: one line each, on stderr as everything of ours. Of a connection, only that it is refused is
+ * worth a line: what is lost and back at once is none of the command's business.
+ */
+const logger = Logger.make(({ fiber, message }) => {
+  const { event } = fiber.getRef(References.CurrentLogAnnotations)
+  if (event === "lost" || event === "restored") return
   const parts = Array.isArray(message) ? message : [message]
   sayNow(parts.map((part) => (part instanceof Error ? part.message : String(part))).join(" "))
 })

@@ -1,16 +1,20 @@
 /**
  * Which Redis, and the way to it.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
+import { IoRedis, RedisUrl } from "@effect-redis-lock/ioredis"
 import * as Flag from "effect/cli/Flag"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import { type InvalidLockOptions, type RedisDriver, RedisLock } from "effect-redis-lock"
 
-const isRedisUrl = (text: string): boolean =>
-  URL.canParse(text) && ["redis:", "rediss:"].includes(new URL(text).protocol) && new URL(text).hostname !== ""
+/** What is wrong with the URL, without showing it. */
+const problemOf = (url: Redacted.Redacted): string | undefined => {
+  const parsed = RedisUrl.parse(url)
+  return Result.isFailure(parsed) ? parsed.failure.problem : undefined
+}
 
 /** `--redis URL`; redacted from the start, as it may carry a password. */
 export const redis = Flag.Redacted("redis").pipe(
@@ -19,8 +23,9 @@ export const redis = Flag.Redacted("redis").pipe(
   // an empty variable is how many systems spell an absent one; an empty --redis is a mistake
   Flag.withDefault(Effect.sync(() => Redacted.make(process.env["REDIS_URL"] || "redis://localhost:6379"))),
   Flag.filter(
-    (url) => isRedisUrl(Redacted.value(url)),
-    () => "redis://[[USER]:PASSWORD@]HOST[:PORT][/DB], or rediss:// for TLS (here or in REDIS_URL)"
+    (url) => problemOf(url) === undefined,
+    (url) =>
+      `redis://[[USER]:PASSWORD@]HOST[:PORT][/DB], or rediss:// for TLS (here or in REDIS_URL): ${problemOf(url)}`
   )
 )
 

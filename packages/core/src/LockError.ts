@@ -252,10 +252,11 @@ const storeReasons = {
   Busy: "Redis is busy with another script (BUSY). Find the slow script, or SCRIPT KILL it",
   NoPermission:
     "the Redis user may not do this (NOPERM). It needs EVALSHA and EVAL, the commands inside the scripts, the keys of the locks, and their channels: the driver's README has a minimal ACL",
-  NotAuthenticated: "Redis wants other credentials (NOAUTH, WRONGPASS). Check user and password",
+  NotAuthenticated: "Redis does not let this client in (NOAUTH, WRONGPASS, DENIED). Check user and password",
   WrongType: "the key holds something that is not a lock (WRONGTYPE). Choose another name, or a key prefix",
-  ClusterDown:
-    "the Redis Cluster cannot serve this slot now (CLUSTERDOWN, TRYAGAIN, CROSSSLOT). See the cluster's state",
+  ClusterDown: "the Redis Cluster cannot serve this slot now (CLUSTERDOWN, TRYAGAIN). See the cluster's state",
+  ClusterMismatch:
+    "the server belongs to a Redis Cluster and cannot run this (MOVED, CROSSSLOT). Connect with IoRedis.layerCluster",
   Failed: "Redis answered with an error"
 } as const
 
@@ -284,6 +285,7 @@ export const StoreReason = Schema.Literals([
   "NotAuthenticated",
   "WrongType",
   "ClusterDown",
+  "ClusterMismatch",
   "Failed"
 ])
 

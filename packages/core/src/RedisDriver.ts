@@ -188,17 +188,18 @@ const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
   [/\bBUSY\b/, "Busy"],
   [/\bWRONGTYPE\b/, "WrongType"],
   [/\bNOPERM\b|ACL failure in script|The user executing the script can't/, "NoPermission"],
-  [/\bNOAUTH\b|\bWRONGPASS\b|invalid password|without any password configured/, "NotAuthenticated"],
-  [/\bCLUSTERDOWN\b|\bTRYAGAIN\b|\bCROSSSLOT\b|\bMASTERDOWN\b|^(MOVED|ASK) \d/, "ClusterDown"],
+  [/\bNOAUTH\b|\bWRONGPASS\b|invalid password|without any password configured|^DENIED\b/, "NotAuthenticated"],
+  [/\bCLUSTERDOWN\b|\bTRYAGAIN\b|\bMASTERDOWN\b/, "ClusterDown"],
+  [/\bCROSSSLOT\b|^(MOVED|ASK) \d/, "ClusterMismatch"],
   [/\bOOM\b/, "OutOfMemory"],
   [/client is (offline|closed)|ClientOffline|ClientClosed|Stream isn't writeable/i, "NotConnected"],
   [
-    /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|sentinels are unreachable|refresh slots cache/,
+    /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EMFILE|ENFILE|connect ENOENT|max number of clients|sentinels are unreachable|refresh slots cache/,
     "ConnectionRefused"
   ],
   [/ETIMEDOUT|TimeoutError|timed out|(Socket|Connection) timeout/i, "TimedOut"],
   [
-    /ECONNRESET|EPIPE|Connection is closed|Socket closed|SocketClosed|ended|disconnect|MaxRetriesPerRequest|max retries/i,
+    /ECONNRESET|ECONNABORTED|ENETDOWN|EPIPE|Connection is closed|Socket closed|SocketClosed|ended|disconnect|MaxRetriesPerRequest|max retries/i,
     "ConnectionLost"
   ]
 ]

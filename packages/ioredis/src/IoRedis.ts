@@ -11,14 +11,18 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { type InvalidLockOptions, RedisDriver } from "effect-redis-lock"
+import { InvalidLockOptions, RedisDriver } from "effect-redis-lock"
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from "ioredis"
 import { ClusterNodes, addressOf } from "./internal/ClusterNodes.ts"
+import { Connection } from "./internal/Connection.ts"
+import { ConnectionLog } from "./internal/ConnectionLog.ts"
 import { Connector } from "./internal/Connector.ts"
 import { makeEval } from "./internal/evaluate.ts"
 import { Outlet } from "./internal/Outlet.ts"
 import { makeEvalOnCluster } from "./internal/evaluateOnCluster.ts"
+import { failureOf, hiding } from "./internal/failure.ts"
 import { hashSlot } from "./internal/hashSlot.ts"
+import { type Address, addressOf as addressOfUrl, checkIoredis, serversOf } from "./internal/options.ts"
 import { SentinelConnector } from "./internal/SentinelConnector.ts"
 import { Subscriber } from "./internal/subscriber.ts"
 
@@ -30,12 +34,14 @@ import { Subscriber } from "./internal/subscriber.ts"
  */
 export interface IoRedisOptions {
   /**
-   * `redis://user:password@host:port/db`, or `rediss://` for TLS. Redact it where it carries a password.
+   * `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS, `unix:///path[?db=database]` or just the path for a
+   * socket; see {@link RedisUrl.parse}. What it says wins over `ioredis`. Redact it where it carries a password.
    */
   readonly url?: string | Redacted.Redacted | undefined
   /**
-   * How long a command may take before it fails with `TimedOut`. A connection that has been silent for twice as long while
-   * commands wait is replaced. Default: 3 seconds.
+   * How long a command may take before it fails with `TimedOut`. A connection on which nothing has come back for twice as long is
+   * sent a PING, and one that then stays silent for twice as long again is replaced: a dead connection is noticed within six
+   * times this period, also where only subscriptions use it. Default: 3 seconds.
    */
   readonly commandTimeout?: Duration.Input | undefined
   /**
@@ -44,7 +50,8 @@ export interface IoRedisOptions {
   readonly connectTimeout?: Duration.Input | undefined
   /**
    * Any other option of ioredis: `tls`, `username`, `family`, `retryStrategy`, ... What would let commands wait for a
-   * connection, or be sent again behind our back, is overruled.
+   * connection, or be sent again behind our back, is overruled; values that ioredis takes for something else (`db: "abc"`) are
+   * refused.
    */
   readonly ioredis?: Omit<RedisOptions, "keyPrefix" | "stringNumbers" | "replyMapping"> | undefined
 }
@@ -54,8 +61,11 @@ export interface IoRedisOptions {
  * layer. Commands are never queued while disconnected: they fail with `NotConnected`, and ioredis reconnects with growing
  * pauses.
  *
- * Fails when the first connection cannot be made: `ConnectionRefused`, `TimedOut`, `NotAuthenticated`, ...; with
- * `InvalidLockOptions` where a timeout is out of range.
+ * Fails when the first connection cannot be made: `ConnectionRefused`, `TimedOut`, `NotAuthenticated`, ...; with `NoPermission`
+ * or `Failed` where the server refuses the database, now or after a reconnect: commands never go to another one. Fails with
+ * `InvalidLockOptions` where the URL or an option is wrong. No error and no log line shows a password.
+ *
+ * Logs a warning when a connection is lost, another one when connecting again is refused, and a line when it is back.
  *
  * @example
  * ```ts
@@ -79,36 +89,57 @@ export const layer = (
     Effect.gen(function* () {
       const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
       const connectTimeout = yield* RedisDriver.timeout("connectTimeout", options.connectTimeout ?? "10 seconds")
-      const way = { Connector: options.ioredis?.sentinels === undefined ? Connector : SentinelConnector }
-      const settings = settingsOf({ ...way, ...options.ioredis }, connectTimeout)
-      const url = plain(options.url)
-      const client = yield* open(() => (url === undefined ? new Redis(settings) : new Redis(url, settings)))
-      const outlet = yield* Outlet.make(client, Duration.toMillis(commandTimeout))
-      yield* connect(client)
-      return yield* makeDriver(outlet, commandTimeout)
+      const ioredis = yield* Effect.fromResult(checkIoredis(options.ioredis))
+      const address = options.url === undefined ? {} : yield* Effect.fromResult(addressOfUrl(options.url))
+      const way = { Connector: ioredis?.sentinels ? SentinelConnector : Connector }
+      const client = yield* open(() => new Redis(settingsOf(at(address, { ...way, ...ioredis }), connectTimeout)))
+      const log = yield* ConnectionLog.make
+      const connection = yield* Connection.make(client, { log })
+      const outlet = yield* Outlet.make(client, Duration.toMillis(commandTimeout), connection)
+      yield* connect(connection)
+      return yield* makeDriver(outlet, log, commandTimeout)
     })
   )
 
 /**
  * What all layers with connections of their own have in common.
  */
-const settingsOf = <A extends object>(ioredis: A | undefined, connectTimeout: Duration.Duration) => ({
-  ...(ioredis as A),
+const settingsOf = <A extends RedisOptions>(ioredis: A, connectTimeout: Duration.Duration) => ({
+  ...ioredis,
+  // ioredis would speak plain text to the master otherwise
+  ...(ioredis.sentinels && ioredis.tls ? { enableTLSForSentinelMode: true } : {}),
   connectTimeout: Duration.toMillis(connectTimeout),
   lazyConnect: true,
   // A command that waits for a connection, or is sent again after one was lost, may take a lock for a caller that
   // has long given up.
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
-  autoResendUnfulfilledCommands: false
+  autoResendUnfulfilledCommands: false,
+  // what would change keys or replies
+  keyPrefix: "",
+  stringNumbers: false,
+  replyMapping: "legacy" as const
 })
 
-const plain = (url: string | Redacted.Redacted | undefined): string | undefined =>
-  url === undefined || typeof url === "string" ? url : Redacted.value(url)
+/** Where the server is, over the other options of ioredis. */
+const at = (address: Address, ioredis: RedisOptions): RedisOptions => {
+  const tls = ioredis.tls || address.tls
+  const { path: _, ...others } = ioredis as RedisOptions & { readonly path?: string }
+  return { ...(address.host === undefined ? ioredis : others), ...address, ...(tls ? { tls } : {}) }
+}
 
+/** What goes wrong with it is listened to also when it is closed: ioredis would print it. */
 const open = <A extends Redis | Cluster>(make: () => A) =>
-  Effect.acquireRelease(Effect.try({ try: make, catch: RedisDriver.errorOf }), (client) =>
-    Effect.sync(() => client.disconnect())
+  Effect.acquireRelease(
+    Effect.try({
+      try: () => {
+        const client = make()
+        client.on("error", () => {})
+        return client
+      },
+      catch: (error) => failureOf(error)
+    }),
+    (client) => Effect.sync(() => client.disconnect())
   )
 
 /**
@@ -131,7 +162,7 @@ export type ShardedPubSub = "auto" | "on" | "off"
 export interface IoRedisClusterOptions {
   /**
    * Some of the nodes, from which the others are learnt: `redis://host:port`. User, password and TLS (`rediss://`) are those
-   * of the first, for all nodes. Redact what carries a password.
+   * of the first, for all nodes; the others may repeat them. Redact what carries a password.
    */
   readonly nodes: ReadonlyArray<string | Redacted.Redacted>
   /**
@@ -203,17 +234,21 @@ export const layerCluster = (
     Effect.gen(function* () {
       const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
       const connectTimeout = yield* RedisDriver.timeout("connectTimeout", options.connectTimeout ?? "10 seconds")
-      const cluster = yield* open(() => {
-        const nodes = options.nodes.map((node) => new URL(plain(node)!))
-        const [first] = nodes
-        const credentials = {
-          ...(first?.username ? { username: decodeURIComponent(first.username) } : {}),
-          ...(first?.password ? { password: decodeURIComponent(first.password) } : {}),
-          ...(first?.protocol === "rediss:" ? { tls: {} } : {})
-        }
-        return new Cluster(
-          nodes.map(({ hostname, port }) => ({ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port) || 6379 })),
-          {
+      const given = yield* Effect.fromResult(checkIoredis(options.ioredis?.redisOptions, "ioredis.redisOptions"))
+      if (Number((given as RedisOptions | undefined)?.db ?? 0) !== 0) {
+        return yield* new InvalidLockOptions({
+          option: "ioredis.redisOptions.db",
+          problem: "a cluster has only database 0"
+        })
+      }
+      const { addresses, credentials, tls } = yield* Effect.fromResult(serversOf("nodes", options.nodes, 6379))
+      const redisOptions = settingsOf(
+        at({ ...credentials, ...(tls ? { tls: {} } : {}) }, { Connector, ...given }),
+        connectTimeout
+      )
+      const cluster = yield* open(
+        () =>
+          new Cluster([...addresses], {
             slotsRefreshTimeout: Duration.toMillis(commandTimeout),
             slotsRefreshInterval: 15_000,
             ...options.ioredis,
@@ -224,13 +259,13 @@ export const layerCluster = (
             scaleReads: "master",
             clusterNodeRetryStrategy: null,
             retryDelayOnFailover: 0,
-            redisOptions: settingsOf({ Connector, ...credentials, ...options.ioredis?.redisOptions }, connectTimeout)
-          }
-        )
-      })
-      const nodes = yield* ClusterNodes.make(cluster, Duration.toMillis(commandTimeout))
-      yield* within(connectTimeout, connect(cluster))
-      return yield* makeClusterDriver(nodes, commandTimeout, options.shardedPubSub)
+            redisOptions
+          })
+      )
+      const log = yield* ConnectionLog.make
+      const nodes = yield* ClusterNodes.make(cluster, Duration.toMillis(commandTimeout), log)
+      yield* within(connectTimeout, connectCluster(cluster, redisOptions))
+      return yield* makeClusterDriver(nodes, log, commandTimeout, options.shardedPubSub)
     })
   )
 
@@ -242,9 +277,11 @@ export const layerCluster = (
  */
 export interface IoRedisSentinelOptions {
   /**
-   * Where the sentinels are: `redis://host:port` (default port: 26379).
+   * Where the sentinels are: `redis://[[user]:password@]host[:port]`, `rediss://` for TLS; default port: 26379. User, password and
+   * TLS are those of the first, for all sentinels, and not for the master: that one has its own in `ioredis`. Redact what carries
+   * a password.
    */
-  readonly sentinels: ReadonlyArray<string>
+  readonly sentinels: ReadonlyArray<string | Redacted.Redacted>
   /**
    * The name under which they know the master. Default: `mymaster`.
    */
@@ -259,7 +296,7 @@ export interface IoRedisSentinelOptions {
    */
   readonly connectTimeout?: Duration.Input | undefined
   /**
-   * Any other option of ioredis: `password`, `db` and `tls` of the master; `sentinelPassword`, `sentinelTLS`, `natMap`, ...
+   * Any other option of ioredis: `username`, `password`, `db` and `tls` of the master; `sentinelTLS`, `natMap`, ...
    */
   readonly ioredis?: Omit<RedisOptions, "keyPrefix" | "stringNumbers" | "replyMapping" | "role"> | undefined
 }
@@ -300,30 +337,36 @@ export const layerSentinel = (
     Effect.gen(function* () {
       const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
       const connectTimeout = yield* RedisDriver.timeout("connectTimeout", options.connectTimeout ?? "10 seconds")
-      const settings = settingsOf({ Connector: SentinelConnector, ...options.ioredis }, connectTimeout)
-      const again = options.ioredis?.sentinelRetryStrategy ?? ((times: number) => Math.min(times * 100, 2000))
+      const ioredis = yield* Effect.fromResult(checkIoredis(options.ioredis))
+      const { addresses, credentials, tls } = yield* Effect.fromResult(serversOf("sentinels", options.sentinels, 26379))
+      const { password, username } = credentials
+      const again = ioredis?.sentinelRetryStrategy ?? ((times: number) => Math.min(times * 100, 2000))
       let hasConnected = false
-      const client = yield* open(
-        () =>
-          new Redis({
-            sentinelCommandTimeout: Duration.toMillis(commandTimeout),
-            // what the sentinels say of a failover ends a connection to a master that hangs
-            failoverDetector: true,
-            ...settings,
-            sentinels: options.sentinels.map((sentinel) => {
-              const { hostname, port } = new URL(sentinel)
-              return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port) || 26379 }
-            }),
-            name: options.name ?? "mymaster",
-            role: "master",
-            // the first time it is the application that decides whether to try again
-            sentinelRetryStrategy: (times: number) => (hasConnected ? again(times) : null)
-          })
+      const settings = settingsOf(
+        {
+          sentinelCommandTimeout: Duration.toMillis(commandTimeout),
+          // what the sentinels say of a failover ends a connection to a master that hangs
+          failoverDetector: true,
+          Connector: SentinelConnector,
+          ...ioredis,
+          sentinels: [...addresses],
+          ...(username === undefined ? {} : { sentinelUsername: username }),
+          ...(password === undefined ? {} : { sentinelPassword: password }),
+          ...(tls ? { sentinelTLS: ioredis?.sentinelTLS || {} } : {}),
+          name: options.name ?? "mymaster",
+          role: "master" as const,
+          // the first time it is the application that decides whether to try again
+          sentinelRetryStrategy: (times: number) => (hasConnected ? again(times) : null)
+        },
+        connectTimeout
       )
-      const outlet = yield* Outlet.make(client, Duration.toMillis(commandTimeout))
-      yield* within(connectTimeout, connect(client))
+      const client = yield* open(() => new Redis(settings))
+      const log = yield* ConnectionLog.make
+      const connection = yield* Connection.make(client, { log })
+      const outlet = yield* Outlet.make(client, Duration.toMillis(commandTimeout), connection)
+      yield* within(connectTimeout, connect(connection))
       hasConnected = true
-      return yield* makeDriver(outlet, commandTimeout)
+      return yield* makeDriver(outlet, log, commandTimeout)
     })
   )
 
@@ -411,41 +454,90 @@ export const fromClient = (
             ? `replyMapping: "resp3"`
             : undefined
       if (problem !== undefined) {
-        return yield* RedisDriver.errorOf(new Error(`locks cannot use an ioredis client with the option ${problem}`))
+        return yield* failureOf(new Error(`locks cannot use an ioredis client with the option ${problem}`))
       }
-      if (client.status === "wait" || client.status === "connecting" || client.status === "connect") {
-        yield* connect(client)
+      const log = yield* ConnectionLog.make
+      const isAboutToConnect = client.status === "wait" || client.status === "connecting" || client.status === "connect"
+      if (client instanceof Cluster) {
+        if (isAboutToConnect) yield* connectCluster(client, settings)
+        const nodes = yield* ClusterNodes.make(client, undefined, log)
+        return yield* makeClusterDriver(nodes, log, commandTimeout, options.shardedPubSub)
       }
-      return client instanceof Cluster
-        ? yield* makeClusterDriver(yield* ClusterNodes.make(client, undefined), commandTimeout, options.shardedPubSub)
-        : yield* makeDriver(yield* Outlet.make(client, undefined), commandTimeout)
+      const connection = yield* Connection.make(client, { log, isOurs: false })
+      const outlet = yield* Outlet.make(client, undefined, connection)
+      if (isAboutToConnect) yield* connect(connection)
+      else if (client.status === "ready") yield* within(commandTimeout, selectAgain(client))
+      return yield* makeDriver(outlet, log, commandTimeout)
     })
   )
 
+/** A client that was connected before may be in another database than it takes itself to be: ioredis ignores a refused SELECT. */
+const selectAgain = (client: Redis): Effect.Effect<unknown, RedisDriver.RedisDriverError> => {
+  const db = client["condition"]?.select ?? 0
+  return db === 0
+    ? Effect.void
+    : Effect.tryPromise({ try: () => client.select(db), catch: (error) => failureOf(error) })
+}
+
 /** Connects for the first time, or waits for a client that is about to, and says why where it cannot. */
-const connect = (client: Redis | Cluster): Effect.Effect<void, RedisDriver.RedisDriverError> =>
+const connect = (connection: Connection): Effect.Effect<void, RedisDriver.RedisDriverError> =>
   Effect.callback((resume) => {
-    // connect() itself only knows that the connection was closed; the reason comes as an event
-    let reason: unknown
-    const note = (error: unknown) => {
-      // a cluster says only that all its nodes have failed; one that answers says why
-      const { lastNodeError } = error as { readonly lastNodeError?: Error }
-      reason = lastNodeError?.name === "ReplyError" ? lastNodeError : error
-    }
-    client.on("error", note)
+    const { client } = connection
     const connected = client.status === "wait" ? client.connect() : ready(client)
-    connected
-      .then(
-        () => resume(Effect.void),
-        (error) => resume(Effect.fail(RedisDriver.errorOf(reason ?? error)))
-      )
-      .finally(() => client.off("error", note))
+    connected.then(
+      () => resume(connection.isUnusable ? Effect.fail(connection.failure!) : Effect.void),
+      // connect() itself only knows that the connection was closed
+      (error) => resume(Effect.fail(connection.failure ?? connection.failureOf(error)))
+    )
   })
 
-const within = <A>(timeout: Duration.Duration, self: Effect.Effect<A, RedisDriver.RedisDriverError>) =>
+/** {@link connect} for a cluster. */
+const connectCluster = (
+  cluster: Cluster,
+  redisOptions: RedisOptions
+): Effect.Effect<void, RedisDriver.RedisDriverError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const hide = hiding([redisOptions.password])
+    let reason: unknown
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        const note = (error: unknown) => {
+          // a cluster says only that all its nodes have failed
+          reason = (error as { readonly lastNodeError?: Error }).lastNodeError ?? error
+        }
+        cluster.on("error", note)
+        return note
+      }),
+      (note) => Effect.sync(() => cluster.off("error", note))
+    )
+    const connected = () => (cluster.status === "wait" ? cluster.connect() : ready(cluster))
+    yield* Effect.tryPromise({ try: connected, catch: (error) => failureOf(reason ?? error, hide) }).pipe(
+      Effect.catch((failure) => {
+        const said = (reason as Error | undefined)?.name === "ReplyError"
+        return Effect.andThen(said ? Effect.void : askWhy(cluster, redisOptions), Effect.fail(failure))
+      })
+    )
+  })
+
+/** Fails with what is wrong with the first of the startup nodes: a cluster only knows that it got no answer from any. */
+const askWhy = (
+  cluster: Cluster,
+  redisOptions: RedisOptions
+): Effect.Effect<void, RedisDriver.RedisDriverError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const [node] = cluster["startupNodes"] as ReadonlyArray<string | number | { host?: string; port?: number }>
+    if (typeof node !== "object") return
+    const settings: RedisOptions = { ...redisOptions, ...node, retryStrategy: () => null }
+    const client = yield* open(
+      () => new Redis({ ...settings, lazyConnect: true, enableOfflineQueue: false, replyMapping: "legacy" })
+    )
+    yield* connect(yield* Connection.make(client, { log: yield* ConnectionLog.make }))
+  })
+
+const within = <A, R>(timeout: Duration.Duration, self: Effect.Effect<A, RedisDriver.RedisDriverError, R>) =>
   Effect.timeoutOrElse(self, {
     duration: timeout,
-    orElse: () => Effect.fail(RedisDriver.errorOf(new Error(`connecting timed out after ${Duration.format(timeout)}`)))
+    orElse: () => Effect.fail(failureOf(new Error(`connecting timed out after ${Duration.format(timeout)}`)))
   })
 
 const ready = (client: Redis | Cluster): Promise<void> =>
@@ -462,31 +554,20 @@ const ready = (client: Redis | Cluster): Promise<void> =>
     client.once("close", onClose)
   })
 
-/** Every command reports its own failure; without a listener ioredis would also print it. */
-const ignoreErrors = (client: Redis | Cluster): Effect.Effect<unknown, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const ignore = () => {}
-      client.on("error", ignore)
-      return ignore
-    }),
-    (ignore) => Effect.sync(() => client.off("error", ignore))
-  )
-
 const scanOf =
   (outlet: Outlet, commandTimeout: Duration.Duration) =>
   (pattern: string): Stream.Stream<string, RedisDriver.RedisDriverError> =>
     Stream.paginate("0", (cursor) =>
       Effect.tryPromise({
         try: () => outlet.client.scan(cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", "hash"),
-        catch: RedisDriver.errorOf
+        catch: (error) => failureOf(error)
       }).pipe(
         Effect.timeoutOrElse({
           duration: commandTimeout,
           orElse: () =>
             Effect.suspend(() => {
               outlet.suspect()
-              return Effect.fail(RedisDriver.errorOf(new Error(`timed out after ${Duration.format(commandTimeout)}`)))
+              return Effect.fail(failureOf(new Error(`timed out after ${Duration.format(commandTimeout)}`)))
             })
         }),
         Effect.map(([next, keys]) => [keys, next === "0" ? Option.none() : Option.some(next)] as const)
@@ -494,30 +575,33 @@ const scanOf =
     )
 
 /** For subscriptions alone: whoever made them makes them again after a reconnect. */
-const forSubscriptions = ({ patienceMillis }: Outlet | ClusterNodes): RedisOptions => ({
-  ...(patienceMillis === undefined ? {} : { socketTimeout: 2 * patienceMillis }),
+const forSubscriptions: RedisOptions = {
   lazyConnect: false,
   autoResubscribe: false,
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false
-})
+}
 
 const makeDriver = (
   outlet: Outlet,
+  log: ConnectionLog,
   commandTimeout: Duration.Duration
 ): Effect.Effect<RedisDriver.RedisDriver["Service"], never, Scope.Scope> =>
   Effect.gen(function* () {
-    const { client } = outlet
-    yield* ignoreErrors(client)
-    const evalUnsafe = yield* makeEval(outlet, Duration.toMillis(commandTimeout))
+    const commandTimeoutMillis = Duration.toMillis(commandTimeout)
+    const evalUnsafe = yield* makeEval(outlet, commandTimeoutMillis)
     const subscriber = yield* Subscriber.make({
       sharded: false,
       slot: () => 0,
       serverOf: () => "",
-      open: () => client.duplicate(forSubscriptions(outlet)),
+      open: () => {
+        const client = outlet.client.duplicate(forSubscriptions)
+        return new Outlet(client, commandTimeoutMillis, new Connection(client, { name: "subscriptions", log }))
+      },
       refresh: () => {}
     })
+    log.open()
     return {
       eval: RedisDriver.evalOf(evalUnsafe),
       evalUnsafe,
@@ -526,20 +610,21 @@ const makeDriver = (
       scan: scanOf(outlet, commandTimeout),
       publish: "PUBLISH",
       slot: () => 0,
-      server: () => outlet.connection,
+      server: () => outlet.server,
       commandTimeoutMillis: Duration.toMillis(commandTimeout)
     }
   })
 
 const makeClusterDriver = (
   nodes: ClusterNodes,
+  log: ConnectionLog,
   commandTimeout: Duration.Duration,
   shardedPubSub: ShardedPubSub = "auto"
 ): Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope> =>
   Effect.gen(function* () {
     const { cluster } = nodes
-    yield* ignoreErrors(cluster)
-    const evalUnsafe = yield* makeEvalOnCluster(nodes, Duration.toMillis(commandTimeout))
+    const commandTimeoutMillis = Duration.toMillis(commandTimeout)
+    const evalUnsafe = yield* makeEvalOnCluster(nodes, commandTimeoutMillis)
     const sharded =
       shardedPubSub === "auto" ? yield* within(commandTimeout, knowsShardedPubSub(cluster)) : shardedPubSub === "on"
     const subscriber = yield* Subscriber.make({
@@ -550,12 +635,11 @@ const makeClusterDriver = (
         return owner === undefined ? undefined : addressOf(owner.client)
       },
       // where it cannot connect, the channels may be served elsewhere by now
-      open: (server) =>
-        nodes.at(server)!.client.duplicate({
-          ...forSubscriptions(nodes),
-          readOnly: false,
-          retryStrategy: null
-        }),
+      open: (server) => {
+        const client = nodes.at(server)!.client.duplicate({ ...forSubscriptions, readOnly: false, retryStrategy: null })
+        const connection = new Connection(client, { name: "subscriptions", node: server, log })
+        return new Outlet(client, commandTimeoutMillis, connection)
+      },
       refresh: () => nodes.refresh()
     })
     yield* Effect.acquireRelease(
@@ -566,6 +650,7 @@ const makeClusterDriver = (
       }),
       (relocate) => Effect.sync(() => cluster.off("refresh", relocate))
     )
+    log.open()
     return {
       eval: RedisDriver.evalOf(evalUnsafe),
       evalUnsafe,
@@ -577,7 +662,7 @@ const makeClusterDriver = (
         ),
       publish: sharded ? "SPUBLISH" : "PUBLISH",
       slot: hashSlot,
-      server: (key) => nodes.ownerOf(hashSlot(key))?.connection ?? "",
+      server: (key) => nodes.ownerOf(hashSlot(key))?.server ?? "",
       commandTimeoutMillis: Duration.toMillis(commandTimeout)
     }
   })
@@ -598,5 +683,5 @@ const knowsShardedPubSub = (cluster: Cluster): Effect.Effect<boolean, RedisDrive
       }
       throw failure
     },
-    catch: RedisDriver.errorOf
+    catch: (error) => failureOf(error)
   })

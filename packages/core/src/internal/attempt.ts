@@ -183,7 +183,8 @@ const notRun: ReadonlySet<StoreReason> = new Set([
   "Busy",
   "NotAuthenticated",
   "WrongType",
-  "ClusterDown"
+  "ClusterDown",
+  "ClusterMismatch"
 ])
 
 /** Whether a command that failed may have been run all the same. */

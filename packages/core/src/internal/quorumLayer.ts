@@ -31,6 +31,9 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
       ),
     { concurrency: "unbounded" }
   )
+  // what is wrong with an option stays wrong
+  const invalid = clients.find((client) => Result.isFailure(client) && client.failure instanceof InvalidLockOptions)
+  if (invalid !== undefined && Result.isFailure(invalid)) return yield* Effect.fail(invalid.failure)
   const present = clients.filter(Result.isSuccess).map(({ success }) => success)
   if (present.length <= layers.length / 2) return yield* Effect.fail(clients.find(Result.isFailure)!.failure)
   const first = present[0]!

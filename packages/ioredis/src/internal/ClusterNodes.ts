@@ -1,6 +1,10 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { RedisDriver } from "effect-redis-lock"
 import type { Cluster, Redis } from "ioredis"
+import { Connection } from "./Connection.ts"
+import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
+import { failureOf, hiding } from "./failure.ts"
 import { Outlet } from "./Outlet.ts"
 
 /** Somebody who must know what becomes of the connections to the nodes. */
@@ -14,6 +18,7 @@ const REFRESH_PAUSE_MILLIS = 100
 
 interface Node {
   readonly outlet: Outlet
+  readonly connection: Connection
   readonly onReady: () => void
   readonly onClose: () => void
 }
@@ -35,28 +40,35 @@ export class ClusterNodes {
 
   /** As of an outlet. */
   readonly patienceMillis: number | undefined
+  readonly #log: ConnectionLog
+  /** Why the cluster could not be asked who serves what. */
+  #failure: RedisDriver.RedisDriverError | undefined
 
-  private constructor(cluster: Cluster, patienceMillis: number | undefined) {
+  private constructor(cluster: Cluster, patienceMillis: number | undefined, log: ConnectionLog) {
     this.cluster = cluster
     this.patienceMillis = patienceMillis
+    this.#log = log
   }
 
-  static make(cluster: Cluster, patienceMillis: number | undefined): Effect.Effect<ClusterNodes, never, Scope.Scope> {
+  static make(
+    cluster: Cluster,
+    patienceMillis: number | undefined,
+    log: ConnectionLog
+  ): Effect.Effect<ClusterNodes, never, Scope.Scope> {
     return Effect.acquireRelease(
       Effect.sync(() => {
-        const nodes = new ClusterNodes(cluster, patienceMillis)
+        const nodes = new ClusterNodes(cluster, patienceMillis, log)
         for (const node of cluster.nodes("all")) nodes.#add(node)
         cluster.on("+node", nodes.#add).on("-node", nodes.#remove)
+        cluster.on("node error", nodes.#onNodeError).on("refresh", nodes.#onRefresh)
         return nodes
       }),
       (nodes) =>
         Effect.sync(() => {
           clearTimeout(nodes.#timer)
           cluster.off("+node", nodes.#add).off("-node", nodes.#remove)
-          for (const { onClose, onReady, outlet } of nodes.#nodes.values()) {
-            outlet.client.off("ready", onReady).off("close", onClose)
-            outlet.close()
-          }
+          cluster.off("node error", nodes.#onNodeError).off("refresh", nodes.#onRefresh)
+          for (const node of nodes.#nodes.values()) nodes.#leave(node)
         })
     )
   }
@@ -73,6 +85,17 @@ export class ClusterNodes {
 
   at(address: string): Outlet | undefined {
     return this.#nodes.get(address)?.outlet
+  }
+
+  /** For a command whose slot nobody serves. */
+  noneFor(slot: number): RedisDriver.RedisDriverError {
+    const failure = this.#failure
+    if (failure !== undefined && isLasting(failure)) return failure
+    const why = failure === undefined ? "" : `: ${(failure.cause as Error).message}`
+    return new RedisDriver.RedisDriverError({
+      reason: "NotConnected",
+      cause: new Error(`no node is known to serve slot ${slot}${why}`)
+    })
   }
 
   /** A node said that another one serves the slot now. */
@@ -95,8 +118,17 @@ export class ClusterNodes {
   }
 
   readonly #add = (redis: Redis): void => {
+    const address = addressOf(redis)
+    const connection = new Connection(redis, {
+      log: this.#log,
+      node: address,
+      isOurs: this.patienceMillis !== undefined,
+      // the cluster closes what it has no use for
+      isWanted: () => this.cluster.nodes().includes(redis)
+    })
     const node: Node = {
-      outlet: new Outlet(redis, this.patienceMillis),
+      connection,
+      outlet: new Outlet(redis, this.patienceMillis, connection),
       onReady: () => {
         for (const { onReady } of this.watchers) onReady(redis)
       },
@@ -104,14 +136,36 @@ export class ClusterNodes {
         for (const { onClose } of this.watchers) onClose(redis)
       }
     }
-    this.#nodes.set(addressOf(redis), node)
+    this.#nodes.set(address, node)
     redis.on("ready", node.onReady).on("close", node.onClose)
+  }
+
+  readonly #onNodeError = (error: unknown, server: string): void => {
+    const failure = failureOf(error, hiding([this.cluster.options.redisOptions?.password]))
+    this.#failure = failure
+    // what may pass by itself is told by the node's own connection
+    if (isLasting(failure)) this.#log.refused("cluster", { name: "commands", server }, failure)
+  }
+
+  readonly #onRefresh = (): void => {
+    this.#failure = undefined
+    this.#log.ready("cluster", { name: "commands", server: "the cluster" })
   }
 
   readonly #remove = (redis: Redis): void => {
     const address = addressOf(redis)
+    const node = this.#nodes.get(address)
     // it may have been replaced already
-    if (this.at(address)?.client === redis) this.#nodes.delete(address)
+    if (node?.outlet.client === redis) {
+      this.#nodes.delete(address)
+      node.outlet.close()
+    }
     this.refresh()
+  }
+
+  #leave({ connection, onClose, onReady, outlet }: Node): void {
+    outlet.client.off("ready", onReady).off("close", onClose)
+    outlet.close()
+    connection.close()
   }
 }

@@ -6,6 +6,16 @@ import { AbstractConnector, type RedisOptions } from "ioredis"
 const buffer = Buffer.allocUnsafeSlow(64 * 1024)
 
 /**
+ * Has the whole handshake written at once. The second of several writes to a server that has turned the connection away would
+ * fail, and what the server had to say with it.
+ */
+export const writingAtOnce = <A extends Socket>(stream: A, connected: "connect" | "secureConnect"): A =>
+  stream.once(connected, () => {
+    stream.cork()
+    process.nextTick(() => stream.uncork())
+  })
+
+/**
  * Connects to one server as ioredis' own connector does, but reads into a buffer that is there already: Node would allocate
  * 64 KiB for every read and give most of it back, which costs more than a small reply is worth.
  */
@@ -37,7 +47,7 @@ export class Connector extends AbstractConnector {
     stream.once("error", (error) => {
       this.firstError = error
     })
-    return stream
+    return writingAtOnce(stream, tls ? "secureConnect" : "connect")
   }
 
   get #address() {

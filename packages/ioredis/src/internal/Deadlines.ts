@@ -11,6 +11,7 @@ export class Deadlines {
   #first: ScriptCall | undefined
   #last: ScriptCall | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
+  #immediate: ReturnType<typeof setImmediate> | undefined
 
   private constructor(timeoutMillis: number) {
     this.timeoutMillis = timeoutMillis
@@ -19,7 +20,11 @@ export class Deadlines {
   static make(timeoutMillis: number): Effect.Effect<Deadlines, never, Scope.Scope> {
     return Effect.acquireRelease(
       Effect.sync(() => new Deadlines(timeoutMillis)),
-      (deadlines) => Effect.sync(() => clearTimeout(deadlines.#timer))
+      (deadlines) =>
+        Effect.sync(() => {
+          clearTimeout(deadlines.#timer)
+          clearImmediate(deadlines.#immediate)
+        })
     )
   }
 
@@ -35,7 +40,7 @@ export class Deadlines {
     if (this.#last === undefined) this.#first = call
     else this.#last.next = call
     this.#last = call
-    this.#timer ??= setTimeout(this.#expire, this.timeoutMillis).unref()
+    this.#timer ??= setTimeout(this.#onTimer, this.timeoutMillis).unref()
   }
 
   remove(call: ScriptCall): void {
@@ -46,14 +51,19 @@ export class Deadlines {
     call.previous = call.next = undefined
   }
 
+  /** Where the event loop was blocked, replies may lie in the socket: they are read first. */
+  readonly #onTimer = (): void => {
+    this.#immediate = setImmediate(this.#expire)
+  }
+
   readonly #expire = (): void => {
-    this.#timer = undefined
+    this.#timer = this.#immediate = undefined
     const now = performance.now()
     for (let first = this.#first; first !== undefined; first = this.#first) {
       if (first.until > now) {
         // what a timeout has led to may have set it already, for later
         clearTimeout(this.#timer)
-        this.#timer = setTimeout(this.#expire, first.until - now).unref()
+        this.#timer = setTimeout(this.#onTimer, first.until - now).unref()
         break
       }
       first.expire()

@@ -3,6 +3,7 @@ import * as Exit from "effect/Exit"
 import { RedisDriver } from "effect-redis-lock"
 import { Command } from "ioredis"
 import type { Deadlines } from "./Deadlines.ts"
+import { failureOf } from "./failure.ts"
 import type { Outlet } from "./Outlet.ts"
 
 export type OnExit = (exit: Exit.Exit<RedisDriver.Reply, RedisDriver.RedisDriverError>) => void
@@ -40,6 +41,9 @@ export class ScriptCall extends Sendable {
   readonly #args: ReadonlyArray<string | number>
   readonly #onExit: OnExit
   #outlet: Outlet | undefined
+  /** What the outlet thought of the server's scripts when this was sent. */
+  #doubts = 0
+  #wasUnknown = false
   #observer: Observer | undefined
 
   constructor(
@@ -59,9 +63,12 @@ export class ScriptCall extends Sendable {
     deadlines.add(this)
   }
 
-  /** Again only after the server has turned it away unrun. */
+  /** Again only after the server has turned it away unrun; the second time because of its SHA with its text. */
   send(outlet: Outlet): void {
+    const isKnown = this.name === "evalsha" && outlet.mayKnow(this.#script.sha1)
+    if (!isKnown) this.name = "eval"
     this.#outlet = outlet
+    this.#doubts = outlet.doubts
     outlet.send(this as unknown as Command)
   }
 
@@ -73,8 +80,13 @@ export class ScriptCall extends Sendable {
 
   fail(reason: RedisDriver.RedisDriverError["reason"], message: string): void {
     if (!this.isWaiting) return
+    this.refuse(new RedisDriver.RedisDriverError({ reason, cause: new Error(message) }))
+  }
+
+  refuse(error: RedisDriver.RedisDriverError): void {
+    if (!this.isWaiting) return
     this.cancel()
-    this.#onExit(Exit.fail(new RedisDriver.RedisDriverError({ reason, cause: new Error(message) })))
+    this.#onExit(Exit.fail(error))
   }
 
   /** No reply came in time. */
@@ -101,10 +113,14 @@ export class ScriptCall extends Sendable {
   /** The server or ioredis has turned it away while somebody waited for it. */
   refused(error: unknown): void {
     if (this.name === "evalsha" && RedisDriver.isUnknownScript(error)) {
-      this.name = "eval"
-      this.send(this.#outlet!)
+      const outlet = this.#outlet!
+      // of all that were sent with an unknown SHA, the first carries the text, and is there before the others
+      if (this.#doubts === outlet.doubts) outlet.doubtScripts()
+      if (this.#wasUnknown) this.name = "eval"
+      this.#wasUnknown = true
+      this.send(outlet)
     } else {
-      this.settle(Exit.fail(RedisDriver.errorOf(error)))
+      this.settle(Exit.fail(failureOf(error)))
     }
   }
 

@@ -1,4 +1,5 @@
 import * as IoRedis from "ioredis"
+import { writingAtOnce } from "./Connector.ts"
 
 /**
  * Connects to the master that sentinels name, as ioredis does, but hears nothing of failovers while it asks for the master.
@@ -11,10 +12,12 @@ export class SentinelConnector extends IoRedis.SentinelConnector {
     super(options as IoRedis.SentinelConnectionOptions)
   }
 
-  override connect(emit: Parameters<IoRedis.SentinelConnector["connect"]>[0]) {
+  override async connect(emit: Parameters<IoRedis.SentinelConnector["connect"]>[0]) {
     // what the lost connection listened with; the next one will have its own
     this["failoverDetector"]?.cleanup()
     this["failoverDetector"] = null
-    return super.connect(emit)
+    const stream = await super.connect(emit)
+    const { enableTLSForSentinelMode, tls } = this["options"]
+    return writingAtOnce(stream, enableTLSForSentinelMode && tls ? "secureConnect" : "connect")
   }
 }

@@ -14,6 +14,7 @@ export const makeEval = (
 ): Effect.Effect<RedisDriver.EvalUnsafe, never, Scope.Scope> =>
   Effect.gen(function* () {
     const { client } = outlet
+    const connection = outlet.connection!
     // an application's client may have a timeout of its own
     const { commandTimeout = timeoutMillis } = client.options
     const deadlines = yield* Deadlines.make(Math.min(timeoutMillis, commandTimeout))
@@ -29,8 +30,8 @@ export const makeEval = (
 
     return (script, keys, args, onExit) => {
       const call = new ScriptCall(deadlines, script, keys, args, onExit)
-      if (client.status === "ready") call.send(outlet)
-      else call.fail("NotConnected", `the connection is in state "${client.status}"`)
+      if (client.status === "ready" && !connection.isUnusable) call.send(outlet)
+      else call.refuse(connection.notConnected)
       return call
     }
   })

@@ -3,7 +3,8 @@ import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
 import { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { addressOf, type ClusterNodes } from "./ClusterNodes.ts"
+import type { ClusterNodes } from "./ClusterNodes.ts"
+import { failureOf } from "./failure.ts"
 import { hashSlot } from "./hashSlot.ts"
 import { Deadlines } from "./Deadlines.ts"
 import type { Outlet } from "./Outlet.ts"
@@ -64,12 +65,7 @@ class Routed extends ScriptCall {
       case "connect":
         break
       default:
-        this.fail(
-          "NotConnected",
-          node === undefined
-            ? `no node is known to serve slot ${this.#slot}`
-            : `the connection to ${addressOf(node.client)} is in state "${node.client.status}"`
-        )
+        this.refuse(node?.connection?.notConnected ?? this.#nodes.noneFor(this.#slot))
         this.#nodes.refresh()
     }
   }
@@ -90,13 +86,13 @@ class Routed extends ScriptCall {
   /** The connection broke, or could not be made. */
   disconnected(): void {
     if (this.#sent) this.fail("ConnectionLost", "the connection broke before the reply came")
-    else this.fail("NotConnected", "the connection to the node could not be made")
+    else this.refuse(this.node!.connection!.notConnected)
   }
 
   override expire(): void {
     this.node?.suspect()
     if (this.#refusal === undefined) super.expire()
-    else this.settle(Exit.fail(RedisDriver.errorOf(this.#refusal)))
+    else this.settle(Exit.fail(refusalOf(this.#refusal)))
     this.#nodes.refresh()
   }
 
@@ -111,7 +107,8 @@ class Routed extends ScriptCall {
     }
     const reason = RedisDriver.reasonOf(error)
     if (reason === "ClusterDown" || reason === "ConnectionLost" || reason === "ReadOnly") this.#nodes.refresh()
-    super.refused(error)
+    if (code === "MOVED" || code === "ASK") this.settle(Exit.fail(refusalOf(error)))
+    else super.refused(error)
   }
 
   #redirect(code: "MOVED" | "ASK", slot: number, address: string, error: unknown): void {
@@ -135,6 +132,12 @@ class Routed extends ScriptCall {
       if (this.isWaiting) this.route()
     }, RETRY_MILLIS).unref()
   }
+}
+
+/** A redirection that has led nowhere so far: the slot is on the move. */
+const refusalOf = (error: unknown): RedisDriver.RedisDriverError => {
+  const { cause, reason } = failureOf(error)
+  return new RedisDriver.RedisDriverError({ reason: reason === "ClusterMismatch" ? "ClusterDown" : reason, cause })
 }
 
 /**

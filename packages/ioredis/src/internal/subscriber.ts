@@ -1,7 +1,8 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { RedisDriver } from "effect-redis-lock"
-import type { Redis } from "ioredis"
+import type { RedisDriver } from "effect-redis-lock"
+import { failureOf } from "./failure.ts"
+import type { Outlet } from "./Outlet.ts"
 
 interface Listener {
   readonly onSignal: (signal: RedisDriver.Signal) => void
@@ -17,7 +18,7 @@ export interface Place {
   /** The server to ask for a channel now, by name; none while it is not known. */
   readonly serverOf: (channel: string) => string | undefined
   /** A connection to that server, for subscriptions alone. */
-  readonly open: (server: string) => Redis
+  readonly open: (server: string) => Outlet
   /** Finds out anew which server is to be asked. */
   readonly refresh: () => void
 }
@@ -25,7 +26,7 @@ export interface Place {
 /** One connection, and the channels that are its business. */
 interface Link {
   readonly server: string
-  readonly redis: Redis
+  readonly outlet: Outlet
   readonly channels: Set<Channel>
 }
 
@@ -134,7 +135,7 @@ export class Subscriber {
       } else if (!channel.requested) {
         const link = this.#attach(channel)
         // a connection that is not ready will be
-        if (link?.redis.status === "ready") batch(link, channel.name).wanted.push(channel)
+        if (link?.outlet.client.status === "ready") batch(link, channel.name).wanted.push(channel)
       }
     }
     this.#changed.clear()
@@ -150,10 +151,13 @@ export class Subscriber {
     for (const channel of channels) channel.requested = true
     const names = channels.map(({ name }) => name)
     const isMine = (channel: Channel) => channel.link === link && channel.requested
-    const { redis } = link
+    const { outlet } = link
+    const redis = outlet.client
+    outlet.expectAnswer()
     const reply = this.#place.sharded ? redis.ssubscribe(...names) : redis.subscribe(...names)
     reply.then(
       () => {
+        outlet.answered()
         this.#pauseMillis = FIRST_PAUSE_MILLIS
         for (const channel of channels.filter(isMine)) {
           channel.established = true
@@ -163,9 +167,11 @@ export class Subscriber {
       (cause) => {
         // a broken connection has told already
         if (redis.status !== "ready") return
-        const error = RedisDriver.errorOf(cause)
+        outlet.answered()
+        const error = failureOf(cause)
         const mine = channels.filter(isMine)
-        if (error.reason === "ClusterDown") {
+        // also MOVED: the slot has gone elsewhere
+        if (error.reason === "ClusterDown" || error.reason === "ClusterMismatch") {
           for (const channel of mine) this.#tryLater(channel)
         } else if (channels.length > 1) {
           // one that is refused must not take the others along
@@ -181,7 +187,8 @@ export class Subscriber {
     )
   }
 
-  #unsubscribe({ redis }: Link, names: ReadonlyArray<string>): void {
+  #unsubscribe({ outlet }: Link, names: ReadonlyArray<string>): void {
+    const redis = outlet.client
     if (redis.status !== "ready") return
     const reply = this.#place.sharded ? redis.sunsubscribe(...names) : redis.unsubscribe(...names)
     // a connection that breaks is subscribed to nothing either
@@ -224,9 +231,11 @@ export class Subscriber {
   }
 
   #open(server: string): Link {
-    const redis = this.#place.open(server)
-    const link: Link = { server, redis, channels: new Set() }
+    const outlet = this.#place.open(server)
+    const redis = outlet.client
+    const link: Link = { server, outlet, channels: new Set() }
     const onMessage = (name: string, message: string) => {
+      outlet.answered()
       const listeners = this.#channels.get(name)?.listeners
       if (listeners === undefined) return
       const signal: RedisDriver.Signal = { _tag: "Message", message }
@@ -235,7 +244,6 @@ export class Subscriber {
     const forget = () => {
       for (const channel of link.channels) channel.requested = channel.established = false
     }
-    redis.on("error", () => {})
     redis.on(this.#place.sharded ? "smessage" : "message", onMessage)
     redis.on("close", forget)
     redis.on("ready", () => {
@@ -248,6 +256,7 @@ export class Subscriber {
     })
     // ioredis will not connect again
     redis.on("end", () => {
+      outlet.close()
       if (this.#links.get(server) !== link) return
       this.#links.delete(server)
       for (const channel of link.channels) this.#tryLater(channel)
@@ -260,6 +269,9 @@ export class Subscriber {
     clearTimeout(this.#retry)
     const links = [...this.#links.values()]
     this.#links.clear()
-    for (const { redis } of links) redis.disconnect()
+    for (const { outlet } of links) {
+      outlet.close()
+      outlet.client.disconnect()
+    }
   }
 }

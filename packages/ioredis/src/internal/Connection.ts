@@ -1,0 +1,187 @@
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { RedisDriver } from "effect-redis-lock"
+import type { Redis } from "ioredis"
+import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
+import { failureOf, type Hide, hiding } from "./failure.ts"
+
+/** With what a reply of Redis begins. */
+const REPLY_TYPES = "+-:$*_#,(!=%~>|"
+
+/** How much is shown of an answer that is not Redis'. */
+const SHOWN_CHARACTERS = 200
+
+export interface Options {
+  readonly log: ConnectionLog
+  /** What the log calls it. Default: `commands`. */
+  readonly name?: string
+  /** The node of a cluster, where there are several connections of one name. */
+  readonly node?: string
+  /** Whether it may be disconnected. Default: true. */
+  readonly isOurs?: boolean
+  /** Whether somebody still wants it, now that it is closed. Default: unless an application has closed its own. */
+  readonly isWanted?: () => boolean
+}
+
+/**
+ * What becomes of one connection of ioredis, over all its reconnects: why it is not there, for those who ask and for the log.
+ *
+ * A connection whose SELECT is refused stays in database 0, and ioredis uses it all the same: it is given up instead.
+ */
+export class Connection {
+  readonly client: Redis
+  readonly #isOurs: boolean
+  readonly #isWanted: () => boolean
+  readonly #name: string
+  readonly #key: string
+  readonly #log: ConnectionLog
+  readonly #hide: Hide
+  /** Why the connection broke, or why the last attempt to connect failed. */
+  #failure: RedisDriver.RedisDriverError | undefined
+  /** What was wrong first since the present attempt began: what follows is mostly its consequence. */
+  #first: RedisDriver.RedisDriverError | undefined
+  #wasReady: boolean
+  #isUnusable = false
+  #server: string | undefined
+  /** What the server said first. */
+  #greeting: string | undefined
+
+  /** From now on the client's errors are listened to, so that ioredis does not print them. */
+  constructor(client: Redis, { isOurs = true, isWanted, log, name = "commands", node = "" }: Options) {
+    this.client = client
+    this.#isOurs = isOurs
+    this.#isWanted = isWanted ?? (isOurs ? () => true : () => client.status !== "end")
+    this.#name = name
+    this.#key = `${name} ${node}`
+    this.#log = log
+    const { password, sentinelPassword } = client.options
+    this.#hide = hiding([password, sentinelPassword])
+    this.#wasReady = client.status === "ready"
+    client.on("error", this.#onError).on("close", this.#onClose).on("ready", this.#onReady)
+    client.on("connecting", this.#onConnecting).on("connect", this.#onConnect)
+  }
+
+  static make(client: Redis, options: Options): Effect.Effect<Connection, never, Scope.Scope> {
+    return Effect.acquireRelease(
+      Effect.sync(() => new Connection(client, options)),
+      (connection) => Effect.sync(() => connection.close())
+    )
+  }
+
+  get failure(): RedisDriver.RedisDriverError | undefined {
+    return this.#failure
+  }
+
+  /** The connection is in another database than it should be. */
+  get isUnusable(): boolean {
+    return this.#isUnusable
+  }
+
+  get name(): string {
+    return this.#name
+  }
+
+  /** Where it goes, in words. */
+  get server(): string {
+    const { host, name, path, port, sentinels } = this.client.options as Redis["options"] & { readonly path?: string }
+    if (path) return path
+    return sentinels ? (this.#server ?? `the master "${name}"`) : `${host}:${port}`
+  }
+
+  /** For a command that cannot be sent now. */
+  get notConnected(): RedisDriver.RedisDriverError {
+    const failure = this.#failure
+    if (failure !== undefined && isLasting(failure)) return failure
+    const state = `no connection to ${this.server} (${this.client.status})`
+    const why = failure === undefined ? "" : `: ${(failure.cause as Error).message}`
+    return new RedisDriver.RedisDriverError({
+      reason: "NotConnected",
+      cause: new Error(state + why, failure === undefined ? {} : { cause: failure.cause })
+    })
+  }
+
+  /** An error of this connection, without its secrets. */
+  failureOf(error: unknown): RedisDriver.RedisDriverError {
+    return failureOf(error, this.#hide)
+  }
+
+  /** Ours is listened to also when it is closed: ioredis would print what still goes wrong. */
+  close(): void {
+    this.client.off("close", this.#onClose).off("ready", this.#onReady)
+    this.client.off("connecting", this.#onConnecting).off("connect", this.#onConnect)
+    if (!this.#isOurs) this.client.off("error", this.#onError)
+  }
+
+  readonly #onConnecting = (): void => {
+    this.#first = undefined
+    this.#greeting = undefined
+  }
+
+  readonly #onConnect = (): void => {
+    const { stream } = this.client
+    const { remoteAddress, remotePort } = stream as { readonly remoteAddress?: string; readonly remotePort?: number }
+    this.#server = remoteAddress === undefined ? undefined : `${remoteAddress}:${remotePort}`
+    // before ioredis stumbles over it
+    stream.prependOnceListener("data", (data: Buffer) => {
+      this.#greeting = data.subarray(0, 1000).toString("latin1")
+    })
+  }
+
+  readonly #onError = (error: unknown): void => {
+    const refusesDatabase = (error as { readonly command?: { readonly name?: unknown } }).command?.name === "select"
+    const failure = this.#explain(error, refusesDatabase)
+    this.#first ??= failure
+    if (refusesDatabase) {
+      this.#isUnusable = true
+      if (this.#isOurs) this.client.stream.destroy()
+    }
+    if (this.#wasReady) return
+    this.#failure = this.#first
+    this.#log.refused(this.#key, this, this.#first)
+  }
+
+  readonly #onReady = (): void => {
+    // a handshake may go on after its SELECT was refused
+    if (this.#isUnusable) return
+    this.#wasReady = true
+    this.#first = this.#failure = undefined
+    this.#log.ready(this.#key, this)
+  }
+
+  readonly #onClose = (): void => {
+    const failure = (this.#first ??= this.#explain(new Error("Connection is closed."), false))
+    this.#failure = failure
+    if (this.#isWanted()) {
+      if (this.#wasReady) this.#log.lost(this.#key, this, failure)
+      else this.#log.refused(this.#key, this, failure)
+    }
+    this.#first = undefined
+    this.#wasReady = this.#isUnusable = false
+  }
+
+  /** What the server has said before the connection broke tells more than how it broke. */
+  #explain(error: unknown, refusesDatabase: boolean): RedisDriver.RedisDriverError {
+    const greeting = this.#greeting
+    if (!this.#wasReady && greeting !== undefined) {
+      const [line = ""] = greeting.split("\r\n", 1)
+      if (!REPLY_TYPES.includes(greeting[0]!)) {
+        const shown = JSON.stringify(this.#hide(line).slice(0, SHOWN_CHARACTERS))
+        return new RedisDriver.RedisDriverError({
+          reason: "Failed",
+          cause: new Error(`the server is no Redis: it answered ${shown}`)
+        })
+      }
+      const isReply = error instanceof Error && error.name === "ReplyError"
+      // a server that knows no HELLO goes on in RESP2
+      const isRefusal = line.startsWith("-") && !/NOPROTO|unknown command/i.test(line)
+      if (isRefusal && !isReply) return failureOf(new Error(line.slice(1)), this.#hide)
+    }
+    const failure = failureOf(error, this.#hide)
+    if (!refusesDatabase) return failure
+    const { db } = this.client.options
+    return new RedisDriver.RedisDriverError({
+      reason: failure.reason,
+      cause: new Error(`cannot select database ${db}: ${(failure.cause as Error).message}`)
+    })
+  }
+}

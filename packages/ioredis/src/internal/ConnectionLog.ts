@@ -1,0 +1,105 @@
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { RedisDriver } from "effect-redis-lock"
+
+/** A connection in words. */
+interface Named {
+  readonly name: string
+  readonly server: string
+}
+
+interface Outage {
+  readonly since: number
+  /** Whether its log has a refusal that may pass by itself, or one that will not. */
+  passing: boolean
+  lasting: boolean
+}
+
+/** Reasons for which connecting again will not help. */
+const lasting: ReadonlySet<string> = new Set<RedisDriver.RedisDriverError["reason"]>([
+  "Failed",
+  "NoPermission",
+  "NotAuthenticated"
+])
+
+export const isLasting = ({ reason }: RedisDriver.RedisDriverError): boolean => lasting.has(reason)
+
+/**
+ * Logs when a connection is lost, when connecting again is refused, and when it is back: once each, however often ioredis
+ * tries. A refusal that will not pass by itself is logged also after one that might have. The annotations are `event` (`lost`,
+ * `refused`, `restored`), `connection` (`commands`, `subscriptions`), `server`, and `reason` and `error` or `outageMillis`.
+ */
+export class ConnectionLog {
+  readonly #write: (entry: Effect.Effect<void>) => void
+  readonly #outages = new Map<string, Outage>()
+  /** Nothing is logged before the layer is built, which fails with what is wrong, nor once it is closed. */
+  #isOpen = false
+
+  private constructor(write: (entry: Effect.Effect<void>) => void) {
+    this.#write = write
+  }
+
+  static readonly make: Effect.Effect<ConnectionLog, never, Scope.Scope> = Effect.acquireRelease(
+    Effect.map(Effect.context<never>(), (context) => new ConnectionLog(Effect.runForkWith(context))),
+    (log) =>
+      Effect.sync(() => {
+        log.#isOpen = false
+      })
+  )
+
+  open(): void {
+    this.#isOpen = true
+  }
+
+  lost(key: string, connection: Named, error: RedisDriver.RedisDriverError): void {
+    if (!this.#isOpen || this.#outages.has(key)) return
+    this.#outages.set(key, { since: performance.now(), passing: false, lasting: false })
+    this.#warn("lost", "Lost the connection to Redis; connecting again.", connection, error)
+  }
+
+  refused(key: string, connection: Named, error: RedisDriver.RedisDriverError): void {
+    if (!this.#isOpen) return
+    let outage = this.#outages.get(key)
+    if (outage === undefined) {
+      this.#outages.set(key, (outage = { since: performance.now(), passing: false, lasting: false }))
+    }
+    if (outage.lasting || (outage.passing && !isLasting(error))) return
+    if (isLasting(error)) outage.lasting = true
+    else outage.passing = true
+    this.#warn("refused", "Could not connect to Redis; trying again.", connection, error)
+  }
+
+  ready(key: string, connection: Named): void {
+    const outage = this.#outages.get(key)
+    if (outage === undefined) return
+    this.#outages.delete(key)
+    if (!this.#isOpen) return
+    const outageMillis = Math.round(performance.now() - outage.since)
+    this.#write(
+      Effect.annotateLogs(Effect.logInfo("Connected to Redis again."), {
+        event: "restored",
+        connection: connection.name,
+        server: connection.server,
+        outageMillis
+      })
+    )
+  }
+
+  #warn(
+    event: "lost" | "refused",
+    message: string,
+    { name, server }: Named,
+    { cause, reason }: RedisDriver.RedisDriverError
+  ): void {
+    const error = cause instanceof Error ? cause.message : String(cause)
+    this.#write(
+      Effect.annotateLogs(Effect.logWarning(`${message} ${server}: ${error}`), {
+        event,
+        connection: name,
+        server,
+        reason,
+        error
+      })
+    )
+  }
+}

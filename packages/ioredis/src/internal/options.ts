@@ -1,0 +1,125 @@
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import { InvalidLockOptions } from "effect-redis-lock"
+import type { RedisOptions } from "ioredis"
+import * as RedisUrl from "../RedisUrl.ts"
+
+type Url = string | Redacted.Redacted
+
+/** What ioredis is told of a server. */
+export type Address = Pick<RedisOptions, "host" | "port" | "path" | "username" | "password" | "db" | "tls">
+
+/** A URL as options of ioredis, which must never read one itself: it lets a URL set any of its options. */
+export const addressOf = (url: Url): Result.Result<Address, InvalidLockOptions> =>
+  Result.map(RedisUrl.parse(url), ({ address, database, tls, ...credentials }) => ({
+    ...(address._tag === "Socket"
+      ? { path: address.path }
+      : { host: address.host, ...(address.port === undefined ? {} : { port: address.port }) }),
+    ...credentialsOf(credentials),
+    ...(database === undefined ? {} : { db: database }),
+    ...(tls ? { tls: {} } : {})
+  }))
+
+const credentialsOf = ({ password, username }: Pick<RedisUrl.RedisUrl, "username" | "password">) => ({
+  ...(username === undefined ? {} : { username }),
+  ...(password === undefined ? {} : { password: Redacted.value(password) })
+})
+
+/** Several servers that are spoken to in one way. */
+export interface Servers {
+  readonly addresses: ReadonlyArray<{ readonly host: string; readonly port: number }>
+  readonly credentials: { readonly username?: string; readonly password?: string }
+  readonly tls: boolean
+}
+
+/** The URLs of a cluster's nodes or of sentinels. ioredis knows one way for all: they must not contradict each other. */
+export const serversOf = (
+  option: string,
+  urls: ReadonlyArray<Url>,
+  defaultPort: number
+): Result.Result<Servers, InvalidLockOptions> =>
+  Result.gen(function* () {
+    const invalid = (problem: string, i?: number) =>
+      Result.fail(new InvalidLockOptions({ option: i === undefined ? option : `${option}[${i}]`, problem }))
+    const read: Array<RedisUrl.RedisUrl> = []
+    const addresses: Array<{ readonly host: string; readonly port: number }> = []
+    for (const [i, url] of urls.entries()) {
+      const parsed = yield* RedisUrl.parse(url, `${option}[${i}]`)
+      if (parsed.address._tag === "Socket")
+        return yield* invalid("it must be redis://host:port or rediss://host:port", i)
+      if (parsed.database) return yield* invalid(`there is only database 0: leave it out`, i)
+      const { host, port = defaultPort } = parsed.address
+      addresses.push({ host, port })
+      read.push(parsed)
+    }
+    const [first] = read
+    if (first === undefined) return yield* invalid("it must not be empty")
+    const credentials = credentialsOf(first)
+    for (const [i, { password, tls, username }] of read.entries()) {
+      if (tls !== first.tls) return yield* invalid("all must use TLS (rediss://), or none", i)
+      const own = credentialsOf({ password, username })
+      const differs =
+        (own.username ?? credentials.username) !== credentials.username ||
+        (own.password ?? credentials.password) !== credentials.password
+      if (differs) return yield* invalid("user and password must be those of the first, or be left out", i)
+    }
+    return { addresses, credentials, tls: first.tls }
+  })
+
+const isInteger = (from: number, to: number) => (value: unknown) => {
+  const number = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value
+  return Number.isSafeInteger(number) && (number as number) >= from && (number as number) <= to
+}
+const isMillis = (value: unknown) => typeof value === "number" && value >= 0 && value <= 2 ** 31 - 1
+const isText = (value: unknown) => typeof value === "string"
+const isFunction = (value: unknown) => typeof value === "function"
+
+const rules: ReadonlyArray<readonly [ReadonlyArray<string>, (value: unknown) => boolean, string]> = [
+  [["db"], isInteger(0, Number.MAX_SAFE_INTEGER), "an integer, 0 or greater"],
+  [["port"], isInteger(1, 65535), "an integer from 1 to 65535"],
+  [["family"], (value) => value === 0 || value === 4 || value === 6, "0, 4 or 6"],
+  [["protocol"], (value) => value === 2 || value === 3, "2 or 3"],
+  [
+    [
+      "commandTimeout",
+      "disconnectTimeout",
+      "keepAlive",
+      "maxLoadingRetryTime",
+      "sentinelCommandTimeout",
+      "socketTimeout"
+    ],
+    isMillis,
+    "a number of milliseconds"
+  ],
+  [
+    ["connectionName", "host", "name", "password", "path", "sentinelPassword", "sentinelUsername", "username"],
+    isText,
+    "a string"
+  ],
+  [
+    ["reconnectOnError", "retryStrategy", "sentinelReconnectStrategy", "sentinelRetryStrategy"],
+    isFunction,
+    "a function"
+  ]
+]
+
+/**
+ * Checks options of ioredis that it takes as they are, to end the process with an uncaught exception or to go elsewhere than
+ * they say: `db: "abc"` is database 0.
+ */
+export const checkIoredis = <A extends object>(
+  options: A | undefined,
+  option = "ioredis"
+): Result.Result<A | undefined, InvalidLockOptions> => {
+  const values = (options ?? {}) as Readonly<Record<string, unknown>>
+  for (const [names, isValid, expected] of rules) {
+    for (const name of names) {
+      const value = values[name]
+      // ioredis' own defaults are null
+      if (value !== undefined && value !== null && !isValid(value)) {
+        return Result.fail(new InvalidLockOptions({ option: `${option}.${name}`, problem: `it must be ${expected}` }))
+      }
+    }
+  }
+  return Result.succeed(options)
+}

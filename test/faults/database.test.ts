@@ -1,0 +1,139 @@
+/**
+ * A server that refuses the database: no command may go to another one.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { RedisSentinel } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { Lock, RedisDriver } from "effect-redis-lock"
+import { Redis } from "ioredis"
+import { bare, client, clientOver, connected, enter, eventually, onServer, queueUp, storeError } from "./harness.ts"
+
+const section = Lock.withLock(Effect.succeed("done"), "report")
+
+const refusal = <A, E>(layer: Layer.Layer<A, E>) => Effect.flip(Effect.scoped(Layer.build(layer)))
+
+/** No key in any database, whoever tried. */
+const nothingAnywhere = (redis: Redis) =>
+  Effect.promise(async () => assert.notMatch(await redis.info("keyspace"), /^db\d+:/m))
+
+describe("a database that the server refuses", () => {
+  it.live(
+    "because there is none of that number fails the building of the layer, and says so",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        for (const layer of [
+          IoRedis.layer({ url: `${server.url}/99` }),
+          IoRedis.layer({ url: server.url, ioredis: { db: 99 } }),
+          IoRedis.layer({ url: `${server.url}/99`, ioredis: { protocol: 2 } }),
+          IoRedis.layer({ url: `${server.url}/99`, ioredis: { enableReadyCheck: false } })
+        ]) {
+          const error = yield* refusal(layer)
+          assert.instanceOf(error, RedisDriver.RedisDriverError)
+          assert.include(error.message, "cannot select database 99: ERR DB index is out of range")
+        }
+        yield* nothingAnywhere(redis)
+      })
+    )
+  )
+
+  it.live(
+    "because the user may not SELECT fails the building of the layer with NoPermission",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        yield* Effect.promise(() => redis.acl("SETUSER", "locks", "on", ">pw", "~*", "&*", "+@all", "-select"))
+        const error = yield* refusal(IoRedis.layer({ url: `redis://locks:pw@${server.host}:${server.port}/3` }))
+        assert.deepInclude(error, { reason: "NoPermission" })
+        assert.include(error.message, "cannot select database 3: NOPERM")
+        yield* nothingAnywhere(redis)
+      })
+    )
+  )
+
+  it.live("because there is none of that number fails also by way of Sentinel", () =>
+    Effect.gen(function* () {
+      const site = yield* RedisSentinel.start()
+      const sentinels = site.sentinels.map(({ url }) => url)
+      const error = yield* refusal(IoRedis.layerSentinel({ sentinels, name: site.name, ioredis: { db: 99 } }))
+      assert.include(error.message, "cannot select database 99: ERR DB index is out of range")
+    })
+  )
+
+  it.live(
+    "after a reconnect, because the right was withdrawn: commands fail with NoPermission until it is given back, and go to no other database; so for the application's own client",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        yield* Effect.promise(() => redis.acl("SETUSER", "locks", "on", ">pw", "~*", "&*", "+@all"))
+        const url = `redis://locks:pw@${server.host}:${server.port}/3`
+        const ours = yield* client({ url })
+        const theirs = yield* clientOver(yield* bare({ url }))
+        for (const { run } of [ours, theirs]) assert.strictEqual(yield* run(section), "done")
+
+        yield* Effect.promise(() => redis.acl("SETUSER", "locks", "-select"))
+        yield* Effect.promise(() => redis.client("KILL", "USER", "locks"))
+        for (const { run } of [ours, theirs]) {
+          const error = yield* eventually(
+            "the lock is refused because of the database",
+            async () => storeError(await Effect.runPromise(Effect.exit(run(section)))),
+            ({ reason }) => reason !== "ConnectionLost" && reason !== "NotConnected"
+          )
+          assert.strictEqual(error.reason, "NoPermission")
+          assert.isFalse(error.isTransient)
+          assert.include(error.message, "cannot select database 3: NOPERM")
+        }
+        assert.notMatch(yield* Effect.promise(() => redis.info("keyspace")), /^db0:/m)
+
+        yield* Effect.promise(() => redis.acl("SETUSER", "locks", "+select"))
+        yield* connected(ours)
+        assert.strictEqual(yield* ours.run(section), "done")
+        // theirs is connected, in another database, and not ours to close
+        yield* Effect.promise(() => redis.client("KILL", "USER", "locks"))
+        yield* connected(theirs)
+        assert.strictEqual(yield* theirs.run(section), "done")
+        assert.notMatch(yield* Effect.promise(() => redis.info("keyspace")), /^db0:/m)
+        yield* Effect.promise(() => redis.flushall())
+      })
+    )
+  )
+
+  it.live(
+    "to a connection for subscriptions: it is given up, and the waiter falls back to asking",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        yield* Effect.promise(() => redis.acl("SETUSER", "locks", "on", ">pw", "~*", "&*", "+@all"))
+        const url = `redis://locks:pw@${server.host}:${server.port}/3`
+        const holder = yield* enter(yield* client({ url }), "report")
+        const waiting = yield* client({ url })
+        yield* Effect.promise(() => redis.acl("SETUSER", "locks", "-select"))
+        const waiter = yield* queueUp(waiting, "report")
+        const refused = () => redis.call("ACL", "LOG") as Promise<ReadonlyArray<unknown>>
+        yield* eventually("its SELECT was refused", refused, (log) => JSON.stringify(log).includes("select"))
+        assert.deepStrictEqual(yield* Effect.promise(() => redis.pubsub("CHANNELS")), [])
+        yield* holder.end
+        const next = yield* waiter.entered
+        yield* next.end
+        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+        yield* Effect.promise(() => redis.flushall())
+      })
+    )
+  )
+
+  it.live(
+    "to the application's own client before it was given to us fails the building of the layer",
+    onServer(({ server }) =>
+      Effect.gen(function* () {
+        const redis = yield* Effect.acquireRelease(
+          Effect.sync(() => new Redis(`${server.url}/99`).on("error", () => {})),
+          (redis) => Effect.sync(() => redis.disconnect())
+        )
+        yield* eventually(
+          "it is connected",
+          () => redis.status,
+          (status) => status === "ready"
+        )
+        const error = yield* refusal(IoRedis.fromClient(redis))
+        assert.include(error.message, "ERR DB index is out of range")
+      })
+    )
+  )
+})

@@ -1,0 +1,227 @@
+/**
+ * Servers that turn a connection away, and servers that are no Redis: what they say is what the error says.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { RedisCluster, RedisServer } from "@effect-redis-lock/testing"
+import { assert, describe, it, vi } from "@effect/vitest"
+import { Effect, Exit, Layer, type Scope } from "effect"
+import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net"
+import { createServer as createHttpServer } from "node:http"
+import { networkInterfaces } from "node:os"
+import { bare, client, clientOf, eventually, locksOver, onServer, storeError } from "./harness.ts"
+
+/** The error with which building a layer fails. */
+const refusal = <A, E>(layer: Layer.Layer<A, E>) =>
+  Effect.map(Effect.flip(Effect.scoped(Layer.build(layer))), (error) => {
+    assert.instanceOf(error, RedisDriver.RedisDriverError)
+    return error as unknown as RedisDriver.RedisDriverError
+  })
+
+const listening = (make: () => Server): Effect.Effect<number, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.callback<Server>((resume) => {
+      const server = make()
+      server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+    }),
+    (server) => Effect.sync(() => server.close())
+  ).pipe(Effect.map((server) => (server.address() as AddressInfo).port))
+
+/** Keeps its connections until the scope closes. */
+const accepting = (onConnection: (socket: Socket) => void) =>
+  Effect.gen(function* () {
+    const sockets = new Set<Socket>()
+    const port = yield* listening(() =>
+      createServer((socket) => {
+        sockets.add(socket.on("error", () => {}))
+        onConnection(socket)
+      })
+    )
+    yield* Effect.addFinalizer(() => Effect.sync(() => sockets.forEach((socket) => socket.destroy())))
+    return { port, sockets }
+  })
+
+/** What a local server can be reached by besides 127.0.0.1. */
+const otherAddress = Object.values(networkInterfaces())
+  .flatMap((addresses) => addresses ?? [])
+  .find(({ family, internal }) => family === "IPv4" && !internal)?.address
+
+describe("a server that turns a connection away", () => {
+  it.live(
+    "because it has too many clients: its own words are in the error, which is transient, and the lock is had when there is room",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        yield* Effect.promise(() => redis.config("SET", "maxclients", "1"))
+        for (const ioredis of [{}, { protocol: 2 as const }, { enableReadyCheck: false }]) {
+          // at once or only after it has read something: both happen
+          for (let i = 0; i < 10; i++) {
+            const error = yield* refusal(IoRedis.layer({ url: server.url, ioredis }))
+            assert.strictEqual(error.reason, "ConnectionRefused")
+            assert.include(error.message, "ERR max number of clients reached")
+          }
+        }
+        yield* Effect.promise(() => redis.config("SET", "maxclients", "100"))
+        const mine = yield* client(server)
+        yield* Effect.promise(() => redis.config("SET", "maxclients", "1"))
+        yield* Effect.promise(() => redis.call("CLIENT", "KILL", "SKIPME", "yes", "USER", "default"))
+        const section = Lock.withLock(Effect.succeed("done"), "report")
+        const error = yield* eventually(
+          "a command is told why there is no connection",
+          async () => storeError(await Effect.runPromise(Effect.exit(mine.run(section)))),
+          ({ message }) => message.includes("ERR max number of clients reached")
+        )
+        assert.strictEqual(error.reason, "NotConnected")
+        assert.isTrue(error.isTransient)
+        yield* Effect.promise(() => redis.config("SET", "maxclients", "100"))
+        yield* eventually("the lock is taken", () => Effect.runPromise(Effect.exit(mine.run(section))), Exit.isSuccess)
+      })
+    )
+  )
+
+  it.live("because it has too many clients: a cluster, too, passes on its words", () =>
+    Effect.gen(function* () {
+      const { urls } = yield* RedisCluster.start()
+      for (const url of urls) {
+        const redis = yield* bare({ url })
+        yield* Effect.promise(() => redis.config("SET", "maxclients", "1"))
+      }
+      const error = yield* refusal(IoRedis.layerCluster({ nodes: urls }))
+      assert.strictEqual(error.reason, "ConnectionRefused")
+      assert.include(error.message, "ERR max number of clients")
+    })
+  )
+
+  it.live.skipIf(otherAddress === undefined)(
+    "because it is in protected mode: the error says so, and is not transient",
+    () =>
+      Effect.gen(function* () {
+        const { port } = yield* RedisServer.start({ args: ["--bind", "0.0.0.0", "--protected-mode", "yes"] })
+        const error = yield* refusal(IoRedis.layer({ url: `redis://${otherAddress}:${port}` }))
+        assert.strictEqual(error.reason, "NotAuthenticated")
+        assert.include(error.message, "DENIED Redis is running in protected mode")
+      })
+  )
+
+  it.live("because it belongs to a cluster: says that this takes layerCluster, and is not transient", () =>
+    Effect.gen(function* () {
+      const cluster = yield* RedisCluster.start()
+      const mine = yield* clientOf(locksOver(IoRedis.layer({ url: cluster.urls[0] })))
+      const names = ["a", "b", "c", "d", "e", "f"]
+      const exits = yield* Effect.forEach(names, (name) => Effect.exit(mine.run(Lock.withLock(Effect.void, name))))
+      const failed = exits.filter(Exit.isFailure)
+      assert.isNotEmpty(failed)
+      for (const exit of failed) {
+        const error = storeError(exit)
+        assert.strictEqual(error.reason, "ClusterMismatch")
+        assert.isFalse(error.isTransient)
+        assert.include(error.message, "Connect with IoRedis.layerCluster")
+        assert.include(error.message, "MOVED")
+      }
+    })
+  )
+})
+
+describe("a server that is no Redis", () => {
+  it.live("because it speaks HTTP: its first line is in the error, which is not transient", () =>
+    Effect.gen(function* () {
+      const port = yield* listening(() => createHttpServer((_, response) => response.end("hello")))
+      for (const protocol of [2, 3] as const) {
+        const error = yield* refusal(IoRedis.layer({ url: `redis://127.0.0.1:${port}`, ioredis: { protocol } }))
+        assert.strictEqual(error.reason, "Failed")
+        assert.include(error.message, `the server is no Redis: it answered "HTTP/1.1 400 Bad Request"`)
+      }
+    })
+  )
+
+  it.live("because it sends mail: its greeting is in the error", () =>
+    Effect.gen(function* () {
+      const { port } = yield* accepting((socket) => socket.write("220 mail.example ESMTP Postfix\r\n"))
+      const error = yield* refusal(IoRedis.layer({ url: `redis://127.0.0.1:${port}` }))
+      assert.strictEqual(error.reason, "Failed")
+      assert.include(error.message, `it answered "220 mail.example ESMTP Postfix"`)
+    })
+  )
+
+  it.live("because it hangs up without a word: the error is transient", () =>
+    Effect.gen(function* () {
+      const { port } = yield* accepting((socket) => socket.end())
+      const error = yield* refusal(IoRedis.layer({ url: `redis://127.0.0.1:${port}` }))
+      assert.strictEqual(error.reason, "ConnectionLost")
+    })
+  )
+})
+
+describe("a layer that is closed while a server hangs in the middle of the handshake", () => {
+  const layers = {
+    "one server": (url: string) => IoRedis.layer({ url, connectTimeout: "1 minute" }),
+    Sentinel: (url: string) => IoRedis.layerSentinel({ sentinels: [url], connectTimeout: "1 minute" }),
+    Cluster: (url: string) => IoRedis.layerCluster({ nodes: [url], connectTimeout: "1 minute" })
+  }
+
+  it.live.each(Object.entries(layers))("prints nothing: %s", ([, layerOf]) =>
+    Effect.gen(function* () {
+      const printed = yield* Effect.acquireRelease(
+        Effect.sync(() => vi.spyOn(console, "error").mockImplementation(() => {})),
+        (spy) => Effect.sync(() => spy.mockRestore())
+      )
+      for (const end of [
+        (socket: Socket) => socket.destroy(),
+        (socket: Socket) => socket.resetAndDestroy(),
+        (socket: Socket) => socket.end("-ERR too late\r\n"),
+        (socket: Socket) => socket.end("nonsense\r\n")
+      ]) {
+        const { port, sockets } = yield* accepting(() => {})
+        const building = yield* Effect.forkChild(Effect.scoped(Layer.build(layerOf(`redis://127.0.0.1:${port}`))), {
+          startImmediately: true
+        })
+        const handshakes = () => [...sockets].filter((socket) => socket.bytesRead > 0)
+        for (const socket of sockets) socket.resume()
+        yield* eventually(
+          "the handshake has begun",
+          () => {
+            for (const socket of sockets) socket.resume()
+            return handshakes().length
+          },
+          (count) => count > 0
+        )
+        building.interruptUnsafe()
+        for (const socket of sockets) end(socket)
+        yield* eventually(
+          "all connections are closed",
+          () => [...sockets].filter((socket) => !socket.destroyed).length,
+          (open) => open === 0
+        )
+      }
+      yield* Effect.sleep(100)
+      assert.deepStrictEqual(printed.mock.calls, [])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("prints nothing where it is connected and its connection for subscriptions is in the handshake", () =>
+    Effect.gen(function* () {
+      const printed = yield* Effect.acquireRelease(
+        Effect.sync(() => vi.spyOn(console, "error").mockImplementation(() => {})),
+        (spy) => Effect.sync(() => spy.mockRestore())
+      )
+      const server = yield* RedisServer.start()
+      const redis = yield* bare(server)
+      yield* Effect.promise(() => redis.hset("report", "other", "1"))
+      yield* Effect.gen(function* () {
+        const locks = yield* Layer.build(Layer.provide(RedisLock.layer(), IoRedis.layer({ url: server.url })))
+        yield* Effect.forkScoped(Effect.provideContext(Lock.withLock(Effect.void, "report"), locks), {
+          startImmediately: true
+        })
+        yield* eventually(
+          "it has sent a command",
+          () => redis.info("commandstats"),
+          (stats) => stats.includes("cmdstat_evalsha")
+        )
+        yield* server.pause
+        yield* Effect.sleep(50)
+      }).pipe(Effect.scoped, Effect.timeoutOption("5 seconds"))
+      yield* server.kill
+      yield* Effect.sleep(100)
+      assert.deepStrictEqual(printed.mock.calls, [])
+    }).pipe(Effect.scoped)
+  )
+})

@@ -1,0 +1,283 @@
+/**
+ * Passwords are shown nowhere: in no error, in none of its causes, in no log line, in no span.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { RedisCluster, RedisSentinel, RedisServer } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Effect, type Exit, Fiber, Layer, Logger, Redacted, References, type Scope, Tracer } from "effect"
+import { Lock, type RedisDriver, RedisLock } from "effect-redis-lock"
+import { Redis } from "ioredis"
+import { type AddressInfo, createServer } from "node:net"
+import { inspect } from "node:util"
+import { eventually } from "./harness.ts"
+
+/** Also what is percent-encoded in a URL. */
+const SECRET = "s3cr3t/p@ss"
+const WRONG = "wr0ng/p@ss"
+const secrets = ["s3cr3t", "wr0ng"]
+
+const encoded = (password: string) => encodeURIComponent(password)
+
+const shown = (thing: unknown): string => {
+  const options = { depth: Number.POSITIVE_INFINITY, showHidden: true, getters: true }
+  const ways = [String, (it: unknown) => inspect(it, options), (it: unknown) => inspect(it), JSON.stringify]
+  const error = thing as { readonly stack?: unknown; readonly cause?: unknown; readonly errors?: unknown }
+  const parts = ways.map((way) => {
+    try {
+      return way(thing)
+    } catch {
+      return "" // what cannot be shown shows nothing
+    }
+  })
+  if (typeof thing === "object" && thing !== null) {
+    parts.push(String(error.stack))
+    for (const inner of [error.cause, error.errors]) if (inner !== undefined) parts.push(shown(inner))
+  }
+  return parts.join("\n")
+}
+
+/** Everything that an application could see of what an effect does: its exit, what it logs, its spans. */
+const everythingOf = <A, E>(self: Effect.Effect<A, E, Scope.Scope>) =>
+  Effect.gen(function* () {
+    const seen: Array<unknown> = []
+    const logger = Logger.make(({ cause, fiber, message }) => {
+      seen.push(message, cause, fiber.getRef(References.CurrentLogAnnotations))
+    })
+    const tracer = Tracer.make({
+      span: (options) => {
+        const span = new Tracer.NativeSpan(options)
+        seen.push(span)
+        return span
+      }
+    })
+    const exit = yield* Effect.exit(Effect.scoped(self)).pipe(
+      Effect.withSpan("test"),
+      Effect.withTracer(tracer),
+      Effect.provide(Logger.layer([logger]))
+    )
+    if (exit._tag === "Failure") {
+      seen.push(exit.cause, Cause.pretty(exit.cause), Cause.squash(exit.cause))
+      for (const reason of exit.cause.reasons) if (reason._tag === "Fail") seen.push(reason.error)
+    }
+    const text = seen.map((thing) => shown(thing)).join("\n")
+    for (const secret of secrets) assert.notInclude(text, secret)
+    return { exit, text }
+  })
+
+type Driver<E = unknown> = Layer.Layer<RedisDriver.RedisDriver, E>
+
+const locksOver = (driver: Driver) => Layer.provide(RedisLock.layer(), driver)
+
+const using = (locks: Layer.Layer<RedisLock.RedisLock, unknown>) =>
+  Effect.flatMap(Layer.build(Layer.fresh(locks)), (context) =>
+    Effect.provideContext(Lock.withLock(Effect.succeed("done"), "report"), context)
+  )
+
+const withPassword = (url: string, password: string) => url.replace("://", `://default:${encoded(password)}@`)
+
+/** Its driver, with the right password or another, plain or redacted. */
+interface Place {
+  readonly driverFor: (password: string, redacted: boolean) => Driver
+}
+
+const bare = (url: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => new Redis(url).on("error", () => {})),
+    (redis) => Effect.sync(() => redis.disconnect())
+  )
+
+const protect = Effect.fnUntraced(function* (url: string) {
+  const redis = yield* bare(url)
+  yield* Effect.promise(() => redis.call("ACL", "SETUSER", "default", "resetpass", `>${SECRET}`))
+})
+
+const hidden = (url: string, redacted: boolean) => (redacted ? Redacted.make(url) : url)
+
+const places: ReadonlyArray<readonly [string, Effect.Effect<Place, unknown, Scope.Scope>]> = [
+  [
+    "one server",
+    Effect.gen(function* () {
+      const { url } = yield* RedisServer.start()
+      yield* protect(url)
+      return {
+        driverFor: (password, redacted) => IoRedis.layer({ url: hidden(withPassword(url, password), redacted) })
+      }
+    })
+  ],
+  [
+    "one server that speaks RESP2",
+    Effect.gen(function* () {
+      const { url } = yield* RedisServer.start()
+      yield* protect(url)
+      return {
+        driverFor: (password, redacted) =>
+          IoRedis.layer({ url: hidden(withPassword(url, password), redacted), ioredis: { protocol: 2 } })
+      }
+    })
+  ],
+  [
+    "a master behind sentinels",
+    Effect.gen(function* () {
+      const site = yield* RedisSentinel.start()
+      yield* protect(site.servers[0]!.url)
+      return {
+        driverFor: (password) =>
+          IoRedis.layerSentinel({
+            sentinels: site.sentinels.map(({ url }) => url),
+            name: site.name,
+            ioredis: { password }
+          })
+      }
+    })
+  ],
+  [
+    "sentinels",
+    Effect.gen(function* () {
+      const site = yield* RedisSentinel.start()
+      yield* protect(site.sentinels[0]!.url)
+      return {
+        driverFor: (password, redacted) =>
+          IoRedis.layerSentinel({
+            sentinels: site.sentinels.map(({ url }) => hidden(withPassword(url, password), redacted)),
+            name: site.name
+          })
+      }
+    })
+  ],
+  [
+    "a cluster",
+    Effect.gen(function* () {
+      const { urls } = yield* RedisCluster.start()
+      for (const url of urls) yield* protect(url)
+      return {
+        driverFor: (password, redacted) =>
+          IoRedis.layerCluster({ nodes: urls.map((url) => hidden(withPassword(url, password), redacted)) })
+      }
+    })
+  ]
+]
+
+const reasonOf = (exit: Exit.Exit<unknown, unknown>): unknown =>
+  exit._tag === "Failure" ? (Cause.squash(exit.cause) as { readonly reason?: unknown }).reason : "Success"
+
+describe("a password", () => {
+  it.live.each(places)("for %s is shown nowhere, be it right or wrong", ([, place]) =>
+    Effect.gen(function* () {
+      const { driverFor } = yield* place
+      for (const redacted of [false, true]) {
+        const right = yield* everythingOf(using(locksOver(driverFor(SECRET, redacted))))
+        assert.strictEqual(reasonOf(right.exit), "Success", right.text)
+        const wrong = yield* everythingOf(using(locksOver(driverFor(WRONG, redacted))))
+        assert.strictEqual(reasonOf(wrong.exit), "NotAuthenticated", wrong.text)
+        assert.include(wrong.text, "WRONGPASS")
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("for members of a quorum is shown nowhere, also in the warning of a member that is absent", () =>
+    Effect.gen(function* () {
+      const servers = yield* Effect.all([1, 2, 3].map(() => RedisServer.start()))
+      for (const { url } of servers) yield* protect(url)
+      const members = (...passwords: ReadonlyArray<string>) =>
+        RedisLock.layerQuorum(
+          servers.map(({ url }, i) =>
+            locksOver(IoRedis.layer({ url: Redacted.make(withPassword(url, passwords[i]!)) }))
+          )
+        )
+      const most = yield* everythingOf(using(members(SECRET, WRONG, SECRET)))
+      assert.strictEqual(reasonOf(most.exit), "Success", most.text)
+      assert.include(most.text, "One server of the quorum cannot be reached yet.")
+      assert.include(most.text, "WRONGPASS")
+      const few = yield* everythingOf(using(members(WRONG, WRONG, SECRET)))
+      assert.strictEqual(reasonOf(few.exit), "NotAuthenticated", few.text)
+      const url = Redacted.make(`http://u:${encoded(SECRET)}@h`)
+      const mistaken = yield* everythingOf(
+        using(
+          RedisLock.layerQuorum(
+            [url, ...servers.map((server) => server.url)].map((url) => locksOver(IoRedis.layer({ url })))
+          )
+        )
+      )
+      assert.include(mistaken.text, "InvalidLockOptions")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("from the environment is shown nowhere, also where the URL is none", () =>
+    Effect.gen(function* () {
+      for (const url of [`http://u:${encoded(SECRET)}@h`, `redis://u:${SECRET}@h`, `u:${encoded(SECRET)}@h`]) {
+        const { exit } = yield* everythingOf(
+          Effect.suspend(() => {
+            process.env["REDIS_URL"] = url
+            return Layer.build(IoRedis.layerConfig())
+          })
+        ).pipe(Effect.ensuring(Effect.sync(() => delete process.env["REDIS_URL"])))
+        assert.strictEqual(
+          Cause.squash((exit as Exit.Failure<unknown, unknown>).cause)!["_tag" as never],
+          "InvalidLockOptions"
+        )
+      }
+    })
+  )
+
+  it.live(
+    "that a server repeats in its error, as old ones do with a command that they do not know, is shown nowhere",
+    () =>
+      Effect.gen(function* () {
+        for (const answer of [
+          (sent: string) => `-ERR unknown command \`AUTH\`, with args beginning with: \`${sent.slice(-20)}\r\n`,
+          (sent: string) => `-ERR you sent ${JSON.stringify(sent)}\r\n`,
+          (sent: string) => `HTTP/1.1 400 ${JSON.stringify(sent)}\r\n\r\n`
+        ]) {
+          const port = yield* answering(answer)
+          for (const protocol of [2, 3] as const) {
+            const url = withPassword(`redis://127.0.0.1:${port}`, SECRET)
+            const { exit, text } = yield* everythingOf(using(locksOver(IoRedis.layer({ url, ioredis: { protocol } }))))
+            assert.strictEqual(reasonOf(exit), "Failed", text)
+          }
+        }
+      }).pipe(Effect.scoped)
+  )
+
+  it.live("that is rotated while a client runs is shown nowhere, and the log says that it is refused", () =>
+    Effect.gen(function* () {
+      const { url } = yield* RedisServer.start()
+      yield* protect(url)
+      const { text } = yield* everythingOf(
+        Effect.gen(function* () {
+          const context = yield* Layer.build(
+            locksOver(IoRedis.layer({ url: Redacted.make(withPassword(url, SECRET)) }))
+          )
+          const use = Effect.provideContext(Lock.withLock(Effect.succeed("done"), "report"), context)
+          yield* use
+          const redis = yield* bare(withPassword(url, SECRET))
+          yield* Effect.promise(() => redis.call("ACL", "SETUSER", "default", "resetpass", ">other"))
+          yield* Effect.promise(() => redis.call("CLIENT", "KILL", "SKIPME", "yes", "USER", "default"))
+          const fiber = yield* Effect.forkChild(
+            eventually(
+              "the password is refused",
+              () => Effect.runPromise(Effect.result(use)),
+              (result) =>
+                result._tag === "Failure" && (result.failure as { reason?: unknown }).reason === "NotAuthenticated"
+            )
+          )
+          const result = yield* Fiber.join(fiber)
+          return yield* Effect.fail(result)
+        })
+      )
+      assert.include(text, "WRONGPASS")
+      assert.include(text, "Could not connect to Redis")
+    }).pipe(Effect.scoped)
+  )
+})
+
+/** Answers whatever comes, once on each connection. */
+const answering = (answer: (sent: string) => string): Effect.Effect<number, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.callback<ReturnType<typeof createServer>>((resume) => {
+      const server = createServer((socket) => {
+        socket.on("error", () => {}).once("data", (data) => socket.end(answer(String(data))))
+      })
+      server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+    }),
+    (server) => Effect.sync(() => server.close())
+  ).pipe(Effect.map((server) => (server.address() as AddressInfo).port))

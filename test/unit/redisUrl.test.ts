@@ -1,0 +1,178 @@
+import { IoRedis, RedisUrl } from "@effect-redis-lock/ioredis"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Redacted, Result } from "effect"
+import { InvalidLockOptions } from "effect-redis-lock"
+import { inspect } from "node:util"
+
+const read = (url: string) => {
+  const { password, ...parts } = Result.getOrThrow(RedisUrl.parse(url))
+  return { ...parts, password: password && Redacted.value(password) }
+}
+
+const nothing = { tls: false, username: undefined, password: undefined, database: undefined }
+const host = (host: string, port?: number) => ({ _tag: "Host", host, port })
+const socket = (path: string) => ({ _tag: "Socket", path })
+
+const SECRET = "s3cr3t"
+
+describe("the URL of a Redis", () => {
+  it.each([
+    ["redis://h", { ...nothing, address: host("h") }],
+    ["redis://h:6380/", { ...nothing, address: host("h", 6380) }],
+    ["rediss://h/0", { ...nothing, address: host("h"), tls: true, database: 0 }],
+    ["REDISS://H.example:1/15", { ...nothing, address: host("H.example", 1), tls: true, database: 15 }],
+    ["redis://[::1]:65535/3", { ...nothing, address: host("::1", 65535), database: 3 }],
+    ["redis://10.0.0.1", { ...nothing, address: host("10.0.0.1") }],
+    ["redis://locks@h", { ...nothing, address: host("h"), username: "locks" }],
+    ["redis://:pw@h", { ...nothing, address: host("h"), password: "pw" }],
+    ["redis://a%40b:p%3A%2F%25w:x@h", { ...nothing, address: host("h"), username: "a@b", password: "p:/%w:x" }],
+    ["redis://u:p@ss@h", { ...nothing, address: host("h"), username: "u", password: "p@ss" }],
+    ["unix:///run/redis.sock", { ...nothing, address: socket("/run/redis.sock") }],
+    [
+      "UNIX://u:pw@/run/my%20redis?db=4",
+      { ...nothing, address: socket("/run/my redis"), username: "u", password: "pw", database: 4 }
+    ],
+    ["/run/redis.sock", { ...nothing, address: socket("/run/redis.sock") }],
+    ["/run/redis.sock?db=2", { ...nothing, address: socket("/run/redis.sock"), database: 2 }]
+  ])("%s is understood", (url, parts) => {
+    assert.deepStrictEqual(read(url), parts as never)
+  })
+
+  it.each([
+    ["", "empty"],
+    ["localhost", "redis://"],
+    ["localhost:6379", "redis://"],
+    [`//u:${SECRET}@h`, "redis://"],
+    [`u:${SECRET}@h`, "redis://"],
+    ["6379", "redis://"],
+    [`http://u:${SECRET}@h`, "scheme"],
+    [`redis-socket://u:${SECRET}@h`, "scheme"],
+    [`redis://u:${SECRET}@`, "host"],
+    ["redis:///3", "host"],
+    [`redis://u:${SECRET}@[::g]`, "host"],
+    [`redis://u:${SECRET}@h%20x`, "host"],
+    [`redis://u:${SECRET}@h:0`, "port"],
+    [`redis://u:${SECRET}@h:65536`, "port"],
+    [`redis://u:${SECRET}@h:6379x`, "port"],
+    [`redis://u:${SECRET}/x@h`, "port"],
+    [`redis://u:${SECRET}@h/abc`, "database"],
+    [`redis://u:${SECRET}@h/-1`, "database"],
+    [`redis://u:${SECRET}@h/1.5`, "database"],
+    [`redis://u:${SECRET}@h/1/2`, "database"],
+    [`redis://u:${SECRET}@h/99999999999999999999`, "database"],
+    [`redis://u:12/${SECRET}@h`, "database"],
+    [`redis://u:${SECRET}%zz@h`, "percent-encoded"],
+    [`redis://u:${SECRET}@h?stringNumbers=true`, "query"],
+    [`redis://u:${SECRET}@h/1?connectTimeout=abc`, "query"],
+    [`rediss://u:${SECRET}@h?tls=`, "query"],
+    [`redis://u:12?${SECRET}@h`, "query"],
+    [`redis://u:12#${SECRET}@h`, "fragment"],
+    [`redis://u:${SECRET}@h\n`, "white space"],
+    [`redis://u:${SECRET}@h/1\t2`, "white space"],
+    [`unix://u:${SECRET}@h/run/redis.sock`, "host"],
+    ["unix://", "path"],
+    [`unix://u:${SECRET}@/run/redis.sock?db=x`, "database"],
+    [`unix://u:${SECRET}@/run/redis.sock?password=${SECRET}`, "query"],
+    [`unix://u:${SECRET}@/run/%zz`, "path"]
+  ])("%j is refused by every layer before it connects, without a word of the URL", (url, part) =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const layers = {
+          layer: IoRedis.layer({ url }),
+          redacted: IoRedis.layer({ url: Redacted.make(url) }),
+          cluster: IoRedis.layerCluster({ nodes: ["redis://127.0.0.1", url] }),
+          sentinel: IoRedis.layerSentinel({ sentinels: [Redacted.make(url)] })
+        }
+        for (const [name, layer] of Object.entries(layers)) {
+          const error = yield* Effect.flip(Effect.scoped(Layer.build(layer)))
+          assert.instanceOf(error, InvalidLockOptions, name)
+          assert.match((error as InvalidLockOptions).option, /^(url|nodes\[1\]|sentinels\[0\])$/)
+          for (const text of [String(error), inspect(error, { depth: 10 }), JSON.stringify(error)]) {
+            assert.notInclude(text, SECRET)
+          }
+          assert.include(error.message, part)
+        }
+      })
+    )
+  )
+
+  it("is refused where it is no string, as only a caller without types can have it", () => {
+    const error = Result.getOrThrow(Result.flip(RedisUrl.parse(new URL("redis://h") as never)))
+    assert.include(error.message, "must be a string")
+  })
+
+  it("hides its password from those who print it", () => {
+    const url = Result.getOrThrow(RedisUrl.parse(`redis://u:${SECRET}@h`))
+    for (const text of [String(url), inspect(url, { depth: 10 }), JSON.stringify(url)]) assert.notInclude(text, SECRET)
+  })
+})
+
+/** The error with which building a layer fails. */
+const refusal = <A, E>(layer: Layer.Layer<A, E>) => Effect.flip(Effect.scoped(Layer.build(layer)))
+
+describe("several servers that are spoken to in one way", () => {
+  it.effect.each([
+    [[], "nodes", "empty"],
+    [["redis://a", "rediss://b"], "nodes[1]", "TLS"],
+    [["redis://u:pw@a", "redis://u:other@b"], "nodes[1]", "user and password"],
+    [["redis://a", "redis://u:pw@b"], "nodes[1]", "user and password"],
+    [["redis://a", "redis://b/1"], "nodes[1]", "database"],
+    [["/run/redis.sock"], "nodes[0]", "redis://host:port"]
+  ] as const)("must not contradict each other: %j", ([nodes, option, part]) =>
+    Effect.gen(function* () {
+      const ofCluster = yield* refusal(IoRedis.layerCluster({ nodes }))
+      assert.instanceOf(ofCluster, InvalidLockOptions)
+      assert.deepInclude(ofCluster, { option })
+      assert.include(ofCluster.message, part)
+      const ofSentinel = yield* refusal(IoRedis.layerSentinel({ sentinels: nodes }))
+      assert.deepInclude(ofSentinel, { option: option.replace("nodes", "sentinels") })
+    })
+  )
+})
+
+describe("options of ioredis", () => {
+  it.effect.each([
+    { db: "abc" },
+    { db: -1 },
+    { db: 1.5 },
+    { db: Number.NaN },
+    { port: "abc" },
+    { port: 65536 },
+    { family: 5 },
+    { protocol: 4 },
+    { keepAlive: "x" },
+    { commandTimeout: Number.NaN },
+    { disconnectTimeout: -1 },
+    { maxLoadingRetryTime: "abc" },
+    { socketTimeout: Number.POSITIVE_INFINITY },
+    { password: 5 },
+    { host: {} },
+    { retryStrategy: 50 },
+    { reconnectOnError: true }
+  ])("that ioredis would take for something else, or end the process with, are refused: %j", (ioredis) =>
+    Effect.gen(function* () {
+      const [name] = Object.keys(ioredis)
+      const bad = ioredis as never
+      assert.deepInclude(yield* refusal(IoRedis.layer({ ioredis: bad })), {
+        _tag: "InvalidLockOptions",
+        option: `ioredis.${name}`
+      })
+      assert.deepInclude(yield* refusal(IoRedis.layerSentinel({ sentinels: ["redis://h"], ioredis: bad })), {
+        option: `ioredis.${name}`
+      })
+      assert.deepInclude(
+        yield* refusal(IoRedis.layerCluster({ nodes: ["redis://h"], ioredis: { redisOptions: bad } })),
+        {
+          option: `ioredis.redisOptions.${name}`
+        }
+      )
+    })
+  )
+
+  it.effect("cannot choose a database of a cluster, which has one", () =>
+    Effect.gen(function* () {
+      const error = yield* refusal(IoRedis.layerCluster({ nodes: ["redis://h"], ioredis: { redisOptions: { db: 1 } } }))
+      assert.deepInclude(error, { _tag: "InvalidLockOptions", option: "ioredis.redisOptions.db" })
+    })
+  )
+})
