@@ -1,5 +1,6 @@
 import { defineConfig } from "vitest/config"
 import "./node20.ts"
+import { unexpectedWarnings } from "./run/unexpectedWarnings.ts"
 
 export default defineConfig({
   test: {
@@ -7,9 +8,13 @@ export default defineConfig({
     // interop/ has a configuration of its own: it needs Java
     exclude: ["**/node_modules/**", "**/dist/**", "interop/**"],
     globalSetup: ["./globalSetup.ts"],
+    setupFiles: ["./run/logs.ts"],
+    // says nothing of tests that pass
+    reporters: ["minimal", unexpectedWarnings],
+    silent: "passed-only",
     // Real servers and processes on few cores: patience instead of flakiness.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     maxWorkers: 2
   }
 })

@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Ref, References, type Scope } from "effect"
+import { Effect, Fiber, Ref, type Scope } from "effect"
 import { type AcquireError, Lock, LockLost, LockStoreError } from "effect-redis-lock"
 import { bareNode, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../cluster.ts"
 import { enter, eventually, failure, loss, queueUp, soon } from "./harness.ts"
@@ -9,10 +9,6 @@ const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 minute" } as
 
 let names = 0
 const freshName = () => `failover:${++names}`
-
-/** The warnings are what these tests provoke. */
-const quietly = <A, E, R>(self: Effect.Effect<A, E, R>) =>
-  Effect.provideService(self, References.MinimumLogLevel, "Error")
 
 /** Waits until a node other than this one serves the slot of the lock. */
 const takenOver = Effect.fnUntraced(function* (lock: string, from: { readonly port: number }) {
@@ -47,7 +43,7 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
     const mended = <E>(body: Effect.Effect<unknown, E, TheCluster | Scope.Scope>) =>
       Effect.gen(function* () {
         const cluster = yield* TheCluster
-        yield* quietly(Effect.scoped(body))
+        yield* Effect.scoped(body)
         yield* cluster.ok
       })
 

@@ -3,7 +3,7 @@
  */
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert } from "@effect/vitest"
-import { Context, Effect, Layer, References, type Scope } from "effect"
+import { Context, Effect, Layer, type Scope } from "effect"
 import { Lock, RedisLock, RedLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { bare, type ClientOptions, eventually, locks } from "./harness.ts"
@@ -28,8 +28,7 @@ export const onServers =
           }),
         { concurrency: "unbounded" }
       )
-      // the warnings are what these tests provoke
-      yield* Effect.scoped(body(places)).pipe(Effect.provideService(References.MinimumLogLevel, "Error"))
+      yield* Effect.scoped(body(places))
       for (const { redis } of places) if (redis.status === "ready") yield* noLockLeft(redis)
     })
 

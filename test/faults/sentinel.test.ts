@@ -1,7 +1,7 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisSentinel, TcpProxy } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, References } from "effect"
+import { Effect, Layer } from "effect"
 import { Lock, type RedisLock } from "effect-redis-lock"
 import {
   bare,
@@ -28,9 +28,6 @@ const sentinelClient = (redis: RedisSentinel.RedisSentinel, options?: RedisLock.
     )
   )
 
-const quietly = <A, E, R>(self: Effect.Effect<A, E, R>) =>
-  Effect.provideService(self, References.MinimumLogLevel, "Error")
-
 describe("the master that sentinels name", () => {
   it.live("is followed through a failover, by commands and by subscriptions", () =>
     Effect.gen(function* () {
@@ -48,7 +45,7 @@ describe("the master that sentinels name", () => {
       const next = yield* waiter.entered
       yield* next.end
       assert.strictEqual(yield* Effect.flatten(next.exit), "done")
-    }).pipe(Effect.scoped, quietly)
+    }).pipe(Effect.scoped)
   )
 
   it.live("may be killed: locks work on its successor", () =>
@@ -65,7 +62,7 @@ describe("the master that sentinels name", () => {
       yield* lockKey(after, "report", "there")
       yield* section.end
       assert.strictEqual(yield* Effect.flatten(section.exit), "done")
-    }).pipe(Effect.scoped, quietly)
+    }).pipe(Effect.scoped)
   )
 
   it.live("may change while a client asks for it", () =>
@@ -96,7 +93,7 @@ describe("the master that sentinels name", () => {
       yield* lockKey(yield* bare(after), "report", "there")
       yield* section.end
       assert.strictEqual(yield* Effect.flatten(section.exit), "done")
-    }).pipe(Effect.scoped, quietly)
+    }).pipe(Effect.scoped)
   )
 
   it.live("fails the layer where no sentinel answers", () =>

@@ -3,7 +3,7 @@
  * whichever majority answers.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Option, References } from "effect"
+import { Effect, Option } from "effect"
 import { FencedLock, Lock, type LockReentered, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import { clientOf, locks } from "./harness.ts"
 import { noLockLeft, type Place } from "./quorumSite.ts"
@@ -60,7 +60,7 @@ describe.skipIf(impossible !== undefined)("a quorum of servers with clocks hours
         }
         yield* onlyAnswer(places, [1, 2, 3, 4, 5])
         for (const { redis } of places) yield* noLockLeft(redis)
-      }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "Error"))
+      }).pipe(Effect.scoped)
     )
   }
 

@@ -1,0 +1,84 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Logger } from "effect"
+import { spawn } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { expectWarning } from "../run/logs.ts"
+
+const here = fileURLToPath(new URL("..", import.meta.url))
+
+/** Runs Vitest on a test file of this text, with what our own runs have but the Redis: what it prints. */
+const runOf = (text: string): Promise<{ readonly code: number | null; readonly output: string }> => {
+  const directory = mkdtempSync(join(here, "dist", "logs-"))
+  writeFileSync(
+    join(directory, "vitest.config.mjs"),
+    `
+      import "${here}node20.ts"
+      import { unexpectedWarnings } from "${here}run/unexpectedWarnings.ts"
+      export default { test: {
+        include: ["*.test.mjs"], setupFiles: ["${here}run/logs.ts"], reporters: ["minimal", unexpectedWarnings], silent: "passed-only"
+      } }
+    `
+  )
+  writeFileSync(join(directory, "some.test.mjs"), text)
+  const vitest = join(here, "node_modules", "vitest", "vitest.mjs")
+  const child = spawn(process.execPath, [vitest, "run", "--root", directory], {
+    env: { ...process.env, NO_COLOR: "1" }
+  })
+  let output = ""
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (more: string) => (output += more))
+  return new Promise((resolve) =>
+    child.on("close", (code) => {
+      rmSync(directory, { recursive: true })
+      resolve({ code, output })
+    })
+  )
+}
+
+const imports = `
+  import { it } from "vitest"
+  import { Effect } from "effect"
+  import { expectWarning } from "${here}run/logs.ts"
+  const warn = () => Effect.runSync(Effect.annotateLogs(Effect.logWarning("beware"), { of: "the dog" }))
+`
+
+describe("what is logged in a test", () => {
+  it.effect("is recorded, and not printed by Effect's default logger", () =>
+    Effect.gen(function* () {
+      expectWarning(/^as expected$/)
+      yield* Effect.logWarning("as expected")
+      assert.isFalse((yield* Logger.CurrentLoggers).has(Logger.defaultLogger))
+    })
+  )
+
+  it("is printed where the test fails, and only there", async () => {
+    const { code, output } = await runOf(`${imports}
+      it("passes", () => Effect.runSync(Effect.logInfo("of no " + "interest")))
+      it("fails", () => { warn(); throw new Error("no") })
+    `)
+    assert.strictEqual(code, 1, output)
+    assert.match(output, /WARN.*beware.*of="the dog"/)
+    assert.notInclude(output, "of no interest")
+  })
+
+  it("is reported where it is a warning that the test does not expect", async () => {
+    const { code, output } = await runOf(`${imports}
+      it("warns once", warn)
+      it("warns twice", () => { warn(); warn(); console.warn("console") })
+      it("warns as it must", () => { expectWarning(/beware/); warn() })
+    `)
+    assert.strictEqual(code, 0, output)
+    assert.include(output, "some.test.mjs: beware (3, first in: warns once)")
+    assert.include(output, "some.test.mjs: console (1, first in: warns twice)")
+  })
+
+  it("must be the warning that the test expects", async () => {
+    const { code, output } = await runOf(`${imports}
+      it("says nothing", () => expectWarning(/beware/))
+    `)
+    assert.strictEqual(code, 1, output)
+    assert.include(output, "nobody has warned of /beware/")
+  })
+})
