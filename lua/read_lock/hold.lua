@@ -1,5 +1,6 @@
 -- Adds a hold to a reader that holds already. The count is absolute, so a command that
--- is sent twice counts once; no deadline is lowered.
+-- is sent twice counts once. Neither it nor a deadline is lowered: a command that its sender
+-- gave up may come behind that of a later hold.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  the new hold, a string that lives as long as its lease
@@ -11,11 +12,14 @@
 -- reply    1 held, 0 not held by this owner (nothing was written)
 
 --@include deadline
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))
+if not held then
   return 0
 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-redis.call('SET', KEYS[2], 1, 'PX', ARGV[3])
+redis.call('HSET', KEYS[1], ARGV[1], math.max(held, tonumber(ARGV[2])))
+if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[3]) then
+  redis.call('SET', KEYS[2], 1, 'PX', ARGV[3])
+end
 local left = redis.call('PTTL', KEYS[1])
 if left >= 0 and left < tonumber(ARGV[3]) then
   redis.call('PEXPIRE', KEYS[1], ARGV[3])

@@ -25,6 +25,8 @@ export const TypeId = "~effect-redis-lock/Lock"
 export interface Held<out T = unknown> extends Holding<T> {
   /** The holds in Redis that it consists of. */
   readonly holds: ReadonlyArray<Hold>
+  /** The loss, if it is no more. */
+  readonly checkLost: () => LockLost | undefined
   /** Releases, for a caller that is uninterruptible already and runs the result at once. */
   readonly releaseNow: () => Effect.Effect<void, LockLost | LockStoreError>
   /** Calls back once, in a turn of its own, when the lock is lost or if it is already; the result withdraws. */

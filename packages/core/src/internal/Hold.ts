@@ -1,8 +1,12 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import type { Acquisition } from "./acquisition.ts"
 import type { Held } from "./AnyLock.ts"
 import { type InvalidLockOptions, type LockLost, LockStoreError } from "../LockError.ts"
 import { checkLease, parsePeriod } from "./durations.ts"
+import type { Identity } from "./owner.ts"
 import type { Possession } from "./Possession.ts"
 import { release, releaseNow } from "./release.ts"
 import type { Reply } from "../RedisDriver.ts"
@@ -14,11 +18,17 @@ export class Hold implements Held<bigint> {
   readonly possession: Possession
   /** Whether the watchdog renews for this hold. */
   readonly renewed: boolean
+  /** Who acquired it. */
+  readonly by: Identity
   released = false
+  /** Until when its own lease runs, on the monotonic clock; no lease is known before Redis has confirmed it. */
+  deadline = Number.NEGATIVE_INFINITY
+  confirmedAt = Number.POSITIVE_INFINITY
 
-  constructor(possession: Possession, renewed: boolean) {
+  constructor(possession: Possession, { identity, leaseMillis }: Acquisition) {
     this.possession = possession
-    this.renewed = renewed
+    this.renewed = leaseMillis === undefined
+    this.by = identity
   }
 
   get holds(): ReadonlyArray<Hold> {
@@ -81,14 +91,25 @@ export class Hold implements Held<bigint> {
       const sentAt = client.now()
       const request = kind.renew([possession], lease)
       const asked = client.store.run(request.operation, request.keys, request.args)
-      return Effect.flatMap(asked, (reply): Effect.Effect<void, LockLost | LockStoreError> => {
+      const answered = Effect.flatMap(asked, (reply): Effect.Effect<void, LockLost | LockStoreError> => {
         const [renewed] = reply as ReadonlyArray<Reply>
         if (renewed === 0) return Effect.fail(possession.lose("NotOwner", client.now()))
         if (renewed !== 1) return Effect.fail(undecided(possession, request.operation))
-        possession.extend(sentAt, lease)
-        if (!possession.released && possession.lost === undefined) client.watchdog.watch(possession)
+        if (possession.confirm(sentAt, lease) === undefined && !possession.released) {
+          possession.renewalFailure = undefined
+          client.watchdog.watch(possession)
+        }
         return this.ensureHeld
       })
+      possession.renewals++
+      return Effect.onExit(answered, (exit) =>
+        Effect.sync(() => {
+          possession.renewals--
+          const failure = Exit.findErrorOption(exit)
+          if (Option.isSome(failure) && failure.value._tag === "LockStoreError")
+            possession.renewalFailure = failure.value
+        })
+      )
     })
   }
 

@@ -10,13 +10,14 @@ import type * as Scope from "effect/Scope"
 import type { LockStore } from "../LockStore.ts"
 import { InvalidLockOptions } from "../LockError.ts"
 import { driftMillis } from "./durations.ts"
-import { type Identity, owns } from "./owner.ts"
+import { type Identity, ownHold } from "./owner.ts"
 import { shown } from "./shown.ts"
 import { AlarmClock } from "./AlarmClock.ts"
 import { LatchWatches } from "./LatchWatch.ts"
 import { Lines } from "./Line.ts"
 import { PermitLines } from "./PermitLine.ts"
 import { FairQueues } from "./FairQueue.ts"
+import type { Hold } from "./Hold.ts"
 import type { Mode } from "./LockKind.ts"
 import { inOwnTurn, makeReport, type Report } from "./ownTurn.ts"
 import type { Possession } from "./Possession.ts"
@@ -120,14 +121,16 @@ export class LockClient {
     if (held === undefined) this.#held.set(possession.keys.lock, [possession])
     else held.push(possession)
     this.watchdog.watch(possession)
-    // Only through an explicit owner or a scope can a waiter come to own what another fiber acquired.
-    const by = possession.acquiredBy
-    if (by.owner.explicit !== undefined || by.scope !== undefined) {
-      const { lock } = possession.keys
-      const mayEnter = (identity: Identity) => owns(identity, possession)
-      this.lines.get(lock, possession.kind.mode)?.call(mayEnter)
-      this.queues.get(lock)?.call(mayEnter)
-    }
+    this.callOwners(possession.held[0]!)
+  }
+
+  /** Calls waiters that may re-enter by a new hold: only through an explicit owner or a scope can others than its own fiber. */
+  callOwners({ by, possession }: Hold): void {
+    if (by.owner.explicit === undefined && by.scope === undefined) return
+    const { lock } = possession.keys
+    const mayEnter = (identity: Identity) => ownHold(identity, possession) !== undefined
+    this.lines.get(lock, possession.kind.mode)?.call(mayEnter)
+    this.queues.get(lock)?.call(mayEnter)
   }
 
   forget(possession: Possession): void {
@@ -144,7 +147,8 @@ export class LockClient {
     if (!this.#held.has(key)) return undefined
     const now = this.now()
     return this.heldHere(key).find(
-      (possession) => possession.kind.mode === mode && owns(identity, possession) && possession.isHeld(now)
+      (possession) =>
+        possession.kind.mode === mode && ownHold(identity, possession) !== undefined && possession.isHeld(now)
     )
   }
 

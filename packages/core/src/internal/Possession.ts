@@ -10,7 +10,6 @@ import type { Hold } from "./Hold.ts"
 import type { LockKeys } from "./keys.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { Claim, LockKind } from "./LockKind.ts"
-import type { Identity } from "./owner.ts"
 
 export class Possession implements Due, Claim {
   readonly client: LockClient
@@ -19,15 +18,12 @@ export class Possession implements Due, Claim {
   readonly keys: LockKeys
   readonly owner: string
   readonly token: number
-  readonly acquiredBy: Identity
   readonly acquiredAt: number
 
   /** Monotonic milliseconds until which Redis keeps the lock for us, less the drift allowance. */
   deadline: number
-  /** The outermost hold. */
-  outermost: Hold | undefined = undefined
-  /** Holds, re-entries included. */
-  holds = 1
+  /** Its holds, in the order of their numbers in Redis: from when their commands are sent until they begin to release. */
+  held: Array<Hold> = []
   /** Holds without a fixed lease: while there are any, the watchdog renews. */
   renewedHolds = 0
   /** Set once, when it turns out that the lock is held no more. */
@@ -36,11 +32,11 @@ export class Possession implements Due, Claim {
   released = false
   /** The last failure of the renewal since it last succeeded. */
   renewalFailure: unknown = undefined
+  /** Renewals that are not answered yet. */
+  renewals = 0
 
   due = 0
   place = -1
-  /** The holds of a reader and when each ends, in the order of their numbers in Redis; all other kinds have one deadline. */
-  readonly #readHolds: Array<{ readonly hold: Hold; deadline: number }> | undefined
   #listeners: Set<() => void> | undefined = undefined
 
   constructor(acquisition: Acquisition, owner: string, token: number, acquiredAt: number, deadline: number) {
@@ -48,17 +44,37 @@ export class Possession implements Due, Claim {
     this.kind = acquisition.kind
     this.name = acquisition.name
     this.keys = acquisition.keys
-    this.acquiredBy = acquisition.identity
     this.owner = owner
     this.token = token
     this.acquiredAt = acquiredAt
     this.deadline = deadline
-    this.#readHolds = this.kind.mode === "read" ? [] : undefined
+  }
+
+  /**
+   * What a first grant gives, whose lease was asked for at `sentAt` and whose reply is read now: undefined when the lease is over
+   * already, so that it gives nothing.
+   */
+  static granted(
+    acquisition: Acquisition,
+    owner: string,
+    token: number,
+    sentAt: number,
+    leaseMillis: number,
+    now: number
+  ): Possession | undefined {
+    const deadline = acquisition.client.deadlineOf(sentAt, leaseMillis)
+    return now < deadline ? new Possession(acquisition, owner, token, now, deadline) : undefined
+  }
+
+  /** How many holds there are, re-entries included. */
+  get holds(): number {
+    return this.held.length
   }
 
   /** The loss, if the lock is lost: noticed earlier, or just now because the deadline has passed. */
   checkLost(now: number): LockLost | undefined {
     if (this.lost === undefined && !this.released && now >= this.deadline) {
+      if (this.renewals > 0) this.renewalFailure ??= new Error("a renewal was not answered before the lease had ended")
       this.lose(this.renewalFailure === undefined ? "Expired" : "RenewalFailed", now)
     }
     return this.lost
@@ -104,30 +120,62 @@ export class Possession implements Due, Claim {
     return () => listeners.delete(listener)
   }
 
-  /** Raises the deadline after Redis confirmed a lease for all holds that was asked for at `sentAt`; never lowers it. */
-  extend(sentAt: number, leaseMillis: number): void {
-    const deadline = this.client.deadlineOf(sentAt, leaseMillis)
-    if (this.#readHolds !== undefined) {
-      for (const each of this.#readHolds) each.deadline = Math.max(each.deadline, deadline)
-    }
-    this.deadline = Math.max(this.deadline, deadline)
+  /** Counts the outermost hold, which Redis has granted. */
+  begin(outermost: Hold): void {
+    this.held = [outermost]
+    if (outermost.renewed) this.renewedHolds = 1
+    outermost.deadline = this.deadline
+    outermost.confirmedAt = this.acquiredAt
   }
 
-  /** Redis granted or confirmed a hold until a deadline. */
-  entered(hold: Hold, deadline: number): void {
-    this.#readHolds?.push({ hold, deadline })
-    this.deadline = Math.max(this.deadline, deadline)
+  /** Counts a re-entry whose command is about to be sent; the result is its number in Redis. */
+  add(hold: Hold): number {
+    if (hold.renewed) this.renewedHolds++
+    return this.held.push(hold)
   }
 
-  /** A hold ends, and what it kept of a reader's lease is gone with it: the result is its number. */
-  left(hold: Hold): number {
-    const holds = this.#readHolds
-    const index = holds?.findIndex((each) => each.hold === hold) ?? -1
-    // not entered: the newest in Redis, if it is there at all
-    if (holds === undefined || index === -1) return this.holds + 1
-    const newest = holds.pop()!
-    if (index < holds.length) holds[index] = newest
-    this.deadline = Math.max(...holds.map(({ deadline }) => deadline))
+  /** A hold ends, and what it kept of a reader's lease is gone with it: the result is its number, which the newest takes over. */
+  remove(hold: Hold): number {
+    const { held } = this
+    if (hold.renewed) this.renewedHolds--
+    const index = held.indexOf(hold)
+    const newest = held.pop()!
+    if (index < held.length) held[index] = newest
+    this.#setReadDeadline()
     return index + 1
+  }
+
+  /**
+   * Redis confirmed a lease that was asked for at `sentAt`, for one hold or for all, and the reply is read now. The result is the
+   * loss, if the lock's lease was over before; no deadline is lowered.
+   */
+  confirm(sentAt: number, leaseMillis: number, hold?: Hold): LockLost | undefined {
+    const now = this.client.now()
+    const lost = this.checkLost(now)
+    if (lost !== undefined) return lost
+    const deadline = this.client.deadlineOf(sentAt, leaseMillis)
+    if (hold !== undefined) {
+      hold.deadline = deadline
+      hold.confirmedAt = now
+    } else {
+      for (const each of this.held) {
+        // a hold whose command may have come after the renewal was not renewed
+        if (each.confirmedAt <= sentAt) each.deadline = Math.max(each.deadline, deadline)
+      }
+    }
+    if (this.kind.mode === "read") this.#setReadDeadline()
+    else this.deadline = Math.max(this.deadline, deadline)
+    return this.checkLost(now)
+  }
+
+  /**
+   * Each hold of a reader has a lease of its own. While none of them is confirmed, nothing is known beyond what the holds before
+   * them had.
+   */
+  #setReadDeadline(): void {
+    if (this.kind.mode !== "read") return
+    let deadline = Number.NEGATIVE_INFINITY
+    for (const hold of this.held) deadline = Math.max(deadline, hold.deadline)
+    if (deadline > Number.NEGATIVE_INFINITY) this.deadline = deadline
   }
 }

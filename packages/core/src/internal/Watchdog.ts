@@ -69,10 +69,6 @@ export class Watchdog implements Alarm {
       const toRenew = next.renewedHolds > 0 && next.due < next.deadline
       if (next.due > (toRenew ? horizon : now)) break
       this.#queue.remove(next)
-      if (next.renewedHolds > 0 && !toRenew) {
-        // at its deadline while a renewal is under way
-        next.renewalFailure ??= new Error("a renewal was not answered before the lease had ended")
-      }
       if (next.checkLost(now) !== undefined) continue
       if (!toRenew) {
         // due early for a renewal that nobody needs any more
@@ -92,7 +88,10 @@ export class Watchdog implements Alarm {
   /** Sends one batch, in a fiber of its own: a server that hangs must not hold up the others, nor the deadlines. */
   #renew(batch: ReadonlyArray<Possession>, sentAt: number): void {
     // until the reply is there, the deadline is what is due
-    for (const possession of batch) this.#put(possession, possession.deadline)
+    for (const possession of batch) {
+      possession.renewals++
+      this.#put(possession, possession.deadline)
+    }
     const lease = this.#client.options.watchdogLeaseMillis
     const request = batch[0]!.kind.renew(batch, lease)
     this.#client.fork(
@@ -109,8 +108,9 @@ export class Watchdog implements Alarm {
       // released or lost while the renewal was under way: its reply means nothing
       if (possession.released || possession.lost !== undefined) continue
       if (replies[i] === 1) {
+        if (possession.confirm(sentAt, this.#client.options.watchdogLeaseMillis) !== undefined) continue
         possession.renewalFailure = undefined
-        possession.extend(sentAt, this.#client.options.watchdogLeaseMillis)
+        possession.renewals--
         this.watch(possession)
       } else if (replies[i] === 0) {
         possession.lose("NotOwner", this.#client.now())
@@ -124,6 +124,7 @@ export class Watchdog implements Alarm {
     const now = this.#client.now()
     for (const possession of batch) {
       if (possession.released || possession.lost !== undefined) continue
+      possession.renewals--
       possession.renewalFailure = Cause.squash(cause)
       // well before the deadline, and not all at once
       const retryAt = now + this.#client.options.renewIntervalMillis * (0.1 + 0.1 * Math.random())

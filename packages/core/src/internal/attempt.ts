@@ -62,9 +62,8 @@ export const attempt = <A, B, E>(
       }
       if (!answer.granted) return onDenied(answer)
       const now = client.now()
-      const deadline = client.deadlineOf(sentAt, lease)
-      const hold =
-        now < deadline ? possess(acquisition, claim.owner, answer.token, startedAt, now, deadline) : undefined
+      const granted = Possession.granted(acquisition, claim.owner, answer.token, sentAt, lease, now)
+      const hold = granted && possess(acquisition, granted, new Hold(granted, acquisition), startedAt)
       // only now: who is resumed here runs at once, and need not ask for what this process holds
       onSettled?.(acquisition)
       return hold !== undefined
@@ -89,23 +88,16 @@ export const attempt = <A, B, E>(
 }
 
 /** Notes what was granted. */
-const possess = (
-  acquisition: Acquisition,
-  owner: string,
-  token: number,
-  startedAt: number,
-  now: number,
-  deadline: number
-): Hold => {
-  const { client } = acquisition
-  const possession = new Possession(acquisition, owner, token, now, deadline)
-  const renewed = acquisition.leaseMillis === undefined
-  if (renewed) possession.renewedHolds = 1
-  const hold = (possession.outermost = new Hold(possession, renewed))
-  possession.entered(hold, deadline)
+export const possess = <H extends Hold>(
+  { client }: Acquisition,
+  possession: Possession,
+  outermost: H,
+  startedAt: number
+): H => {
+  possession.begin(outermost)
   client.remember(possession)
-  client.telemetry.acquired(possession, now - startedAt)
-  return hold
+  client.telemetry.acquired(possession, possession.acquiredAt - startedAt)
+  return outermost
 }
 
 /** Which of several acquisitions by one command was denied. */
@@ -136,16 +128,19 @@ export const tryAcquireTogether = (
       const replies = typeof reply === "number" ? undefined : (reply as ReadonlyArray<number>)
       if (replies?.[0] === 0) return Effect.succeed({ index: replies[1]! })
       const now = client.now()
-      const deadline = client.deadlineOf(sentAt, lease)
-      return now >= deadline
-        ? Effect.andThen(
+      const holds: Array<Hold> = []
+      for (const [i, acquisition] of acquisitions.entries()) {
+        const token = replies?.[1 + i] ?? (reply as number)
+        const granted = Possession.granted(acquisition, owner, token, sentAt, lease, now)
+        // so it is for all of them
+        if (granted === undefined) break
+        holds.push(possess(acquisition, granted, new Hold(granted, acquisition), sentAt))
+      }
+      return holds.length > 0
+        ? Effect.succeed(holds)
+        : Effect.andThen(
             Effect.forEach(claims, (claim) => undo(claim, sentAt + lease), all),
             Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, lease))
-          )
-        : Effect.succeed(
-            acquisitions.map((acquisition, i) =>
-              possess(acquisition, owner, replies?.[1 + i] ?? (reply as number), sentAt, now, deadline)
-            )
           )
     },
     onFailure: (cause) =>

@@ -38,16 +38,15 @@ const reenter = (
   Effect.suspend(() => {
     const { client, kind } = acquisition
     const lease = leaseOf(acquisition)
-    const hold = new Hold(possession, acquisition.leaseMillis === undefined)
-    const request = kind.enter(possession, ++possession.holds, lease)
-    if (hold.renewed) possession.renewedHolds++
+    const hold = new Hold(possession, acquisition)
+    const request = kind.enter(possession, possession.add(hold), lease)
     const sentAt = client.now()
     return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
       onSuccess: (reply) => {
-        if (reply !== 1) possession.lose("NotOwner", client.now())
-        if (possession.lost !== undefined) return Effect.as(undoEntry(hold), undefined)
-        possession.entered(hold, client.deadlineOf(sentAt, lease))
+        const lost = reply === 1 ? possession.confirm(sentAt, lease, hold) : possession.lose("NotOwner", client.now())
+        if (lost !== undefined) return Effect.as(undoEntry(hold), undefined)
         client.watchdog.watch(possession)
+        client.callOwners(hold)
         return Effect.succeed(hold)
       },
       onFailure: (cause) => Effect.andThen(undoEntry(hold), Effect.failCause(cause))

@@ -9,6 +9,7 @@ import type { Held } from "./AnyLock.ts"
 /**
  * Runs a body under a hold and releases it. The body runs in a fiber of its own, which a loss interrupts. The outcome:
  *
+ * - the lock was lost before the body could begin: `LockLost`, and the body is not run
  * - the body failed by itself: its failure, whatever became of the lock
  * - the lock was lost, or the release finds it not ours: `LockLost`, even if the body succeeded
  * - otherwise what the body came to
@@ -20,11 +21,19 @@ export const guard = <A, E, R>(
   body: Effect.Effect<A, E, R>,
   restore: Restore
 ): Effect.Effect<A, E | LockLost | LockStoreError, R> =>
-  Effect.flatMap(Effect.forkChild(restore(body), { startImmediately: true, uninterruptible: true }), (child) => {
-    const exit = child.pollUnsafe()
-    return exit === undefined
-      ? Effect.flatMap(outcome(hold, child, restore), (exit) => end(hold, exit))
-      : end(hold, exit)
+  Effect.suspend(() => {
+    // what came between the grant and this moment may have taken as long as the lease
+    const lost = hold.checkLost()
+    if (lost !== undefined) return Effect.andThen(Effect.ignore(hold.releaseNow()), Effect.fail(lost))
+    return Effect.flatMap(
+      Effect.forkChild(restore(body), { startImmediately: true, uninterruptible: true }),
+      (child) => {
+        const exit = child.pollUnsafe()
+        return exit === undefined
+          ? Effect.flatMap(outcome(hold, child, restore), (exit) => end(hold, exit))
+          : end(hold, exit)
+      }
+    )
   })
 
 const end = <A, E>(hold: Held, exit: Exit.Exit<A, E>): Effect.Effect<A, E | LockLost | LockStoreError> =>

@@ -16,7 +16,7 @@ import { checkName, checkSlot, LockKeys } from "./keys.ts"
 import { checkService, LockClient } from "./LockClient.ts"
 import { reentrant } from "./kinds/exclusive.ts"
 import { type LockKind, withoutTokens } from "./LockKind.ts"
-import { type Identity, identityOf } from "./owner.ts"
+import { type Identity, identityOf, ownHold } from "./owner.ts"
 import type { Possession } from "./Possession.ts"
 import { shown } from "./shown.ts"
 
@@ -160,11 +160,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   holding(fiber: Fiber<unknown, unknown>): Effect.Effect<Hold | undefined, InvalidLockName> {
     return this.#with(fiber, (client, keys) => {
       const { possession, identity } = this.#find(client, keys, fiber)
-      if (possession === undefined) return Effect.undefined
-      for (let section = identity.owner.sections; section !== undefined; section = section.outer) {
-        if (section.hold.possession === possession) return Effect.succeed(section.hold)
-      }
-      return Effect.succeed(possession.outermost!)
+      return Effect.succeed(possession && ownHold(identity, possession))
     })
   }
 

@@ -43,16 +43,18 @@ export const identityOf = (fiber: Fiber<unknown, unknown>, scope: Scope.Scope | 
 })
 
 /**
- * Whether an acquisition may re-enter a holding: one of a section around it, one of the same explicit owner, or, where
- * neither side has an explicit owner, one made by the same fiber or in the same scope.
+ * The hold by which an acquisition may re-enter: that of a section around it, or one that was acquired by the same explicit owner,
+ * or, where neither side has an explicit owner, by the same fiber or in the same scope. Only holds that have not begun to release
+ * count: what a section has left to a fiber that outlives it belongs to that fiber alone.
  */
-export const owns = (identity: Identity, possession: Possession): boolean => {
+export const ownHold = (identity: Identity, possession: Possession): Hold | undefined => {
   for (let section = identity.owner.sections; section !== undefined; section = section.outer) {
-    if (section.hold.possession === possession) return true
+    if (section.hold.possession === possession && !section.hold.released) return section.hold
   }
-  const by = possession.acquiredBy
-  if (identity.owner.explicit !== undefined || by.owner.explicit !== undefined) {
-    return identity.owner.explicit === by.owner.explicit
-  }
-  return identity.fiberId === by.fiberId || (identity.scope !== undefined && identity.scope === by.scope)
+  return possession.held.find(({ by }) => isSame(identity, by))
 }
+
+const isSame = (identity: Identity, by: Identity): boolean =>
+  identity.owner.explicit !== undefined || by.owner.explicit !== undefined
+    ? identity.owner.explicit === by.owner.explicit
+    : identity.fiberId === by.fiberId || (identity.scope !== undefined && identity.scope === by.scope)

@@ -3,7 +3,7 @@ import { identity } from "effect/Function"
 import type { LockStoreError, LockTimeout } from "../LockError.ts"
 import type { Permit, PermitSemaphore } from "../PermitSemaphore.ts"
 import type { Acquisition, Restore } from "./acquisition.ts"
-import { grantedTooLate, mayHaveRun } from "./attempt.ts"
+import { grantedTooLate, mayHaveRun, possess } from "./attempt.ts"
 import { acquire as acquireDemand, type Answer } from "./demand.ts"
 import { explain } from "./found.ts"
 import { Hold } from "./Hold.ts"
@@ -91,21 +91,17 @@ export const ask = (
       const [granted, available, remaining] = reply as readonly [number, number, number]
       if (granted !== 1) return Effect.succeed({ granted: undefined, available, remaining })
       const now = client.now()
-      const deadline = client.deadlineOf(sentAt, lease)
-      if (now >= deadline) {
-        return Effect.andThen(
-          undo(claim, sentAt + lease),
-          Effect.fail(grantedTooLate(name, request.operation, now - sentAt, lease))
-        )
-      }
-      const possession = new Possession(acquisition, claim.owner, 0, now, deadline)
-      const renewed = acquisition.leaseMillis === undefined
-      if (renewed) possession.renewedHolds = 1
-      const hold = new PermitHold(possession, renewed)
-      possession.outermost = hold
-      client.remember(possession)
-      client.telemetry.acquired(possession, now - startedAt)
-      return Effect.succeed({ granted: hold, available, remaining })
+      const possession = Possession.granted(acquisition, claim.owner, 0, sentAt, lease, now)
+      return possession !== undefined
+        ? Effect.succeed({
+            granted: possess(acquisition, possession, new PermitHold(possession, acquisition), startedAt),
+            available,
+            remaining
+          })
+        : Effect.andThen(
+            undo(claim, sentAt + lease),
+            Effect.fail(grantedTooLate(name, request.operation, now - sentAt, lease))
+          )
     },
     onFailure: (cause) => {
       const failed = explain(client, kind.title, keys.lock, cause)

@@ -29,16 +29,19 @@ export const releaseNow = (hold: Hold): Effect.Effect<void, LockLost | LockStore
   if (hold.released) return Effect.void
   hold.released = true
   const { possession } = hold
-  if (hold.renewed) possession.renewedHolds--
-  return --possession.holds === 0 ? free(possession) : leave(possession, hold)
+  if (possession.holds === 1) {
+    possession.remove(hold)
+    return free(possession)
+  }
+  // before the lease of this hold is gone
+  const lost = possession.checkLost(possession.client.now())
+  const number = possession.remove(hold)
+  return lost === undefined ? leave(possession, number) : Effect.fail(lost)
 }
 
 /** Leaves an inner hold: the outer ones stay. */
-const leave = (possession: Possession, hold: Hold): Effect.Effect<void, LockLost | LockStoreError> => {
+const leave = (possession: Possession, number: number): Effect.Effect<void, LockLost | LockStoreError> => {
   const { client, kind } = possession
-  const lost = possession.checkLost(client.now())
-  if (lost !== undefined) return Effect.fail(lost)
-  const number = possession.left(hold)
   client.watchdog.watch(possession)
   const request = kind.leave(possession, possession.holds, number)
   return Effect.flatMap(client.store.run(request.operation, request.keys, request.args), (reply) =>
@@ -79,8 +82,7 @@ export const releaseTogether = (
   for (const hold of holds) {
     const { possession } = hold
     hold.released = true
-    if (hold.renewed) possession.renewedHolds--
-    possession.holds--
+    possession.remove(hold)
     const freeing = begin(possession, now)
     if (freeing instanceof Freeing) {
       begun.push(freeing)

@@ -49,9 +49,10 @@ export const acquireRead: MemoryOperation = (db, keys, args) => {
 }
 
 export const holdRead: MemoryOperation = (db, [lock, hold], [owner, count, lease]) => {
-  if (db.hash(lock!)?.has(owner!) !== true) return 0
-  db.hset(lock!, owner!, count!)
-  db.setString(hold!, "1", Number(lease))
+  const held = db.hash(lock!)?.get(owner!)
+  if (held === undefined) return 0
+  db.hset(lock!, owner!, String(Math.max(Number(held), Number(count))))
+  if (db.pttl(hold!) < Number(lease)) db.setString(hold!, "1", Number(lease))
   raiseExpiry(db, lock!, Number(lease))
   return 1
 }

@@ -184,8 +184,8 @@ export const scripts = {
   "read_lock/hold": {
     name: "read_lock/hold",
     hasDeadline: true,
-    sha1: "86fa068607f01b40253f9625b61aa98ea1828434",
-    lua: "local time = redis.call('TIME')\nlocal digits = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))\nif tonumber(digits) > ARGV[#ARGV] * 1000 then\n  return redis.error_reply('LATE ' .. digits)\nend\nif redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then\n  return 0\nend\nredis.call('HSET', KEYS[1], ARGV[1], ARGV[2])\nredis.call('SET', KEYS[2], 1, 'PX', ARGV[3])\nlocal left = redis.call('PTTL', KEYS[1])\nif left >= 0 and left < tonumber(ARGV[3]) then\n  redis.call('PEXPIRE', KEYS[1], ARGV[3])\nend\nreturn 1"
+    sha1: "c37520558626bacdd084f120ddfc10a75970e79f",
+    lua: "local time = redis.call('TIME')\nlocal digits = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))\nif tonumber(digits) > ARGV[#ARGV] * 1000 then\n  return redis.error_reply('LATE ' .. digits)\nend\nlocal held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))\nif not held then\n  return 0\nend\nredis.call('HSET', KEYS[1], ARGV[1], math.max(held, tonumber(ARGV[2])))\nif redis.call('PTTL', KEYS[2]) < tonumber(ARGV[3]) then\n  redis.call('SET', KEYS[2], 1, 'PX', ARGV[3])\nend\nlocal left = redis.call('PTTL', KEYS[1])\nif left >= 0 and left < tonumber(ARGV[3]) then\n  redis.call('PEXPIRE', KEYS[1], ARGV[3])\nend\nreturn 1"
   },
   "read_lock/release": {
     name: "read_lock/release",

@@ -1,0 +1,358 @@
+/**
+ * Several fibers inside of one holding: what one of them gives back is its own and nobody else's, and what it holds no more lets
+ * nobody in.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
+import { type Holding, Lock, LockStore, ReadWriteLock, RedisLock } from "effect-redis-lock"
+import { redisUrl } from "../redis.ts"
+import { as, clientOf, type Service, testStore } from "../compose/stores.ts"
+
+type Store = LockStore.LockStore["Service"]
+
+/** The `n`th time an operation is sent, it waits for the gate, before it is run or with its reply. */
+const gated = (
+  store: Store,
+  operation: LockStore.Operation,
+  n: number,
+  where: "command" | "reply",
+  gate: Effect.Effect<void>
+): Store => {
+  let sent = 0
+  return {
+    ...store,
+    runUnsafe: undefined,
+    run: (asked, keys, args) =>
+      Effect.suspend(() => {
+        const run = store.run(asked, keys, args)
+        if (asked !== operation || ++sent !== n) return run
+        return where === "command" ? Effect.andThen(gate, run) : Effect.tap(run, gate)
+      })
+  }
+}
+
+/** A holding in a scope of its own. */
+const holdingIn = (lock: Lock.Lock, scope: Scope.Scope, options?: Lock.AcquireOptions) =>
+  Scope.provide(Lock.scoped(lock, options), scope)
+
+const suite = <E>(where: string, stores: Layer.Layer<LockStore.LockStore, E>) =>
+  describe(`on ${where}`, () => {
+    const setUp = Effect.gen(function* () {
+      const store = Context.get(yield* Layer.build(Layer.fresh(stores)), LockStore.LockStore)
+      const lock = ReadWriteLock.make(`shared:${crypto.randomUUID()}`)
+      const rival = yield* clientOf({ store })
+      const canWrite = Effect.map(
+        Effect.scoped(Effect.provideService(Lock.tryScoped(lock.writeLock), RedisLock.RedisLock, rival)),
+        Option.isSome
+      )
+      return { store, lock, canWrite }
+    })
+
+    it.live("a reader's re-entry that is interrupted takes no lease from another that was sent at the same time", () =>
+      Effect.gen(function* () {
+        const { canWrite, lock, store } = yield* setUp
+        const service = yield* clientOf({ store: gated(store, "read_lock/hold", 1, "command", Effect.never) })
+        yield* Effect.gen(function* () {
+          const [outer, inner, never] = [yield* Scope.make(), yield* Scope.make(), yield* Scope.make()]
+          yield* holdingIn(lock.readLock, outer, { leaseTime: "1 minute" })
+          const interrupted = yield* Effect.forkChild(holdingIn(lock.readLock, never, { leaseTime: "1 minute" }), {
+            startImmediately: true
+          })
+          const holding = yield* holdingIn(lock.readLock, inner, { leaseTime: "1 minute" })
+          yield* Fiber.interrupt(interrupted)
+          yield* Scope.close(outer, Exit.void)
+          assert.isTrue(yield* holding.isHeld)
+          assert.isFalse(yield* canWrite)
+          yield* Scope.close(inner, Exit.void)
+          assert.isTrue(yield* canWrite)
+        }).pipe(Lock.withOwner, as(service))
+      })
+    )
+
+    it.live("a reader's re-entry that is under way keeps its lock when the outer holding ends meanwhile", () =>
+      Effect.gen(function* () {
+        const { canWrite, lock, store } = yield* setUp
+        const gate = yield* Deferred.make<void>()
+        const service = yield* clientOf({ store: gated(store, "read_lock/hold", 1, "reply", Deferred.await(gate)) })
+        yield* Effect.gen(function* () {
+          const [outer, inner] = [yield* Scope.make(), yield* Scope.make()]
+          const first = yield* holdingIn(lock.readLock, outer)
+          const entering = yield* Effect.forkChild(holdingIn(lock.readLock, inner), { startImmediately: true })
+          yield* Scope.close(outer, Exit.void)
+          // time for a false alarm
+          yield* Effect.sleep(20)
+          yield* Deferred.succeed(gate, void 0)
+          const second = yield* Fiber.join(entering)
+          assert.strictEqual(second.owner, first.owner)
+          assert.isTrue(yield* second.isHeld)
+          assert.isFalse(yield* canWrite)
+          yield* Scope.close(inner, Exit.void)
+          assert.isTrue(yield* canWrite)
+        }).pipe(Lock.withOwner, as(service))
+      })
+    )
+
+    it.live("a reader's late re-entry that was given up shortens no lease of one that came after it", () =>
+      Effect.gen(function* () {
+        const { canWrite, lock, store } = yield* setUp
+        const gate = yield* Deferred.make<void>()
+        const arrived = yield* Deferred.make<void>()
+        let first = true
+        const service = yield* clientOf({
+          store: {
+            ...store,
+            runUnsafe: undefined,
+            run: (operation, keys, args) =>
+              Effect.suspend(() => {
+                const run = store.run(operation, keys, args)
+                if (operation !== "read_lock/hold" || !first) return run
+                first = false
+                // on its way over a connection of its own, whatever becomes of the caller
+                return Effect.andThen(
+                  Effect.forkDetach(
+                    Effect.andThen(
+                      Deferred.await(gate),
+                      Effect.andThen(Effect.exit(run), Deferred.succeed(arrived, void 0))
+                    )
+                  ),
+                  Effect.never
+                )
+              })
+          }
+        })
+        yield* Effect.gen(function* () {
+          const [outer, inner, never] = [yield* Scope.make(), yield* Scope.make(), yield* Scope.make()]
+          yield* holdingIn(lock.readLock, outer, { leaseTime: "1 minute" })
+          const interrupted = yield* Effect.forkChild(holdingIn(lock.readLock, never, { leaseTime: 200 }), {
+            startImmediately: true
+          })
+          yield* Fiber.interrupt(interrupted)
+          const holding = yield* holdingIn(lock.readLock, inner, { leaseTime: "1 minute" })
+          yield* Deferred.succeed(gate, void 0)
+          yield* Deferred.await(arrived)
+          yield* Scope.close(outer, Exit.void)
+          yield* Effect.sleep(300)
+          assert.isTrue(yield* holding.isHeld)
+          assert.isFalse(yield* canWrite)
+          yield* Scope.close(inner, Exit.void)
+        }).pipe(Lock.withOwner, as(service))
+      })
+    )
+  })
+
+suite("memory", LockStore.layerMemory)
+suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))
+
+describe("a fiber that has left its section", () => {
+  /** A section that leaves a detached fiber behind, which re-enters and stays in until it is told to go. */
+  const leavingOneBehind = (entered: Deferred.Deferred<void>, stay: Effect.Effect<void>) =>
+    Lock.withLock(
+      Effect.andThen(
+        Effect.forkDetach(Lock.withLock(Effect.andThen(Deferred.succeed(entered, void 0), stay), "a"), {
+          startImmediately: true
+        }),
+        Deferred.await(entered)
+      ),
+      "a"
+    )
+
+  const on = <A, E>(f: (service: Service) => Effect.Effect<A, E, RedisLock.RedisLock | Scope.Scope>) =>
+    Effect.gen(function* () {
+      const service = yield* clientOf(yield* testStore())
+      return yield* as(service)(f(service))
+    }).pipe(Effect.scoped)
+
+  it.effect("is kept out by a detached fiber that it has left in there", () =>
+    on(() =>
+      Effect.gen(function* () {
+        const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        yield* leavingOneBehind(entered, Deferred.await(gate))
+        const again = yield* Effect.result(Lock.withLock(Effect.succeed("in"), "a", { waitTime: 0 }))
+        assert.strictEqual(again._tag === "Failure" ? again.failure._tag : again.success, "LockTimeout")
+        const waiting = yield* Effect.forkChild(Lock.withLock(Effect.void, "a"), { startImmediately: true })
+        assert.isUndefined(waiting.pollUnsafe())
+        yield* Deferred.succeed(gate, void 0)
+        yield* Fiber.join(waiting)
+      })
+    )
+  )
+
+  it.effect("is kept out as well where it asks for a scope", () =>
+    on(() =>
+      Effect.gen(function* () {
+        const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        yield* leavingOneBehind(entered, Deferred.await(gate))
+        assert.isTrue(Option.isNone(yield* Effect.scoped(Lock.tryScoped("a"))))
+        yield* Deferred.succeed(gate, void 0)
+      })
+    )
+  )
+
+  it.effect("lets no second fiber in that the section has left behind, where one of them is in already", () =>
+    on(() =>
+      Effect.gen(function* () {
+        const [entered, gate, over] = [
+          yield* Deferred.make<void>(),
+          yield* Deferred.make<void>(),
+          yield* Deferred.make<void>()
+        ]
+        const second = yield* Lock.withLock(
+          Effect.andThen(
+            leavingOneBehind(entered, Deferred.await(gate)),
+            Effect.forkDetach(
+              Effect.andThen(Deferred.await(over), Effect.result(Lock.withLock(Effect.void, "a", { waitTime: 0 }))),
+              { startImmediately: true }
+            )
+          ),
+          "a"
+        )
+        yield* Deferred.succeed(over, void 0)
+        assert.strictEqual((yield* Fiber.join(second))._tag, "Failure")
+        yield* Deferred.succeed(gate, void 0)
+      })
+    )
+  )
+
+  it.effect("who is in still re-enters", () =>
+    on(() =>
+      Effect.gen(function* () {
+        const [entered, gate, done] = [
+          yield* Deferred.make<void>(),
+          yield* Deferred.make<void>(),
+          yield* Deferred.make<number>()
+        ]
+        yield* leavingOneBehind(
+          entered,
+          Effect.gen(function* () {
+            yield* Deferred.await(gate)
+            const count = yield* Lock.withLock(Lock.holdCount("a"), "a", { waitTime: 0 })
+            yield* Deferred.succeed(done, count)
+          }).pipe(Effect.orDie, Effect.provideContext(yield* Effect.context<RedisLock.RedisLock>()))
+        )
+        yield* Deferred.succeed(gate, void 0)
+        assert.strictEqual(yield* Deferred.await(done), 2)
+      })
+    )
+  )
+
+  it.effect("of two fibers with one scope, who has released early is let in by the scope and not beside others", () =>
+    on(() =>
+      Effect.gen(function* () {
+        const shared = yield* Scope.make()
+        const own = yield* Scope.make()
+        const mine = yield* Scope.provide(Lock.scoped("a"), shared)
+        // the other fiber is in by the scope that both have
+        const theirs: Holding = yield* Fiber.join(yield* Effect.forkChild(Scope.provide(Lock.scoped("a"), shared)))
+        assert.strictEqual(theirs.owner, mine.owner)
+        yield* mine.release
+        assert.isTrue(yield* theirs.isHeld)
+        assert.isTrue(Option.isNone(yield* Scope.provide(Lock.tryScoped("a"), own)), "by the fiber")
+        assert.isTrue(Option.isSome(yield* Scope.provide(Lock.tryScoped("a"), shared)), "by the scope")
+        yield* Scope.close(shared, Exit.void)
+        assert.isTrue(Option.isSome(yield* Scope.provide(Lock.tryScoped("a"), own)))
+        yield* Scope.close(own, Exit.void)
+      })
+    )
+  )
+})
+
+describe("a reply that is read after the lease is over", () => {
+  /** This process does nothing else for a while. */
+  const block = (millis: number) =>
+    Effect.sync(() => {
+      for (const until = performance.now() + millis; performance.now() < until;);
+    })
+
+  /** A store after whose replies to an operation this process does nothing for a while, and a client of its that is not. */
+  const blockedAfter = Effect.fnUntraced(function* (
+    operation: LockStore.Operation,
+    meanwhile?: (rival: Service) => Effect.Effect<unknown>
+  ) {
+    const server = yield* testStore()
+    const rival = yield* clientOf(server)
+    const run: Store["run"] = (asked, keys, args) =>
+      Effect.tap(server.store.run(asked, keys, args), () =>
+        asked === operation ? Effect.andThen(block(300), meanwhile?.(rival) ?? Effect.void) : Effect.void
+      )
+    return { ...server, store: { ...server.store, run } }
+  })
+
+  it.live("begins no inner section", () =>
+    Effect.gen(function* () {
+      const rivals = yield* Scope.make()
+      const service = yield* clientOf(
+        yield* blockedAfter("lock/hold", (rival) =>
+          Effect.orDie(Scope.provide(Lock.scoped("a"), rivals).pipe(as(rival)))
+        )
+      )
+      let entered = 0
+      const inner = Lock.withLock(
+        Effect.sync(() => void entered++),
+        "a",
+        { leaseTime: 200 }
+      )
+      const exit = yield* Effect.exit(Lock.withLock(inner, "a", { leaseTime: 200 }).pipe(as(service)))
+      assert.strictEqual(entered, 0)
+      assert.strictEqual(Option.getOrThrow(Exit.findErrorOption(exit))._tag, "LockLost")
+      yield* Scope.close(rivals, Exit.void)
+    })
+  )
+
+  it.live("begins no section", () =>
+    Effect.gen(function* () {
+      const service = yield* clientOf(yield* blockedAfter("lock/acquire"))
+      let entered = 0
+      const section = Lock.withLock(
+        Effect.sync(() => void entered++),
+        "a",
+        { leaseTime: 200, waitTime: 0 }
+      )
+      const exit = yield* Effect.exit(as(service)(section))
+      assert.strictEqual(entered, 0)
+      assert.strictEqual(Option.getOrThrow(Exit.findErrorOption(exit))._tag, "LockStoreError")
+    })
+  )
+
+  it.live("renews nothing, and says that the renewal came too late", () =>
+    Effect.gen(function* () {
+      const service = yield* clientOf(yield* blockedAfter("lock/renew"), { watchdogLeaseTime: 300 })
+      const lost = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const holding = yield* Lock.scoped("a")
+          return yield* Effect.flip(holding.awaitLost)
+        })
+      ).pipe(as(service))
+      assert.strictEqual(lost.reason, "RenewalFailed")
+    })
+  )
+})
+
+it.live("a renewal that is unanswered at the deadline has failed, whoever looks first", () =>
+  Effect.gen(function* () {
+    const server = yield* testStore()
+    const sent = yield* Deferred.make<void>()
+    const service = yield* clientOf(
+      {
+        ...server,
+        store: {
+          ...server.store,
+          run: (operation, keys, args) =>
+            operation === "lock/renew"
+              ? Effect.andThen(Deferred.succeed(sent, void 0), Effect.never)
+              : server.store.run(operation, keys, args)
+        }
+      },
+      { watchdogLeaseTime: 300 }
+    )
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        const holding = yield* Lock.scoped("a")
+        yield* Deferred.await(sent)
+        for (const until = performance.now() + 400; performance.now() < until;);
+        const lost = yield* Effect.flip(holding.ensureHeld)
+        assert.strictEqual(lost.reason, "RenewalFailed")
+      })
+    ).pipe(as(service))
+  })
+)
