@@ -2,6 +2,7 @@
  * Clients of quorums: a client as any other, whose store is kept by the stores of several.
  */
 import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import type { Fiber } from "effect/Fiber"
@@ -54,7 +55,8 @@ export const quorumClient = (
   return first.quorums.get(members, times, driftFactor, (isShared) => {
     const joint = new LockKeys(jointName(members.map(({ name }) => name)))
     const keyPrefix = isShared ? first.options.keyPrefix : ""
-    return Effect.runSyncWith(fiber.context)(
+    return runNow(
+      fiber.context,
       Scope.provide(
         makeQuorumClient(
           members.map(({ client, name }, i) => ({
@@ -69,6 +71,13 @@ export const quorumClient = (
       )
     )
   })
+}
+
+/** `runSync` on the application's own scheduler: the fibers of a client stay on the one that it was made on. */
+const runNow = <A>(context: Context.Context<never>, effect: Effect.Effect<A>): A => {
+  const fiber = Effect.runForkWith(context)(effect)
+  if (fiber.pollUnsafe() === undefined) fiber.currentDispatcher.flush()
+  return Effect.runSync(fiber.pollUnsafe()!)
 }
 
 /** Finds the key of one name for that of another. */
