@@ -1,12 +1,13 @@
 /**
- * Servers in memory behind a network that is slow, loses requests and replies, and delivers some after the connection they
- * were sent on. Everything happens in virtual time as a seed has it, so that a failure can be repeated.
+ * Servers in memory behind a network: slow, and broken now and then. A broken connection is replaced by a new one; what had been
+ * written into the old one may still arrive, in its own order and up to a minute late, whatever the new one delivers
+ * meanwhile. Everything happens in virtual time as a seed has it, so that a failure can be repeated.
  */
-import { Deferred, Effect, Scope, Stream } from "effect"
+import { Cause, Effect, Exit, Queue, Stream } from "effect"
 import type { LockStore, LockStoreError, RedisDriver, StoreReason } from "effect-redis-lock"
-import { memoryStore, unreachable } from "../compose/stores.ts"
-
-type Store = LockStore.LockStore["Service"]
+import { unreachable } from "../compose/stores.ts"
+import { CommandDeadlines, type Database, execute, makeDatabase, type Result, withDeadlines } from "./memory.ts"
+import type { VirtualTime } from "./virtualTime.ts"
 
 /** Numbers from 0 to 1, the same ones for the same seed (mulberry32). */
 export const randomOf = (seed: number) => () => {
@@ -21,249 +22,423 @@ export type Random = ReturnType<typeof randomOf>
 export const between = (random: Random, least: number, most: number) =>
   Math.floor(least + random() * (most - least + 1))
 
-/** Opens when something is over. */
-class Gate {
-  #open = Deferred.makeUnsafe<void>()
-  isShut = false
-
-  shut(): void {
-    if (this.isShut) return
-    this.isShut = true
-    this.#open = Deferred.makeUnsafe()
-  }
-
-  open(): void {
-    this.isShut = false
-    Deferred.doneUnsafe(this.#open, Effect.void)
-  }
-
-  readonly passed = Effect.suspend(() => (this.isShut ? Deferred.await(this.#open) : Effect.void))
+/** One operation on its way to a server, or back. */
+export interface Request {
+  readonly operation: LockStore.Operation
+  readonly keys: ReadonlyArray<string>
+  readonly args: ReadonlyArray<string | number>
+  readonly client: number
+  readonly sentAt: number
+  /** When its sender stopped waiting for the reply without having it: it was interrupted, or told that it failed. */
+  givenUpAt: number | undefined
 }
 
-/** Takes note of what happens. */
-export type Trace = (event: string) => Effect.Effect<void>
+/** Is told of what happens. */
+export interface Observer {
+  readonly executed: (server: Server, request: Request, result: Result) => void
+  readonly noted: (event: string) => void
+}
 
-/** A server; its clock is ahead by some milliseconds. */
+/** A server, whose clock is ahead by some milliseconds. */
 export class Server {
+  readonly number: number
+  readonly time: VirtualTime
+  readonly #observer: Observer
+  /** How far its clock is ahead. */
+  aheadMillis: number
+  db: Database
   isDown = false
-  store: Store
-  readonly #stopped = new Gate()
-  readonly #empty: Effect.Effect<Store>
-  readonly #trace: Trace
-  readonly #connections = new Set<Connection>()
+  isStopped = false
+  /** How often it crashed: a connection does not outlive that. */
+  crashes = 0
+  readonly #links: Array<Link> = []
+  /** What lies in its sockets while it is stopped. */
+  #waiting: Array<() => void> = []
 
-  private constructor(store: Store, empty: Effect.Effect<Store>, trace: Trace) {
-    this.store = store
-    this.#empty = empty
-    this.#trace = trace
+  constructor(number: number, time: VirtualTime, aheadMillis: number, observer: Observer) {
+    this.number = number
+    this.time = time
+    this.aheadMillis = aheadMillis
+    this.#observer = observer
+    this.db = this.#empty()
   }
 
-  static readonly make = Effect.fnUntraced(function* (skewMillis: number, trace: Trace) {
-    const empty = Scope.provide(memoryStore(skewMillis), yield* Effect.scope)
-    return new Server(yield* empty, empty, trace)
-  })
-
-  connect(connection: Connection): void {
-    this.#connections.add(connection)
+  #empty(): Database {
+    return makeDatabase(() => this.time.now + this.aheadMillis)
   }
 
-  /** Unless it is stopped: then when it goes on. It may be down by then. */
-  readonly run = (
-    ...[operation, keys, args]: Parameters<Store["run"]>
-  ): Effect.Effect<RedisDriver.Reply, LockStoreError> =>
-    Effect.andThen(
-      this.#stopped.passed,
-      Effect.suspend(() =>
-        this.isDown
-          ? Effect.never
-          : Effect.tap(this.store.run(operation, keys, args), (reply) =>
-              this.#trace(`${operation} ${keys[0]} ${args.join(" ")} -> ${JSON.stringify(reply)}`)
-            )
-      )
-    )
-
-  get stop(): Effect.Effect<void> {
-    return Effect.andThen(
-      this.#trace("stopped"),
-      Effect.sync(() => this.#stopped.shut())
-    )
+  #note(event: string): void {
+    this.#observer.noted(`server ${this.number} ${event}`)
   }
 
-  get resume(): Effect.Effect<void> {
-    return Effect.andThen(
-      this.#trace("goes on"),
-      Effect.sync(() => this.#stopped.open())
-    )
+  connect(link: Link): void {
+    this.#links.push(link)
   }
 
-  get crash(): Effect.Effect<void> {
-    return Effect.suspend(() => {
-      this.isDown = true
-      for (const connection of this.#connections) connection.break()
-      return this.#trace("crashed")
-    })
+  execute(request: Request): Result {
+    const result = execute(this.db, request.operation, request.keys, request.args)
+    this.#observer.executed(this, request, result)
+    return result
   }
 
-  restart(withData: boolean): Effect.Effect<void> {
-    return Effect.flatMap(withData ? Effect.succeed(this.store) : this.#empty, (store) => {
-      this.store = store
-      this.isDown = false
-      return this.#trace(withData ? "restarted" : "restarted without its data")
-    })
+  /** Calls back at once, or when a stopped server goes on; never if it crashes before. */
+  whenAwake(callback: () => void): void {
+    if (this.isDown) return
+    if (this.isStopped) this.#waiting.push(callback)
+    else callback()
   }
 
-  get heal(): Effect.Effect<void> {
-    return Effect.andThen(
-      this.resume,
-      Effect.suspend(() => (this.isDown ? this.restart(true) : Effect.void))
-    )
+  stop(): void {
+    this.#note("stops")
+    this.isStopped = true
+  }
+
+  resume(): void {
+    if (!this.isStopped) return
+    this.#note("goes on")
+    this.isStopped = false
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const callback of waiting) callback()
+  }
+
+  crash(): void {
+    this.#note("crashes")
+    this.isDown = true
+    this.isStopped = false
+    this.#waiting = []
+    this.crashes++
+    for (const link of this.#links) link.break()
+  }
+
+  restart(withData: boolean): void {
+    this.#note(withData ? "is back" : "is back without its data")
+    if (!withData) this.db = this.#empty()
+    this.isDown = false
+  }
+
+  stepClock(millis: number): void {
+    this.#note(`sets its clock by ${millis} ms`)
+    this.aheadMillis += millis
+  }
+
+  heal(): void {
+    this.resume()
+    if (this.isDown) this.restart(true)
   }
 }
 
 export interface Faults {
   /** How long a request or a reply usually takes, at most; some take ten times as long. */
   readonly latencyMillis: number
-  /** How many of all requests, replies and messages are lost, and the connection with them. */
+  /** How often a connection breaks while a request is on it, or a message is lost. */
   readonly loss: number
+  /** How long after a connection broke what was written into it still arrives, at most. */
+  readonly lateMillis: number
 }
 
-const reliable: Faults = { latencyMillis: 1, loss: 0 }
+const reliable: Faults = { latencyMillis: 1, loss: 0, lateMillis: 0 }
 
-/** One client's connection to a server: in order, as long as it holds. */
-export class Connection {
-  isCut = false
-  faults: Faults
-  readonly #server: Server
-  readonly #random: Random
+interface Written {
+  readonly request: Request
+  readonly onExit: (result: Result) => void
+  arrivesAt: number
+  cancelArrival: () => void
+}
+
+/** One TCP connection: what is written into it arrives in that order, or not at all. */
+class Connection {
+  readonly server: Server
+  readonly #link: Link
+  readonly #crashes: number
+  readonly #written: Array<Written> = []
+  readonly #unanswered = new Set<Written>()
+  #lastArrival = 0
+  #lastReply = 0
+  isBroken = false
+
+  constructor(link: Link, server: Server) {
+    this.#link = link
+    this.server = server
+    this.#crashes = server.crashes
+  }
+
+  write(request: Request, onExit: (result: Result) => void): () => void {
+    const written: Written = { request, onExit, arrivesAt: 0, cancelArrival: () => {} }
+    this.#written.push(written)
+    this.#unanswered.add(written)
+    this.#arriveAt(written, this.server.time.now + this.#link.latency())
+    return () => void this.#unanswered.delete(written)
+  }
+
+  #arriveAt(written: Written, at: number): void {
+    written.cancelArrival()
+    written.arrivesAt = this.#lastArrival = Math.max(at, this.#lastArrival)
+    const { time } = this.server
+    written.cancelArrival = time.after(written.arrivesAt - time.now, () => {
+      this.#written.shift()
+      if (this.server.crashes !== this.#crashes) return
+      this.server.whenAwake(() => this.#execute(written))
+    })
+  }
+
+  #execute(written: Written): void {
+    const result = this.server.execute(written.request)
+    if (this.isBroken) return
+    const { time } = this.server
+    this.#lastReply = Math.max(this.#lastReply, time.now + this.#link.latency())
+    time.after(this.#lastReply - time.now, () => {
+      if (!this.isBroken && this.#unanswered.delete(written)) written.onExit(result)
+    })
+  }
+
+  /** Nothing arrives for a while, and nothing is lost. */
+  stall(millis: number): void {
+    this.#lastArrival = 0
+    for (const written of this.#written) this.#arriveAt(written, written.arrivesAt + millis)
+    this.#lastArrival = Math.max(this.#lastArrival, this.server.time.now + millis)
+  }
+
+  /** What is on its way arrives now. */
+  catchUp(): void {
+    this.#lastArrival = 0
+    for (const written of [...this.#written]) this.#arriveAt(written, this.server.time.now)
+  }
+
+  /** Nobody hears any more of what is under way; some of it arrives all the same. */
+  break(): void {
+    this.isBroken = true
+    const { link, server } = { link: this.#link, server: this.server }
+    const kept = link.random() < 0.3 ? 0 : between(link.random, 0, this.#written.length)
+    for (const written of this.#written.splice(kept)) written.cancelArrival()
+    this.#lastArrival = 0
+    let late = link.lateness()
+    for (const written of this.#written) {
+      this.#arriveAt(written, server.time.now + late)
+      if (link.random() < 0.2) late = Math.min(link.faults.lateMillis, late + link.lateness())
+    }
+    const unanswered = [...this.#unanswered]
+    this.#unanswered.clear()
+    for (const { onExit, request } of unanswered) {
+      onExit(Exit.fail(unreachable(request.operation, request.keys[0]!, "ConnectionLost")))
+    }
+  }
+
+  /** When the last of it arrives. */
+  get restsAt(): number {
+    return this.#written.at(-1)?.arrivesAt ?? 0
+  }
+}
+
+interface Subscription {
+  readonly onSignal: (signal: RedisDriver.Signal) => void
+  readonly onFailure: (error: LockStoreError) => void
+  readonly channel: string
+}
+
+/** One client's way to a server: a connection for commands and one for messages, each replaced when it breaks. */
+export class Link {
+  readonly client: number
+  readonly server: Server
+  readonly random: Random
   readonly #commandTimeoutMillis: number
-  readonly #scope: Scope.Scope
-  /** Who waits for a reply. */
-  #pending = new Set<() => void>()
-  #last: Effect.Effect<void> = Effect.void
-  #broken = Deferred.makeUnsafe<never, LockStoreError>()
+  readonly #observer: Observer
+  faults: Faults
+  isCut = false
+  #connection: Connection | undefined
+  readonly #old: Array<Connection> = []
+  /** What is known of the server's clock: of another one perhaps, once it is connected to anew. */
+  readonly deadlines: InstanceType<typeof CommandDeadlines>
+  readonly #subscriptions = new Set<Subscription>()
 
-  constructor(server: Server, random: Random, faults: Faults, commandTimeoutMillis: number, scope: Scope.Scope) {
-    this.#server = server
-    this.#random = random
+  constructor(
+    client: number,
+    server: Server,
+    random: Random,
+    faults: Faults,
+    commandTimeoutMillis: number,
+    observer: Observer
+  ) {
+    this.client = client
+    this.server = server
+    this.random = random
     this.faults = faults
     this.#commandTimeoutMillis = commandTimeoutMillis
-    this.#scope = scope
+    this.#observer = observer
+    this.#connection = new Connection(this, server)
+    this.deadlines = new CommandDeadlines(
+      commandTimeoutMillis,
+      () => server.time.now - server.time.start,
+      () => String(this.#old.length)
+    )
     server.connect(this)
+  }
+
+  latency(): number {
+    const { latencyMillis } = this.faults
+    return between(this.random, 0, this.random() < 0.05 ? 10 * latencyMillis : latencyMillis)
+  }
+
+  /** How late the rest of a broken connection arrives. */
+  lateness(): number {
+    const kind = this.random()
+    const { lateMillis } = this.faults
+    return between(this.random, 0, Math.min(lateMillis, kind < 0.4 ? 200 : kind < 0.8 ? 5000 : lateMillis))
+  }
+
+  #isUnreachable(): boolean {
+    return this.isCut || this.server.isDown || this.#connection === undefined
+  }
+
+  #note(event: string): void {
+    this.#observer.noted(`client ${this.client} to server ${this.server.number}: ${event}`)
+  }
+
+  /** The connection breaks; another is made, at once or a little later. */
+  break(): void {
+    const connection = this.#connection
+    if (connection === undefined) return
+    this.#note("the connection breaks")
+    this.#connection = undefined
+    this.#old.push(connection)
+    const reconnect = () => {
+      if (this.#connection !== undefined) return
+      if (this.isCut || this.server.isDown || this.server.isStopped) this.server.time.after(20, reconnect)
+      else this.#connection = new Connection(this, this.server)
+    }
+    const delay = this.random() < 0.5 ? 0 : between(this.random, 1, 100)
+    if (delay === 0) reconnect()
+    else this.server.time.after(delay, reconnect)
+    connection.break()
+    this.#breakSubscriptions()
+  }
+
+  #breakSubscriptions(): void {
+    const subscriptions = [...this.#subscriptions]
+    this.#subscriptions.clear()
+    for (const { channel, onFailure } of subscriptions) onFailure(unreachable("subscribe", channel, "ConnectionLost"))
+  }
+
+  cut(): void {
+    this.#note("is cut")
+    this.isCut = true
+    this.break()
+  }
+
+  /** Commands arrive late from now on, on a connection that holds. */
+  stall(millis: number): void {
+    this.#note(`delivers nothing for ${millis} ms`)
+    this.#connection?.stall(millis)
   }
 
   heal(): void {
     this.isCut = false
     this.faults = reliable
+    this.#connection?.catchUp()
   }
 
-  /** Nobody hears any more of what is under way; some of it arrives all the same, later. */
-  break(): void {
-    this.#last = Effect.void
-    const pending = this.#pending
-    this.#pending = new Set()
-    for (const fail of pending) fail()
-    Deferred.doneUnsafe(this.#broken, Effect.fail(unreachable("subscribe", "", "ConnectionLost")))
-    this.#broken = Deferred.makeUnsafe()
+  /** When the last command of a broken connection arrives. */
+  get restsAt(): number {
+    return Math.max(0, ...this.#old.map((connection) => connection.restsAt))
   }
 
-  cut(): void {
-    this.isCut = true
-    this.break()
-  }
-
-  #latency(): number {
-    const { latencyMillis } = this.faults
-    return between(this.#random, 0, this.#random() < 0.05 ? 10 * latencyMillis : latencyMillis)
-  }
-
-  #isLost(): boolean {
-    return this.#random() < this.faults.loss
-  }
-
-  #unreachable(): boolean {
-    return this.isCut || this.#server.isDown
-  }
-
-  get store(): Store {
-    return {
-      ...this.#server.store,
-      runUnsafe: undefined,
-      subscribeUnsafe: undefined,
-      run: (operation, keys, args) =>
-        Effect.suspend(() => {
-          if (this.#unreachable()) return Effect.fail(unreachable(operation, keys[0]!, "NotConnected"))
-          return this.#send(this.#server.run(operation, keys, args), (reason) =>
-            unreachable(operation, keys[0]!, reason)
-          )
-        }),
-      subscribe: (channel) =>
-        Stream.suspend(() =>
-          this.#unreachable()
-            ? Stream.fail(unreachable("subscribe", channel, "NotConnected"))
-            : this.#server.store.subscribe(channel).pipe(
-                Stream.filterEffect((signal) =>
-                  Effect.as(Effect.sleep(this.#latency()), signal._tag === "Subscribed" || !this.#isLost())
-                ),
-                Stream.interruptWhen(Deferred.await(this.#broken))
-              )
-        )
+  /** Sends one operation; the result gives it up. */
+  send(
+    operation: LockStore.Operation,
+    keys: ReadonlyArray<string>,
+    args: ReadonlyArray<string | number>,
+    onExit: (result: Result) => void
+  ): () => void {
+    const failed = (reason: StoreReason) => Exit.fail(unreachable(operation, keys[0]!, reason))
+    const connection = this.#connection
+    if (connection === undefined || this.#isUnreachable()) {
+      onExit(failed("NotConnected"))
+      return () => {}
+    }
+    const { time } = this.server
+    const request: Request = { operation, keys, args, client: this.client, sentAt: time.now, givenUpAt: undefined }
+    const end = (result: Result) => {
+      cancelTimeout()
+      if (Exit.isFailure(result)) request.givenUpAt ??= time.now
+      onExit(result)
+    }
+    const forget = connection.write(request, end)
+    const cancelTimeout = time.after(this.#commandTimeoutMillis, () => {
+      forget()
+      request.givenUpAt = time.now
+      onExit(failed("TimedOut"))
+      // a driver gives up a connection that stays silent
+      if (this.random() < 0.3 && connection === this.#connection) this.break()
+    })
+    if (this.random() < this.faults.loss) {
+      time.after(between(this.random, 0, 2 * this.faults.latencyMillis), () => {
+        if (connection === this.#connection) this.break()
+      })
+    }
+    return () => {
+      cancelTimeout()
+      forget()
+      request.givenUpAt ??= time.now
     }
   }
 
-  /** From here on a request is under way, whatever becomes of who sent it. */
-  #send<A>(
-    execute: Effect.Effect<A, LockStoreError>,
-    failed: (reason: StoreReason) => LockStoreError
-  ): Effect.Effect<A, LockStoreError> {
-    return Effect.uninterruptibleMask((restore) => {
-      const reply = Deferred.makeUnsafe<A, LockStoreError>()
-      const breaks = () => void Deferred.doneUnsafe(reply, Effect.fail(failed("ConnectionLost")))
-      const arrived = Deferred.makeUnsafe<void>()
-      const previous = this.#last
-      this.#last = Deferred.await(arrived)
-      this.#pending.add(breaks)
-      const connection = this.#broken
-      const isRequestLost = this.#isLost()
-      const isReplyLost = this.#isLost()
-      // what a broken connection still delivers, it delivers out of order
-      const straggles = this.#random() < 0.5 ? this.#latency() * 20 : undefined
-      const delivered = Effect.gen({ self: this }, function* () {
-        yield* Effect.sleep(this.#latency())
-        if (isRequestLost) {
-          if (connection === this.#broken) this.break()
-        } else {
-          yield* Effect.raceFirst(previous, Effect.ignore(Deferred.await(connection)))
-        }
-        if (connection !== this.#broken) {
-          if (straggles === undefined) return
-          yield* Effect.sleep(straggles)
-        }
-        if (this.#server.isDown) return
-        const exit = yield* Effect.exit(execute)
-        Deferred.doneUnsafe(arrived, Effect.void)
-        if (isReplyLost) {
-          if (connection === this.#broken) this.break()
-          return
-        }
-        yield* Effect.sleep(this.#latency())
-        this.#pending.delete(breaks)
-        Deferred.doneUnsafe(reply, exit)
+  /** Hears a channel; the result ends that. */
+  subscribe(channel: string, onSignal: Subscription["onSignal"], onFailure: Subscription["onFailure"]): () => void {
+    const subscription: Subscription = { channel, onSignal, onFailure }
+    if (this.#isUnreachable()) {
+      onFailure(unreachable("subscribe", channel))
+      return () => {}
+    }
+    this.#subscriptions.add(subscription)
+    const { time } = this.server
+    let last = 0
+    const tell = (signal: RedisDriver.Signal) => {
+      last = Math.max(last, time.now + this.latency())
+      time.after(last - time.now, () => {
+        if (this.#subscriptions.has(subscription)) onSignal(signal)
       })
-      return Effect.andThen(
-        Effect.forkIn(
-          Effect.interruptible(Effect.ensuring(delivered, Deferred.succeed(arrived, undefined))),
-          this.#scope,
-          {
-            startImmediately: true
-          }
-        ),
-        restore(
-          Effect.timeoutOrElse(Deferred.await(reply), {
-            duration: this.#commandTimeoutMillis,
-            orElse: () => Effect.fail(failed("TimedOut"))
-          })
-        )
-      )
-    })
+    }
+    let stop = () => {}
+    time.after(this.latency(), () =>
+      this.server.whenAwake(() => {
+        if (!this.#subscriptions.has(subscription)) return
+        stop = this.server.db.listen(channel, (message) => {
+          if (this.random() >= this.faults.loss) tell({ _tag: "Message", message })
+        })
+        tell({ _tag: "Subscribed" })
+      })
+    )
+    return () => {
+      this.#subscriptions.delete(subscription)
+      stop()
+    }
   }
 }
+
+/** The store that a client reaches over a link. */
+export const storeOf = (link: Link): LockStore.LockStore["Service"] => ({
+  run: withDeadlines(link.deadlines, (operation, keys, args) =>
+    Effect.callback((resume) => {
+      const giveUp = link.send(operation, keys, args, resume)
+      return Effect.sync(giveUp)
+    })
+  ),
+  commandLifeMillis: link.deadlines.lifeMillis,
+  serverMicros: (key) => link.deadlines.serverMicros(key),
+  subscribe: (channel) =>
+    Stream.callback<RedisDriver.Signal, LockStoreError>((signals) =>
+      Effect.acquireRelease(
+        Effect.sync(() =>
+          link.subscribe(
+            channel,
+            (signal) => void Queue.offerUnsafe(signals, signal),
+            (error) => void Queue.failCauseUnsafe(signals, Cause.fail(error))
+          )
+        ),
+        (stop) => Effect.sync(stop)
+      )
+    ),
+  scan: () => Stream.empty,
+  publish: "PUBLISH",
+  slot: () => 0
+})

@@ -1,22 +1,37 @@
 /**
  * A world of servers, clients and faults that a seed decides, and what must hold in each: nobody is in besides who may be,
- * tokens rise, and in the end, when all is well again, everything is free.
+ * tokens rise, nothing takes effect long after its sender gave up, and in the end, when all is well again, everything is
+ * free and nothing is left, whatever arrives yet.
  */
-import { Array as Arr, Cause, Clock, Context, Effect, Exit, Fiber, Layer, Option, Scheduler } from "effect"
+import { Array as Arr, Cause, Context, Effect, Exit, Fiber, Layer, Metric, Option, References, Scheduler } from "effect"
 import {
   type AcquireError,
   type Holding,
   Lock,
   type LockLost,
   type LockReentered,
+  type LockStore,
   type NotLockOwner,
   type QuorumNotReached,
   RedisLock
 } from "effect-redis-lock"
-import { TestClock } from "effect/testing"
 import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
 import { clientOf, type Service, serviceOf } from "../compose/stores.ts"
-import { between, Connection, type Faults, type Random, randomOf, Server, type Trace } from "./network.ts"
+import { History } from "./history.ts"
+import { playLatches } from "./latches.ts"
+import {
+  between,
+  type Faults,
+  Link,
+  type Observer,
+  type Random,
+  randomOf,
+  type Request,
+  Server,
+  storeOf
+} from "./network.ts"
+import type { Result } from "./memory.ts"
+import { VirtualTime } from "./virtualTime.ts"
 
 /** The services of a client, one for each server. */
 export class Members extends Context.Service<Members, ReadonlyArray<Service>>()("Members") {}
@@ -48,6 +63,8 @@ export type Failure = AcquireError | LockReentered | LockLost | NotLockOwner | Q
 
 export interface Cast {
   readonly sides: ReadonlyArray<Side>
+  /** Whether there is a latch. */
+  readonly hasLatch?: boolean
   /** Whether servers that crash come back with their data always: what has no lease would never come back. */
   readonly keepsData?: boolean
 }
@@ -55,13 +72,20 @@ export interface Cast {
 export interface WorldOptions extends Cast {
   readonly seed: number
   readonly servers: number
+  /** Whether the servers' clocks are set while it runs. A lease then ends early, so others may be in. */
+  readonly clocksStep?: boolean
+  /** How long after a connection broke what was written into it still arrives, at most. Default: a minute. */
+  readonly lateMillis?: number
+  /** Whether it is checked that no key is left, and none comes late. Default: true. */
+  readonly leavesNothing?: boolean
 }
 
-/** How often a section was entered, lost, and not entered. */
+/** How often a section was entered, lost, and not entered; how many commands there were. */
 export interface Report {
   entered: number
   lost: number
   refused: number
+  commands: number
 }
 
 const leaseMillis = 1000
@@ -69,6 +93,28 @@ const commandTimeoutMillis = 400
 const clients = 3
 const workersEach = 3
 const sectionsEach = 6
+const longestWaitMillis = 3000
+const longestStepMillis = 10_000
+
+/** Operations that create something, or extend it. */
+const creating: ReadonlySet<LockStore.Operation> = new Set<LockStore.Operation>([
+  "fair_lock/acquire",
+  "fair_lock/refresh",
+  "fenced_lock/acquire",
+  "latch/count_down",
+  "latch/set",
+  "lock/acquire",
+  "multi_lock/acquire",
+  "permit_semaphore/acquire",
+  "read_lock/acquire",
+  "read_lock/hold",
+  "semaphore/acquire",
+  "write_lock/acquire"
+])
+
+/** Keys that stay: tokens, and how many permits are free. */
+const isKept = (key: string): boolean =>
+  key.startsWith("redisson_lock_token") || key === "permits" || key === "anonymous" || key.includes("_grant")
 
 /** Somebody who may enter again what he has entered. */
 interface Guest {
@@ -78,9 +124,14 @@ interface Guest {
 
 /** Who is in, under one name, and its last tokens. */
 class Room {
+  readonly #mayCrowd: boolean
   readonly #inside: Array<Guest> = []
   #lastWritten = 0n
   #lastSeen = 0n
+
+  constructor(mayCrowd: boolean) {
+    this.#mayCrowd = mayCrowd
+  }
 
   /** What is wrong with that, if anything. */
   enter(guest: Guest, token: bigint | undefined): string | undefined {
@@ -91,7 +142,7 @@ class Room {
         ? others.reduce((sum, other) => sum + (typeof other === "object" ? other.permits : 0), share.permits) > share.of
         : others.some((other) => share === "nobody" || other === "nobody")
     this.#inside.push(guest)
-    if (isCrowded) return `is in besides ${others.length} others`
+    if (isCrowded && !this.#mayCrowd) return `is in besides ${others.length} others`
     // of readers, no writer is known to a server without its data
     if (token === undefined || (share === "readers" && token === 0n)) return undefined
     const least = share === "readers" ? this.#lastWritten : this.#lastSeen + 1n
@@ -109,224 +160,482 @@ class Room {
 /** After how many steps a fiber gives way to others, wherever it is. Below 3 Effect itself gets nowhere. */
 const steps = [2048, 40, 7, 4]
 
-const tickMillis = 5
+/**
+ * Whether Effect asks for a random number to hash a function by: it does so once in a process, which must not shift what
+ * everybody else is given.
+ */
+const isHashing = (): boolean => {
+  const { stackTraceLimit } = Error
+  const at: { stack?: string } = {}
+  Error.stackTraceLimit = 2
+  Error.captureStackTrace(at, isHashing)
+  Error.stackTraceLimit = stackTraceLimit
+  return at.stack!.includes("/Hash.js")
+}
 
-/** A little time, in which every fiber gets as far as it can. */
-const tick = Effect.andThen(
-  TestClock.adjust(tickMillis),
-  Effect.callback<void>((resume) => void setImmediate(() => setImmediate(() => resume(Effect.void))))
-)
+/** Runs one world to its end. Throws where something is wrong, with the history. */
+export const world = (options: WorldOptions): Report => {
+  const { random: mathRandom } = Math
+  const { crypto } = globalThis
+  const { stackTraceLimit } = Error
+  const { seed } = options
+  const chance = randomOf(~seed)
+  const hex = (digits: number) =>
+    Math.floor(chance() * 16 ** digits)
+      .toString(16)
+      .padStart(digits, "0")
+  // errors are values here: where each was made is of no use, and costs more than the rest
+  Error.stackTraceLimit = 0
+  Math.random = () => (isHashing() ? 0.5 : chance())
+  crypto.randomUUID = () => `${hex(8)}-${hex(4)}-${hex(4)}-${hex(4)}-${hex(12)}`
+  try {
+    const time = new VirtualTime(Date.UTC(2026, 0, 1))
+    const exit = time.run(
+      new World(options, time).play.pipe(
+        Effect.provideService(Scheduler.MaxOpsBeforeYield, steps[seed % steps.length]!),
+        Effect.provideService(References.MinimumLogLevel, "None"),
+        Effect.provideService(Metric.MetricRegistry, new Map())
+      )
+    )
+    if (Exit.isSuccess(exit)) return exit.value
+    throw Cause.squash(exit.cause)
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
+    Math.random = mathRandom
+    Reflect.deleteProperty(crypto, "randomUUID")
+  }
+}
 
-/** Runs one world to its end. */
-export const world = (options: WorldOptions) =>
-  Effect.provideService(play(options), Scheduler.MaxOpsBeforeYield, steps[options.seed % steps.length]!)
+/** What a world's checks found. */
+export class WorldFailure extends Error {
+  readonly problem: string
+  readonly history: History
 
-const play = Effect.fnUntraced(function* ({ keepsData = false, seed, servers: count, sides }: WorldOptions) {
-  const random = randomOf(seed)
-  const start = Date.UTC(2026, 0, 1)
-  yield* TestClock.setTime(start)
-  const events: Array<string> = []
-  const trace: Trace = (event) =>
-    Effect.map(Clock.currentTimeMillis, (now) => void events.push(`${String(now - start).padStart(6)} ${event}`))
-  const fail = (what: string) =>
-    Effect.die(new Error(`seed ${seed}: ${what}. What went before:\n${events.slice(-80).join("\n")}`))
-  const until = Effect.fnUntraced(function* (isDone: () => boolean, otherwise: string) {
-    for (let waited = 0; waited < 600_000; waited += tickMillis) {
-      if (isDone()) return
-      yield* tick
+  constructor(seed: number, problem: string, history: History) {
+    super(`seed ${seed}: ${problem}. What went before:\n${history.last(80)}`)
+    this.problem = problem
+    this.history = history
+  }
+}
+
+class World {
+  readonly seed: number
+  readonly sides: ReadonlyArray<Side>
+  readonly time: VirtualTime
+  readonly random: Random
+  readonly history: History
+  readonly servers: ReadonlyArray<Server>
+  readonly links: Array<Link> = []
+  readonly report: Report = { entered: 0, lost: 0, refused: 0, commands: 0 }
+  readonly #rooms: Map<string, Room>
+  readonly #faults: Faults
+  readonly #forgets: boolean
+  readonly #clocksStep: boolean
+  readonly #hasLatch: boolean
+  readonly #leavesNothing: boolean
+  /** Whether all is over and free: from now on nothing may come. */
+  #isOver = false
+  /** Since when an owner stands in the queue of a fair lock without a break. */
+  readonly #queuedSince = new Map<string, number>()
+
+  constructor(
+    {
+      clocksStep = false,
+      hasLatch = false,
+      keepsData = false,
+      lateMillis = 60_000,
+      leavesNothing = true,
+      seed,
+      servers: count,
+      sides
+    }: WorldOptions,
+    time: VirtualTime
+  ) {
+    this.seed = seed
+    this.sides = sides
+    this.time = time
+    this.history = new History(time)
+    const random = (this.random = randomOf(seed))
+    this.#clocksStep = clocksStep
+    this.#hasLatch = hasLatch
+    this.#leavesNothing = leavesNothing
+    this.#faults = { latencyMillis: between(random, 1, 10), loss: [0, 0.001, 0.01][between(random, 0, 2)]!, lateMillis }
+    // servers that forget their tokens go by their clocks, which may differ by less than they stay away
+    this.#forgets = random() < 0.5 && !keepsData && !clocksStep
+    const skewMillis = this.#forgets ? leaseMillis / 2 : 3_600_000
+    this.servers = Arr.range(1, count).map(
+      (number) => new Server(number, time, between(random, -skewMillis, skewMillis), this.observer)
+    )
+    this.#rooms = new Map(sides.flatMap(({ names }) => names.map((name) => [name, new Room(clocksStep)])))
+  }
+
+  readonly observer: Observer = {
+    noted: (event) => this.history.note(event),
+    executed: (server, request, result) => this.#executed(server, request, result)
+  }
+
+  #executed(server: Server, request: Request, result: Result): void {
+    this.report.commands++
+    this.history.executed(server, request, result)
+    const [owner] = request.args
+    if (request.operation === "fair_lock/release" || (Exit.isSuccess(result) && typeof result.value === "number")) {
+      this.#queuedSince.delete(`${server.number} ${owner}`)
     }
-    return yield* fail(otherwise)
-  })
+    const age = this.time.now - request.sentAt
+    if (
+      age > commandTimeoutMillis + (this.#clocksStep ? longestStepMillis : 0) &&
+      creating.has(request.operation) &&
+      Exit.isSuccess(result)
+    ) {
+      this.fail(`${request.operation} takes effect ${Math.round(age)} ms after it was sent`)
+    }
+    if (this.#isOver) this.#checkKeys(server, "appears late")
+  }
 
-  const scope = yield* Effect.scope
-  const faults: Faults = { latencyMillis: between(random, 1, 10), loss: [0, 0.001, 0.01][between(random, 0, 2)]! }
-  // servers that forget their tokens go by their clocks, which may differ by less than they stay away
-  const forget = random() < 0.5 && !keepsData
-  const skewMillis = forget ? leaseMillis / 2 : 3_600_000
-  const servers = yield* Effect.forEach(Arr.range(1, count), (i) =>
-    Server.make(between(random, -skewMillis, skewMillis), (event) => trace(`server ${i}: ${event}`))
-  )
-  const connections: Array<Connection> = []
-  const contexts = yield* Effect.forEach(Arr.range(1, clients), () =>
-    Effect.suspend(() => {
-      const own = servers.map((server) => new Connection(server, random, faults, commandTimeoutMillis, scope))
-      connections.push(...own)
-      return client(own)
+  fail(problem: string): Effect.Effect<never> {
+    const failure = new WorldFailure(this.seed, problem, this.history)
+    this.time.abort(failure)
+    return Effect.die(failure)
+  }
+
+  /** That nothing is left on a server of what only holders and waiters have. */
+  #checkKeys(server: Server, what: string): void {
+    if (!this.#leavesNothing) return
+    for (const key of server.db.keys()) {
+      if (!isKept(key))
+        this.fail(`"${key}" ${what} on server ${server.number}: ${JSON.stringify(this.#look(server, key))}`)
+    }
+  }
+
+  /** Permits whose lease has ended are given back by whoever asks next. */
+  #reap({ db }: Server): void {
+    for (const [id, expiry] of db.zset("{permits}:timeout")) {
+      if (expiry > db.timeMillis()) break
+      db.zrem("{permits}:timeout", id)
+      db.incrBy("permits", 1)
+    }
+  }
+
+  #look({ db }: Server, key: string): unknown {
+    const ttl = db.pttl(key)
+    switch (db.type(key)) {
+      case "hash":
+        return { ttl, hash: [...(db.hash(key) ?? [])] }
+      case "list":
+        return { ttl, list: db.list(key) }
+      case "zset":
+        return { ttl, zset: db.zset(key).map(([member, score]) => [member, score - db.timeMillis()]) }
+      default:
+        return { ttl, string: db.getString(key) }
+    }
+  }
+
+  /** That nobody stands in the queue of a fair lock for longer than anybody waits. */
+  #checkQueues(): void {
+    const now = this.time.now
+    const seen = new Set<string>()
+    for (const server of this.servers) {
+      for (const name of this.#rooms.keys()) {
+        for (const owner of server.db.list(`redisson_lock_queue:{${name}}`)) {
+          const entry = `${server.number} ${owner}`
+          seen.add(entry)
+          const since = this.#queuedSince.get(entry)
+          if (since === undefined) this.#queuedSince.set(entry, now)
+          else if (now - since > longestWaitMillis + 2 * commandTimeoutMillis) {
+            this.fail(`${owner} stands in the queue of "${name}" since ${now - since} ms, longer than anybody waits`)
+          }
+        }
+      }
+    }
+    for (const entry of this.#queuedSince.keys()) if (!seen.has(entry)) this.#queuedSince.delete(entry)
+  }
+
+  readonly play: Effect.Effect<Report> = Effect.scoped(
+    Effect.gen({ self: this }, function* () {
+      const { links, random, sides, time } = this
+      const scope = yield* Effect.scope
+      const contexts = yield* Effect.forEach(Arr.range(1, clients), (number) => {
+        const own = this.servers.map(
+          (server) => new Link(number, server, random, this.#faults, commandTimeoutMillis, this.observer)
+        )
+        links.push(...own)
+        return client(own)
+      })
+
+      const chaos = yield* Effect.forkIn(this.mischief, scope)
+      if (this.#hasLatch) {
+        const released = Effect.scoped(
+          playLatches(
+            contexts.map((context) => (effect) => Effect.provideContext(effect, context)),
+            random,
+            (event) => this.history.note(event),
+            (problem) => this.fail(problem)
+          )
+        )
+        this.report.entered += yield* this.#within(600_000, released, "the rounds never end")
+      }
+      const workers = yield* Effect.forEach(
+        sides.length === 0 ? [] : contexts.flatMap((context) => Arr.replicate(context, workersEach)),
+        (context) => Effect.forkIn(Effect.provideContext(this.worker, context), scope)
+      )
+      yield* this.#within(600_000, Fiber.joinAll(workers), "the workers never end")
+      yield* Fiber.interrupt(chaos)
+
+      this.history.note("the faults are over")
+      for (const link of links) link.heal()
+      for (const server of this.servers) server.heal()
+      const settleMillis = 2 * leaseMillis + 10 * commandTimeoutMillis + (this.#clocksStep ? 2 * longestStepMillis : 0)
+      // what is late arrives in a world where nothing happens any more, or while others wait
+      const isBusy = random() < 0.25 && sides.length > 0
+      if (isBusy) {
+        const isDone = () => time.now > Math.max(...links.map(({ restsAt }) => restsAt)) + 2000
+        const settledAt = time.now + settleMillis
+        const late = yield* Effect.forEach(contexts, (context) =>
+          Effect.forkIn(Effect.provideContext(this.late(settledAt, isDone), context), scope)
+        )
+        while (!isDone()) {
+          yield* Effect.sleep(500)
+          if (time.now > settledAt) this.#checkQueues()
+        }
+        yield* this.#within(60_000, Fiber.joinAll(late), "the late workers never end")
+      }
+      yield* Effect.sleep(settleMillis)
+      yield* this.checkEnd(contexts)
+      if (!isBusy) {
+        const restsAt = Math.max(...links.map(({ restsAt }) => restsAt))
+        this.#isOver = true
+        yield* Effect.sleep(Math.max(0, restsAt - time.now) + 1)
+        this.#isOver = false
+      }
+      for (const context of contexts) {
+        for (const side of sides) {
+          // a minority of a quorum may hear of the last release a little later
+          yield* Effect.sleep(50)
+          const free = yield* Effect.forkIn(
+            Effect.provideContext(
+              side.run(() => Effect.void, { waitTime: 0 }),
+              context
+            ),
+            scope
+          )
+          const exit = yield* this.#within(60_000, Fiber.await(free), `"${side.names}" gives no answer`)
+          if (Exit.isFailure(exit))
+            return yield* this.fail(`"${side.names}" is not free in the end: ${Cause.pretty(exit.cause)}`)
+        }
+      }
+      yield* Effect.sleep(settleMillis)
+      yield* this.checkEnd(contexts)
+      return this.report
     })
   )
 
-  const rooms = new Map(sides.flatMap(({ names }) => names.map((name) => [name, new Room()])))
-  const report: Report = { entered: 0, lost: 0, refused: 0 }
-
-  const enter = (guest: Guest, token?: bigint) => {
-    const { names, share } = guest.side
-    return Effect.andThen(
-      trace(`${names}: in (${JSON.stringify(share)})${token === undefined ? "" : ` ${token}`}`),
-      Effect.suspend(() => {
-        const wrong = names.map((name) => rooms.get(name)!.enter(guest, token)).find((wrong) => wrong !== undefined)
-        return wrong === undefined ? Effect.void : fail(`who entered "${names}" ${wrong}`)
-      })
-    )
+  #within<A, E>(millis: number, effect: Effect.Effect<A, E>, otherwise: string): Effect.Effect<A, E> {
+    return Effect.timeoutOrElse(effect, { duration: millis, orElse: () => this.fail(otherwise) })
   }
 
-  const leave = (guest: Guest) => {
-    const { names, share } = guest.side
-    return Effect.andThen(
-      trace(`${names}: out (${JSON.stringify(share)})`),
-      Effect.sync(() => {
-        for (const name of names) rooms.get(name)!.leave(guest)
-      })
-    )
+  /** That nobody remembers anything, neither client nor server. */
+  checkEnd(contexts: ReadonlyArray<Context.Context<Client>>): Effect.Effect<void> {
+    return Effect.sync(() => {
+      for (const context of contexts) {
+        for (const service of [Context.get(context, RedisLock.RedisLock), ...Context.get(context, Members)]) {
+          const { latches, lines, permitLines, queues, watchdog } = service as unknown as LockClient
+          const left = {
+            latches: latches.size,
+            lines: lines.size,
+            permitLines: permitLines.size,
+            queues: queues.size,
+            holdings: watchdog.size
+          }
+          if (Object.values(left).some((size) => size > 0)) this.fail(`left behind: ${JSON.stringify(left)}`)
+        }
+      }
+      for (const server of this.servers) {
+        this.#reap(server)
+        this.#checkKeys(server, "is left")
+        for (const name of ["permits", "anonymous"]) {
+          const free = server.db.getString(name)
+          if (free !== undefined && free !== "3") this.fail(`${free} of 3 of "${name}" are free in the end`)
+        }
+      }
+    })
   }
 
-  const options = (): Lock.AcquireOptions => ({
-    waitTime: [0, 300, 3000][between(random, 0, 2)]!,
-    ...(random() < 0.3 ? { leaseTime: between(random, 100, leaseMillis) } : {})
-  })
+  enter(guest: Guest, token?: bigint): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { names, share } = guest.side
+      this.history.note(`${names}: in (${JSON.stringify(share)})${token === undefined ? "" : ` ${token}`}`)
+      const wrong = names.map((name) => this.#rooms.get(name)!.enter(guest, token)).find((wrong) => wrong !== undefined)
+      return wrong === undefined ? Effect.void : this.fail(`who entered "${names}" ${wrong}`)
+    })
+  }
+
+  leave(guest: Guest): Effect.Effect<void> {
+    return Effect.sync(() => {
+      const { names, share } = guest.side
+      this.history.note(`${names}: out (${JSON.stringify(share)})`)
+      for (const name of names) this.#rooms.get(name)!.leave(guest)
+    })
+  }
+
+  options(): Lock.AcquireOptions {
+    const { random } = this
+    const waitTime = [0, 300, longestWaitMillis][between(random, 0, 2)]!
+    const kind = random()
+    // a long lease outlives a server that comes back without its data
+    const longest = kind < 0.05 && !this.#forgets ? 60_000 : kind < 0.3 ? leaseMillis : undefined
+    return { waitTime, ...(longest === undefined ? {} : { leaseTime: between(random, 100, longest) }) }
+  }
 
   /** What is protected: not while the section waits for a lock that it takes, renews or gives back within. */
-  const work = (guest: Guest, millis: number, token?: bigint) =>
-    Effect.acquireUseRelease(
-      enter(guest, token),
+  work(guest: Guest, millis: number, token?: bigint): Effect.Effect<void> {
+    return Effect.acquireUseRelease(
+      this.enter(guest, token),
       () => Effect.sleep(millis),
-      () => leave(guest)
+      () => this.leave(guest)
     )
+  }
 
-  const stay = (side: Side, owner: symbol, isInner: boolean, granted: Granted): Effect.Effect<void, Failure, Client> =>
-    Effect.gen(function* () {
+  stay(side: Side, owner: symbol, isInner: boolean, granted: Granted): Effect.Effect<void, Failure, Client> {
+    const { random } = this
+    return Effect.gen({ self: this }, function* () {
       const guest: Guest = { side, owner }
-      report.entered++
-      yield* work(guest, between(random, 0, 300), isInner ? undefined : granted.token)
-      const inner = isInner || random() < 0.7 ? undefined : within(side)
+      this.report.entered++
+      yield* this.work(guest, between(random, 0, 300), isInner ? undefined : granted.token)
+      const inner = isInner || random() < 0.7 ? undefined : this.#within_(side)
       if (inner !== undefined) {
-        yield* Effect.ignore(inner.run((granted) => stay(inner, owner, true, granted), options()))
+        yield* Effect.ignore(inner.run((granted) => this.stay(inner, owner, true, granted), this.options()))
       }
       if (granted.renew !== undefined && random() < 0.2) {
         yield* Effect.ignore(granted.renew(random() < 0.3 ? undefined : between(random, 100, leaseMillis)))
       }
-      yield* work(guest, random() < 0.2 ? between(random, 0, 2 * leaseMillis) : between(random, 0, 100))
+      yield* this.work(guest, random() < 0.2 ? between(random, 0, 2 * leaseMillis) : between(random, 0, 100))
     })
+  }
 
   /** A section, or two of one owner at once. */
-  const visit = (side: Side): Effect.Effect<void, Failure, Client> => {
+  visit(side: Side): Effect.Effect<void, Failure, Client> {
     const owner = Symbol()
-    const other = random() < 0.2 ? within(side) : undefined
+    const other = this.random() < 0.2 ? this.#within_(side) : undefined
     return other === undefined
-      ? side.run((granted) => stay(side, owner, false, granted), options())
+      ? side.run((granted) => this.stay(side, owner, false, granted), this.options())
       : Lock.withOwner(
           Effect.all(
-            [side, other].map((side) => side.run((granted) => stay(side, owner, true, granted), options())),
+            [side, other].map((side) => side.run((granted) => this.stay(side, owner, true, granted), this.options())),
             { concurrency: "unbounded", discard: true }
           )
         )
   }
 
   /** What may be taken by who has this already. */
-  const within = (side: Side): Side | undefined => {
-    const candidates = sides.filter(
+  #within_(side: Side): Side | undefined {
+    const candidates = this.sides.filter(
       ({ isReentrant, names, share }) =>
         isReentrant && names[0] === side.names[0] && (side.share === "nobody" || share === side.share)
     )
-    return candidates[between(random, 0, candidates.length - 1)]
+    return candidates[between(this.random, 0, candidates.length - 1)]
   }
 
-  const worker = Effect.gen(function* () {
-    for (let i = 0; i < sectionsEach; i++) {
-      yield* Effect.sleep(between(random, 0, 200))
-      const side = sides[between(random, 0, sides.length - 1)]!
-      const section = visit(side)
-      const exit = yield* Effect.exit(
-        random() < 0.15 ? Effect.timeoutOption(section, between(random, 1, 600)) : section
-      )
-      if (Exit.isSuccess(exit)) continue
-      const failure = Exit.findErrorOption(exit)
-      if (Option.isNone(failure)) return yield* exit
-      if (failure.value._tag === "LockLost") report.lost++
-      else report.refused++
-    }
-  })
-
-  const chaos = yield* Effect.forkIn(mischief(servers, connections, forget, random), scope)
-  const workers = yield* Effect.forEach(
-    contexts.flatMap((context) => Arr.replicate(context, workersEach)),
-    (context) => Effect.forkIn(Effect.provideContext(worker, context), scope)
-  )
-  yield* until(() => workers.every((fiber) => fiber.pollUnsafe() !== undefined), "the workers never end")
-  for (const fiber of workers) yield* Fiber.join(fiber)
-
-  yield* Fiber.interrupt(chaos)
-  for (const connection of connections) connection.heal()
-  for (const server of servers) yield* server.heal
-  for (let passed = 0; passed < 2 * leaseMillis + 10 * commandTimeoutMillis; passed += tickMillis) yield* tick
-  for (const context of contexts) {
-    for (const service of [Context.get(context, RedisLock.RedisLock), ...Context.get(context, Members)]) {
-      const { lines, permitLines, watchdog } = service as unknown as LockClient
-      const left = { lines: lines.size, permitLines: permitLines.size, holdings: watchdog.size }
-      if (Object.values(left).some((size) => size > 0)) return yield* fail(`left behind: ${JSON.stringify(left)}`)
-    }
-    for (const side of sides) {
-      const free = yield* Effect.forkIn(
-        Effect.provideContext(
-          side.run(() => Effect.void, { waitTime: 0 }),
-          context
-        ),
-        scope
-      )
-      yield* until(() => free.pollUnsafe() !== undefined, `"${side.names}" gives no answer`)
-      const exit = yield* Fiber.await(free)
-      if (Exit.isFailure(exit))
-        return yield* fail(`"${side.names}" is not free in the end: ${Cause.pretty(exit.cause)}`)
-    }
+  get worker(): Effect.Effect<void, never, Client> {
+    const { random, report, sides } = this
+    return Effect.gen({ self: this }, function* () {
+      for (let i = 0; i < sectionsEach; i++) {
+        yield* Effect.sleep(between(random, 0, 200))
+        const side = sides[between(random, 0, sides.length - 1)]!
+        const section = this.visit(side)
+        const exit = yield* Effect.exit(
+          random() < 0.15 ? Effect.timeoutOption(section, between(random, 1, 600)) : section
+        )
+        if (Exit.isSuccess(exit)) continue
+        const failure = Exit.findErrorOption(exit)
+        if (Option.isNone(failure)) return yield* this.fail(`a worker dies: ${Cause.pretty(exit.cause)}`)
+        if (failure.value._tag === "LockLost") report.lost++
+        else report.refused++
+      }
+    })
   }
-  return report
-}, Effect.scoped)
 
-const client = Effect.fnUntraced(function* (connections: ReadonlyArray<Connection>) {
+  /** Somebody who comes when all is well, and is let in before long. */
+  late(settledAt: number, isDone: () => boolean): Effect.Effect<void, never, Client> {
+    const { random, sides, time } = this
+    return Effect.gen({ self: this }, function* () {
+      while (!isDone()) {
+        yield* Effect.sleep(between(random, 0, 500))
+        const side = sides[between(random, 0, sides.length - 1)]!
+        const guest: Guest = { side, owner: Symbol() }
+        const since = time.now
+        const exit = yield* Effect.exit(
+          side.run((granted) => this.work(guest, between(random, 0, 200), granted.token), {
+            waitTime: random() < 0.3 ? 100 : longestWaitMillis
+          })
+        )
+        if (Exit.isSuccess(exit) || time.now - since < longestWaitMillis || since < settledAt) continue
+        return yield* this.fail(`"${side.names}" lets nobody in, though all is well: ${Cause.pretty(exit.cause)}`)
+      }
+    })
+  }
+
+  /** Cuts and stalls connections, stops servers, and crashes them, one at a time. */
+  get mischief(): Effect.Effect<never> {
+    const { links, random, servers } = this
+    const kinds = this.#clocksStep ? 5 : 4
+    return Effect.gen({ self: this }, function* () {
+      while (true) {
+        yield* Effect.sleep(between(random, 50, 800))
+        const link = links[between(random, 0, links.length - 1)]!
+        const server = servers[between(random, 0, servers.length - 1)]!
+        switch (between(random, 0, kinds)) {
+          case 0: {
+            link.cut()
+            yield* Effect.sleep(between(random, 1, 600))
+            link.isCut = false
+            break
+          }
+          case 1: {
+            link.break()
+            break
+          }
+          case 2: {
+            server.stop()
+            yield* Effect.sleep(between(random, 1, 2 * leaseMillis))
+            server.resume()
+            break
+          }
+          case 3: {
+            const withData = !this.#forgets || random() < 0.5
+            server.crash()
+            // without its data it comes back later than any lease lasts, as the documentation asks for
+            yield* Effect.sleep(withData ? between(random, 1, 500) : leaseMillis + 1)
+            server.restart(withData)
+            break
+          }
+          case 4: {
+            const millis = between(random, 100, 3000)
+            link.stall(millis)
+            if (random() < 0.5) {
+              yield* Effect.sleep(between(random, 0, millis))
+              link.break()
+            }
+            break
+          }
+          case 5: {
+            const millis = between(random, -longestStepMillis, longestStepMillis)
+            server.stepClock(millis)
+            yield* Effect.sleep(between(random, 1, 2 * leaseMillis))
+            server.stepClock(-millis)
+            break
+          }
+        }
+      }
+    })
+  }
+}
+
+const client = Effect.fnUntraced(function* (links: ReadonlyArray<Link>) {
   const options = { watchdogLeaseTime: leaseMillis, fallbackInterval: 200, subscriptionIdleTime: 500 }
-  const members = yield* Effect.forEach(connections, (connection) => clientOf(connection, options))
+  const members = yield* Effect.forEach(links, (link) => clientOf({ store: storeOf(link) }, options))
   const service =
     members.length === 1
       ? members[0]!
       : yield* serviceOf(RedisLock.layerQuorum(members.map((member) => Layer.succeed(RedisLock.RedisLock, member))))
   return Context.make(RedisLock.RedisLock, service).pipe(Context.add(Members, members))
-})
-
-/** Cuts connections, stops servers, and crashes them, one at a time. */
-const mischief = Effect.fnUntraced(function* (
-  servers: ReadonlyArray<Server>,
-  connections: ReadonlyArray<Connection>,
-  forget: boolean,
-  random: Random
-) {
-  while (true) {
-    yield* Effect.sleep(between(random, 50, 800))
-    const connection = connections[between(random, 0, connections.length - 1)]!
-    const server = servers[between(random, 0, servers.length - 1)]!
-    switch (between(random, 0, 3)) {
-      case 0: {
-        connection.cut()
-        yield* Effect.sleep(between(random, 1, 600))
-        connection.isCut = false
-        break
-      }
-      case 1: {
-        connection.break()
-        break
-      }
-      case 2: {
-        yield* server.stop
-        yield* Effect.sleep(between(random, 1, 2 * leaseMillis))
-        yield* server.resume
-        break
-      }
-      case 3: {
-        const withData = !forget || random() < 0.5
-        yield* server.crash
-        // without its data it comes back later than any lease lasts, as the documentation asks for
-        yield* Effect.sleep(withData ? between(random, 1, 500) : leaseMillis + 1)
-        yield* server.restart(withData)
-        break
-      }
-    }
-  }
 })

@@ -1,0 +1,140 @@
+/**
+ * The kinds of lock, and who plays them in a world: alone, several together, and on quorums.
+ */
+import { Effect } from "effect"
+import {
+  FairLock,
+  FencedLock,
+  Lock,
+  MultiLock,
+  NonReentrantLock,
+  PermitSemaphore,
+  ReadWriteLock,
+  RedLock,
+  type RedisLock,
+  Semaphore,
+  SpinLock
+} from "effect-redis-lock"
+import { type Cast, Members, type Side } from "./world.ts"
+
+const holder = (
+  lock: Lock.Lock<RedisLock.RedisLock, any>,
+  share: Side["share"] = "nobody",
+  isReentrant = true
+): Side => ({
+  names: [lock.name],
+  share,
+  isReentrant,
+  run: (section, options) => Effect.flatMap(Lock.holding(lock), section).pipe(Lock.withLock(lock, options))
+})
+
+/** All or nothing; each member has tokens of its own. */
+const all = (lock: Lock.Lock<RedisLock.RedisLock, any, any>, names: ReadonlyArray<string>): Side => ({
+  names,
+  share: "nobody",
+  isReentrant: true,
+  run: (section, options) =>
+    Effect.flatMap(Lock.holding(lock), (holding) => section({ renew: (leaseTime) => holding.renew(leaseTime) })).pipe(
+      Lock.withLock(lock, options)
+    )
+})
+
+const several = (...members: ReadonlyArray<string | Lock.Lock<RedisLock.RedisLock, any>>): Side => {
+  const locks = members.map((member) => (typeof member === "string" ? Lock.make(member) : member))
+  return all(
+    MultiLock.make(locks),
+    locks.map(({ name }) => name)
+  )
+}
+
+const places = ["a", "b", "c"]
+
+/** Each lock on a server of its own. */
+const apart = (...names: ReadonlyArray<string>): Side => ({
+  names,
+  share: "nobody",
+  isReentrant: true,
+  run: (section, options) =>
+    Effect.flatMap(Members, (members) => {
+      const locks = names.map((name) => Lock.provide(Lock.make(name), members[places.indexOf(name)]!))
+      return all(MultiLock.make(locks), names).run(section, options)
+    })
+})
+
+/** One lock on all servers, which are asked impatiently. */
+const red = (name: string): Side => ({
+  names: [name],
+  share: "nobody",
+  isReentrant: true,
+  run: (section, options) =>
+    Effect.flatMap(Members, (members) => {
+      const locks = members.map((member) => Lock.provide(Lock.make(name), member))
+      return holder(RedLock.make(locks, { memberTimeout: 50, retry: 5 })).run(section, options)
+    })
+})
+
+const permits = (permits: number): Side => ({
+  names: ["permits"],
+  share: { permits, of: 3 },
+  isReentrant: false,
+  run: (section, options) =>
+    PermitSemaphore.withPermits(section({}), PermitSemaphore.make("permits", { permits: 3 }), permits, options)
+})
+
+const anonymous = (permits: number): Side => ({
+  names: ["anonymous"],
+  share: { permits, of: 3 },
+  isReentrant: false,
+  run: (section, { waitTime }) =>
+    Semaphore.withPermits(
+      section({}),
+      Semaphore.make("anonymous", { permits: 3 }),
+      permits,
+      waitTime === undefined ? {} : { waitTime }
+    )
+})
+
+const readersAndWriters = (preference: "writer" | "reader"): ReadonlyArray<Side> => {
+  const { readLock, writeLock } = ReadWriteLock.make("rw", { preference })
+  return [holder(writeLock), holder(readLock, "readers")]
+}
+
+const different = (): ReadonlyArray<Side> => {
+  const { readLock, writeLock } = ReadWriteLock.make("rw")
+  return [
+    several(FairLock.make("fair"), writeLock, SpinLock.make("spin")),
+    holder(readLock, "readers"),
+    holder(FairLock.make("fair"))
+  ]
+}
+
+/** Who plays a kind, and on how many servers. */
+export interface Kind extends Cast {
+  readonly servers: ReadonlyArray<number>
+}
+
+export const kinds: Record<string, Kind> = {
+  "plain locks and one that spins": { sides: [holder(Lock.make("a")), holder(SpinLock.make("b"))], servers: [1, 3, 5] },
+  "fenced locks": { sides: [holder(FencedLock.make("fenced"))], servers: [1], keepsData: true },
+  "locks that are not reentrant": {
+    sides: [holder(NonReentrantLock.make("once"), "nobody", false)],
+    servers: [1, 3]
+  },
+  "readers and writers": { sides: readersAndWriters("writer"), servers: [1, 3, 5] },
+  "readers and writers without preference": { sides: readersAndWriters("reader"), servers: [1, 3] },
+  "several locks at once": { sides: [several("a", "b"), several("c", "b"), holder(Lock.make("a"))], servers: [1, 3] },
+  "several locks of different kinds": {
+    sides: different(),
+    servers: [1]
+  },
+  "several locks on different servers": { sides: [apart("a", "b", "c"), apart("c", "a"), apart("b")], servers: [3] },
+  "impatient quorums": { sides: [red("a"), red("b")], servers: [3, 5] },
+  "fair locks": { sides: [holder(FairLock.make("fair"))], servers: [1] },
+  "fair locks that are not reentrant": {
+    sides: [holder(NonReentrantLock.make("fair", { fair: true }), "nobody", false)],
+    servers: [1]
+  },
+  permits: { sides: [permits(1), permits(2), permits(3)], servers: [1] },
+  "anonymous permits": { sides: [anonymous(1), anonymous(2), anonymous(3)], servers: [1], keepsData: true },
+  latches: { sides: [], hasLatch: true, servers: [1], keepsData: true }
+}

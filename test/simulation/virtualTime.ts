@@ -1,0 +1,156 @@
+/**
+ * Virtual time: a clock, and a scheduler of fibers, that a program runs on without ever waiting. Fibers get as far as they can,
+ * then the clock goes to the next moment at which something is due. Nothing depends on the machine, so a run can be repeated.
+ */
+import { Clock, Duration, Effect, type Exit, type Fiber, Scheduler } from "effect"
+
+interface Due {
+  readonly at: number
+  readonly order: number
+  run: (() => void) | undefined
+}
+
+const isBefore = (a: Due, b: Due): boolean => a.at < b.at || (a.at === b.at && a.order < b.order)
+
+export class VirtualTime {
+  /** Milliseconds since the epoch. */
+  now: number
+  readonly start: number
+  /** A heap: what is due first is at the top. */
+  readonly #due: Array<Due> = []
+  #order = 0
+  #error: Error | undefined = undefined
+  #tasks: Array<(() => void) | undefined> = []
+  /** What is to run as soon as the code that runs now has ended. */
+  #soon: Array<() => void> = []
+
+  constructor(start: number) {
+    this.start = start
+    this.now = start
+  }
+
+  /** Calls back after so many milliseconds; the result cancels that. */
+  after(millis: number, run: () => void): () => void {
+    const due: Due = { at: this.now + Math.max(0, millis), order: this.#order++, run }
+    this.#push(due)
+    return () => {
+      due.run = undefined
+    }
+  }
+
+  readonly scheduler: Scheduler.Scheduler = new Scheduler.MixedScheduler("async", (task) => {
+    const place = this.#tasks.push(task) - 1
+    const tasks = this.#tasks
+    return () => {
+      tasks[place] = undefined
+    }
+  })
+
+  readonly clock: Clock.Clock = {
+    currentTimeMillisUnsafe: () => this.now,
+    currentTimeNanosUnsafe: () => BigInt(Math.round(this.now)) * 1_000_000n,
+    monotonicTimeNanosUnsafe: () => BigInt(Math.round((this.now - this.start) * 1e6)),
+    currentTimeMillis: Effect.sync(() => this.now),
+    currentTimeNanos: Effect.sync(() => BigInt(Math.round(this.now)) * 1_000_000n),
+    monotonicTimeNanos: Effect.sync(() => BigInt(Math.round((this.now - this.start) * 1e6))),
+    sleep: (duration) => {
+      const millis = Duration.toMillis(duration)
+      return millis === Number.POSITIVE_INFINITY
+        ? Effect.never
+        : Effect.callback<void>((resume) => {
+            const cancel = this.after(millis, () => resume(Effect.void))
+            return Effect.sync(cancel)
+          })
+    }
+  }
+
+  /** Ends the run: it throws that. */
+  abort(error: Error): void {
+    this.#error ??= error
+  }
+
+  /** Runs a program to its end. Microtasks are part of it meanwhile. */
+  run<A, E>(program: Effect.Effect<A, E>): Exit.Exit<A, E> {
+    const { queueMicrotask } = globalThis
+    globalThis.queueMicrotask = (task) => void this.#soon.push(task)
+    try {
+      return this.#run(program)
+    } finally {
+      globalThis.queueMicrotask = queueMicrotask
+    }
+  }
+
+  #run<A, E>(program: Effect.Effect<A, E>): Exit.Exit<A, E> {
+    const fiber: Fiber.Fiber<A, E> = Effect.runFork(Effect.provideService(program, Clock.Clock, this.clock), {
+      scheduler: this.scheduler
+    })
+    while (true) {
+      this.#settle()
+      if (this.#error !== undefined) throw this.#error
+      const exit = fiber.pollUnsafe()
+      if (exit !== undefined) return exit
+      const next = this.#pop()
+      if (next === undefined) throw new Error("the program waits for what will never happen")
+      this.now = next.at
+      next.run?.()
+    }
+  }
+
+  /** Every fiber gets as far as it can. */
+  #settle(): void {
+    this.#runSoon()
+    while (this.#tasks.length > 0) {
+      const tasks = this.#tasks
+      this.#tasks = []
+      for (const task of tasks) {
+        task?.()
+        this.#runSoon()
+      }
+    }
+  }
+
+  #runSoon(): void {
+    while (this.#soon.length > 0) {
+      const soon = this.#soon
+      this.#soon = []
+      for (const task of soon) task()
+    }
+  }
+
+  #push(due: Due): void {
+    const heap = this.#due
+    let place = heap.length
+    while (place > 0) {
+      const above = (place - 1) >> 1
+      if (!isBefore(due, heap[above]!)) break
+      heap[place] = heap[above]!
+      place = above
+    }
+    heap[place] = due
+  }
+
+  #pop(): Due | undefined {
+    const heap = this.#due
+    while (heap.length > 0) {
+      const top = heap[0]!
+      const last = heap.pop()!
+      if (heap.length > 0) this.#sink(last)
+      if (top.run !== undefined) return top
+    }
+    return undefined
+  }
+
+  #sink(due: Due): void {
+    const heap = this.#due
+    let place = 0
+    while (true) {
+      let below = 2 * place + 1
+      if (below >= heap.length) break
+      if (below + 1 < heap.length && isBefore(heap[below + 1]!, heap[below]!)) below++
+      if (!isBefore(heap[below]!, due)) break
+      heap[place] = heap[below]!
+      place = below
+    }
+    heap[place] = due
+  }
+}
