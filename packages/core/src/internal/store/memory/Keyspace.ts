@@ -1,17 +1,34 @@
 /**
  * As much of a Redis database as the locks need: strings, hashes, lists and sorted sets that expire, and channels. Time is
- * given by the caller, so that it follows Effect's `Clock`.
+ * given by the caller, so that it follows Effect's `Clock`; what has expired is freed as time passes.
  */
+import { type Due, DueQueue } from "../../DueQueue.ts"
+
 export type Value =
   | { readonly _tag: "string"; readonly text: string }
   | { readonly _tag: "hash"; readonly fields: Map<string, string> }
   | { readonly _tag: "list"; readonly items: Array<string> }
   | { readonly _tag: "zset"; readonly scores: Map<string, number> }
 
-interface Entry {
+/** Queued while it has an expiry. */
+class Entry implements Due {
+  readonly key: string
   value: Value
-  expiresAt: number | undefined
+  due = 0
+  place = -1
+
+  constructor(key: string, value: Value) {
+    this.key = key
+    this.value = value
+  }
+
+  get expires(): boolean {
+    return this.place !== -1
+  }
 }
+
+/** How many expired entries a write frees at most: more than it adds, and no long pause. */
+const freedPerWrite = 16
 
 /** Above the counters of fenced locks. */
 const firstMicros = 1_000_000_001_000_000
@@ -27,29 +44,60 @@ export class WrongType extends Error {
 
 export class Keyspace {
   readonly #entries = new Map<string, Entry>()
+  readonly #expiring = new DueQueue<Entry>()
   readonly #listeners = new Map<string, Set<(message: string) => void>>()
   readonly #now: () => number
-  /** A test's clock may begin at zero; a server's has not for a long time. */
-  readonly #epochMicros: number
+  readonly #startedAt: number
+  readonly #startMicros: number
   #published = 0
 
-  constructor(now: () => number) {
+  /** `now` is monotonic time in milliseconds; `startMillis` the server's time at this moment, since the epoch. */
+  constructor(now: () => number, startMillis: number) {
     this.#now = now
-    this.#epochMicros = now() * 1000 < firstMicros ? firstMicros : 0
+    this.#startedAt = now()
+    // a test's clock may begin at zero; a server's has not for a long time
+    this.#startMicros = startMillis * 1000 < firstMicros ? firstMicros + startMillis * 1000 : startMillis * 1000
+  }
+
+  /** How many keys take up memory. */
+  get size(): number {
+    return this.#entries.size
   }
 
   #live(key: string): Entry | undefined {
     const entry = this.#entries.get(key)
-    if (entry !== undefined && entry.expiresAt !== undefined && entry.expiresAt <= this.#now()) {
-      this.#entries.delete(key)
-      return undefined
+    if (entry === undefined || !entry.expires || entry.due > this.#now()) return entry
+    this.#remove(entry)
+    return undefined
+  }
+
+  #write(key: string, value: Value): Entry {
+    const now = this.#now()
+    for (let freed = 0; freed < freedPerWrite; freed++) {
+      const { first } = this.#expiring
+      if (first === undefined || first.due > now) break
+      this.#remove(first)
     }
+    const before = this.#entries.get(key)
+    if (before !== undefined) this.#expiring.remove(before)
+    const entry = new Entry(key, value)
+    this.#entries.set(key, entry)
     return entry
+  }
+
+  #remove(entry: Entry): void {
+    this.#expiring.remove(entry)
+    this.#entries.delete(entry.key)
+  }
+
+  #expireAt(entry: Entry, due: number): void {
+    entry.due = due
+    this.#expiring.put(entry)
   }
 
   /** Server time in microseconds since the epoch. */
   timeMicros(): number {
-    return this.#epochMicros + Math.floor(this.#now() * 1000)
+    return Math.floor(this.#startMicros + (this.#now() - this.#startedAt) * 1000)
   }
 
   /** Server time in milliseconds since the epoch. */
@@ -66,22 +114,22 @@ export class Keyspace {
   }
 
   delete(key: string): boolean {
-    const existed = this.exists(key)
-    this.#entries.delete(key)
-    return existed
+    const entry = this.#live(key)
+    if (entry !== undefined) this.#remove(entry)
+    return entry !== undefined
   }
 
   /** Milliseconds left: -2 no such key, -1 no expiry. */
   pttl(key: string): number {
     const entry = this.#live(key)
-    return entry === undefined ? -2 : entry.expiresAt === undefined ? -1 : Math.ceil(entry.expiresAt - this.#now())
+    return entry === undefined ? -2 : entry.expires ? Math.ceil(entry.due - this.#now()) : -1
   }
 
   expire(key: string, millis: number): void {
     const entry = this.#live(key)
     if (entry === undefined) return
-    if (millis <= 0) this.#entries.delete(key)
-    else entry.expiresAt = this.#now() + millis
+    if (millis <= 0) this.#remove(entry)
+    else this.#expireAt(entry, this.#now() + millis)
   }
 
   /** As the TYPE command names it. */
@@ -96,7 +144,7 @@ export class Keyspace {
   }
 
   #add<V extends Value>(key: string, value: V): V {
-    this.#entries.set(key, { value, expiresAt: undefined })
+    this.#write(key, value)
     return value
   }
 
@@ -105,10 +153,8 @@ export class Keyspace {
   }
 
   setString(key: string, text: string, millis?: number): void {
-    this.#entries.set(key, {
-      value: { _tag: "string", text },
-      expiresAt: millis === undefined ? undefined : this.#now() + millis
-    })
+    const entry = this.#write(key, { _tag: "string", text })
+    if (millis !== undefined) this.#expireAt(entry, this.#now() + millis)
   }
 
   /** Adds to a number, from zero; its expiry stays as it is. */
@@ -134,7 +180,7 @@ export class Keyspace {
   hdel(key: string, field: string): boolean {
     const fields = this.#value(key, "hash")?.fields
     const existed = fields?.delete(field) ?? false
-    if (fields?.size === 0) this.#entries.delete(key)
+    if (fields?.size === 0) this.delete(key)
     return existed
   }
 
@@ -151,7 +197,7 @@ export class Keyspace {
   lpop(key: string): void {
     const items = this.#value(key, "list")?.items
     items?.shift()
-    if (items?.length === 0) this.#entries.delete(key)
+    if (items?.length === 0) this.delete(key)
   }
 
   /** Removes every such item. */
@@ -159,7 +205,7 @@ export class Keyspace {
     const items = this.#value(key, "list")?.items
     if (items === undefined) return
     for (let at = items.indexOf(item); at !== -1; at = items.indexOf(item)) items.splice(at, 1)
-    if (items.length === 0) this.#entries.delete(key)
+    if (items.length === 0) this.delete(key)
   }
 
   /** The members of a sorted set with their scores, for reading, lowest first. */
@@ -181,7 +227,7 @@ export class Keyspace {
   zrem(key: string, member: string): boolean {
     const scores = this.#value(key, "zset")?.scores
     const existed = scores?.delete(member) ?? false
-    if (scores?.size === 0) this.#entries.delete(key)
+    if (scores?.size === 0) this.delete(key)
     return existed
   }
 

@@ -89,8 +89,10 @@ export const executeOn =
     })
 
 export const makeMemoryStore: Effect.Effect<LockStore["Service"]> = Effect.map(Clock.Clock, (clock) => {
-  const db = new Keyspace(() => clock.currentTimeMillisUnsafe())
-  const deadlines = new CommandDeadlines(commandLifeMillis, monotonicMillis(clock), () => "")
+  const now = monotonicMillis(clock)
+  // a lease must not end early because the wall clock was set
+  const db = new Keyspace(now, clock.currentTimeMillisUnsafe())
+  const deadlines = new CommandDeadlines(commandLifeMillis, now, () => "")
 
   return {
     run: withDeadlines(deadlines, executeOn(db)),
