@@ -51,8 +51,10 @@ export class Keyspace {
   readonly #startMicros: number
   #published = 0
 
-  /** `now` is monotonic time in milliseconds; `startMillis` the server's time at this moment, since the epoch. */
-  constructor(now: () => number, startMillis: number) {
+  /**
+   * Leases end by `now`, milliseconds: best monotonic ones. `startMillis` is the server's time at this moment, since the epoch.
+   */
+  constructor(now: () => number, startMillis: number = now()) {
     this.#now = now
     this.#startedAt = now()
     // a test's clock may begin at zero; a server's has not for a long time
