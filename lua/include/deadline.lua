@@ -1,11 +1,12 @@
 -- Refuses a command that comes too late: its sender has given up, so nobody would know of
 -- what it creates. The command may have been on its way over a connection that broke,
--- while the release that undoes it went over the next one. The local `digits` is the
--- server time in microseconds; the refusal tells it, too.
+-- while the release that undoes it went over the next one. The locals `digits` and
+-- `micros` are the server time in microseconds; the refusal tells it, too.
 --
 -- ARGV[last]  the server time until which the command may take effect, epoch milliseconds
 
 --@include digits
-if tonumber(digits) > ARGV[#ARGV] * 1000 then
+local micros = tonumber(digits)
+if micros > ARGV[#ARGV] * 1000 then
   return redis.error_reply('LATE ' .. digits)
 end

@@ -5,14 +5,14 @@
 -- KEYS[2]  the last fencing token of this name; the lock again where there are to be none
 -- ARGV[3]  how long the last token is remembered, milliseconds
 --
--- The locals `digits` (see there) and `at_least`, a lower bound or '' (from a quorum, which
+-- The locals `digits` and `micros` (see deadline.lua) and `at_least`, a lower bound or '' (from a quorum, which
 -- knows other servers' clocks).
 
 local token = 0
 if KEYS[2] ~= KEYS[1] then
   -- Server time keeps tokens rising when Redis restarts empty, the last token keeps
   -- them rising when the server's clock steps back.
-  token = tonumber(digits)
+  token = micros
   local bound = tonumber(at_least)
   local text = digits
   if bound and bound > token then

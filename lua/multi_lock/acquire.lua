@@ -33,7 +33,7 @@ if call('EXISTS', unpack(KEYS, 1, count)) > 0 then
   end
 end
 
-local now = tonumber(digits)
+local now = micros
 local are_same = true
 local reply = { 1 }
 for i = 1, count do

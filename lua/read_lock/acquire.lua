@@ -57,7 +57,7 @@ elseif not mine then
     end
     token = last
   else
-    token = tonumber(digits) - 1
+    token = micros - 1
   end
 end
 
