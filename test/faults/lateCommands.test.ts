@@ -2,8 +2,10 @@
  * A command lies in a connection that has broken, and reaches the server after its sender has given up and undone it.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
+import { RedisCluster } from "@effect-redis-lock/testing"
+import { NodeRedis } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer } from "effect"
+import { Effect, Exit, Fiber, Layer, References } from "effect"
 import {
   CountDownLatch,
   FairLock,
@@ -14,13 +16,15 @@ import {
   PermitSemaphore,
   ReadWriteLock,
   RedisDriver,
-  type RedisLock,
+  RedisLock,
   Semaphore,
   SpinLock
 } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { clientOf, eventually, locksOver, onServer, soon, storeError } from "./harness.ts"
+import { bareNode } from "../cluster.ts"
+import { clientOf, eventually, locks, locksOver, onServer, soon, storeError } from "./harness.ts"
 import { queued, queueOf, serverTime, waitFor, hold } from "./kinds.ts"
+import { onServers } from "./quorumSite.ts"
 
 const commandTimeout = 400
 
@@ -33,8 +37,20 @@ interface LateCommand {
   readonly arrive: Effect.Effect<Exit.Exit<RedisDriver.Reply, RedisDriver.RedisDriverError>>
 }
 
-/** A client whose connection breaks under the next command of a script's name: the command arrives when told. */
-const clientThatLoses = Effect.fnUntraced(function* (at: { readonly url: string }) {
+interface Address {
+  readonly url: string
+}
+
+const overIoRedis = ({ url }: Address): Layer.Layer<RedisDriver.RedisDriver, unknown> =>
+  IoRedis.layer({ url, commandTimeout })
+
+const overEffectsRedis = ({ url }: Address): Layer.Layer<RedisDriver.RedisDriver, unknown> =>
+  RedisDriver.layerRedisWith({ commandTimeout }).pipe(
+    Layer.provide(NodeRedis.layer({ url, disableOfflineQueue: true }))
+  )
+
+/** A driver whose connection breaks under the next command of a script's name: the command arrives when told. */
+const losing = <E>(over: Layer.Layer<RedisDriver.RedisDriver, E>) => {
   let loses: string | undefined
   const late: Array<LateCommand> = []
   const driver = Layer.effect(
@@ -50,10 +66,9 @@ const clientThatLoses = Effect.fnUntraced(function* (at: { readonly url: string 
           return Effect.fail(RedisDriver.errorOf(new Error("Connection is closed.")))
         })
     }))
-  ).pipe(Layer.provide(IoRedis.layer({ url: at.url, commandTimeout })))
-  const client = yield* clientOf(locksOver(driver, { watchdogLeaseTime: "5 minutes" }))
+  ).pipe(Layer.provide(over))
   return {
-    ...client,
+    locks: locksOver(driver, { watchdogLeaseTime: "5 minutes" }),
     loseNext: (script: string) => Effect.sync(() => void (loses = script)),
     lost: Effect.map(
       eventually(
@@ -64,6 +79,12 @@ const clientThatLoses = Effect.fnUntraced(function* (at: { readonly url: string 
       () => late[0]!
     )
   }
+}
+
+/** A client over such a driver. */
+const clientThatLoses = Effect.fnUntraced(function* (at: Address, over = overIoRedis) {
+  const driver = losing(over(at))
+  return { ...driver, ...(yield* clientOf(driver.locks)) }
 })
 
 /** Waits until a command that was sent until now may no longer take effect. */
@@ -175,6 +196,73 @@ describe("an acquisition that was undone before it arrived", () => {
       )
     )
   }
+})
+
+const lock = Lock.withLock(ordinary, "name", { waitTime: 0 })
+
+describe("an acquisition that was undone before it arrived, elsewhere than at one server over ioredis,", () => {
+  it.live(
+    "is refused once its sender has given up: over Effect's Redis service",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const client = yield* clientThatLoses(server, overEffectsRedis)
+        yield* client.run(lock)
+        yield* client.loseNext("lock/acquire")
+        storeError(yield* Effect.exit(client.run(lock)))
+        const late = yield* client.lost
+        yield* expire(redis, late)
+        isRefused(yield* late.arrive)
+        assert.isTrue(yield* isFree(redis, "a lock"))
+      })
+    )
+  )
+
+  for (const when of ["in time", "too late"] as const) {
+    it.live(
+      `leaves no vote behind that it takes ${when} at one member of a quorum`,
+      onServers(3, (places) =>
+        Effect.gen(function* () {
+          const slow = losing(overIoRedis(places[0]!.server))
+          const { run } = yield* clientOf(
+            RedisLock.layerQuorum(
+              [slow.locks, ...places.slice(1).map(({ server }) => locks(server, { watchdogLeaseTime: "5 minutes" }))],
+              { memberTimeout: "5 seconds" }
+            )
+          )
+          yield* run(lock)
+          yield* slow.loseNext("lock/acquire")
+          // the other two are a majority
+          assert.strictEqual(yield* run(lock), "in")
+          const late = yield* slow.lost
+          const { redis } = places[0]!
+          if (when === "too late") yield* expire(redis, late)
+          const exit = yield* late.arrive
+          if (when === "too late" || Exit.isFailure(exit)) isRefused(exit)
+          yield* eventually(
+            "the member is free, long before the lease of five minutes ends",
+            () => redis.exists("name"),
+            (count) => count === 0
+          )
+        })
+      )
+    )
+  }
+
+  it.live("is refused once its sender has given up: on Redis Cluster", () =>
+    Effect.gen(function* () {
+      const cluster = yield* RedisCluster.start()
+      const driver = losing(IoRedis.layerCluster({ nodes: cluster.urls, commandTimeout }))
+      const { run } = yield* clientOf(driver.locks)
+      const redis = yield* bareNode(yield* cluster.ownerOf(yield* cluster.slotOf("name")))
+      yield* run(lock)
+      yield* driver.loseNext("lock/acquire")
+      storeError(yield* Effect.exit(run(lock)))
+      const late = yield* driver.lost
+      yield* expire(redis, late)
+      isRefused(yield* late.arrive)
+      assert.isTrue(yield* isFree(redis, "a lock"))
+    }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "Error"))
+  )
 })
 
 describe("a command that arrives late", () => {
