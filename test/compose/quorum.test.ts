@@ -212,6 +212,28 @@ describe("releasing a quorum's lock", () => {
       }
     })
   )
+
+  it.effect("is told to a member that comes back within the lease of the lock, however long that is", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const [, , third] = stores as [TestStore, TestStore, TestStore]
+      const use = as(yield* quorumOf(stores))
+      yield* use(
+        Lock.withLock(
+          Effect.sync(() => {
+            third.isDown = true
+          }),
+          "a",
+          { leaseTime: "10 minutes" }
+        )
+      )
+      yield* TestClock.adjust("5 minutes")
+      assert.isFalse(yield* third.isFree("a"))
+      third.isDown = false
+      yield* TestClock.adjust("2 seconds")
+      assert.isTrue(yield* third.isFree("a"))
+    })
+  )
 })
 
 describe("the validity of a quorum's lock", () => {

@@ -142,7 +142,9 @@ class Room {
         ? others.reduce((sum, other) => sum + (typeof other === "object" ? other.permits : 0), share.permits) > share.of
         : others.some((other) => share === "nobody" || other === "nobody")
     this.#inside.push(guest)
-    if (isCrowded && !this.#mayCrowd) return `is in besides ${others.length} others`
+    // nor do tokens rise by who comes in where leases end early: by who was granted the lock they do
+    if (this.#mayCrowd) return undefined
+    if (isCrowded) return `is in besides ${others.length} others`
     // of readers, no writer is known to a server without its data
     if (token === undefined || (share === "readers" && token === 0n)) return undefined
     const least = share === "readers" ? this.#lastWritten : this.#lastSeen + 1n

@@ -46,6 +46,8 @@ const releasing: ReadonlySet<Operation> = new Set<Operation>([
   "write_lock/release"
 ])
 
+const renewing: ReadonlySet<Operation> = new Set<Operation>(["lock/renew", "read_lock/renew"])
+
 /** Which argument is the lower bound for the token. */
 const boundAt: ReadonlyMap<Operation, number> = new Map<Operation, number>([
   ["lock/acquire", 3],
@@ -64,6 +66,7 @@ export class QuorumStore {
   readonly #alarms: AlarmClock
   readonly #now: () => number
   readonly #fork: (effect: Effect.Effect<void>) => void
+  #longestLeaseMillis: number
   /** Acquisitions that are decided but that some members have not answered yet, by owner. */
   readonly #unanswered = new Map<string, Pick<Ballot<Vote>, "close">>()
   /** Members at which an acquisition may take effect yet, after it had failed there; by owner, in the order of these times. */
@@ -79,6 +82,7 @@ export class QuorumStore {
     this.members = members
     this.required = Math.floor(members.length / 2) + 1
     this.#settings = settings
+    this.#longestLeaseMillis = settings.watchdogLeaseMillis
     this.#alarms = alarms
     this.#now = now
     this.#fork = fork
@@ -133,6 +137,7 @@ export class QuorumStore {
   ): Effect.Effect<Reply, LockStoreError> {
     const { args, operation } = request
     const isRelease = releasing.has(operation)
+    if (renewing.has(operation)) this.#longestLeaseMillis = Math.max(this.#longestLeaseMillis, Number(args[0]))
     return awaiting((resume) => {
       // a member that has to be sent the script once more would be asked to acquire after it was asked to release
       if (isRelease) this.#unanswered.get(String(args[0]))?.close()
@@ -161,15 +166,15 @@ export class QuorumStore {
     if (outcomes.filter(Exit.isSuccess).length < this.required) return // the caller tries again
     const unsettled = this.#unsettled.get(String(args[0]))
     this.#unsettled.delete(String(args[0]))
+    const leaseEnd = this.#now() + this.#longestLeaseMillis
     for (let i = 0; i < outcomes.length; i++) {
       const isTold = Exit.isSuccess(outcomes[i]!)
       if (isTold && unsettled?.members.has(i) !== true) continue
       const member = this.members[i]!
       const release = Effect.retry(member.store.run(operation, keysAt(member, keys), args), {
-        while: (error) => error.isTransient,
-        schedule: Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")]),
-        // a key outlives that only if its lease does
-        times: Math.ceil(this.#settings.watchdogLeaseMillis / 1000)
+        // a key lives no longer than the longest lease that was asked for
+        while: (error) => error.isTransient && this.#now() < leaseEnd,
+        schedule: Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")])
       })
       const lastEffectAt = unsettled?.lastEffectAt ?? this.#now() + member.store.commandLifeMillis
       const releaseOnceMore = Effect.suspend(() =>
@@ -211,6 +216,7 @@ export class QuorumStore {
   ): Effect.Effect<Reply, LockStoreError> {
     const owner = String(args[0])
     const lease = Number(args[1])
+    this.#longestLeaseMillis = Math.max(this.#longestLeaseMillis, lease)
     return awaiting<Reply, LockStoreError>((resume) => {
       const sentAt = this.#now()
       const request = { operation, keys, args: this.#bounded(operation, keys[0]!, args) }
