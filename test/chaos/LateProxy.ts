@@ -1,0 +1,159 @@
+/**
+ * A TCP proxy for one client that delivers what the client has sent also after the client has closed its connection, and later
+ * than what it sends over the next one: no order holds between two connections.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net"
+
+/** How long a connection to the server stays open after its late bytes: until they have been read. */
+const LINGER_MILLIS = 500
+
+class Line {
+  readonly #client: Socket
+  readonly #server: Socket
+  readonly #delivered: (bytes: Buffer) => void
+  readonly #gone: () => void
+  /** What the client has sent and the server has not got, while it is held back. */
+  #held: Array<Buffer> | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(client: Socket, port: number, delivered: (bytes: Buffer) => void, gone: () => void) {
+    this.#client = client
+    this.#delivered = delivered
+    this.#gone = gone
+    this.#server = connect({ host: "127.0.0.1", port, noDelay: true })
+    client.setNoDelay(true)
+    client.on("data", (bytes) => {
+      if (this.#held === undefined) this.#server.write(bytes)
+      else this.#held.push(bytes)
+    })
+    this.#server.on("data", (bytes) => {
+      if (!client.destroyed) client.write(bytes)
+    })
+    client.on("error", () => {})
+    this.#server.on("error", () => {})
+    client.on("close", () => {
+      if (this.#held === undefined) this.#server.end()
+    })
+    this.#server.on("close", () => {
+      client.destroy()
+      clearTimeout(this.#timer)
+      gone()
+    })
+  }
+
+  /** From now on the server gets nothing of what the client sends. */
+  hold(): void {
+    this.#held ??= []
+  }
+
+  /** Breaks the client's connection; what was held back arrives after so many milliseconds. */
+  breakLate(millis: number): void {
+    this.#client.destroy()
+    this.#timer = setTimeout(() => this.deliver(), millis)
+  }
+
+  /** Delivers what was held back, now. */
+  deliver(): void {
+    clearTimeout(this.#timer)
+    const held = this.#held
+    if (held === undefined) return
+    this.#held = undefined
+    const bytes = Buffer.concat(held)
+    this.#server.write(bytes)
+    if (bytes.length > 0) this.#delivered(bytes)
+    if (this.#client.destroyed) this.#timer = setTimeout(() => this.#server.end(), LINGER_MILLIS)
+  }
+
+  pause(): void {
+    this.#client.pause()
+    this.#server.pause()
+  }
+
+  resume(): void {
+    this.#client.resume()
+    this.#server.resume()
+  }
+
+  cut(): void {
+    // the bytes of a connection that is late already come in their own time
+    if (this.#held === undefined) this.destroy()
+  }
+
+  destroy(): void {
+    clearTimeout(this.#timer)
+    this.#client.destroy()
+    this.#server.destroy()
+    this.#gone()
+  }
+}
+
+export class LateProxy {
+  readonly url: string
+  readonly #lines: Set<Line>
+  readonly #silence: { now: boolean }
+
+  private constructor(port: number, lines: Set<Line>, silence: { now: boolean }) {
+    this.url = `redis://127.0.0.1:${port}`
+    this.#lines = lines
+    this.#silence = silence
+  }
+
+  /** Stands before the server on that port until the scope closes, and tells what it has delivered late. */
+  static readonly make = (
+    port: number,
+    delivered: (bytes: Buffer) => void
+  ): Effect.Effect<LateProxy, never, Scope.Scope> =>
+    Effect.suspend(() => {
+      const lines = new Set<Line>()
+      const silence = { now: false }
+      const server = createServer((client) => {
+        const line = new Line(client, port, delivered, () => lines.delete(line))
+        lines.add(line)
+        if (silence.now) line.pause()
+      })
+      return Effect.map(
+        Effect.acquireRelease(
+          Effect.callback<Server>((resume) => {
+            server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+          }),
+          () =>
+            Effect.sync(() => {
+              for (const line of lines) line.destroy()
+              server.close()
+            })
+        ),
+        () => new LateProxy((server.address() as AddressInfo).port, lines, silence)
+      )
+    })
+
+  /** Holds back what comes over the present connections; the inner function breaks them and says how late it arrives. */
+  hold(): (lateMillis: number) => void {
+    const lines = [...this.#lines]
+    for (const line of lines) line.hold()
+    return (lateMillis) => {
+      for (const line of lines) line.breakLate(lateMillis)
+    }
+  }
+
+  /** Delivers now whatever was to arrive later. */
+  deliverAll(): void {
+    for (const line of this.#lines) line.deliver()
+  }
+
+  /** Nothing passes until the returned function is called. */
+  silence(): () => void {
+    this.#silence.now = true
+    for (const line of this.#lines) line.pause()
+    return () => {
+      this.#silence.now = false
+      for (const line of this.#lines) line.resume()
+    }
+  }
+
+  /** Breaks all connections but those that are late already. */
+  cut(): void {
+    for (const line of this.#lines) line.cut()
+  }
+}
