@@ -126,7 +126,8 @@ export interface LockState {
  * A reentrant lock, as Redisson's `RLock`: exclusive among all owners of all processes, in no particular order.
  *
  * The name is any non-empty string of at most 1 KiB in UTF-8, well-formed and without NUL; with braces (`order:{42}`) the part between them
- * is the hash tag on a cluster. A bad name or option is reported when the lock is used, as `InvalidLockName` or
+ * is the hash tag on a cluster. Refused, too, are names that share keys with another name: one that is nothing
+ * but its tag (`{42}` and `42`), and what is a key itself (`redisson_lock_token:{42}`). A bad name or option is reported when the lock is used, as `InvalidLockName` or
  * `InvalidLockOptions`, before any command is sent. `options` are defaults for every acquisition.
  *
  * **When not to use**

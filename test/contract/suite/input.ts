@@ -3,7 +3,14 @@
  */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { type AcquireError, InvalidLockName, InvalidLockOptions, Lock, type RedisLock } from "effect-redis-lock"
+import {
+  type AcquireError,
+  InvalidLockName,
+  InvalidLockOptions,
+  Lock,
+  LockStore,
+  type RedisLock
+} from "effect-redis-lock"
 import type { Contract } from "./contract.ts"
 
 export const input = ({ suite, freshLock, make }: Contract): void => {
@@ -45,9 +52,10 @@ export const input = ({ suite, freshLock, make }: Contract): void => {
 
     it.effect("that is another type under the lock's key fails with LockStoreError", () =>
       Effect.gen(function* () {
-        const lock = yield* freshLock
-        yield* Lock.withLock(Effect.void, lock.name)
-        const string = make(`redisson_lock_token:{${lock.name}}`)
+        const string = yield* freshLock
+        yield* LockStore.LockStore.use((store) =>
+          store.run("semaphore/set", [string.name, `${string.name}:ids`, string.name], [1, 0, store.publish])
+        )
         for (const use of [
           Lock.withLock(Effect.void, string),
           Lock.withLock(Effect.void, string, { waitTime: 0 }),
@@ -58,7 +66,7 @@ export const input = ({ suite, freshLock, make }: Contract): void => {
           const error = yield* Effect.flip(use as Effect.Effect<unknown, AcquireError, RedisLock.RedisLock>)
           assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "WrongType")
           assert.include(error.message, string.name)
-          assert.include(error.message, "some other string")
+          assert.include(error.message, "a Semaphore, a PermitSemaphore")
         }
       })
     )

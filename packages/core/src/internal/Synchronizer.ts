@@ -6,7 +6,7 @@ import { type InvalidLockName, InvalidLockOptions, type LockStoreError } from ".
 import type { Reply } from "../RedisDriver.ts"
 import { RedisLock } from "../RedisLock.ts"
 import { explain } from "./found.ts"
-import { checkName, checkSlot, LockKeys } from "./keys.ts"
+import { checkCollision, checkName, checkSlot, LockKeys } from "./keys.ts"
 import { checkService, type LockClient } from "./LockClient.ts"
 import type { Request } from "./LockKind.ts"
 import { shown } from "./shown.ts"
@@ -52,7 +52,7 @@ export abstract class Synchronizer extends Pipeable.Class {
 /** What a synchronizer is called in Redis, or why it cannot be. */
 export const keysOf = (self: Synchronizer, client: LockClient): LockKeys | InvalidLockName => {
   const keys = new LockKeys(client.options.keyPrefix + self.name)
-  return self.checkSlot(keys, client.store.slot) ?? keys
+  return checkCollision(self.name, keys.lock) ?? self.checkSlot(keys, client.store.slot) ?? keys
 }
 
 /** Whether something was made by this library as a value of this kind; a name was not. */

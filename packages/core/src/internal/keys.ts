@@ -105,6 +105,35 @@ export const checkName = (name: unknown): InvalidLockName | undefined => {
   return problem === undefined ? undefined : new InvalidLockName({ lock: name, problem })
 }
 
+/** Keys of Redisson that belong to another name; its channels are none. */
+const foreignKey = /^redisson_lock_(?:token|queue|timeout):(.*\{.*)$/s
+
+/** The name of which a tagged one is made, where it is nothing but its tag: Redisson derives the same keys from both. */
+const untagged = (name: string): string | undefined =>
+  name.length > 2 && name.lastIndexOf("{") === 0 && name.endsWith("}") ? name.slice(1, -1) : undefined
+
+/**
+ * Two names must not share a key without anybody noticing. Every key is composed of a fixed text and the name, with braces around
+ * it where it has none, so only these can: a name and its tag alone (`a` and `{a}`), and a name that is itself such a key.
+ * Where the one has a string, a hash or a list, and the other another type, Redis itself refuses the second.
+ */
+export const checkCollision = (name: string, key: string): InvalidLockName | undefined => {
+  const problem = (problem: string) => new InvalidLockName({ lock: name, problem })
+  const other = untagged(key)
+  if (other !== undefined) {
+    return problem(
+      `Redisson derives the same keys from it as from ${shown(other)}. Leave the braces out, or add something to them, as in ` +
+        `{orders}:5`
+    )
+  }
+  if (key.startsWith("redisson_lock_")) {
+    const tagged = foreignKey.exec(key)?.[1]
+    if (tagged !== undefined) return problem(`it is a key of the name ${shown(untagged(tagged) ?? tagged)}`)
+  }
+  if (key.startsWith("effect_redis_lock_")) return problem("this begins the names of keys of this library")
+  return /:rwlock_timeout:\d+$/.test(key) ? problem("it is the key of a reader's hold") : undefined
+}
+
 /**
  * Redisson's rule keeps everything of a name together unless the name has braces that are no hash tag. That matters where
  * keys have slots, and nowhere else.

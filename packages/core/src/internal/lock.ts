@@ -12,7 +12,7 @@ import { checkLease, parsePeriod, parseWait } from "./durations.ts"
 import { explain } from "./found.ts"
 import type { Hold } from "./Hold.ts"
 import { inspectSide } from "./inspection.ts"
-import { checkName, checkSlot, LockKeys } from "./keys.ts"
+import { checkCollision, checkName, checkSlot, LockKeys } from "./keys.ts"
 import { checkService, LockClient } from "./LockClient.ts"
 import { reentrant } from "./kinds/exclusive.ts"
 import { type LockKind, withoutTokens } from "./LockKind.ts"
@@ -104,7 +104,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   readonly options: AcquireOptions | undefined
   readonly client: LockClient | undefined
   readonly invalid: Invalid | null
-  #keys: LockKeys | undefined = undefined
+  #keys: LockKeys | InvalidLockName | undefined = undefined
 
   constructor(
     name: string,
@@ -133,8 +133,12 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
 
   keys(client: LockClient): LockKeys | InvalidLockName {
     const { keyPrefix } = client.options
-    const keys = keyPrefix === "" ? (this.#keys ??= new LockKeys(this.name)) : new LockKeys(keyPrefix + this.name)
-    return checkSlot(this.name, keys, client.store.slot) ?? keys
+    const keys = keyPrefix === "" ? (this.#keys ??= this.#checked(this.name)) : this.#checked(keyPrefix + this.name)
+    return isInvalid(keys) ? keys : (checkSlot(this.name, keys, client.store.slot) ?? keys)
+  }
+
+  #checked(key: string): LockKeys | InvalidLockName {
+    return checkCollision(this.name, key) ?? new LockKeys(key)
   }
 
   clientOf(fiber: Fiber<unknown, unknown>): LockClient {

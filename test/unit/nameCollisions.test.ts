@@ -1,0 +1,170 @@
+/**
+ * Redisson derives the keys of a name by adding a text in front of or behind it. No two names that this library takes share a
+ * key without Redis noticing.
+ */
+import { assert, it } from "@effect/vitest"
+import { Arbitrary, Effect, Layer, Option, Schema } from "effect"
+import {
+  CountDownLatch,
+  FairLock,
+  FencedLock,
+  InvalidLockName,
+  Lock,
+  LockStore,
+  MultiLock,
+  NonReentrantLock,
+  PermitSemaphore,
+  ReadWriteLock,
+  RedisLock,
+  Semaphore
+} from "effect-redis-lock"
+import { checkCollision, grantMarker, LockKeys, permitIds } from "../../packages/core/dist/internal/keys.js"
+
+const owner = `${"0".repeat(8)}-0000-4000-8000-${"0".repeat(12)}:1`
+
+/** Every key that some kind may write under a name, and as which types. */
+const keysOf = (name: string): ReadonlyArray<readonly [key: string, types: ReadonlyArray<string>]> => {
+  const keys = new LockKeys(name)
+  return [
+    [name, ["hash", "string"]],
+    [keys.token, ["string"]],
+    [keys.queue, ["list"]],
+    [keys.timeouts, ["zset"]],
+    [keys.clients, ["zset"]],
+    [keys.writers, ["zset"]],
+    [keys.readHold(owner, 1), ["string"]],
+    [permitIds(name), ["zset"]],
+    [grantMarker(name, owner), ["string"]]
+  ]
+}
+
+/** What two names share without Redis noticing: a key that both use as the same type. */
+const shared = (one: string, other: string): string | undefined =>
+  keysOf(one).find(([key, types]) =>
+    keysOf(other).some(([otherKey, otherTypes]) => key === otherKey && types.some((type) => otherTypes.includes(type)))
+  )?.[0]
+
+const isTaken = (name: string): boolean => checkCollision(name, name) === undefined
+
+const part = Schema.Literals(["a", "b", "{", "}", ":", "{a}", "timeout", ":timeout", ""])
+const shape = Schema.Struct({
+  before: Schema.Literals(["", "", "", "redisson_lock_token:", "redisson_lock_queue:", "redisson_lock_timeout:"]),
+  ours: Schema.Literals(["", "", "", "effect_redis_lock_clients:", "effect_redis_lock_grant:"]),
+  parts: Schema.Array(part).check(Schema.isMinLength(1), Schema.isMaxLength(4)),
+  after: Schema.Literals(["", "", `:${owner}`, `:${owner}:rwlock_timeout:1`])
+})
+const nameOf = ({ after, before, ours, parts }: (typeof shape)["Type"]): string =>
+  before + ours + parts.join("") + after
+
+it.prop(
+  "of random names, many of which look like keys, no two that are taken share one of the same type",
+  [Arbitrary.array(Arbitrary.schema(shape), { minLength: 40, maxLength: 60 })],
+  ([shapes]) => {
+    const names = [...new Set(shapes.map(nameOf).filter((name) => name !== ""))]
+    for (const one of names) {
+      for (const other of names) {
+        if (one === other || !isTaken(one) || !isTaken(other)) continue
+        assert.isUndefined(shared(one, other), `${one} and ${other}`)
+      }
+    }
+  },
+  { arbitrary: { runs: 40, size: 60 } }
+)
+
+it("names of every day are taken, also those that only resemble a key", () => {
+  for (const name of [
+    "a",
+    "order:{42}",
+    "{order}:42",
+    "{order}:timeout",
+    "a{b",
+    "{a}{b}",
+    "{a",
+    "a}",
+    "{}",
+    "timeout",
+    "redisson_lock_token",
+    "redisson_lock_token:a",
+    "redisson_lock_migration",
+    "redisson_lock__channel:{a}",
+    "rwlock_timeout:1"
+  ]) {
+    assert.isTrue(isTaken(name), name)
+  }
+})
+
+const commands = { count: 0 }
+const counting = Layer.effect(
+  LockStore.LockStore,
+  Effect.map(LockStore.LockStore, (store) => ({
+    ...store,
+    run: (operation, keys, args) => {
+      commands.count++
+      return store.run(operation, keys, args)
+    }
+  }))
+).pipe(Layer.provide(LockStore.layerMemory))
+
+const uses: Record<string, (name: string) => Effect.Effect<unknown, unknown, RedisLock.RedisLock>> = {
+  Lock: (name) => Lock.withLock(Effect.void, name),
+  "Lock.isLocked": (name) => Lock.isLocked(name),
+  FairLock: (name) => Lock.withLock(Effect.void, FairLock.make(name)),
+  FencedLock: (name) => Lock.withLock(Effect.void, FencedLock.make(name)),
+  NonReentrantLock: (name) => Lock.withLock(Effect.void, NonReentrantLock.make(name)),
+  readLock: (name) => Lock.withLock(Effect.void, ReadWriteLock.make(name).readLock),
+  MultiLock: (name) => Lock.withLock(Effect.void, MultiLock.make([Lock.make("other"), Lock.make(name)])),
+  Semaphore: (name) => Semaphore.withPermits(Effect.void, Semaphore.make(name, { permits: 1 }), 1),
+  PermitSemaphore: (name) => PermitSemaphore.withPermit(Effect.void, PermitSemaphore.make(name, { permits: 1 })),
+  "PermitSemaphore.totalPermits": (name) => PermitSemaphore.totalPermits(name),
+  CountDownLatch: (name) => CountDownLatch.count(name)
+}
+
+for (const [title, use] of Object.entries(uses)) {
+  it.effect(
+    `a name that maps onto another one's keys is refused before any command, and says onto whose: ${title}`,
+    () =>
+      Effect.gen(function* () {
+        for (const [name, said] of [
+          ["{a}", `as from "a"`],
+          ["{a}b}", `as from "a}b"`],
+          ["redisson_lock_token:{a}", `a key of the name "a"`],
+          ["redisson_lock_queue:{a}:b", `a key of the name "{a}:b"`],
+          ["redisson_lock_timeout:a{b", `a key of the name "a{b"`],
+          ["effect_redis_lock_writers:{a}", "keys of this library"],
+          [`a:${owner}:rwlock_timeout:1`, "a reader's hold"]
+        ] as const) {
+          const before = commands.count
+          const error = yield* Effect.flip(use(name))
+          assert.instanceOf(error, InvalidLockName)
+          assert.include((error as InvalidLockName).message, said)
+          assert.strictEqual(commands.count, before)
+        }
+      }).pipe(Effect.provide(Layer.provide(RedisLock.layerStore(), counting)))
+  )
+}
+
+it.effect("what counts is the name behind the client's prefix", () =>
+  Effect.gen(function* () {
+    const prefixed = (keyPrefix: string) => Layer.provide(RedisLock.layerStore({ keyPrefix }), LockStore.layerMemory)
+    yield* Effect.provide(Lock.withLock(Effect.void, "{a}"), prefixed("app:"))
+    yield* Effect.provide(Lock.withLock(Effect.void, "redisson_lock_token:{a}"), prefixed("app:"))
+    for (const [keyPrefix, name] of [
+      ["{", "a}"],
+      ["redisson_lock_token:", "{a}"]
+    ] as const) {
+      const error = yield* Effect.flip(Effect.provide(Lock.withLock(Effect.void, name), prefixed(keyPrefix)))
+      assert.instanceOf(error, InvalidLockName)
+    }
+  })
+)
+
+it.effect("a lock whose name is where a semaphore of another name keeps its leases is refused by its type", () =>
+  Effect.gen(function* () {
+    const semaphore = PermitSemaphore.make("a", { permits: 1 })
+    const error = yield* Effect.flip(PermitSemaphore.withPermit(Lock.withLock(Effect.void, "{a}:timeout"), semaphore))
+    assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "WrongType")
+    const other = yield* Effect.flip(Lock.withLock(PermitSemaphore.withPermit(Effect.void, semaphore), "{a}:timeout"))
+    assert.strictEqual(other._tag === "LockStoreError" ? other.reason : other._tag, "WrongType")
+    assert.isTrue(Option.isSome(yield* PermitSemaphore.withPermitIfAvailable(Effect.void, semaphore)))
+  }).pipe(Effect.provide(Layer.provide(RedisLock.layerStore(), LockStore.layerMemory)))
+)
