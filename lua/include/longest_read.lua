@@ -1,10 +1,23 @@
 -- Defines longest_read(stem): milliseconds until the last of all readers' holds runs out,
--- 0 when they all have. The keys of the holds are composed here, as in Redisson: only the
--- hash knows them, and they are in its slot.
+-- 0 when they all have, or when nobody reads. The lock must not have a writer.
+-- While all readers are of this library, one look at KEYS[4] tells. Java's are not noted
+-- there: then every hold is looked at, as Redisson does. The keys of the holds are composed
+-- here: only the hash knows them, and they are in its slot.
 --
 -- KEYS[1]  the lock
+-- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
 
 local function longest_read(stem)
+  -- all fields but the mode
+  local readers = redis.call('HLEN', KEYS[1]) - 1
+  if readers <= 0 then
+    return 0
+  end
+  if redis.call('ZCARD', KEYS[4]) == readers then
+    local last = redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2]
+    local time = redis.call('TIME')
+    return math.max(0, last - time[1] * 1000 - math.floor(time[2] / 1000))
+  end
   local longest = 0
   local fields = redis.call('HGETALL', KEYS[1])
   for i = 1, #fields, 2 do

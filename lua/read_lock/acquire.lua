@@ -6,6 +6,7 @@
 -- KEYS[2]  the last fencing token of this name; the lock again where there are to be none
 -- KEYS[3]  this reader's first hold, a string that lives as long as its lease
 -- KEYS[4]  { client with a waiting writer = epoch milliseconds until which it counts }, a zset of ours
+-- KEYS[5]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
 -- ARGV[3]  the owner of the write lock that the reader has, or ''
@@ -62,13 +63,21 @@ elseif not mine then
 end
 
 if is_new then
+  -- who is noted must read: the lock may have been freed by others than this library since
+  local noted = redis.call('ZRANGE', KEYS[5], -1, -1)[1]
+  if noted and redis.call('HEXISTS', KEYS[1], noted) == 0 then
+    redis.call('DEL', KEYS[5])
+  end
   if not mode then
     redis.call('HSET', KEYS[1], 'mode', 'read')
   end
   redis.call('HSET', KEYS[1], ARGV[1], 1)
+  redis.call('ZADD', KEYS[5], 0, ARGV[1])
 end
 redis.call('SET', KEYS[3], 1, 'PX', ARGV[2])
 if left < tonumber(ARGV[2]) and left ~= -1 then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
+--@include note_reader
+note_reader(KEYS[5], ARGV[1], KEYS[1], tonumber(ARGV[2]))
 return token

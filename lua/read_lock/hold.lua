@@ -4,6 +4,7 @@
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  the new hold, a string that lives as long as its lease
+-- KEYS[3]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
 -- ARGV[1]  owner
 -- ARGV[2]  hold count
 -- ARGV[3]  lease, milliseconds
@@ -24,4 +25,6 @@ local left = redis.call('PTTL', KEYS[1])
 if left >= 0 and left < tonumber(ARGV[3]) then
   redis.call('PEXPIRE', KEYS[1], ARGV[3])
 end
+--@include note_reader
+note_reader(KEYS[3], ARGV[1], KEYS[1], tonumber(ARGV[3]))
 return 1

@@ -5,6 +5,7 @@
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
+-- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
 -- ARGV[1]  owner
 -- ARGV[2]  how many holds remain
 -- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use; empty to wake nobody
@@ -36,8 +37,15 @@ elseif moves then
 end
 if remain > 0 then
   redis.call('HSET', KEYS[1], ARGV[1], remain)
+  local longest = 0
+  for number = 1, remain do
+    longest = math.max(longest, redis.call('PTTL', hold_key(ARGV[1], number)))
+  end
+  local time = redis.call('TIME')
+  redis.call('ZADD', KEYS[4], 'XX', time[1] * 1000 + math.floor(time[2] / 1000) + longest, ARGV[1])
 else
   redis.call('HDEL', KEYS[1], ARGV[1])
+  redis.call('ZREM', KEYS[4], ARGV[1])
 end
 if redis.call('HGET', KEYS[1], 'mode') == 'write' then
   return 1
@@ -49,7 +57,7 @@ if longest > 0 then
   redis.call('PEXPIRE', KEYS[1], longest)
   return 1
 end
-redis.call('DEL', KEYS[1])
+redis.call('DEL', KEYS[1], KEYS[4])
 if ARGV[3] == '' then
   return 1
 end

@@ -3,7 +3,8 @@
 -- lock. Nobody becomes a holder, no deadline is lowered, and no other reader's holds
 -- are touched.
 --
--- KEYS     per reader: the lock, then each of its holds
+-- KEYS     per reader: the lock, { reader = epoch milliseconds at which the last of its
+--          holds ends }, a zset of ours, then each of its holds
 -- ARGV[1]  lease, milliseconds
 -- ARGV[..] per reader: owner, number of holds
 --
@@ -12,19 +13,21 @@
 -- A full server (OOM) refuses commands that may need memory, but only until the script has
 -- written: this removes nothing. pcall: a foreign type at one name must not stop the others.
 redis.pcall('HDEL', KEYS[1], '')
+local time = redis.call('TIME')
+--@include note_reader
 local lease = tonumber(ARGV[1])
 local replies = {}
 local key = 1
 
 for i = 2, #ARGV, 2 do
-  local lock, holds = KEYS[key], tonumber(ARGV[i + 1])
+  local lock, readers, holds = KEYS[key], KEYS[key + 1], tonumber(ARGV[i + 1])
   local held = redis.pcall('HGET', lock, ARGV[i])
   -- a server of a quorum may have missed an entry
-  local last = type(held) == 'string' and key + math.min(holds, tonumber(held)) or key
+  local last = type(held) == 'string' and key + 1 + math.min(holds, tonumber(held)) or key + 1
   replies[#replies + 1] = 0
-  if last > key and redis.call('EXISTS', unpack(KEYS, key + 1, last)) > 0 then
+  if last > key + 1 and redis.call('EXISTS', unpack(KEYS, key + 2, last)) > 0 then
     replies[#replies] = 1
-    for hold = key + 1, last do
+    for hold = key + 2, last do
       local left = redis.call('PTTL', KEYS[hold])
       if left == -2 then
         redis.call('SET', KEYS[hold], 1, 'PX', ARGV[1])
@@ -36,7 +39,8 @@ for i = 2, #ARGV, 2 do
     if left >= 0 and left < lease then
       redis.call('PEXPIRE', lock, ARGV[1])
     end
+    note_reader(readers, ARGV[i], lock, lease)
   end
-  key = key + 1 + holds
+  key = key + 2 + holds
 end
 return replies

@@ -7,6 +7,7 @@
 --          (Redisson's RReadWriteLock)
 -- KEYS[2]  the last fencing token of this name; the lock again where there are to be none
 -- KEYS[3]  { client with a waiting writer = epoch milliseconds until which it counts }, a zset of ours
+-- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
 -- ARGV[3]  how long the last token is remembered, milliseconds
@@ -28,6 +29,13 @@ if mode then
     redis.call('ZADD', KEYS[3], time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[5], ARGV[4])
     if redis.call('PTTL', KEYS[3]) < tonumber(ARGV[5]) then
       redis.call('PEXPIRE', KEYS[3], ARGV[5])
+    end
+  end
+  if mode == 'read' then
+    -- however many read: the one that is noted to read the longest
+    local reader = redis.call('ZRANGE', KEYS[4], -1, -1)[1]
+    if reader and redis.call('HEXISTS', KEYS[1], reader) == 1 then
+      return { redis.call('PTTL', KEYS[1]), reader }
     end
   end
   local holder = ''

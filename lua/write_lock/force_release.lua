@@ -3,6 +3,7 @@
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
+-- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
 -- ARGV[1]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
 -- ARGV[2]  the server time until which this may take effect, epoch milliseconds
 --
@@ -22,6 +23,6 @@ for i = 1, #fields, 2 do
     redis.call('DEL', KEYS[3] .. ':' .. fields[i] .. ':rwlock_timeout:' .. number)
   end
 end
-redis.call('DEL', KEYS[1])
+redis.call('DEL', KEYS[1], KEYS[4])
 redis.pcall(ARGV[1], KEYS[2], '1')
 return 1

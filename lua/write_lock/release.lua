@@ -5,6 +5,7 @@
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
+-- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
 -- ARGV[1]  owner
 -- ARGV[2]  PUBLISH, or SPUBLISH where sharded pub/sub is in use; empty to wake nobody
 --
@@ -20,7 +21,7 @@ if longest > 0 then
   redis.call('HSET', KEYS[1], 'mode', 'read')
   redis.call('PEXPIRE', KEYS[1], longest)
 else
-  redis.call('DEL', KEYS[1])
+  redis.call('DEL', KEYS[1], KEYS[4])
 end
 if ARGV[2] == '' then
   return 1

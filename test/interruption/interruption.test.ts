@@ -62,6 +62,7 @@ const keysOf = (name: string) => [
   `redisson_lock_queue:{${name}}`,
   `redisson_lock_timeout:{${name}}`,
   `effect_redis_lock_clients:{${name}}`,
+  `effect_redis_lock_readers:{${name}}`,
   `effect_redis_lock_writers:{${name}}`
 ]
 

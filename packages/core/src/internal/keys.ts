@@ -55,6 +55,11 @@ export class LockKeys {
     return prefixed("effect_redis_lock_writers", this.lock)
   }
 
+  /** When the last hold of each reader of a read-write lock ends; not Redisson's. */
+  get readers(): string {
+    return prefixed("effect_redis_lock_readers", this.lock)
+  }
+
   /** What the keys of a reader's holds begin with. */
   get holdsStem(): string {
     return this.lock.includes("{") ? this.lock : `{${this.lock}}`

@@ -89,6 +89,7 @@ const renamed = (from: LockKeys, to: LockKeys): Member["keyOf"] => {
     [from.channel, to.channel],
     [from.readWriteChannel, to.readWriteChannel],
     [from.writers, to.writers],
+    [from.readers, to.readers],
     [from.holdsStem, to.holdsStem]
   ])
   // else a reader's hold

@@ -21,35 +21,36 @@ export const read = (preference: Preference): LockKind => ({
   channel: (keys) => keys.readWriteChannel,
   acquire: ({ keys, kind, owner }, { leaseMillis, writer }) => ({
     operation: "read_lock/acquire",
-    keys: [keys.lock, tokenKey(kind, keys), keys.readHold(owner, 1), keys.writers],
+    keys: [keys.lock, tokenKey(kind, keys), keys.readHold(owner, 1), keys.writers, keys.readers],
     args: [owner, leaseMillis, writer?.owner ?? "", writer?.token ?? 0, preference === "writer" ? 1 : 0]
   }),
   enter: ({ keys, owner }, count, lease) => ({
     operation: "read_lock/hold",
-    keys: [keys.lock, keys.readHold(owner, count)],
+    keys: [keys.lock, keys.readHold(owner, count), keys.readers],
     args: [owner, count, lease]
   }),
   leave: ({ client, keys, owner }, count, number) => ({
     operation: "read_lock/release",
-    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem],
+    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
     args: [owner, count, client.store.publish, number]
   }),
   release: ({ keys, owner }, publish) => ({
     operation: "read_lock/release",
-    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem],
+    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
     args: [owner, 0, publish, 1]
   }),
   renew: (claims, lease) => ({
     operation: "read_lock/renew",
     keys: claims.flatMap(({ holds, keys, owner }) => [
       keys.lock,
+      keys.readers,
       ...Array.from({ length: holds }, (_, i) => keys.readHold(owner, i + 1))
     ]),
     args: [lease, ...claims.flatMap(({ holds, owner }) => [owner, holds])]
   }),
   forceRelease: (keys, publish) => ({
     operation: "read_lock/force_release",
-    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem],
+    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
     args: [publish]
   }),
   withdraw: undefined
@@ -69,7 +70,7 @@ export const write = (preference: Preference): LockKind => ({
   channel: (keys) => keys.readWriteChannel,
   acquire: ({ client, keys, kind, owner }, { leaseMillis, waits }) => ({
     operation: "write_lock/acquire",
-    keys: [keys.lock, tokenKey(kind, keys), keys.writers],
+    keys: [keys.lock, tokenKey(kind, keys), keys.writers, keys.readers],
     args: [
       owner,
       leaseMillis,
@@ -89,7 +90,7 @@ export const write = (preference: Preference): LockKind => ({
   leave: ({ keys, owner }, count) => ({ operation: "lock/hold", keys: [keys.lock], args: [field(owner), count, 0] }),
   release: ({ keys, owner }, publish) => ({
     operation: "write_lock/release",
-    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem],
+    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
     args: [owner, publish]
   }),
   renew: (claims, lease) => ({
@@ -99,7 +100,7 @@ export const write = (preference: Preference): LockKind => ({
   }),
   forceRelease: (keys, publish) => ({
     operation: "write_lock/force_release",
-    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem],
+    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
     args: [publish]
   }),
   withdraw:

@@ -18,11 +18,23 @@ const holds = (db: Keyspace, lock: string, stem: string): ReadonlyArray<string> 
   )
 
 /** `lua/include/longest_read.lua` */
-const longestRead = (db: Keyspace, lock: string, stem: string): number =>
-  Math.max(0, ...holds(db, lock, stem).map((hold) => db.pttl(hold)))
+const longestRead = (db: Keyspace, lock: string, stem: string, noted: string): number => {
+  const count = (db.hash(lock)?.size ?? 0) - 1
+  if (count <= 0) return 0
+  const notes = db.zset(noted)
+  if (notes.length === count) return Math.max(0, notes.at(-1)![1] - db.timeMillis())
+  return Math.max(0, ...holds(db, lock, stem).map((hold) => db.pttl(hold)))
+}
+
+/** `lua/include/note_reader.lua` */
+const noteReader = (db: Keyspace, noted: string, owner: string, lock: string, lease: number): void => {
+  const until = db.zscore(noted, owner)
+  if (until !== undefined) db.zadd(noted, Math.max(until, db.timeMillis() + lease), owner)
+  db.expire(noted, Math.max(lease, db.pttl(lock)))
+}
 
 export const acquireRead: MemoryOperation = (db, keys, args) => {
-  const [lock, token, firstHold, writers] = keys as [string, string, string, string]
+  const [lock, token, firstHold, writers, noted] = keys as [string, string, string, string, string]
   const [owner, lease, writer, writerToken, yields] = args as [string, string, string, string, string]
   const fields = db.hash(lock)
   const mode = fields?.get("mode")
@@ -40,25 +52,30 @@ export const acquireRead: MemoryOperation = (db, keys, args) => {
   }
   const reply = token === lock ? 0 : mine ? Number(writerToken) : (lastToken(db, token) ?? db.timeMicros() - 1)
   if (isNew) {
+    const reader = db.zset(noted).at(-1)?.[0]
+    if (reader !== undefined && fields?.has(reader) !== true) db.delete(noted)
     if (mode === undefined) db.hset(lock, "mode", "read")
     db.hset(lock, owner, "1")
+    db.zadd(noted, 0, owner)
   }
   db.setString(firstHold, "1", Number(lease))
   if (left < Number(lease) && left !== -1) db.expire(lock, Number(lease))
+  noteReader(db, noted, owner, lock, Number(lease))
   return reply
 }
 
-export const holdRead: MemoryOperation = (db, [lock, hold], [owner, count, lease]) => {
+export const holdRead: MemoryOperation = (db, [lock, hold, noted], [owner, count, lease]) => {
   const held = db.hash(lock!)?.get(owner!)
   if (held === undefined) return 0
   db.hset(lock!, owner!, String(Math.max(Number(held), Number(count))))
   if (db.pttl(hold!) < Number(lease)) db.setString(hold!, "1", Number(lease))
   raiseExpiry(db, lock!, Number(lease))
+  noteReader(db, noted!, owner!, lock!, Number(lease))
   return 1
 }
 
 export const releaseRead: MemoryOperation = (db, keys, args) => {
-  const [lock, channel, stem] = keys as [string, string, string]
+  const [lock, channel, stem, noted] = keys as [string, string, string, string]
   const [owner, remainText, publish, number] = args as [string, string, string, string]
   const held = db.hash(lock)?.get(owner)
   if (held === undefined) return db.exists(lock) ? -1 : 0
@@ -70,15 +87,22 @@ export const releaseRead: MemoryOperation = (db, keys, args) => {
     else db.delete(ended)
   }
   for (let i = remain + 1; i <= Number(held); i++) db.delete(holdKey(stem, owner, i))
-  if (remain > 0) db.hset(lock, owner, remainText)
-  else db.hdel(lock, owner)
+  if (remain > 0) {
+    db.hset(lock, owner, remainText)
+    const lefts = Array.from({ length: remain }, (_, i) => db.pttl(holdKey(stem, owner, i + 1)))
+    if (db.zscore(noted, owner) !== undefined) db.zadd(noted, db.timeMillis() + Math.max(0, ...lefts), owner)
+  } else {
+    db.hdel(lock, owner)
+    db.zrem(noted, owner)
+  }
   if (db.hash(lock)?.get("mode") === "write") return 1
-  const longest = longestRead(db, lock, stem)
+  const longest = longestRead(db, lock, stem, noted)
   if (longest > 0) {
     db.expire(lock, longest)
     return 1
   }
   db.delete(lock)
+  db.delete(noted)
   return publish === "" ? 1 : 1 + db.publish(channel, "0")
 }
 
@@ -86,29 +110,31 @@ export const renewRead: MemoryOperation = (db, keys, [lease, ...readers]) => {
   const replies: Array<number> = []
   let key = 0
   for (let i = 0; i < readers.length; i += 2) {
-    const lock = keys[key]!
+    const [lock, noted] = [keys[key]!, keys[key + 1]!]
     const count = Number(readers[i + 1])
     const held = db.type(lock) === "hash" ? Number(db.hash(lock)!.get(readers[i]!) ?? 0) : 0
-    const holds = keys.slice(key + 1, key + 1 + Math.min(count, held))
+    const holds = keys.slice(key + 2, key + 2 + Math.min(count, held))
     const isHeld = holds.some((hold) => db.exists(hold))
     if (isHeld) {
       for (const hold of holds) if (db.pttl(hold) < Number(lease)) db.setString(hold, "1", Number(lease))
       raiseExpiry(db, lock, Number(lease))
+      noteReader(db, noted, readers[i]!, lock, Number(lease))
     }
     replies.push(isHeld ? 1 : 0)
-    key += 1 + count
+    key += 2 + count
   }
   return replies
 }
 
 const forceRelease =
   (mode: "read" | "write", message: string): MemoryOperation =>
-  (db, [lock, channel, stem]) => {
+  (db, [lock, channel, stem, noted]) => {
     const present = db.hash(lock!)
     if (present !== undefined && !present.has("mode")) throw new WrongType()
     if (present?.get("mode") !== mode) return 0
     for (const hold of holds(db, lock!, stem!)) db.delete(hold)
     db.delete(lock!)
+    db.delete(noted!)
     db.publish(channel!, message)
     return 1
   }
@@ -118,7 +144,7 @@ export const forceReleaseRead = forceRelease("read", "0")
 export const forceReleaseWrite = forceRelease("write", "1")
 
 export const acquireWrite: MemoryOperation = (db, keys, args) => {
-  const [lock, token, writers] = keys as [string, string, string]
+  const [lock, token, writers, noted] = keys as [string, string, string, string]
   const [owner, lease, tokenLife, client, announced, atLeast] = args as [
     string,
     string,
@@ -135,6 +161,8 @@ export const acquireWrite: MemoryOperation = (db, keys, args) => {
       db.zadd(writers, db.timeMillis() + Number(announced), client)
       if (db.pttl(writers) < Number(announced)) db.expire(writers, Number(announced))
     }
+    const reader = fields.get("mode") === "read" ? db.zset(noted).at(-1)?.[0] : undefined
+    if (reader !== undefined && fields.has(reader)) return [db.pttl(lock), reader]
     const others = [...fields.keys()].filter((field) => field !== "mode")
     const holder = others.find(isWriter)
     return [db.pttl(lock), holder === undefined ? (others.at(-1) ?? "") : ownerOf(holder)]
@@ -147,14 +175,15 @@ export const acquireWrite: MemoryOperation = (db, keys, args) => {
   return granted(db, next)
 }
 
-export const releaseWrite: MemoryOperation = (db, [lock, channel, stem], [owner, publish]) => {
+export const releaseWrite: MemoryOperation = (db, [lock, channel, stem, noted], [owner, publish]) => {
   if (!db.hdel(lock!, `${owner}:write`)) return db.exists(lock!) ? -1 : 0
-  const longest = longestRead(db, lock!, stem!)
+  const longest = longestRead(db, lock!, stem!, noted!)
   if (longest > 0) {
     db.hset(lock!, "mode", "read")
     db.expire(lock!, longest)
   } else {
     db.delete(lock!)
+    db.delete(noted!)
   }
   return publish === "" ? 1 : 1 + db.publish(channel!, "1")
 }

@@ -1,0 +1,264 @@
+/**
+ * What a reader costs the server, however many others read; and that a lock is kept for as long as somebody reads, readers in
+ * Java included, which are played by raw commands.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { type Holding, Lock, ReadWriteLock } from "effect-redis-lock"
+import type { Redis } from "ioredis"
+import { type Client, client, onServer } from "../faults/harness.ts"
+import { hold } from "../faults/kinds.ts"
+
+const { readLock, writeLock } = ReadWriteLock.make("page")
+const readers = "effect_redis_lock_readers:{page}"
+const minutes = (n: number) => n * 60_000
+const java = (thread: number) => `2a5b1f3e-0000-4000-8000-000000000001:${thread}`
+const holdOf = (owner: string, number = 1) => `{page}:${owner}:rwlock_timeout:${number}`
+
+const ask = <A>(answer: () => Promise<A>) => Effect.promise(answer)
+
+/** A reader of its own, for as long as the test's scope is open or until it is released. */
+const read = (who: Client, millis: number) => hold(who, readLock, { leaseTime: millis })
+
+/** A Java thread begins to read, as Redisson's script does it. */
+const javaReads = (redis: Redis, thread: number, millis: number) =>
+  ask(async () => {
+    const left = await redis.pttl("page")
+    await redis.hsetnx("page", "mode", "read")
+    const number = await redis.hincrby("page", java(thread), 1)
+    await redis.set(holdOf(java(thread), number), "1", "PX", millis)
+    await redis.pexpire("page", Math.max(left, millis))
+  })
+
+/** A Java thread whose only hold ends: other readers keep the lock while theirs live. */
+const javaLeaves = (redis: Redis, thread: number) =>
+  ask(async () => {
+    await redis.hdel("page", java(thread))
+    await redis.del(holdOf(java(thread)))
+    let longest = 0
+    for (const [field, count] of Object.entries(await redis.hgetall("page"))) {
+      for (let number = 1; number <= Number(count); number++) {
+        longest = Math.max(longest, await redis.pttl(holdOf(field, number)))
+      }
+    }
+    await (longest > 0 ? redis.pexpire("page", longest) : redis.del("page"))
+  })
+
+/** The lock has about so long to live, in milliseconds. */
+const assertLives = Effect.fnUntraced(function* (redis: Redis, millis: number) {
+  const left = yield* ask(() => redis.pttl("page"))
+  assert.isTrue(left > millis - minutes(1) && left <= millis + 5, `${left} instead of ${millis}`)
+})
+
+const assertGone = Effect.fnUntraced(function* (redis: Redis) {
+  const keys = yield* ask(() => redis.keys("*page*"))
+  assert.deepStrictEqual(
+    keys.filter((key) => !key.startsWith("redisson_lock_token:")),
+    []
+  )
+})
+
+describe("many readers of one lock", () => {
+  /** Which commands the server runs for something, those within scripts included, and how many of each. */
+  const commandsOf = Effect.fnUntraced(function* <A, E, R>(redis: Redis, self: Effect.Effect<A, E, R>) {
+    yield* ask(() => redis.config("RESETSTAT"))
+    const result = yield* self
+    const stats = yield* ask(() => redis.info("commandstats"))
+    const commands = [...stats.matchAll(/cmdstat_([a-z]+):calls=(\d+)/g)]
+      .map(([, name, calls]) => `${calls} ${name}`)
+      .filter((command) => !/ (?:config|info|ping)$/.test(command))
+      .sort()
+    return { result, commands }
+  })
+
+  /** The commands of whatever a reader or a writer does beside so many other readers. */
+  const besides = (others: number) =>
+    Effect.gen(function* () {
+      const seen: Record<string, ReadonlyArray<string>> = {}
+      yield* onServer(({ redis, server }) =>
+        Effect.gen(function* () {
+          const mine = yield* client(server)
+          yield* Effect.forEach(Array.from({ length: others }), () => read(mine, minutes(10)), { concurrency: 50 })
+          assert.strictEqual(yield* ask(() => redis.hlen("page")), others + 1)
+          // scripts are loaded
+          const first = yield* read(mine, minutes(1))
+          yield* first.release
+          const measure = Effect.fnUntraced(function* <A, E, R>(what: string, self: Effect.Effect<A, E, R>) {
+            const { commands, result } = yield* commandsOf(redis, self)
+            seen[what] = commands
+            return result
+          })
+          const denied = mine.run(Effect.exit(Lock.withLock(Effect.void, writeLock, { waitTime: 0 })))
+          yield* denied
+          yield* measure("a writer that asks", denied)
+          const reader = yield* measure("a reader that comes", read(mine, minutes(20)))
+          yield* measure("a renewal", reader.renew(minutes(30)))
+          yield* assertLives(redis, minutes(30))
+          yield* measure("a reader that leaves", reader.release)
+          yield* assertLives(redis, minutes(10))
+          const twice = Effect.gen(function* () {
+            const outer = yield* Lock.scoped(readLock, { leaseTime: minutes(20) })
+            const inner = yield* Lock.scoped(readLock, { leaseTime: minutes(40) })
+            yield* inner.release
+            yield* outer.release
+          })
+          yield* measure("a reader that re-enters and leaves", mine.run(Lock.withOwner(Effect.scoped(twice))))
+        })
+      )()
+      return seen
+    })
+
+  it.live("A reader costs the server the same commands beside 4000 other readers as beside 10", () =>
+    Effect.gen(function* () {
+      const few = yield* besides(10)
+      const many = yield* besides(4000)
+      assert.deepStrictEqual(many, few)
+      for (const command of Object.values(few).flat()) assert.notMatch(command, /hgetall|hkeys/)
+    })
+  )
+})
+
+describe("a lock that is read", () => {
+  it.live(
+    "A read lock lives as long as the longest of its holds, whichever reader of whatever lease leaves first",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server)
+        const leases = [7, 3, 9, 5].map(minutes)
+        const held = yield* Effect.forEach(leases, (lease) => read(mine, lease))
+        const left = new Map<Holding, number>(held.map((holding, i) => [holding, leases[i]!]))
+        for (const holding of [held[2]!, held[1]!, held[0]!]) {
+          yield* holding.release
+          left.delete(holding)
+          yield* assertLives(redis, Math.max(...left.values()))
+        }
+        yield* held[3]!.release
+        yield* assertGone(redis)
+      })
+    )
+  )
+
+  it.live(
+    "A reader that leaves an inner hold of a long lease keeps the read lock for its outer lease only",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server)
+        const twice = Effect.gen(function* () {
+          const outer = yield* Lock.scoped(readLock, { leaseTime: minutes(5) })
+          const inner = yield* Lock.scoped(readLock, { leaseTime: minutes(20) })
+          yield* assertLives(redis, minutes(20))
+          yield* inner.release
+          yield* assertLives(redis, minutes(5))
+          yield* outer.release
+          yield* assertGone(redis)
+        })
+        yield* mine.run(Effect.scoped(twice))
+      })
+    )
+  )
+
+  it.live(
+    "A read lock lives as long as a Java reader's hold, and is freed by whoever of both leaves last",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server)
+        const short = yield* read(mine, minutes(5))
+        const long = yield* read(mine, minutes(20))
+        yield* javaReads(redis, 1, minutes(10))
+        yield* short.release
+        yield* assertLives(redis, minutes(20))
+        yield* long.release
+        yield* assertLives(redis, minutes(10))
+        const last = yield* read(mine, minutes(5))
+        yield* javaLeaves(redis, 1)
+        yield* assertLives(redis, minutes(5))
+        yield* last.release
+        yield* assertGone(redis)
+      })
+    )
+  )
+
+  it.live(
+    "A Java reader that freed a read lock by force and reads anew keeps it for its whole lease: the reader that is gone does not hide it",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server)
+        const gone = yield* read(mine, minutes(3))
+        // what readLock.forceUnlock() does: the holds stay
+        yield* ask(() => redis.del("page"))
+        yield* javaReads(redis, 1, minutes(10))
+        assert.deepStrictEqual(yield* ask(() => redis.zrange(readers, "0", "-1")), [gone.owner])
+        const holding = yield* read(mine, minutes(5))
+        yield* assertLives(redis, minutes(10))
+        yield* holding.release
+        assert.deepStrictEqual(yield* ask(() => redis.hkeys("page")), ["mode", java(1)])
+        yield* assertLives(redis, minutes(10))
+        assert.propertyVal(yield* Effect.flip(gone.release), "_tag", "LockLost")
+        yield* assertLives(redis, minutes(10))
+        yield* javaLeaves(redis, 1)
+        yield* ask(() => redis.del(readers, holdOf(gone.owner)))
+      })
+    )
+  )
+
+  it.live(
+    "A reader whose note was evicted keeps the read lock all the same",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server)
+        const long = yield* read(mine, minutes(20))
+        const short = yield* read(mine, minutes(5))
+        yield* ask(() => redis.del(readers))
+        // says less of it than is known no more
+        yield* long.renew(minutes(5))
+        const another = yield* read(mine, minutes(2))
+        yield* another.release
+        yield* short.release
+        yield* assertLives(redis, minutes(20))
+        yield* long.ensureHeld
+        yield* long.release
+        yield* assertGone(redis)
+      })
+    )
+  )
+
+  it.live(
+    "A writer that goes on as a reader keeps the lock for its read lease only",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server)
+        const program = Effect.gen(function* () {
+          const writing = yield* Lock.scoped(writeLock, { leaseTime: minutes(20) })
+          const reading = yield* Lock.scoped(readLock, { leaseTime: minutes(5) })
+          yield* writing.release
+          yield* assertLives(redis, minutes(5))
+          yield* reading.release
+          yield* assertGone(redis)
+        })
+        yield* mine.run(Effect.scoped(program))
+      })
+    )
+  )
+
+  for (const [side, lock] of [
+    ["readers", readLock],
+    ["writer", writeLock]
+  ] as const) {
+    it.live(
+      `A lock that is freed by force of its ${side} leaves nothing behind`,
+      onServer(({ redis, server }) =>
+        Effect.gen(function* () {
+          const mine = yield* client(server)
+          const another = yield* client(server)
+          const program = Effect.gen(function* () {
+            if (side === "writer") yield* Lock.scoped(writeLock)
+            yield* Lock.scoped(readLock)
+            assert.isTrue(yield* another.run(Lock.forceRelease(lock)))
+            yield* assertGone(redis)
+          })
+          yield* Effect.exit(mine.run(Effect.scoped(program)))
+        })
+      )
+    )
+  }
+})
