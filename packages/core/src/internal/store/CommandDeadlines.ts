@@ -22,6 +22,9 @@ const tellsTime: ReadonlySet<Operation> = new Set<Operation>([
   "multi_lock/acquire"
 ])
 
+/** Grants that follow each other tell nothing new of a clock. */
+const learnIntervalMillis = 10
+
 /** A refusal as the scripts write it, with the server time in microseconds. */
 const refusal = /\bLATE (\d+)/
 
@@ -78,7 +81,7 @@ export class TimedCommand {
   read(reply: Reply): Reply {
     if (!this.#tellsTime) return reply
     if (typeof reply === "number") {
-      this.#learn(reply)
+      if (this.#sentAt - this.#clock.learntAt > learnIntervalMillis) this.#learn(reply)
       return reply
     }
     const [tag, token, micros] = reply as ReadonlyArray<Reply>

@@ -14,6 +14,11 @@ export class ServerClock {
   /** Our monotonic time, milliseconds. */
   #learntAt = 0
 
+  /** When it was last learnt, our monotonic milliseconds. */
+  get learntAt(): number {
+    return this.#learntAt
+  }
+
   /** Takes note of the server's time in a reply. Ours are monotonic milliseconds. */
   learn(serverMicros: number, sentAt: number, receivedAt: number): void {
     const least = serverMicros - receivedAt * 1000
@@ -42,8 +47,19 @@ const maxClocks = 1000
 /** The clocks of all servers of a store, by the server's name. */
 export class ServerClocks {
   readonly #clocks = new Map<string, ServerClock>()
+  #lastServer: string | undefined
+  #lastClock = new ServerClock()
 
   of(server: string): ServerClock {
+    // nearly always the same one
+    if (server !== this.#lastServer) {
+      this.#lastClock = this.#find(server)
+      this.#lastServer = server
+    }
+    return this.#lastClock
+  }
+
+  #find(server: string): ServerClock {
     let clock = this.#clocks.get(server)
     if (clock === undefined) {
       if (this.#clocks.size === maxClocks) this.#clocks.clear()
