@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Scope } from "effect"
-import { Lock } from "effect-redis-lock"
-import { belongsTo, client, loss, onServer } from "./harness.ts"
+import { NodeRedis } from "@effect/platform-node"
+import { Duration, Effect, Fiber, Layer, Scope } from "effect"
+import { Lock, RedisDriver } from "effect-redis-lock"
+import { belongsTo, client, clientOf, locksOver, loss, onServer } from "./harness.ts"
 import { start } from "./processes.ts"
 
 /** Lets nothing else run in this process: no timer, no reply. */
@@ -68,6 +69,49 @@ describe("an event loop that is blocked", () => {
           return "done"
         })
         assert.strictEqual(yield* run(Lock.withLock(section, "report")), "done")
+      })
+    )
+  )
+
+  it.live(
+    "for longer than a command may take: an acquisition that Redis has answered meanwhile succeeds, and its connection is kept",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const { run } = yield* client(server, { commandTimeout: 200, watchdogLeaseTime: "1 minute" })
+        yield* run(Lock.withLock(Effect.void, "report"))
+        const ids = Effect.promise(async () => String(await redis.client("LIST")).match(/^id=\d+/gm))
+        const before = yield* ids
+        for (let i = 0; i < 3; i++) {
+          const section = yield* Effect.forkChild(run(Lock.withLock(Effect.succeed("done"), "report")), {
+            startImmediately: true
+          })
+          block(700)
+          assert.strictEqual(yield* Fiber.join(section), "done")
+        }
+        assert.deepStrictEqual(yield* ids, before)
+      })
+    )
+  )
+
+  it.live(
+    "for longer than a command may take: so over Effect's Redis (node-redis)",
+    onServer(({ server }) =>
+      Effect.gen(function* () {
+        const driver = Layer.provide(
+          RedisDriver.layerRedisWith({ commandTimeout: 200 }),
+          NodeRedis.layer({ url: server.url })
+        )
+        const { run } = yield* clientOf(locksOver(driver, { watchdogLeaseTime: "1 minute" }))
+        yield* run(Lock.withLock(Effect.void, "report"))
+        for (let i = 0; i < 3; i++) {
+          const section = yield* Effect.forkChild(run(Lock.withLock(Effect.succeed("done"), "report")), {
+            startImmediately: true
+          })
+          // node-redis writes in a turn of its own
+          yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+          block(700)
+          assert.strictEqual(yield* Fiber.join(section), "done")
+        }
       })
     )
   )

@@ -6,6 +6,7 @@ import {
   client,
   clientOver,
   enter,
+  eventually,
   lockKey,
   onServer,
   queueUp,
@@ -53,6 +54,48 @@ describe("a subscription that breaks while waiting", () => {
         yield* Effect.sleep(300)
         assert.isUndefined(waiter.fiber.pollUnsafe(), "was woken without the subscription")
         yield* proxy.restore
+        const next = yield* waiter.entered
+        yield* next.end
+        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+      })
+    )
+  )
+
+  it.live(
+    "without a word, on a network that loses everything, is noticed by its silence and made again",
+    behindProxy(({ proxy, redis, server }) =>
+      Effect.gen(function* () {
+        const holder = yield* enter(yield* client(server, patient), "report")
+        const options = { ...patient, subscriptions: proxy, commandTimeout: 200 }
+        const waiter = yield* queueUp(yield* clientOver(yield* bare(server), options), "report")
+        yield* waiterSleeps(redis, "report")
+        yield* proxy.dropReplies
+        yield* holder.end
+        yield* Effect.flatten(holder.exit)
+        // nobody else has closed the connection
+        yield* subscribers(redis, "report", 0)
+        assert.isUndefined(waiter.fiber.pollUnsafe(), "was woken without the subscription")
+        yield* proxy.resume
+        const next = yield* waiter.entered
+        yield* next.end
+        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+      })
+    )
+  )
+
+  it.live(
+    "is not taken to be broken while nothing is said on it",
+    behindProxy(({ proxy, redis, server }) =>
+      Effect.gen(function* () {
+        const holder = yield* enter(yield* client(server, patient), "report")
+        const waiter = yield* queueUp(yield* client(proxy, { ...patient, commandTimeout: 100 }), "report")
+        yield* waiterSleeps(redis, "report")
+        const connections = Effect.promise(async () => String(await redis.client("LIST")).match(/^id=\d+/gm))
+        const before = yield* connections
+        const pings = async () => Number(/cmdstat_ping:calls=(\d+)/.exec(await redis.info("commandstats"))?.[1] ?? 0)
+        yield* eventually("both connections were asked twice for a sign of life", pings, (count) => count >= 4)
+        assert.deepStrictEqual(yield* connections, before)
+        yield* holder.end
         const next = yield* waiter.entered
         yield* next.end
         assert.strictEqual(yield* Effect.flatten(next.exit), "done")

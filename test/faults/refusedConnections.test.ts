@@ -2,7 +2,7 @@
  * Servers that turn a connection away, and servers that are no Redis: what they say is what the error says.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { RedisCluster, RedisServer } from "@effect-redis-lock/testing"
+import { RedisCluster, RedisServer, TcpProxy } from "@effect-redis-lock/testing"
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Effect, Exit, Layer, type Scope } from "effect"
 import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
@@ -193,6 +193,42 @@ describe("a layer that is closed while a server hangs in the middle of the hands
         )
       }
       yield* Effect.sleep(100)
+      assert.deepStrictEqual(printed.mock.calls, [])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live.each([2, 3] as const)("prints nothing where it connects again and is refused too late: RESP%i", (protocol) =>
+    Effect.gen(function* () {
+      const printed = yield* Effect.acquireRelease(
+        Effect.sync(() => vi.spyOn(console, "error").mockImplementation(() => {})),
+        (spy) => Effect.sync(() => spy.mockRestore())
+      )
+      const server = yield* RedisServer.start()
+      const redis = yield* bare(server)
+      const password = (text: string) => Effect.promise(() => redis.acl("SETUSER", "locks", "resetpass", `>${text}`))
+      yield* Effect.promise(() => redis.acl("SETUSER", "locks", "on", ">old", "~*", "&*", "+@all"))
+      const proxy = yield* TcpProxy.make({ target: server })
+      yield* Effect.gen(function* () {
+        const url = proxy.url.replace("://", "://locks:old@")
+        yield* Layer.build(IoRedis.layer({ url, ioredis: { protocol, retryStrategy: () => 10 } }))
+        yield* password("new")
+        yield* proxy.stall
+        yield* proxy.dropConnections
+        yield* eventually(
+          "it connects again",
+          () => Effect.runPromise(proxy.connections),
+          (count) => count === 1
+        )
+        // the handshake is sent
+        yield* Effect.sleep(100)
+      }).pipe(Effect.scoped)
+      yield* proxy.resume
+      yield* eventually(
+        "the connection is closed",
+        () => Effect.runPromise(proxy.connections),
+        (count) => count === 0
+      )
+      yield* Effect.sleep(50)
       assert.deepStrictEqual(printed.mock.calls, [])
     }).pipe(Effect.scoped)
   )

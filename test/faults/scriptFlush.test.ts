@@ -1,7 +1,11 @@
+import { NodeRedis } from "@effect/platform-node"
+import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { Lock } from "effect-redis-lock"
-import { bare, client, onServer } from "./harness.ts"
+import { Context, Effect, Layer } from "effect"
+import { Lock, RedisDriver } from "effect-redis-lock"
+import type { Redis } from "ioredis"
+import { createHash } from "node:crypto"
+import { bare, client, eventually, onServer } from "./harness.ts"
 
 describe("SCRIPT FLUSH in a loop", () => {
   it.live(
@@ -30,6 +34,85 @@ describe("SCRIPT FLUSH in a loop", () => {
         assert.isUndefined(flushing.pollUnsafe())
         assert.isAbove(flushes, 100)
         assert.strictEqual(yield* Effect.promise(() => counter.getdel("count")), "400")
+      })
+    )
+  )
+})
+
+/** Appends to a list, in two ways that Redis tells apart. */
+const appending = (comment: string): RedisDriver.RedisScript => {
+  const lua = `-- ${comment.padEnd(2000, ".")}\nreturn redis.call("rpush", KEYS[1], ARGV[1])`
+  return { name: comment, lua, sha1: createHash("sha1").update(lua).digest("hex") }
+}
+const [one, other] = ["one", "other"].map(appending) as [RedisDriver.RedisScript, RedisDriver.RedisScript]
+
+const calls = async (redis: Redis, command: string) =>
+  Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(await redis.info("commandstats"))?.[1] ?? 0)
+
+const received = async (redis: Redis) => Number(/total_net_input_bytes:(\d+)/.exec(await redis.info("stats"))![1])
+
+const drivers: Record<string, (url: string) => Layer.Layer<RedisDriver.RedisDriver, unknown>> = {
+  ioredis: (url: string) => IoRedis.layer({ url, commandTimeout: "1 minute", ioredis: { retryStrategy: () => 20 } }),
+  "Effect's Redis (node-redis)": (url: string) =>
+    Layer.provide(RedisDriver.layerRedisWith({ commandTimeout: "1 minute" }), NodeRedis.layer({ url }))
+}
+
+describe.each(Object.entries(drivers))("a script that the server does not know: %s", (_, layerOf) => {
+  const driverOf = (url: string) =>
+    Effect.map(Layer.build(Layer.fresh(layerOf(url))), (context) => Context.get(context, RedisDriver.RedisDriver))
+
+  it.live(
+    "is sent once, however many want to run it at the same time",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const driver = yield* driverOf(server.url)
+        for (let round = 0; round < 2; round++) {
+          const [before, evals] = yield* Effect.promise(() => Promise.all([received(redis), calls(redis, "eval")]))
+          yield* Effect.forEach(
+            Array.from({ length: 1000 }, (_, i) => i),
+            (i) => driver.eval(one, ["list"], [i]),
+            { concurrency: "unbounded", discard: true }
+          )
+          const [after, evalsNow] = yield* Effect.promise(() => Promise.all([received(redis), calls(redis, "eval")]))
+          assert.strictEqual(evalsNow - evals, 1)
+          // twice a line of some 90 bytes each; with its text each time it would be two millions
+          assert.isBelow(after - before, 500_000)
+          yield* Effect.promise(() => redis.script("FLUSH", "SYNC"))
+        }
+        assert.strictEqual(yield* Effect.promise(() => redis.llen("list")), 2000)
+        yield* Effect.promise(() => redis.del("list"))
+      })
+    )
+  )
+})
+
+describe("a server that was restarted and has forgotten all scripts", () => {
+  const driverOf = (url: string) =>
+    Effect.map(Layer.build(Layer.fresh(drivers["ioredis"]!(url))), (context) =>
+      Context.get(context, RedisDriver.RedisDriver)
+    )
+
+  it.live(
+    "is sent each script with its first use: no command costs two round trips, and they stay in the order of the calls",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const driver = yield* driverOf(server.url)
+        for (const script of [one, other]) yield* driver.eval(script, ["list"], [0])
+        yield* server.restart
+        yield* eventually(
+          "it is connected again",
+          () => Effect.runPromise(Effect.result(driver.eval(one, ["warm"], [0]))),
+          (result) => result._tag === "Success"
+        )
+        const numbers = Array.from({ length: 500 }, (_, i) => i)
+        yield* Effect.forEach(numbers, (i) => driver.eval(i % 3 === 0 ? one : other, ["list"], [i]), {
+          concurrency: "unbounded",
+          discard: true
+        })
+        assert.deepStrictEqual(yield* Effect.promise(() => redis.lrange("list", 0, -1)), numbers.map(String))
+        assert.strictEqual(yield* Effect.promise(() => calls(redis, "eval")), 2)
+        assert.notInclude(yield* Effect.promise(() => redis.info("errorstats")), "NOSCRIPT")
+        yield* Effect.promise(() => redis.flushall())
       })
     )
   )

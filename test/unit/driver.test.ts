@@ -39,6 +39,8 @@ it("sorts the errors of Redis and of its clients", () => {
     RedisDriver.reasonOf(Object.assign(new AggregateError([new Error("x")], ""), { code: "ECONNREFUSED" })),
     "ConnectionRefused"
   )
+  class TimeoutError extends Error {}
+  assert.strictEqual(RedisDriver.reasonOf(new TimeoutError()), "TimedOut")
 })
 
 it.live("bad names and options reach no driver", () =>

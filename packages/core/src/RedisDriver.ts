@@ -16,6 +16,7 @@ import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Redis from "effect/persistence/Redis"
 import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { parseTimeout } from "./internal/durations.ts"
 import { awaiting } from "./internal/ongoing.ts"
@@ -218,9 +219,10 @@ const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
  * @since 0.1.0
  */
 export const reasonOf = (error: unknown): StoreReason => {
+  // node-redis names some errors by their class alone
   const text =
     error instanceof Error
-      ? `${error.message} ${(error as { readonly code?: unknown }).code ?? ""} ${error.name}`
+      ? `${error.message} ${(error as { readonly code?: unknown }).code ?? ""} ${error.name} ${error.constructor.name}`
       : String(error)
   for (const [pattern, reason] of codes) {
     if (pattern.test(text)) return reason
@@ -256,6 +258,12 @@ export interface LayerRedisOptions {
    * How long a command may take, at most a day. Default: 3 seconds.
    */
   readonly commandTimeout?: Duration.Input | undefined
+  /**
+   * What to do about a connection on which nothing comes back: run when a command has timed out and a PING is not answered for as
+   * long again, once until something comes back. Have the client connect again, as that service does not do it by itself, see
+   * {@link layerRedis}. Default: nothing.
+   */
+  readonly onSilence?: Effect.Effect<unknown> | undefined
 }
 
 /**
@@ -267,6 +275,42 @@ export interface LayerRedisOptions {
  * That service hides reconnects and opens a connection per subscription; waiters then rely on the fallback interval a
  * little more often. Give node-redis `disableOfflineQueue: true`: with its offline queue a command waits for the server
  * to come back, and only the undoing of given-up acquisitions keeps ghosts away.
+ *
+ * When a command has timed out, a PING is sent, and until something comes back others fail at once with `NotConnected`: they
+ * have not been sent.
+ *
+ * **Gotchas**
+ *
+ * node-redis does not replace a half-open connection, on which nothing comes back although nobody has closed it (a NAT that has
+ * forgotten it, a machine that is gone): not with `pingInterval`, as it waits for the answer without limit, and `socketTimeout`
+ * closes idle connections for good instead. Locks that are held are lost then, and closing its layer waits for commands that
+ * are never answered. Have the driver replace it, and destroy it before its layer is closed:
+ *
+ * ```ts
+ * import { NodeRedis } from "@effect/platform-node"
+ * import { Effect, Layer } from "effect"
+ * import { RedisDriver, RedisLock } from "effect-redis-lock"
+ *
+ * const driver = Layer.unwrap(
+ *   Effect.gen(function* () {
+ *     const { client } = yield* NodeRedis.NodeRedis
+ *     const destroy = Effect.sync(() => {
+ *       if (client.isOpen) client.destroy()
+ *     })
+ *     yield* Effect.addFinalizer(() => destroy)
+ *     const connectAgain = Effect.andThen(
+ *       destroy,
+ *       Effect.promise(() => client.connect())
+ *     )
+ *     return RedisDriver.layerRedisWith({ onSilence: connectAgain })
+ *   })
+ * )
+ *
+ * export const live = RedisLock.layer().pipe(
+ *   Layer.provide(driver),
+ *   Layer.provide(NodeRedis.layer({ url: "redis://localhost:6379", disableOfflineQueue: true }))
+ * )
+ * ```
  *
  * **When not to use**
  *
@@ -303,9 +347,10 @@ export const layerRedis: Layer.Layer<RedisDriver, never, Redis.Redis> = Layer.su
 export const layerRedisWith = (options: LayerRedisOptions): Layer.Layer<RedisDriver, InvalidLockOptions, Redis.Redis> =>
   Layer.effect(
     RedisDriver,
-    Effect.flatMap(timeout("commandTimeout", options.commandTimeout ?? "3 seconds"), (commandTimeout) =>
-      Effect.map(Redis.Redis, (redis) => makeRedis(redis, commandTimeout))
-    )
+    Effect.gen(function* () {
+      const commandTimeout = yield* timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
+      return makeRedis(yield* Redis.Redis, commandTimeout, options.onSilence ?? Effect.void, yield* Effect.scope)
+    })
   )
 
 /**
@@ -322,28 +367,87 @@ export const timeout = (
   return typeof millis === "number" ? Effect.succeed(Duration.millis(millis)) : Effect.fail(millis)
 }
 
-const makeRedis = (redis: Redis.Redis["Service"], commandTimeout: Duration.Duration): RedisDriver["Service"] => {
-  const send = <A>(command: string, ...args: ReadonlyArray<string>): Effect.Effect<A, RedisDriverError> =>
-    redis.send<A>(command, ...args).pipe(
-      Effect.mapError((error) => errorOf(error.cause)),
-      Effect.timeoutOrElse({
-        duration: commandTimeout,
-        orElse: () => Effect.fail(errorOf(new Error(`Command timed out after ${Duration.toMillis(commandTimeout)} ms`)))
+/** Timers come before what has arrived: where the event loop was blocked, replies may lie in the socket. */
+const untilRepliesAreRead = Effect.callback<void>((resume) => {
+  const timer = setTimeout(() => resume(Effect.void), 1)
+  return Effect.sync(() => clearTimeout(timer))
+})
+
+const makeRedis = (
+  redis: Redis.Redis["Service"],
+  commandTimeout: Duration.Duration,
+  onSilence: Effect.Effect<unknown>,
+  scope: Scope.Scope
+): RedisDriver["Service"] => {
+  const commandTimeoutMillis = Duration.toMillis(commandTimeout)
+  const timeIsUp = Effect.andThen(Effect.sleep(commandTimeout), untilRepliesAreRead)
+  let isSilent = false
+
+  /** Asks for a sign of life. Any answer is one, also an error; it may be a long time until one comes. */
+  const probe = Effect.raceFirst(
+    Effect.exit(redis.send("PING")),
+    Effect.andThen(timeIsUp, Effect.andThen(Effect.exit(onSilence), Effect.never))
+  ).pipe(
+    Effect.andThen(
+      Effect.sync(() => {
+        isSilent = false
       })
     )
+  )
+
+  const timedOut = Effect.suspend(() => {
+    const failure = Effect.fail(errorOf(new Error(`Command timed out after ${commandTimeoutMillis} ms`)))
+    if (isSilent) return failure
+    isSilent = true
+    return Effect.andThen(Effect.forkIn(probe, scope), failure)
+  })
+
+  const send = <A>(command: string, ...args: ReadonlyArray<string>): Effect.Effect<A, RedisDriverError> =>
+    Effect.suspend(() =>
+      isSilent
+        ? Effect.fail(
+            new RedisDriverError({
+              reason: "NotConnected",
+              cause: new Error(`nothing has come back for ${commandTimeoutMillis} ms; a PING is waited for`)
+            })
+          )
+        : Effect.raceFirst(
+            Effect.mapError(redis.send<A>(command, ...args), (error) => errorOf(error.cause)),
+            Effect.andThen(timeIsUp, timedOut)
+          )
+    )
+
+  // Scripts that were sent since the server last said NOSCRIPT, and how often it did: of many commands that it refuses so,
+  // the first carries the text, and is there before the others.
+  let known: Set<string> | undefined
+  let doubts = 0
+  const run = (
+    script: RedisScript,
+    rest: ReadonlyArray<string>,
+    refusals: number
+  ): Effect.Effect<Reply, RedisDriverError> =>
+    Effect.suspend(() => {
+      const isKnown = known === undefined || known.has(script.sha1)
+      known?.add(script.sha1)
+      // Not Redis.eval: that one loads the script on a connection of its own choosing and fails once more under a flood of
+      // SCRIPT FLUSH; EVAL carries its text with it.
+      if (!isKnown || refusals > 1) return send<Reply>("EVAL", script.lua, ...rest)
+      const doubtsThen = doubts
+      return Effect.catchIf(
+        send<Reply>("EVALSHA", script.sha1, ...rest),
+        (error) => isUnknownScript(error.cause),
+        () => {
+          if (doubts === doubtsThen) {
+            doubts++
+            known = new Set()
+          }
+          return run(script, rest, refusals + 1)
+        }
+      )
+    })
 
   return {
-    // Not Redis.eval: that one loads the script on a connection of its own choosing and fails once more under a flood of
-    // SCRIPT FLUSH; EVAL carries its text with it.
-    eval: (script, keys, args) => {
-      const rest = [String(keys.length), ...keys, ...args.map(String)]
-      return send<Reply>("EVALSHA", script.sha1, ...rest).pipe(
-        Effect.catchIf(
-          (error) => isUnknownScript(error.cause),
-          () => send<Reply>("EVAL", script.lua, ...rest)
-        )
-      )
-    },
+    eval: (script, keys, args) => run(script, [String(keys.length), ...keys, ...args.map(String)], 0),
     subscribe: (channel) =>
       Stream.callback<Signal, RedisDriverError>(
         Effect.fnUntraced(function* (signals) {

@@ -1,0 +1,98 @@
+/**
+ * Effect's Redis over node-redis, whose connection nobody has closed and on which nothing comes back.
+ */
+import { NodeRedis } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Layer, Scope } from "effect"
+import { Lock, RedisDriver } from "effect-redis-lock"
+import { behindProxy, clientOf, connected, eventually, locksOver, soon, storeError } from "./harness.ts"
+
+const commandTimeout = 200
+const section = Lock.withLock(Effect.succeed("done"), "report")
+
+/** As the documentation of `RedisDriver.layerRedis` recommends. */
+const replacing = Layer.unwrap(
+  Effect.gen(function* () {
+    const { client } = yield* NodeRedis.NodeRedis
+    const destroy = Effect.sync(() => {
+      if (client.isOpen) client.destroy()
+    })
+    yield* Effect.addFinalizer(() => destroy)
+    const connectAgain = Effect.andThen(
+      destroy,
+      Effect.promise(() => client.connect())
+    )
+    return RedisDriver.layerRedisWith({ commandTimeout, onSilence: connectAgain })
+  })
+)
+
+const over = (driver: typeof replacing, url: string) =>
+  locksOver(Layer.provide(driver, NodeRedis.layer({ url, disableOfflineQueue: true })))
+
+describe("a half-open connection of node-redis", () => {
+  it.live(
+    "times out the first command; the next ones fail at once and are not sent, until something comes back",
+    behindProxy(({ proxy, redis }) =>
+      Effect.gen(function* () {
+        const plain = Layer.provide(
+          RedisDriver.layerRedisWith({ commandTimeout }),
+          NodeRedis.layer({ url: proxy.url, disableOfflineQueue: true })
+        )
+        const mine = yield* clientOf(locksOver(plain))
+        yield* connected(mine)
+        const calls = Effect.promise(async () =>
+          (await redis.info("commandstats")).match(/cmdstat_eval(sha)?:calls=\d+/g)
+        )
+        yield* proxy.stallReplies
+        const isLocked = Lock.isLocked("report")
+        assert.strictEqual(storeError(yield* Effect.exit(mine.run(isLocked))).reason, "TimedOut")
+        const sent = yield* calls
+        for (let i = 0; i < 5; i++) {
+          const error = storeError(yield* Effect.exit(mine.run(isLocked)))
+          assert.strictEqual(error.reason, "NotConnected")
+          assert.isTrue(error.isTransient)
+          assert.include(error.message, `nothing has come back for ${commandTimeout} ms`)
+        }
+        assert.deepStrictEqual(yield* calls, sent)
+        yield* proxy.resume
+        yield* connected(mine)
+        assert.strictEqual(yield* mine.run(section), "done")
+      })
+    )
+  )
+
+  it.live(
+    "is replaced where the client is told so, as documented",
+    behindProxy(({ proxy }) =>
+      Effect.gen(function* () {
+        const mine = yield* clientOf(over(replacing, proxy.url))
+        yield* connected(mine)
+        yield* proxy.dropReplies
+        assert.strictEqual(storeError(yield* Effect.exit(mine.run(section))).reason, "TimedOut")
+        // what was lost stays lost: only a new connection can answer
+        yield* eventually(
+          "the client has connected again, and its handshake is answered",
+          async () => {
+            await Effect.runPromise(proxy.resume)
+            return Effect.runPromise(Effect.exit(mine.run(section)))
+          },
+          Exit.isSuccess
+        )
+      })
+    )
+  )
+
+  it.live(
+    "does not keep its layer from closing, as documented",
+    behindProxy(({ proxy }) =>
+      Effect.gen(function* () {
+        const scope = yield* Scope.make()
+        const mine = yield* Scope.provide(clientOf(over(replacing, proxy.url)), scope)
+        yield* connected(mine)
+        yield* proxy.stall
+        yield* Effect.forkIn(Effect.exit(mine.run(section)), scope, { startImmediately: true })
+        yield* soon("the layer is closed", Scope.close(scope, Exit.void))
+      })
+    )
+  )
+})
