@@ -1,13 +1,14 @@
 /**
  * Every way in which working with a lock can fail, as tagged errors.
  *
- * They are schema classes: they travel over RPC and into logs as JSON, and each message says what happened, to which
- * lock, and what can be done about it. The lock is in their field `lock`.
+ * They are schema classes: they travel over RPC as their schema encodes them, and into logs as JSON with their message, which says
+ * what happened, to which lock, and what can be done about it. The lock is in their field `lock`.
  *
  * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
+import { errorJson } from "./internal/errorJson.ts"
 import { shown } from "./internal/shown.ts"
 
 const seconds = (duration: Duration.Duration): string => {
@@ -78,6 +79,10 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
           (this.holder.remaining === undefined ? " without expiry" : `, for ${seconds(this.holder.remaining)} more`)
     return `Lock "${this.lock}" was not free within ${seconds(this.waited)}${held}.`
   }
+
+  override toJSON(): unknown {
+    return errorJson(this)
+  }
 }
 
 /**
@@ -104,6 +109,10 @@ export class LatchTimeout extends Schema.TaggedError<LatchTimeout>("effect-redis
 }) {
   override get message(): string {
     return `Latch "${this.latch}" did not open within ${seconds(this.waited)}; its count was ${this.count}.`
+  }
+
+  override toJSON(): unknown {
+    return errorJson(this)
   }
 }
 
@@ -136,7 +145,7 @@ const lossText: Record<LossReason, string> = {
 
 /**
  * A lock that was held is held no more. What ran under it was interrupted (`withLock`) or must stop (`scoped`); somebody
- * else may hold the lock by now. `late` is how long after the deadline the loss was noticed (zero when it was noticed
+ * else may hold the lock by now. Of many permits `owner` has the first ids and how many more there are. `late` is how long after the deadline the loss was noticed (zero when it was noticed
  * before), `cause` the last failure of the renewal.
  *
  * @category errors
@@ -156,6 +165,10 @@ export class LockLost extends Schema.TaggedError<LockLost>("effect-redis-lock/Lo
       (late >= 1 ? ` Noticed ${seconds(this.late)} after the lease had ended: the process was stopped or blocked.` : "")
     )
   }
+
+  override toJSON(): unknown {
+    return errorJson(this)
+  }
 }
 
 /**
@@ -172,6 +185,10 @@ export class NotLockOwner extends Schema.TaggedError<NotLockOwner>("effect-redis
       `Lock "${this.lock}" is not held by the current owner. ` +
       `Ask inside Lock.withLock, in the fiber or scope that acquired it, or under Lock.withOwner.`
     )
+  }
+
+  override toJSON(): unknown {
+    return errorJson(this)
   }
 }
 
@@ -198,6 +215,10 @@ export class LockReentered extends Schema.TaggedError<LockReentered>("effect-red
           `Release the read lock first, or take the write lock from the start: a writer may read.`
       : `Lock "${this.lock}" is held by the current owner already, and this kind of lock cannot be taken twice.`
   }
+
+  override toJSON(): unknown {
+    return errorJson(this)
+  }
 }
 
 /**
@@ -216,6 +237,10 @@ export class InvalidLockName extends Schema.TaggedError<InvalidLockName>("effect
   override get message(): string {
     return `${shown(this.lock)} cannot name a lock: ${this.problem}.`
   }
+
+  override toJSON(): unknown {
+    return errorJson(this)
+  }
 }
 
 /**
@@ -233,6 +258,10 @@ export class InvalidLockOptions extends Schema.TaggedError<InvalidLockOptions>("
 ) {
   override get message(): string {
     return `${this.option}: ${this.problem}.`
+  }
+
+  override toJSON(): unknown {
+    return errorJson(this)
   }
 }
 
@@ -341,6 +370,10 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
     return `Lock "${this.lock}", ${this.operation}: ${storeReasons[this.reason]}.${cause}`
   }
 
+  override toJSON(): unknown {
+    return errorJson(this)
+  }
+
   /**
    * Whether the command may have run although it failed.
    */
@@ -389,6 +422,10 @@ export class QuorumNotReached extends Schema.TaggedError<QuorumNotReached>("effe
   override get message(): string {
     const failures = this.failures.map(({ member, message }) => `${member}: ${message}`).join(" ")
     return `Lock "${this.lock}" needs ${this.required} servers, and ${this.acquired} granted it. ${failures}`
+  }
+
+  override toJSON(): unknown {
+    return errorJson(this)
   }
 }
 

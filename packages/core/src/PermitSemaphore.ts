@@ -23,6 +23,7 @@ import { permitIds, semaphoreChannel } from "./internal/keys.ts"
 import { checkLeaseOf } from "./internal/lock.ts"
 import type { LockClient } from "./internal/LockClient.ts"
 import { identityOf } from "./internal/owner.ts"
+import { ownerText } from "./internal/ownerText.ts"
 import { checkPermits, maxPermits } from "./internal/permitCount.ts"
 import {
   acquire,
@@ -250,7 +251,7 @@ const keep = (hold: PermitHold): Effect.Effect<Permit, never, Scope.Scope> =>
         Effect.catch(releaseHold(hold), (problem) =>
           Effect.annotateLogs(
             Effect.logWarning("The scope of permits has closed, but giving them back went wrong.", problem),
-            { semaphore: hold.name, ids: hold.owner }
+            { semaphore: hold.name, ids: ownerText(hold.owner) }
           )
         )
       ),

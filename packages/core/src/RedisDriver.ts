@@ -21,6 +21,7 @@ import * as Stream from "effect/Stream"
 import { parseTimeout } from "./internal/durations.ts"
 import { awaiting } from "./internal/ongoing.ts"
 import { type InvalidLockOptions, StoreReason } from "./LockError.ts"
+import { errorJson } from "./internal/errorJson.ts"
 
 /**
  * A Lua script, its SHA-1 and the name of its file under `lua/`.
@@ -67,6 +68,10 @@ export class RedisDriverError extends Schema.TaggedError<RedisDriverError>("effe
 ) {
   override get message(): string {
     return `${this.reason}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
+  }
+
+  override toJSON(): unknown {
+    return errorJson(this)
   }
 }
 

@@ -10,6 +10,7 @@ import type { Hold } from "./Hold.ts"
 import type { LockKeys } from "./keys.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { Claim, LockKind } from "./LockKind.ts"
+import { ownerText } from "./ownerText.ts"
 
 export class Possession implements Due, Claim {
   readonly client: LockClient
@@ -102,7 +103,7 @@ export class Possession implements Due, Claim {
   lossOf(reason: LossReason, now: number): LockLost {
     return new LockLost({
       lock: this.name,
-      owner: this.owner,
+      owner: ownerText(this.owner),
       reason,
       late: Duration.millis(Math.max(0, now - this.deadline)),
       ...(this.renewalFailure === undefined ? undefined : { cause: this.renewalFailure })

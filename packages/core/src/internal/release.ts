@@ -12,6 +12,7 @@ import type { LockClient } from "./LockClient.ts"
 import type { Claim } from "./LockKind.ts"
 import type { Possession } from "./Possession.ts"
 import type { Reply } from "../RedisDriver.ts"
+import { ownerText } from "./ownerText.ts"
 
 const firstPauseMillis = 50
 const longestPauseMillis = 1000
@@ -235,7 +236,7 @@ const releaseUntil = (claim: Claim, leaseEnd: number, publish?: string): Effect.
       if (!result.failure.isTransient || claim.client.now() + pause >= leaseEnd) {
         yield* Effect.annotateLogs(
           Effect.logWarning("Could not release in time; the lock frees itself when its lease ends.", result.failure),
-          { lock: claim.name, owner: claim.owner }
+          { lock: claim.name, owner: ownerText(claim.owner) }
         )
         return undefined
       }
