@@ -58,6 +58,8 @@ beforeEach((context: TestContext) => {
 })
 
 afterEach(({ task }: TestContext) => {
+  // its failure is enough
+  if (task.result?.state === "fail") return
   const warnings = entries.filter(({ isWarning }) => isWarning)
   const allowed = [
     ...expected,
@@ -65,7 +67,6 @@ afterEach(({ task }: TestContext) => {
   ]
   const unexpected = warnings.filter(({ message }) => !allowed.some((pattern) => pattern.test(message)))
   if (unexpected.length > 0) task.meta.unexpectedWarnings = unexpected.map(({ message }) => message)
-  if (task.result?.state === "fail") return
   for (const pattern of expected) {
     assert.isTrue(
       warnings.some(({ message }) => pattern.test(message)),
