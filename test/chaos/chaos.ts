@@ -190,6 +190,7 @@ class Run {
         kinds,
         fibers: FIBERS,
         work: broken ? 500 : 15,
+        longWork: 1500,
         pause: 20,
         watchdogLeaseTime: WATCHDOG_LEASE_MILLIS,
         leaseTime: MORTAL.includes(slot) ? undefined : LONG_LEASE_MILLIS,

@@ -31,6 +31,7 @@ const run = async (settings: ClientSettings) => {
     ticked = at
   }, TICK_MILLIS)
 
+  let sections = 0
   const inside = (fiber: string, kind: Kind, asked: number, holding: Holding) =>
     Effect.gen(function* () {
       const report = (event: "enters" | "stays" | "leaves") =>
@@ -44,7 +45,8 @@ const run = async (settings: ClientSettings) => {
           tell({ event, at, until: believes, asked, fiber, kind, owner, token: String(token) })
         })
       yield* report("enters")
-      const ends = now() + settings.work
+      const isLong = ++sections % 16 === 0 && !finishing
+      const ends = now() + (isLong ? settings.longWork : settings.work)
       while (now() < ends) {
         yield* Effect.sleep(Math.min(10, settings.work))
         yield* report("stays")

@@ -14,6 +14,8 @@ export interface ClientSettings {
   readonly fibers: number
   /** How long a section takes, milliseconds. */
   readonly work: number
+  /** How long every sixteenth section takes: long enough to be renewed, and to be lost. */
+  readonly longWork: number
   /** How long a fiber waits between two sections, milliseconds. */
   readonly pause: number
   /** Milliseconds. */
