@@ -442,7 +442,8 @@ const set = <R>(
 }
 
 /**
- * Creates the semaphore with so many permits, from 0. `false`, and nothing changed, where it exists.
+ * Creates the semaphore with `permits` permits in all, from 0. `false`, and nothing changed, where it exists. Permits that
+ * are still held although their semaphore was removed count towards `permits`, as in {@link setPermits}.
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
@@ -455,8 +456,12 @@ export const trySetPermits = <R = RedisLock>(
 ): Effect.Effect<boolean, LockStoreError | Invalid, R> => set(semaphore, permits, false)
 
 /**
- * Gives the semaphore so many permits in all, held ones included, from 0; creates it where it does not exist. Nobody loses
- * a permit: where more are held than there are to be, fewer than none are free until enough are given back.
+ * Sets how many permits the semaphore has in all, held ones included, from 0; creates it where it does not exist.
+ *
+ * Nobody loses a permit. Where more are held than there are to be, the new limit does not hold yet when this returns: all
+ * current holders go on, and nobody is let in until enough of them have given their permits back or their leases have ended.
+ * `availablePermits` is negative until then. If your work must not go beyond the new limit at once, wait until
+ * `acquiredPermits` is no larger than it.
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
