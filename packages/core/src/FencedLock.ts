@@ -22,7 +22,7 @@ import type { AcquireOptions, Lock } from "./Lock.ts"
  * **When not to use**
  *
  * Where no Java client takes part: every other lock has a token, too, which also rises when Redis has lost its data. The counter
- * begins anew then, and its key stays in Redis for ever.
+ * begins anew then, and its key stays in Redis until somebody deletes it: see docs/memory.md.
  *
  * @example
  * ```ts

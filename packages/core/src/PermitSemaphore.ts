@@ -124,6 +124,8 @@ export interface ScopedOptions extends AcquireOptions {
  * `Lock.make`; `permits` is a whole number from 1 to 2147483647. What is wrong with them is reported when the semaphore is
  * used, before any command is sent. A semaphore that exists already keeps the number it has: to change it, {@link setPermits}.
  *
+ * The counter stays in Redis until somebody deletes it: see docs/memory.md.
+ *
  * **When not to use**
  *
  * With one permit: a lock also has a fencing token. Within one process: Effect's own `Semaphore`.

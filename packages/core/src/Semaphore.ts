@@ -69,6 +69,8 @@ export interface AcquireOptions {
  * A name that a `PermitSemaphore` uses is refused with `LockStoreError`, reason `WrongType`, while any of its permits is
  * held.
  *
+ * The counter stays in Redis until somebody deletes it: see docs/memory.md.
+ *
  * **When not to use**
  *
  * Without Java services that share it: see the gotchas above.
