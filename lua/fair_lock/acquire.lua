@@ -26,6 +26,11 @@ local patience = tonumber(ARGV[4])
 local holder = head
 if redis.call('EXISTS', KEYS[1]) == 1 then
   if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
+    -- one that asks again, as it does not know that it was granted, counts the lease from now
+    local left = redis.call('PTTL', KEYS[1])
+    if left >= 0 and left < tonumber(ARGV[2]) then
+      redis.call('PEXPIRE', KEYS[1], ARGV[2])
+    end
     --@include granted_before
   end
   if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
@@ -56,7 +61,7 @@ end
 if patience > 0 then
   --@include queue_up
   queue_up(ARGV[1])
-  redis.call('ZADD', KEYS[5], now + ARGV[6], ARGV[5])
+  redis.call('ZADD', KEYS[5], now + ARGV[6], ARGV[5], now, 'seen')
   -- long enough to tell the dead for as long as anybody could wait behind them
   redis.call('PEXPIRE', KEYS[5], 86400000)
 end

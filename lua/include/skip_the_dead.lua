@@ -4,14 +4,37 @@
 -- A waiter is gone when its score is reached (Redisson's rule), or when its client
 -- has not reported for too long (clients of this library only).
 --
+-- A stall is not a death: a client's silence counts only while the server was answering
+-- others. Clients with waiters report every half second, so a server that ran nothing
+-- for this queue for a second stood still, or could not be reached, or nobody waits.
+-- Clients that lived when it last ran something then have five seconds to report, once;
+-- of further such gaps one second counts.
+--
 -- KEYS[3]  the queue, a list of owners (Redisson's)
 -- KEYS[4]  { owner = epoch milliseconds at which Redisson takes it for dead }, a zset
--- KEYS[5]  { client = epoch milliseconds until which it is alive }, a zset of ours
+-- KEYS[5]  { client = epoch milliseconds until which it is alive,
+--            'seen' = epoch milliseconds at which a script last looked }, a zset of ours
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local first = redis.call('LINDEX', KEYS[3], 0)
 local head = first
+local seen = head and redis.call('ZSCORE', KEYS[5], 'seen')
+if seen then
+  local still = now - tonumber(seen)
+  if still > 1000 then
+    local clients = redis.call('ZRANGE', KEYS[5], 0, -1, 'WITHSCORES')
+    for i = 1, #clients, 2 do
+      local alive = tonumber(clients[i + 1])
+      if clients[i] ~= 'seen' and alive > tonumber(seen) and alive < now + 1000 then
+        -- the half tells that it has had its five seconds; a report is a whole number
+        local until_then = alive % 1 == 0 and now + 5000.5 or alive + still - 1000
+        redis.call('ZADD', KEYS[5], until_then, clients[i])
+      end
+    end
+  end
+  redis.call('ZADD', KEYS[5], now, 'seen')
+end
 while head do
   local due = redis.call('ZSCORE', KEYS[4], head)
   if not due then

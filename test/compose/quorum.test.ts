@@ -18,7 +18,6 @@ import {
 import { TestClock } from "effect/testing"
 import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
 import { as, clientLayer, clientOf, quorumOf, type TestStore, testStore, testStores } from "./stores.ts"
-import { expectWarning } from "../run/logs.ts"
 
 const year2026 = Date.UTC(2026, 0, 1)
 const count = (operations: ReadonlyArray<string>, operation: string) =>
@@ -259,7 +258,7 @@ describe("the validity of a quorum's lock", () => {
       for (const store of stores) store.delay = (operation) => (operation === "lock/acquire" ? 4990 : 0)
       stores[2]!.delay = (operation) => (operation === "lock/acquire" ? 8000 : 0)
       const asked = yield* Effect.forkChild(
-        Effect.flip(as(service)(Lock.withLock(Effect.void, "a", { leaseTime: "5 seconds" })))
+        Effect.flip(as(service)(Lock.withLock(Effect.void, "a", { leaseTime: "5 seconds", waitTime: 0 })))
       )
       yield* TestClock.adjust("4991 millis")
       const error = yield* Fiber.join(asked)
@@ -369,7 +368,6 @@ describe("the options of a quorum", () => {
 describe("the members of a quorum", () => {
   it.effect("count as failed at once where their store breaks down, and it is told what happened", () =>
     Effect.gen(function* () {
-      expectWarning(/^Could not release in time; the lock frees itself when its lease ends\./)
       const stores = yield* testStores(3)
       const use = as(yield* quorumOf(stores))
       const breakDown = ({ store }: TestStore) =>
@@ -377,7 +375,12 @@ describe("the members of a quorum", () => {
       breakDown(stores[2]!)
       assert.strictEqual(yield* use(Lock.withLock(Effect.succeed("done"), "a")), "done")
       breakDown(stores[1]!)
-      const error = yield* Effect.flip(use(Lock.withLock(Effect.succeed("done"), "a")))
+      const refused = yield* Effect.forkChild(
+        Effect.flip(use(Lock.withLock(Effect.succeed("done"), "a", { waitTime: 0 })))
+      )
+      // what may have been granted is taken back for so long before it is told
+      yield* TestClock.adjust(500)
+      const error = yield* Fiber.join(refused)
       const cause = error._tag === "LockStoreError" ? error.cause : undefined
       assert.instanceOf(cause, QuorumNotReached)
       assert.deepStrictEqual(

@@ -19,6 +19,10 @@ export interface TestStore {
   isDown: boolean
   /** Operations that fail, as if the server could not be reached. */
   refuses: (operation: LockStore.Operation) => boolean
+  /** How they fail. */
+  reason: StoreReason
+  /** How often it was asked, also in vain. */
+  asked: number
   /** How long an operation is on its way, milliseconds. */
   delay: (operation: LockStore.Operation) => number
   /** Frees a lock behind everybody's back. */
@@ -49,6 +53,8 @@ export const testStore = Effect.fnUntraced(function* (skewMillis = 0) {
     keys: [],
     isDown: false,
     refuses: () => false,
+    reason: "NotConnected",
+    asked: 0,
     delay: () => 0,
     delete: (name) =>
       Effect.asVoid(Effect.orDie(inner.run("lock/force_release", [name, `silent:${name}`], ["PUBLISH"]))),
@@ -63,7 +69,10 @@ export const testStore = Effect.fnUntraced(function* (skewMillis = 0) {
             self.keys.push(keys)
             return inner.run(operation, keys, args)
           })
-          if (self.isDown || self.refuses(operation)) return Effect.fail(unreachable(operation, keys[0]!))
+          self.asked++
+          if (self.isDown || self.refuses(operation)) {
+            return Effect.fail(unreachable(operation, keys[0]!, self.isDown ? "NotConnected" : self.reason))
+          }
           return lateMillis === 0 ? run : Effect.andThen(Effect.sleep(lateMillis), run)
         }),
       subscribe: (channel) =>

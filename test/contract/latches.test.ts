@@ -211,7 +211,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("tells all who wait when Redis cannot be asked", () =>
+      it.effect("tells all who wait when Redis refuses to be asked", () =>
         Effect.gen(function* () {
           const latch = yield* freshName
           yield* CountDownLatch.trySetCount(latch, 1)
@@ -221,7 +221,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             run: (operation, keys, args) =>
               Effect.flatMap(Deferred.isDone(broken), (isBroken) =>
                 isBroken
-                  ? Effect.fail(new LockStoreError({ operation, lock: keys[0]!, reason: "NotConnected" }))
+                  ? Effect.fail(new LockStoreError({ operation, lock: keys[0]!, reason: "NoPermission" }))
                   : store.run(operation, keys, args)
               )
           })

@@ -410,7 +410,11 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             Effect.gen(function* () {
               const { add, available, section } = make(yield* freshName)
               yield* add(5)
-              const error = yield* Effect.void.pipe(section(3), over(losing(acquiring, hasRun)), Effect.flip)
+              const error = yield* Effect.void.pipe(
+                section(3, { waitTime: 0 }),
+                over(losing(acquiring, hasRun)),
+                Effect.flip
+              )
               assert.instanceOf(error, LockStoreError)
               assert.strictEqual(error.reason, "TimedOut")
               assert.strictEqual(yield* available, 5)

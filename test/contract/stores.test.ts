@@ -225,7 +225,17 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
     case "fair_lock/refresh":
       return [
         [lock, channel, ...queue],
-        ["PUBLISH", patience, clientOf(op.owner), life, op.times * step, owner, ...(op.count === 1 ? [other] : [])]
+        [
+          "PUBLISH",
+          patience,
+          clientOf(op.owner),
+          life,
+          op.times * step,
+          op.count === 2 ? 0 : 1,
+          op.times === 2 ? 1 : 0,
+          op.count === 3 || op.times === 4 ? 0 : 1,
+          ...(op.times === 4 ? [] : [owner, ...(op.count === 1 ? [other] : [])])
+        ]
       ]
     case "fair_lock/release":
       return [

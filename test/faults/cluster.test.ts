@@ -66,7 +66,7 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
               () => Effect.sync(() => inside.set(lock, inside.get(lock)! - 1))
             ).pipe(
               Effect.andThen(Effect.sync(() => sections.set(lock, (sections.get(lock) ?? 0) + 1))),
-              Lock.withLock(lock)
+              Lock.withLock(lock, { waitTime: "2 seconds" })
             )
           const worker = (run: typeof one.run, lock: string) =>
             Effect.gen(function* () {
@@ -182,7 +182,7 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
           yield* client.run(Lock.withLock(Effect.void, lock))
           yield* replicated(owner)
           yield* owner.pause
-          const first = failure(yield* Effect.exit(client.run(Lock.withLock(Effect.void, lock))))
+          const first = failure(yield* Effect.exit(client.run(Lock.withLock(Effect.void, lock, { waitTime: 0 }))))
           assert.deepInclude(first, { _tag: "LockStoreError", reason: "TimedOut" })
           yield* takenOver(lock, owner)
           const next = yield* enter(client, lock, { persistent: true })

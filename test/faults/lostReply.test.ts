@@ -22,10 +22,10 @@ const commandTimeout = 1000
 const warmUp = ({ run }: Client) => run(Lock.withLock(Effect.void, "warm-up"))
 
 const ways = {
-  withLock: Lock.withLock(Effect.void, "report"),
-  "withLock that waits": Lock.withLock(Effect.void, "report", { waitTime: "1 minute" }),
+  // whoever is willing to wait asks again: see waiting.test.ts
+  withLock: Lock.withLock(Effect.void, "report", { waitTime: 0 }),
   withLockIfAvailable: Lock.withLockIfAvailable(Effect.void, "report"),
-  scoped: Effect.scoped(Lock.scoped("report")),
+  scoped: Effect.scoped(Lock.scoped("report", { waitTime: 0 })),
   tryScoped: Effect.scoped(Lock.tryScoped("report"))
 }
 

@@ -57,7 +57,9 @@ describe("a lock on five servers", () => {
       Effect.gen(function* () {
         const services = yield* process(places)
         yield* kill(places.slice(2))
-        const { millis, result } = yield* elapsed(Effect.exit(Lock.withLock(Effect.void, redLock(services, "ledger"))))
+        const { millis, result } = yield* elapsed(
+          Effect.exit(Lock.withLock(Effect.void, redLock(services, "ledger"), { waitTime: 0 }))
+        )
         const error = failure(result)
         assert.instanceOf(error, QuorumNotReached)
         assert.strictEqual(error.required, 3)
@@ -163,7 +165,7 @@ describe("a lock on five servers", () => {
         yield* keyEverywhere(places, "ledger", "gone")
         // now two of three are late: nobody has it
         yield* slow[0]!.delay("700 millis")
-        const error = failure(yield* Effect.exit(Lock.withLock(Effect.void, lock)))
+        const error = failure(yield* Effect.exit(Lock.withLock(Effect.void, lock, { waitTime: 0 })))
         assert.instanceOf(error, QuorumNotReached)
         assert.deepStrictEqual(
           error.failures.map(({ reason }) => reason),

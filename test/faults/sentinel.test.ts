@@ -55,7 +55,7 @@ describe("the master that sentinels name", () => {
       yield* client.run(Lock.withLock(Effect.void, "report"))
       const before = yield* redis.master
       yield* before.kill
-      const error = storeError(yield* Effect.exit(client.run(Lock.withLock(Effect.void, "report"))))
+      const error = storeError(yield* Effect.exit(client.run(Lock.withLock(Effect.void, "report", { waitTime: 0 }))))
       assert.isTrue(error.isTransient, error.message)
       const section = yield* enter(client, "report", { persistent: true })
       const after = yield* bare(yield* redis.master)

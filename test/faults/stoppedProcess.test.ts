@@ -50,7 +50,13 @@ describe("SIGSTOP for longer than the lease, then SIGCONT", () => {
         const mine = yield* client(server)
         // so that the server knows the scripts
         yield* (yield* enter(mine, "another")).end
-        const settings = { url: proxy.url, lock: "report", watchdogLeaseTime: lease, commandTimeout: 20_000 }
+        const settings = {
+          url: proxy.url,
+          lock: "report",
+          watchdogLeaseTime: lease,
+          commandTimeout: 20_000,
+          waitTime: 0
+        }
         const asked = yield* proxy.stallRepliesAfter("report")
         const late = yield* start("holder", settings)
         yield* asked

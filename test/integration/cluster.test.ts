@@ -317,7 +317,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         const { other, slot } = yield* mastersOf(cluster, lock)
         const client = yield* clusterClient(cluster, { commandTimeout: "300 millis" })
         const finish = yield* cluster.beginMoveSlot(slot, other)
-        const error = failure(yield* Effect.exit(client.run(Lock.withLock(Effect.void, lock))))
+        const error = failure(yield* Effect.exit(client.run(Lock.withLock(Effect.void, lock, { waitTime: 0 }))))
         assert.deepInclude(error, { _tag: "LockStoreError", reason: "ClusterDown", isTransient: true })
         yield* finish
         yield* client.run(Lock.withLock(Effect.void, lock))

@@ -38,7 +38,8 @@ export type Holder = typeof Holder.Type
 
 /**
  * The lock was not free within `waitTime`. A value to catch, not a fault: nothing was acquired and nothing is left
- * behind. `holder` is the last one seen. Of a semaphore, `permits` says how many were wanted and how many were free when it
+ * behind. `holder` is the last one seen. A fair lock may have been free all the same, when another waiter was before this one: then
+ * there is no holder, and `next` is the owner that was first in the queue. Of a semaphore, `permits` says how many were wanted and how many were free when it
  * was last asked; there is no single holder.
  *
  * @example
@@ -61,6 +62,7 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
   lock: Schema.String,
   waited: Schema.Duration,
   holder: Schema.UndefinedOr(Holder),
+  next: Schema.optional(Schema.String),
   permits: Schema.optional(Schema.Struct({ wanted: Schema.Number, available: Schema.UndefinedOr(Schema.Number) }))
 }) {
   override get message(): string {
@@ -71,6 +73,9 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
         `within ${seconds(this.waited)}` +
         (available === undefined ? "." : `; it had ${available}.`)
       )
+    }
+    if (this.next !== undefined) {
+      return `Lock "${this.lock}" was free, but ${this.next} is first in its queue, and did not take it within ${seconds(this.waited)}.`
     }
     const held =
       this.holder === undefined

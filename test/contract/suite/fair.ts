@@ -33,7 +33,11 @@ const ghost = (lock: AnyLock) => {
     leave: (who = owner) => run("fair_lock/release", [channel, queue, timeouts, clients], [who, "PUBLISH", 300_000]),
     /** Who is first in the queue. */
     head: Effect.map(
-      run("fair_lock/refresh", [channel, queue, timeouts, clients], ["PUBLISH", 300_000, client, 60_000, 0]),
+      run(
+        "fair_lock/refresh",
+        [channel, queue, timeouts, clients],
+        ["PUBLISH", 300_000, client, 60_000, 0, 1, 0, 0, owner]
+      ),
       (reply) => (reply as ReadonlyArray<unknown>)[1]
     )
   }
@@ -93,7 +97,8 @@ export const fairness = ({
         assert.isTrue(Option.isNone(yield* Effect.scoped(Lock.tryScoped(lock))))
         assert.isTrue(Option.isNone(yield* Lock.withLockIfAvailable(Effect.void, lock)))
         const error = yield* Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 0 }))
-        assert.strictEqual(error._tag === "LockTimeout" ? error.holder?.owner : error._tag, first.owner)
+        assert.strictEqual(error._tag === "LockTimeout" ? error.next : error._tag, first.owner)
+        assert.include(error.message, `was free, but ${first.owner} is first in its queue`)
         const waiting = yield* untilDenied(
           lock,
           1,

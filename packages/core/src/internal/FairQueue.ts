@@ -8,23 +8,28 @@ import * as Queue from "effect/Queue"
 import type { LockStoreError } from "../LockError.ts"
 import type { Reply } from "../RedisDriver.ts"
 import type { Alarm } from "./AlarmClock.ts"
-import { fair, patienceMillis } from "./kinds/fair.ts"
+import { patienceMillis } from "./kinds/fair.ts"
 import type { LockKeys } from "./keys.ts"
 import type { Wake } from "./Line.ts"
+import { type Linked, LinkedList } from "./LinkedList.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { Identity } from "./owner.ts"
-import type { Possession } from "./Possession.ts"
+import { passing } from "./passing.ts"
 
-export class Place implements Alarm {
+export class Place implements Alarm, Linked<Place> {
   readonly owner: string
   readonly identity: Identity
   readonly signals: Queue.Queue<Wake>
   /** Whether a command is on its way that may end the wait: until then the place needs no refresh. */
-  asking = false
+  asking = true
+  /** Whether a command of it has failed without its being known whether it ran: it may hold the lock. */
+  isUnsure = false
   /** When it last asked. */
   askedAt = Number.NEGATIVE_INFINITY
   /** Until when it is willing to wait. */
   readonly waitsUntil: number
+  before: Place | undefined = undefined
+  behind: Place | undefined = undefined
   due = 0
   place = -1
 
@@ -50,11 +55,15 @@ export class FairQueue implements Alarm {
   readonly #keys: LockKeys
   readonly #end: () => void
   readonly #places = new Map<string, Place>()
-  /** Owners that nobody uses now, whose channels are still heard. */
-  readonly #idle: Array<string> = []
+  /** The same, in their order. */
+  readonly #order = new LinkedList<Place>()
   #refreshedAt = 0
   #refreshing: "no" | "yes" | "again" = "no"
   readonly #settled = Latch.makeUnsafe(true)
+  /** Whether there may be places in Redis at which nobody waits any more. */
+  #mustSweep = false
+  #failure: LockStoreError | undefined = undefined
+  #hasFailed = false
   due = 0
   place = -1
 
@@ -68,20 +77,36 @@ export class FairQueue implements Alarm {
     return this.#places.size === 0
   }
 
-  /** Takes in a place that was denied the lock, which is held for so many milliseconds more (below zero: who knows). */
-  join(place: Place, left: number): void {
-    if (this.#places.size === 0) {
-      this.#refreshedAt = this.#client.now()
-      this.#client.alarms.set(this, this.#refreshedAt + this.#client.options.placeIntervalMillis)
-    }
+  /** What the store failed with when it was last asked; undefined where it has answered. */
+  get failure(): LockStoreError | undefined {
+    return this.#failure
+  }
+
+  set failure(failure: LockStoreError | undefined) {
+    this.#failure = failure
+    this.#hasFailed ||= failure !== undefined
+  }
+
+  /** Whether the store could not be asked for a while, since somebody waits here. */
+  get hasFailed(): boolean {
+    return this.#hasFailed
+  }
+
+  /** Takes in a place before it asks: its owner is known from then on. */
+  enter(place: Place): void {
     this.#places.set(place.owner, place)
+    this.#order.add(place)
+  }
+
+  /** A place was denied the lock, which is held for so many milliseconds more (below zero: who knows), or has no answer. */
+  join(place: Place, left: number): void {
+    this.#keepOn()
     this.sleep(place, left)
   }
 
   /** Lets a place sleep as long as it is willing to wait; the first one of this process not past the end of the lease. */
   sleep(place: Place, left: number): void {
-    const [first] = this.#places.values()
-    this.#wakeAfter(place, place === first && left >= 0 ? left + 1 : Number.POSITIVE_INFINITY)
+    this.#wakeAfter(place, place === this.#order.first && left >= 0 ? left + 1 : Number.POSITIVE_INFINITY)
   }
 
   #wakeAfter(place: Place, millis: number): void {
@@ -91,8 +116,15 @@ export class FairQueue implements Alarm {
   }
 
   leave(place: Place): void {
-    this.#places.delete(place.owner)
-    if (this.#places.size === 0) this.#rest()
+    if (!this.#places.delete(place.owner)) return
+    this.#order.remove(place)
+    if (this.#places.size === 0 && !this.#mustSweep) this.#rest()
+  }
+
+  /** Has places removed at which nobody waits any more, until the store confirms. */
+  sweep(): void {
+    this.#mustSweep = true
+    this.#keepOn()
   }
 
   /** Calls those who may share what was just acquired. */
@@ -100,20 +132,6 @@ export class FairQueue implements Alarm {
     for (const place of this.#places.values()) {
       if (matches(place.identity)) place.signal()
     }
-  }
-
-  /** Keeps an owner that has no place and holds nothing, for its channel. */
-  keep(owner: string): void {
-    this.#idle.push(owner)
-    if (this.#places.size === 0) this.#rest()
-  }
-
-  /** An owner whose channel is heard already, if there is one. */
-  reuse(): string | undefined {
-    for (let owner = this.#idle.pop(); owner !== undefined; owner = this.#idle.pop()) {
-      if (this.#isHeard(owner)) return owner
-    }
-    return undefined
   }
 
   /** Looks at once whether somebody's turn has come: a message may have been missed. */
@@ -131,7 +149,7 @@ export class FairQueue implements Alarm {
   }
 
   ring(now: number): void {
-    if (this.#places.size === 0) {
+    if (this.#places.size === 0 && !this.#mustSweep) {
       this.#rest()
       return
     }
@@ -139,21 +157,16 @@ export class FairQueue implements Alarm {
     if (this.#refreshing === "no") this.#refresh(now, false)
   }
 
-  #isHeard(owner: string): boolean {
-    return this.#client.signals.heard(fair.channel(this.#keys, owner)) !== undefined
+  /** Refreshes from now on. */
+  #keepOn(): void {
+    if (this.place !== -1) return
+    this.#refreshedAt = this.#client.now()
+    this.#client.alarms.set(this, this.#refreshedAt + this.#client.options.placeIntervalMillis)
   }
 
-  /** Nobody waits: forgets the owners whose channels are heard no more, and ends with the last one. */
   #rest(): void {
-    const heard = this.#idle.filter((owner) => this.#isHeard(owner))
-    this.#idle.length = 0
-    if (heard.length === 0) {
-      this.#client.alarms.cancel(this)
-      this.#end()
-      return
-    }
-    this.#idle.push(...heard)
-    this.#client.alarms.set(this, this.#client.now() + this.#client.options.subscriptionIdleMillis)
+    this.#client.alarms.cancel(this)
+    this.#end()
   }
 
   #refresh(now: number, atOnce: boolean): void {
@@ -162,10 +175,17 @@ export class FairQueue implements Alarm {
     this.#client.fork(
       // Who waits is looked up when the command is sent: one that left before must not get a place again.
       Effect.suspend(() => {
-        const owners = [...this.#places.values()].filter(({ asking }) => !asking).map(({ owner }) => owner)
-        if (owners.length === 0) return Effect.sync(() => this.#refreshed())
-        return Effect.match(this.#command(owners, now), {
+        const waiting: Array<string> = []
+        const asking: Array<string> = []
+        for (let place = this.#order.first; place !== undefined; place = place.behind) {
+          ;(place.asking ? asking : waiting).push(place.owner)
+        }
+        const sweeps = this.#mustSweep
+        if (waiting.length === 0 && !sweeps) return Effect.sync(() => this.#refreshed())
+        this.#mustSweep = false
+        return Effect.matchCause(this.#command(waiting, asking, sweeps, now), {
           onSuccess: (reply) => {
+            this.failure = undefined
             this.#refreshedAt = now
             const [left, head, headMillis] = reply as readonly [number, string | null, number]
             if (head !== null) {
@@ -174,21 +194,41 @@ export class FairQueue implements Alarm {
             }
             this.#refreshed()
           },
-          // the places outlive a few refreshes; whoever asks next reports what is wrong
-          onFailure: () => this.#refreshed()
+          // the places outlive a few refreshes; whoever asks next reports what does not pass
+          onFailure: (cause) => {
+            this.#mustSweep ||= sweeps
+            this.failure = passing(cause) ?? this.failure
+            this.#refreshed()
+          }
         })
       })
     )
   }
 
-  #command(owners: ReadonlyArray<string>, now: number): Effect.Effect<Reply, LockStoreError> {
-    const { clientId, options, store } = this.#client
+  #command(
+    waiting: ReadonlyArray<string>,
+    asking: ReadonlyArray<string>,
+    sweeps: boolean,
+    now: number
+  ): Effect.Effect<Reply, LockStoreError> {
+    const { clientId, lastOwner, options, store } = this.#client
     const { channel, clients, lock, queue, timeouts } = this.#keys
     const elapsed = Math.max(0, Math.floor(now - this.#refreshedAt))
     return store.run(
       "fair_lock/refresh",
       [lock, channel, queue, timeouts, clients],
-      [store.publish, patienceMillis, clientId, options.placeLifeMillis, elapsed, ...owners]
+      [
+        store.publish,
+        patienceMillis,
+        clientId,
+        options.placeLifeMillis,
+        elapsed,
+        lastOwner,
+        sweeps ? 1 : 0,
+        waiting.length,
+        ...waiting,
+        ...asking
+      ]
     )
   }
 
@@ -197,6 +237,7 @@ export class FairQueue implements Alarm {
     this.#refreshing = "no"
     this.#settled.openUnsafe()
     if (again) this.#refresh(this.#client.now(), true)
+    else if (this.#places.size === 0 && !this.#mustSweep) this.#rest()
   }
 
   /** The lock is held for so many milliseconds more; then it is the turn of this owner, whom nobody may tell. */
@@ -219,7 +260,7 @@ export class FairQueue implements Alarm {
 }
 
 /**
- * The fair queues in which this client has a place, or had one a short while ago, by lock key.
+ * The fair queues in which this client has a place, by lock key.
  */
 export class FairQueues {
   readonly #client: LockClient
@@ -241,14 +282,11 @@ export class FairQueues {
   open(keys: LockKeys): FairQueue {
     let queue = this.#queues.get(keys.lock)
     if (queue === undefined) {
-      queue = new FairQueue(this.#client, keys, () => this.#queues.delete(keys.lock))
-      this.#queues.set(keys.lock, queue)
+      const opened: FairQueue = new FairQueue(this.#client, keys, () => {
+        if (this.#queues.get(keys.lock) === opened) this.#queues.delete(keys.lock)
+      })
+      this.#queues.set(keys.lock, (queue = opened))
     }
     return queue
-  }
-
-  /** The owner of a possession that was released for sure may serve again, if its channel is heard. */
-  keep({ keys, kind, owner }: Possession): void {
-    if (this.#client.signals.heard(kind.channel(keys, owner)) !== undefined) this.open(keys).keep(owner)
   }
 }

@@ -13,6 +13,7 @@ import type { Answer } from "./demand.ts"
 import { explain } from "./found.ts"
 import { grantMarker, permitIds, semaphoreChannel } from "./keys.ts"
 import type { LockClient } from "./LockClient.ts"
+import { isFinal } from "./passing.ts"
 import { undoUntilSettled } from "./release.ts"
 import type { Reply } from "../RedisDriver.ts"
 
@@ -123,7 +124,7 @@ export class Grant {
       let failure = error
       let mayHaveRun = failure.isOutcomeUnknown
       const until = sentAt + client.options.releaseTimeoutMillis
-      for (let pause = firstPauseMillis; failure.isTransient && client.now() + pause < until; pause *= 2) {
+      for (let pause = firstPauseMillis; !isFinal(failure) && client.now() + pause < until; pause *= 2) {
         yield* Effect.sleep(Math.min(pause, longestPauseMillis))
         const result = yield* Effect.result(this.#giveBack(false))
         if (Result.isSuccess(result)) return result.success === 1 || mayHaveRun ? undefined : yield* this.#lost
@@ -147,7 +148,7 @@ export class Grant {
       for (let pause = firstPauseMillis; ; pause = Math.min(pause * 2, longestPauseMillis)) {
         const result = yield* Effect.result(this.#giveBack(false))
         if (Result.isSuccess(result)) return result.success
-        if (!result.failure.isTransient || client.now() - this.askedAt + pause > this.markerMillis) {
+        if (isFinal(result.failure) || client.now() - this.askedAt + pause > this.markerMillis) {
           yield* Effect.annotateLogs(
             Effect.logWarning(
               "Could not give permits back; the semaphore has so many less from now on.",

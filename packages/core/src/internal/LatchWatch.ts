@@ -10,6 +10,7 @@ import type { Alarm } from "./AlarmClock.ts"
 import { latchChannel } from "./keys.ts"
 import { latchTitle } from "./latch.ts"
 import type { LockClient } from "./LockClient.ts"
+import { passing } from "./passing.ts"
 import type { Listening } from "./Signals.ts"
 import { run } from "./Synchronizer.ts"
 
@@ -22,25 +23,37 @@ class LatchWaiter implements Alarm {
   readonly #startedAt: number
   /** Whether a look that began after it came has been answered. */
   #looked = false
-  #isLate = false
+  #isLate: boolean
   due = 0
   place = -1
 
-  constructor(watch: LatchWatch, name: string, startedAt: number, resume: (outcome: Outcome) => void) {
+  constructor(
+    watch: LatchWatch,
+    name: string,
+    startedAt: number,
+    waitMillis: number,
+    resume: (outcome: Outcome) => void
+  ) {
+    this.#isLate = waitMillis <= 0
     this.#watch = watch
     this.#name = name
     this.#startedAt = startedAt
     this.#resume = resume
   }
 
-  /** Its wait time is over. It gives up once it knows the count. */
+  /** Its wait time is over. It gives up once it knows the count, or that the count cannot be known. */
   ring(now: number): void {
     this.#isLate = true
-    if (this.#looked) this.#giveUp(now)
+    if (this.#looked || this.#watch.failure !== undefined) this.#giveUp(now)
   }
 
   looked(now: number): void {
     this.#looked = true
+    if (this.#isLate) this.#giveUp(now)
+  }
+
+  /** A look has failed, for a reason that passes. */
+  failed(now: number): void {
     if (this.#isLate) this.#giveUp(now)
   }
 
@@ -50,6 +63,11 @@ class LatchWaiter implements Alarm {
   }
 
   #giveUp(now: number): void {
+    const { failure } = this.#watch
+    if (failure !== undefined) {
+      this.end(Effect.fail(failure))
+      return
+    }
     const waited = Duration.millis(now - this.#startedAt)
     this.end(Effect.fail(new LatchTimeout({ latch: this.#name, waited, count: this.#watch.count })))
   }
@@ -64,6 +82,8 @@ class LatchWatch implements Alarm {
   #lookAgain = false
   /** The last count seen. */
   count = 0
+  /** Why the last look saw nothing; undefined where it did. */
+  failure: LockStoreError | undefined = undefined
   due = 0
   place = -1
 
@@ -112,6 +132,7 @@ class LatchWatch implements Alarm {
   #answered(asked: ReadonlyArray<LatchWaiter>, count: number, heard: number | undefined): void {
     this.#isLooking = false
     this.count = count
+    this.failure = undefined
     const now = this.client.now()
     for (const waiter of asked) {
       // who has left in the meantime has nothing to be told
@@ -126,10 +147,17 @@ class LatchWatch implements Alarm {
 
   #failed(asked: ReadonlyArray<LatchWaiter>, cause: Cause.Cause<LockStoreError>): void {
     this.#isLooking = false
+    this.failure = passing(cause)
+    const now = this.client.now()
     for (const waiter of asked) {
-      if (this.#waiters.has(waiter)) waiter.end(Effect.failCause(cause))
+      if (!this.#waiters.has(waiter)) continue
+      if (this.failure === undefined) waiter.end(Effect.failCause(cause))
+      else waiter.failed(now)
     }
-    if (this.#waiters.size > 0) this.#goOn(this.client.now())
+    if (this.#waiters.size === 0) return
+    // to hear when the store is back
+    if (this.#listening === undefined) this.#listen(undefined)
+    this.#goOn(now)
   }
 
   #goOn(now: number): void {
@@ -175,7 +203,7 @@ export class LatchWatches {
       let watch = this.#watches.get(key)
       if (watch === undefined) this.#watches.set(key, (watch = new LatchWatch(this.#client, key)))
       const now = this.#client.now()
-      const waiter = new LatchWaiter(watch, name, now, resume)
+      const waiter = new LatchWaiter(watch, name, now, waitMillis, resume)
       if (waitMillis < Number.POSITIVE_INFINITY) this.#client.alarms.set(waiter, now + waitMillis)
       watch.join(waiter)
       return Effect.sync(() => watch.leave(waiter))

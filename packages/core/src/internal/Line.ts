@@ -5,6 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
+import type { LockStoreError } from "../LockError.ts"
 import type { Alarm } from "./AlarmClock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import type { LockClient } from "./LockClient.ts"
@@ -78,6 +79,8 @@ export class Line {
   announced = false
   /** Until when this line leaves the lock to others, on the monotonic clock. */
   quietUntil = 0
+  /** What the store failed with when it was last asked; undefined where it has answered. */
+  failure: LockStoreError | undefined = undefined
   #handOvers = 0
   #firstHandOver = 0
 

@@ -104,6 +104,11 @@ export class LockClient {
     inOwnTurn(task, this.#report)
   }
 
+  /** The number of the last owner that was given out. */
+  get lastOwner(): number {
+    return lastOwnerId
+  }
+
   nextOwner(): string {
     return `${this.clientId}:${++lastOwnerId}`
   }

@@ -8,7 +8,7 @@ import {
   type AcquireError,
   type InvalidLockName,
   InvalidLockOptions,
-  type LockStoreError,
+  LockStoreError,
   LockTimeout
 } from "../LockError.ts"
 import type { RedisLock } from "../RedisLock.ts"
@@ -27,6 +27,8 @@ import { tryAcquireTogether } from "./attempt.ts"
 import type { Hold } from "./Hold.ts"
 import { AskingOne, type Times, timesOf } from "./lock.ts"
 import { MultiHold, releaseAll, type Tokens } from "./MultiHold.ts"
+import { isPassing, passing } from "./passing.ts"
+import { fallback } from "./waiting.ts"
 
 /** After so many rounds without success the members are taken one by one, in an order that is the same for everybody. */
 const roundsAtOnce = 3
@@ -140,9 +142,11 @@ type Attempt<T> = MultiHold<T> | Denied
 
 interface Denied {
   readonly blocker: number | undefined
+  /** Why it is not known who was denied: a failure of the store that passes by itself. */
+  readonly failure: LockStoreError | undefined
 }
 
-const lostMeanwhile: Denied = { blocker: undefined }
+const lostMeanwhile: Denied = { blocker: undefined, failure: undefined }
 
 class AskingAll<E, T> implements Asking<E, Tokens<T>> {
   readonly name: string
@@ -191,9 +195,13 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
   }
 
   acquire(restore: Restore): Effect.Effect<Held<Tokens<T>>, AcquireError | E> {
+    const waits = this.#times.waitMillis > 0
+    const attempt = this.#attempt(restore)
     return this.#orNone(
-      Effect.flatMap(this.#attempt(restore), (attempt): Effect.Effect<Held<Tokens<T>>, AcquireError | E> =>
-        attempt instanceof MultiHold ? Effect.succeed(attempt) : Effect.gen(() => this.#again(attempt, restore))
+      Effect.flatMap(
+        waits ? orPassing(attempt) : attempt,
+        (attempt): Effect.Effect<Held<Tokens<T>>, AcquireError | E> =>
+          attempt instanceof MultiHold ? Effect.succeed(attempt) : Effect.gen(() => this.#again(attempt, restore))
       )
     )
   }
@@ -221,18 +229,25 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
   /** What follows a first attempt that was denied. */
   *#again(first: Denied, restore: Restore): Effect.fn.Return<Held<Tokens<T>>, AcquireError | E> {
     const until = this.#startedAt + this.#times.waitMillis
-    let { blocker } = first
+    let { blocker, failure } = first
     for (let round = 1; ; round++) {
       yield* this.#giveBack
-      if (this.#now() >= until) return yield* this.#timedOut(undefined)
-      // those who met here should not meet again
-      yield* restore(Effect.sleep(Math.random() * Math.min(2 ** (round - 1), 16)))
+      const left = until - this.#now()
+      if (left <= 0) return yield* Effect.fail(failure ?? this.#timedOut(undefined))
+      if (failure === undefined) {
+        // those who met here should not meet again
+        yield* restore(Effect.sleep(Math.random() * Math.min(2 ** (round - 1), 16)))
+      } else {
+        const { client } = this.subjects[0]!
+        yield* restore(Effect.sleep(Math.min(fallback(client, undefined), left)))
+      }
       if (round < roundsAtOnce || round % 2 === 1) {
         // the one that was taken is waited for with nothing else in hand
         if (blocker !== undefined) this.#held[blocker] = yield* this.#wait(blocker, until - this.#now(), restore)
-        const attempt: Attempt<T> = yield* this.#attempt(restore)
+        const attempt: Attempt<T> = yield* orPassing(this.#attempt(restore))
         if (attempt instanceof MultiHold) return attempt
         blocker = attempt.blocker ?? blocker
+        failure = attempt.failure
       } else {
         let isDenied = false
         for (const index of this.#canonicalOrder()) {
@@ -241,17 +256,19 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
           const waited = yield* Effect.result(this.#wait(index, patience, restore))
           if (waited._tag === "Success") {
             this.#held[index] = waited.success
-          } else if (patience < left && waited.failure instanceof LockTimeout) {
+          } else if (patience < left && isNotForGood(waited.failure)) {
             isDenied = true
             blocker = index
+            failure = waited.failure instanceof LockStoreError ? waited.failure : undefined
             break
           } else {
             return yield* Effect.fail(waited.failure)
           }
         }
         if (isDenied) continue
-        const completed = yield* this.#complete
+        const completed: Attempt<T> = yield* orPassing(this.#complete)
         if (completed instanceof MultiHold) return completed
+        failure = completed.failure
       }
     }
   }
@@ -285,7 +302,9 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
           : // each notes what it got even when the others fail or the whole is interrupted
             restore(Effect.forEach(asked, Effect.uninterruptibleMask, { concurrency: "unbounded", discard: true })),
         (): Effect.Effect<Attempt<T>, LockStoreError> =>
-          attempt.denied === undefined ? this.#complete : Effect.succeed({ blocker: attempt.denied })
+          attempt.denied === undefined
+            ? this.#complete
+            : Effect.succeed({ blocker: attempt.denied, failure: undefined })
       )
     })
   }
@@ -348,6 +367,16 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
     })
   }
 }
+
+/** Whoever waits tries again after what passes by itself. */
+const orPassing = <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A | Denied, E> =>
+  Effect.catchCause(self, (cause): Effect.Effect<Denied, E> => {
+    const failure = passing(cause)
+    return failure === undefined ? Effect.failCause(cause) : Effect.succeed({ blocker: undefined, failure })
+  })
+
+const isNotForGood = (error: unknown): boolean =>
+  error instanceof LockTimeout || (error instanceof LockStoreError && isPassing(error))
 
 /** Whether two single locks are of one client and slot. */
 const isOneCommand = (first: Asking, second: AskingOne<unknown>): boolean =>

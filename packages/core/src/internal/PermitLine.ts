@@ -4,6 +4,7 @@
  * fits, after a grant as well as after a denial. Nobody waits behind somebody who wants more than there is.
  */
 import * as Effect from "effect/Effect"
+import type { LockStoreError } from "../LockError.ts"
 import type { Alarm } from "./AlarmClock.ts"
 import type { Answer } from "./demand.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
@@ -73,6 +74,8 @@ export class PermitLine implements Alarm {
   #signaled = false
   /** When a lease ends next, as far as known; on the monotonic clock. */
   #nextExpiry = Number.POSITIVE_INFINITY
+  /** What the store failed with when it was last asked; undefined where it has answered. */
+  failure: LockStoreError | undefined = undefined
   due = 0
   place = -1
 
@@ -130,10 +133,20 @@ export class PermitLine implements Alarm {
   answered(waiter: PermitWaiter, { available, granted, remaining }: Answer<unknown>): void {
     if (granted !== undefined) this.#remove(waiter)
     else this.#nextExpiry = remaining < 0 ? Number.POSITIVE_INFINITY : this.client.now() + remaining + 1
+    this.failure = undefined
     this.turn = undefined
     if (this.#signaled) this.signal()
     else this.#give(this.#first(available))
     if (this.turn === undefined && this.size > 0) this.#rest()
+  }
+
+  /** It has no answer, for a reason that passes: somebody asks again when the fallback interval is over. */
+  failed(failure: LockStoreError): void {
+    this.failure = failure
+    this.#nextExpiry = Number.POSITIVE_INFINITY
+    this.turn = undefined
+    if (this.#signaled) this.signal()
+    else this.#rest()
   }
 
   /** Goes; one who goes in the middle of its turn passes it on. */

@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
 import type { LockStoreError } from "../LockError.ts"
+import type { Signal } from "../RedisDriver.ts"
 import type { Alarm } from "./AlarmClock.ts"
 import type { LockClient } from "./LockClient.ts"
 import { awaiting } from "./ongoing.ts"
@@ -25,24 +26,27 @@ class Feed implements Alarm {
   readonly #client: LockClient
   readonly #channel: string
   readonly #end: () => void
-  readonly #listeners = new Set<() => void>()
+  /** Of all subscriptions of the client: one failure is told for all. */
+  readonly #health: { isTold: boolean }
+  readonly #listeners = new Set<(signal: Signal) => void>()
   readonly #established = Deferred.makeUnsafe<void>()
   readonly #fiber: Fiber.Fiber<void, LockStoreError>
   heard: number | undefined = undefined
   due = 0
   place = -1
 
-  constructor(client: LockClient, channel: string, end: () => void) {
+  constructor(client: LockClient, channel: string, health: { isTold: boolean }, end: () => void) {
+    this.#health = health
     this.#client = client
     this.#channel = channel
     this.#end = end
     this.#fiber = client.fork(Effect.retry(Effect.tapError(this.#subscription, this.#failed), reconnecting))
   }
 
-  listen(onSignal: () => void): Listening {
+  listen(onSignal: (signal: Signal) => void): Listening {
     this.#client.alarms.cancel(this)
     // every caller its own, also of one and the same function
-    const listener = () => onSignal()
+    const listener = (signal: Signal) => onSignal(signal)
     this.#listeners.add(listener)
     return {
       established: Deferred.await(this.#established),
@@ -62,13 +66,14 @@ class Feed implements Alarm {
   get #subscription(): Effect.Effect<void, LockStoreError> {
     const { subscribe, subscribeUnsafe } = this.#client.store
     return subscribeUnsafe === undefined
-      ? Stream.runForEach(subscribe(this.#channel), () => Effect.sync(this.#signal))
+      ? Stream.runForEach(subscribe(this.#channel), (signal) => Effect.sync(() => this.#signal(signal)))
       : awaiting((resume) => subscribeUnsafe(this.#channel, this.#signal, (error) => resume(Effect.fail(error))))
   }
 
-  readonly #signal = (): void => {
+  readonly #signal = (signal: Signal): void => {
     this.heard = (this.heard ?? 0) + 1
-    for (const listener of [...this.#listeners]) listener()
+    this.#health.isTold = false
+    for (const listener of [...this.#listeners]) listener(signal)
     this.#client.inOwnTurn(() => Deferred.doneUnsafe(this.#established, Effect.void))
   }
 
@@ -77,7 +82,9 @@ class Feed implements Alarm {
     this.heard = undefined
     const isFirst = !Deferred.isDoneUnsafe(this.#established)
     if (isFirst) this.#client.inOwnTurn(() => Deferred.doneUnsafe(this.#established, Effect.void))
-    return hadSignals || isFirst
+    const isTold = this.#health.isTold
+    this.#health.isTold = true
+    return !isTold && (hadSignals || isFirst)
       ? Effect.annotateLogs(
           Effect.logWarning("No wake-up signals: waiting falls back to polling until subscribing succeeds.", error),
           { channel: this.#channel }
@@ -89,16 +96,17 @@ class Feed implements Alarm {
 export class Signals {
   readonly #client: LockClient
   readonly #feeds = new Map<string, Feed>()
+  readonly #health = { isTold: false }
 
   constructor(client: LockClient) {
     this.#client = client
   }
 
   /** Calls back for every message of the channel, and whenever messages may have been missed. */
-  listen(channel: string, onSignal: () => void): Listening {
+  listen(channel: string, onSignal: (signal: Signal) => void): Listening {
     let feed = this.#feeds.get(channel)
     if (feed === undefined) {
-      feed = new Feed(this.#client, channel, () => this.#feeds.delete(channel))
+      feed = new Feed(this.#client, channel, this.#health, () => this.#feeds.delete(channel))
       this.#feeds.set(channel, feed)
     }
     return feed.listen(onSignal)

@@ -16,9 +16,10 @@ import type { LockKeys } from "./keys.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { LockKind } from "./LockKind.ts"
 import type { Identity } from "./owner.ts"
+import { passing } from "./passing.ts"
 import { takePlace } from "./waitForTurn.ts"
 import { isAsked, settled, waitInLine } from "./waitInLine.ts"
-import { timedOut } from "./waiting.ts"
+import { fallback, gaveUp } from "./waiting.ts"
 
 export interface Acquisition {
   readonly client: LockClient
@@ -37,16 +38,12 @@ export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect
 /** Waits for the lock as long as allowed. */
 export const acquire = (
   acquisition: Acquisition,
-  restore: Restore
+  restore: Restore,
+  startedAt = acquisition.client.now()
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
-  const entered = enter(acquisition, restore)
-  if (entered !== undefined) {
-    return Effect.flatMap(entered, (hold) =>
-      hold === undefined ? acquire(acquisition, restore) : Effect.succeed(hold)
-    )
-  }
   const { client, keys, kind } = acquisition
-  const startedAt = client.now()
+  const entered = enter(acquisition, restore)
+  if (entered !== undefined) return reenter(acquisition, restore, startedAt, entered)
   const waits = acquisition.waitMillis > 0
   if (kind.queued && waits) return takePlace(acquisition, restore, startedAt)
   const ask = (onSettled?: typeof settled) => {
@@ -60,8 +57,9 @@ export const acquire = (
       startedAt,
       Effect.succeed,
       (denial) =>
-        waits ? waitInLine(acquisition, restore, startedAt, denial, heard) : timedOut(acquisition, startedAt, denial),
-      onSettled
+        waits ? waitInLine(acquisition, restore, startedAt, denial, heard) : gaveUp(acquisition, startedAt, denial),
+      onSettled,
+      waits ? (failure) => waitInLine(acquisition, restore, startedAt, failure, heard) : undefined
     )
   }
   if (!waits) return ask()
@@ -74,6 +72,27 @@ export const acquire = (
     return ask(settled)
   })
 }
+
+/** Enters what its owner holds already, also where that takes more than one try; asks anew where it is lost meanwhile. */
+const reenter = (
+  acquisition: Acquisition,
+  restore: Restore,
+  startedAt: number,
+  entered: Effect.Effect<Hold | undefined, LockReentered | LockStoreError>
+): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> =>
+  Effect.matchCauseEffect(entered, {
+    onSuccess: (hold) => (hold === undefined ? acquire(acquisition, restore, startedAt) : Effect.succeed(hold)),
+    onFailure: (cause): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
+      const { client, waitMillis } = acquisition
+      const left = startedAt + waitMillis - client.now()
+      if (left <= 0 || passing(cause) === undefined) return Effect.failCause(cause)
+      const pause = restore(Effect.sleep(Math.min(fallback(client, undefined), left)))
+      return Effect.andThen(
+        pause,
+        Effect.suspend(() => acquire(acquisition, restore, startedAt))
+      )
+    }
+  })
 
 /** Asks once, whoever waits. */
 export const tryAcquire = (

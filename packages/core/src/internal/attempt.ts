@@ -8,6 +8,7 @@ import type { Acquisition, Restore } from "./acquisition.ts"
 import { explain, explainOneOf } from "./found.ts"
 import { Hold } from "./Hold.ts"
 import { type Answer, answerOf, type Claim, tokenKey, tokenLife } from "./LockKind.ts"
+import { GrantedTooLate, isPassing, passing } from "./passing.ts"
 import { Possession } from "./Possession.ts"
 import { undo, undoSilently, undoUnknown, withdraw } from "./release.ts"
 
@@ -40,8 +41,10 @@ export const attempt = <A, B, E>(
   startedAt: number,
   onGranted: (hold: Hold) => Effect.Effect<A>,
   onDenied: (denial: Denial) => Effect.Effect<B, E>,
-  /** Called when it is granted, or no answer will come; what follows a denial sees to that itself. */
-  onSettled?: (acquisition: Acquisition) => void
+  /** Called when it is granted, or no answer will come; what follows a denial, or what passes, sees to that itself. */
+  onSettled?: (acquisition: Acquisition) => void,
+  /** What follows a failure that passes by itself; absent for whoever does not wait. */
+  onPassing?: (failure: LockStoreError, mayHaveRun: boolean) => Effect.Effect<B, E>
 ): Effect.Effect<A | B, E | LockStoreError> => {
   const { client, kind, name } = acquisition
   const lease = leaseOf(acquisition)
@@ -64,19 +67,28 @@ export const attempt = <A, B, E>(
       const now = client.now()
       const granted = Possession.granted(acquisition, claim.owner, answer.token, sentAt, lease, now)
       const hold = granted && possess(acquisition, granted, new Hold(granted, acquisition), startedAt)
-      // only now: who is resumed here runs at once, and need not ask for what this process holds
+      if (hold !== undefined) {
+        // only now: who is resumed here runs at once, and need not ask for what this process holds
+        onSettled?.(acquisition)
+        return onGranted(hold)
+      }
+      const failure = grantedTooLate(name, request.operation, now - sentAt, lease)
+      const isTick = onPassing !== undefined && isPassing(failure)
+      // one that has a place of its own asks again for the same owner, and counts the lease from then
+      if (isTick && kind.queued) return onPassing(failure, true)
+      const undone = undo(claim, sentAt + lease)
+      if (isTick) return Effect.flatMap(undone, () => onPassing(failure, true))
       onSettled?.(acquisition)
-      return hold !== undefined
-        ? onGranted(hold)
-        : Effect.andThen(
-            undo(claim, sentAt + lease),
-            Effect.fail(grantedTooLate(name, request.operation, now - sentAt, lease))
-          )
+      return Effect.andThen(undone, Effect.fail(failure))
     },
     onFailure: (cause) => {
-      onSettled?.(acquisition)
-      const failed = explain(client, kind.title, claim.keys.lock, cause)
-      if (!mayHaveRun(cause)) return failed
+      const failure = onPassing && passing(cause)
+      if (failure === undefined) onSettled?.(acquisition)
+      const failed: Effect.Effect<B, E | LockStoreError> =
+        failure === undefined
+          ? explain(client, kind.title, claim.keys.lock, cause)
+          : Effect.suspend(() => onPassing!(failure, mayHaveRun(cause)))
+      if (!mayHaveRun(cause) || (failure !== undefined && kind.queued)) return failed
       const undone = undoUnknown(claim, lease)
       // a line of this process takes back itself what it has told others
       const isToldByLine = client.lines.get(claim.keys.lock, kind.mode) !== undefined
@@ -162,7 +174,7 @@ export const grantedTooLate = (name: string, operation: string, tookMillis: numb
     operation,
     lock: name,
     reason: "TimedOut",
-    cause: new Error(`the lock was granted after ${Math.round(tookMillis)} ms, too late for a lease of ${lease} ms`)
+    cause: new GrantedTooLate(tookMillis, lease)
   })
 
 /** Replies with which Redis turns a script away before it starts, and failures before anything was sent. */
@@ -184,7 +196,10 @@ const notRun: ReadonlySet<StoreReason> = new Set([
 
 /** Whether a command that failed may have been run all the same. */
 export const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
-  !cause.reasons.every(
-    (reason) =>
-      reason._tag === "Fail" && notRun.has(reason.error.reason) && !(reason.error.cause instanceof QuorumNotReached)
-  )
+  !cause.reasons.every((reason) => {
+    if (reason._tag !== "Fail") return false
+    const quorum = reason.error.cause
+    return quorum instanceof QuorumNotReached
+      ? quorum.acquired === 0 && quorum.failures.every((failure) => notRun.has(failure.reason))
+      : notRun.has(reason.error.reason)
+  })

@@ -6,9 +6,10 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type LockStoreError, LockTimeout } from "../LockError.ts"
+import { LockStoreError, LockTimeout } from "../LockError.ts"
 import type { Restore } from "./acquisition.ts"
 import type { LockClient } from "./LockClient.ts"
+import { passing } from "./passing.ts"
 import type { PermitLine, PermitWaiter } from "./PermitLine.ts"
 
 /**
@@ -47,11 +48,17 @@ export const acquire = <A extends object>(
     return wait(demand, restore, startedAt, undefined, undefined)
   }
   const heard = client.signals.heard(channel)
-  return Effect.flatMap(demand.ask(restore, startedAt), (answer): Effect.Effect<A, LockTimeout | LockStoreError> => {
-    if (answer.granted !== undefined) return Effect.succeed(answer.granted)
-    return waitMillis > 0
-      ? wait(demand, restore, startedAt, answer.available, heard)
-      : timedOut(demand, startedAt, answer.available)
+  return Effect.matchCauseEffect(demand.ask(restore, startedAt), {
+    onSuccess: (answer): Effect.Effect<A, LockTimeout | LockStoreError> => {
+      if (answer.granted !== undefined) return Effect.succeed(answer.granted)
+      return waitMillis > 0
+        ? wait(demand, restore, startedAt, answer.available, heard)
+        : gaveUp(demand, startedAt, answer.available, undefined)
+    },
+    onFailure: (cause) => {
+      const failure = waitMillis > 0 ? passing(cause) : undefined
+      return failure === undefined ? Effect.failCause(cause) : wait(demand, restore, startedAt, failure, heard)
+    }
   })
 }
 
@@ -59,14 +66,16 @@ const wait = <A extends object>(
   demand: Demand<A>,
   restore: Restore,
   startedAt: number,
-  available: number | undefined,
+  /** How many were free, or why that is not known, where it has asked. */
+  answer: number | LockStoreError | undefined,
   heard: number | undefined
 ): Effect.Effect<A, LockTimeout | LockStoreError> => {
   const { client, key, permits } = demand
   const line = client.permitLines.open(key)
   const waiter = line.join(permits)
+  if (answer !== undefined) line.failure = answer instanceof LockStoreError ? answer : undefined
   return Effect.ensuring(
-    waitInLine(demand, restore, startedAt, available, heard, line, waiter),
+    waitInLine(demand, restore, startedAt, answer, heard, line, waiter),
     Effect.sync(() => client.permitLines.leave(key, line, waiter))
   )
 }
@@ -75,7 +84,7 @@ const waitInLine = Effect.fnUntraced(function* <A extends object>(
   demand: Demand<A>,
   restore: Restore,
   startedAt: number,
-  available: number | undefined,
+  answer: number | LockStoreError | undefined,
   heard: number | undefined,
   line: PermitLine,
   waiter: PermitWaiter
@@ -84,26 +93,37 @@ const waitInLine = Effect.fnUntraced(function* <A extends object>(
   const waitsUntil = startedAt + waitMillis
   if (waitsUntil < Number.POSITIVE_INFINITY) client.alarms.set(waiter, waitsUntil)
   // one who joins others has asked nothing, so has missed nothing
-  if (available !== undefined) line.listen(channel, heard)
+  if (answer !== undefined) line.listen(channel, heard)
+  let available = answer instanceof LockStoreError ? undefined : answer
   while (true) {
     yield* restore(waiter.sleep)
     if (waiter.hasTurn) {
       line.ask()
-      const answer: Answer<A> = yield* demand.ask(restore, startedAt)
-      line.answered(waiter, answer)
-      if (answer.granted !== undefined) return answer.granted
-      available = answer.available
+      const answer: Answer<A> | LockStoreError = yield* Effect.catchCause(demand.ask(restore, startedAt), (cause) => {
+        const failure = passing(cause)
+        return failure === undefined ? Effect.failCause(cause) : Effect.succeed(failure)
+      })
+      if (answer instanceof LockStoreError) {
+        line.failed(answer)
+      } else {
+        line.answered(waiter, answer)
+        if (answer.granted !== undefined) return answer.granted
+        available = answer.available
+      }
     }
-    if (client.now() >= waitsUntil) return yield* timedOut(demand, startedAt, available)
+    if (client.now() >= waitsUntil) return yield* gaveUp(demand, startedAt, available, line.failure)
   }
 })
 
-const timedOut = (
+/** The wait is over: with the store's own `failure`, where that was the last that was heard of it. */
+const gaveUp = (
   { client, kind, name, permits }: Demand<unknown>,
   startedAt: number,
-  available: number | undefined
-): Effect.Effect<never, LockTimeout> =>
-  Effect.suspend(() => {
+  available: number | undefined,
+  failure: LockStoreError | undefined
+): Effect.Effect<never, LockTimeout | LockStoreError> =>
+  Effect.suspend((): Effect.Effect<never, LockTimeout | LockStoreError> => {
+    if (failure !== undefined) return Effect.fail(failure)
     client.telemetry.timedOut(kind.name)
     return Effect.fail(
       new LockTimeout({

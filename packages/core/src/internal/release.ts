@@ -10,6 +10,7 @@ import type { Hold } from "./Hold.ts"
 import type { Line } from "./Line.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { Claim } from "./LockKind.ts"
+import { isFinal } from "./passing.ts"
 import type { Possession } from "./Possession.ts"
 import type { Reply } from "../RedisDriver.ts"
 import { ownerText } from "./ownerText.ts"
@@ -130,23 +131,16 @@ class Freeing {
     this.#handedOver = handedOver
   }
 
-  /** What to make of the reply: it was ours to free, or is found lost. */
-  confirm(reply: Reply): LockLost | undefined {
-    const possession = this.#possession
-    // not after a second attempt: the first may still be under way, and would release whoever uses the owner next
-    if (possession.kind.queued && (reply as number) >= 1) possession.client.queues.keep(possession)
-    return this.#confirm(reply)
-  }
-
   /** Tries again, after a failure. */
   retry(failure: LockStoreError): Effect.Effect<void, LockLost | LockStoreError> {
     return Effect.flatMap(retry(this.#possession, this.#sentAt, failure), (reply) => {
-      const lost = this.#confirm(reply)
+      const lost = this.confirm(reply)
       return lost === undefined ? Effect.void : Effect.fail(lost)
     })
   }
 
-  #confirm(reply: Reply): LockLost | undefined {
+  /** What to make of the reply: it was ours to free, or is found lost. */
+  confirm(reply: Reply): LockLost | undefined {
     const possession = this.#possession
     const { client } = possession
     const released = (reply as number) >= 1
@@ -207,7 +201,7 @@ const retry = Effect.fnUntraced(function* (possession: Possession, sentAt: numbe
   const { client } = possession
   const until = Math.min(possession.deadline, sentAt + client.options.releaseTimeoutMillis)
   let mayHaveRun = mayBeReleased(failure)
-  for (let pause = firstPauseMillis; failure.isTransient && client.now() + pause < until; pause *= 2) {
+  for (let pause = firstPauseMillis; !isFinal(failure) && client.now() + pause < until; pause *= 2) {
     yield* Effect.sleep(Math.min(pause, longestPauseMillis))
     const result = yield* Effect.result(run(possession))
     if (Result.isSuccess(result)) return mayHaveRun ? 1 : result.success
@@ -233,7 +227,7 @@ const releaseUntil = (claim: Claim, leaseEnd: number, publish?: string): Effect.
     for (let pause = firstPauseMillis; ; pause = Math.min(pause * 2, longestPauseMillis)) {
       const result = yield* Effect.result(run(claim, publish))
       if (Result.isSuccess(result)) return result.success
-      if (!result.failure.isTransient || claim.client.now() + pause >= leaseEnd) {
+      if (isFinal(result.failure) || claim.client.now() + pause >= leaseEnd) {
         yield* Effect.annotateLogs(
           Effect.logWarning("Could not release in time; the lock frees itself when its lease ends.", result.failure),
           { lock: claim.name, owner: ownerText(claim.owner) }
@@ -248,11 +242,15 @@ const releaseUntil = (claim: Claim, leaseEnd: number, publish?: string): Effect.
 const patienceMillis = 200
 
 /**
- * Takes back a place in a queue, behind `after`, or an acquisition that was granted. Owners are used once at a time, so a release
- * of this very owner can harm nobody; it is repeated until confirmed.
+ * Takes back an acquisition that was granted. Owners are used once, so a release of this very owner can harm nobody; it is repeated
+ * until confirmed.
  */
-export const undo = (claim: Claim, leaseEnd: number, after = Effect.void): Effect.Effect<void> =>
-  inBackground(claim, Effect.andThen(after, releaseUntil(claim, leaseEnd)))
+export const undo = (claim: Claim, leaseEnd: number): Effect.Effect<void> =>
+  inBackground(claim, releaseUntil(claim, leaseEnd))
+
+/** Gives back a place in a queue, behind `after`; where the store cannot be told, `onFailure` sees to it. */
+export const giveBack = (claim: Claim, after: Effect.Effect<void>, onFailure: () => void): Effect.Effect<void> =>
+  inBackground(claim, Effect.andThen(after, Effect.matchCause(run(claim), { onSuccess: () => {}, onFailure })))
 
 /** Takes back an acquisition whose outcome is unknown. */
 export const undoUnknown = (claim: Claim, leaseMillis: number): Effect.Effect<void> =>

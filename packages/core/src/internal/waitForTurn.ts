@@ -3,20 +3,20 @@
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
-import type { LockReentered, LockStoreError, LockTimeout } from "../LockError.ts"
+import { type LockReentered, LockStoreError, type LockTimeout } from "../LockError.ts"
 import type { Acquisition, Restore } from "./acquisition.ts"
 import { attempt, claimOf, type Denial, leaseOf } from "./attempt.ts"
 import { enter } from "./enter.ts"
-import { Place } from "./FairQueue.ts"
+import { type FairQueue, Place } from "./FairQueue.ts"
 import { Hold } from "./Hold.ts"
 import type { Wake } from "./Line.ts"
 import type { Claim } from "./LockKind.ts"
-import { undo } from "./release.ts"
-import { established, timedOut } from "./waiting.ts"
+import { giveBack, undoUnknown } from "./release.ts"
+import { established, gaveUp } from "./waiting.ts"
 
 /**
  * Takes a place in the queue of a fair lock, and waits there for its turn. However the wait ends without the lock, the
- * place is given back.
+ * place is given back. What passes by itself costs it time, not its place: it asks under one owner until it gives up.
  */
 export const takePlace = (
   acquisition: Acquisition,
@@ -25,47 +25,79 @@ export const takePlace = (
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, identity, keys } = acquisition
   return Effect.flatMap(Queue.sliding<Wake>(1), (signals) => {
-    const owner = client.queues.get(keys.lock)?.reuse() ?? client.nextOwner()
-    const place = new Place(owner, identity, signals, startedAt + acquisition.waitMillis)
+    const queue = client.queues.open(keys)
+    const place = new Place(client.nextOwner(), identity, signals, startedAt + acquisition.waitMillis)
+    queue.enter(place)
     const claim = claimOf(acquisition, place.owner)
-    const ask = Effect.suspend(() => {
+    const ask: Ask = Effect.suspend(() => {
       place.asking = true
       place.askedAt = client.now()
       return Effect.map(
-        attempt(acquisition, claim, true, restore, startedAt, Effect.succeed<Hold>, Effect.succeed<Denial>),
+        attempt(
+          acquisition,
+          claim,
+          true,
+          restore,
+          startedAt,
+          Effect.succeed<Hold>,
+          Effect.succeed<Denial | LockStoreError>,
+          undefined,
+          (failure, isUnsure) => {
+            if (isUnsure) place.isUnsure = true
+            return Effect.succeed(failure)
+          }
+        ),
         (outcome) => {
           // who has the lock needs no place
           place.asking = outcome instanceof Hold
+          queue.failure = outcome instanceof LockStoreError ? outcome : undefined
           return outcome
         }
       )
     })
     const heard = client.signals.heard(acquisition.kind.channel(keys, place.owner))
-    return Effect.flatMap(ask, (outcome) =>
-      outcome instanceof Hold
-        ? Effect.succeed(outcome)
-        : waitForTurn(acquisition, restore, startedAt, outcome, claim, place, ask, heard)
-    )
+    return Effect.matchCauseEffect(ask, {
+      onSuccess: (outcome) => {
+        if (!(outcome instanceof Hold)) {
+          return waitForTurn(acquisition, restore, startedAt, outcome, claim, queue, place, ask, heard)
+        }
+        queue.leave(place)
+        return Effect.succeed(outcome)
+      },
+      onFailure: (cause) => {
+        queue.leave(place)
+        return Effect.failCause(cause)
+      }
+    })
   })
 }
+
+type Ask = Effect.Effect<Hold | Denial | LockStoreError, LockStoreError>
 
 const waitForTurn = (
   acquisition: Acquisition,
   restore: Restore,
   startedAt: number,
-  denial: Denial,
+  answer: Denial | LockStoreError,
   claim: Claim,
+  queue: FairQueue,
   place: Place,
-  ask: Effect.Effect<Hold | Denial, LockStoreError>,
+  ask: Ask,
   heard: number | undefined
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, keys, kind } = acquisition
-  const queue = client.queues.open(keys)
   const { waitsUntil } = place
-  queue.join(place, denial.remaining)
+  let denial = answer instanceof LockStoreError ? undefined : answer
+  queue.join(place, denial?.remaining ?? -1)
 
   const channel = kind.channel(keys, place.owner)
-  const listening = client.signals.listen(channel, () => place.signal())
+  let isSubscribed = false
+  const listening = client.signals.listen(channel, (signal) => {
+    // after an outage all hear their channels again: one looks for all
+    if (signal._tag === "Subscribed" && (isSubscribed || queue.hasFailed)) queue.look()
+    else place.signal()
+    isSubscribed = true
+  })
 
   const loop = Effect.gen(function* () {
     if (heard === undefined || heard !== client.signals.heard(channel)) {
@@ -77,11 +109,14 @@ const waitForTurn = (
       yield* restore(Queue.take(place.signals))
       const hold = yield* enter(acquisition, restore) ?? Effect.undefined
       if (hold !== undefined) return { hold, isTurn: false }
-      const outcome = yield* ask
-      if (outcome instanceof Hold) return { hold: outcome, isTurn: true }
-      denial = outcome
-      if (client.now() >= waitsUntil) return yield* timedOut(acquisition, startedAt, denial)
-      queue.sleep(place, denial.remaining)
+      // while the store cannot be asked, the queue finds out for all when it can
+      if (queue.failure === undefined || client.now() < waitsUntil) {
+        const outcome = yield* ask
+        if (outcome instanceof Hold) return { hold: outcome, isTurn: true }
+        denial = outcome instanceof LockStoreError ? undefined : outcome
+      }
+      if (client.now() >= waitsUntil) return yield* gaveUp(acquisition, startedAt, denial, queue.failure)
+      queue.sleep(place, denial?.remaining ?? -1)
     }
   })
   const leave = Effect.sync(() => {
@@ -89,7 +124,13 @@ const waitForTurn = (
     queue.leave(place)
     listening.stop()
   })
-  const giveUp = Effect.suspend(() => undo(claim, client.now() + leaseOf(acquisition), queue.settled))
+  const giveUp = Effect.suspend(() => {
+    // the store is told in one go when it answers again
+    if (place.isUnsure || queue.failure !== undefined) client.queues.open(keys).sweep()
+    if (place.isUnsure) return undoUnknown(claim, leaseOf(acquisition))
+    if (queue.failure !== undefined) return Effect.void
+    return giveBack(claim, queue.settled, () => client.queues.open(keys).sweep())
+  })
   return Effect.matchCauseEffect(loop, {
     onSuccess: ({ hold, isTurn }) => Effect.as(isTurn ? leave : Effect.andThen(leave, giveUp), hold),
     onFailure: (cause) => Effect.andThen(Effect.andThen(leave, giveUp), Effect.failCause(cause))

@@ -3,7 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
-import type { LockReentered, LockStoreError, LockTimeout } from "../LockError.ts"
+import { type LockReentered, LockStoreError, type LockTimeout } from "../LockError.ts"
 import type { Acquisition, Restore } from "./acquisition.ts"
 import { attempt, claimOf, type Denial } from "./attempt.ts"
 import { backOff } from "./backOff.ts"
@@ -11,7 +11,7 @@ import { enter } from "./enter.ts"
 import { Hold } from "./Hold.ts"
 import type { Line, Waiter } from "./Line.ts"
 import { withdraw } from "./release.ts"
-import { established, fallback, timedOut } from "./waiting.ts"
+import { established, fallback, gaveUp } from "./waiting.ts"
 
 export const isAsked = ({ client, keys, kind }: Acquisition): boolean =>
   kind.mode !== "read" && client.asked.has(keys.lock)
@@ -22,22 +22,27 @@ export const settled = ({ client, keys, kind }: Acquisition): void => {
   client.lines.get(keys.lock, kind.mode)?.unreserve()
 }
 
-/** Waits in the line of this process; `heard` tells how many signals had been heard before the attempt that was denied. */
+/**
+ * Waits in the line of this process. `answer` is what an attempt has come to that was made already, and `heard` how many signals had
+ * been heard before it.
+ */
 export const waitInLine = (
   acquisition: Acquisition,
   restore: Restore,
   startedAt: number,
-  denial: Denial | undefined,
+  answer: Denial | LockStoreError | undefined,
   heard: number | undefined
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, identity, keys, kind } = acquisition
-  const place = { isReserved: () => isAsked(acquisition), atHead: kind.mode !== "read" && denial !== undefined }
+  const place = { isReserved: () => isAsked(acquisition), atHead: kind.mode !== "read" && answer !== undefined }
   return Effect.flatMap(client.lines.join(keys.lock, kind.mode, identity, place), ([line, waiter]) => {
+    const denial = answer instanceof LockStoreError ? undefined : answer
     if (denial !== undefined) line.announced = kind.withdraw !== undefined
+    if (answer !== undefined) line.failure = answer === denial ? undefined : (answer as LockStoreError)
     // only now: whoever else took the head meanwhile would be asking already
     if (place.atHead) settled(acquisition)
     return Effect.ensuring(
-      whileInLine(acquisition, restore, startedAt, denial, heard, line, waiter),
+      whileInLine(acquisition, restore, startedAt, denial, answer !== undefined, heard, line, waiter),
       Effect.suspend(() => {
         client.alarms.cancel(waiter)
         client.lines.leave(keys.lock, kind.mode, line, waiter)
@@ -52,6 +57,7 @@ const whileInLine = Effect.fnUntraced(function* (
   restore: Restore,
   startedAt: number,
   denial: Denial | undefined,
+  hasAsked: boolean,
   heard: number | undefined,
   line: Line,
   waiter: Waiter
@@ -62,7 +68,7 @@ const whileInLine = Effect.fnUntraced(function* (
   const nextPause = kind.backoff === undefined ? undefined : yield* backOff(kind.backoff)
   // Not worth asking while this process holds the lock, nor proper while it leaves it to others.
   const isVain = () => client.isHeldHere(keys.lock, kind.mode) || client.now() < line.quietUntil
-  let vain = denial === undefined ? isVain() : waiter.isFirst
+  let vain = hasAsked ? waiter.isFirst : isVain()
 
   while (true) {
     if (!waiter.isFirst) {
@@ -78,25 +84,29 @@ const whileInLine = Effect.fnUntraced(function* (
       const claim = claimOf(acquisition, client.nextOwner())
       heard = client.signals.heard(kind.channel(keys, claim.owner))
       line.announced = kind.withdraw !== undefined
-      const outcome: Hold | Denial = yield* attempt(
+      const outcome: Hold | Denial | LockStoreError = yield* attempt(
         acquisition,
         claim,
         true,
         restore,
         startedAt,
         Effect.succeed<Hold>,
-        Effect.succeed<Denial>
+        Effect.succeed<Denial | LockStoreError>,
+        undefined,
+        Effect.succeed<LockStoreError>
       )
+      line.failure = outcome instanceof LockStoreError ? outcome : undefined
       if (outcome instanceof Hold) {
         line.announced = false
         if (isShared) line.callOthers()
         return outcome
       }
-      denial = outcome
+      if (outcome instanceof LockStoreError) denial = undefined
+      else denial = outcome
     }
     const now = client.now()
     const remaining = waitsUntil - now
-    if (remaining <= 0) return yield* timedOut(acquisition, startedAt, denial)
+    if (remaining <= 0) return yield* gaveUp(acquisition, startedAt, denial, line.failure)
     if (!waiter.isFirst) continue
     // Signals of this process need no subscription.
     if (nextPause === undefined && line.listening === undefined && !client.isHeldHere(keys.lock, kind.mode)) {
@@ -109,8 +119,8 @@ const whileInLine = Effect.fnUntraced(function* (
         continue
       }
     }
-    const pause = nextPause === undefined ? fallback(client, denial) : yield* nextPause
-    if (pause === undefined) return yield* timedOut(acquisition, startedAt, denial)
+    const pause = nextPause === undefined || line.failure !== undefined ? fallback(client, denial) : yield* nextPause
+    if (pause === undefined) return yield* gaveUp(acquisition, startedAt, denial)
     const quiet = line.quietUntil - now
     client.alarms.set(waiter, now + Math.min(quiet > 0 ? quiet : pause, remaining))
     const wake = yield* restore(Queue.take(line.signals))

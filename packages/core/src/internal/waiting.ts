@@ -3,7 +3,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Holder, LockTimeout } from "../LockError.ts"
+import { type Holder, type LockStoreError, LockTimeout } from "../LockError.ts"
 import type { Acquisition } from "./acquisition.ts"
 import type { Denial } from "./attempt.ts"
 import type { LockClient } from "./LockClient.ts"
@@ -21,19 +21,28 @@ export const fallback = (client: LockClient, denial: Denial | undefined): number
   return denial === undefined || denial.remaining < 0 ? interval : Math.min(interval, denial.remaining + 1)
 }
 
-export const timedOut = (
+/**
+ * The wait is over. What the store said last decides how it fails: with `LockTimeout` where the lock was taken; with the store's own
+ * `failure` where that could not be known.
+ */
+export const gaveUp = (
   acquisition: Acquisition,
   startedAt: number,
-  denial: Denial | undefined
-): Effect.Effect<never, LockTimeout> =>
-  Effect.suspend(() => {
-    const { client, kind, name } = acquisition
+  denial: Denial | undefined,
+  failure?: LockStoreError
+): Effect.Effect<never, LockTimeout | LockStoreError> =>
+  Effect.suspend((): Effect.Effect<never, LockTimeout | LockStoreError> => {
+    const { client, keys, kind, name } = acquisition
+    if (failure !== undefined && !client.isHeldHere(keys.lock, kind.mode)) return Effect.fail(failure)
     client.telemetry.timedOut(kind.name)
     return Effect.fail(
       new LockTimeout({
         lock: name,
         waited: Duration.millis(client.now() - startedAt),
-        holder: holderOf(acquisition, denial)
+        // -2: it was free, and the denial names the head of the queue
+        ...(denial?.remaining === -2
+          ? { holder: undefined, next: denial.owner }
+          : { holder: holderOf(acquisition, denial) })
       })
     )
   })

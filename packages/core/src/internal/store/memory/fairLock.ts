@@ -25,6 +25,17 @@ const skipTheDead = (db: Keyspace, { clients, queue, timeouts }: Queue) => {
   const now = db.timeMillis()
   const first = db.list(queue)[0]
   let head = first
+  const seen = head === undefined ? undefined : db.zscore(clients, "seen")
+  if (seen !== undefined) {
+    const still = now - seen
+    if (still > 1000) {
+      for (const [client, alive] of db.zset(clients)) {
+        if (client === "seen" || alive <= seen || alive >= now + 1000) continue
+        db.zadd(clients, alive % 1 === 0 ? now + 5000.5 : alive + still - 1000, client)
+      }
+    }
+    db.zadd(clients, now, "seen")
+  }
   while (head !== undefined) {
     const due = db.zscore(timeouts, head)
     if (due === undefined) {
@@ -65,7 +76,11 @@ export const acquire: MemoryOperation = (db, keys, args) => {
   let holder = head
   const fields = db.hash(lock)
   if (fields !== undefined) {
-    if (fields.has(owner)) return grantedBefore(db, lock, token)
+    if (fields.has(owner)) {
+      const left = db.pttl(lock)
+      if (left >= 0 && left < Number(lease)) db.expire(lock, Number(lease))
+      return grantedBefore(db, lock, token)
+    }
     if (fields.has("mode")) throw new WrongType()
     holder = [...fields.keys()][0]!
   } else if (head === undefined || head === owner) {
@@ -88,6 +103,7 @@ export const acquire: MemoryOperation = (db, keys, args) => {
   if (patience > 0) {
     queueUp(db, lock, queue, owner, now, patience)
     db.zadd(queue.clients, now + Number(life), client)
+    db.zadd(queue.clients, now, "seen")
     db.expire(queue.clients, remember)
   }
   return [db.pttl(lock), holder!]
@@ -95,21 +111,67 @@ export const acquire: MemoryOperation = (db, keys, args) => {
 
 export const refresh: MemoryOperation = (db, keys, args) => {
   const [lock, channel] = keys as [string, string]
-  const [, patience, client, life, elapsed, ...owners] = args as [string, string, string, string, string]
+  const [, patienceText, client, life, elapsed, lastOwner, sweeps, waits] = args as ReadonlyArray<string> as [
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+    string
+  ]
+  const patience = Number(patienceText)
+  const waiting = args.slice(8, 8 + Number(waits))
+  const own = new Set(args.slice(8))
   const queue = queueOf(keys)
-  db.zadd(queue.clients, db.timeMillis() + Number(life), client)
-  db.expire(queue.clients, remember)
-  const { first, now } = skipTheDead(db, queue)
-  for (const owner of owners) {
-    if (db.zscore(queue.timeouts, owner) === undefined) queueUp(db, lock, queue, owner, now, Number(patience))
+  if (own.size > 0) {
+    const millis = db.timeMillis()
+    db.zadd(queue.clients, millis + Number(life), client)
+    if (db.zscore(queue.clients, "seen") === undefined) db.zadd(queue.clients, millis, "seen")
+    db.expire(queue.clients, remember)
+  }
+  const { first, now, ...alive } = skipTheDead(db, queue)
+  let head = alive.head
+  const isLeft = (owner: string) =>
+    clientOf(owner) === client && !own.has(owner) && Number(owner.slice(37)) <= Number(lastOwner)
+  while (head !== undefined && isLeft(head)) {
+    db.lpop(queue.queue)
+    db.zrem(queue.timeouts, head)
+    head = db.list(queue.queue)[0]
+  }
+  if (sweeps === "1") {
+    const all = [...db.list(queue.queue)]
+    let removed = 0
+    db.delete(queue.queue)
+    for (const owner of all) {
+      if (isLeft(owner)) {
+        removed++
+        db.zrem(queue.timeouts, owner)
+      } else {
+        db.rpush(queue.queue, owner)
+        if (db.zscore(queue.timeouts, owner) !== undefined) shift(db, queue.timeouts, owner, -patience * removed)
+      }
+    }
+  }
+  const holder = db.hash(lock)?.keys().next().value
+  for (const owner of waiting) {
+    if (owner === holder) continue
+    if (db.zscore(queue.timeouts, owner) === undefined) queueUp(db, lock, queue, owner, now, patience)
     else shift(db, queue.timeouts, owner, Number(elapsed))
   }
-  const head = db.list(queue.queue)[0]
+  head = db.list(queue.queue)[0]
+  if (head === undefined) db.delete(queue.timeouts)
+  if (own.size === 0) {
+    if (head === undefined) db.delete(queue.clients)
+    else db.zrem(queue.clients, client)
+  }
+  if (holder !== undefined && waiting.includes(holder)) return [-2, holder, 0]
   const left = db.pttl(lock)
   if (head === undefined) return [left, null, 0]
   if (left === -2 && head !== first) db.publish(`${channel}:${head}`, "0")
   const due = db.zscore(queue.timeouts, head)!
-  return [left, head, Math.max(0, Math.min(due, db.zscore(queue.clients, clientOf(head)) ?? due) - now)]
+  return [left, head, Math.max(0, Math.floor(Math.min(due, db.zscore(queue.clients, clientOf(head)) ?? due) - now))]
 }
 
 export const release: MemoryOperation = (db, keys, args) => {

@@ -12,12 +12,13 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
-import { LockStoreError, QuorumNotReached } from "../../../LockError.ts"
+import { LockStoreError, QuorumNotReached, type StoreReason } from "../../../LockError.ts"
 import type { LockStore, Operation } from "../../../LockStore.ts"
 import type { Reply, Signal } from "../../../RedisDriver.ts"
 import type { AlarmClock } from "../../AlarmClock.ts"
 import type { Request } from "../../LockKind.ts"
 import { awaiting } from "../../ongoing.ts"
+import { isFinal } from "../../passing.ts"
 import { reconnecting } from "../../reconnecting.ts"
 import { Ballot, failureOf, keysAt, type Member, type Outcome, type Outcomes } from "./Ballot.ts"
 import { decide } from "./decide.ts"
@@ -133,7 +134,8 @@ export class QuorumStore {
   /** Everything but acquiring. */
   #vote(
     request: Request,
-    timeoutMillis = this.#timeout(this.#settings.watchdogLeaseMillis)
+    timeoutMillis = this.#timeout(this.#settings.watchdogLeaseMillis),
+    acquired = 0
   ): Effect.Effect<Reply, LockStoreError> {
     const { args, operation } = request
     const isRelease = releasing.has(operation)
@@ -149,7 +151,9 @@ export class QuorumStore {
         (outcomes, isLast) => decide(operation, outcomes, this.required, isLast),
         (decision) =>
           resume(
-            decision._tag === "Decided" ? Exit.succeed(decision.reply) : this.#notReached(request, decision.outcomes, 0)
+            decision._tag === "Decided"
+              ? Exit.succeed(decision.reply)
+              : this.#notReached(request, decision.outcomes, acquired)
           ),
         isRelease ? (outcomes) => this.#releaseLater(request, outcomes) : undefined
       )
@@ -173,7 +177,7 @@ export class QuorumStore {
       const member = this.members[i]!
       const release = Effect.retry(member.store.run(operation, keysAt(member, keys), args), {
         // a key lives no longer than the longest lease that was asked for
-        while: (error) => error.isTransient && this.#now() < leaseEnd,
+        while: (error) => !isFinal(error) && this.#now() < leaseEnd,
         schedule: Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")])
       })
       const lastEffectAt = unsettled?.lastEffectAt ?? this.#now() + member.store.commandLifeMillis
@@ -266,7 +270,7 @@ export class QuorumStore {
       keys: [keys[0]!, keys[1]!],
       args: [token, operation === "fenced_lock/acquire" ? 0 : lease + this.#settings.tokenRetentionMillis]
     }
-    return Effect.as(this.#vote(raise, this.#timeout(lease)), token)
+    return Effect.as(this.#vote(raise, this.#timeout(lease), this.required), token)
   }
 
   #count(outcomes: Outcomes, isLast: boolean, writerToken: number | undefined): Vote | undefined {
@@ -314,16 +318,22 @@ export class QuorumStore {
 
   #notReached({ keys, operation }: Request, outcomes: Outcomes, acquired: number): Exit.Exit<never, LockStoreError> {
     const name = keys[0]!
+    const passing: Array<StoreReason> = []
+    const lasting: Array<StoreReason> = []
     const failures = outcomes.flatMap((outcome, i) => {
       if (outcome === undefined || Exit.isSuccess(outcome)) return []
-      const { message, reason } = failureOf(outcome, name)
+      const { isTransient, message, reason } = failureOf(outcome, name)
+      ;(isTransient ? passing : lasting).push(reason)
       return [{ member: this.members[i]!.label, reason, message }]
     })
+    // without the members whose failures pass there is no majority, or without the others
+    const [reason = "Failed"] =
+      lasting.length > this.members.length - this.required ? lasting : [...passing, ...lasting]
     return Exit.fail(
       new LockStoreError({
         operation,
         lock: name,
-        reason: failures[0]?.reason ?? "Failed",
+        reason,
         cause: new QuorumNotReached({ lock: name, acquired, required: this.required, failures })
       })
     )

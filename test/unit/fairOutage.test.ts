@@ -1,0 +1,175 @@
+/**
+ * Places in the queue of a fair lock while the store cannot be reached, or stands still.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, References } from "effect"
+import { FairLock, Lock } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { as, clientOf, type Service, testStore, unreachable } from "../compose/stores.ts"
+
+const lock = FairLock.make("a")
+const patient = { watchdogLeaseTime: "10 minutes" } as const
+const queue = "redisson_lock_queue:{a}"
+const timeouts = "redisson_lock_timeout:{a}"
+const clients = "effect_redis_lock_clients:{a}"
+const channel = "redisson_lock__channel:{a}"
+
+const pass = (seconds: number) =>
+  Effect.gen(function* () {
+    for (let passed = 0; passed < seconds * 10; passed++) {
+      yield* TestClock.adjust(100)
+      yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
+    }
+  })
+
+const fork = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(self, { startImmediately: true })
+
+const quietly = <A, E, R>(self: Effect.Effect<A, E, R>) =>
+  self.pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
+
+const idOf = (service: Service) => (service as unknown as { readonly clientId: string }).clientId
+
+describe("a place in the queue of a fair lock", () => {
+  it.effect("is kept, and the order with it, while nobody can report for longer than places live", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      // each client reaches the store in its own way
+      const ways = Array.from({ length: 4 }, () => ({ isDown: false }))
+      const services = yield* Effect.forEach(ways, (way) => {
+        const { run } = server.store
+        const store = {
+          ...server.store,
+          run: (...args: Parameters<typeof run>) =>
+            Effect.suspend(() => (way.isDown ? Effect.fail(unreachable(args[0], args[1][0]!)) : run(...args)))
+        }
+        return clientOf({ store }, patient)
+      })
+      const holding = yield* fork(as(services[0]!)(Lock.withLock(Effect.never, lock)))
+      yield* pass(1)
+      const order: Array<number> = []
+      const waiting = []
+      for (const i of [1, 2, 3]) {
+        waiting.push(
+          yield* fork(
+            as(services[i]!)(
+              Lock.withLock(
+                Effect.sync(() => void order.push(i)),
+                lock
+              )
+            )
+          )
+        )
+        yield* pass(0.1)
+      }
+      yield* pass(2)
+      for (const way of ways) way.isDown = true
+      yield* pass(20)
+      // the last one is back first, the first one last
+      for (const i of [3, 2, 1, 0]) {
+        ways[i]!.isDown = false
+        yield* pass(1)
+      }
+      yield* Fiber.interrupt(holding)
+      yield* pass(5)
+      assert.deepStrictEqual(order, [1, 2, 3])
+    }).pipe(quietly)
+  )
+
+  it.effect("that was given up while the store could not be reached is removed, whoever else waits there", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const near = { ...server.store }
+      const mine = yield* clientOf(server)
+      const other = yield* clientOf({ store: near }, patient)
+      const holding = yield* fork(as(other)(Lock.withLock(Effect.never, lock)))
+      yield* pass(1)
+      const givesUp = yield* fork(as(mine)(Lock.withLock(Effect.void, lock, { waitTime: "10 seconds" })))
+      yield* pass(0.2)
+      const stays = yield* fork(as(mine)(Lock.withLock(Effect.void, lock)))
+      yield* pass(1)
+      server.isDown = true
+      // longer than the lease of what might have been granted
+      yield* pass(40)
+      assert.isTrue(Exit.isFailure(givesUp.pollUnsafe()!))
+      server.isDown = false
+      yield* pass(2)
+      const theirs = yield* fork(as(other)(Lock.withLock(Effect.void, lock)))
+      yield* pass(1)
+      yield* Fiber.interrupt(holding)
+      yield* pass(5)
+      assert.deepStrictEqual<unknown>([stays.pollUnsafe(), theirs.pollUnsafe()], [Exit.void, Exit.void])
+    }).pipe(quietly)
+  )
+
+  it.effect("that a late command has made for one who has given up is removed, though its process still waits", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const [holder, mine] = [yield* clientOf(server, patient), yield* clientOf(server)]
+      const holding = yield* fork(as(holder)(Lock.withLock(Effect.never, lock)))
+      yield* pass(1)
+      const gaveUp = `${idOf(mine)}:1`
+      yield* Effect.orDie(
+        server.store.run(
+          "fair_lock/acquire",
+          ["a", "redisson_lock_token:{a}", queue, timeouts, clients, channel],
+          [gaveUp, 30_000, 86_400_000, 300_000, idOf(mine), 1500, "PUBLISH"]
+        )
+      )
+      const waiting = yield* fork(as(mine)(Lock.withLock(Effect.void, lock)))
+      yield* pass(2)
+      yield* Fiber.interrupt(holding)
+      yield* pass(3)
+      assert.deepStrictEqual<unknown>(waiting.pollUnsafe(), Exit.void)
+    }).pipe(quietly)
+  )
+
+  it.effect(
+    "whose waiter was granted the lock without hearing of it is that of the holder as soon as it hears again",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const holder = yield* clientOf(server, patient)
+        let loses = false
+        const { run } = server.store
+        const mine = yield* clientOf(
+          {
+            store: {
+              ...server.store,
+              run: (operation, keys, args) => {
+                if (!loses || operation !== "fair_lock/acquire") return run(operation, keys, args)
+                loses = false
+                // it runs, and nobody hears
+                return Effect.flatMap(run(operation, keys, args), () => {
+                  server.refuses = () => true
+                  server.reason = "ConnectionLost"
+                  return run("lock/inspect", keys.slice(0, 2), [])
+                })
+              }
+            }
+          },
+          patient
+        )
+        const holding = yield* fork(as(holder)(Lock.withLock(Effect.never, lock)))
+        yield* pass(1)
+        let entered = false
+        const waiting = yield* fork(
+          as(mine)(
+            Lock.withLock(
+              Effect.sync(() => void (entered = true)),
+              lock
+            )
+          )
+        )
+        yield* pass(2)
+        loses = true
+        yield* Fiber.interrupt(holding)
+        yield* pass(1)
+        assert.isFalse(loses)
+        assert.isFalse(entered)
+        server.refuses = () => false
+        yield* pass(3)
+        assert.isTrue(entered)
+        assert.deepStrictEqual<unknown>(waiting.pollUnsafe(), Exit.void)
+      }).pipe(quietly)
+  )
+})

@@ -1,0 +1,225 @@
+/**
+ * Waiters whose store cannot be reached for a while.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Option, References } from "effect"
+import {
+  type AcquireError,
+  CountDownLatch,
+  FairLock,
+  FencedLock,
+  type LatchTimeout,
+  Lock,
+  type LockLost,
+  type LockReentered,
+  LockStoreError,
+  MultiLock,
+  NonReentrantLock,
+  PermitSemaphore,
+  ReadWriteLock,
+  type RedisLock,
+  Semaphore,
+  SpinLock
+} from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { as, clientOf, quorumOf, testStore, testStores, type TestStore } from "../compose/stores.ts"
+
+type Failure = AcquireError | LatchTimeout | LockLost | LockReentered
+type Wait = (options?: Lock.AcquireOptions) => Effect.Effect<void, Failure, RedisLock.RedisLock>
+
+interface Case {
+  /** Succeeds as soon as it is let in. */
+  readonly wait: Wait
+  /** Keeps it waiting until it is interrupted. */
+  readonly held: Effect.Effect<void, Failure, RedisLock.RedisLock>
+  /** Opens what `held` does not open when it is interrupted. */
+  readonly open?: Effect.Effect<unknown, Failure, RedisLock.RedisLock>
+  readonly on?: "quorum"
+}
+
+const { readLock, writeLock } = ReadWriteLock.make("a")
+const permits = PermitSemaphore.make("a", { permits: 1 })
+const semaphore = Semaphore.make("a", { permits: 1 })
+
+const locked = (
+  lock: Lock.Lock<RedisLock.RedisLock, LockReentered, any> | string,
+  rival: Lock.Lock<RedisLock.RedisLock, LockReentered, any> | string = lock
+): Case => ({
+  wait: (options) => Lock.withLock(Effect.void, lock as Lock.Lock<RedisLock.RedisLock, LockReentered>, options),
+  held: Lock.withLock(Effect.never, rival as Lock.Lock<RedisLock.RedisLock, LockReentered>)
+})
+
+const cases: Record<string, Case> = {
+  "a lock": locked("a"),
+  "a fair lock": locked(FairLock.make("a")),
+  "a fenced lock": locked(FencedLock.make("a")),
+  "a spin lock": locked(SpinLock.make("a")),
+  "a lock that is not reentrant": locked(NonReentrantLock.make("a")),
+  "a read lock": locked(readLock, writeLock),
+  "a write lock": locked(writeLock, readLock),
+  "several locks at once": locked(MultiLock.make([Lock.make("a"), Lock.make("b")]), "b"),
+  "a lock on a quorum": { ...locked("a"), on: "quorum" },
+  "a read lock on a quorum": { ...locked(readLock, writeLock), on: "quorum" },
+  "a semaphore": {
+    wait: (options) => Semaphore.withPermits(Effect.void, semaphore, 1, options),
+    held: Semaphore.withPermits(Effect.never, semaphore, 1)
+  },
+  "a leased permit": {
+    wait: (options) => PermitSemaphore.withPermit(Effect.void, permits, options),
+    held: PermitSemaphore.withPermit(Effect.never, permits)
+  },
+  "a latch": {
+    wait: (options) => CountDownLatch.await("a", options),
+    held: Effect.andThen(CountDownLatch.trySetCount("a", 1), Effect.never),
+    open: CountDownLatch.countDown("a")
+  }
+}
+
+// so that what is held outlives the outage
+const patient = { watchdogLeaseTime: "10 minutes" } as const
+
+const siteOf = Effect.fnUntraced(function* ({ on }: Case) {
+  const stores: ReadonlyArray<TestStore> = on === "quorum" ? yield* testStores(3) : [yield* testStore()]
+  const service = () => (on === "quorum" ? quorumOf(stores, patient) : clientOf(stores[0]!, patient))
+  return {
+    holder: yield* service(),
+    waiter: yield* service(),
+    setDown: (isDown: boolean) => {
+      for (const store of stores) store.isDown = isDown
+    },
+    refuse: (reason: LockStoreError["reason"]) => {
+      for (const store of stores) {
+        store.refuses = () => true
+        store.reason = reason
+      }
+    },
+    asked: () => stores[0]!.asked
+  }
+})
+
+/** A test on stores of its own; the warnings are what it provokes. */
+const on = (each: Case, body: (site: Effect.Success<ReturnType<typeof siteOf>>) => Effect.Effect<void, Failure, any>) =>
+  Effect.flatMap(siteOf(each), body).pipe(
+    Effect.scoped,
+    Effect.provideService(References.MinimumLogLevel, "None")
+  ) as Effect.Effect<void, Failure>
+
+const pass = (seconds: number) =>
+  Effect.gen(function* () {
+    for (let passed = 0; passed < seconds * 10; passed++) {
+      yield* TestClock.adjust(100)
+      yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
+    }
+  })
+
+const fork = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(self, { startImmediately: true })
+
+const errorOf = (exit: Exit.Exit<unknown, Failure> | undefined): Failure => {
+  assert.isDefined(exit, "still waits")
+  return Option.getOrThrow(Exit.findErrorOption(exit!))
+}
+
+const assertStoreError = (error: Failure, reason: LockStoreError["reason"]) => {
+  assert.instanceOf(error, LockStoreError)
+  assert.strictEqual((error as LockStoreError).reason, reason)
+}
+
+describe("waiting outlives an outage:", () => {
+  for (const [what, each] of Object.entries(cases)) {
+    const { held, open, wait } = each
+
+    it.effect(
+      `who waits for ${what} goes on when the store is back, and asks at most once an interval until then`,
+      () =>
+        on(each, ({ asked, holder, setDown, waiter }) =>
+          Effect.gen(function* () {
+            const holding = yield* fork(as(holder)(held))
+            yield* pass(1)
+            const waiting = yield* fork(as(waiter)(wait()))
+            yield* pass(3)
+            setDown(true)
+            const before = asked()
+            yield* pass(20)
+            assert.isUndefined(waiting.pollUnsafe(), "the outage ended its wait")
+            // the holder's client may ask, too, to renew
+            assert.isAtMost(asked() - before, 50)
+            setDown(false)
+            yield* pass(2)
+            assert.isUndefined(waiting.pollUnsafe(), "it is held yet")
+            yield* Fiber.interrupt(holding)
+            if (open !== undefined) yield* as(holder)(open)
+            yield* pass(5)
+            assert.deepStrictEqual(waiting.pollUnsafe(), Exit.void)
+          })
+        )
+    )
+
+    it.effect(`who comes during an outage waits for ${what} as anybody does`, () =>
+      on(each, ({ setDown, waiter }) =>
+        Effect.gen(function* () {
+          setDown(true)
+          const waiting = [yield* fork(as(waiter)(wait())), yield* fork(as(waiter)(wait({ waitTime: "1 minute" })))]
+          yield* pass(15)
+          assert.isTrue(waiting.every((fiber) => fiber.pollUnsafe() === undefined))
+          setDown(false)
+          yield* pass(6)
+          for (const fiber of waiting) assert.deepStrictEqual(fiber.pollUnsafe(), Exit.void)
+        })
+      )
+    )
+
+    it.effect(`who gives up during an outage, waiting for ${what}, is told why it could not be known`, () =>
+      on(each, ({ setDown, waiter }) =>
+        Effect.gen(function* () {
+          setDown(true)
+          const waiting = [
+            yield* fork(as(waiter)(wait({ waitTime: "5 seconds" }))),
+            yield* fork(as(waiter)(wait({ waitTime: "5 seconds" })))
+          ]
+          yield* pass(4.5)
+          assert.isTrue(waiting.every((fiber) => fiber.pollUnsafe() === undefined))
+          yield* pass(1.5)
+          for (const fiber of waiting) assertStoreError(errorOf(fiber.pollUnsafe()), "NotConnected")
+        })
+      )
+    )
+
+    it.effect(`who gives up after an outage, waiting for ${what}, is told that it was taken`, () =>
+      on(each, ({ holder, setDown, waiter }) =>
+        Effect.gen(function* () {
+          yield* fork(as(holder)(held))
+          yield* pass(1)
+          setDown(true)
+          const waiting = yield* fork(as(waiter)(wait({ waitTime: "8 seconds" })))
+          yield* pass(5)
+          setDown(false)
+          yield* pass(4)
+          const error = errorOf(waiting.pollUnsafe())
+          assert.strictEqual(error._tag, what === "a latch" ? "LatchTimeout" : "LockTimeout")
+        })
+      )
+    )
+
+    it.effect(`who is not willing to wait for ${what} fails at once`, () =>
+      on(each, ({ setDown, waiter }) =>
+        Effect.gen(function* () {
+          setDown(true)
+          const waiting = yield* fork(as(waiter)(wait({ waitTime: 0 })))
+          yield* pass(0.1)
+          assertStoreError(errorOf(waiting.pollUnsafe()), "NotConnected")
+        })
+      )
+    )
+
+    it.effect(`who waits for ${what} fails at once where waiting does not help`, () =>
+      on(each, ({ refuse, waiter }) =>
+        Effect.gen(function* () {
+          refuse("NoPermission")
+          const waiting = yield* fork(as(waiter)(wait()))
+          yield* pass(0.1)
+          assertStoreError(errorOf(waiting.pollUnsafe()), "NoPermission")
+        })
+      )
+    )
+  }
+})
