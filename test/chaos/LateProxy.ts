@@ -17,6 +17,8 @@ class Line {
   /** What the client has sent and the server has not got, while it is held back. */
   #held: Array<Buffer> | undefined
   #timer: NodeJS.Timeout | undefined
+  /** Whether the client has sent anything. */
+  hasSpoken = false
 
   constructor(client: Socket, port: number, delivered: (bytes: Buffer) => void, gone: () => void) {
     this.#client = client
@@ -25,6 +27,7 @@ class Line {
     this.#server = connect({ host: "127.0.0.1", port, noDelay: true })
     client.setNoDelay(true)
     client.on("data", (bytes) => {
+      this.hasSpoken = true
       if (this.#held === undefined) this.#server.write(bytes)
       else this.#held.push(bytes)
     })
@@ -41,6 +44,10 @@ class Line {
       clearTimeout(this.#timer)
       gone()
     })
+  }
+
+  get isOpen(): boolean {
+    return !this.#client.destroyed
   }
 
   /** From now on the server gets nothing of what the client sends. */
@@ -127,6 +134,13 @@ export class LateProxy {
         () => new LateProxy((server.address() as AddressInfo).port, lines, silence)
       )
     })
+
+  /** The connections over which the client has sent something, those that are broken and late left out. */
+  get inUse(): number {
+    let count = 0
+    for (const line of this.#lines) if (line.hasSpoken && line.isOpen) count++
+    return count
+  }
 
   /** Holds back what comes over the present connections; the inner function breaks them and says how late it arrives. */
   hold(): (lateMillis: number) => void {

@@ -43,8 +43,9 @@ const WATCHDOG_LEASE_MILLIS = 2000
 const LONG_LEASE_MILLIS = 120_000
 const PATIENCE_MILLIS = 5000
 const LOOK_MILLIS = 50
-/** What it takes to connect again, and to notice that it is necessary. */
-const RECONNECT_MILLIS = 400
+/** After a cut a client counts as reached when it uses as many connections as before, and has had time for a command. */
+const COMMAND_MILLIS = 300
+const RECONNECT_MILLIS = 3000
 /** How long the processes may take to close, and the server to be clean. */
 const CLOSE_MILLIS = 15_000
 
@@ -240,7 +241,13 @@ class Run {
       const client = this.#clients[slot]!
       const proxy = this.proxies[slot]!
       const cutOff = (at: number) => this.seen.push({ event: "cutOff", at, process: client.process })
-      const reached = () => this.seen.push({ event: "reached", at: now() + RECONNECT_MILLIS, process: client.process })
+      const reached = () => this.seen.push({ event: "reached", at: now() + COMMAND_MILLIS, process: client.process })
+      const before = proxy.inUse
+      const reconnects = Effect.gen(function* () {
+        const until = now() + RECONNECT_MILLIS
+        while (proxy.inUse < before && now() < until) yield* Effect.sleep(10)
+        reached()
+      })
       switch (fault.fault) {
         case "late": {
           cutOff(now())
@@ -248,18 +255,18 @@ class Run {
           yield* Effect.sleep(fault.holds)
           // what is late for longer than the run is delivered at its end
           breakLate(fault.late)
-          return void reached()
+          return yield* reconnects
         }
         case "cut":
           cutOff(now())
           proxy.cut()
-          return void reached()
+          return yield* reconnects
         case "silence": {
           cutOff(now())
           const speak = proxy.silence()
           yield* Effect.sleep(fault.lasts)
           speak()
-          return void reached()
+          return yield* reconnects
         }
         case "kill":
           if (client.isKilled) return

@@ -206,6 +206,8 @@ const overtaken = function* (
           `overtaken: ${nameOf(early)} asked ${(early.asked - queued.at).toFixed(1)} ms after ${nameOf(late)} was seen in ` +
           `the queue, and came in before it`
       }
+      // one is enough
+      break
     }
   }
 }
