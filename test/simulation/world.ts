@@ -484,8 +484,8 @@ class World {
     const waitTime = [0, 300, longestWaitMillis][between(random, 0, 2)]!
     const kind = random()
     // a long lease outlives a server that comes back without its data
-    const longest = kind < 0.05 && !this.#forgets ? 60_000 : kind < 0.3 ? leaseMillis : undefined
-    return { waitTime, ...(longest === undefined ? {} : { leaseTime: between(random, 100, longest) }) }
+    const longest = this.#forgets || kind > 0.15 ? leaseMillis : kind < 0.05 ? 60_000 : 5 * leaseMillis
+    return { waitTime, ...(kind < 0.4 ? { leaseTime: between(random, 100, longest) } : {}) }
   }
 
   /** What is protected: not while the section waits for a lock that it takes, renews or gives back within. */
@@ -503,9 +503,12 @@ class World {
       const guest: Guest = { side, owner }
       this.report.entered++
       yield* this.work(guest, between(random, 0, 300), isInner ? undefined : granted.token)
-      const inner = isInner || random() < 0.7 ? undefined : this.#within_(side)
-      if (inner !== undefined) {
+      // entered again and left, perhaps several times
+      while (!isInner && random() < 0.4) {
+        const inner = this.#innerOf(side)
+        if (inner === undefined) break
         yield* Effect.ignore(inner.run((granted) => this.stay(inner, owner, true, granted), this.options()))
+        if (random() < 0.5) yield* this.work(guest, between(random, 0, 300))
       }
       if (granted.renew !== undefined && random() < 0.2) {
         yield* Effect.ignore(granted.renew(random() < 0.3 ? undefined : between(random, 100, leaseMillis)))
@@ -517,7 +520,7 @@ class World {
   /** A section, or two of one owner at once. */
   visit(side: Side): Effect.Effect<void, Failure, Client> {
     const owner = Symbol()
-    const other = this.random() < 0.2 ? this.#within_(side) : undefined
+    const other = this.random() < 0.2 ? this.#innerOf(side) : undefined
     return other === undefined
       ? side.run((granted) => this.stay(side, owner, false, granted), this.options())
       : Lock.withOwner(
@@ -529,7 +532,7 @@ class World {
   }
 
   /** What may be taken by who has this already. */
-  #within_(side: Side): Side | undefined {
+  #innerOf(side: Side): Side | undefined {
     const candidates = this.sides.filter(
       ({ isReentrant, names, share }) =>
         isReentrant && names[0] === side.names[0] && (side.share === "nobody" || share === side.share)
