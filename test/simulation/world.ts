@@ -112,9 +112,11 @@ const creating: ReadonlySet<LockStore.Operation> = new Set<LockStore.Operation>(
   "write_lock/acquire"
 ])
 
-/** Keys that stay: tokens, and how many permits are free. */
+/** Keys that stay: tokens, how many permits are free, markers of grants, and until when readers were noted to hold. */
 const isKept = (key: string): boolean =>
-  key.startsWith("redisson_lock_token") || key === "permits" || key === "anonymous" || key.includes("_grant")
+  key === "permits" ||
+  key === "anonymous" ||
+  ["redisson_lock_token", "effect_redis_lock_grant", "effect_redis_lock_readers"].some((kept) => key.startsWith(kept))
 
 /** Somebody who may enter again what he has entered. */
 interface Guest {
