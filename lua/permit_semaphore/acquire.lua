@@ -11,7 +11,8 @@
 -- ARGV[last] the server time until which this may take effect, epoch milliseconds
 --
 -- reply    { 1 granted or 0 denied, how many permits are free now, milliseconds until the
---          next lease ends (-1: none does; granted: not asked) }
+--          next lease ends (-1: none does; granted: not asked), denied: how many are held
+--          (-1: there is no such semaphore) }
 
 --@include deadline
 --@include begin_leased
@@ -42,4 +43,9 @@ end
 local next = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
 next = next and tonumber(next)
 -- 922337203685477 is Redisson's "never"
-return { 0, available or 0, next and next < 922337203685477 and next - now or -1 }
+return {
+  0,
+  available or 0,
+  next and next < 922337203685477 and next - now or -1,
+  available and redis.call('ZCARD', KEYS[2]) or -1
+}

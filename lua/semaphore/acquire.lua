@@ -11,7 +11,8 @@
 -- ARGV[4]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
 -- ARGV[5]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    { 1 granted or 0 denied, how many permits are free now }
+-- reply    { 1 granted or 0 denied, how many permits are free now, 1 or 0: whether the
+--          semaphore exists }
 
 --@include deadline
 --@include anonymous
@@ -28,4 +29,4 @@ if created and available > 0 then
   -- pcall: a message is a hint
   redis.pcall(ARGV[4], KEYS[4], available)
 end
-return { granted, available or 0 }
+return { granted, available or 0, available and 1 or 0 }

@@ -63,11 +63,24 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
   waited: Schema.Duration,
   holder: Schema.UndefinedOr(Holder),
   next: Schema.optional(Schema.String),
-  permits: Schema.optional(Schema.Struct({ wanted: Schema.Number, available: Schema.UndefinedOr(Schema.Number) }))
+  permits: Schema.optional(
+    Schema.Struct({
+      wanted: Schema.Number,
+      available: Schema.UndefinedOr(Schema.Number),
+      /** False where there was no such semaphore. */
+      exists: Schema.optional(Schema.Boolean)
+    })
+  )
 }) {
   override get message(): string {
     if (this.permits !== undefined) {
-      const { available, wanted } = this.permits
+      const { available, exists, wanted } = this.permits
+      if (exists === false) {
+        return (
+          `Semaphore "${this.lock}" did not exist within ${seconds(this.waited)}. ` +
+          `Create it with trySetPermits, or give make the number of its permits.`
+        )
+      }
       return (
         `Semaphore "${this.lock}" did not have ${wanted} free permit${wanted === 1 ? "" : "s"} ` +
         `within ${seconds(this.waited)}` +

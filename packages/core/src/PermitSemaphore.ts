@@ -122,7 +122,8 @@ export interface ScopedOptions extends AcquireOptions {
  *
  * Never more permits than there are in all are held at once, by the server's clock. The name follows the rules of
  * `Lock.make`; `permits` is a whole number from 1 to 2147483647. What is wrong with them is reported when the semaphore is
- * used, before any command is sent. A semaphore that exists already keeps the number it has: to change it, {@link setPermits}.
+ * used, before any command is sent. A semaphore that exists already keeps the number it has, also after a deployment with another
+ * one: to change it, {@link setPermits}. A client that is denied permits logs one warning where the two differ.
  *
  * The counter stays in Redis until somebody deletes it: see docs/memory.md.
  *

@@ -64,7 +64,9 @@ export interface AcquireOptions {
  * a semaphore, a name does as well, for one without `permits`.
  *
  * The name follows the rules of `Lock.make`; `permits` is a whole number from 1 to 2147483647. What is wrong with them is
- * reported when the semaphore is used, before any command is sent. A semaphore that exists already keeps the number it has.
+ * reported when the semaphore is used, before any command is sent. A semaphore that exists already keeps the number it has, also
+ * after a deployment with another one, and nobody can say so, as a counter does not know how many are held: {@link addPermits}
+ * changes the number.
  *
  * A name that a `PermitSemaphore` uses is refused with `LockStoreError`, reason `WrongType`, while any of its permits is
  * held.

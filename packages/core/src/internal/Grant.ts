@@ -68,11 +68,13 @@ export class Grant {
       ),
       {
         onSuccess: (reply): Effect.Effect<Answer<Grant>> => {
-          const [granted, available] = reply as readonly [number, number]
-          if (granted !== 1) return Effect.succeed({ granted: undefined, available, remaining: -1 })
+          const [granted, available, exists] = reply as readonly [number, number, number]
+          if (granted !== 1) {
+            return Effect.succeed({ granted: undefined, available, remaining: -1, exists: exists === 1 })
+          }
           // of what is not given back by its marker, nobody would tell when it is held no more
           if (this.markerMillis === heldMarkerMillis) client.telemetry.acquired(this, client.now() - startedAt)
-          return Effect.succeed({ granted: this, available, remaining: -1 })
+          return Effect.succeed({ granted: this, available, remaining: -1, exists: true })
         },
         onFailure: (cause: Cause.Cause<LockStoreError>) => {
           const failed = explain(client, semaphoreTitle, key, cause)

@@ -56,6 +56,8 @@ export class LockClient {
   readonly telemetry: Telemetry
   readonly lines = new Lines(this)
   readonly permitLines = new PermitLines(this)
+  /** Semaphores of which it was said that they have another number of permits than their value says. */
+  readonly comparedTotals = new Set<string>()
   readonly latches = new LatchWatches(this)
   /** Locks that somebody of this process asks for at this moment. */
   readonly asked = new Set<string>()

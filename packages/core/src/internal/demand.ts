@@ -13,13 +13,14 @@ import { passing } from "./passing.ts"
 import type { PermitLine, PermitWaiter } from "./PermitLine.ts"
 
 /**
- * What a semaphore answers: what was granted, if anything; how many permits are free now; and in how many milliseconds a
- * lease ends (below zero: not known).
+ * What a semaphore answers: what was granted, if anything; how many permits are free now; in how many milliseconds a lease
+ * ends (below zero: not known); and whether there is such a semaphore.
  */
 export interface Answer<A> {
   readonly granted: A | undefined
   readonly available: number
   readonly remaining: number
+  readonly exists: boolean
 }
 
 export interface Demand<A> {
@@ -52,8 +53,8 @@ export const acquire = <A extends object>(
     onSuccess: (answer): Effect.Effect<A, LockTimeout | LockStoreError> => {
       if (answer.granted !== undefined) return Effect.succeed(answer.granted)
       return waitMillis > 0
-        ? wait(demand, restore, startedAt, answer.available, heard)
-        : gaveUp(demand, startedAt, answer.available, undefined)
+        ? wait(demand, restore, startedAt, answer, heard)
+        : gaveUp(demand, startedAt, answer, undefined)
     },
     onFailure: (cause) => {
       const failure = waitMillis > 0 ? passing(cause) : undefined
@@ -66,8 +67,8 @@ const wait = <A extends object>(
   demand: Demand<A>,
   restore: Restore,
   startedAt: number,
-  /** How many were free, or why that is not known, where it has asked. */
-  answer: number | LockStoreError | undefined,
+  /** What it was told, or why it was told nothing, where it has asked. */
+  answer: Answer<A> | LockStoreError | undefined,
   heard: number | undefined
 ): Effect.Effect<A, LockTimeout | LockStoreError> => {
   const { client, key, permits } = demand
@@ -84,7 +85,7 @@ const waitInLine = Effect.fnUntraced(function* <A extends object>(
   demand: Demand<A>,
   restore: Restore,
   startedAt: number,
-  answer: number | LockStoreError | undefined,
+  answer: Answer<A> | LockStoreError | undefined,
   heard: number | undefined,
   line: PermitLine,
   waiter: PermitWaiter
@@ -94,7 +95,7 @@ const waitInLine = Effect.fnUntraced(function* <A extends object>(
   if (waitsUntil < Number.POSITIVE_INFINITY) client.alarms.set(waiter, waitsUntil)
   // one who joins others has asked nothing, so has missed nothing
   if (answer !== undefined) line.listen(channel, heard)
-  let available = answer instanceof LockStoreError ? undefined : answer
+  let last = answer instanceof LockStoreError ? undefined : answer
   while (true) {
     yield* restore(waiter.sleep)
     if (waiter.hasTurn) {
@@ -108,10 +109,10 @@ const waitInLine = Effect.fnUntraced(function* <A extends object>(
       } else {
         line.answered(waiter, answer)
         if (answer.granted !== undefined) return answer.granted
-        available = answer.available
+        last = answer
       }
     }
-    if (client.now() >= waitsUntil) return yield* gaveUp(demand, startedAt, available, line.failure)
+    if (client.now() >= waitsUntil) return yield* gaveUp(demand, startedAt, last, line.failure)
   }
 })
 
@@ -119,7 +120,7 @@ const waitInLine = Effect.fnUntraced(function* <A extends object>(
 const gaveUp = (
   { client, kind, name, permits }: Demand<unknown>,
   startedAt: number,
-  available: number | undefined,
+  last: Answer<unknown> | undefined,
   failure: LockStoreError | undefined
 ): Effect.Effect<never, LockTimeout | LockStoreError> =>
   Effect.suspend((): Effect.Effect<never, LockTimeout | LockStoreError> => {
@@ -130,7 +131,11 @@ const gaveUp = (
         lock: name,
         waited: Duration.millis(client.now() - startedAt),
         holder: undefined,
-        permits: { wanted: permits, available }
+        permits: {
+          wanted: permits,
+          available: last?.available,
+          ...(last?.exists === false ? { exists: false } : undefined)
+        }
       })
     )
   })

@@ -10,7 +10,7 @@ import { Hold } from "./Hold.ts"
 import { semaphoreChannel } from "./keys.ts"
 import { idsOf, permit, permitSemaphoreTitle } from "./kinds/permit.ts"
 import type { LockClient } from "./LockClient.ts"
-import type { Claim, LockKind } from "./LockKind.ts"
+import type { Claim, LockKind, Request } from "./LockKind.ts"
 import { checkPermits } from "./permitCount.ts"
 import { Possession } from "./Possession.ts"
 import { undo, undoUnknown } from "./release.ts"
@@ -74,6 +74,29 @@ export const acquire = (
   )
 }
 
+/** Names of which a client remembers that it has said so. */
+const mostCompared = 1000
+
+/**
+ * Says once for each name that the semaphore has not as many permits as its value says: one that exists keeps its number. Looked at
+ * when permits are denied, as that tells how many there are without another command.
+ */
+const compareTotal = ({ client, keys, name }: Acquisition, { args }: Request, total: number): Effect.Effect<void> => {
+  const [initial] = args
+  const { comparedTotals } = client
+  if (initial === "" || initial === total || comparedTotals.size === mostCompared || comparedTotals.has(keys.lock)) {
+    return Effect.void
+  }
+  comparedTotals.add(keys.lock)
+  return Effect.annotateLogs(
+    Effect.logWarning(
+      `The semaphore has ${total} permits in all, and not the ${initial} of its value here: it existed already. ` +
+        `PermitSemaphore.setPermits changes the number.`
+    ),
+    { semaphore: name }
+  )
+}
+
 /** Asks once. Interrupted or failed with unknown outcome, it is undone before anything else happens. */
 export const ask = (
   acquisition: Acquisition,
@@ -88,15 +111,22 @@ export const ask = (
   const sentAt = client.now()
   return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
     onSuccess: (reply): Effect.Effect<Answer<PermitHold>, LockStoreError> => {
-      const [granted, available, remaining] = reply as readonly [number, number, number]
-      if (granted !== 1) return Effect.succeed({ granted: undefined, available, remaining })
+      const [granted, available, remaining, held] = reply as readonly [number, number, number, number?]
+      if (granted !== 1) {
+        const exists = held !== -1
+        const denied: Answer<PermitHold> = { granted: undefined, available, remaining, exists }
+        return exists && held !== undefined
+          ? Effect.as(compareTotal(acquisition, request, available + held), denied)
+          : Effect.succeed(denied)
+      }
       const now = client.now()
       const possession = Possession.granted(acquisition, claim.owner, 0, sentAt, lease, now)
       return possession !== undefined
         ? Effect.succeed({
             granted: possess(acquisition, possession, new PermitHold(possession, acquisition), startedAt),
             available,
-            remaining
+            remaining,
+            exists: true
           })
         : Effect.andThen(
             undo(claim, sentAt + lease),

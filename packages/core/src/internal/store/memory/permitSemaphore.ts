@@ -51,7 +51,7 @@ export const acquire: MemoryOperation = (db, [semaphore, ids, channel], [initial
   if ((created || reaped > 0) && available !== undefined) announce(db, channel!, available)
   if (granted) return [1, available ?? 0, -1]
   const next = db.zset(ids!)[0]?.[1] ?? never
-  return [0, available ?? 0, next < never ? next - now : -1]
+  return [0, available ?? 0, next < never ? next - now : -1, available === undefined ? -1 : db.zset(ids!).length]
 }
 
 export const release: MemoryOperation = (db, [semaphore, ids, channel], [, ...wanted]) => {

@@ -30,7 +30,7 @@ export const acquire: MemoryOperation = (db, [semaphore, ids, marker, channel], 
     db.setString(marker!, permits!, Number(life))
   }
   if (begun.created) announce(db, channel!, available!)
-  return [granted ? 1 : 0, available ?? 0]
+  return [granted ? 1 : 0, available ?? 0, available === undefined ? 0 : 1]
 }
 
 export const giveBack: MemoryOperation = (db, [semaphore, marker, channel], [permits, old]) => {

@@ -1,0 +1,78 @@
+/**
+ * Semaphores that are not what the program says: there is none, or it has another number of permits.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, it } from "@effect/vitest"
+import { Effect, Layer, Logger } from "effect"
+import { LockStore, type LockTimeout, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
+import { redisUrl } from "../redis.ts"
+
+const stores = {
+  memory: LockStore.layerMemory,
+  Redis: Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl }))
+}
+
+const unique = crypto.randomUUID()
+let names = 0
+
+for (const [title, store] of Object.entries(stores)) {
+  it.layer(store, { excludeTestServices: true })(`semaphores on ${title}`, (it) => {
+    const client = RedisLock.layerStore()
+    const freshName = () => `totals ${unique} ${++names}`
+
+    it.effect("a wait for permits of a semaphore that was never created says that there is none", () =>
+      Effect.gen(function* () {
+        const name = freshName()
+        for (const waitTime of [0, 20]) {
+          for (const use of [
+            Semaphore.withPermits(Effect.void, name, 1, { waitTime }),
+            PermitSemaphore.withPermits(Effect.void, name, 1, { waitTime })
+          ]) {
+            const error = (yield* Effect.flip(use)) as LockTimeout
+            assert.strictEqual(error._tag, "LockTimeout")
+            assert.strictEqual(error.permits?.exists, false)
+            assert.include(error.message, `Semaphore "${name}" did not exist within`)
+            assert.notInclude(error.message, "it had 0")
+          }
+        }
+        yield* Semaphore.trySetPermits(name, 1)
+        yield* Semaphore.acquire(name, 1)
+        const error = (yield* Effect.flip(Semaphore.acquire(name, 1, { waitTime: 0 }))) as LockTimeout
+        assert.deepStrictEqual(error.permits, { wanted: 1, available: 0 })
+        assert.include(error.message, "it had 0")
+      }).pipe(Effect.provide(Layer.fresh(client)))
+    )
+
+    it.effect(
+      "permits: 3 on a semaphore that has 5 is said once by each client that is denied, and setPermits ends it",
+      () =>
+        Effect.gen(function* () {
+          const name = freshName()
+          const warnings: Array<string> = []
+          const logger = Logger.layer([
+            Logger.make(({ logLevel, message }) => {
+              if (logLevel === "Warn") warnings.push(String(message))
+            })
+          ])
+          const before = PermitSemaphore.make(name, { permits: 5 })
+          const after = PermitSemaphore.make(name, { permits: 3 })
+          const ask = (semaphore: PermitSemaphore.PermitSemaphore) =>
+            Effect.scoped(PermitSemaphore.tryScoped(semaphore, { permits: 2 })).pipe(Effect.provide(logger))
+          yield* Effect.gen(function* () {
+            yield* ask(before)
+            assert.deepStrictEqual(warnings, [])
+            for (let i = 0; i < 3; i++) yield* ask(after)
+            assert.deepStrictEqual(warnings, [
+              "The semaphore has 5 permits in all, and not the 3 of its value here: it existed already. " +
+                "PermitSemaphore.setPermits changes the number."
+            ])
+            yield* ask(after).pipe(Effect.provide(Layer.fresh(client)))
+            assert.strictEqual(warnings.length, 2)
+            yield* PermitSemaphore.setPermits(after, 3)
+            yield* ask(after).pipe(Effect.provide(Layer.fresh(client)))
+            assert.strictEqual(warnings.length, 2)
+          }).pipe((self) => PermitSemaphore.withPermits(self, before, 4))
+        }).pipe(Effect.provide(Layer.fresh(client)))
+    )
+  })
+}
