@@ -506,7 +506,7 @@ class World {
       this.report.entered++
       yield* this.work(guest, between(random, 0, 300), isInner ? undefined : granted.token)
       // entered again and left, perhaps several times
-      while (!isInner && random() < 0.4) {
+      for (let times = isInner ? 0 : between(random, 0, 3) - 1; times > 0; times--) {
         const inner = this.#innerOf(side)
         if (inner === undefined) break
         yield* Effect.ignore(inner.run((granted) => this.stay(inner, owner, true, granted), this.options()))
