@@ -3,7 +3,8 @@
  *
  * 1. `REDIS_URL`, an environment variable. It is taken as it is and never stopped.
  * 2. `redis-server` or `valkey-server` on the PATH: an own process, stopped at the end.
- * 3. A container run with Testcontainers, where a Docker engine answers: removed at the end.
+ * 3. A container run with Testcontainers, where the package `testcontainers` is installed and a Docker engine answers: removed
+ *    at the end.
  */
 import * as Console from "effect/Console"
 import * as Context from "effect/Context"
@@ -143,7 +144,7 @@ const noRedisFound = ({ container, localServer }: Reasons, installation?: string
       "No Redis was found. Any one of these will do:",
       "  - set REDIS_URL to a running server, e.g. redis://127.0.0.1:6379 (it is not set)",
       `  - put redis-server or valkey-server on the PATH, e.g. "apt-get install redis-server" or "brew install redis" (${localServer})`,
-      `  - start Docker, so that Testcontainers can run ${DEFAULT_IMAGE}, or the image named by REDIS_IMAGE (${container})`,
+      `  - start Docker and install testcontainers, which can then run ${DEFAULT_IMAGE}, or the image named by REDIS_IMAGE (${container})`,
       ...(installation === undefined ? [] : [`Installing redis-server was tried and failed: ${installation}`])
     ].join("\n")
   })
@@ -211,8 +212,8 @@ export const find: Effect.Effect<Option.Option<Service>, NoRedisFound, Scope.Sco
 
 /**
  * A container run with Testcontainers, whatever else there is. It is removed when the scope closes, and also when our
- * process dies, with or without Ryuk. Fails with {@link NoRedisFound} where Docker does not answer or the image cannot
- * be had.
+ * process dies, with or without Ryuk. Fails with {@link NoRedisFound} where the package `testcontainers` is not installed,
+ * Docker does not answer, or the image cannot be had.
  *
  * **Example**
  *

@@ -23,6 +23,15 @@ kill -KILL $!
 const firstLine = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).trim().split("\n")[0] ?? ""
 
+/** Installing it is left to those who want a container: it brings some 200 packages. */
+const loadTestcontainers = Effect.tryPromise({
+  try: () => import("testcontainers"),
+  catch: (error) =>
+    error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND"
+      ? "Testcontainers is not installed: npm install --save-dev testcontainers"
+      : `Testcontainers cannot be loaded: ${firstLine(error)}`
+})
+
 const step = <A>(run: () => PromiseLike<A>): Effect.Effect<A, string> =>
   Effect.tryPromise({ try: run, catch: firstLine })
 
@@ -37,7 +46,7 @@ export interface RedisContainer {
 export const startRedisContainer: (image: string) => Effect.Effect<RedisContainer, string, Scope.Scope> =
   Effect.fnUntraced(function* (image: string) {
     if (!(yield* mayHaveDocker)) return yield* Effect.fail("no Docker engine answers")
-    const { GenericContainer, getContainerRuntimeClient, ImageName, Wait } = yield* step(() => import("testcontainers"))
+    const { GenericContainer, getContainerRuntimeClient, ImageName, Wait } = yield* loadTestcontainers
     const client = yield* step(getContainerRuntimeClient).pipe(
       Effect.timeoutOrElse({
         duration: ENGINE_TIMEOUT_MILLIS,

@@ -1,0 +1,98 @@
+/**
+ * A store of locks that fails when a test says so: how does the application behave when Redis is gone, is full, or has run a
+ * command whose reply is lost?
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { LockStoreError, type LockStore, type StoreReason } from "effect-redis-lock"
+import * as Store from "effect-redis-lock/LockStore"
+
+/** What is to fail, and how. */
+export interface Failure {
+  /** The `reason` of the `LockStoreError`. Default: `NotConnected`. */
+  readonly reason?: StoreReason | undefined
+  /** Which operations fail, such as `lock/acquire`, `lock/renew` or `lock/release`. Default: all. */
+  readonly operations?: ReadonlyArray<LockStore.Operation> | undefined
+  /** Whether an operation that fails is carried out all the same, as when only its reply is lost. Default: false. */
+  readonly carriedOut?: boolean | undefined
+}
+
+/**
+ * Has the store fail, and repairs it. Made by {@link layer}.
+ */
+export class FailingStore extends Context.Service<
+  FailingStore,
+  {
+    /** From now on operations fail; an earlier failure is replaced. Subscriptions go on. */
+    readonly fail: (failure?: Failure) => Effect.Effect<void>
+    /** From now on nothing fails. */
+    readonly repair: Effect.Effect<void>
+    /** How many operations have failed so far. */
+    readonly failures: Effect.Effect<number>
+  }
+>()("@effect-redis-lock/testing/FailingStore") {}
+
+/**
+ * Puts a {@link FailingStore} before the store that is given, in memory or in Redis. Nothing fails until `fail` is called.
+ *
+ * The failures are those that locks see. For connections that break in earnest, see `TcpProxy`.
+ *
+ * **Example**
+ *
+ * ```ts
+ * import { FailingStore } from "@effect-redis-lock/testing"
+ * import { assert, it } from "@effect/vitest"
+ * import { Effect, Layer } from "effect"
+ * import { Lock, LockStore, RedisLock } from "effect-redis-lock"
+ *
+ * const locks = RedisLock.layerStore().pipe(
+ *   Layer.provideMerge(FailingStore.layer),
+ *   Layer.provide(LockStore.layerMemory)
+ * )
+ *
+ * it.effect("says that it is full", () => Effect.gen(function*() {
+ *   const store = yield* FailingStore.FailingStore
+ *   yield* store.fail({ reason: "OutOfMemory", operations: ["lock/acquire"] })
+ *   const error = yield* Effect.flip(Lock.withLock(Effect.void, "ledger"))
+ *   assert.strictEqual(error._tag, "LockStoreError")
+ *   yield* store.repair
+ *   yield* Lock.withLock(Effect.void, "ledger")
+ * }).pipe(Effect.provide(locks)))
+ * ```
+ */
+export const layer: Layer.Layer<Store.LockStore | FailingStore, never, Store.LockStore> = Layer.effectContext(
+  Effect.map(Store.LockStore, (store) => {
+    let failure: Failure | undefined
+    let failures = 0
+    const run: (typeof store)["run"] = (operation, keys, args) =>
+      Effect.suspend(() => {
+        const current = failure
+        if (current === undefined || current.operations?.includes(operation) === false) {
+          return store.run(operation, keys, args)
+        }
+        failures++
+        const error = Effect.fail(
+          new LockStoreError({ operation, lock: keys[0] ?? "", reason: current.reason ?? "NotConnected" })
+        )
+        return current.carriedOut === true ? Effect.andThen(store.run(operation, keys, args), error) : error
+      })
+    return Context.make(Store.LockStore, {
+      ...store,
+      run,
+      // or the locks would prefer it to `run`
+      runUnsafe: undefined
+    }).pipe(
+      Context.add(FailingStore, {
+        fail: (next = {}) =>
+          Effect.sync(() => {
+            failure = next
+          }),
+        repair: Effect.sync(() => {
+          failure = undefined
+        }),
+        failures: Effect.sync(() => failures)
+      })
+    )
+  })
+)

@@ -1,0 +1,82 @@
+import { FailingStore, LockClients } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Layer, Option } from "effect"
+import { Lock, LockStore, RedisLock } from "effect-redis-lock"
+import { readFileSync } from "node:fs"
+
+const locks = RedisLock.layerStore().pipe(
+  Layer.provideMerge(FailingStore.layer),
+  Layer.provideMerge(Layer.fresh(LockStore.layerMemory))
+)
+
+const section = Lock.withLock(Effect.succeed("done"), "ledger")
+
+describe("the failing store", () => {
+  it.effect("A failing store fails with the reason that it was given, until it is repaired", () =>
+    Effect.gen(function* () {
+      const store = yield* FailingStore.FailingStore
+      assert.strictEqual(yield* section, "done")
+      yield* store.fail({ reason: "OutOfMemory" })
+      const error = yield* Effect.flip(section)
+      assert.deepInclude(error, { _tag: "LockStoreError", reason: "OutOfMemory", lock: "ledger" })
+      yield* store.repair
+      assert.strictEqual(yield* section, "done")
+      assert.strictEqual(yield* store.failures, 1)
+    }).pipe(Effect.provide(locks))
+  )
+
+  it.effect("A failing store fails only the operations that are named", () =>
+    Effect.gen(function* () {
+      const store = yield* FailingStore.FailingStore
+      yield* store.fail({ reason: "NoPermission", operations: ["lock/inspect"] })
+      assert.strictEqual(yield* section, "done")
+      const error = yield* Effect.flip(Lock.isLocked("ledger"))
+      assert.deepInclude(error, { _tag: "LockStoreError", reason: "NoPermission" })
+    }).pipe(Effect.provide(locks))
+  )
+
+  it.effect("A failing store that loses the reply of an acquisition has carried it out", () =>
+    Effect.gen(function* () {
+      const store = yield* FailingStore.FailingStore
+      const { run } = yield* LockStore.LockStore
+      const key = ["ledger", "redisson_lock_token:{ledger}"]
+      const acquire = run("lock/acquire", key, ["owner:1", 30_000, 60_000, "", Number.MAX_SAFE_INTEGER])
+      yield* store.fail({ operations: ["lock/acquire"], carriedOut: true })
+      assert.deepInclude(yield* Effect.flip(acquire), { _tag: "LockStoreError", reason: "NotConnected" })
+      assert.strictEqual(yield* run("lock/found", ["ledger"], []), "hash")
+    }).pipe(Effect.provide(locks))
+  )
+})
+
+describe("several clients of one store", () => {
+  it.effect("Two clients of one store exclude each other, and one waits for the other", () =>
+    Effect.gen(function* () {
+      const [one, two] = yield* LockClients.make(2)
+      const as = (client: LockClients.LockClient) => Effect.provideService(RedisLock.RedisLock, client)
+      assert.notStrictEqual(one!.clientId, two!.clientId)
+      const entered = yield* Deferred.make<void>()
+      const leave = yield* Deferred.make<void>()
+      const holder = yield* Effect.andThen(Deferred.succeed(entered, undefined), Deferred.await(leave)).pipe(
+        Lock.withLock("ledger"),
+        as(one!),
+        Effect.forkChild
+      )
+      yield* Deferred.await(entered)
+      const attempt = Lock.withLockIfAvailable(Effect.void, "ledger").pipe(as(two!))
+      assert.isTrue(Option.isNone(yield* attempt))
+      const waiter = yield* section.pipe(as(two!), Effect.forkChild({ startImmediately: true }))
+      yield* Deferred.succeed(leave, undefined)
+      yield* Fiber.join(holder)
+      assert.strictEqual(yield* Fiber.join(waiter), "done")
+    }).pipe(Effect.scoped, Effect.provide(LockStore.layerMemory))
+  )
+})
+
+describe("the package for tests", () => {
+  it("The package for tests depends on nothing that it could do without: Testcontainers is an optional peer", () => {
+    const text = readFileSync(new URL("../../packages/testing/package.json", import.meta.url), "utf8")
+    const { dependencies = {}, peerDependenciesMeta } = JSON.parse(text)
+    assert.deepStrictEqual(dependencies, {})
+    assert.deepStrictEqual(peerDependenciesMeta, { testcontainers: { optional: true } })
+  })
+})
