@@ -85,7 +85,7 @@ Exit codes, besides the command's own:
   128+n  signal n killed the command, or came while waiting for the lock`)
   ),
   Command.withExamples([
-    { command: "redis-lock run --wait 10s nightly-report -- ./report.sh --full" },
+    { command: "redis-lock run --wait 10s device:42 -- ./calibrate.sh --full" },
     { command: "redis-lock run --wait 0 db:migrate -- sh -c 'make backup && make migrate'" }
   ])
 )

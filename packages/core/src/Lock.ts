@@ -215,8 +215,8 @@ export const scoped = <R = RedisLock, E = never, T = bigint>(
  * import { Lock } from "effect-redis-lock"
  *
  * const program = Effect.scoped(Effect.gen(function*() {
- *   const holding = yield* Lock.tryScoped("nightly-report")
- *   if (Option.isNone(holding)) return yield* Effect.log("another instance does it")
+ *   const holding = yield* Lock.tryScoped("reindex")
+ *   if (Option.isNone(holding)) return yield* Effect.log("another instance is reindexing at this moment")
  * }))
  * ```
  *
@@ -325,14 +325,29 @@ export const withLock: {
  * Runs an effect under a lock if it is free at this moment, without waiting; otherwise as {@link withLock}. `None` when
  * somebody else holds it.
  *
+ * **When not to use**
+ *
+ * Alone, for a job that is to run once per night, or once per event. A lock excludes, it does not deduplicate: an instance
+ * whose timer fires after another one has finished finds the lock free and runs the job again. Have the job record that it
+ * was done, and look there under the lock, as below.
+ *
  * @example
  * ```ts
  * import { Effect } from "effect"
  * import { Lock } from "effect-redis-lock"
  *
- * const report = Effect.log("once per night, on whichever instance comes first")
+ * // in your database: the last night that has a report; the report is written with its night in one transaction, which
+ * // refuses a token that is lower than the last one
+ * declare const lastNight: Effect.Effect<string>
+ * declare const writeReport: (night: string, token: bigint) => Effect.Effect<void>
  *
- * const program = report.pipe(Lock.withLockIfAvailable("nightly-report"))
+ * const report = (night: string) => Effect.gen(function*() {
+ *   if ((yield* lastNight) >= night) return yield* Effect.log("another instance has written it")
+ *   const { token } = yield* Lock.holding("nightly-report")
+ *   yield* writeReport(night, token)
+ * })
+ *
+ * const program = report("2026-11-22").pipe(Lock.withLockIfAvailable("nightly-report"))
  * ```
  *
  * @category acquiring
