@@ -28,7 +28,7 @@ const loadTestcontainers = Effect.tryPromise({
   try: () => import("testcontainers"),
   catch: (error) =>
     error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND"
-      ? "Testcontainers is not installed: npm install --save-dev testcontainers"
+      ? "Testcontainers is not installed: npm install --save-dev testcontainers, or have a redis-server on the PATH, which serves as well"
       : `Testcontainers cannot be loaded: ${firstLine(error)}`
 })
 
