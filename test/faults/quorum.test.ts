@@ -4,7 +4,7 @@
 import { TcpProxy } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Option, Schedule } from "effect"
-import { Lock, LockTimeout, QuorumNotReached } from "effect-redis-lock"
+import { Lock, LockStoreError, LockTimeout, QuorumNotReached } from "effect-redis-lock"
 import { scripts } from "../../packages/core/dist/internal/store/redis/scripts.generated.js"
 import { eventually, failure, loss, soon } from "./harness.ts"
 import { assertFreeAt, keyAt, keyEverywhere, onServers, type Place, process, redLock } from "./quorumSite.ts"
@@ -64,10 +64,15 @@ describe("a lock on five servers", () => {
         assert.instanceOf(error, QuorumNotReached)
         assert.strictEqual(error.required, 3)
         assert.strictEqual(error.acquired, 2)
+        // by where they are, and what is wrong with several of them is said once
         assert.deepStrictEqual(
           error.failures.map(({ member }) => member),
-          ["member 3", "member 4", "member 5"]
+          places.slice(2).map(({ server }) => new URL(server.url).host)
         )
+        for (const { reason } of error.failures) {
+          const hint = new LockStoreError({ operation: "", lock: "", reason }).message.slice('Lock "", : '.length)
+          assert.strictEqual(error.message.split(hint).length, 2, error.message)
+        }
         for (const { message, reason } of error.failures) {
           assert.include(["NotConnected", "ConnectionLost", "ConnectionRefused"], reason)
           assert.include(error.message, message)

@@ -384,6 +384,9 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
         `Choose another name, or a key prefix.`
       )
     }
+    // says all of it, server by server
+    if (this.cause instanceof Error && this.cause.name === "effect-redis-lock/QuorumNotReached")
+      return this.cause.message
     const cause = this.cause instanceof Error ? ` (${this.cause.message})` : ""
     return `Lock "${this.lock}", ${this.operation}: ${storeReasons[this.reason]}.${cause}`
   }
@@ -438,8 +441,17 @@ export class QuorumNotReached extends Schema.TaggedError<QuorumNotReached>("effe
   }
 ) {
   override get message(): string {
-    const failures = this.failures.map(({ member, message }) => `${member}: ${message}`).join(" ")
-    return `Lock "${this.lock}" needs ${this.required} servers, and ${this.acquired} granted it. ${failures}`
+    // members that failed for the same reason stand together, and each text is said once
+    const reasons = new Map<StoreReason, Map<string, Array<string>>>()
+    for (const { member, message, reason } of this.failures) {
+      const texts = reasons.get(reason) ?? new Map<string, Array<string>>()
+      reasons.set(reason, texts.set(message, [...(texts.get(message) ?? []), member]))
+    }
+    const failures = [...reasons].map(([reason, texts]) => {
+      const members = [...texts].map(([message, members]) => `${members.join(", ")} (${message})`)
+      return ` ${members.join(", ")}: ${storeReasons[reason]}.`
+    })
+    return `Lock "${this.lock}" needs ${this.required} servers, and ${this.acquired} granted it.${failures.join("")}`
   }
 
   override toJSON(): unknown {

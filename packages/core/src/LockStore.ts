@@ -104,6 +104,8 @@ export class LockStore extends Context.Service<
      * the server's clock unless that was set back.
      */
     readonly serverMicros: (key: string) => number | undefined
+    /** Where its server is, for messages; where it is on one. */
+    readonly address?: (() => string | undefined) | undefined
   }
 >()("effect-redis-lock/LockStore") {}
 

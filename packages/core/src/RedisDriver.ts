@@ -148,6 +148,8 @@ export class RedisDriver extends Context.Service<
     readonly publish: "PUBLISH" | "SPUBLISH"
     readonly slot: (key: string) => number
     readonly server: (key: string) => string
+    /** Where its server is, for messages: a host and a port, where there are such. */
+    readonly address?: (() => string | undefined) | undefined
     readonly commandTimeoutMillis: number
   }
 >()("effect-redis-lock/RedisDriver") {}

@@ -611,6 +611,7 @@ const makeDriver = (
       publish: "PUBLISH",
       slot: () => 0,
       server: () => outlet.server,
+      address: () => outlet.connection?.server,
       commandTimeoutMillis: Duration.toMillis(commandTimeout)
     }
   })

@@ -60,7 +60,8 @@ export const quorumClient = (
       Scope.provide(
         makeQuorumClient(
           members.map(({ client, name }, i) => ({
-            label: isShared ? `member ${i + 1}` : `member ${i + 1} ("${name}")`,
+            label: `member ${i + 1}`,
+            lockName: isShared ? undefined : name,
             store: client.store,
             keyOf: isShared ? undefined : renamed(joint, new LockKeys(client.options.keyPrefix + name))
           })),

@@ -15,12 +15,20 @@ export type Outcome = Exit.Exit<Reply, LockStoreError>
 export type Outcomes = ReadonlyArray<Outcome | undefined>
 
 export interface Member {
-  /** For messages. */
+  /** For messages, where its store does not say where it is. */
   readonly label: string
+  /** What it is called there, where that differs from member to member. */
+  readonly lockName?: string | undefined
   /** Another one once a server that could not be reached at first is there. */
   store: LockStore["Service"]
   /** A key or channel of the quorum's lock, as it is called on this member; undefined where that is the same. */
   readonly keyOf: ((key: string) => string) | undefined
+}
+
+/** A member in messages. */
+export const memberText = ({ label, lockName, store }: Member): string => {
+  const place = store.address?.() ?? label
+  return lockName === undefined ? place : `${place} ("${lockName}")`
 }
 
 export const keysAt = ({ keyOf }: Member, keys: ReadonlyArray<string>): ReadonlyArray<string> =>

@@ -20,7 +20,7 @@ import type { Request } from "../../LockKind.ts"
 import { awaiting } from "../../ongoing.ts"
 import { isFinal } from "../../passing.ts"
 import { reconnecting } from "../../reconnecting.ts"
-import { Ballot, failureOf, keysAt, type Member, type Outcome, type Outcomes } from "./Ballot.ts"
+import { Ballot, failureOf, keysAt, memberText, type Member, type Outcome, type Outcomes } from "./Ballot.ts"
 import { decide } from "./decide.ts"
 
 export interface QuorumSettings {
@@ -322,9 +322,12 @@ export class QuorumStore {
     const lasting: Array<StoreReason> = []
     const failures = outcomes.flatMap((outcome, i) => {
       if (outcome === undefined || Exit.isSuccess(outcome)) return []
-      const { isTransient, message, reason } = failureOf(outcome, name)
+      const failure = failureOf(outcome, name)
+      const { cause, found, isTransient, reason } = failure
       ;(isTransient ? passing : lasting).push(reason)
-      return [{ member: this.members[i]!.label, reason, message }]
+      // what the reason says is said once for all
+      const message = cause instanceof Error && found === undefined ? cause.message : failure.message
+      return [{ member: memberText(this.members[i]!), reason, message }]
     })
     // without the members whose failures pass there is no majority, or without the others
     const [reason = "Failed"] =
@@ -385,7 +388,7 @@ const subscription = (member: Member, channel: string): Stream.Stream<Signal, Lo
         if (isDown) return Effect.void
         isDown = true
         return Effect.annotateLogs(Effect.logWarning("No wake-up signals from one server of the quorum.", error), {
-          member: member.label
+          member: memberText(member)
         })
       })
     ),

@@ -82,6 +82,7 @@ export const makeRedisStore: Effect.Effect<LockStore["Service"], never, RedisDri
     publish: driver.publish,
     slot: driver.slot,
     commandLifeMillis: deadlines.lifeMillis,
-    serverMicros: (key) => deadlines.serverMicros(key)
+    serverMicros: (key) => deadlines.serverMicros(key),
+    address: driver.address
   }
 })
