@@ -5,7 +5,7 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisCluster } from "@effect-redis-lock/testing"
 import { NodeRedis } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, References } from "effect"
+import { Duration, Effect, Exit, Fiber, Layer, References } from "effect"
 import {
   CountDownLatch,
   FairLock,
@@ -52,6 +52,8 @@ const overEffectsRedis = ({ url }: Address): Layer.Layer<RedisDriver.RedisDriver
 /** A driver whose connection breaks under the next command of a script's name: the command arrives when told. */
 const losing = <E>(over: Layer.Layer<RedisDriver.RedisDriver, E>) => {
   let loses: string | undefined
+  let isCut = false
+  let staysCut = false
   const late: Array<LateCommand> = []
   const driver = Layer.effect(
     RedisDriver.RedisDriver,
@@ -60,8 +62,10 @@ const losing = <E>(over: Layer.Layer<RedisDriver.RedisDriver, E>) => {
       evalUnsafe: undefined,
       eval: (script: RedisDriver.RedisScript, keys: ReadonlyArray<string>, args: Args) =>
         Effect.suspend(() => {
+          if (isCut) return Effect.fail(RedisDriver.errorOf(new Error("The client is offline")))
           if (script.name !== loses) return driver.eval(script, keys, args)
           loses = undefined
+          isCut = staysCut
           late.push({ deadline: Number(args.at(-1)), arrive: Effect.exit(driver.eval(script, keys, args)) })
           return Effect.fail(RedisDriver.errorOf(new Error("Connection is closed.")))
         })
@@ -69,7 +73,12 @@ const losing = <E>(over: Layer.Layer<RedisDriver.RedisDriver, E>) => {
   ).pipe(Layer.provide(over))
   return {
     locks: locksOver(driver, { watchdogLeaseTime: "5 minutes" }),
-    loseNext: (script: string) => Effect.sync(() => void (loses = script)),
+    loseNext: (script: string, options = { staysCut: false }) =>
+      Effect.sync(() => {
+        loses = script
+        staysCut = options.staysCut
+      }),
+    mend: Effect.sync(() => void (isCut = false)),
     lost: Effect.map(
       eventually(
         "a command is lost",
@@ -262,6 +271,33 @@ describe("an acquisition that was undone before it arrived, elsewhere than at on
       isRefused(yield* late.arrive)
       assert.isTrue(yield* isFree(redis, "a lock"))
     }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "Error"))
+  )
+})
+
+describe("a waiter of a fair lock", () => {
+  it.live(
+    "that was granted the lock without hearing of it, and asks again, holds it no longer than Redis keeps it",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const client = yield* clientThatLoses(server)
+        yield* client.run(Lock.withLock(ordinary, FairLock.make("other")))
+        yield* client.loseNext("fair_lock/acquire", { staysCut: true })
+        const waiter = yield* Effect.forkScoped(hold(client, FairLock.make("name"), { leaseTime: "30 seconds" }))
+        const late = yield* client.lost
+        assert.isTrue(Exit.isSuccess(yield* late.arrive))
+        const granted = yield* eventually(
+          "a part of the lease has passed",
+          () => redis.pttl("name"),
+          (left) => left < 29_000
+        )
+        yield* client.mend
+        const holding = yield* soon("the waiter learns that it has the lock", Fiber.join(waiter))
+        const remaining = yield* holding.remaining
+        const left = yield* Effect.promise(() => redis.pttl("name"))
+        assert.isAtLeast(left, Duration.toMillis(remaining), `granted with ${granted} ms`)
+        yield* holding.release
+      })
+    )
   )
 })
 
