@@ -150,6 +150,23 @@ describe("a server that refuses", () => {
   )
 
   it.live(
+    "because too few replicas are connected (NOREPLICAS): a release is tried again until they are back",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server, { watchdogLeaseTime: "5 minutes" })
+        const held = yield* enter(mine, "ledger")
+        yield* Effect.promise(() => redis.config("SET", "min-replicas-to-write", "1"))
+        yield* held.end
+        yield* Effect.sleep(300)
+        assert.strictEqual(yield* Effect.promise(() => redis.exists("ledger")), 1)
+        yield* Effect.promise(() => redis.config("SET", "min-replicas-to-write", "0"))
+        assert.strictEqual(yield* Effect.flatten(held.exit), "done")
+        assert.strictEqual(yield* Effect.promise(() => redis.exists("ledger")), 0)
+      })
+    )
+  )
+
+  it.live(
     "because it is loading (LOADING): to try again while that is transient helps",
     onServer(
       ({ redis, server }) =>

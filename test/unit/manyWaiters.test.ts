@@ -2,10 +2,11 @@
  * Ten thousand fibers of one process that wait for the same name.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { type Cause, Effect, Exit, Fiber, References } from "effect"
+import { type Cause, Effect, Exit, Fiber, Option, References } from "effect"
 import {
   type AcquireError,
   CountDownLatch,
+  FairLock,
   type LatchTimeout,
   Lock,
   type LockLost,
@@ -17,6 +18,7 @@ import {
   Semaphore
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
 import { as, clientOf, testStore } from "../compose/stores.ts"
 
 const crowd = 10_000
@@ -28,25 +30,47 @@ const { readLock, writeLock } = ReadWriteLock.make("a")
 const permits = PermitSemaphore.make("a", { permits: 1 })
 const semaphore = Semaphore.make("a", { permits: 1 })
 
-/** How each kind waits, and what keeps it waiting until it is closed. */
-const kinds: Record<string, { readonly wait: Wait; readonly held: Effect.Effect<void, Failure, RedisLock.RedisLock> }> =
-  {
-    "a lock": { wait: Lock.withLock(Effect.void, "a"), held: Lock.withLock(Effect.never, "a") },
-    "a read lock": { wait: Lock.withLock(Effect.void, readLock), held: Lock.withLock(Effect.never, writeLock) },
-    "a write lock": { wait: Lock.withLock(Effect.void, writeLock), held: Lock.withLock(Effect.never, readLock) },
-    "a semaphore": {
-      wait: Semaphore.withPermits(Effect.void, semaphore, 1),
-      held: Semaphore.withPermits(Effect.never, semaphore, 1)
-    },
-    "a leased permit": {
-      wait: PermitSemaphore.withPermit(Effect.void, permits),
-      held: PermitSemaphore.withPermit(Effect.never, permits)
-    },
-    "a latch": {
-      wait: CountDownLatch.await("a"),
-      held: Effect.andThen(CountDownLatch.trySetCount("a", 1), Effect.never)
-    }
-  }
+interface Kind {
+  readonly wait: (options?: Lock.AcquireOptions) => Wait
+  /** Keeps them waiting until it is interrupted. */
+  readonly held: Wait
+  /** Opens what `held` does not open when it is interrupted. */
+  readonly open?: Effect.Effect<unknown, Failure, RedisLock.RedisLock>
+  /** One in how many gives up. */
+  readonly givesUp: number
+}
+
+type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered>
+
+const locked = (lock: AnyLock, rival: AnyLock = lock): Kind => ({
+  wait: (options) => Lock.withLock(Effect.void, lock, options),
+  held: Lock.withLock(Effect.never, rival),
+  givesUp: 0.5
+})
+
+const kinds: Record<string, Kind> = {
+  "a lock": locked(Lock.make("a")),
+  "a read lock": locked(readLock, writeLock),
+  "a write lock": locked(writeLock, readLock),
+  "a semaphore": {
+    wait: (options) => Semaphore.withPermits(Effect.void, semaphore, 1, options),
+    held: Semaphore.withPermits(Effect.never, semaphore, 1),
+    givesUp: 0.5
+  },
+  "a leased permit": {
+    wait: (options) => PermitSemaphore.withPermit(Effect.void, permits, options),
+    held: PermitSemaphore.withPermit(Effect.never, permits),
+    givesUp: 0.5
+  },
+  "a latch": {
+    wait: (options) => CountDownLatch.await("a", options),
+    held: Effect.andThen(CountDownLatch.trySetCount("a", 1), Effect.never),
+    open: CountDownLatch.countDown("a"),
+    givesUp: 0.5
+  },
+  // Redisson's layout has each grant write the score of everybody who waits: few are served, so that the test ends
+  "a fair lock": { ...locked(FairLock.make("a")), givesUp: 0.95 }
+}
 
 /** A store that refuses everything at once, on the stack of the caller, once it is told to. */
 const refusingStore = Effect.map(testStore(), (server) => {
@@ -65,6 +89,8 @@ const refusingStore = Effect.map(testStore(), (server) => {
 
 describe(`${crowd} fibers that wait for the same name`, () => {
   for (const [kind, { held, wait }] of Object.entries(kinds)) {
+    // its waiters do not ask while they wait, and each has its own subscription
+    if (kind === "a fair lock") continue
     it.effect(`all learn that the store refuses them, on no deeper a stack than one: ${kind}`, () =>
       Effect.gen(function* () {
         const server = yield* refusingStore
@@ -74,7 +100,7 @@ describe(`${crowd} fibers that wait for the same name`, () => {
         yield* TestClock.adjust(1)
         const waiters = yield* Effect.forEach(
           Array.from({ length: crowd }),
-          () => wait.pipe(as(service), Effect.forkChild({ startImmediately: true })),
+          () => wait().pipe(as(service), Effect.forkChild({ startImmediately: true })),
           { concurrency: 1 }
         )
         yield* TestClock.adjust(10)
@@ -89,6 +115,73 @@ describe(`${crowd} fibers that wait for the same name`, () => {
         }
         yield* Effect.forEach(waiters, Fiber.await, { discard: true })
       }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "Error"))
+    )
+  }
+})
+
+/** Lets fibers run, then some virtual time pass, until nothing is left to wait for. */
+const passUntil = (isOver: () => boolean, seconds: number) =>
+  Effect.gen(function* () {
+    for (let passed = 0; passed < seconds * 4 && !isOver(); passed++) {
+      yield* TestClock.adjust(250)
+      yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
+    }
+  })
+
+describe(`${crowd} fibers that wait for the same name through an outage of 40 seconds, with leases of 30`, () => {
+  for (const [kind, { givesUp, held, open, wait }] of Object.entries(kinds)) {
+    it.effect(
+      `are served, or give up when they wanted to, and leave nothing behind: ${kind}`,
+      () =>
+        Effect.gen(function* () {
+          const server = yield* testStore()
+          const holder = yield* clientOf(server, { watchdogLeaseTime: "10 minutes" })
+          const service = yield* clientOf(server, { watchdogLeaseTime: "30 seconds" })
+          const holding = yield* held.pipe(as(holder), Effect.forkChild({ startImmediately: true }))
+          yield* passUntil(() => false, 0.5)
+          const givingUp = Math.round(crowd * givesUp)
+          const waiters = yield* Effect.forEach(
+            Array.from({ length: crowd }, (_, i) => i),
+            (i) =>
+              // among each other
+              wait(i % 20 < givesUp * 20 ? { waitTime: "20 seconds" } : undefined).pipe(
+                as(service),
+                Effect.forkChild({ startImmediately: true })
+              )
+          )
+          const done = () => waiters.filter((fiber) => fiber.pollUnsafe() !== undefined)
+          yield* passUntil(() => false, 1)
+          server.isDown = true
+          const before = server.asked
+          yield* passUntil(() => false, 40)
+          // by one of them an interval, and by the holder's renewals
+          assert.isAtMost(server.asked - before, 300)
+          assert.strictEqual(done().length, givingUp)
+          for (const fiber of done()) assert.strictEqual(reasonOf(fiber.pollUnsafe() as never), "NotConnected")
+          server.isDown = false
+          yield* passUntil(() => false, 3)
+          assert.strictEqual(done().length, givingUp)
+          yield* Fiber.interrupt(holding)
+          if (open !== undefined) yield* open.pipe(as(holder))
+          yield* passUntil(() => done().length === crowd, 600)
+          const exits = waiters.map((fiber) => fiber.pollUnsafe() as Exit.Exit<void, Failure> | undefined)
+          assert.isTrue(
+            exits.every((exit) => exit !== undefined),
+            "some still wait"
+          )
+          assert.strictEqual(exits.filter((exit) => Exit.isSuccess(exit!)).length, crowd - givingUp)
+          yield* passUntil(() => false, 2)
+          const { latches, lines, permitLines, queues } = service as unknown as LockClient
+          assert.deepStrictEqual([lines.size, permitLines.size, latches.size, queues.size], [0, 0, 0, 0])
+          if (kind === "a fair lock") {
+            assert.deepStrictEqual(yield* as(holder)(Lock.inspect(FairLock.make("a"))), Option.none())
+            // nobody stands before somebody who comes now
+            const next = yield* wait({ waitTime: 0 }).pipe(as(holder), Effect.exit)
+            assert.deepStrictEqual<unknown>(next, Exit.void)
+          }
+        }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None")),
+      // on a busy machine
+      300_000
     )
   }
 })

@@ -157,6 +157,9 @@ export interface AwaitOptions {
   /**
    * How long to wait at most; zero to look once. Then `LatchTimeout`. While Redis does not answer, it may be exceeded by one
    * command timeout of the driver. Default: without limit.
+   *
+   * The wait outlives what passes by itself: a restart, a failover, a lost connection and every other `LockStoreError` whose
+   * `isTransient` is true. If Redis still cannot be asked when the time is over, the wait fails with that `LockStoreError`.
    */
   readonly waitTime?: Duration.Input | undefined
 }

@@ -64,6 +64,9 @@ export interface AcquireOptions {
   /**
    * How long to wait at most for the lock; zero to ask once. Then `LockTimeout`. The wait can be interrupted at any time.
    * While Redis does not answer, it may be exceeded by one command timeout of the driver. Default: without limit.
+   *
+   * The wait outlives what passes by itself: a restart, a failover, a lost connection and every other `LockStoreError` whose
+   * `isTransient` is true. If Redis still cannot be asked when the time is over, the wait fails with that `LockStoreError`.
    */
   readonly waitTime?: Duration.Input | undefined
   /**
@@ -183,8 +186,8 @@ export const provide: {
  * A loss does not interrupt you here: check `ensureHeld` between steps, race `awaitLost`, or use {@link withLock}. A
  * release that goes wrong when the scope closes can only be logged; call `Holding.release` to have it as a value.
  *
- * Fails with `LockTimeout` when `waitTime` ran out, `LockStoreError` when Redis could not be asked (what may have been
- * acquired is undone), `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockTimeout` when `waitTime` ran out, `LockStoreError` when Redis could not be asked until then, or refuses for
+ * good (what may have been acquired is undone), `InvalidLockName` and `InvalidLockOptions` before any command.
  *
  * @example
  * ```ts

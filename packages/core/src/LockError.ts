@@ -352,8 +352,9 @@ export type StoreReason = typeof StoreReason.Type
  * import { Effect, Schedule } from "effect"
  * import { Lock } from "effect-redis-lock"
  *
- * // wait out a restart of Redis
- * const patient = Lock.withLock("report")(Effect.succeed("written")).pipe(
+ * // whoever waits outlives a restart of Redis anyway; whoever asks only once can ask again
+ * const patient = Effect.succeed("written").pipe(
+ *   Lock.withLock("report", { waitTime: 0 }),
  *   Effect.retry({
  *     while: (error) => error._tag === "LockStoreError" && error.isTransient,
  *     schedule: Schedule.spaced("500 millis"),

@@ -96,6 +96,9 @@ export interface AcquireOptions {
   /**
    * How long to wait at most for the permits; zero to ask once. Then `LockTimeout`. The wait can be interrupted at any time.
    * While Redis does not answer, it may be exceeded by one command timeout of the driver. Default: without limit.
+   *
+   * The wait outlives what passes by itself: a restart, a failover, a lost connection and every other `LockStoreError` whose
+   * `isTransient` is true. If Redis still cannot be asked when the time is over, the wait fails with that `LockStoreError`.
    */
   readonly waitTime?: Duration.Input | undefined
   /**

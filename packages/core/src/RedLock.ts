@@ -53,7 +53,7 @@ export interface RedLockOptions extends AcquireOptions, QuorumOptions {}
  * is lost when no majority confirms before the validity is over. The fencing token is greater than that of every earlier grant,
  * however much the servers' clocks differ.
  *
- * Fails with `QuorumNotReached` when too many servers fail; it names what was wrong with each. Fails with `InvalidLockOptions`
+ * Fails with `QuorumNotReached` when too many servers fail until `waitTime` is over; it names what was wrong with each. Fails with `InvalidLockOptions`
  * before any command when an option is out of range, when there are no members, or one of them twice, and with members that a
  * quorum cannot keep: composed or fair ones, or sides of read-write locks mixed with others.
  *

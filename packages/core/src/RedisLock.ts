@@ -215,7 +215,7 @@ export const layerMemory: Layer.Layer<RedisLock> = layerStore().pipe(
  * members must have the same `keyPrefix`; other settings are those of the first.
  *
  * Locks that a quorum cannot keep (fair ones, semaphores, latches) fail with `InvalidLockOptions` before any command. Where too
- * many servers fail, acquiring fails with a `LockStoreError` whose `cause` is a `QuorumNotReached`.
+ * many servers fail, acquiring fails with a `LockStoreError` whose `cause` is a `QuorumNotReached`; whoever waits, when `waitTime` is over.
  *
  * @example
  * ```ts

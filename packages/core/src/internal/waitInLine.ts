@@ -78,8 +78,8 @@ const whileInLine = Effect.fnUntraced(function* (
     }
     const hold = yield* enter(acquisition, restore) ?? Effect.undefined
     if (hold !== undefined) return hold
-    // what readers wait for comes to all of them at once
-    if ((waiter.isFirst || isShared) && !vain) {
+    // what readers wait for comes to all of them at once; where the store cannot be asked, the first finds out when it can
+    if ((waiter.isFirst || (isShared && line.failure === undefined)) && !vain) {
       if (waiter.isFirst) line.clear()
       const claim = claimOf(acquisition, client.nextOwner())
       heard = client.signals.heard(kind.channel(keys, claim.owner))
