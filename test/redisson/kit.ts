@@ -13,6 +13,10 @@ export const watchdogMillis = 900
 export const clients = RedisLock.layerStore({ watchdogLeaseTime: watchdogMillis, subscriptionIdleTime: "100 millis" })
 export const otherClient = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
 
+/** With leases of 30 seconds: in a crowd on a busy machine a reply may be read only after the second that others live for. */
+export const clientInCrowd = <A, E, R>(self: Effect.Effect<A, E, R>) =>
+  Effect.provide(self, Layer.fresh(RedisLock.layerStore({ subscriptionIdleTime: "100 millis" })))
+
 export const storeAt = (url: string) => Layer.provide(LockStore.layerRedis, IoRedis.layer({ url }))
 
 /** Runs the tests on memory, in real time, and on Redis. */
@@ -224,7 +228,9 @@ export const fifteenTasks = (make: Make) => () =>
   Effect.gen(function* () {
     const lock = yield* freshLock(make)
     const { section, seen } = exclusive()
-    yield* Effect.forEach(Array.from({ length: 15 }), () => Lock.withLock(section, lock), { concurrency: "unbounded" })
+    yield* clientInCrowd(
+      Effect.forEach(Array.from({ length: 15 }), () => Lock.withLock(section, lock), { concurrency: "unbounded" })
+    )
     assert.deepStrictEqual(seen, { done: 15, together: 0, most: 1 })
   })
 
@@ -233,7 +239,7 @@ export const sixteenClients = (make: Make) => () =>
     const lock = yield* freshLock(make)
     const { section, seen } = exclusive()
     const client = Effect.forEach(Array.from({ length: 100 }), () => Lock.withLock(section, lock), { discard: true })
-    yield* Effect.forEach(Array.from({ length: 16 }), () => otherClient(client), { concurrency: "unbounded" })
+    yield* Effect.forEach(Array.from({ length: 16 }), () => clientInCrowd(client), { concurrency: "unbounded" })
     assert.deepStrictEqual(seen, { done: 1600, together: 0, most: 1 })
   })
 
@@ -241,7 +247,7 @@ export const hundredClients = (make: Make) => () =>
   Effect.gen(function* () {
     const lock = yield* freshLock(make)
     const { section, seen } = exclusive()
-    const once = otherClient(Lock.withLock(section, lock))
+    const once = clientInCrowd(Lock.withLock(section, lock))
     yield* Effect.forEach(Array.from({ length: 100 }), () => once, { concurrency: "unbounded" })
     assert.deepStrictEqual(seen, { done: 100, together: 0, most: 1 })
   })

@@ -16,7 +16,7 @@ import { Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { Redis } from "ioredis"
 import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
 import { redisUrl } from "../redis.ts"
-import { freshName, held, otherThread, tryLock } from "./kit.ts"
+import { clientInCrowd, freshName, held, otherThread, tryLock } from "./kit.ts"
 import { expectWarning } from "../run/logs.ts"
 
 const watchdogLeaseTime = Duration.millis(900)
@@ -240,7 +240,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         })
         yield* Effect.forEach(Array.from({ length: 16 }), () => worker, { concurrency: "unbounded" })
         assert.strictEqual(client.watchdog.size, 0)
-      })
+      }).pipe(clientInCrowd)
     )
 
     it.effect("20. 15 tasks of one client all complete", () =>
@@ -253,7 +253,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         )
         yield* Effect.forEach(Array.from({ length: 15 }), () => increment, { concurrency: "unbounded" })
         assert.strictEqual(done, 15)
-      })
+      }).pipe(clientInCrowd)
     )
 
     it.effect("21. 16 clients of 100 iterations all complete, one at a time", () =>
@@ -270,7 +270,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         const client = Effect.forEach(Array.from({ length: 100 }), () => Lock.withLock(section, lock), {
           discard: true
         })
-        yield* Effect.forEach(Array.from({ length: 16 }), () => otherClient(client), { concurrency: "unbounded" })
+        yield* Effect.forEach(Array.from({ length: 16 }), () => clientInCrowd(client), { concurrency: "unbounded" })
         assert.strictEqual(done, 1600)
       })
     )
@@ -279,7 +279,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
       Effect.gen(function* () {
         const lock = yield* freshName
         let done = 0
-        const once = otherClient(
+        const once = clientInCrowd(
           Lock.withLock(
             Effect.sync(() => done++),
             lock
