@@ -71,6 +71,15 @@ describe("the judge of a chaos run", () => {
       { event: "continued", at: 1800, process: 2 }
     ]
     assert.deepStrictEqual(violations([early, late], silent), [])
+    const twice: ReadonlyArray<Seen> = [
+      queue,
+      { event: "stopped", at: 150, process: 2 },
+      { event: "continued", at: 650, process: 2 },
+      { event: "cutOff", at: 800, process: 2 },
+      { event: "reached", at: 1300, process: 2 }
+    ]
+    assert.deepStrictEqual(violations([early, late], twice), [])
+    assert.deepStrictEqual(violations([early, late], twice.slice(0, 3)), ["overtaken"])
   })
 
   it("finds a fiber that was not served when all was well again, or too late", () => {

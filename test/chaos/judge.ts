@@ -20,7 +20,7 @@ export interface Judgement {
   readonly violations: ReadonlyArray<Violation>
   readonly sections: number
   readonly lost: number
-  /** Acquisitions that failed. */
+  /** Sections that failed otherwise: not acquired, or not released. */
   readonly failed: number
   /** From the end of the last fault until the last waiter was served, milliseconds. */
   readonly served: number
@@ -59,6 +59,7 @@ interface Section {
 
 /** How long a fair waiter's process may be silent without losing its place, milliseconds; documented are 1.5 s. */
 const SILENCE_MILLIS = 700
+const COMMAND_MILLIS = 300
 
 const sectionsOf = (told: ReadonlyArray<Told>, killed: ReadonlyMap<number, number>): ReadonlyArray<Section> => {
   const sections: Array<Section> = []
@@ -163,7 +164,18 @@ const disturbances = (
   }
   for (const [key, from] of open) add(Number(key.split(" ")[0]), { from, to: Number.POSITIVE_INFINITY })
   for (const event of told) if (event.event === "stalled") add(event.process, { from: event.since, to: event.at })
-  return found
+  return new Map([...found].map(([process, stretches]) => [process, merged(stretches)]))
+}
+
+/** One after the other are one, where there was hardly time for a command in between. */
+const merged = (stretches: ReadonlyArray<Stretch>): ReadonlyArray<Stretch> => {
+  const result: Array<Stretch> = []
+  for (const { from, to } of [...stretches].sort((a, b) => a.from - b.from)) {
+    const last = result.at(-1)
+    if (last === undefined || from > last.to + COMMAND_MILLIS) result.push({ from, to })
+    else result[result.length - 1] = { from: last.from, to: Math.max(last.to, to) }
+  }
+  return result
 }
 
 /** The index of the first that is not before that time. */

@@ -35,7 +35,7 @@ const count = new Map<string, number>()
 for (const { fault } of report.faults) count.set(fault, (count.get(fault) ?? 0) + 1)
 console.log(`faults: ${[...count].map(([fault, times]) => `${times} ${fault}`).join(", ")}`)
 console.log(
-  `${report.sections} sections, ${report.lost} lost, ${report.failed} acquisitions failed; all served ` +
+  `${report.sections} sections, ${report.lost} lost, ${report.failed} failed for lack of Redis; all served ` +
     `${report.served.toFixed(0)} ms after the last fault; ${report.violations.length} violations`
 )
 const [first] = report.violations
