@@ -275,9 +275,8 @@ export const undoUntilSettled = (client: LockClient, giveBack: Effect.Effect<Rep
         Deferred.doneUnsafe(isFirstOver, Effect.void)
         // a command takes effect once; of a quorum's members some may not have been reached
         if (!client.isQuorum && typeof reply === "number" && reply >= 1) return
-        const left = lastEffectAt - client.now()
-        if (left < 0) return
-        yield* Effect.sleep(left + 1)
+        // also where the reply came later than that: the release may have been run earlier
+        yield* Effect.sleep(Math.max(0, lastEffectAt - client.now()) + 1)
         yield* giveBack
       })
     )
