@@ -55,6 +55,7 @@ end
 local longest = longest_read(KEYS[3])
 if longest > 0 then
   redis.call('PEXPIRE', KEYS[1], longest)
+  redis.call('PEXPIRE', KEYS[4], longest)
   return 1
 end
 redis.call('DEL', KEYS[1], KEYS[4])

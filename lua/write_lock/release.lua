@@ -20,6 +20,7 @@ local longest = longest_read(KEYS[3])
 if longest > 0 then
   redis.call('HSET', KEYS[1], 'mode', 'read')
   redis.call('PEXPIRE', KEYS[1], longest)
+  redis.call('PEXPIRE', KEYS[4], longest)
 else
   redis.call('DEL', KEYS[1], KEYS[4])
 end

@@ -132,6 +132,8 @@ describe("a lock that is read", () => {
           left.delete(holding)
           yield* assertLives(redis, Math.max(...left.values()))
         }
+        // what is noted of readers ends with the lock
+        assert.approximately(yield* ask(() => redis.pttl(readers)), yield* ask(() => redis.pttl("page")), minutes(1))
         yield* held[3]!.release
         yield* assertGone(redis)
       })

@@ -99,6 +99,7 @@ export const releaseRead: MemoryOperation = (db, keys, args) => {
   const longest = longestRead(db, lock, stem, noted)
   if (longest > 0) {
     db.expire(lock, longest)
+    db.expire(noted, longest)
     return 1
   }
   db.delete(lock)
@@ -181,6 +182,7 @@ export const releaseWrite: MemoryOperation = (db, [lock, channel, stem, noted], 
   if (longest > 0) {
     db.hset(lock!, "mode", "read")
     db.expire(lock!, longest)
+    db.expire(noted!, longest)
   } else {
     db.delete(lock!)
     db.delete(noted!)
