@@ -50,6 +50,9 @@ export class Place implements Alarm, Linked<Place> {
   }
 }
 
+/** Those who hear their channels again within so long are looked for together. */
+const lookMillis = 20
+
 export class FairQueue implements Alarm {
   readonly #client: LockClient
   readonly #keys: LockKeys
@@ -58,7 +61,8 @@ export class FairQueue implements Alarm {
   /** The same, in their order. */
   readonly #order = new LinkedList<Place>()
   #refreshedAt = 0
-  #refreshing: "no" | "yes" | "again" = "no"
+  #isRefreshing = false
+  #mustLook = false
   readonly #settled = Latch.makeUnsafe(true)
   /** Whether there may be places in Redis at which nobody waits any more. */
   #mustSweep = false
@@ -134,10 +138,11 @@ export class FairQueue implements Alarm {
     }
   }
 
-  /** Looks at once whether somebody's turn has come: a message may have been missed. */
-  look(): void {
-    if (this.#refreshing === "no") this.#refresh(this.#client.now(), true)
-    else this.#refreshing = "again"
+  /** Looks whether somebody's turn has come, once for all who ask for it at about the same time: a message may have been missed. */
+  lookSoon(): void {
+    this.#mustLook = true
+    const at = this.#client.now() + lookMillis
+    if (this.place === -1 || at < this.due) this.#client.alarms.set(this, at)
   }
 
   /**
@@ -154,7 +159,10 @@ export class FairQueue implements Alarm {
       return
     }
     this.#client.alarms.set(this, now + this.#client.options.placeIntervalMillis)
-    if (this.#refreshing === "no") this.#refresh(now, false)
+    if (this.#isRefreshing) return
+    const atOnce = this.#mustLook
+    this.#mustLook = false
+    this.#refresh(now, atOnce)
   }
 
   /** Refreshes from now on. */
@@ -170,7 +178,7 @@ export class FairQueue implements Alarm {
   }
 
   #refresh(now: number, atOnce: boolean): void {
-    this.#refreshing = "yes"
+    this.#isRefreshing = true
     this.#settled.closeUnsafe()
     this.#client.fork(
       // Who waits is looked up when the command is sent: one that left before must not get a place again.
@@ -233,11 +241,9 @@ export class FairQueue implements Alarm {
   }
 
   #refreshed(): void {
-    const again = this.#refreshing === "again"
-    this.#refreshing = "no"
+    this.#isRefreshing = false
     this.#settled.openUnsafe()
-    if (again) this.#refresh(this.#client.now(), true)
-    else if (this.#places.size === 0 && !this.#mustSweep) this.#rest()
+    if (this.#places.size === 0 && !this.#mustSweep) this.#rest()
   }
 
   /** The lock is held for so many milliseconds more; then it is the turn of this owner, whom nobody may tell. */

@@ -94,16 +94,15 @@ const waitForTurn = (
   let isSubscribed = false
   const listening = client.signals.listen(channel, (signal) => {
     // after an outage all hear their channels again: one looks for all
-    if (signal._tag === "Subscribed" && (isSubscribed || queue.hasFailed)) queue.look()
+    if (signal._tag === "Subscribed" && (isSubscribed || queue.hasFailed)) queue.lookSoon()
     else place.signal()
     isSubscribed = true
   })
 
   const loop = Effect.gen(function* () {
     if (heard === undefined || heard !== client.signals.heard(channel)) {
-      // its turn may have been announced before it could hear it
+      // its turn may have been announced before it could hear it: it asks once more as soon as it hears
       yield* restore(established(client, listening, waitsUntil))
-      queue.look()
     }
     while (true) {
       yield* restore(Queue.take(place.signals))
