@@ -152,6 +152,8 @@ describe("64: bad usage", () => {
     ["no URL", run("--redis", "localhost:6379", "x", "--", "echo", "ran")],
     ["an empty URL", run("--redis", "", "x", "--", "echo", "ran")],
     ["a URL of something else", run("--redis", "http://u:s3cret@127.0.0.1", "x", "--", "echo", "ran")],
+    ["a database that is none", run("--redis", "redis://:s3cret@127.0.0.1/abc", "x", "--", "echo", "ran")],
+    ["an option of ioredis", run("--redis", "redis://:s3cret@127.0.0.1?connectTimeout=abc", "x", "--", "echo", "ran")],
     ["ls of two patterns", ["ls", "a", "b"]],
     ["ls with an unknown flag", ["ls", "--xml"]]
   ] as const)("%s", ([, args]) =>
@@ -173,6 +175,25 @@ describe("64: bad usage", () => {
         "redis-lock: more: redis-lock run --help",
         ""
       ])
+    })
+  )
+
+  it.live("says which part of a URL is wrong, and not the URL", () =>
+    Effect.gen(function* () {
+      for (const [url, problem] of [
+        ["redis://:s3cret@h/abc", "the database (what follows the host) must be an integer, 0 or greater"],
+        ["redis://:s3cret@h:99999", "the port must be an integer from 1 to 65535"],
+        ["redis://:s3cret@h?tls=", "it must not have query parameters"]
+      ] as const) {
+        for (const ended of [
+          yield* redisLock(["ls", "--redis", url]),
+          yield* redisLock(["ls"], { env: { REDIS_URL: url } })
+        ]) {
+          assert.strictEqual(ended.code, 64)
+          assert.include(ended.stderr, problem)
+          assert.notInclude(ended.stderr, "s3cret")
+        }
+      }
     })
   )
 

@@ -2,7 +2,7 @@
  * Servers that turn a connection away, and servers that are no Redis: what they say is what the error says.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { RedisCluster, RedisServer, TcpProxy } from "@effect-redis-lock/testing"
+import { RedisCluster, RedisSentinel, RedisServer, TcpProxy } from "@effect-redis-lock/testing"
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Effect, Exit, Layer, type Scope } from "effect"
 import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
@@ -257,6 +257,37 @@ describe("a layer that is closed while a server hangs in the middle of the hands
       }).pipe(Effect.scoped, Effect.timeoutOption("5 seconds"))
       yield* server.kill
       yield* Effect.sleep(100)
+      assert.deepStrictEqual(printed.mock.calls, [])
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("sentinels that end", () => {
+  it.live("are no reason to print anything", () =>
+    Effect.gen(function* () {
+      const printed = yield* Effect.acquireRelease(
+        Effect.sync(() => vi.spyOn(console, "error").mockImplementation(() => {})),
+        (spy) => Effect.sync(() => spy.mockRestore())
+      )
+      const site = yield* RedisSentinel.start()
+      const sentinels = site.sentinels.map(({ url }) => url)
+      const mine = yield* clientOf(
+        locksOver(
+          IoRedis.layerSentinel({ sentinels, name: site.name, ioredis: { sentinelReconnectStrategy: () => 20 } })
+        )
+      )
+      const section = Lock.withLock(Effect.succeed("done"), "report")
+      assert.strictEqual(yield* mine.run(section), "done")
+      const redis = yield* bare(site.sentinels[0]!)
+      yield* eventually(
+        "the driver listens for failovers",
+        async () => String(await redis.client("LIST")),
+        (clients) => / sub=1 /.test(clients)
+      )
+      redis.disconnect()
+      yield* site.sentinels[0]!.kill
+      yield* Effect.sleep(200)
+      assert.strictEqual(yield* mine.run(section), "done")
       assert.deepStrictEqual(printed.mock.calls, [])
     }).pipe(Effect.scoped)
   )

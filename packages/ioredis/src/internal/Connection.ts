@@ -149,7 +149,10 @@ export class Connection {
   }
 
   readonly #onClose = (): void => {
-    const failure = (this.#first ??= this.#explain(new Error("Connection is closed."), false))
+    const first = this.#first ?? this.#explain(new Error("Connection is closed."), false)
+    // only an attempt to connect can show that further ones are in vain
+    const isLoss = this.#wasReady && isLasting(first)
+    const failure = isLoss ? new RedisDriver.RedisDriverError({ reason: "ConnectionLost", cause: first.cause }) : first
     this.#failure = failure
     if (this.#isWanted()) {
       if (this.#wasReady) this.#log.lost(this.#key, this, failure)

@@ -10,6 +10,10 @@ import { writingAtOnce } from "./Connector.ts"
 export class SentinelConnector extends IoRedis.SentinelConnector {
   constructor(options: unknown) {
     super(options as IoRedis.SentinelConnectionOptions)
+    // what listens for failovers has nobody to tell of its errors, and ioredis would print them
+    const self = this as unknown as { connectToSentinel: (...args: ReadonlyArray<unknown>) => IoRedis.Redis }
+    const connect = self.connectToSentinel.bind(this)
+    self.connectToSentinel = (...args) => connect(...args).on("error", () => {})
   }
 
   override async connect(emit: Parameters<IoRedis.SentinelConnector["connect"]>[0]) {
