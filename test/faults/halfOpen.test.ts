@@ -68,13 +68,13 @@ describe("a half-open connection of node-redis", () => {
         const mine = yield* clientOf(over(replacing, proxy.url))
         yield* connected(mine)
         yield* proxy.dropReplies
-        assert.strictEqual(storeError(yield* Effect.exit(mine.run(section))).reason, "TimedOut")
+        assert.strictEqual(storeError(yield* Effect.exit(mine.run(Lock.isLocked("report")))).reason, "TimedOut")
         // what was lost stays lost: only a new connection can answer
         yield* eventually(
           "the client has connected again, and its handshake is answered",
           async () => {
             await Effect.runPromise(proxy.resume)
-            return Effect.runPromise(Effect.exit(mine.run(section)))
+            return Effect.runPromise(Effect.exit(mine.run(Lock.isLocked("report"))))
           },
           Exit.isSuccess
         )
@@ -90,7 +90,7 @@ describe("a half-open connection of node-redis", () => {
         const mine = yield* Scope.provide(clientOf(over(replacing, proxy.url)), scope)
         yield* connected(mine)
         yield* proxy.stall
-        yield* Effect.forkIn(Effect.exit(mine.run(section)), scope, { startImmediately: true })
+        yield* Effect.forkIn(Effect.exit(mine.run(Lock.isLocked("report"))), scope, { startImmediately: true })
         yield* soon("the layer is closed", Scope.close(scope, Exit.void))
       })
     )
