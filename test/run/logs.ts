@@ -49,17 +49,25 @@ if (!isRecording()) throw new Error("Effect's default logger is not the one that
 /** Declares that this test makes the library warn so, and makes the test fail where it does not. */
 export const expectWarning = (message: RegExp): void => void expected.push(message)
 
+// Tests that run at the same time are one batch, as nobody knows which of them has logged something.
+let active = 0
+let hasFailed = false
+
 beforeEach((context: TestContext) => {
-  entries = []
-  expected = []
+  if (active++ === 0) {
+    entries = []
+    expected = []
+    hasFailed = false
+  }
   context.onTestFailed(() => {
     for (const { line } of entries) if (line !== undefined) console.log(line)
   })
 })
 
 afterEach(({ task }: TestContext) => {
-  // its failure is enough
-  if (task.result?.state === "fail") return
+  hasFailed ||= task.result?.state === "fail"
+  // a failure is enough
+  if (--active > 0 || hasFailed) return
   const warnings = entries.filter(({ isWarning }) => isWarning)
   const allowed = [
     ...expected,

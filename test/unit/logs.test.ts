@@ -74,6 +74,16 @@ describe("what is logged in a test", () => {
     assert.include(output, "some.test.mjs: console (1, first in: warns twice)")
   })
 
+  it("is nobody's error where tests run at the same time, and one of them expects it", async () => {
+    const { code, output } = await runOf(`${imports}
+      const pause = () => new Promise((resolve) => setTimeout(resolve, 100))
+      it.concurrent("warns as it must", async () => { expectWarning(/beware/); await pause(); warn(); await pause() })
+      it.concurrent("begins later and ends earlier", pause)
+    `)
+    assert.strictEqual(code, 0, output)
+    assert.notInclude(output, "beware")
+  })
+
   it("must be the warning that the test expects", async () => {
     const { code, output } = await runOf(`${imports}
       it("says nothing", () => expectWarning(/beware/))

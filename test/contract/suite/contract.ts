@@ -42,9 +42,9 @@ export const contractOf = ({ isQuorum = false, store, time }: Backend, kind: Kin
   const freshLock = Effect.map(freshName(), (name) => make(name))
 
   // Leases in real time are short enough to wait for, and long enough for a busy machine to do a few round trips in.
-  const shortLease = virtual ? Duration.seconds(5) : Duration.millis(600)
+  const shortLease = virtual ? Duration.seconds(5) : Duration.seconds(2)
   const options: RedisLock.RedisLockOptions = {
-    watchdogLeaseTime: virtual ? "30 seconds" : "1500 millis",
+    watchdogLeaseTime: virtual ? "30 seconds" : "3 seconds",
     fallbackInterval: virtual ? "1 second" : "200 millis"
   }
   const watchdogLease = Duration.fromInputUnsafe(options.watchdogLeaseTime!)
