@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Ref, type Scope } from "effect"
-import { type AcquireError, Lock, LockLost, LockStoreError } from "effect-redis-lock"
+import { type AcquireError, Lock, LockLost, LockStoreError, LockTimeout } from "effect-redis-lock"
 import { bareNode, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../cluster.ts"
 import { enter, eventually, failure, loss, queueUp, soon } from "./harness.ts"
 
@@ -55,7 +55,7 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
           const { owner } = yield* mastersOf(cluster, locks[0]!)
           const one = yield* clusterClient(cluster, { commandTimeout: "1 second" })
           const other = yield* clusterClient(cluster, { commandTimeout: "1 second" })
-          const failures: Array<LockStoreError | LockLost> = []
+          const failures: Array<AcquireError | LockLost> = []
           const inside = new Map<string, number>()
           const sections = new Map<string, number>()
           const stopped = yield* Ref.make(false)
@@ -75,9 +75,7 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
                   run(section(lock)) as Effect.Effect<unknown, AcquireError | LockLost>
                 )
                 if (result._tag === "Success") continue
-                const error = result.failure
-                assert.isTrue(error instanceof LockStoreError || error instanceof LockLost, String(error))
-                failures.push(error as LockStoreError | LockLost)
+                failures.push(result.failure)
                 yield* Effect.sleep(50)
               }
             })
@@ -100,9 +98,14 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
           yield* progress("every lock has been taken three times again")
           yield* Ref.set(stopped, true)
           yield* soon("all come to an end", Fiber.joinAll(workers))
-          assert.isNotEmpty(failures)
+          // a waiter may outlive it, lose what it holds, or wait for what a holder that could not release has left
           for (const error of failures) {
-            if (error instanceof LockStoreError) assert.isTrue(error.isTransient, error.message)
+            assert.isTrue(
+              error instanceof LockStoreError
+                ? error.isTransient
+                : error instanceof LockLost || error instanceof LockTimeout,
+              error.message
+            )
           }
           yield* owner.restart
 

@@ -2,12 +2,31 @@
  * Renewals that fail at an awkward moment.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Effect, Exit, Option } from "effect"
-import { type AcquireError, Lock, LockLost } from "effect-redis-lock"
+import { Cause, Effect, Exit, Fiber, Option } from "effect"
+import { type AcquireError, Lock, LockLost, ReadWriteLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, testStore, unreachable } from "../compose/stores.ts"
 
 describe("the watchdog", () => {
+  it.effect(
+    "renews a reader's outer hold while an inner one with a longer fixed lease runs, which does not keep it",
+    () =>
+      Effect.gen(function* () {
+        const client = yield* clientOf(yield* testStore())
+        const { readLock } = ReadWriteLock.make("a")
+        const section = yield* Effect.sleep("100 seconds").pipe(
+          Lock.withLock(readLock, { leaseTime: "10 minutes" }),
+          Effect.andThen(Effect.sleep("100 seconds")),
+          Effect.as("done"),
+          Lock.withLock(readLock),
+          as(client),
+          Effect.forkChild
+        )
+        for (let i = 0; i < 21; i++) yield* TestClock.adjust("10 seconds")
+        assert.strictEqual(yield* Fiber.join(section), "done")
+      }).pipe(Effect.scoped)
+  )
+
   it.effect(
     "watches the outer hold of a fixed lease although a renewal for the inner one fails after that has ended",
     () =>

@@ -72,6 +72,19 @@ export class Possession implements Due, Claim {
     return this.held.length
   }
 
+  /**
+   * Until when all holds that the watchdog renews have a lease. Each hold of a reader has its own: a longer one that is entered
+   * within it does not keep it.
+   */
+  get renewedUntil(): number {
+    if (this.kind.mode !== "read") return this.deadline
+    let until = Number.POSITIVE_INFINITY
+    for (const hold of this.held) {
+      if (hold.renewed && hold.deadline > Number.NEGATIVE_INFINITY) until = Math.min(until, hold.deadline)
+    }
+    return Math.min(until, this.deadline)
+  }
+
   /** The loss, if the lock is lost: noticed earlier, or just now because the deadline has passed. */
   checkLost(now: number): LockLost | undefined {
     if (this.lost === undefined && !this.released && now >= this.deadline) {

@@ -59,7 +59,7 @@ export class Watchdog implements Alarm {
   /** A third of the lease after the lease began to run. */
   #renewAt(possession: Possession): number {
     const { renewIntervalMillis, watchdogLeaseMillis } = this.#client.options
-    return possession.deadline - (this.#client.deadlineOf(0, watchdogLeaseMillis) - renewIntervalMillis)
+    return possession.renewedUntil - (this.#client.deadlineOf(0, watchdogLeaseMillis) - renewIntervalMillis)
   }
 
   #serve(now: number): void {
