@@ -7,6 +7,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync } from "node:fs"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
+import type { ClosingEvent, ClosingSettings } from "./fixtures/closing.ts"
 import type { CounterEvent, CounterSettings } from "./fixtures/counter.ts"
 import type { HolderEvent, HolderSettings } from "./fixtures/holder.ts"
 import type { PermitsEvent, PermitsSettings } from "./fixtures/permits.ts"
@@ -16,6 +17,7 @@ import type { QuorumCounterEvent, QuorumCounterSettings } from "./fixtures/quoru
 import { eventually } from "./harness.ts"
 
 interface Programs {
+  readonly closing: { readonly settings: ClosingSettings; readonly event: ClosingEvent }
   readonly counter: { readonly settings: CounterSettings; readonly event: CounterEvent }
   readonly multiCounter: { readonly settings: MultiCounterSettings; readonly event: MultiCounterEvent }
   readonly quorumCounter: { readonly settings: QuorumCounterSettings; readonly event: QuorumCounterEvent }
@@ -25,11 +27,12 @@ interface Programs {
 }
 
 export interface Process<Event extends { readonly event: string }> {
-  readonly signal: (name: "SIGSTOP" | "SIGCONT" | "SIGKILL") => Effect.Effect<void>
+  readonly signal: (name: "SIGSTOP" | "SIGCONT" | "SIGKILL" | "SIGTERM") => Effect.Effect<void>
   /** Waits for the first event of that name. */
   readonly told: <Name extends Event["event"]>(name: Name) => Effect.Effect<Extract<Event, { readonly event: Name }>>
   /** Whether there has been an event of that name. */
   readonly hasTold: (name: Event["event"]) => boolean
+  readonly hasEnded: () => boolean
   /** Waits until the process has ended by itself, and without a complaint. */
   readonly ended: Effect.Effect<void>
 }
@@ -73,6 +76,7 @@ export const start = Effect.fnUntraced(function* <Name extends keyof Programs>(
         ({ said }) => said ?? assert.fail(`"${name}" ended without saying "${kind}": ${output}`)
       ),
     hasTold: (kind) => find(kind) !== undefined,
+    hasEnded: () => ended,
     ended: Effect.map(
       eventually(
         `the program "${name}" ends`,

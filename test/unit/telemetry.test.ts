@@ -39,6 +39,7 @@ it.effect("counts what was acquired, timed out and lost, how long it took, and w
       "redis_lock_lost kind=reentrant reason=Expired": 1,
       "redis_lock_lost kind=reentrant reason=NotOwner": 0,
       "redis_lock_lost kind=reentrant reason=RenewalFailed": 0,
+      "redis_lock_lost kind=reentrant reason=ClientClosed": 0,
       "redis_lock_held kind=reentrant": 0
     })
   }).pipe(Effect.provide(live), withOwnMetrics)

@@ -20,7 +20,7 @@ import type * as Types from "effect/Types"
 import type { Holding, HoldingOf } from "./Holding.ts"
 import type { Restore } from "./internal/acquisition.ts"
 import { type AnyLock, type Asking, type Held, type Invalid, isInvalid, type TypeId } from "./internal/AnyLock.ts"
-import { guard } from "./internal/guard.ts"
+import { guard, isClosed } from "./internal/guard.ts"
 import { inspect as inspectKeys } from "./internal/inspection.ts"
 import { LockKeys } from "./internal/keys.ts"
 import { lockOf, makeLock, type TokenOptions } from "./internal/lock.ts"
@@ -184,7 +184,8 @@ export const provide: {
  * **Gotchas**
  *
  * A loss does not interrupt you here: check `ensureHeld` between steps, race `awaitLost`, or use {@link withLock}. A
- * release that goes wrong when the scope closes can only be logged; call `Holding.release` to have it as a value.
+ * release that goes wrong when the scope closes can only be logged; call `Holding.release` to have it as a value. Where the
+ * client's layer is closed first, it gives the lock back then, and the holding is lost: `ClientClosed`.
  *
  * Fails with `LockTimeout` when `waitTime` ran out, `LockStoreError` when Redis could not be asked until then, or refuses for
  * good (what may have been acquired is undone), `InvalidLockName` and `InvalidLockOptions` before any command.
@@ -270,10 +271,12 @@ const scopedWith = <R, E, T, Asked, A, E2>(
 /** A finalizer that keeps nothing alive but the holding: many may be held for long. */
 const releaseAndReport = (held: Held) => (): Effect.Effect<void> =>
   Effect.catchCause(held.release, (problems) =>
-    Effect.annotateLogs(Effect.logWarning("The lock's scope has closed, but its release went wrong.", problems), {
-      lock: held.name,
-      owner: held.owner
-    })
+    isClosed(problems)
+      ? Effect.void
+      : Effect.annotateLogs(Effect.logWarning("The lock's scope has closed, but its release went wrong.", problems), {
+          lock: held.name,
+          owner: held.owner
+        })
   )
 
 /**
@@ -283,6 +286,10 @@ const releaseAndReport = (held: Held) => (): Effect.Effect<void> =>
  * that the lock is not ours, even if the effect had succeeded: a compromised section never looks successful. A failure of
  * the effect itself wins over problems of the release. Within the effect, in all its fibers, the lock can be re-entered,
  * and {@link holding} gives the token.
+ *
+ * The effect runs in a fiber of its own, so that a loss can interrupt it and nothing else. Fibers that it forks with
+ * `Effect.forkChild` therefore end with the section: no work that was begun under the lock outlives it. What is to go on takes
+ * `Effect.forkDetach`, or `Effect.forkIn` a scope from outside.
  *
  * Fails with `LockTimeout` when `waitTime` ran out, `LockLost`, `LockStoreError` when Redis could not be asked or the
  * release could not be confirmed within the release timeout, `InvalidLockName` and `InvalidLockOptions` before any command.

@@ -140,12 +140,13 @@ export class LatchTimeout extends Schema.TaggedError<LatchTimeout>("effect-redis
  * - `Expired`: the lease ran out: a fixed `leaseTime` was too short, or the process was stopped or blocked for longer
  *   than the lease.
  * - `NotOwner`: Redis says that the lock is not ours: it was force-released, deleted or evicted, or Redis lost its data.
- * - `RenewalFailed`: Redis could not be reached until the lease ran out.
+ * - `RenewalFailed`: the renewals failed, or were not answered, until the lease ran out.
+ * - `ClientClosed`: the scope of its client (of the layer) was closed, which gives back what is held.
  *
  * @category models
  * @since 0.1.0
  */
-export const LossReason = Schema.Literals(["Expired", "NotOwner", "RenewalFailed"])
+export const LossReason = Schema.Literals(["Expired", "NotOwner", "RenewalFailed", "ClientClosed"])
 
 /**
  * The type of {@link LossReason}.
@@ -158,7 +159,8 @@ export type LossReason = typeof LossReason.Type
 const lossText: Record<LossReason, string> = {
   Expired: "its lease ran out before it was released. Renew it (leave out leaseTime), or choose a longer lease",
   NotOwner: "Redis no longer has it under this owner: it was force-released, deleted, evicted, or Redis lost its data",
-  RenewalFailed: "it could not be renewed in time, because Redis did not answer"
+  RenewalFailed: "it could not be renewed in time, because Redis did not answer",
+  ClientClosed: "its client was closed while it was held, and gave it back"
 }
 
 /**
@@ -304,6 +306,8 @@ const storeReasons = {
   ClusterDown: "the Redis Cluster cannot serve this slot now (CLUSTERDOWN, TRYAGAIN). See the cluster's state",
   ClusterMismatch:
     "the server belongs to a Redis Cluster and cannot run this (MOVED, CROSSSLOT). Connect with IoRedis.layerCluster",
+  Closed:
+    "the lock client is closed, as the scope of its layer has ended. Use locks within that scope, or provide the layer further out",
   Failed: "Redis answered with an error"
 } as const
 
@@ -333,6 +337,7 @@ export const StoreReason = Schema.Literals([
   "WrongType",
   "ClusterDown",
   "ClusterMismatch",
+  "Closed",
   "Failed"
 ])
 

@@ -18,7 +18,7 @@ import * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
 import type { Acquisition, Restore } from "./internal/acquisition.ts"
 import { parsePeriod, parseWait } from "./internal/durations.ts"
-import { guard } from "./internal/guard.ts"
+import { guard, isClosed } from "./internal/guard.ts"
 import { permitIds, semaphoreChannel } from "./internal/keys.ts"
 import { checkLeaseOf } from "./internal/lock.ts"
 import type { LockClient } from "./internal/LockClient.ts"
@@ -254,11 +254,13 @@ const keep = (hold: PermitHold): Effect.Effect<Permit, never, Scope.Scope> =>
     Effect.as(
       Scope.addFinalizer(
         Context.getUnsafe(fiber.context as Context.Context<Scope.Scope>, Scope.Scope),
-        Effect.catch(releaseHold(hold), (problem) =>
-          Effect.annotateLogs(
-            Effect.logWarning("The scope of permits has closed, but giving them back went wrong.", problem),
-            { semaphore: hold.name, ids: ownerText(hold.owner) }
-          )
+        Effect.catchCause(releaseHold(hold), (problems) =>
+          isClosed(problems)
+            ? Effect.void
+            : Effect.annotateLogs(
+                Effect.logWarning("The scope of permits has closed, but giving them back went wrong.", problems),
+                { semaphore: hold.name, ids: ownerText(hold.owner) }
+              )
         )
       ),
       hold
@@ -326,7 +328,7 @@ export const tryScoped = <R = RedisLock>(
  *
  * When the permits are lost the effect is interrupted and the whole fails with `LockLost`; so it does when Redis has them no
  * more when they are given back, even if the effect had succeeded. A failure of the effect itself wins over problems of
- * giving back.
+ * giving back. The effect runs in a fiber of its own: fibers that it forks with `Effect.forkChild` end with it.
  *
  * Fails with `LockTimeout` when `waitTime` ran out, `LockLost`, `LockStoreError` when Redis could not be asked or the permits
  * could not be given back within the release timeout, `InvalidLockName` and `InvalidLockOptions` before any command.

@@ -55,7 +55,7 @@ export interface RedisLockOptions {
   readonly fallbackInterval?: Duration.Input | undefined
   /**
    * How long a release is tried before it is reported as failed; it then goes on in the background until the lease is
-   * over. Default: 5 seconds.
+   * over. Also how long a client that closes tries to give back all that it holds. Default: 5 seconds.
    */
   readonly releaseTimeout?: Duration.Input | undefined
   /**
@@ -138,6 +138,11 @@ export const layerStore = (
 /**
  * A client of Redis, through the driver that is given: `IoRedis.layer` of `@effect-redis-lock/ioredis`, or
  * `RedisDriver.layerRedis`. Build it once per process and server: a client knows only its own waiters and holdings.
+ *
+ * A client whose scope closes gives back what it still holds, before its connection goes, within the `releaseTimeout`: sections are
+ * interrupted and fail with `LockLost` (`ClientClosed`) once they have ended, waiters fail with `LockStoreError` (`Closed`), and
+ * scopes of holdings that are closed later find nothing left to do. What it could not give back is logged, and frees itself when
+ * its lease ends.
  *
  * @example
  * ```ts

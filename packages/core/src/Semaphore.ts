@@ -16,13 +16,13 @@ import type { Fiber } from "effect/Fiber"
 import { dual } from "effect/Function"
 import * as Option from "effect/Option"
 import type { Pipeable } from "effect/Pipeable"
-import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
 import type { Restore } from "./internal/acquisition.ts"
 import { acquire as acquireDemand } from "./internal/demand.ts"
 import { parsePeriod, parseWait } from "./internal/durations.ts"
 import { Grant, heldMarkerMillis, semaphoreKind, undoMarkerMillis } from "./internal/Grant.ts"
+import { guard, isClosed, nothing } from "./internal/guard.ts"
 import { permitIds, semaphoreChannel } from "./internal/keys.ts"
 import type { LockClient } from "./internal/LockClient.ts"
 import { checkPermits, maxPermits } from "./internal/permitCount.ts"
@@ -194,8 +194,9 @@ const acquireWith = <R, A, E, R2>(
  *
  * Fails with `LockTimeout` when `waitTime` ran out, `LockStoreError` when Redis could not be asked or the permits could not
  * be given back within the release timeout (it then goes on in the background), `LockLost` when Redis no longer knows of the
- * grant (it has lost its data), `InvalidLockName` and `InvalidLockOptions` before any command. A failure of the effect itself
- * wins over problems of giving back.
+ * grant (it has lost its data) or when the client was closed meanwhile, `InvalidLockName` and `InvalidLockOptions` before any
+ * command. A failure of the effect itself wins over problems of giving back. The effect runs in a fiber of its own: fibers that it
+ * forks with `Effect.forkChild` end with it.
  *
  * **Gotchas**
  *
@@ -236,7 +237,7 @@ export const withPermits: {
     options?: AcquireOptions
   ) =>
     acquireWith(semaphore, permits, options, heldMarkerMillis, (granted, restore) =>
-      granted === undefined ? restore(self) : section(granted, restore(self))
+      guard(granted ?? nothing, self, restore)
     )
 )
 
@@ -274,8 +275,7 @@ export const withPermitsIfAvailable: {
       semaphore,
       permits,
       heldMarkerMillis,
-      (granted, restore): Effect.Effect<A, E | LockLost | LockStoreError, R> =>
-        granted === undefined ? restore(self) : section(granted, restore(self))
+      (granted, restore): Effect.Effect<A, E | LockLost | LockStoreError, R> => guard(granted ?? nothing, self, restore)
     )
 )
 
@@ -295,25 +295,6 @@ const tryWith = <R, A, E, R2>(
       )
     })
   )
-
-/** To be run uninterruptibly. */
-const section = <A, E, R>(
-  granted: Grant,
-  body: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | LockLost | LockStoreError, R> =>
-  Effect.flatMap(Effect.exit(body), (exit) =>
-    Effect.matchEffect(granted.release, {
-      onSuccess: () => exit,
-      onFailure: (problem): Effect.Effect<A, E | LockLost | LockStoreError> =>
-        Exit.isSuccess(exit) ? Effect.fail(problem) : Effect.andThen(report(granted, problem), exit)
-    })
-  )
-
-const report = (granted: Grant, problem: LockLost | LockStoreError): Effect.Effect<void> =>
-  Effect.annotateLogs(Effect.logWarning("Giving permits back went wrong.", problem), {
-    semaphore: granted.name,
-    permits: granted.permits
-  })
 
 /**
  * Acquires permits for as long as the scope is open; otherwise as {@link withPermits}.
@@ -347,7 +328,14 @@ export const scoped = <R = RedisLock>(
       : Effect.withFiber<void, never, Scope.Scope>((fiber) =>
           Scope.addFinalizer(
             Context.getUnsafe(fiber.context as Context.Context<Scope.Scope>, Scope.Scope),
-            Effect.catch(granted.release, (problem) => report(granted, problem))
+            Effect.catchCause(granted.release, (problems) =>
+              isClosed(problems)
+                ? Effect.void
+                : Effect.annotateLogs(Effect.logWarning("Giving permits back went wrong.", problems), {
+                    semaphore: granted.name,
+                    permits: granted.permits
+                  })
+            )
           )
         )
   )

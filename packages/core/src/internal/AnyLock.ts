@@ -9,9 +9,10 @@ import * as Pipeable from "effect/Pipeable"
 import type * as Scope from "effect/Scope"
 import type { Holding } from "../Holding.ts"
 import type { AcquireOptions, Lock, LockState } from "../Lock.ts"
-import type { AcquireError, InvalidLockName, InvalidLockOptions, LockLost, LockStoreError } from "../LockError.ts"
+import type { AcquireError, InvalidLockName, InvalidLockOptions, LockStoreError } from "../LockError.ts"
 import type { RedisLock } from "../RedisLock.ts"
 import type { Restore } from "./acquisition.ts"
+import type { Guarded } from "./guard.ts"
 import type { Hold } from "./Hold.ts"
 import type { LockKeys } from "./keys.ts"
 import type { LockClient } from "./LockClient.ts"
@@ -22,15 +23,10 @@ export const TypeId = "~effect-redis-lock/Lock"
 /**
  * What an acquisition comes to: a hold, or the holds of all members.
  */
-export interface Held<out T = unknown> extends Holding<T> {
+export interface Held<out T = unknown> extends Holding<T>, Guarded {
+  readonly name: string
   /** The holds in Redis that it consists of. */
   readonly holds: ReadonlyArray<Hold>
-  /** The loss, if it is no more. */
-  readonly checkLost: () => LockLost | undefined
-  /** Releases, for a caller that is uninterruptible already and runs the result at once. */
-  readonly releaseNow: () => Effect.Effect<void, LockLost | LockStoreError>
-  /** Calls back once, in a turn of its own, when the lock is lost or if it is already; the result withdraws. */
-  readonly onLost: (listener: () => void) => () => void
 }
 
 /** One lock of one client. */

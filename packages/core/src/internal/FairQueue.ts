@@ -285,6 +285,11 @@ export class FairQueues {
     return this.#queues.get(key)
   }
 
+  /** Wakes everybody, to learn that the client closes. */
+  sendHome(): void {
+    for (const queue of this.#queues.values()) queue.call(() => true)
+  }
+
   open(keys: LockKeys): FairQueue {
     let queue = this.#queues.get(keys.lock)
     if (queue === undefined) {

@@ -6,11 +6,14 @@ import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { LockLost, LockStoreError } from "../LockError.ts"
+import { LockLost, LockStoreError, type LossReason } from "../LockError.ts"
 import type { Restore } from "./acquisition.ts"
 import { mayHaveRun } from "./attempt.ts"
+import type { Returnable } from "./closing.ts"
 import type { Answer } from "./demand.ts"
+import { Dependents } from "./Dependents.ts"
 import { explain } from "./found.ts"
+import type { Guarded } from "./guard.ts"
 import { grantMarker, permitIds, semaphoreChannel } from "./keys.ts"
 import type { LockClient } from "./LockClient.ts"
 import { isFinal } from "./passing.ts"
@@ -34,7 +37,7 @@ export const undoMarkerMillis = 60 * 1000
 const firstPauseMillis = 50
 const longestPauseMillis = 1000
 
-export class Grant {
+export class Grant implements Guarded, Returnable {
   readonly kind = semaphoreKind
   readonly client: LockClient
   readonly name: string
@@ -43,7 +46,9 @@ export class Grant {
   readonly markerMillis: number
   readonly id: string
   readonly askedAt: number
+  readonly #dependents = new Dependents()
   #released = false
+  #lost: LockLost | undefined = undefined
 
   constructor(client: LockClient, name: string, key: string, permits: number, markerMillis: number) {
     this.client = client
@@ -58,6 +63,7 @@ export class Grant {
   /** Asks for the permits; `initial` is what the semaphore begins with where it does not exist, or empty. */
   ask(restore: Restore, startedAt: number, initial: number | ""): Effect.Effect<Answer<Grant>, LockStoreError> {
     const { client, key } = this
+    client.underWay++
     return Effect.matchCauseEffect(
       restore(
         client.store.run(
@@ -68,15 +74,20 @@ export class Grant {
       ),
       {
         onSuccess: (reply): Effect.Effect<Answer<Grant>> => {
+          client.underWay--
           const [granted, available, exists] = reply as readonly [number, number, number]
           if (granted !== 1) {
             return Effect.succeed({ granted: undefined, available, remaining: -1, exists: exists === 1 })
           }
           // of what is not given back by its marker, nobody would tell when it is held no more
-          if (this.markerMillis === heldMarkerMillis) client.telemetry.acquired(this, client.now() - startedAt)
+          if (this.markerMillis === heldMarkerMillis) {
+            client.telemetry.acquired(this, client.now() - startedAt)
+            client.rememberGrant(this)
+          }
           return Effect.succeed({ granted: this, available, remaining: -1, exists: true })
         },
         onFailure: (cause: Cause.Cause<LockStoreError>) => {
+          client.underWay--
           const failed = explain(client, semaphoreTitle, key, cause)
           return mayHaveRun(cause) ? Effect.andThen(this.#undo(), failed) : failed
         }
@@ -89,28 +100,71 @@ export class Grant {
    * then it goes on in the background.
    */
   get release(): Effect.Effect<void, LockLost | LockStoreError> {
-    return Effect.suspend(() => {
-      if (this.#released) return Effect.void
-      this.#released = true
-      const { client } = this
-      const now = client.now()
-      client.telemetry.released(this, now - this.askedAt)
-      const isOld = now - this.askedAt > this.markerMillis - undoMarkerMillis
-      return Effect.matchEffect(this.#giveBack(isOld), {
-        onSuccess: (reply) => (reply === 1 ? Effect.void : this.#lost),
-        onFailure: (error) => this.#retry(now, error)
-      })
-    })
+    return Effect.suspend(() => this.releaseNow())
   }
 
-  get #lost(): Effect.Effect<never, LockLost> {
+  releaseNow(): Effect.Effect<void, LockLost | LockStoreError> {
+    if (this.#released) return Effect.void
+    this.#released = true
+    if (this.#lost !== undefined) return Effect.fail(this.#lost)
+    const { client } = this
+    const now = client.now()
+    client.grants.delete(this)
+    client.telemetry.released(this, now - this.askedAt)
+    const isOld = now - this.askedAt > this.markerMillis - undoMarkerMillis
+    client.underWay++
+    return Effect.ensuring(
+      Effect.matchEffect(this.#return(isOld), {
+        onSuccess: (reply) => (reply === 1 ? Effect.void : this.#notKnown),
+        onFailure: (error) => this.#retry(now, error)
+      }),
+      Effect.sync(() => void client.underWay--)
+    )
+  }
+
+  /** Only with its client: nothing else tells that anonymous permits are held no more. */
+  lose(reason: LossReason, now: number): void {
+    if (this.#lost !== undefined || this.#released) return
+    this.#lost = this.#lossOf(reason)
+    this.client.grants.delete(this)
+    this.client.telemetry.lost(this, reason)
+    this.client.telemetry.released(this, now - this.askedAt)
+    this.#dependents.tell(this.client)
+  }
+
+  checkLost(): LockLost | undefined {
+    return this.#lost
+  }
+
+  onLost(listener: () => void): () => void {
+    if (this.#lost !== undefined) this.client.inOwnTurn(listener)
+    return this.#dependents.add(listener)
+  }
+
+  get owner(): string {
+    return this.id
+  }
+
+  get isUnused(): boolean {
+    return this.#dependents.isEmpty
+  }
+
+  get giveBack(): Effect.Effect<unknown> {
+    return this.#returnUntilConfirmed
+  }
+
+  #lossOf(reason: LossReason): LockLost {
+    return new LockLost({ lock: this.name, owner: this.id, reason, late: Duration.zero })
+  }
+
+  get #notKnown(): Effect.Effect<never, LockLost> {
     return Effect.suspend(() => {
       this.client.telemetry.lost(this, "NotOwner")
-      return Effect.fail(new LockLost({ lock: this.name, owner: this.id, reason: "NotOwner", late: Duration.zero }))
+      return Effect.fail(this.#lossOf("NotOwner"))
     })
   }
 
-  #giveBack(isOld: boolean): Effect.Effect<Reply, LockStoreError> {
+  #return(isOld: boolean): Effect.Effect<Reply, LockStoreError> {
     const { client, key } = this
     return client.store.run(
       "semaphore/return",
@@ -128,12 +182,12 @@ export class Grant {
       const until = sentAt + client.options.releaseTimeoutMillis
       for (let pause = firstPauseMillis; !isFinal(failure) && client.now() + pause < until; pause *= 2) {
         yield* Effect.sleep(Math.min(pause, longestPauseMillis))
-        const result = yield* Effect.result(this.#giveBack(false))
-        if (Result.isSuccess(result)) return result.success === 1 || mayHaveRun ? undefined : yield* this.#lost
+        const result = yield* Effect.result(this.#return(false))
+        if (Result.isSuccess(result)) return result.success === 1 || mayHaveRun ? undefined : yield* this.#notKnown
         failure = result.failure
         mayHaveRun ||= failure.isOutcomeUnknown
       }
-      client.fork(this.#giveBackUntilConfirmed)
+      client.background(this.#returnUntilConfirmed)
       return yield* new LockStoreError({
         operation: "release (the work is done; the permits are given back as soon as Redis answers this process)",
         lock: this.name,
@@ -144,11 +198,11 @@ export class Grant {
   }
 
   /** Goes on for as long as the marker may be there. The result is the reply, if there was one. */
-  get #giveBackUntilConfirmed(): Effect.Effect<Reply | undefined> {
+  get #returnUntilConfirmed(): Effect.Effect<Reply | undefined> {
     const { client } = this
     return Effect.gen({ self: this }, function* () {
       for (let pause = firstPauseMillis; ; pause = Math.min(pause * 2, longestPauseMillis)) {
-        const result = yield* Effect.result(this.#giveBack(false))
+        const result = yield* Effect.result(this.#return(false))
         if (Result.isSuccess(result)) return result.success
         if (isFinal(result.failure) || client.now() - this.askedAt + pause > this.markerMillis) {
           yield* Effect.annotateLogs(
@@ -167,6 +221,6 @@ export class Grant {
 
   /** Takes back what may have been granted without our knowing. */
   #undo(): Effect.Effect<void> {
-    return undoUntilSettled(this.client, this.#giveBackUntilConfirmed)
+    return undoUntilSettled(this.client, this.#returnUntilConfirmed)
   }
 }

@@ -74,7 +74,11 @@ export class Hold implements Held<bigint> {
         resume(Effect.fail(lost))
         return
       }
-      return Effect.sync(this.possession.onLost(() => resume(Effect.fail(this.possession.lost!))))
+      const withdraw = this.possession.onLost(() => {
+        withdraw()
+        resume(Effect.fail(this.possession.lost!))
+      })
+      return Effect.sync(withdraw)
     })
   }
 

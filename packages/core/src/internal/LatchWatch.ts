@@ -197,6 +197,11 @@ export class LatchWatches {
     this.#watches.delete(key)
   }
 
+  /** Everybody looks once more, and learns that the client closes. */
+  sendHome(): void {
+    for (const watch of this.#watches.values()) watch.look()
+  }
+
   /** Waits until the count is zero. */
   await(name: string, key: string, waitMillis: number): Outcome {
     return Effect.callback<void, LatchTimeout | LockStoreError>((resume) => {

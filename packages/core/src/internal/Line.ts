@@ -194,6 +194,11 @@ export class Lines {
     return this.#of(mode).get(key)
   }
 
+  /** Wakes the first of each line, to learn that the client closes; the others follow as it leaves. */
+  sendHome(): void {
+    for (const lines of [this.#lines, this.#readers]) for (const line of lines.values()) line.signal()
+  }
+
   /** Joins the line of a lock, or begins one; its head may be reserved. */
   join(
     key: string,

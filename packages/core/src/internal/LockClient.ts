@@ -3,12 +3,13 @@
  * stands behind the `RedisLock` service.
  */
 import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import type { Fiber } from "effect/Fiber"
 import type * as Scope from "effect/Scope"
-import type { LockStore } from "../LockStore.ts"
-import { InvalidLockOptions } from "../LockError.ts"
+import type { LockStore, Operation } from "../LockStore.ts"
+import { InvalidLockOptions, LockStoreError } from "../LockError.ts"
 import { driftMillis } from "./durations.ts"
 import { type Identity, ownHold } from "./owner.ts"
 import { shown } from "./shown.ts"
@@ -16,7 +17,9 @@ import { AlarmClock } from "./AlarmClock.ts"
 import { LatchWatches } from "./LatchWatch.ts"
 import { Lines } from "./Line.ts"
 import { PermitLines } from "./PermitLine.ts"
+import { giveBackAll, type Returnable } from "./closing.ts"
 import { FairQueues } from "./FairQueue.ts"
+import type { Grant } from "./Grant.ts"
 import type { Hold } from "./Hold.ts"
 import type { Mode } from "./LockKind.ts"
 import { inOwnTurn, makeReport, type Report } from "./ownTurn.ts"
@@ -74,8 +77,19 @@ export class LockClient {
   readonly isQuorum: boolean
   /** The clients of quorums of which this one is the first member. */
   readonly quorums = new Quorums()
+  /** The clients of quorums of which this one is any member: they close before it does. */
+  readonly joinedBy = new Set<LockClient>()
+  /** Acquisitions and releases that are not answered yet: closing waits for them. */
+  underWay = 0
+  /** Anonymous permits that something will give back. */
+  readonly grants = new Set<Grant>()
+  /** What a client that closes has still to give back. */
+  readonly toGiveBack = new Set<Returnable>()
   readonly #report: Report
   readonly #held = new Map<string, Array<Possession>>()
+  #background = 0
+  #isClosing = false
+  #closed: Deferred.Deferred<void> | undefined = undefined
 
   constructor(parts: {
     readonly clientId: string
@@ -89,7 +103,21 @@ export class LockClient {
     readonly report: Report
   }) {
     this.clientId = parts.clientId
-    this.store = parts.store
+    const { store } = parts
+    this.store = {
+      run: (operation, keys, args) =>
+        this.#isClosing && !isGivingBack(operation)
+          ? Effect.fail(new LockStoreError({ operation, lock: keys[0]!, reason: "Closed" }))
+          : store.run(operation, keys, args),
+      subscribe: (channel) => store.subscribe(channel),
+      runUnsafe: store.runUnsafe,
+      subscribeUnsafe: store.subscribeUnsafe,
+      scan: (pattern) => store.scan(pattern),
+      publish: store.publish,
+      slot: (key) => store.slot(key),
+      commandLifeMillis: store.commandLifeMillis,
+      serverMicros: (key) => store.serverMicros(key)
+    }
     this.options = parts.options
     this.telemetry = parts.telemetry
     this.fork = parts.fork
@@ -111,6 +139,57 @@ export class LockClient {
     return lastOwnerId
   }
 
+  /** {@link fork} for what closing waits for. */
+  background<A, E>(effect: Effect.Effect<A, E>): Fiber<A, E> {
+    this.#background++
+    return this.fork(
+      Effect.ensuring(
+        effect,
+        Effect.sync(() => void this.#background--)
+      )
+    )
+  }
+
+  /** Whether something is still to be answered, or to be taken back. */
+  get isBusy(): boolean {
+    return this.underWay + this.#background + this.lines.size + this.queues.size + this.permitLines.size > 0
+  }
+
+  /** Loses all that is held: it is to be given back. */
+  loseAll(): void {
+    for (const held of [...[...this.#held.values()].flat(), ...this.grants]) this.#loseAtEnd(held)
+  }
+
+  #loseAtEnd(held: Returnable): void {
+    this.toGiveBack.add(held)
+    held.lose("ClientClosed", this.now())
+  }
+
+  /** Nothing is acquired from now on: whoever waits asks once more, and fails. */
+  sendHome(): void {
+    this.#isClosing = true
+    this.lines.sendHome()
+    this.queues.sendHome()
+    this.permitLines.sendHome()
+    this.latches.sendHome()
+  }
+
+  /** Gives back what is held, for good; see {@link giveBackAll}. */
+  get close(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.#closed !== undefined) return Deferred.await(this.#closed)
+      const closed = (this.#closed = Deferred.makeUnsafe<void>())
+      const quorums = Effect.forEach([...this.joinedBy], (quorum) => quorum.close, {
+        concurrency: "unbounded",
+        discard: true
+      })
+      return Effect.ensuring(
+        Effect.andThen(quorums, giveBackAll(this)),
+        Effect.sync(() => Deferred.doneUnsafe(closed, Effect.void))
+      )
+    })
+  }
+
   nextOwner(): string {
     return `${this.clientId}:${++lastOwnerId}`
   }
@@ -128,7 +207,13 @@ export class LockClient {
     if (held === undefined) this.#held.set(possession.keys.lock, [possession])
     else held.push(possession)
     this.watchdog.watch(possession)
-    this.callOwners(possession.held[0]!)
+    if (this.#isClosing) this.#loseAtEnd(possession)
+    else this.callOwners(possession.held[0]!)
+  }
+
+  rememberGrant(grant: Grant): void {
+    this.grants.add(grant)
+    if (this.#isClosing) this.#loseAtEnd(grant)
   }
 
   /** Calls waiters that may re-enter by a new hold: only through an explicit owner or a scope can others than its own fiber. */
@@ -178,6 +263,9 @@ export class LockClient {
   }
 }
 
+/** Operations by which something ends, which a client that closes still runs. */
+const isGivingBack = (operation: Operation): boolean => /\/(release|return|withdraw)$/.test(operation)
+
 /** What is bound in place of a client. */
 export const checkService = (service: unknown): InvalidLockOptions | undefined =>
   typeof service === "object" && service !== null && "clientId" in service && "store" in service
@@ -207,5 +295,7 @@ export const makeLockClient = Effect.fnUntraced(function* (
     report: yield* makeReport
   })
   yield* Effect.forkScoped(client.alarms.run)
+  // registered last, so run first: the fibers above and the store are still there
+  yield* Effect.addFinalizer(() => client.close)
   return client
 })

@@ -211,6 +211,11 @@ export class PermitLines {
     return this.#lines.get(key)
   }
 
+  /** Wakes the first of each line, to learn that the client closes; the others follow as it leaves. */
+  sendHome(): void {
+    for (const line of this.#lines.values()) line.signal()
+  }
+
   /** The line of a semaphore, or a new one. */
   open(key: string): PermitLine {
     let line = this.#lines.get(key)

@@ -3,16 +3,20 @@
  * computed from a deadline on the monotonic clock whenever somebody asks, never remembered.
  */
 import * as Duration from "effect/Duration"
+import type * as Effect from "effect/Effect"
 import { LockLost, type LossReason } from "../LockError.ts"
 import type { Acquisition } from "./acquisition.ts"
+import type { Returnable } from "./closing.ts"
+import { Dependents } from "./Dependents.ts"
 import type { Due } from "./DueQueue.ts"
 import type { Hold } from "./Hold.ts"
 import type { LockKeys } from "./keys.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { Claim, LockKind } from "./LockKind.ts"
 import { ownerText } from "./ownerText.ts"
+import { releaseUntil } from "./release.ts"
 
-export class Possession implements Due, Claim {
+export class Possession implements Due, Claim, Returnable {
   readonly client: LockClient
   readonly kind: LockKind
   readonly name: string
@@ -38,7 +42,7 @@ export class Possession implements Due, Claim {
 
   due = 0
   place = -1
-  #listeners: Set<() => void> | undefined = undefined
+  #dependents: Dependents | undefined = undefined
 
   constructor(acquisition: Acquisition, owner: string, token: number, acquiredAt: number, deadline: number) {
     this.client = acquisition.client
@@ -105,10 +109,7 @@ export class Possession implements Due, Claim {
     this.client.forget(this)
     this.client.telemetry.lost(this, reason)
     this.client.telemetry.released(this, now - this.acquiredAt)
-    if (this.#listeners !== undefined) {
-      for (const listener of this.#listeners) this.client.inOwnTurn(listener)
-      this.#listeners = undefined
-    }
+    this.#dependents?.tell(this.client)
     this.client.signal(this.keys.lock)
     return lost
   }
@@ -123,15 +124,21 @@ export class Possession implements Due, Claim {
     })
   }
 
-  /** Calls back once, in a turn of its own, when the lock is lost or if it is already; the result withdraws. */
+  /** Calls back once, in a turn of its own, when the lock is lost or if it is already. The result withdraws: whoever depends on the lock does so when it has ended. */
   onLost(listener: () => void): () => void {
     if (this.lost !== undefined) {
       this.client.inOwnTurn(listener)
       return () => {}
     }
-    const listeners = (this.#listeners ??= new Set())
-    listeners.add(listener)
-    return () => listeners.delete(listener)
+    return (this.#dependents ??= new Dependents()).add(listener)
+  }
+
+  get isUnused(): boolean {
+    return this.#dependents === undefined || this.#dependents.isEmpty
+  }
+
+  get giveBack(): Effect.Effect<unknown> {
+    return releaseUntil(this, this.deadline)
   }
 
   /** Counts the outermost hold, which Redis has granted. */

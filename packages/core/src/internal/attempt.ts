@@ -50,8 +50,10 @@ export const attempt = <A, B, E>(
   const lease = leaseOf(acquisition)
   const request = kind.acquire(claim, { leaseMillis: lease, waits, writer: writerOf(acquisition) })
   const sentAt = client.now()
+  client.underWay++
   return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
     onSuccess: (reply): Effect.Effect<A | B, E | LockStoreError> => {
+      client.underWay--
       const answer = answerOf(reply)
       if (!answer.granted && answer.isPartial) {
         const pause = waits && answer.pauseMillis > 0 ? restore(Effect.sleep(answer.pauseMillis)) : Effect.void
@@ -82,6 +84,7 @@ export const attempt = <A, B, E>(
       return Effect.andThen(undone, Effect.fail(failure))
     },
     onFailure: (cause) => {
+      client.underWay--
       const failure = onPassing && passing(cause)
       if (failure === undefined) onSettled?.(acquisition)
       const failed: Effect.Effect<B, E | LockStoreError> =
@@ -134,9 +137,11 @@ export const tryAcquireTogether = (
   const requested: Array<string> = []
   for (const { keys } of acquisitions) requested.push(keys.lock)
   for (const { keys, kind } of acquisitions) requested.push(tokenKey(kind, keys))
+  client.underWay++
   const asked = client.store.run("multi_lock/acquire", requested, [owner, lease, tokenLife(client, lease)])
   return Effect.matchCauseEffect(restore(asked), {
     onSuccess: (reply): Effect.Effect<ReadonlyArray<Hold> | DeniedAt, LockStoreError> => {
+      client.underWay--
       const replies = typeof reply === "number" ? undefined : (reply as ReadonlyArray<number>)
       if (replies?.[0] === 0) return Effect.succeed({ index: replies[1]! })
       const now = client.now()
@@ -155,8 +160,9 @@ export const tryAcquireTogether = (
             Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, lease))
           )
     },
-    onFailure: (cause) =>
-      mayHaveRun(cause)
+    onFailure: (cause) => {
+      client.underWay--
+      return mayHaveRun(cause)
         ? Effect.andThen(
             Effect.forEach(claims, (claim) => undoUnknown(claim, lease), all),
             Effect.failCause(cause)
@@ -166,6 +172,7 @@ export const tryAcquireTogether = (
             acquisitions.map(({ keys, kind }) => ({ expected: kind.title, key: keys.lock })),
             cause
           )
+    }
   })
 }
 
@@ -190,6 +197,7 @@ const notRun: ReadonlySet<StoreReason> = new Set([
   "Busy",
   "NotAuthenticated",
   "WrongType",
+  "Closed",
   "ClusterDown",
   "ClusterMismatch"
 ])

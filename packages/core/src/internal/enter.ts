@@ -41,14 +41,19 @@ const reenter = (
     const hold = new Hold(possession, acquisition)
     const request = kind.enter(possession, possession.add(hold), lease)
     const sentAt = client.now()
+    client.underWay++
     return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
       onSuccess: (reply) => {
+        client.underWay--
         const lost = reply === 1 ? possession.confirm(sentAt, lease, hold) : possession.lose("NotOwner", client.now())
         if (lost !== undefined) return Effect.as(undoEntry(hold), undefined)
         client.watchdog.watch(possession)
         client.callOwners(hold)
         return Effect.succeed(hold)
       },
-      onFailure: (cause) => Effect.andThen(undoEntry(hold), Effect.failCause(cause))
+      onFailure: (cause) => {
+        client.underWay--
+        return Effect.andThen(undoEntry(hold), Effect.failCause(cause))
+      }
     })
   })

@@ -4,7 +4,32 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type { LockLost, LockStoreError } from "../LockError.ts"
 import type { Restore } from "./acquisition.ts"
-import type { Held } from "./AnyLock.ts"
+
+/** What a body can run under. */
+export interface Guarded {
+  /** The lock's or semaphore's. */
+  readonly name: string
+  /** The loss, if it is no more. */
+  readonly checkLost: () => LockLost | undefined
+  /** Calls back once, in a turn of its own, when it is lost or if it is already; the result withdraws. */
+  readonly onLost: (listener: () => void) => () => void
+  /** Releases, for a caller that is uninterruptible already and runs the result at once. */
+  readonly releaseNow: () => Effect.Effect<void, LockLost | LockStoreError>
+}
+
+/** What a body runs under that needs nothing. */
+export const nothing: Guarded = {
+  name: "nothing",
+  checkLost: () => undefined,
+  onLost: () => () => {},
+  releaseNow: () => Effect.void
+}
+
+/** Whether nothing went wrong but that the client was closed, and gave back what was held: the end of a scope says no more of it. */
+export const isClosed = (problems: Cause.Cause<LockLost | LockStoreError>): boolean =>
+  problems.reasons.every(
+    (reason) => reason._tag === "Fail" && reason.error._tag === "LockLost" && reason.error.reason === "ClientClosed"
+  )
 
 /**
  * Runs a body under a hold and releases it. The body runs in a fiber of its own, which a loss interrupts. The outcome:
@@ -17,7 +42,7 @@ import type { Held } from "./AnyLock.ts"
  * To be run uninterruptibly; `restore` gives the body the interruptibility of the caller.
  */
 export const guard = <A, E, R>(
-  hold: Held,
+  hold: Guarded,
   body: Effect.Effect<A, E, R>,
   restore: Restore
 ): Effect.Effect<A, E | LockLost | LockStoreError, R> =>
@@ -36,14 +61,14 @@ export const guard = <A, E, R>(
     )
   })
 
-const end = <A, E>(hold: Held, exit: Exit.Exit<A, E>): Effect.Effect<A, E | LockLost | LockStoreError> =>
+const end = <A, E>(hold: Guarded, exit: Exit.Exit<A, E>): Effect.Effect<A, E | LockLost | LockStoreError> =>
   Effect.matchCauseEffect(hold.releaseNow(), {
     onSuccess: () => exit,
     onFailure: (problems) => settle(hold, exit, problems)
   })
 
 /** Waits for the body; a loss interrupts it, and so does an interruption of the caller. */
-const outcome = <A, E>(hold: Held, child: Fiber.Fiber<A, E>, restore: Restore): Effect.Effect<Exit.Exit<A, E>> => {
+const outcome = <A, E>(hold: Guarded, child: Fiber.Fiber<A, E>, restore: Restore): Effect.Effect<Exit.Exit<A, E>> => {
   const forget = hold.onLost(() => child.interruptUnsafe())
   return Effect.matchCauseEffect(restore(Fiber.await(child)), {
     onSuccess: (exit) => {
@@ -59,7 +84,7 @@ const outcome = <A, E>(hold: Held, child: Fiber.Fiber<A, E>, restore: Restore): 
 }
 
 const settle = <A, E>(
-  hold: Held,
+  hold: Guarded,
   exit: Exit.Exit<A, E>,
   problems: Cause.Cause<LockLost | LockStoreError>
 ): Effect.Effect<A, E | LockLost | LockStoreError> =>

@@ -109,8 +109,10 @@ export const ask = (
   const claim: Claim = { client, kind, name, keys, owner: newIds(permits) }
   const request = kind.acquire(claim, { leaseMillis: lease, waits: acquisition.waitMillis > 0, writer: undefined })
   const sentAt = client.now()
+  client.underWay++
   return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
     onSuccess: (reply): Effect.Effect<Answer<PermitHold>, LockStoreError> => {
+      client.underWay--
       const [granted, available, remaining, held] = reply as readonly [number, number, number, number?]
       if (granted !== 1) {
         const exists = held !== -1
@@ -134,6 +136,7 @@ export const ask = (
           )
     },
     onFailure: (cause) => {
+      client.underWay--
       const failed = explain(client, kind.title, keys.lock, cause)
       return mayHaveRun(cause) ? Effect.andThen(undoUnknown(claim, lease), failed) : failed
     }

@@ -22,7 +22,9 @@ export interface QuorumTimes {
   readonly retryMillis: number
 }
 
+/** `clients` are those of the members, as far as they are there: before any of them closes, the quorum gives back what it holds. */
 export const makeQuorumClient = Effect.fnUntraced(function* (
+  clients: ReadonlySet<LockClient>,
   members: ReadonlyArray<Member>,
   times: QuorumTimes,
   options: ClientOptions
@@ -34,7 +36,14 @@ export const makeQuorumClient = Effect.fnUntraced(function* (
   const { tokenRetentionMillis, watchdogLeaseMillis } = options
   const settings = { ...times, tokenRetentionMillis, watchdogLeaseMillis }
   const store = new QuorumStore(members, settings, alarms, now, (effect) => void fork(effect))
-  return yield* makeLockClient(store.service, options, true)
+  const client = yield* makeLockClient(store.service, options, true)
+  for (const member of clients) member.joinedBy.add(client)
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      for (const member of clients) member.joinedBy.delete(client)
+    })
+  )
+  return client
 })
 
 /** What all members of a quorum are called together. */
@@ -53,12 +62,14 @@ export const quorumClient = (
 ): LockClient => {
   const first = members[0]!.client
   return first.quorums.get(members, times, driftFactor, (isShared) => {
+    const clients = new Set(members.map(({ client }) => client))
     const joint = new LockKeys(jointName(members.map(({ name }) => name)))
     const keyPrefix = isShared ? first.options.keyPrefix : ""
     return runNow(
       fiber.context,
       Scope.provide(
         makeQuorumClient(
+          clients,
           members.map(({ client, name }, i) => ({
             label: `member ${i + 1}`,
             lockName: isShared ? undefined : name,

@@ -42,6 +42,8 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
     return yield* new InvalidLockOptions({ option: "keyPrefix", problem: "it must be the same for all members" })
   }
 
+  const joined = new Set(present)
+  let quorum: LockClient | undefined
   const members = yield* Effect.forEach(clients, (client, i) => {
     const label = `member ${i + 1}`
     const member = (store: LockStore["Service"]): Member => ({ label, store, keyOf: undefined })
@@ -51,7 +53,10 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
       Layer.buildWithScope(layers[i]!, scope).pipe(
         Effect.retry(reconnecting),
         Effect.map((context) => {
-          late.store = (Context.get(context, RedisLock) as LockClient).store
+          const client = Context.get(context, RedisLock) as LockClient
+          late.store = client.store
+          joined.add(client)
+          if (quorum !== undefined) client.joinedBy.add(quorum)
         }),
         Effect.forkScoped,
         Effect.andThen(
@@ -63,7 +68,8 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
       late
     )
   })
-  return yield* makeQuorumClient(members, times, { ...first.options, clockDriftFactor: driftFactor })
+  quorum = yield* makeQuorumClient(joined, members, times, { ...first.options, clockDriftFactor: driftFactor })
+  return quorum
 })
 
 /** The store of a member that is not there yet. */

@@ -129,18 +129,28 @@ class Freeing {
     this.#sentAt = sentAt
     this.#line = line
     this.#handedOver = handedOver
-  }
-
-  /** Tries again, after a failure. */
-  retry(failure: LockStoreError): Effect.Effect<void, LockLost | LockStoreError> {
-    return Effect.flatMap(retry(this.#possession, this.#sentAt, failure), (reply) => {
-      const lost = this.confirm(reply)
-      return lost === undefined ? Effect.void : Effect.fail(lost)
-    })
+    possession.client.underWay++
   }
 
   /** What to make of the reply: it was ours to free, or is found lost. */
   confirm(reply: Reply): LockLost | undefined {
+    this.#possession.client.underWay--
+    return this.#confirm(reply)
+  }
+
+  /** Tries again, after a failure. */
+  retry(failure: LockStoreError): Effect.Effect<void, LockLost | LockStoreError> {
+    const confirmed = Effect.flatMap(retry(this.#possession, this.#sentAt, failure), (reply) => {
+      const lost = this.#confirm(reply)
+      return lost === undefined ? Effect.void : Effect.fail(lost)
+    })
+    return Effect.ensuring(
+      confirmed,
+      Effect.sync(() => void this.#possession.client.underWay--)
+    )
+  }
+
+  #confirm(reply: Reply): LockLost | undefined {
     const possession = this.#possession
     const { client } = possession
     const released = (reply as number) >= 1
@@ -162,8 +172,10 @@ const begin = (possession: Possession, now: number): Freeing | LockLost => {
   possession.released = true
   if (lost !== undefined) {
     // What is left of the lease (the drift allowance), or on a minority of a quorum, need not keep others waiting; nobody waits
-    // for the reply.
-    if (lost.reason !== "NotOwner" || client.isQuorum) client.fork(Effect.ignore(run(possession)))
+    // for the reply. What a client that closes holds it gives back itself.
+    if (lost.reason !== "ClientClosed" && (lost.reason !== "NotOwner" || client.isQuorum)) {
+      client.fork(Effect.ignore(run(possession)))
+    }
     return lost
   }
   client.forget(possession)
@@ -208,7 +220,7 @@ const retry = Effect.fnUntraced(function* (possession: Possession, sentAt: numbe
     failure = result.failure
     mayHaveRun ||= mayBeReleased(failure)
   }
-  client.fork(releaseUntil(possession, possession.deadline))
+  client.background(releaseUntil(possession, possession.deadline))
   return yield* new LockStoreError({
     operation: "release (the work is done; the lock frees itself when its lease ends)",
     lock: possession.name,
@@ -222,7 +234,7 @@ const mayBeReleased = ({ cause, isOutcomeUnknown }: LockStoreError): boolean =>
   isOutcomeUnknown || cause instanceof QuorumNotReached
 
 /** Releases an owner until Redis confirms, or its lease is over anyway. The result is the reply, if there was one. */
-const releaseUntil = (claim: Claim, leaseEnd: number, publish?: string): Effect.Effect<Reply | undefined> =>
+export const releaseUntil = (claim: Claim, leaseEnd: number, publish?: string): Effect.Effect<Reply | undefined> =>
   Effect.gen(function* () {
     for (let pause = firstPauseMillis; ; pause = Math.min(pause * 2, longestPauseMillis)) {
       const result = yield* Effect.result(run(claim, publish))
@@ -269,6 +281,7 @@ export const undoUntilSettled = (client: LockClient, giveBack: Effect.Effect<Rep
   Effect.suspend(() => {
     const lastEffectAt = client.now() + client.store.commandLifeMillis
     const isFirstOver = Deferred.makeUnsafe<void>()
+    client.background(Effect.asVoid(Deferred.await(isFirstOver)))
     client.fork(
       Effect.gen(function* () {
         const reply = yield* giveBack
@@ -302,4 +315,4 @@ export const withdraw = (claim: Claim): Effect.Effect<void> => {
 }
 
 const inBackground = ({ client }: Claim, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
-  Effect.suspend(() => Effect.asVoid(Effect.timeoutOption(Fiber.await(client.fork(effect)), patienceMillis)))
+  Effect.suspend(() => Effect.asVoid(Effect.timeoutOption(Fiber.await(client.background(effect)), patienceMillis)))

@@ -19,7 +19,7 @@ class KindMetrics {
   acquired = 0
   timedOut = 0
   held = 0
-  readonly lost: Record<LossReason, number> = { Expired: 0, NotOwner: 0, RenewalFailed: 0 }
+  readonly lost: Record<LossReason, number> = { Expired: 0, NotOwner: 0, RenewalFailed: 0, ClientClosed: 0 }
   readonly wait: Metric.Histogram<number>
   readonly hold: Metric.Histogram<number>
 

@@ -1,0 +1,23 @@
+import type { LockClient } from "./LockClient.ts"
+
+/**
+ * Those who depend on something that can be lost. Each is told once, in a turn of its own, and counts until it withdraws: a
+ * section does when it has ended.
+ */
+export class Dependents {
+  readonly #listeners = new Set<() => void>()
+
+  get isEmpty(): boolean {
+    return this.#listeners.size === 0
+  }
+
+  /** The result withdraws. */
+  add(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  tell(client: LockClient): void {
+    for (const listener of this.#listeners) client.inOwnTurn(listener)
+  }
+}

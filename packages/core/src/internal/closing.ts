@@ -1,0 +1,63 @@
+/**
+ * What a client does when its scope closes, before the store goes: it gives back what it holds, whatever order scopes close in, and
+ * sends home whoever waits.
+ */
+import * as Effect from "effect/Effect"
+import type { LossReason } from "../LockError.ts"
+import type { LockClient } from "./LockClient.ts"
+
+/** Something that is held, and can be given back by the client itself. */
+export interface Returnable {
+  readonly name: string
+  readonly owner: string
+  /** Whether nobody works under it any more. */
+  readonly isUnused: boolean
+  readonly lose: (reason: LossReason, now: number) => unknown
+  /** Gives it back, and tries again where that may help. */
+  readonly giveBack: Effect.Effect<unknown>
+}
+
+/** How often to look whether all has ended; real time, as a process that ends has no other. */
+const tickMillis = 2
+
+const tick = Effect.callback<void>((resume) => void setTimeout(() => resume(Effect.void), tickMillis))
+
+/** So many names at most are logged. */
+const longestList = 20
+
+/**
+ * Loses all that is held, which interrupts its sections, and gives it back as soon as nobody works under it: all at once, within
+ * the release timeout. What is still not given back then is reported, and frees itself when its lease ends.
+ */
+export const giveBackAll = (client: LockClient): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const until = performance.now() + client.options.releaseTimeoutMillis
+    const left = client.toGiveBack
+    const begun = new Set<Returnable>()
+    // twice in a row: an acquisition that was just answered may be about to be taken back
+    for (let idle = 0; idle < 2 && performance.now() < until;) {
+      client.sendHome()
+      client.loseAll()
+      for (const held of left) {
+        if (begun.has(held) || !held.isUnused) continue
+        begun.add(held)
+        client.background(
+          Effect.andThen(
+            held.giveBack,
+            Effect.sync(() => left.delete(held))
+          )
+        )
+      }
+      if (client.isBusy || left.size > 0) idle = 0
+      else idle++
+      if (idle < 2) yield* idle === 0 ? tick : Effect.yieldNow
+    }
+    if (left.size === 0) return
+    const names = [...left].slice(0, longestList).map(({ name }) => name)
+    yield* Effect.annotateLogs(
+      Effect.logWarning(
+        `A lock client was closed, and ${left.size} that it held could not be given back in time; they free themselves when their leases end.`
+      ),
+      { locks: left.size > longestList ? [...names, "..."] : names }
+    )
+  })

@@ -1,0 +1,73 @@
+/**
+ * A process that is told to end, and closes its client before the scopes of what that holds.
+ */
+import { RedisCluster, type RedisServer } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Redis } from "ioredis"
+import { eventually, onServer } from "./harness.ts"
+import type { ClosingSettings } from "./fixtures/closing.ts"
+import { start } from "./processes.ts"
+
+/** Names of what stands at a server. */
+const keysAt = ({ url }: Pick<RedisServer.RedisServer, "url">) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => new Redis(url)),
+    (redis) => Effect.promise(() => redis.keys("*")),
+    (redis) => Effect.sync(() => redis.disconnect())
+  )
+
+/** Nothing is left that keeps anybody out: tokens and semaphores stay. */
+const isHarmless = (key: string): boolean => /token|:leased|:counted/.test(key) && !key.includes("grant")
+
+const endsAndGivesBack = (settings: ClosingSettings, servers: ReadonlyArray<Pick<RedisServer.RedisServer, "url">>) =>
+  Effect.gen(function* () {
+    const program = yield* start("closing", settings)
+    yield* program.told("holding")
+    const held = (yield* Effect.forEach(servers, keysAt)).flat().filter((key) => !isHarmless(key))
+    assert.isAbove(held.length, 2)
+    yield* program.signal("SIGTERM")
+    yield* eventually(
+      "the program ends",
+      () => program.hasEnded(),
+      (hasEnded) => hasEnded
+    )
+    assert.deepStrictEqual(
+      (yield* Effect.forEach(servers, keysAt)).flat().filter((key) => !isHarmless(key)),
+      []
+    )
+  })
+
+describe("SIGTERM to a process that closes its client first", () => {
+  it.live(
+    "leaves nothing of it on a server",
+    onServer(({ redis, server }) =>
+      Effect.andThen(
+        endsAndGivesBack({ where: "server", urls: [server.url], lock: "report" }, [server]),
+        Effect.promise(() => redis.del("report:counted", "report:leased"))
+      )
+    )
+  )
+
+  it.live(
+    "leaves nothing of it on a quorum",
+    onServer((first) =>
+      onServer((second) =>
+        onServer((third) => {
+          const servers = [first.server, second.server, third.server]
+          return endsAndGivesBack({ where: "quorum", urls: servers.map(({ url }) => url), lock: "report" }, servers)
+        })()
+      )()
+    )
+  )
+
+  it.live("leaves nothing of it on a cluster", () =>
+    Effect.gen(function* () {
+      const cluster = yield* RedisCluster.start()
+      yield* endsAndGivesBack(
+        { where: "cluster", urls: cluster.urls, lock: "report" },
+        cluster.urls.map((url) => ({ url }))
+      )
+    }).pipe(Effect.scoped)
+  )
+})

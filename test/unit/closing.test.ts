@@ -1,0 +1,339 @@
+/**
+ * A client that is closed gives back what it holds, whatever order scopes are closed in.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Logger, Option, Result, Scope } from "effect"
+import {
+  type AcquireError,
+  CountDownLatch,
+  FairLock,
+  FencedLock,
+  type Holding,
+  type LatchTimeout,
+  Lock,
+  type LockLost,
+  type LockReentered,
+  LockStore,
+  MultiLock,
+  NonReentrantLock,
+  PermitSemaphore,
+  ReadWriteLock,
+  RedisLock,
+  RedLock,
+  Semaphore,
+  SpinLock
+} from "effect-redis-lock"
+import { redisUrl } from "../redis.ts"
+import { as, clientLayer, clientOf, type Service, testStore, testStores } from "../compose/stores.ts"
+
+type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered, any>
+type Live = Layer.Layer<RedisLock.RedisLock>
+
+/** Notes warnings and errors as text. */
+const noting = (messages: Array<string>) =>
+  Logger.layer([
+    Logger.make(({ logLevel, message }) => {
+      if (logLevel === "Warn" || logLevel === "Error") messages.push(String(message))
+    })
+  ])
+
+const quorumKinds: Record<string, (name: string) => AnyLock> = {
+  "a lock": Lock.make,
+  "a spin lock": SpinLock.make,
+  "a fenced lock": FencedLock.make,
+  "a non-reentrant lock": NonReentrantLock.make,
+  "a read lock": (name) => ReadWriteLock.make(name).readLock,
+  "a write lock": (name) => ReadWriteLock.make(name).writeLock,
+  "several locks as one": (name) => MultiLock.make([Lock.make(`${name}:1`), Lock.make(`${name}:2`)])
+}
+
+const kinds: typeof quorumKinds = { ...quorumKinds, "a fair lock": FairLock.make }
+
+const suite = (where: string, clients: Effect.Effect<Live, never, Scope.Scope>, kinds: typeof quorumKinds) =>
+  describe(`closing a client of ${where} first`, () => {
+    const setUp = Effect.gen(function* () {
+      const live = yield* clients
+      const [own, others] = yield* Effect.forEach([1, 2], () => Effect.map(Scope.make(), (scope) => ({ scope })))
+      const serviceIn = ({ scope }: { readonly scope: Scope.Scope }) =>
+        Effect.map(Layer.buildWithScope(Layer.fresh(live), scope), (context) =>
+          Context.get(context, RedisLock.RedisLock)
+        )
+      const service = yield* serviceIn(own!)
+      const other = yield* serviceIn(others!)
+      yield* Effect.addFinalizer(() => Scope.close(others!.scope, Exit.void))
+      return { live, service, other, close: Scope.close(own!.scope, Exit.void), name: `closing:${crypto.randomUUID()}` }
+    })
+
+    for (const [kind, make] of Object.entries(kinds)) {
+      it.live(`gives back ${kind} of a scope that is closed later, which says nothing more`, () => {
+        const messages: Array<string> = []
+        return Effect.gen(function* () {
+          const { live, name, other } = yield* setUp
+          const lock = make(name)
+          const left = yield* Effect.scoped(
+            Effect.gen(function* () {
+              const holding: Holding<unknown> = yield* Effect.provide(Lock.scoped(lock), Layer.fresh(live))
+              assert.isFalse(yield* holding.isHeld)
+              assert.strictEqual((yield* Effect.flip(holding.ensureHeld)).reason, "ClientClosed")
+              return yield* Effect.result(Effect.scoped(as(other)(Lock.scoped(lock, { waitTime: 0 }))))
+            })
+          )
+          assert.isTrue(Result.isSuccess(left), "nobody else can have it")
+          assert.deepStrictEqual(messages, [])
+        }).pipe(Effect.scoped, Effect.provide(noting(messages)))
+      })
+
+      it.live(`interrupts a section of ${kind}, and gives the lock back when that has ended`, () =>
+        Effect.gen(function* () {
+          const { close, name, other, service } = yield* setUp
+          const lock = make(name)
+          const [entered, ending, end] = [
+            yield* Deferred.make<void>(),
+            yield* Deferred.make<void>(),
+            yield* Deferred.make<void>()
+          ]
+          const body = Effect.ensuring(
+            Effect.andThen(Deferred.succeed(entered, void 0), Effect.never),
+            Effect.andThen(Deferred.succeed(ending, void 0), Deferred.await(end))
+          )
+          const section = yield* Effect.forkChild(Effect.flip(as(service)(Lock.withLock(body, lock))))
+          yield* Deferred.await(entered)
+          const closing = yield* Effect.forkChild(close)
+          yield* Deferred.await(ending)
+          const early = yield* Effect.result(as(other)(Lock.withLock(Effect.void, lock, { waitTime: 0 })))
+          const mayShare = kind === "a read lock"
+          assert.strictEqual(Result.isSuccess(early), mayShare, "while the section ends")
+          yield* Deferred.succeed(end, void 0)
+          yield* Fiber.join(closing)
+          const error = yield* Fiber.join(section)
+          assert.strictEqual(error._tag === "LockLost" && error.reason, "ClientClosed")
+          yield* as(other)(Lock.withLock(Effect.void, lock, { waitTime: 0 }))
+        }).pipe(Effect.scoped)
+      )
+
+      it.live(`sends home who waits for ${kind}, and leaves nothing behind`, () =>
+        Effect.gen(function* () {
+          const { close, name, other, service } = yield* setUp
+          const lock = make(name)
+          const rival = kind === "a read lock" ? ReadWriteLock.make(name).writeLock : lock
+          const waiting = yield* as(other)(
+            Effect.gen(function* () {
+              const waiting = yield* Effect.forkChild(
+                Effect.forEach([1, 2, 3], () => Effect.flip(as(service)(Lock.withLock(Effect.void, lock))), {
+                  concurrency: "unbounded"
+                })
+              )
+              yield* Effect.sleep(50)
+              yield* close
+              return waiting
+            }).pipe(Lock.withLock(rival))
+          )
+          for (const error of yield* Fiber.join(waiting)) {
+            assert.strictEqual(error._tag === "LockStoreError" && error.reason, "Closed")
+          }
+          // neither a place nor an announcement keeps others out
+          const reader = ReadWriteLock.make(name).readLock
+          yield* as(other)(Lock.withLock(Effect.void, kind === "a write lock" ? reader : rival, { waitTime: 0 }))
+        }).pipe(Effect.scoped)
+      )
+    }
+
+    it.live("refuses whoever asks later", () =>
+      Effect.gen(function* () {
+        const { close, name, service } = yield* setUp
+        yield* close
+        const error = yield* Effect.flip(as(service)(Lock.withLock(Effect.void, name)))
+        assert.strictEqual(error._tag === "LockStoreError" && error.reason, "Closed")
+      }).pipe(Effect.scoped)
+    )
+  })
+
+const memory = Effect.map(testStore(), ({ store }) => clientLayer(store))
+const redis = Layer.orDie(Layer.provide(RedisLock.layer(), IoRedis.layer({ url: redisUrl })))
+const quorum = Effect.map(testStores(3), (stores) =>
+  Layer.orDie(RedisLock.layerQuorum(stores.map(({ store }) => Layer.fresh(clientLayer(store)))))
+)
+
+suite("a store in memory", memory, kinds)
+suite("Redis", Effect.succeed(redis), kinds)
+suite("a quorum", quorum, quorumKinds)
+
+describe("closing a client first", () => {
+  const semaphores = (where: string, live: Effect.Effect<Live, never, Scope.Scope>) => {
+    it.live(`gives back the permits of semaphores on ${where}`, () => {
+      const messages: Array<string> = []
+      return Effect.gen(function* () {
+        const clients = yield* live
+        const name = `closing:${crypto.randomUUID()}`
+        const leased = PermitSemaphore.make(`${name}:leased`, { permits: 3 })
+        const counted = Semaphore.make(`${name}:counted`, { permits: 3 })
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* Effect.provide(
+              Effect.all([
+                PermitSemaphore.scoped(leased, { permits: 2 }),
+                Semaphore.scoped(counted, 2),
+                // nothing gives these back
+                Semaphore.acquire(counted, 1)
+              ]),
+              Layer.fresh(clients)
+            )
+            yield* Effect.gen(function* () {
+              assert.strictEqual(yield* PermitSemaphore.availablePermits(leased), 3)
+              assert.strictEqual(yield* Semaphore.availablePermits(counted), 2)
+            }).pipe(Effect.provide(Layer.fresh(clients)))
+          })
+        )
+        assert.deepStrictEqual(messages, [])
+      }).pipe(Effect.scoped, Effect.provide(noting(messages)))
+    })
+
+    it.live(`interrupts sections with permits on ${where}, and ends waits`, () =>
+      Effect.gen(function* () {
+        const clients = yield* live
+        const name = `closing:${crypto.randomUUID()}`
+        const leased = PermitSemaphore.make(`${name}:leased`, { permits: 1 })
+        const counted = Semaphore.make(`${name}:counted`, { permits: 1 })
+        const running = yield* Effect.gen(function* () {
+          yield* CountDownLatch.trySetCount(name, 1)
+          const asked: ReadonlyArray<
+            Effect.Effect<unknown, AcquireError | LockLost | LatchTimeout, RedisLock.RedisLock>
+          > = [
+            PermitSemaphore.withPermit(Effect.never, leased),
+            Semaphore.withPermits(Effect.never, counted, 1),
+            PermitSemaphore.withPermit(Effect.never, leased),
+            Semaphore.withPermits(Effect.never, counted, 1),
+            CountDownLatch.await(name)
+          ]
+          const running = yield* Effect.forEach(asked, (self) =>
+            Effect.tap(Effect.forkDetach(Effect.flip(self)), () => Effect.sleep(20))
+          )
+          return running
+        }).pipe(Effect.provide(Layer.fresh(clients)))
+        const errors = yield* Effect.forEach(running, (fiber) => Fiber.join(fiber))
+        assert.deepStrictEqual(
+          errors.map((error) => ("reason" in error ? error.reason : error._tag)),
+          ["ClientClosed", "ClientClosed", "Closed", "Closed", "Closed"]
+        )
+      }).pipe(Effect.scoped)
+    )
+  }
+  semaphores("a store in memory", memory)
+  semaphores("Redis", Effect.succeed(redis))
+
+  it.live("gives back a lock on a majority, whichever member's client is closed first", () => {
+    const messages: Array<string> = []
+    return Effect.gen(function* () {
+      for (const first of [0, 1, 2]) {
+        const stores = yield* testStores(3)
+        const scopes = yield* Effect.forEach(stores, () => Scope.make())
+        const services: Array<Service> = []
+        for (const [i, { store }] of stores.entries()) {
+          const context = yield* Layer.buildWithScope(Layer.fresh(clientLayer(store)), scopes[i]!)
+          services.push(Context.get(context, RedisLock.RedisLock))
+        }
+        const lock = RedLock.make(services.map((service) => Lock.provide(Lock.make("a"), service)))
+        const end = yield* Scope.make()
+        const holding = yield* Scope.provide(Lock.scoped(lock), end)
+        yield* Scope.close(scopes[first]!, Exit.void)
+        assert.isFalse(yield* holding.isHeld)
+        for (const store of stores) assert.isTrue(yield* store.isFree("a"))
+        for (const scope of scopes) yield* Scope.close(scope, Exit.void)
+        yield* Scope.close(end, Exit.void)
+      }
+      assert.deepStrictEqual(messages, [])
+    }).pipe(Effect.scoped, Effect.provide(noting(messages)))
+  })
+
+  it.live("says within the release timeout what it could not give back", () => {
+    const messages: Array<string> = []
+    return Effect.gen(function* () {
+      const server = yield* testStore()
+      const scope = yield* Scope.make()
+      const context = yield* Layer.buildWithScope(clientLayer(server.store, { releaseTimeout: 300 }), scope)
+      const end = yield* Scope.make()
+      yield* Effect.provide(Scope.provide(Lock.scoped("a"), end), context)
+      server.isDown = true
+      const startedAt = performance.now()
+      yield* Scope.close(scope, Exit.void)
+      assert.isAtLeast(performance.now() - startedAt, 290)
+      assert.strictEqual(messages.length, 1)
+      assert.include(messages[0], "could not be given back in time")
+      yield* Scope.close(end, Exit.void)
+      assert.strictEqual(messages.length, 1)
+    }).pipe(Effect.scoped, Effect.provide(noting(messages)))
+  })
+
+  it.live("waits for an acquisition that is under way, and takes it back", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const scope = yield* Scope.make()
+      const [sent, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const store: LockStore.LockStore["Service"] = {
+        ...server.store,
+        run: (operation, keys, args) =>
+          operation === "lock/acquire"
+            ? Effect.andThen(
+                Effect.andThen(Deferred.succeed(sent, void 0), Deferred.await(gate)),
+                server.store.run(operation, keys, args)
+              )
+            : server.store.run(operation, keys, args)
+      }
+      const context = yield* Layer.buildWithScope(clientLayer(store), scope)
+      let entered = false
+      const section = yield* Effect.forkChild(
+        Effect.result(
+          Effect.provide(
+            Lock.withLock(
+              Effect.sync(() => (entered = true)),
+              "a"
+            ),
+            context
+          )
+        )
+      )
+      yield* Deferred.await(sent)
+      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+      yield* Deferred.succeed(gate, void 0)
+      yield* Fiber.join(closing)
+      assert.isTrue(Result.isFailure(yield* Fiber.join(section)))
+      assert.isFalse(entered)
+      assert.isTrue(yield* server.isFree("a"))
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("the body of a section", () => {
+  const service = Effect.flatMap(testStore(), (server) => clientOf(server))
+
+  const sections: Record<string, (body: Effect.Effect<void>) => Effect.Effect<unknown, unknown, RedisLock.RedisLock>> =
+    {
+      "Lock.withLock": (body) => Lock.withLock(body, "a"),
+      "Lock.withLockIfAvailable": (body) => Lock.withLockIfAvailable(body, "a"),
+      "PermitSemaphore.withPermits": (body) =>
+        PermitSemaphore.withPermits(body, PermitSemaphore.make("leased", { permits: 1 }), 1),
+      "Semaphore.withPermits": (body) => Semaphore.withPermits(body, Semaphore.make("counted", { permits: 1 }), 1),
+      "Semaphore.withPermits, without permits": (body) =>
+        Semaphore.withPermits(body, Semaphore.make("counted", { permits: 1 }), 0),
+      "Semaphore.withPermitsIfAvailable": (body) =>
+        Semaphore.withPermitsIfAvailable(body, Semaphore.make("counted", { permits: 1 }), 1)
+    }
+  for (const [title, section] of Object.entries(sections)) {
+    it.effect(`of ${title} ends the fibers that it has forked, unless they are detached`, () =>
+      Effect.gen(function* () {
+        const fibers: Array<Fiber.Fiber<never>> = []
+        yield* section(
+          Effect.gen(function* () {
+            fibers.push(yield* Effect.forkChild(Effect.never, { startImmediately: true }))
+            fibers.push(yield* Effect.forkDetach(Effect.never, { startImmediately: true }))
+          })
+        ).pipe(as(yield* service))
+        const [child, detached] = fibers as [Fiber.Fiber<never>, Fiber.Fiber<never>]
+        assert.isTrue(Option.isSome(Option.fromUndefinedOr(child.pollUnsafe())), "a child")
+        assert.isUndefined(detached.pollUnsafe(), "a detached fiber")
+        yield* Fiber.interrupt(detached)
+      })
+    )
+  }
+})
