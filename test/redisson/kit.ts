@@ -17,6 +17,25 @@ export const otherClient = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.pro
 export const clientInCrowd = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   Effect.provide(self, Layer.fresh(RedisLock.layerStore({ subscriptionIdleTime: "100 millis" })))
 
+/** Another client, which dies in the end: what it still does, such as giving back, does not reach the store. */
+export const dyingClient = <A, E, R>(self: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(LockStore.LockStore, (store) => {
+    let isDead = false
+    const mortal: LockStore.LockStore["Service"] = {
+      ...store,
+      runUnsafe: undefined,
+      run: (operation, keys, args) =>
+        Effect.suspend(() => (isDead ? Effect.succeed(1) : store.run(operation, keys, args)))
+    }
+    const dies = Effect.ensuring(
+      self,
+      Effect.sync(() => {
+        isDead = true
+      })
+    )
+    return Effect.provide(dies, Layer.fresh(Layer.provide(clients, Layer.succeed(LockStore.LockStore, mortal))))
+  })
+
 export const storeAt = (url: string) => Layer.provide(LockStore.layerRedis, IoRedis.layer({ url }))
 
 /** Runs the tests on memory, in real time, and on Redis. */
@@ -205,7 +224,7 @@ export const interruptedWaiterNeverAcquires = (make: Make) => () =>
 export const deadClient = (make: Make) => () =>
   Effect.gen(function* () {
     const lock = yield* freshLock(make)
-    yield* otherClient(abandoned(lock))
+    yield* dyingClient(abandoned(lock))
     assert.isTrue(yield* Lock.isLocked(lock))
     const { millis } = yield* elapsed(Lock.withLock(Effect.void, lock))
     assert.isAtLeast(millis, 300)

@@ -16,7 +16,7 @@ import { Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { Redis } from "ioredis"
 import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
 import { redisUrl } from "../redis.ts"
-import { clientInCrowd, freshName, held, otherThread, tryLock } from "./kit.ts"
+import { clientInCrowd, dyingClient, freshName, held, otherThread, tryLock } from "./kit.ts"
 import { expectWarning } from "../run/logs.ts"
 
 const watchdogLeaseTime = Duration.millis(900)
@@ -208,7 +208,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
       Effect.gen(function* () {
         const lock = yield* freshName
         // the client is gone, and nobody closes the scope of its holding
-        yield* otherClient(Effect.provideService(Lock.scoped(lock), Scope.Scope, yield* Scope.make()))
+        yield* dyingClient(Effect.provideService(Lock.scoped(lock), Scope.Scope, yield* Scope.make()))
         assert.isTrue(yield* Lock.isLocked(lock))
         const { millis } = yield* elapsed(Lock.withLock(Effect.void, lock))
         assert.isAtLeast(millis, 400)

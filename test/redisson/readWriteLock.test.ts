@@ -22,6 +22,7 @@ import {
   millisOf,
   onBothStores,
   onlyHolderReleases,
+  dyingClient,
   otherClient,
   otherThread,
   tryLock,
@@ -326,7 +327,7 @@ onBothStores("RReadWriteLock, leases", (it) => {
   it.effect("125. a dead reader is not kept alive by another client's renewals", () =>
     Effect.gen(function* () {
       const { readLock, writeLock } = yield* fresh
-      yield* otherClient(abandoned(readLock))
+      yield* dyingClient(abandoned(readLock))
       const reader = yield* held(readLock)
       yield* Effect.sleep(1.5 * watchdogMillis)
       assert.isFalse(yield* canWrite(writeLock.name))
@@ -339,7 +340,7 @@ onBothStores("RReadWriteLock, leases", (it) => {
     Effect.gen(function* () {
       const { readLock, writeLock } = yield* fresh
       const reader = yield* held(readLock)
-      const dead = otherClient(Effect.all([abandoned(readLock), abandoned(readLock), abandoned(readLock)]))
+      const dead = dyingClient(Effect.all([abandoned(readLock), abandoned(readLock), abandoned(readLock)]))
       yield* Effect.forEach(Array.from({ length: 20 }), () => dead, { concurrency: "unbounded" })
       yield* Effect.sleep(1.5 * watchdogMillis)
       yield* reader.letGo

@@ -7,7 +7,7 @@ import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
 import { Lock, LockStore, LockStoreError, RedisLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
 import { redisUrl } from "../redis.ts"
-import { elapsed, freshName, held, otherClient, storeAt } from "./kit.ts"
+import { elapsed, freshName, held, dyingClient, otherClient, storeAt } from "./kit.ts"
 
 // so long that nobody is ever woken by it
 const patient = RedisLock.layerStore({ fallbackInterval: "5 minutes" })
@@ -16,7 +16,7 @@ describe("signals", () => {
   it.live("43. a waiter that times out while its subscription comes about does not spoil it for the next", () =>
     Effect.gen(function* () {
       const lock = Lock.make(yield* freshName)
-      const holder = yield* otherClient(held(lock, { leaseTime: "5 minutes" }))
+      const holder = yield* dyingClient(held(lock, { leaseTime: "5 minutes" }))
       for (let waitTime = 1; waitTime <= 12; waitTime++) {
         const error = yield* Effect.flip(Lock.withLock(Effect.void, lock, { waitTime }))
         assert.strictEqual(error._tag, "LockTimeout")
@@ -54,7 +54,7 @@ describe("signals", () => {
       ).pipe(Layer.provide(LockStore.layerMemory))
       yield* Effect.gen(function* () {
         const lock = Lock.make(yield* freshName)
-        const holder = yield* otherClient(held(lock, { leaseTime: "5 minutes" }))
+        const holder = yield* dyingClient(held(lock, { leaseTime: "5 minutes" }))
         const waiters = yield* Effect.forkChild(
           Effect.forEach([1, 2], () => Lock.withLock(Effect.succeed("in"), lock), { concurrency: "unbounded" }),
           { startImmediately: true }
@@ -95,7 +95,7 @@ describe("a lock's message", () => {
   it.live("43. is not waited for beyond the wait time, when subscribing takes longer", () =>
     Effect.gen(function* () {
       const lock = Lock.make(yield* freshName)
-      yield* otherClient(held(lock, { leaseTime: "5 minutes" }))
+      yield* dyingClient(held(lock, { leaseTime: "5 minutes" }))
       const { millis, result } = yield* elapsed(Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 200 })))
       assert.strictEqual(result._tag, "LockTimeout")
       assert.isAtLeast(millis, 199)

@@ -94,7 +94,9 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
       this.holder === undefined
         ? ""
         : `; held by ${this.holder.owner}` +
-          (this.holder.remaining === undefined ? " without expiry" : `, for ${seconds(this.holder.remaining)} more`)
+          (this.holder.remaining === undefined
+            ? " without expiry"
+            : `, whose lease runs for ${seconds(this.holder.remaining)} more, or longer if it is renewed`)
     return `Lock "${this.lock}" was not free within ${seconds(this.waited)}${held}.`
   }
 
@@ -138,7 +140,7 @@ export class LatchTimeout extends Schema.TaggedError<LatchTimeout>("effect-redis
  * How a lock was lost.
  *
  * - `Expired`: the lease ran out: a fixed `leaseTime` was too short, or the process was stopped or blocked for longer
- *   than the lease.
+ *   than the lease (`stalled`).
  * - `NotOwner`: Redis says that the lock is not ours: it was force-released, deleted or evicted, or Redis lost its data.
  * - `RenewalFailed`: the renewals failed, or were not answered, until the lease ran out.
  * - `ClientClosed`: the scope of its client (of the layer) was closed, which gives back what is held.
@@ -156,17 +158,34 @@ export const LossReason = Schema.Literals(["Expired", "NotOwner", "RenewalFailed
  */
 export type LossReason = typeof LossReason.Type
 
-const lossText: Record<LossReason, string> = {
-  Expired: "its lease ran out before it was released. Renew it (leave out leaseTime), or choose a longer lease",
-  NotOwner: "Redis no longer has it under this owner: it was force-released, deleted, evicted, or Redis lost its data",
-  RenewalFailed: "it could not be renewed in time, because Redis did not answer",
-  ClientClosed: "its client was closed while it was held, and gave it back"
+/** What was seen, and what can be done about it. */
+const lossText = ({ cause, reason, stalled }: LockLost): string => {
+  switch (reason) {
+    case "Expired":
+      return stalled === true
+        ? "its lease ran out while the process was stopped or blocked"
+        : "its lease ran out before it was released. Renew it (leave out leaseTime), or choose a longer lease"
+    case "NotOwner":
+      return "Redis no longer has it under this owner: it was force-released, deleted, evicted, or Redis lost its data"
+    case "RenewalFailed":
+      return `it was not renewed before its lease ran out: ${renewalText(cause)}`
+    case "ClientClosed":
+      return "its client was closed while it was held, and gave it back"
+  }
 }
+
+const renewalText = (cause: unknown): string =>
+  cause instanceof LockStoreError
+    ? storeReasons[cause.reason]
+    : cause instanceof Error
+      ? cause.message
+      : "the renewal failed"
 
 /**
  * A lock that was held is held no more. What ran under it was interrupted (`withLock`) or must stop (`scoped`); somebody
  * else may hold the lock by now. Of many permits `owner` has the first ids and how many more there are. `late` is how long after the deadline the loss was noticed (zero when it was noticed
- * before), `cause` the last failure of the renewal.
+ * before), `cause` the last failure of the renewal. `stalled` is true where this process is known to have been stopped or blocked:
+ * its own timer for the end of the lease went off late.
  *
  * @category errors
  * @since 0.1.0
@@ -176,14 +195,16 @@ export class LockLost extends Schema.TaggedError<LockLost>("effect-redis-lock/Lo
   owner: Schema.String,
   reason: LossReason,
   late: Schema.Duration,
+  stalled: Schema.optional(Schema.Boolean),
   cause: Schema.optional(Schema.Defect())
 }) {
   override get message(): string {
-    const late = Duration.toMillis(this.late)
-    return (
-      `Lock "${this.lock}" was lost: ${lossText[this.reason]}.` +
-      (late >= 1 ? ` Noticed ${seconds(this.late)} after the lease had ended: the process was stopped or blocked.` : "")
-    )
+    const late =
+      Duration.toMillis(this.late) < 1
+        ? ""
+        : ` Noticed ${seconds(this.late)} after the lease had ended` +
+          (this.stalled === true && this.reason !== "Expired" ? ", as the process was stopped or blocked." : ".")
+    return `Lock "${this.lock}" was lost: ${lossText(this)}.${late}`
   }
 
   override toJSON(): unknown {

@@ -1,7 +1,7 @@
 /**
  * Workers that are fibers of this process, on one memory store.
  */
-import { Cause, Effect, Exit, type FileSystem, Layer, Queue, Scope, Stream } from "effect"
+import { Cause, Context, Effect, Exit, type FileSystem, Layer, Queue, Scope, Stream } from "effect"
 import { LockStore, RedisLock } from "effect-redis-lock"
 import { Ledger } from "./Ledger.ts"
 import { type WorkerEvent, WorkerFailed, Workers } from "./Workers.ts"
@@ -20,10 +20,20 @@ export const layer: Layer.Layer<Workers, never, FileSystem.FileSystem> = Layer.e
         const events = yield* Queue.unbounded<WorkerEvent, WorkerFailed | Cause.Done>()
         const report = (event: WorkerEvent) => Effect.asVoid(Queue.offer(events, event))
 
-        // A client of its own, in a scope of its own: once that is closed, nobody renews what the fiber holds, and nobody
-        // releases it either. This is what is left of a process after SIGKILL.
+        // A client of its own, in a scope of its own, over a store that it can be cut off from: then nobody renews what the
+        // fiber holds, and nobody releases it either. This is what is left of a process after SIGKILL.
         const scope = yield* Scope.fork(yield* Effect.scope)
-        const client = RedisLock.layerStore({ watchdogLeaseTime: job.leaseMillis })
+        let isCut = false
+        const store = Context.get(context, LockStore.LockStore)
+        const mortal: LockStore.LockStore["Service"] = {
+          ...store,
+          run: (operation, keys, args) =>
+            Effect.suspend(() => (isCut ? Effect.succeed(1) : store.run(operation, keys, args)))
+        }
+        const client = Layer.provide(
+          RedisLock.layerStore({ watchdogLeaseTime: job.leaseMillis }),
+          Layer.succeed(LockStore.LockStore, mortal)
+        )
         const services = yield* Layer.merge(Ledger.layer(job.ledger), client).pipe(
           Layer.buildWithScope(scope),
           Effect.provideContext(context),
@@ -43,7 +53,10 @@ export const layer: Layer.Layer<Workers, never, FileSystem.FileSystem> = Layer.e
 
         return {
           events: Stream.fromQueue(events),
-          kill: Effect.andThen(Scope.close(scope, Exit.void), Queue.end(events))
+          kill: Effect.suspend(() => {
+            isCut = true
+            return Effect.andThen(Scope.close(scope, Exit.void), Queue.end(events))
+          })
         }
       })
     })

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { LockLost, LockStoreError, type LossReason } from "../LockError.ts"
 import type { Restore } from "./acquisition.ts"
-import { mayHaveRun } from "./attempt.ts"
+import { isForbidden, mayHaveRun } from "./attempt.ts"
 import type { Returnable } from "./closing.ts"
 import type { Answer } from "./demand.ts"
 import { Dependents } from "./Dependents.ts"
@@ -89,7 +89,7 @@ export class Grant implements Guarded, Returnable {
         onFailure: (cause: Cause.Cause<LockStoreError>) => {
           client.underWay--
           const failed = explain(client, semaphoreTitle, key, cause)
-          return mayHaveRun(cause) ? Effect.andThen(this.#undo(), failed) : failed
+          return mayHaveRun(cause) ? Effect.andThen(this.#undo(isForbidden(cause)), failed) : failed
         }
       }
     )
@@ -150,7 +150,7 @@ export class Grant implements Guarded, Returnable {
   }
 
   get giveBack(): Effect.Effect<unknown> {
-    return this.#returnUntilConfirmed
+    return this.#returnUntilConfirmed()
   }
 
   #lossOf(reason: LossReason): LockLost {
@@ -187,7 +187,7 @@ export class Grant implements Guarded, Returnable {
         failure = result.failure
         mayHaveRun ||= failure.isOutcomeUnknown
       }
-      client.background(this.#returnUntilConfirmed)
+      client.background(this.#returnUntilConfirmed())
       return yield* new LockStoreError({
         operation: "release (the work is done; the permits are given back as soon as Redis answers this process)",
         lock: this.name,
@@ -198,12 +198,13 @@ export class Grant implements Guarded, Returnable {
   }
 
   /** Goes on for as long as the marker may be there. The result is the reply, if there was one. */
-  get #returnUntilConfirmed(): Effect.Effect<Reply | undefined> {
+  #returnUntilConfirmed(isForbidden = false): Effect.Effect<Reply | undefined> {
     const { client } = this
     return Effect.gen({ self: this }, function* () {
       for (let pause = firstPauseMillis; ; pause = Math.min(pause * 2, longestPauseMillis)) {
         const result = yield* Effect.result(this.#return(false))
         if (Result.isSuccess(result)) return result.success
+        if (isForbidden && result.failure.reason === "NoPermission") return undefined
         if (isFinal(result.failure) || client.now() - this.askedAt + pause > this.markerMillis) {
           yield* Effect.annotateLogs(
             Effect.logWarning(
@@ -220,7 +221,7 @@ export class Grant implements Guarded, Returnable {
   }
 
   /** Takes back what may have been granted without our knowing. */
-  #undo(): Effect.Effect<void> {
-    return undoUntilSettled(this.client, this.#returnUntilConfirmed)
+  #undo(isForbidden: boolean): Effect.Effect<void> {
+    return undoUntilSettled(this.client, this.#returnUntilConfirmed(isForbidden))
   }
 }

@@ -16,6 +16,9 @@ import type { Claim, LockKind } from "./LockKind.ts"
 import { ownerText } from "./ownerText.ts"
 import { releaseUntil } from "./release.ts"
 
+/** So late at least is the alarm for a deadline where the process did not run; timers are late by some milliseconds anyway. */
+const stallMillis = 100
+
 export class Possession implements Due, Claim, Returnable {
   readonly client: LockClient
   readonly kind: LockKind
@@ -93,7 +96,8 @@ export class Possession implements Due, Claim, Returnable {
   checkLost(now: number): LockLost | undefined {
     if (this.lost === undefined && !this.released && now >= this.deadline) {
       if (this.renewals > 0) this.renewalFailure ??= new Error("a renewal was not answered before the lease had ended")
-      this.lose(this.renewalFailure === undefined ? "Expired" : "RenewalFailed", now)
+      const stalled = now - this.deadline >= stallMillis
+      this.lose(this.renewalFailure === undefined ? "Expired" : "RenewalFailed", now, stalled)
     }
     return this.lost
   }
@@ -103,9 +107,9 @@ export class Possession implements Due, Claim, Returnable {
   }
 
   /** Records the loss, stops the renewal and tells everybody who depends on the lock. */
-  lose(reason: LossReason, now: number): LockLost {
+  lose(reason: LossReason, now: number, stalled = false): LockLost {
     if (this.lost !== undefined) return this.lost
-    const lost = (this.lost = this.lossOf(reason, now))
+    const lost = (this.lost = this.lossOf(reason, now, stalled))
     this.client.forget(this)
     this.client.telemetry.lost(this, reason)
     this.client.telemetry.released(this, now - this.acquiredAt)
@@ -114,12 +118,13 @@ export class Possession implements Due, Claim, Returnable {
     return lost
   }
 
-  lossOf(reason: LossReason, now: number): LockLost {
+  lossOf(reason: LossReason, now: number, stalled = false): LockLost {
     return new LockLost({
       lock: this.name,
       owner: ownerText(this.owner),
       reason,
       late: Duration.millis(Math.max(0, now - this.deadline)),
+      ...(stalled ? { stalled } : undefined),
       ...(this.renewalFailure === undefined ? undefined : { cause: this.renewalFailure })
     })
   }

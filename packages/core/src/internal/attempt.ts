@@ -92,7 +92,7 @@ export const attempt = <A, B, E>(
           ? explain(client, kind.title, claim.keys.lock, cause)
           : Effect.suspend(() => onPassing!(failure, mayHaveRun(cause)))
       if (!mayHaveRun(cause) || (failure !== undefined && kind.queued)) return failed
-      const undone = undoUnknown(claim, lease)
+      const undone = undoUnknown(claim, lease, isForbidden(cause))
       // a line of this process takes back itself what it has told others
       const isToldByLine = client.lines.get(claim.keys.lock, kind.mode) !== undefined
       return waits && kind.withdraw !== undefined && !isToldByLine
@@ -164,7 +164,7 @@ export const tryAcquireTogether = (
       client.underWay--
       return mayHaveRun(cause)
         ? Effect.andThen(
-            Effect.forEach(claims, (claim) => undoUnknown(claim, lease), all),
+            Effect.forEach(claims, (claim) => undoUnknown(claim, lease, isForbidden(cause)), all),
             Effect.failCause(cause)
           )
         : explainOneOf(
@@ -201,6 +201,10 @@ const notRun: ReadonlySet<StoreReason> = new Set([
   "ClusterDown",
   "ClusterMismatch"
 ])
+
+/** Whether the server's user lacks a right: who asked hears of that, and need not hear that the undo lacks it too. */
+export const isForbidden = (cause: Cause.Cause<LockStoreError>): boolean =>
+  cause.reasons.some((reason) => reason._tag === "Fail" && reason.error.reason === "NoPermission")
 
 /** Whether a command that failed may have been run all the same. */
 export const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>

@@ -3,7 +3,7 @@ import { identity } from "effect/Function"
 import type { LockStoreError, LockTimeout } from "../LockError.ts"
 import type { Permit, PermitSemaphore } from "../PermitSemaphore.ts"
 import type { Acquisition, Restore } from "./acquisition.ts"
-import { grantedTooLate, mayHaveRun, possess } from "./attempt.ts"
+import { grantedTooLate, isForbidden, mayHaveRun, possess } from "./attempt.ts"
 import { acquire as acquireDemand, type Answer } from "./demand.ts"
 import { explain } from "./found.ts"
 import { Hold } from "./Hold.ts"
@@ -138,7 +138,7 @@ export const ask = (
     onFailure: (cause) => {
       client.underWay--
       const failed = explain(client, kind.title, keys.lock, cause)
-      return mayHaveRun(cause) ? Effect.andThen(undoUnknown(claim, lease), failed) : failed
+      return mayHaveRun(cause) ? Effect.andThen(undoUnknown(claim, lease, isForbidden(cause)), failed) : failed
     }
   })
 }

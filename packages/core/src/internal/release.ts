@@ -233,12 +233,21 @@ const retry = Effect.fnUntraced(function* (possession: Possession, sentAt: numbe
 const mayBeReleased = ({ cause, isOutcomeUnknown }: LockStoreError): boolean =>
   isOutcomeUnknown || cause instanceof QuorumNotReached
 
-/** Releases an owner until Redis confirms, or its lease is over anyway. The result is the reply, if there was one. */
-export const releaseUntil = (claim: Claim, leaseEnd: number, publish?: string): Effect.Effect<Reply | undefined> =>
+/**
+ * Releases an owner until Redis confirms, or its lease is over anyway. The result is the reply, if there was one. With `isForbidden`
+ * the caller knows already that a right is missing, and is not told again.
+ */
+export const releaseUntil = (
+  claim: Claim,
+  leaseEnd: number,
+  publish?: string,
+  isForbidden = false
+): Effect.Effect<Reply | undefined> =>
   Effect.gen(function* () {
     for (let pause = firstPauseMillis; ; pause = Math.min(pause * 2, longestPauseMillis)) {
       const result = yield* Effect.result(run(claim, publish))
       if (Result.isSuccess(result)) return result.success
+      if (isForbidden && result.failure.reason === "NoPermission") return undefined
       if (isFinal(result.failure) || claim.client.now() + pause >= leaseEnd) {
         yield* Effect.annotateLogs(
           Effect.logWarning("Could not release in time; the lock frees itself when its lease ends.", result.failure),
@@ -265,11 +274,11 @@ export const giveBack = (claim: Claim, after: Effect.Effect<void>, onFailure: ()
   inBackground(claim, Effect.andThen(after, Effect.matchCause(run(claim), { onSuccess: () => {}, onFailure })))
 
 /** Takes back an acquisition whose outcome is unknown. */
-export const undoUnknown = (claim: Claim, leaseMillis: number): Effect.Effect<void> =>
+export const undoUnknown = (claim: Claim, leaseMillis: number, isForbidden = false): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { client } = claim
     const leaseEnd = client.now() + client.store.commandLifeMillis + leaseMillis
-    return undoUntilSettled(client, releaseUntil(claim, leaseEnd))
+    return undoUntilSettled(client, releaseUntil(claim, leaseEnd, undefined, isForbidden))
   })
 
 /**

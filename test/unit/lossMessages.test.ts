@@ -1,0 +1,127 @@
+/**
+ * What is said of a lock that was lost, or could not be had: what was seen, and nothing else.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import { Lock, type LockLost, LockTimeout, Semaphore, type StoreReason } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { as, clientOf, testStore, unreachable } from "../compose/stores.ts"
+
+/** How a renewed lock is lost whose renewals fail so, or are not answered. */
+const lossBy = (reason: StoreReason | undefined) =>
+  Effect.gen(function* () {
+    const server = yield* testStore()
+    const service = yield* clientOf(
+      {
+        store: {
+          ...server.store,
+          run: (operation, keys, args) =>
+            operation !== "lock/renew"
+              ? server.store.run(operation, keys, args)
+              : reason === undefined
+                ? Effect.never
+                : Effect.fail(unreachable(operation, keys[0]!, reason))
+        }
+      },
+      { watchdogLeaseTime: 3000 }
+    )
+    const losing = yield* Effect.forkChild(Effect.flip(as(service)(Lock.withLock(Effect.never, "a"))), {
+      startImmediately: true
+    })
+    yield* TestClock.adjust(3000)
+    const exit = losing.pollUnsafe()
+    assert.isDefined(exit)
+    return (yield* exit!) as LockLost
+  })
+
+describe("LockLost", () => {
+  const refusals: ReadonlyArray<readonly [StoreReason, RegExp]> = [
+    ["OutOfMemory", /out of memory \(OOM\)/],
+    ["PersistenceFailed", /cannot save to disk \(MISCONF\)/],
+    ["NoPermission", /may not do this \(NOPERM\)/],
+    ["TimedOut", /Redis did not answer in time/]
+  ]
+  for (const [reason, says] of refusals) {
+    it.effect(`names what the renewals failed with: ${reason}`, () =>
+      Effect.gen(function* () {
+        const lost = yield* lossBy(reason)
+        assert.strictEqual(lost.reason, "RenewalFailed")
+        assert.match(lost.message, says)
+        if (reason !== "TimedOut") assert.notInclude(lost.message, "did not answer")
+        assert.notInclude(lost.message, "stopped or blocked")
+      })
+    )
+  }
+
+  it.effect("says that a renewal was not answered where none was", () =>
+    Effect.gen(function* () {
+      const lost = yield* lossBy(undefined)
+      assert.strictEqual(lost.reason, "RenewalFailed")
+      assert.include(lost.message, "a renewal was not answered before the lease had ended")
+      assert.notInclude(lost.message, "longer lease")
+    })
+  )
+
+  const blockFor = (millis: number) =>
+    Effect.gen(function* () {
+      const service = yield* clientOf(yield* testStore())
+      return yield* Effect.gen(function* () {
+        const holding = yield* Lock.scoped("a", { leaseTime: 200 })
+        const { remaining } = holding
+        const until = performance.now() + Duration.toMillis(yield* remaining) + millis
+        while (performance.now() < until);
+        return yield* Effect.flip(holding.ensureHeld)
+      }).pipe(Effect.scoped, as(service))
+    })
+
+  it.live("says that the process was stopped or blocked where its own timer was late", () =>
+    Effect.gen(function* () {
+      const { message } = yield* blockFor(300)
+      assert.include(message, "its lease ran out while the process was stopped or blocked")
+      assert.match(message, /Noticed 3\d\d ms after the lease had ended\./)
+      assert.notInclude(message, "longer lease")
+    })
+  )
+
+  it.live("does not say so of a few milliseconds", () =>
+    Effect.gen(function* () {
+      const { message } = yield* blockFor(5)
+      assert.notInclude(message, "stopped or blocked")
+      assert.include(message, "or choose a longer lease")
+    })
+  )
+})
+
+describe("LockTimeout", () => {
+  it("tells the holder's lease, which is not how long the lock stays taken", () => {
+    const { message } = new LockTimeout({
+      lock: "report",
+      waited: Duration.seconds(2),
+      holder: { owner: "somebody:1", remaining: Duration.millis(29_900) }
+    })
+    assert.include(message, "held by somebody:1, whose lease runs for 29.9 s more, or longer if it is renewed")
+  })
+})
+
+describe("an acquisition that the server's user may not make", () => {
+  const asked = {
+    "a lock": Lock.withLock(Effect.void, "a"),
+    permits: Semaphore.withPermits(Effect.void, Semaphore.make("b", { permits: 1 }), 1)
+  }
+  for (const [what, ask] of Object.entries(asked)) {
+    // a warning that no test expects is an error
+    it.live(`of ${what} fails with that, and warns of nothing besides`, () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const service = yield* clientOf({
+          store: {
+            ...server.store,
+            run: (operation, keys) => Effect.fail(unreachable(operation, keys[0]!, "NoPermission"))
+          }
+        })
+        const error = yield* Effect.flip(as(service)(ask))
+        assert.strictEqual(error._tag === "LockStoreError" && error.reason, "NoPermission")
+      })
+    )
+  }
+})
