@@ -55,7 +55,7 @@ export const layer: Layer.Layer<Workers, never, FileSystem.FileSystem> = Layer.e
           events: Stream.fromQueue(events),
           kill: Effect.suspend(() => {
             isCut = true
-            return Effect.andThen(Scope.close(scope, Exit.void), Queue.end(events))
+            return Effect.andThen(Queue.end(events), Scope.close(scope, Exit.void))
           })
         }
       })
