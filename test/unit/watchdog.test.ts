@@ -7,6 +7,31 @@ import { type AcquireError, Lock, LockLost, ReadWriteLock } from "effect-redis-l
 import { TestClock } from "effect/testing"
 import { as, clientOf, testStore, unreachable } from "../compose/stores.ts"
 
+describe("a reader that has lost its lock while the store could not be reached", () => {
+  it.effect("gives back its inner hold, whose lease still runs there, when the store is back", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const client = yield* clientOf(server)
+      const { readLock } = ReadWriteLock.make("a")
+      const section = yield* Effect.sync(() => void (server.isDown = true)).pipe(
+        Lock.withLock(readLock, { leaseTime: "10 minutes" }),
+        Effect.ignore,
+        Effect.andThen(Effect.never),
+        Lock.withLock(readLock, { leaseTime: "1 second" }),
+        as(client),
+        Effect.forkChild
+      )
+      yield* TestClock.adjust("10 seconds")
+      const error = Exit.findErrorOption(yield* Fiber.await(section))
+      assert.strictEqual(Option.getOrUndefined(error)?._tag, "LockLost")
+      server.isDown = false
+      assert.isFalse(yield* server.isFree("a"))
+      yield* TestClock.adjust("2 seconds")
+      assert.isTrue(yield* server.isFree("a"))
+    }).pipe(Effect.scoped)
+  )
+})
+
 describe("the watchdog", () => {
   it.effect(
     "renews a reader's outer hold while an inner one with a longer fixed lease runs, which does not keep it",

@@ -93,6 +93,7 @@ export class Hold implements Held<bigint> {
       const lost = this.checkLost()
       if (lost !== undefined) return Effect.fail(lost)
       const sentAt = client.now()
+      possession.mayLastUntil = Math.max(possession.mayLastUntil, sentAt + lease)
       const request = kind.renew([possession], lease)
       const asked = client.store.run(request.operation, request.keys, request.args)
       const answered = Effect.flatMap(asked, (reply): Effect.Effect<void, LockLost | LockStoreError> => {

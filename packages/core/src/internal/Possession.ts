@@ -30,6 +30,11 @@ export class Possession implements Due, Claim, Returnable {
 
   /** Monotonic milliseconds until which Redis keeps the lock for us, less the drift allowance. */
   deadline: number
+  /**
+   * Until when Redis may keep the lock for us beyond the deadline: a re-entry or a renewal may have asked for a longer lease
+   * without its being known whether it got it, and a reader's inner hold outlives the loss of the outer one.
+   */
+  mayLastUntil = Number.NEGATIVE_INFINITY
   /** Its holds, in the order of their numbers in Redis: from when their commands are sent until they begin to release. */
   held: Array<Hold> = []
   /** Holds without a fixed lease: while there are any, the watchdog renews. */

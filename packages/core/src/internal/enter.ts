@@ -41,6 +41,7 @@ const reenter = (
     const hold = new Hold(possession, acquisition)
     const request = kind.enter(possession, possession.add(hold), lease)
     const sentAt = client.now()
+    possession.mayLastUntil = Math.max(possession.mayLastUntil, sentAt + client.store.commandLifeMillis + lease)
     client.underWay++
     return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
       onSuccess: (reply) => {

@@ -11,6 +11,7 @@ import type { Line } from "./Line.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { Claim } from "./LockKind.ts"
 import { isFinal } from "./passing.ts"
+import { releaseRetries } from "./reconnecting.ts"
 import type { Possession } from "./Possession.ts"
 import type { Reply } from "../RedisDriver.ts"
 import { ownerText } from "./ownerText.ts"
@@ -165,6 +166,16 @@ class Freeing {
   }
 }
 
+/** Frees what Redis may keep of a lock that is lost, for as long as it may. */
+const releaseLost = (possession: Possession): Effect.Effect<Reply, LockStoreError> =>
+  Effect.retry(
+    Effect.suspend(() => run(possession)),
+    {
+      while: (error) => !isFinal(error) && possession.client.now() < possession.mayLastUntil,
+      schedule: releaseRetries
+    }
+  )
+
 /** Forgets a lock that is about to be freed; unless it is lost already, the command is to be sent at once. */
 const begin = (possession: Possession, now: number): Freeing | LockLost => {
   const { client, keys, kind } = possession
@@ -174,7 +185,7 @@ const begin = (possession: Possession, now: number): Freeing | LockLost => {
     // What is left of the lease (the drift allowance), or on a minority of a quorum, need not keep others waiting; nobody waits
     // for the reply. What a client that closes holds it gives back itself.
     if (lost.reason !== "ClientClosed" && (lost.reason !== "NotOwner" || client.isQuorum)) {
-      client.fork(Effect.ignore(run(possession)))
+      client.fork(Effect.ignore(releaseLost(possession)))
     }
     return lost
   }

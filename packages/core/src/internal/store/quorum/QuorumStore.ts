@@ -10,7 +10,6 @@
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import { LockStoreError, QuorumNotReached, type StoreReason } from "../../../LockError.ts"
 import type { LockStore, Operation } from "../../../LockStore.ts"
@@ -19,7 +18,7 @@ import type { AlarmClock } from "../../AlarmClock.ts"
 import type { Request } from "../../LockKind.ts"
 import { awaiting } from "../../ongoing.ts"
 import { isFinal } from "../../passing.ts"
-import { reconnecting } from "../../reconnecting.ts"
+import { reconnecting, releaseRetries } from "../../reconnecting.ts"
 import { Ballot, failureOf, keysAt, memberText, type Member, type Outcome, type Outcomes } from "./Ballot.ts"
 import { decide } from "./decide.ts"
 
@@ -178,7 +177,7 @@ export class QuorumStore {
       const release = Effect.retry(member.store.run(operation, keysAt(member, keys), args), {
         // a key lives no longer than the longest lease that was asked for
         while: (error) => !isFinal(error) && this.#now() < leaseEnd,
-        schedule: Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")])
+        schedule: releaseRetries
       })
       const lastEffectAt = unsettled?.lastEffectAt ?? this.#now() + member.store.commandLifeMillis
       const releaseOnceMore = Effect.suspend(() =>
