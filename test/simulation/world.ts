@@ -410,7 +410,8 @@ class World {
         }
         yield* this.#within(60_000, Fiber.joinAll(late), "the late workers never end")
       }
-      yield* Effect.sleep(Math.max(settleMillis, this.#leasesEndAt - time.now))
+      yield* Effect.sleep(settleMillis)
+      yield* Effect.sleep(Math.max(0, this.#leasesEndAt - time.now))
       yield* this.checkEnd(contexts)
       if (!isBusy) {
         const restsAt = Math.max(...links.map(({ restsAt }) => restsAt))
