@@ -116,7 +116,8 @@ export class LockClient {
       publish: store.publish,
       slot: (key) => store.slot(key),
       commandLifeMillis: store.commandLifeMillis,
-      serverMicros: (key) => store.serverMicros(key)
+      serverMicros: (key) => store.serverMicros(key),
+      address: () => store.address?.()
     }
     this.options = parts.options
     this.telemetry = parts.telemetry
