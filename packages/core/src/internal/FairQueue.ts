@@ -122,7 +122,7 @@ export class FairQueue implements Alarm {
   leave(place: Place): void {
     if (!this.#places.delete(place.owner)) return
     this.#order.remove(place)
-    if (this.#places.size === 0 && !this.#mustSweep) this.#rest()
+    this.#restIfIdle()
   }
 
   /** Has places removed at which nobody waits any more, until the store confirms. */
@@ -154,10 +154,7 @@ export class FairQueue implements Alarm {
   }
 
   ring(now: number): void {
-    if (this.#places.size === 0 && !this.#mustSweep) {
-      this.#rest()
-      return
-    }
+    if (this.#restIfIdle()) return
     this.#client.alarms.set(this, now + this.#client.options.placeIntervalMillis)
     if (this.#isRefreshing) return
     const atOnce = this.#mustLook
@@ -172,9 +169,12 @@ export class FairQueue implements Alarm {
     this.#client.alarms.set(this, this.#refreshedAt + this.#client.options.placeIntervalMillis)
   }
 
-  #rest(): void {
+  /** Ends where nobody waits; but not while a refresh is under way, which may have to be sent again. */
+  #restIfIdle(): boolean {
+    if (this.#places.size > 0 || this.#mustSweep || this.#isRefreshing) return false
     this.#client.alarms.cancel(this)
     this.#end()
+    return true
   }
 
   #refresh(now: number, atOnce: boolean): void {
@@ -204,7 +204,7 @@ export class FairQueue implements Alarm {
           },
           // the places outlive a few refreshes; whoever asks next reports what does not pass
           onFailure: (cause) => {
-            this.#mustSweep ||= sweeps
+            if (sweeps) this.sweep()
             this.failure = passing(cause) ?? this.failure
             this.#refreshed()
           }
@@ -243,7 +243,7 @@ export class FairQueue implements Alarm {
   #refreshed(): void {
     this.#isRefreshing = false
     this.#settled.openUnsafe()
-    if (this.#places.size === 0 && !this.#mustSweep) this.#rest()
+    this.#restIfIdle()
   }
 
   /** The lock is held for so many milliseconds more; then it is the turn of this owner, whom nobody may tell. */

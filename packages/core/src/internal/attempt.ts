@@ -48,8 +48,12 @@ export const attempt = <A, B, E>(
 ): Effect.Effect<A | B, E | LockStoreError> => {
   const { client, kind, name } = acquisition
   const lease = leaseOf(acquisition)
-  const request = kind.acquire(claim, { leaseMillis: lease, waits, writer: writerOf(acquisition) })
+  const writer = writerOf(acquisition)
+  const request = kind.acquire(claim, { leaseMillis: lease, waits, writer })
   const sentAt = client.now()
+  // the key of a writer that also reads lives as long as its longest read
+  if (writer !== undefined)
+    writer.mayLastUntil = Math.max(writer.mayLastUntil, sentAt + client.store.commandLifeMillis + lease)
   client.underWay++
   return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
     onSuccess: (reply): Effect.Effect<A | B, E | LockStoreError> => {
