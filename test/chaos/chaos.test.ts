@@ -32,10 +32,7 @@ describe("a chaos run of a few seconds", () => {
         seed: 1,
         millis: 9000,
         broken: true,
-        faults: [
-          { at: 1000, fault: "stop", client: 0, lasts: 3000 },
-          { at: 5500, fault: "stop", client: 0, lasts: 3000 }
-        ]
+        faults: [{ at: 1000, fault: "stop", client: 0, lasts: 6000, inside: true }]
       })
       assert.isTrue(
         report.violations.some(({ what }) => what.startsWith("double entry")),

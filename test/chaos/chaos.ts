@@ -60,6 +60,8 @@ interface Client {
   readonly gone: Deferred.Deferred<void>
   isStopped: boolean
   isKilled: boolean
+  /** Whether it has entered a section last, and not left one. */
+  inside: boolean
 }
 
 /** Runs it all; the report says what came of it. */
@@ -190,7 +192,7 @@ class Run {
         url: this.proxies[slot]!.url,
         kinds,
         fibers: FIBERS,
-        work: broken ? 500 : 15,
+        work: broken ? 1000 : 15,
         longWork: 1500,
         pause: 20,
         watchdogLeaseTime: WATCHDOG_LEASE_MILLIS,
@@ -209,7 +211,8 @@ class Run {
         ready: Deferred.makeUnsafe(),
         gone: Deferred.makeUnsafe(),
         isStopped: false,
-        isKilled: false
+        isKilled: false,
+        inside: false
       }
       this.#clients[slot] = client
       let errors = ""
@@ -217,6 +220,8 @@ class Run {
       child.on("message", (message) => {
         const event = message as ClientEvent
         this.told.push({ ...event, process })
+        if (event.event === "enters") client.inside = true
+        else if (event.event === "leaves" || event.event === "ended") client.inside = false
         if (event.event === "ready") Deferred.doneUnsafe(client.ready, Effect.void)
       })
       child.on("close", (code, signal) => {
@@ -277,6 +282,9 @@ class Run {
           yield* Effect.sleep(fault.back)
           return yield* this.start(slot)
         case "stop":
+          if (fault.inside === true) {
+            while (!client.inside) yield* Effect.sleep(1)
+          }
           if (client.isKilled || client.isStopped) return
           client.isStopped = true
           this.seen.push({ event: "stopped", at: now(), process: client.process })

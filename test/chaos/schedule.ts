@@ -16,8 +16,8 @@ export type Fault =
   | { readonly fault: "silence"; readonly client: number; readonly lasts: number }
   /** SIGKILL; another process takes its place after a while. */
   | { readonly fault: "kill"; readonly client: number; readonly back: number }
-  /** SIGSTOP and SIGCONT. */
-  | { readonly fault: "stop"; readonly client: number; readonly lasts: number }
+  /** SIGSTOP and SIGCONT; where it says so, as soon as the client is inside a section. */
+  | { readonly fault: "stop"; readonly client: number; readonly lasts: number; readonly inside?: boolean }
   /** SIGKILL of the server, which comes back with its data. */
   | { readonly fault: "restart"; readonly down: number }
   /** DEBUG SLEEP: the server serves nobody. */
