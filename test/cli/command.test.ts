@@ -87,9 +87,12 @@ describe("the command", () => {
 
   it.live("leads a process group of its own", () =>
     Effect.gen(function* () {
-      const { stdout } = yield* redisLock(["run", freshName(), "--", "sh", "-c", "echo $$; ps -o pgid= -p $$"])
-      const [pid, group] = stdout.split("\n")
-      assert.strictEqual(group!.trim(), pid)
+      const running = yield* start(["run", freshName(), "--", "sh", "-c", "echo pid $$; read line"])
+      const pid = yield* running.number("pid")
+      // signal 0 to a group whose leader it is
+      assert.isTrue(process.kill(-pid, 0))
+      yield* running.write("\n")
+      assert.strictEqual((yield* running.ended).code, 0)
     })
   )
 })
