@@ -38,7 +38,7 @@ describe("a holder that is cut off from the server", () => {
           const lost = loss(yield* zombie.exit)
           assert.strictEqual(lost.reason, "RenewalFailed")
           assert.isDefined(lost.cause)
-          assert.include(lost.message, "could not be renewed in time")
+          assert.include(lost.message, "it was not renewed before its lease ran out")
 
           yield* proxy.restore
           yield* proxy.resume

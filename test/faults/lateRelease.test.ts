@@ -44,9 +44,8 @@ describe("a release of a fair lock that was sent again", () => {
         yield* holding.release
         yield* Fiber.join(waiter)
       }
-      const [first, second, third] = owners
-      assert.strictEqual(second, first, "an owner that was released for sure serves again")
-      assert.notStrictEqual(third, second)
+      // one that was released for sure is not used again either
+      assert.strictEqual(new Set(owners).size, 3, owners.join(", "))
       assert.isUndefined(unanswered)
     }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(clients, losesReply)))
   )

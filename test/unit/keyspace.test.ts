@@ -10,10 +10,8 @@ it.effect("a wall clock that is set forward ends no lease of the store in memory
     const stepping: Clock.Clock = Object.create(clock, { currentTimeMillisUnsafe: { value: () => wall } })
     const store = yield* Effect.provideService(Layer.build(LockStore.layerMemory), Clock.Clock, stepping)
     const client = () => Layer.provide(Layer.fresh(RedisLock.layerStore()), Layer.succeedContext(store))
-    const holding = yield* Effect.provide(
-      Effect.map(Effect.context<RedisLock.RedisLock>(), (context) => context),
-      client()
-    ).pipe(Effect.flatMap((context) => Effect.provideContext(Lock.scoped("a"), context)))
+    const first = yield* Layer.build(client())
+    const holding = yield* Effect.provideContext(Lock.scoped("a"), first)
     wall += 60_000
     yield* holding.ensureHeld
     const second = yield* Effect.provide(Lock.withLockIfAvailable(Effect.void, "a"), client())

@@ -101,7 +101,8 @@ export class Possession implements Due, Claim, Returnable {
   checkLost(now: number): LockLost | undefined {
     if (this.lost === undefined && !this.released && now >= this.deadline) {
       if (this.renewals > 0) this.renewalFailure ??= new Error("a renewal was not answered before the lease had ended")
-      const stalled = now - this.deadline >= stallMillis
+      // the watchdog should have seen to it before: it renews, or waits for the deadline
+      const stalled = now - Math.min(this.due, this.deadline) >= stallMillis
       this.lose(this.renewalFailure === undefined ? "Expired" : "RenewalFailed", now, stalled)
     }
     return this.lost
