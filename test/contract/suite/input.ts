@@ -54,7 +54,7 @@ export const input = ({ suite, freshLock, make }: Contract): void => {
       Effect.gen(function* () {
         const string = yield* freshLock
         yield* LockStore.LockStore.use((store) =>
-          store.run("semaphore/set", [string.name, `${string.name}:ids`, string.name], [1, 0, store.publish])
+          store.run("semaphore/set", [string.name, `{${string.name}}:ids`, string.name], [1, 0, store.publish])
         )
         for (const use of [
           Lock.withLock(Effect.void, string),

@@ -42,7 +42,11 @@ export class Waiter implements Alarm, Linked<Waiter> {
 
   /** Ends its sleep. */
   call(): void {
-    if (this.#resume !== undefined) this.#line.client.inOwnTurn(() => this.#resume?.())
+    const resume = this.#resume
+    if (resume === undefined) return
+    // once, however often it is told before its turn comes
+    this.#resume = undefined
+    this.#line.client.inOwnTurn(resume)
   }
 
   /** Sleeps until it is the first, or until somebody calls it for another reason. */
@@ -52,10 +56,7 @@ export class Waiter implements Alarm, Linked<Waiter> {
         resume(Effect.void)
         return
       }
-      this.#resume = () => {
-        this.#resume = undefined
-        resume(Effect.void)
-      }
+      this.#resume = () => resume(Effect.void)
       return Effect.sync(() => {
         this.#resume = undefined
       })

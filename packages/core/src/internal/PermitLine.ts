@@ -40,7 +40,11 @@ export class PermitWaiter implements Alarm, Linked<PermitWaiter> {
   }
 
   wake(): void {
-    if (this.#resume !== undefined) this.#line.client.inOwnTurn(() => this.#resume?.())
+    const resume = this.#resume
+    if (resume === undefined) return
+    // once, however often it is told before its turn comes
+    this.#resume = undefined
+    this.#line.client.inOwnTurn(resume)
   }
 
   /** Sleeps until it has the turn, or until its wait time is over. */
@@ -50,10 +54,7 @@ export class PermitWaiter implements Alarm, Linked<PermitWaiter> {
         resume(Effect.void)
         return
       }
-      this.#resume = () => {
-        this.#resume = undefined
-        resume(Effect.void)
-      }
+      this.#resume = () => resume(Effect.void)
       return Effect.sync(() => {
         this.#resume = undefined
       })
