@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import type { LockStoreError } from "../LockError.ts"
-import type { Alarm } from "./AlarmClock.ts"
+import type { Alarm } from "./time/AlarmClock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { Mode } from "./LockKind.ts"

@@ -8,10 +8,10 @@ import type * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
 import type { LockStoreError } from "../LockError.ts"
 import type { Signal } from "../RedisDriver.ts"
-import type { Alarm } from "./AlarmClock.ts"
+import type { Alarm } from "./time/AlarmClock.ts"
 import type { LockClient } from "./LockClient.ts"
 import { awaiting } from "./ongoing.ts"
-import { reconnecting } from "./reconnecting.ts"
+import { reconnecting } from "./time/schedules.ts"
 
 /** Somebody who hears a channel. */
 export interface Listening {

@@ -5,8 +5,8 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { Reply } from "../RedisDriver.ts"
-import type { Alarm } from "./AlarmClock.ts"
-import { DueQueue } from "./DueQueue.ts"
+import type { Alarm } from "./time/AlarmClock.ts"
+import { DueQueue } from "./time/DueQueue.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { Possession } from "./Possession.ts"
 

@@ -12,7 +12,7 @@ import { RedisLock } from "../RedisLock.ts"
 import type { LockClient } from "./LockClient.ts"
 import { makeQuorumClient } from "./quorum.ts"
 import type { RedLockSettings } from "./RedLockImpl.ts"
-import { reconnecting } from "./reconnecting.ts"
+import { reconnecting } from "./time/schedules.ts"
 import type { Member } from "./store/quorum/Ballot.ts"
 
 export const joinQuorum = Effect.fnUntraced(function* <E, R>(

@@ -2,7 +2,7 @@
  * As much of a Redis database as the locks need: strings, hashes, lists and sorted sets that expire, and channels. Time is
  * given by the caller, so that it follows Effect's `Clock`; what has expired is freed as time passes.
  */
-import { type Due, DueQueue } from "../../DueQueue.ts"
+import { type Due, DueQueue } from "../../time/DueQueue.ts"
 
 export type Value =
   | { readonly _tag: "string"; readonly text: string }

@@ -6,7 +6,7 @@ import * as Fiber from "effect/Fiber"
 import { LockStoreError } from "../../../LockError.ts"
 import type { LockStore, RunUnsafe } from "../../../LockStore.ts"
 import type { Ongoing, Reply } from "../../../RedisDriver.ts"
-import type { Alarm, AlarmClock } from "../../AlarmClock.ts"
+import type { Alarm, AlarmClock } from "../../time/AlarmClock.ts"
 import type { Request } from "../../LockKind.ts"
 
 export type Outcome = Exit.Exit<Reply, LockStoreError>
