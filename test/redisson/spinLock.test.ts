@@ -6,7 +6,7 @@ import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Schedule } from "effect"
 import { Lock, SpinLock } from "effect-redis-lock"
-import { backOff } from "../../packages/core/dist/internal/backOff.js"
+import { backOff } from "../../packages/core/dist/internal/options/backOff.js"
 import {
   clients,
   deadClient,

@@ -27,7 +27,7 @@ import { lockOf, makeLock, type TokenOptions } from "./internal/lock.ts"
 import type { LockClient } from "./internal/LockClient.ts"
 import { reentrant } from "./internal/kinds/exclusive.ts"
 import { CurrentOwner } from "./internal/owner.ts"
-import { traced, tracedUntilClosed } from "./internal/telemetry.ts"
+import { traced, tracedUntilClosed } from "./internal/report/telemetry.ts"
 import {
   type AcquireError,
   type InvalidLockName,

@@ -8,8 +8,8 @@
  */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import { errorJson } from "./internal/errorJson.ts"
-import { shown } from "./internal/shown.ts"
+import { errorJson } from "./internal/report/errorJson.ts"
+import { shown } from "./internal/report/shown.ts"
 
 const seconds = (duration: Duration.Duration): string => {
   const millis = Duration.toMillis(duration)

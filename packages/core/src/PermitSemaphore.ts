@@ -17,14 +17,14 @@ import type { Pipeable } from "effect/Pipeable"
 import * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
 import type { Acquisition, Restore } from "./internal/acquisition.ts"
-import { parsePeriod, parseWait } from "./internal/durations.ts"
+import { parsePeriod, parseWait } from "./internal/options/durations.ts"
 import { guard, isClosed } from "./internal/guard.ts"
 import { permitIds, semaphoreChannel } from "./internal/keys.ts"
 import { checkLeaseOf } from "./internal/lock.ts"
 import type { LockClient } from "./internal/LockClient.ts"
 import { identityOf } from "./internal/owner.ts"
-import { ownerText } from "./internal/ownerText.ts"
-import { checkPermits, maxPermits } from "./internal/permitCount.ts"
+import { ownerText } from "./internal/report/ownerText.ts"
+import { checkPermits, maxPermits } from "./internal/options/permitCount.ts"
 import {
   acquire,
   ask,
@@ -34,9 +34,9 @@ import {
   type TypeId
 } from "./internal/permitSemaphore.ts"
 import { release as releaseHold } from "./internal/release.ts"
-import { shown } from "./internal/shown.ts"
+import { shown } from "./internal/report/shown.ts"
 import { type Invalid, keysOf, run, use } from "./internal/Synchronizer.ts"
-import { traced } from "./internal/telemetry.ts"
+import { traced } from "./internal/report/telemetry.ts"
 import { type AcquireError, InvalidLockOptions, LockLost, type LockStoreError, type LockTimeout } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 

@@ -5,7 +5,7 @@
  */
 import { type Preference, read, write } from "./internal/kinds/readWrite.ts"
 import { makeLock, type TokenOptions } from "./internal/lock.ts"
-import { shown } from "./internal/shown.ts"
+import { shown } from "./internal/report/shown.ts"
 import type { AcquireOptions, Lock, WithoutTokens, WithTokens } from "./Lock.ts"
 import { InvalidLockOptions, type LockReentered } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"

@@ -5,7 +5,7 @@
  */
 import type * as Duration from "effect/Duration"
 import { lockOf } from "./internal/lock.ts"
-import { checkQuorum } from "./internal/quorumOptions.ts"
+import { checkQuorum } from "./internal/options/quorumOptions.ts"
 import { RedLockImpl } from "./internal/RedLockImpl.ts"
 import type { AcquireOptions, Lock } from "./Lock.ts"
 import type { QuorumNotReached } from "./LockError.ts"

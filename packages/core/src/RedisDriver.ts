@@ -18,10 +18,10 @@ import * as Redis from "effect/persistence/Redis"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { parseTimeout } from "./internal/durations.ts"
+import { parseTimeout } from "./internal/options/durations.ts"
 import { awaiting } from "./internal/ongoing.ts"
 import { type InvalidLockOptions, StoreReason } from "./LockError.ts"
-import { errorJson } from "./internal/errorJson.ts"
+import { errorJson } from "./internal/report/errorJson.ts"
 
 /**
  * A Lua script, its SHA-1 and the name of its file under `lua/`.

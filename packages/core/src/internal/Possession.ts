@@ -13,7 +13,7 @@ import type { Hold } from "./Hold.ts"
 import type { LockKeys } from "./keys.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { Claim, LockKind } from "./LockKind.ts"
-import { ownerText } from "./ownerText.ts"
+import { ownerText } from "./report/ownerText.ts"
 import { releaseUntil } from "./release.ts"
 
 /** So late at least is the alarm for a deadline where the process did not run; timers are late by some milliseconds anyway. */

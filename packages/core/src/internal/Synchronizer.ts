@@ -5,11 +5,11 @@ import * as Pipeable from "effect/Pipeable"
 import { type InvalidLockName, InvalidLockOptions, type LockStoreError } from "../LockError.ts"
 import type { Reply } from "../RedisDriver.ts"
 import { RedisLock } from "../RedisLock.ts"
-import { explain } from "./found.ts"
+import { explain } from "./report/wrongType.ts"
 import { checkCollision, checkName, checkSlot, LockKeys } from "./keys.ts"
 import { checkService, type LockClient } from "./LockClient.ts"
 import type { Request } from "./LockKind.ts"
-import { shown } from "./shown.ts"
+import { shown } from "./report/shown.ts"
 
 export type Invalid = InvalidLockName | InvalidLockOptions
 

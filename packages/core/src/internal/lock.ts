@@ -8,8 +8,8 @@ import { type AcquireError, type InvalidLockName, InvalidLockOptions, type LockS
 import { RedisLock } from "../RedisLock.ts"
 import { acquire, type Acquisition, type Restore, tryAcquire } from "./acquisition.ts"
 import { AnyLock, type Asking, type Invalid, isInvalid, TypeId } from "./AnyLock.ts"
-import { checkLease, parsePeriod, parseWait } from "./durations.ts"
-import { explain } from "./found.ts"
+import { checkLease, parsePeriod, parseWait } from "./options/durations.ts"
+import { explain } from "./report/wrongType.ts"
 import type { Hold } from "./Hold.ts"
 import { inspectSide } from "./inspection.ts"
 import { checkCollision, checkName, checkSlot, LockKeys } from "./keys.ts"
@@ -18,7 +18,7 @@ import { reentrant } from "./kinds/exclusive.ts"
 import { type LockKind, withoutTokens } from "./LockKind.ts"
 import { type Identity, identityOf, ownHold } from "./owner.ts"
 import type { Possession } from "./Possession.ts"
-import { shown } from "./shown.ts"
+import { shown } from "./report/shown.ts"
 
 export class AskingOne<E> implements Acquisition, Asking<E, bigint> {
   readonly client: LockClient

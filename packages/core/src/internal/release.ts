@@ -14,7 +14,7 @@ import { isFinal } from "./passing.ts"
 import { releaseRetries } from "./time/schedules.ts"
 import type { Possession } from "./Possession.ts"
 import type { Reply } from "../RedisDriver.ts"
-import { ownerText } from "./ownerText.ts"
+import { ownerText } from "./report/ownerText.ts"
 
 const firstPauseMillis = 50
 const longestPauseMillis = 1000

@@ -2,7 +2,7 @@ import { identity } from "effect/Function"
 import type { Semaphore } from "../Semaphore.ts"
 import { semaphoreTitle } from "./Grant.ts"
 import type { LockClient } from "./LockClient.ts"
-import { checkPermits } from "./permitCount.ts"
+import { checkPermits } from "./options/permitCount.ts"
 import { type Invalid, isMade, Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/Semaphore"

@@ -6,7 +6,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import { type Due, DueQueue } from "./DueQueue.ts"
-import type { Report } from "../ownTurn.ts"
+import type { Report } from "../report/ownTurn.ts"
 
 export interface Alarm extends Due {
   /** Called once, when the alarm is due; it is no longer set then. */

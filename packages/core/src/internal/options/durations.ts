@@ -2,8 +2,8 @@
  * Durations of the public options, checked and turned into milliseconds before any command is sent.
  */
 import * as Duration from "effect/Duration"
-import { InvalidLockOptions } from "../LockError.ts"
-import { shown } from "./shown.ts"
+import { InvalidLockOptions } from "../../LockError.ts"
+import { shown } from "../report/shown.ts"
 
 const maxMillis = 2 ** 53
 

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as Scope from "effect/Scope"
-import { LossReason } from "../LockError.ts"
+import { LossReason } from "../../LockError.ts"
 
 // 0.1 ms to 100 s
 const boundaries = Metric.exponentialBoundaries({ start: 0.1, factor: Math.sqrt(10), count: 13 })

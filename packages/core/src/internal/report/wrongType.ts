@@ -3,8 +3,8 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { LockStoreError } from "../LockError.ts"
-import type { LockClient } from "./LockClient.ts"
+import { LockStoreError } from "../../LockError.ts"
+import type { LockClient } from "../LockClient.ts"
 
 const foundText: Record<string, string> = {
   "read-write lock": "a ReadWriteLock",

@@ -1,5 +1,5 @@
-import { InvalidLockOptions } from "../LockError.ts"
-import { shown } from "./shown.ts"
+import { InvalidLockOptions } from "../../LockError.ts"
+import { shown } from "../report/shown.ts"
 
 /** Redisson counts permits in a Java `int`. */
 export const maxPermits = 2_147_483_647

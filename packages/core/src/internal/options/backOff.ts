@@ -3,8 +3,8 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import { InvalidLockOptions } from "../LockError.ts"
-import { shown } from "./shown.ts"
+import { InvalidLockOptions } from "../../LockError.ts"
+import { shown } from "../report/shown.ts"
 
 const shortestPauseMillis = 1
 
