@@ -18,7 +18,7 @@ import {
   RedisLock,
   Semaphore
 } from "effect-redis-lock"
-import { checkCollision, grantMarker, LockKeys, permitIds } from "../../packages/core/dist/internal/keys.js"
+import { checkCollision, grantMarker, LockKeys, permitIds } from "../../packages/core/dist/internal/store/keys.js"
 
 const owner = `${"0".repeat(8)}-0000-4000-8000-${"0".repeat(12)}:1`
 

@@ -19,7 +19,7 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { parseTimeout } from "./internal/options/durations.ts"
-import { awaiting } from "./internal/ongoing.ts"
+import { awaiting } from "./internal/store/cancellable.ts"
 import { type InvalidLockOptions, StoreReason } from "./LockError.ts"
 import { errorJson } from "./internal/report/errorJson.ts"
 

@@ -14,7 +14,7 @@ import type { RedisLock } from "../RedisLock.ts"
 import type { Restore } from "./acquisition.ts"
 import type { Guarded } from "./guard.ts"
 import type { Hold } from "./Hold.ts"
-import type { LockKeys } from "./keys.ts"
+import type { LockKeys } from "./store/keys.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { LockKind } from "./LockKind.ts"
 

@@ -9,12 +9,12 @@ import type { LockStoreError } from "../LockError.ts"
 import type { Reply } from "../RedisDriver.ts"
 import type { Alarm } from "./time/AlarmClock.ts"
 import { patienceMillis } from "./kinds/fair.ts"
-import type { LockKeys } from "./keys.ts"
+import type { LockKeys } from "./store/keys.ts"
 import type { Wake } from "./Line.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { Identity } from "./owner.ts"
-import { passing } from "./passing.ts"
+import { passing } from "./store/passing.ts"
 
 export class Place implements Alarm, Linked<Place> {
   readonly owner: string

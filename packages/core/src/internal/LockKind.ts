@@ -5,7 +5,7 @@
 import type * as Schedule from "effect/Schedule"
 import type { Operation } from "../LockStore.ts"
 import type { Reply } from "../RedisDriver.ts"
-import type { LockKeys } from "./keys.ts"
+import type { LockKeys } from "./store/keys.ts"
 import type { LockClient } from "./LockClient.ts"
 
 /**

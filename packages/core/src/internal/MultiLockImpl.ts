@@ -27,7 +27,7 @@ import { tryAcquireTogether } from "./attempt.ts"
 import type { Hold } from "./Hold.ts"
 import { AskingOne, type Times, timesOf } from "./lock.ts"
 import { MultiHold, releaseAll, type Tokens } from "./MultiHold.ts"
-import { isPassing, passing } from "./passing.ts"
+import { isPassing, passing } from "./store/passing.ts"
 import { fallback } from "./waiting.ts"
 
 /** After so many rounds without success the members are taken one by one, in an order that is the same for everybody. */

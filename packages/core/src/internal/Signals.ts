@@ -10,7 +10,7 @@ import type { LockStoreError } from "../LockError.ts"
 import type { Signal } from "../RedisDriver.ts"
 import type { Alarm } from "./time/AlarmClock.ts"
 import type { LockClient } from "./LockClient.ts"
-import { awaiting } from "./ongoing.ts"
+import { awaiting } from "./store/cancellable.ts"
 import { reconnecting } from "./time/schedules.ts"
 
 /** Somebody who hears a channel. */

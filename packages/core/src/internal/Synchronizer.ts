@@ -6,7 +6,7 @@ import { type InvalidLockName, InvalidLockOptions, type LockStoreError } from ".
 import type { Reply } from "../RedisDriver.ts"
 import { RedisLock } from "../RedisLock.ts"
 import { explain } from "./report/wrongType.ts"
-import { checkCollision, checkName, checkSlot, LockKeys } from "./keys.ts"
+import { checkCollision, checkName, checkSlot, LockKeys } from "./store/keys.ts"
 import { checkService, type LockClient } from "./LockClient.ts"
 import type { Request } from "./LockKind.ts"
 import { shown } from "./report/shown.ts"

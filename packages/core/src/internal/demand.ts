@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import { LockStoreError, LockTimeout } from "../LockError.ts"
 import type { Restore } from "./acquisition.ts"
 import type { LockClient } from "./LockClient.ts"
-import { passing } from "./passing.ts"
+import { passing } from "./store/passing.ts"
 import type { PermitLine, PermitWaiter } from "./PermitLine.ts"
 
 /**

@@ -2,7 +2,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { LockState } from "../Lock.ts"
 import { LockStoreError } from "../LockError.ts"
-import type { LockKeys } from "./keys.ts"
+import type { LockKeys } from "./store/keys.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { Mode } from "./LockKind.ts"
 

@@ -1,7 +1,7 @@
 /**
  * Redisson's permit-expirable semaphore: what is held are permits with ids. The owner is the ids, joined by commas.
  */
-import { permitIds, semaphoreChannel } from "../keys.ts"
+import { permitIds, semaphoreChannel } from "../store/keys.ts"
 import type { LockKind } from "../LockKind.ts"
 
 /** In messages. */

@@ -1,8 +1,8 @@
 /**
  * The one place where keys and channels are derived from a lock's name, exactly as Redisson does it.
  */
-import { InvalidLockName, InvalidLockOptions } from "../LockError.ts"
-import { shown } from "./report/shown.ts"
+import { InvalidLockName, InvalidLockOptions } from "../../LockError.ts"
+import { shown } from "../report/shown.ts"
 
 /**
  * Redisson asks one thing only: whether the name contains an opening brace. If it does, the name is taken to carry its

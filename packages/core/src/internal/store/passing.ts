@@ -3,7 +3,7 @@
  * is as if the lock was taken: it costs time, and nothing else.
  */
 import type * as Cause from "effect/Cause"
-import { LockStoreError } from "../LockError.ts"
+import { LockStoreError } from "../../LockError.ts"
 
 /**
  * A grant whose lease was over before it was known.

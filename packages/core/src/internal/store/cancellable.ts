@@ -1,8 +1,8 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import type { Ongoing } from "../RedisDriver.ts"
-import { report } from "./report/ownTurn.ts"
+import type { Ongoing } from "../../RedisDriver.ts"
+import { report } from "../report/ownTurn.ts"
 
 /** Waits for what calls back; an interruption gives it up. What the resumed fiber's observers throw stays out of the caller. */
 export const awaiting = <A, E>(
