@@ -3,7 +3,7 @@
  *
  * @since 0.2.0
  */
-import { fenced } from "./internal/kinds/exclusive.ts"
+import { fenced } from "./internal/protocol/exclusive.ts"
 import { LockImpl } from "./internal/lock.ts"
 import type { AcquireOptions, Lock } from "./Lock.ts"
 

@@ -3,8 +3,8 @@
  *
  * @since 0.2.0
  */
-import { nonReentrant } from "./internal/kinds/exclusive.ts"
-import { nonReentrantFair } from "./internal/kinds/fair.ts"
+import { nonReentrant } from "./internal/protocol/exclusive.ts"
+import { nonReentrantFair } from "./internal/protocol/fair.ts"
 import { makeLock, type TokenOptions } from "./internal/lock.ts"
 import type { AcquireOptions, Lock, WithoutTokens, WithTokens } from "./Lock.ts"
 import type { LockReentered } from "./LockError.ts"

@@ -3,7 +3,7 @@
  *
  * @since 0.2.0
  */
-import { type Preference, read, write } from "./internal/kinds/readWrite.ts"
+import { type Preference, read, write } from "./internal/protocol/readWrite.ts"
 import { makeLock, type TokenOptions } from "./internal/lock.ts"
 import { shown } from "./internal/report/shown.ts"
 import type { AcquireOptions, Lock, WithoutTokens, WithTokens } from "./Lock.ts"

@@ -16,7 +16,7 @@ import type { Guarded } from "./guard.ts"
 import type { Hold } from "./Hold.ts"
 import type { LockKeys } from "./store/keys.ts"
 import type { LockClient } from "./LockClient.ts"
-import type { LockKind } from "./LockKind.ts"
+import type { LockKind } from "./protocol/LockProtocol.ts"
 
 export const TypeId = "~effect-redis-lock/Lock"
 

@@ -9,7 +9,7 @@ import type { LockStoreError } from "../LockError.ts"
 import type { Alarm } from "./time/AlarmClock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import type { LockClient } from "./LockClient.ts"
-import type { Mode } from "./LockKind.ts"
+import type { Mode } from "./protocol/LockProtocol.ts"
 import type { Identity } from "./owner.ts"
 import type { Listening } from "./Signals.ts"
 

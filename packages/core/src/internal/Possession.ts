@@ -12,7 +12,7 @@ import type { Due } from "./time/DueQueue.ts"
 import type { Hold } from "./Hold.ts"
 import type { LockKeys } from "./store/keys.ts"
 import type { LockClient } from "./LockClient.ts"
-import type { Claim, LockKind } from "./LockKind.ts"
+import type { Claim, LockKind } from "./protocol/LockProtocol.ts"
 import { ownerText } from "./report/ownerText.ts"
 import { releaseUntil } from "./release.ts"
 

@@ -8,7 +8,7 @@ import { RedisLock } from "../RedisLock.ts"
 import { explain } from "./report/wrongType.ts"
 import { checkCollision, checkName, checkSlot, LockKeys } from "./store/keys.ts"
 import { checkService, type LockClient } from "./LockClient.ts"
-import type { Request } from "./LockKind.ts"
+import type { Request } from "./protocol/LockProtocol.ts"
 import { shown } from "./report/shown.ts"
 
 export type Invalid = InvalidLockName | InvalidLockOptions

@@ -7,7 +7,7 @@ import { LockStoreError, QuorumNotReached, type StoreReason } from "../LockError
 import type { Acquisition, Restore } from "./acquisition.ts"
 import { explain, explainOneOf } from "./report/wrongType.ts"
 import { Hold } from "./Hold.ts"
-import { type Answer, answerOf, type Claim, tokenKey, tokenLife } from "./LockKind.ts"
+import { type Answer, answerOf, type Claim, tokenKey, tokenLife } from "./protocol/LockProtocol.ts"
 import { GrantedTooLate, isPassing, passing } from "./store/passing.ts"
 import { Possession } from "./Possession.ts"
 import { undo, undoSilently, undoUnknown, withdraw } from "./release.ts"

@@ -9,7 +9,7 @@ import { type LockLost, LockStoreError, QuorumNotReached } from "../LockError.ts
 import type { Hold } from "./Hold.ts"
 import type { Line } from "./Line.ts"
 import type { LockClient } from "./LockClient.ts"
-import type { Claim } from "./LockKind.ts"
+import type { Claim } from "./protocol/LockProtocol.ts"
 import { isFinal } from "./store/passing.ts"
 import { releaseRetries } from "./time/schedules.ts"
 import type { Possession } from "./Possession.ts"

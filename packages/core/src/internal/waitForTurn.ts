@@ -10,7 +10,7 @@ import { enter } from "./enter.ts"
 import { type FairQueue, Place } from "./FairQueue.ts"
 import { Hold } from "./Hold.ts"
 import type { Wake } from "./Line.ts"
-import type { Claim } from "./LockKind.ts"
+import type { Claim } from "./protocol/LockProtocol.ts"
 import { giveBack, undoUnknown } from "./release.ts"
 import { established, gaveUp } from "./waiting.ts"
 

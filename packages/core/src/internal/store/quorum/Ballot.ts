@@ -7,7 +7,7 @@ import { LockStoreError } from "../../../LockError.ts"
 import type { LockStore, RunUnsafe } from "../../../LockStore.ts"
 import type { Ongoing, Reply } from "../../../RedisDriver.ts"
 import type { Alarm, AlarmClock } from "../../time/AlarmClock.ts"
-import type { Request } from "../../LockKind.ts"
+import type { Request } from "../../protocol/LockProtocol.ts"
 
 export type Outcome = Exit.Exit<Reply, LockStoreError>
 

@@ -2,7 +2,7 @@
  * Redisson's permit-expirable semaphore: what is held are permits with ids. The owner is the ids, joined by commas.
  */
 import { permitIds, semaphoreChannel } from "../store/keys.ts"
-import type { LockKind } from "../LockKind.ts"
+import type { LockKind } from "./LockProtocol.ts"
 
 /** In messages. */
 export const permitSemaphoreTitle = "PermitSemaphore"

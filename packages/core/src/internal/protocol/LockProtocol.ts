@@ -3,10 +3,10 @@
  * renewing and releasing are the same for all.
  */
 import type * as Schedule from "effect/Schedule"
-import type { Operation } from "../LockStore.ts"
-import type { Reply } from "../RedisDriver.ts"
-import type { LockKeys } from "./store/keys.ts"
-import type { LockClient } from "./LockClient.ts"
+import type { Operation } from "../../LockStore.ts"
+import type { Reply } from "../../RedisDriver.ts"
+import type { LockKeys } from "../store/keys.ts"
+import type { LockClient } from "../LockClient.ts"
 
 /**
  * One operation with its keys and arguments, ready to run.

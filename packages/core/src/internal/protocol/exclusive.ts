@@ -2,7 +2,7 @@
  * The kinds that share Redisson's hash of one owner, and exclude each other under one name.
  */
 import type * as Schedule from "effect/Schedule"
-import { type LockKind, tokenKey, tokenLife } from "../LockKind.ts"
+import { type LockKind, tokenKey, tokenLife } from "./LockProtocol.ts"
 
 /**
  * Redisson's RLock: reentrant, unfair.

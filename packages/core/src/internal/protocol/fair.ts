@@ -1,7 +1,7 @@
 /**
  * Redisson's fair lock: first come, first served, across all clients.
  */
-import { type LockKind, tokenKey, tokenLife } from "../LockKind.ts"
+import { type LockKind, tokenKey, tokenLife } from "./LockProtocol.ts"
 import { reentrant } from "./exclusive.ts"
 
 /** Redisson's fairLockWaitTimeout: what each waiter adds to the scores of those behind it, and takes off when served. */

@@ -1,7 +1,7 @@
 /**
  * The two sides of Redisson's RReadWriteLock.
  */
-import { type LockKind, tokenKey, tokenLife } from "../LockKind.ts"
+import { type LockKind, tokenKey, tokenLife } from "./LockProtocol.ts"
 
 /** For how long a waiting writer holds off readers without asking again, in fallback intervals and at most. */
 const announcedIntervals = 3

@@ -1,10 +1,10 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { LockState } from "../Lock.ts"
-import { LockStoreError } from "../LockError.ts"
-import type { LockKeys } from "./store/keys.ts"
-import type { LockClient } from "./LockClient.ts"
-import type { Mode } from "./LockKind.ts"
+import type { LockState } from "../../Lock.ts"
+import { LockStoreError } from "../../LockError.ts"
+import type { LockKeys } from "../store/keys.ts"
+import type { LockClient } from "../LockClient.ts"
+import type { Mode } from "./LockProtocol.ts"
 
 /** Redisson's owners: a client's UUID and an id. Nothing else that lives in a hash looks like it. */
 const ownerField = /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:.+?)(:write)?$/
