@@ -18,11 +18,11 @@ import * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
 import type { Acquisition, Restore } from "./internal/acquisition.ts"
 import { parsePeriod, parseWait } from "./internal/options/durations.ts"
-import { guard, isClosed } from "./internal/guard.ts"
+import { guard, isClosed } from "./internal/hold/guard.ts"
 import { permitIds, semaphoreChannel } from "./internal/store/keys.ts"
 import { checkLeaseOf } from "./internal/lock.ts"
 import type { LockClient } from "./internal/LockClient.ts"
-import { identityOf } from "./internal/owner.ts"
+import { identityOf } from "./internal/hold/owner.ts"
 import { ownerText } from "./internal/report/ownerText.ts"
 import { checkPermits, maxPermits } from "./internal/options/permitCount.ts"
 import {
@@ -33,7 +33,7 @@ import {
   permitSemaphoreOf,
   type TypeId
 } from "./internal/permitSemaphore.ts"
-import { release as releaseHold } from "./internal/release.ts"
+import { release as releaseHold } from "./internal/hold/release.ts"
 import { shown } from "./internal/report/shown.ts"
 import { type Invalid, keysOf, run, use } from "./internal/Synchronizer.ts"
 import { traced } from "./internal/report/telemetry.ts"

@@ -13,7 +13,7 @@ import type { LockKeys } from "./store/keys.ts"
 import type { Wake } from "./Line.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import type { LockClient } from "./LockClient.ts"
-import type { Identity } from "./owner.ts"
+import type { Identity } from "./hold/owner.ts"
 import { passing } from "./store/passing.ts"
 
 export class Place implements Alarm, Linked<Place> {

@@ -10,7 +10,7 @@ import type { Alarm } from "./time/AlarmClock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import type { LockClient } from "./LockClient.ts"
 import type { Mode } from "./protocol/LockProtocol.ts"
-import type { Identity } from "./owner.ts"
+import type { Identity } from "./hold/owner.ts"
 import type { Listening } from "./Signals.ts"
 
 /** What wakes the first waiter: a release, or the end of the time that it is willing to rely on being told. */

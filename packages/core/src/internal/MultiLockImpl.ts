@@ -24,9 +24,9 @@ import {
   type Subject
 } from "./AnyLock.ts"
 import { tryAcquireTogether } from "./attempt.ts"
-import type { Hold } from "./Hold.ts"
+import type { Hold } from "./hold/Hold.ts"
 import { AskingOne, type Times, timesOf } from "./lock.ts"
-import { MultiHold, releaseAll, type Tokens } from "./MultiHold.ts"
+import { MultiHold, releaseAll, type Tokens } from "./hold/MultiHold.ts"
 import { isPassing, passing } from "./store/passing.ts"
 import { fallback } from "./waiting.ts"
 

@@ -6,11 +6,11 @@ import * as Effect from "effect/Effect"
 import { LockStoreError, QuorumNotReached, type StoreReason } from "../LockError.ts"
 import type { Acquisition, Restore } from "./acquisition.ts"
 import { explain, explainOneOf } from "./report/wrongType.ts"
-import { Hold } from "./Hold.ts"
+import { Hold } from "./hold/Hold.ts"
 import { type Answer, answerOf, type Claim, tokenKey, tokenLife } from "./protocol/LockProtocol.ts"
 import { GrantedTooLate, isPassing, passing } from "./store/passing.ts"
-import { Possession } from "./Possession.ts"
-import { undo, undoSilently, undoUnknown, withdraw } from "./release.ts"
+import { Possession } from "./hold/Lease.ts"
+import { undo, undoSilently, undoUnknown, withdraw } from "./hold/release.ts"
 
 export type Denial = Answer & { readonly granted: false }
 

@@ -5,9 +5,9 @@ import * as Effect from "effect/Effect"
 import { LockReentered, type LockStoreError } from "../LockError.ts"
 import type { Acquisition, Restore } from "./acquisition.ts"
 import { leaseOf } from "./attempt.ts"
-import { Hold } from "./Hold.ts"
-import type { Possession } from "./Possession.ts"
-import { undoEntry } from "./release.ts"
+import { Hold } from "./hold/Hold.ts"
+import type { Possession } from "./hold/Lease.ts"
+import { undoEntry } from "./hold/release.ts"
 
 /**
  * What becomes of an acquisition by somebody who holds the lock already: a hold more, or a refusal where waiting would be

@@ -10,14 +10,14 @@ import { acquire, type Acquisition, type Restore, tryAcquire } from "./acquisiti
 import { AnyLock, type Asking, type Invalid, isInvalid, TypeId } from "./AnyLock.ts"
 import { checkLease, parsePeriod, parseWait } from "./options/durations.ts"
 import { explain } from "./report/wrongType.ts"
-import type { Hold } from "./Hold.ts"
+import type { Hold } from "./hold/Hold.ts"
 import { inspectSide } from "./protocol/inspect.ts"
 import { checkCollision, checkName, checkSlot, LockKeys } from "./store/keys.ts"
 import { checkService, LockClient } from "./LockClient.ts"
 import { reentrant } from "./protocol/exclusive.ts"
 import { type LockKind, withoutTokens } from "./protocol/LockProtocol.ts"
-import { type Identity, identityOf, ownHold } from "./owner.ts"
-import type { Possession } from "./Possession.ts"
+import { type Identity, identityOf, ownHold } from "./hold/owner.ts"
+import type { Possession } from "./hold/Lease.ts"
 import { shown } from "./report/shown.ts"
 
 export class AskingOne<E> implements Acquisition, Asking<E, bigint> {

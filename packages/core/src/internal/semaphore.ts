@@ -1,6 +1,6 @@
 import { identity } from "effect/Function"
 import type { Semaphore } from "../Semaphore.ts"
-import { semaphoreTitle } from "./Grant.ts"
+import { semaphoreTitle } from "./hold/AnonymousPermits.ts"
 import type { LockClient } from "./LockClient.ts"
 import { checkPermits } from "./options/permitCount.ts"
 import { type Invalid, isMade, Synchronizer } from "./Synchronizer.ts"

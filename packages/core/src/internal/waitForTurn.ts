@@ -8,10 +8,10 @@ import type { Acquisition, Restore } from "./acquisition.ts"
 import { attempt, claimOf, type Denial, leaseOf } from "./attempt.ts"
 import { enter } from "./enter.ts"
 import { type FairQueue, Place } from "./FairQueue.ts"
-import { Hold } from "./Hold.ts"
+import { Hold } from "./hold/Hold.ts"
 import type { Wake } from "./Line.ts"
 import type { Claim } from "./protocol/LockProtocol.ts"
-import { giveBack, undoUnknown } from "./release.ts"
+import { giveBack, undoUnknown } from "./hold/release.ts"
 import { established, gaveUp } from "./waiting.ts"
 
 /**

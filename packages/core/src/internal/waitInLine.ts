@@ -8,9 +8,9 @@ import type { Acquisition, Restore } from "./acquisition.ts"
 import { attempt, claimOf, type Denial } from "./attempt.ts"
 import { backOff } from "./options/backOff.ts"
 import { enter } from "./enter.ts"
-import { Hold } from "./Hold.ts"
+import { Hold } from "./hold/Hold.ts"
 import type { Line, Waiter } from "./Line.ts"
-import { withdraw } from "./release.ts"
+import { withdraw } from "./hold/release.ts"
 import { established, fallback, gaveUp } from "./waiting.ts"
 
 export const isAsked = ({ client, keys, kind }: Acquisition): boolean =>

@@ -1,10 +1,10 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type { InvalidLockOptions, LockLost, LockStoreError } from "../LockError.ts"
-import type { Held } from "./AnyLock.ts"
+import type { InvalidLockOptions, LockLost, LockStoreError } from "../../LockError.ts"
+import type { Held } from "../AnyLock.ts"
 import { Hold } from "./Hold.ts"
-import type { Possession } from "./Possession.ts"
+import type { Possession } from "./Lease.ts"
 import { releaseTogether } from "./release.ts"
 
 /** What each member was granted, by its name; a second one of the same name is `name#2`. */

@@ -6,7 +6,7 @@ import * as Context from "effect/Context"
 import type { Fiber } from "effect/Fiber"
 import * as Scope from "effect/Scope"
 import type { Hold } from "./Hold.ts"
-import type { Possession } from "./Possession.ts"
+import type { Possession } from "./Lease.ts"
 
 /**
  * The holds of the `withLock` sections around the running code, innermost first.
