@@ -9,7 +9,7 @@ import { attempt, claimOf, type Denial } from "./attempt.ts"
 import { backOff } from "./options/backOff.ts"
 import { enter } from "./enter.ts"
 import { Hold } from "./hold/Hold.ts"
-import type { Line, Waiter } from "./Line.ts"
+import type { Line, Waiter } from "./wait/WaitQueue.ts"
 import { withdraw } from "./hold/release.ts"
 import { established, fallback, gaveUp } from "./waiting.ts"
 

@@ -7,7 +7,7 @@ import { type Holder, type LockStoreError, LockTimeout } from "../LockError.ts"
 import type { Acquisition } from "./acquisition.ts"
 import type { Denial } from "./attempt.ts"
 import type { LockClient } from "./LockClient.ts"
-import type { Listening } from "./Signals.ts"
+import type { Listening } from "./wait/Subscriptions.ts"
 
 /** Waits until the channel is heard, as long as that is worth while. */
 export const established = (client: LockClient, listening: Listening, waitsUntil: number): Effect.Effect<void> => {

@@ -4,12 +4,12 @@
  * fits, after a grant as well as after a denial. Nobody waits behind somebody who wants more than there is.
  */
 import * as Effect from "effect/Effect"
-import type { LockStoreError } from "../LockError.ts"
-import type { Alarm } from "./time/AlarmClock.ts"
-import type { Answer } from "./demand.ts"
+import type { LockStoreError } from "../../LockError.ts"
+import type { Alarm } from "../time/AlarmClock.ts"
+import type { Answer } from "../demand.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
-import type { LockClient } from "./LockClient.ts"
-import type { Listening } from "./Signals.ts"
+import type { LockClient } from "../LockClient.ts"
+import type { Listening } from "./Subscriptions.ts"
 
 export class PermitWaiter implements Alarm, Linked<PermitWaiter> {
   readonly permits: number

@@ -5,13 +5,13 @@
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
-import type { LockStoreError } from "../LockError.ts"
-import type { Alarm } from "./time/AlarmClock.ts"
+import type { LockStoreError } from "../../LockError.ts"
+import type { Alarm } from "../time/AlarmClock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
-import type { LockClient } from "./LockClient.ts"
-import type { Mode } from "./protocol/LockProtocol.ts"
-import type { Identity } from "./hold/owner.ts"
-import type { Listening } from "./Signals.ts"
+import type { LockClient } from "../LockClient.ts"
+import type { Mode } from "../protocol/LockProtocol.ts"
+import type { Identity } from "../hold/owner.ts"
+import type { Listening } from "./Subscriptions.ts"
 
 /** What wakes the first waiter: a release, or the end of the time that it is willing to rely on being told. */
 export type Wake = "signal" | "tick"

@@ -5,14 +5,14 @@
 import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { LatchTimeout, type LockStoreError } from "../LockError.ts"
-import type { Alarm } from "./time/AlarmClock.ts"
-import { latchChannel } from "./store/keys.ts"
-import { latchTitle } from "./latch.ts"
-import type { LockClient } from "./LockClient.ts"
-import { passing } from "./store/passing.ts"
-import type { Listening } from "./Signals.ts"
-import { run } from "./Synchronizer.ts"
+import { LatchTimeout, type LockStoreError } from "../../LockError.ts"
+import type { Alarm } from "../time/AlarmClock.ts"
+import { latchChannel } from "../store/keys.ts"
+import { latchTitle } from "../latch.ts"
+import type { LockClient } from "../LockClient.ts"
+import { passing } from "../store/passing.ts"
+import type { Listening } from "./Subscriptions.ts"
+import { run } from "../Synchronizer.ts"
 
 type Outcome = Effect.Effect<void, LatchTimeout | LockStoreError>
 

@@ -6,12 +6,12 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
-import type { LockStoreError } from "../LockError.ts"
-import type { Signal } from "../RedisDriver.ts"
-import type { Alarm } from "./time/AlarmClock.ts"
-import type { LockClient } from "./LockClient.ts"
-import { awaiting } from "./store/cancellable.ts"
-import { reconnecting } from "./time/schedules.ts"
+import type { LockStoreError } from "../../LockError.ts"
+import type { Signal } from "../../RedisDriver.ts"
+import type { Alarm } from "../time/AlarmClock.ts"
+import type { LockClient } from "../LockClient.ts"
+import { awaiting } from "../store/cancellable.ts"
+import { reconnecting } from "../time/schedules.ts"
 
 /** Somebody who hears a channel. */
 export interface Listening {
