@@ -5,7 +5,7 @@
 import * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import { LockLost, type LossReason } from "../../LockError.ts"
-import type { Acquisition } from "../acquisition.ts"
+import type { Acquisition } from "../acquire/acquire.ts"
 import type { Returnable } from "../closing.ts"
 import { Dependents } from "./Dependents.ts"
 import type { Due } from "../time/DueQueue.ts"

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type { LockLost, LockStoreError } from "../../LockError.ts"
-import type { Restore } from "../acquisition.ts"
+import type { Restore } from "../acquire/acquire.ts"
 
 /** What a body can run under. */
 export interface Guarded {

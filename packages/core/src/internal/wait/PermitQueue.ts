@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import type { LockStoreError } from "../../LockError.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
-import type { Answer } from "../demand.ts"
+import type { Answer } from "../acquire/acquirePermits.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import type { LockClient } from "../LockClient.ts"
 import type { Listening } from "./Subscriptions.ts"

@@ -3,14 +3,14 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { LockStoreError, QuorumNotReached, type StoreReason } from "../LockError.ts"
-import type { Acquisition, Restore } from "./acquisition.ts"
-import { explain, explainOneOf } from "./report/wrongType.ts"
-import { Hold } from "./hold/Hold.ts"
-import { type Answer, answerOf, type Claim, tokenKey, tokenLife } from "./protocol/LockProtocol.ts"
-import { GrantedTooLate, isPassing, passing } from "./store/passing.ts"
-import { Possession } from "./hold/Lease.ts"
-import { undo, undoSilently, undoUnknown, withdraw } from "./hold/release.ts"
+import { LockStoreError, QuorumNotReached, type StoreReason } from "../../LockError.ts"
+import type { Acquisition, Restore } from "./acquire.ts"
+import { explain, explainOneOf } from "../report/wrongType.ts"
+import { Hold } from "../hold/Hold.ts"
+import { type Answer, answerOf, type Claim, tokenKey, tokenLife } from "../protocol/LockProtocol.ts"
+import { GrantedTooLate, isPassing, passing } from "../store/passing.ts"
+import { Possession } from "../hold/Lease.ts"
+import { undo, undoSilently, undoUnknown, withdraw } from "../hold/release.ts"
 
 export type Denial = Answer & { readonly granted: false }
 

@@ -2,12 +2,12 @@
  * Entering what one holds already.
  */
 import * as Effect from "effect/Effect"
-import { LockReentered, type LockStoreError } from "../LockError.ts"
-import type { Acquisition, Restore } from "./acquisition.ts"
-import { leaseOf } from "./attempt.ts"
-import { Hold } from "./hold/Hold.ts"
-import type { Possession } from "./hold/Lease.ts"
-import { undoEntry } from "./hold/release.ts"
+import { LockReentered, type LockStoreError } from "../../LockError.ts"
+import type { Acquisition, Restore } from "./acquire.ts"
+import { leaseOf } from "./acquireOnce.ts"
+import { Hold } from "../hold/Hold.ts"
+import type { Possession } from "../hold/Lease.ts"
+import { undoEntry } from "../hold/release.ts"
 
 /**
  * What becomes of an acquisition by somebody who holds the lock already: a hold more, or a refusal where waiting would be

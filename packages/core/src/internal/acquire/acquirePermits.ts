@@ -6,11 +6,11 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { LockStoreError, LockTimeout } from "../LockError.ts"
-import type { Restore } from "./acquisition.ts"
-import type { LockClient } from "./LockClient.ts"
-import { passing } from "./store/passing.ts"
-import type { PermitLine, PermitWaiter } from "./wait/PermitQueue.ts"
+import { LockStoreError, LockTimeout } from "../../LockError.ts"
+import type { Restore } from "./acquire.ts"
+import type { LockClient } from "../LockClient.ts"
+import { passing } from "../store/passing.ts"
+import type { PermitLine, PermitWaiter } from "../wait/PermitQueue.ts"
 
 /**
  * What a semaphore answers: what was granted, if anything; how many permits are free now; in how many milliseconds a lease

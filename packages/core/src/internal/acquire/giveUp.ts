@@ -3,11 +3,11 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Holder, type LockStoreError, LockTimeout } from "../LockError.ts"
-import type { Acquisition } from "./acquisition.ts"
-import type { Denial } from "./attempt.ts"
-import type { LockClient } from "./LockClient.ts"
-import type { Listening } from "./wait/Subscriptions.ts"
+import { type Holder, type LockStoreError, LockTimeout } from "../../LockError.ts"
+import type { Acquisition } from "./acquire.ts"
+import type { Denial } from "./acquireOnce.ts"
+import type { LockClient } from "../LockClient.ts"
+import type { Listening } from "../wait/Subscriptions.ts"
 
 /** Waits until the channel is heard, as long as that is worth while. */
 export const established = (client: LockClient, listening: Listening, waitsUntil: number): Effect.Effect<void> => {

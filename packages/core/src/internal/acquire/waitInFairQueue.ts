@@ -3,16 +3,16 @@
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
-import { type LockReentered, LockStoreError, type LockTimeout } from "../LockError.ts"
-import type { Acquisition, Restore } from "./acquisition.ts"
-import { attempt, claimOf, type Denial, leaseOf } from "./attempt.ts"
-import { enter } from "./enter.ts"
-import { type FairQueue, Place } from "./wait/FairWaiters.ts"
-import { Hold } from "./hold/Hold.ts"
-import type { Wake } from "./wait/WaitQueue.ts"
-import type { Claim } from "./protocol/LockProtocol.ts"
-import { giveBack, undoUnknown } from "./hold/release.ts"
-import { established, gaveUp } from "./waiting.ts"
+import { type LockReentered, LockStoreError, type LockTimeout } from "../../LockError.ts"
+import type { Acquisition, Restore } from "./acquire.ts"
+import { attempt, claimOf, type Denial, leaseOf } from "./acquireOnce.ts"
+import { enter } from "./reenter.ts"
+import { type FairQueue, Place } from "../wait/FairWaiters.ts"
+import { Hold } from "../hold/Hold.ts"
+import type { Wake } from "../wait/WaitQueue.ts"
+import type { Claim } from "../protocol/LockProtocol.ts"
+import { giveBack, undoUnknown } from "../hold/release.ts"
+import { established, gaveUp } from "./giveUp.ts"
 
 /**
  * Takes a place in the queue of a fair lock, and waits there for its turn. However the wait ends without the lock, the

@@ -3,15 +3,15 @@
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
-import { type LockReentered, LockStoreError, type LockTimeout } from "../LockError.ts"
-import type { Acquisition, Restore } from "./acquisition.ts"
-import { attempt, claimOf, type Denial } from "./attempt.ts"
-import { backOff } from "./options/backOff.ts"
-import { enter } from "./enter.ts"
-import { Hold } from "./hold/Hold.ts"
-import type { Line, Waiter } from "./wait/WaitQueue.ts"
-import { withdraw } from "./hold/release.ts"
-import { established, fallback, gaveUp } from "./waiting.ts"
+import { type LockReentered, LockStoreError, type LockTimeout } from "../../LockError.ts"
+import type { Acquisition, Restore } from "./acquire.ts"
+import { attempt, claimOf, type Denial } from "./acquireOnce.ts"
+import { backOff } from "../options/backOff.ts"
+import { enter } from "./reenter.ts"
+import { Hold } from "../hold/Hold.ts"
+import type { Line, Waiter } from "../wait/WaitQueue.ts"
+import { withdraw } from "../hold/release.ts"
+import { established, fallback, gaveUp } from "./giveUp.ts"
 
 export const isAsked = ({ client, keys, kind }: Acquisition): boolean =>
   kind.mode !== "read" && client.asked.has(keys.lock)
