@@ -6,7 +6,7 @@ import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { Lock, LockReentered, LockStore, ReadWriteLock, RedisLock } from "effect-redis-lock"
-import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { contract } from "../contract/suite.ts"
 import { read, reentrant, write } from "../contract/suite/kinds.ts"
 

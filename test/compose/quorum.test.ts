@@ -16,7 +16,7 @@ import {
   RedLock
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { as, clientLayer, clientOf, quorumOf, type TestStore, testStore, testStores } from "./stores.ts"
 
 const year2026 = Date.UTC(2026, 0, 1)

@@ -15,7 +15,7 @@ import {
   RedisLock
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../redis.ts"
 
 type Store = LockStore.LockStore["Service"]

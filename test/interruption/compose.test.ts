@@ -5,7 +5,7 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Result } from "effect"
 import { Lock, LockStore, MultiLock, RedisLock, RedLock } from "effect-redis-lock"
-import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../redis.ts"
 import { sweep } from "./sweep.ts"
 

@@ -17,7 +17,7 @@ import {
   SpinLock
 } from "effect-redis-lock"
 import { Redis } from "ioredis"
-import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../redis.ts"
 import { sweep } from "./sweep.ts"
 

@@ -8,7 +8,7 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { CountDownLatch, LatchTimeout, LockStore, RedisLock } from "effect-redis-lock"
-import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../redis.ts"
 
 // messages must do: nobody here waits for the fallback interval

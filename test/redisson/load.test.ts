@@ -5,7 +5,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { Lock, RedisLock } from "effect-redis-lock"
-import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { freshName, onBothStores } from "./kit.ts"
 
 onBothStores("RLock under load", (it) => {

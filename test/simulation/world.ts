@@ -15,7 +15,7 @@ import {
   type QuorumNotReached,
   RedisLock
 } from "effect-redis-lock"
-import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { clientOf, type Service, serviceOf } from "../compose/stores.ts"
 import { History } from "./history.ts"
 import { playLatches } from "./latches.ts"

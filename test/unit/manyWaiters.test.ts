@@ -18,7 +18,7 @@ import {
   Semaphore
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { as, clientOf, testStore } from "../compose/stores.ts"
 
 const crowd = 10_000

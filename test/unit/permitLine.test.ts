@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { RedisLock } from "effect-redis-lock"
-import type { LockClient } from "../../packages/core/dist/internal/LockClient.js"
+import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 
 it.effect("a waiter whose wait time ends before it sleeps does not sleep", () =>
   Effect.gen(function* () {

@@ -15,7 +15,7 @@ import type { Restore } from "./acquire/acquire.ts"
 import type { Guarded } from "./hold/guard.ts"
 import type { Hold } from "./hold/Hold.ts"
 import type { LockKeys } from "./store/keys.ts"
-import type { LockClient } from "./LockClient.ts"
+import type { LockClient } from "./client/LockClient.ts"
 import type { LockKind } from "./protocol/LockProtocol.ts"
 
 export const TypeId = "~effect-redis-lock/Lock"

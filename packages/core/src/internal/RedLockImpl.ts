@@ -13,7 +13,7 @@ import {
 import type { RedisLock } from "../RedisLock.ts"
 import { AnyLock, type Asking, type Held, type Invalid, isInvalid, provideUnbound } from "./AnyLock.ts"
 import { LockImpl, noQuorum } from "./lock.ts"
-import type { NamedMember } from "./Quorums.ts"
+import type { NamedMember } from "./client/QuorumClients.ts"
 import { jointName, quorumClient, type QuorumTimes } from "./quorum.ts"
 
 export interface RedLockSettings {

@@ -7,7 +7,7 @@ import type { Reply } from "../RedisDriver.ts"
 import { RedisLock } from "../RedisLock.ts"
 import { explain } from "./report/wrongType.ts"
 import { checkCollision, checkName, checkSlot, LockKeys } from "./store/keys.ts"
-import { checkService, type LockClient } from "./LockClient.ts"
+import { checkService, type LockClient } from "./client/LockClient.ts"
 import type { Request } from "./protocol/LockProtocol.ts"
 import { shown } from "./report/shown.ts"
 

@@ -8,7 +8,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { Restore } from "./acquire.ts"
-import type { LockClient } from "../LockClient.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import { passing } from "../store/passing.ts"
 import type { PermitLine, PermitWaiter } from "../wait/PermitQueue.ts"
 

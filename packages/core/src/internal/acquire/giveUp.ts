@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { type Holder, type LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { Acquisition } from "./acquire.ts"
 import type { Denial } from "./acquireOnce.ts"
-import type { LockClient } from "../LockClient.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import type { Listening } from "../wait/Subscriptions.ts"
 
 /** Waits until the channel is heard, as long as that is worth while. */

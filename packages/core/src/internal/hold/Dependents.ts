@@ -1,4 +1,4 @@
-import type { LockClient } from "../LockClient.ts"
+import type { LockClient } from "../client/LockClient.ts"
 
 /**
  * Those who depend on something that can be lost. Each is told once, in a turn of its own, and counts until it withdraws: a

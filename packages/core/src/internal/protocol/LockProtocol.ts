@@ -6,7 +6,7 @@ import type * as Schedule from "effect/Schedule"
 import type { Operation } from "../../LockStore.ts"
 import type { Reply } from "../../RedisDriver.ts"
 import type { LockKeys } from "../store/keys.ts"
-import type { LockClient } from "../LockClient.ts"
+import type { LockClient } from "../client/LockClient.ts"
 
 /**
  * One operation with its keys and arguments, ready to run.

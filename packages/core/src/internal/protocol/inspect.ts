@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { LockState } from "../../Lock.ts"
 import { LockStoreError } from "../../LockError.ts"
 import type { LockKeys } from "../store/keys.ts"
-import type { LockClient } from "../LockClient.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import type { Mode } from "./LockProtocol.ts"
 
 /** Redisson's owners: a client's UUID and an id. Nothing else that lives in a hash looks like it. */

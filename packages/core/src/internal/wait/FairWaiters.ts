@@ -12,7 +12,7 @@ import { patienceMillis } from "../protocol/fair.ts"
 import type { LockKeys } from "../store/keys.ts"
 import type { Wake } from "./WaitQueue.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
-import type { LockClient } from "../LockClient.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import type { Identity } from "../hold/owner.ts"
 import { passing } from "../store/passing.ts"
 

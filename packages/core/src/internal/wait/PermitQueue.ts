@@ -8,7 +8,7 @@ import type { LockStoreError } from "../../LockError.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
 import type { Answer } from "../acquire/acquirePermits.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
-import type { LockClient } from "../LockClient.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import type { Listening } from "./Subscriptions.ts"
 
 export class PermitWaiter implements Alarm, Linked<PermitWaiter> {

@@ -9,7 +9,7 @@ import * as Stream from "effect/Stream"
 import type { LockStoreError } from "../../LockError.ts"
 import type { Signal } from "../../RedisDriver.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
-import type { LockClient } from "../LockClient.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import { awaiting } from "../store/cancellable.ts"
 import { reconnecting } from "../time/schedules.ts"
 

@@ -3,7 +3,7 @@
  * sends home whoever waits.
  */
 import * as Effect from "effect/Effect"
-import type { LossReason } from "../LockError.ts"
+import type { LossReason } from "../../LockError.ts"
 import type { LockClient } from "./LockClient.ts"
 
 /** Something that is held, and can be given back by the client itself. */
