@@ -4,7 +4,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Exit } from "effect"
 import { LockStoreError, type LockStore } from "effect-redis-lock"
-import type { Outcome } from "../../packages/core/dist/internal/store/quorum/Ballot.js"
+import type { Outcome } from "../../packages/core/dist/internal/store/quorum/QuorumCall.js"
 import { decide } from "../../packages/core/dist/internal/store/quorum/decide.js"
 
 const failed: Outcome = Exit.fail(new LockStoreError({ operation: "any", lock: "a", reason: "NotConnected" }))

@@ -14,7 +14,7 @@ import type { RedisLock } from "../RedisLock.ts"
 import { AnyLock, type Asking, type Held, type Invalid, isInvalid, provideUnbound } from "./AnyLock.ts"
 import { LockImpl, noQuorum } from "./lock.ts"
 import type { NamedMember } from "./client/QuorumClients.ts"
-import { jointName, quorumClient, type QuorumTimes } from "./quorum.ts"
+import { jointName, quorumClient, type QuorumTimes } from "./quorum/quorumClient.ts"
 
 export interface RedLockSettings {
   readonly times: QuorumTimes

@@ -19,7 +19,7 @@ import type { Request } from "../../protocol/LockProtocol.ts"
 import { awaiting } from "../cancellable.ts"
 import { isFinal } from "../passing.ts"
 import { reconnecting, releaseRetries } from "../../time/schedules.ts"
-import { Ballot, failureOf, keysAt, memberText, type Member, type Outcome, type Outcomes } from "./Ballot.ts"
+import { Ballot, failureOf, keysAt, memberText, type Member, type Outcome, type Outcomes } from "./QuorumCall.ts"
 import { decide } from "./decide.ts"
 
 export interface QuorumSettings {

@@ -4,7 +4,7 @@
 import * as Exit from "effect/Exit"
 import type { Operation } from "../../../LockStore.ts"
 import type { Reply } from "../../../RedisDriver.ts"
-import type { Outcomes } from "./Ballot.ts"
+import type { Outcomes } from "./QuorumCall.ts"
 
 export type Decision =
   | { readonly _tag: "Decided"; readonly reply: Reply }
