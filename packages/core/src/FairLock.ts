@@ -4,7 +4,7 @@
  * @since 0.2.0
  */
 import { fair } from "./internal/protocol/fair.ts"
-import { makeLock, type TokenOptions } from "./internal/lock.ts"
+import { makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
 import type { AcquireOptions, Lock, WithoutTokens, WithTokens } from "./Lock.ts"
 import type { RedisLock } from "./RedisLock.ts"
 

@@ -4,7 +4,7 @@
  * @since 0.2.0
  */
 import { fenced } from "./internal/protocol/exclusive.ts"
-import { LockImpl } from "./internal/lock.ts"
+import { LockImpl } from "./internal/locks/LockImpl.ts"
 import type { AcquireOptions, Lock } from "./Lock.ts"
 
 /**

@@ -3,8 +3,8 @@
  *
  * @since 0.2.0
  */
-import { lockOf } from "./internal/lock.ts"
-import { MultiLockImpl } from "./internal/MultiLockImpl.ts"
+import { lockOf } from "./internal/locks/LockImpl.ts"
+import { MultiLockImpl } from "./internal/locks/MultiLockImpl.ts"
 import type { AcquireOptions, Lock } from "./Lock.ts"
 
 /**

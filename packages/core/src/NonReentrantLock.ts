@@ -5,7 +5,7 @@
  */
 import { nonReentrant } from "./internal/protocol/exclusive.ts"
 import { nonReentrantFair } from "./internal/protocol/fair.ts"
-import { makeLock, type TokenOptions } from "./internal/lock.ts"
+import { makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
 import type { AcquireOptions, Lock, WithoutTokens, WithTokens } from "./Lock.ts"
 import type { LockReentered } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"

@@ -20,7 +20,7 @@ import type { Acquisition, Restore } from "./internal/acquire/acquire.ts"
 import { parsePeriod, parseWait } from "./internal/options/durations.ts"
 import { guard, isClosed } from "./internal/hold/guard.ts"
 import { permitIds, semaphoreChannel } from "./internal/store/keys.ts"
-import { checkLeaseOf } from "./internal/lock.ts"
+import { checkLeaseOf } from "./internal/locks/LockImpl.ts"
 import type { LockClient } from "./internal/client/LockClient.ts"
 import { identityOf } from "./internal/hold/owner.ts"
 import { ownerText } from "./internal/report/ownerText.ts"
@@ -32,10 +32,10 @@ import {
   PermitSemaphoreImpl,
   permitSemaphoreOf,
   type TypeId
-} from "./internal/permitSemaphore.ts"
+} from "./internal/locks/PermitSemaphoreImpl.ts"
 import { release as releaseHold } from "./internal/hold/release.ts"
 import { shown } from "./internal/report/shown.ts"
-import { type Invalid, keysOf, run, use } from "./internal/Synchronizer.ts"
+import { type Invalid, keysOf, run, use } from "./internal/locks/Synchronizer.ts"
 import { traced } from "./internal/report/telemetry.ts"
 import { type AcquireError, InvalidLockOptions, LockLost, type LockStoreError, type LockTimeout } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"

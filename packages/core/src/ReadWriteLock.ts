@@ -4,7 +4,7 @@
  * @since 0.2.0
  */
 import { type Preference, read, write } from "./internal/protocol/readWrite.ts"
-import { makeLock, type TokenOptions } from "./internal/lock.ts"
+import { makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
 import { shown } from "./internal/report/shown.ts"
 import type { AcquireOptions, Lock, WithoutTokens, WithTokens } from "./Lock.ts"
 import { InvalidLockOptions, type LockReentered } from "./LockError.ts"

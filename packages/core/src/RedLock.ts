@@ -4,9 +4,9 @@
  * @since 0.2.0
  */
 import type * as Duration from "effect/Duration"
-import { lockOf } from "./internal/lock.ts"
+import { lockOf } from "./internal/locks/LockImpl.ts"
 import { checkQuorum } from "./internal/options/quorumOptions.ts"
-import { RedLockImpl } from "./internal/RedLockImpl.ts"
+import { RedLockImpl } from "./internal/locks/RedLockImpl.ts"
 import type { AcquireOptions, Lock } from "./Lock.ts"
 import type { QuorumNotReached } from "./LockError.ts"
 

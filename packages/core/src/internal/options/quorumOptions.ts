@@ -1,7 +1,7 @@
 import { InvalidLockOptions } from "../../LockError.ts"
 import type { QuorumOptions } from "../../RedLock.ts"
 import { checkFactor, parseTimeout } from "./durations.ts"
-import type { RedLockSettings } from "../RedLockImpl.ts"
+import type { RedLockSettings } from "../locks/RedLockImpl.ts"
 
 /** The options of a quorum, or what is wrong with them. */
 export const checkQuorum = (options: QuorumOptions | null | undefined): RedLockSettings | InvalidLockOptions => {

@@ -11,7 +11,7 @@ import type { LockStore } from "../../LockStore.ts"
 import { RedisLock } from "../../RedisLock.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { makeQuorumClient } from "./quorumClient.ts"
-import type { RedLockSettings } from "../RedLockImpl.ts"
+import type { RedLockSettings } from "../locks/RedLockImpl.ts"
 import { reconnecting } from "../time/schedules.ts"
 import type { Member } from "../store/quorum/QuorumCall.ts"
 

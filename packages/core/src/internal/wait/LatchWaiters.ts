@@ -8,11 +8,11 @@ import * as Effect from "effect/Effect"
 import { LatchTimeout, type LockStoreError } from "../../LockError.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
 import { latchChannel } from "../store/keys.ts"
-import { latchTitle } from "../latch.ts"
+import { latchTitle } from "../locks/LatchImpl.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { passing } from "../store/passing.ts"
 import type { Listening } from "./Subscriptions.ts"
-import { run } from "../Synchronizer.ts"
+import { run } from "../locks/Synchronizer.ts"
 
 type Outcome = Effect.Effect<void, LatchTimeout | LockStoreError>
 

@@ -1,8 +1,8 @@
 import { identity } from "effect/Function"
-import type { Semaphore } from "../Semaphore.ts"
-import { semaphoreTitle } from "./hold/AnonymousPermits.ts"
-import type { LockClient } from "./client/LockClient.ts"
-import { checkPermits } from "./options/permitCount.ts"
+import type { Semaphore } from "../../Semaphore.ts"
+import { semaphoreTitle } from "../hold/AnonymousPermits.ts"
+import type { LockClient } from "../client/LockClient.ts"
+import { checkPermits } from "../options/permitCount.ts"
 import { type Invalid, isMade, Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/Semaphore"

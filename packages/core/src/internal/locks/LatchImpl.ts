@@ -1,7 +1,7 @@
 import { identity } from "effect/Function"
-import type { CountDownLatch } from "../CountDownLatch.ts"
-import { InvalidLockName } from "../LockError.ts"
-import { latchChannel, type LockKeys } from "./store/keys.ts"
+import type { CountDownLatch } from "../../CountDownLatch.ts"
+import { InvalidLockName } from "../../LockError.ts"
+import { latchChannel, type LockKeys } from "../store/keys.ts"
 import { isMade, Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/CountDownLatch"

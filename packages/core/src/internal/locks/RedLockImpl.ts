@@ -2,19 +2,19 @@ import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
-import type { AcquireOptions, LockState } from "../Lock.ts"
+import type { AcquireOptions, LockState } from "../../Lock.ts"
 import {
   type AcquireError,
   type InvalidLockName,
   InvalidLockOptions,
   type LockStoreError,
   QuorumNotReached
-} from "../LockError.ts"
-import type { RedisLock } from "../RedisLock.ts"
+} from "../../LockError.ts"
+import type { RedisLock } from "../../RedisLock.ts"
 import { AnyLock, type Asking, type Held, type Invalid, isInvalid, provideUnbound } from "./AnyLock.ts"
-import { LockImpl, noQuorum } from "./lock.ts"
-import type { NamedMember } from "./client/QuorumClients.ts"
-import { jointName, quorumClient, type QuorumTimes } from "./quorum/quorumClient.ts"
+import { LockImpl, noQuorum } from "./LockImpl.ts"
+import type { NamedMember } from "../client/QuorumClients.ts"
+import { jointName, quorumClient, type QuorumTimes } from "../quorum/quorumClient.ts"
 
 export interface RedLockSettings {
   readonly times: QuorumTimes

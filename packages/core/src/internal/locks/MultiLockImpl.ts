@@ -3,16 +3,16 @@ import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
-import type { AcquireOptions, LockState } from "../Lock.ts"
+import type { AcquireOptions, LockState } from "../../Lock.ts"
 import {
   type AcquireError,
   type InvalidLockName,
   InvalidLockOptions,
   LockStoreError,
   LockTimeout
-} from "../LockError.ts"
-import type { RedisLock } from "../RedisLock.ts"
-import type { Acquisition, Restore } from "./acquire/acquire.ts"
+} from "../../LockError.ts"
+import type { RedisLock } from "../../RedisLock.ts"
+import type { Acquisition, Restore } from "../acquire/acquire.ts"
 import {
   AnyLock,
   type Asking,
@@ -23,12 +23,12 @@ import {
   provideUnbound,
   type Subject
 } from "./AnyLock.ts"
-import { tryAcquireTogether } from "./acquire/acquireOnce.ts"
-import type { Hold } from "./hold/Hold.ts"
-import { AskingOne, type Times, timesOf } from "./lock.ts"
-import { MultiHold, releaseAll, type Tokens } from "./hold/MultiHold.ts"
-import { isPassing, passing } from "./store/passing.ts"
-import { fallback } from "./acquire/giveUp.ts"
+import { tryAcquireTogether } from "../acquire/acquireOnce.ts"
+import type { Hold } from "../hold/Hold.ts"
+import { AskingOne, type Times, timesOf } from "./LockImpl.ts"
+import { MultiHold, releaseAll, type Tokens } from "../hold/MultiHold.ts"
+import { isPassing, passing } from "../store/passing.ts"
+import { fallback } from "../acquire/giveUp.ts"
 
 /** After so many rounds without success the members are taken one by one, in an order that is the same for everybody. */
 const roundsAtOnce = 3
