@@ -19,7 +19,14 @@ import * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
 import type { Holding, HoldingOf } from "./Holding.ts"
 import type { Restore } from "./internal/acquire/acquire.ts"
-import { type AnyLock, type Asking, type Held, type Invalid, isInvalid, type TypeId } from "./internal/locks/AnyLock.ts"
+import {
+  type AnyLock,
+  type PreparedAcquire,
+  type InternalHolding,
+  type Invalid,
+  isInvalid,
+  type TypeId
+} from "./internal/locks/AnyLock.ts"
 import { guard, isClosed } from "./internal/hold/guard.ts"
 import { inspect as inspectKeys } from "./internal/protocol/inspect.ts"
 import { LockKeys } from "./internal/store/keys.ts"
@@ -235,27 +242,29 @@ export const tryScoped = <R = RedisLock, E = never, T = bigint>(
     Option.isNone(held) ? Effect.succeedNone : Effect.asSome(keep(held.value))
   )
 
-type Ask<E, T, A, E2> = (asking: Asking<E, T>, restore: Restore) => Effect.Effect<A, E2>
+type Ask<E, T, A, E2> = (asking: PreparedAcquire<E, T>, restore: Restore) => Effect.Effect<A, E2>
 
-const acquire = <E, T>(asking: Asking<E, T>, restore: Restore): Effect.Effect<Held<T>, AcquireError | E> =>
-  asking.acquire(restore)
+const acquire = <E, T>(
+  asking: PreparedAcquire<E, T>,
+  restore: Restore
+): Effect.Effect<InternalHolding<T>, AcquireError | E> => asking.acquire(restore)
 
 const tryAcquire = <E, T>(
-  asking: Asking<E, T>,
+  asking: PreparedAcquire<E, T>,
   restore: Restore
-): Effect.Effect<Option.Option<Held<T>>, LockStoreError | E> => asking.tryAcquire(restore)
+): Effect.Effect<Option.Option<InternalHolding<T>>, LockStoreError | E> => asking.tryAcquire(restore)
 
 const scopedWith = <R, E, T, Asked, A, E2>(
   lock: Lock<R, E, T> | string,
   options: AcquireOptions | undefined,
   ask: Ask<E, T, Asked, E2>,
-  f: (asked: Asked, keep: (held: Held<T>) => Effect.Effect<HoldingOf<T>>) => Effect.Effect<A>
+  f: (asked: Asked, keep: (held: InternalHolding<T>) => Effect.Effect<HoldingOf<T>>) => Effect.Effect<A>
 ): Effect.Effect<A, E2 | Invalid, R | Scope.Scope> =>
   Effect.withFiber<A, E2 | Invalid>((fiber) => {
     const scope = Context.getUnsafe(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
-    const asking = lockOf(lock).asking(fiber, scope, options)
+    const asking = lockOf(lock).prepare(fiber, scope, options)
     if (isInvalid(asking)) return Effect.fail(asking)
-    const keep = (held: Held<T>): Effect.Effect<HoldingOf<T>> =>
+    const keep = (held: InternalHolding<T>): Effect.Effect<HoldingOf<T>> =>
       Effect.as(
         Effect.andThen(
           tracedUntilClosed(fiber, "Lock.hold", asking, scope),
@@ -269,7 +278,7 @@ const scopedWith = <R, E, T, Asked, A, E2>(
   })
 
 /** A finalizer that keeps nothing alive but the holding: many may be held for long. */
-const releaseAndReport = (held: Held) => (): Effect.Effect<void> =>
+const releaseAndReport = (held: InternalHolding) => (): Effect.Effect<void> =>
   Effect.catchCause(held.release, (problems) =>
     isClosed(problems)
       ? Effect.void
@@ -391,7 +400,10 @@ export const withLockIfAvailable: {
     )
 )
 
-type Run = <A, E, R>(held: Held, body: Effect.Effect<A, E, R>) => Effect.Effect<A, E | LockLost | LockStoreError, R>
+type Run = <A, E, R>(
+  held: InternalHolding,
+  body: Effect.Effect<A, E, R>
+) => Effect.Effect<A, E | LockLost | LockStoreError, R>
 
 const section = <Asked, A, E, E2, E3, R, R2, T>(
   lock: Lock<R2, E2, T> | string,
@@ -400,7 +412,7 @@ const section = <Asked, A, E, E2, E3, R, R2, T>(
   f: (asked: Asked, run: Run) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | E3 | Invalid, R | R2> =>
   Effect.withFiber<A, E | E3 | Invalid, R>((fiber) => {
-    const asking = lockOf(lock).asking(fiber, undefined, options)
+    const asking = lockOf(lock).prepare(fiber, undefined, options)
     if (isInvalid(asking)) return Effect.fail(asking)
     return Effect.uninterruptibleMask((restore) => {
       const run: Run = (held, body) =>
@@ -411,7 +423,7 @@ const section = <Asked, A, E, E2, E3, R, R2, T>(
 
 /** What the body of a section inherits: its holds, for re-entry, and the lock's name on its log lines. */
 const insideSection =
-  (fiber: Fiber<unknown, unknown>, { holds, name }: Held) =>
+  (fiber: Fiber<unknown, unknown>, { holds, name }: InternalHolding) =>
   <R>(context: Context.Context<R>): Context.Context<R> => {
     const { explicit, sections } = fiber.getRef(CurrentOwner)
     let inner = sections

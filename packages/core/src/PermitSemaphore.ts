@@ -16,7 +16,7 @@ import * as Option from "effect/Option"
 import type { Pipeable } from "effect/Pipeable"
 import * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
-import type { Acquisition, Restore } from "./internal/acquire/acquire.ts"
+import type { AcquireRequest, Restore } from "./internal/acquire/acquire.ts"
 import { parsePeriod, parseWait } from "./internal/options/durations.ts"
 import { guard, isClosed } from "./internal/hold/guard.ts"
 import { permitIds, semaphoreChannel } from "./internal/store/keys.ts"
@@ -176,7 +176,7 @@ const acquisitionOf = (
   fiber: Fiber<unknown, unknown>,
   permits: number,
   options: AcquireOptions | undefined
-): Acquisition | Invalid => {
+): AcquireRequest | Invalid => {
   const client = impl.clientOf(fiber)
   if ("_tag" in client) return client
   const invalid =

@@ -19,7 +19,7 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { parseTimeout } from "./internal/options/durations.ts"
-import { awaiting } from "./internal/store/cancellable.ts"
+import { fromCallback } from "./internal/store/cancellable.ts"
 import { type InvalidLockOptions, StoreReason } from "./LockError.ts"
 import { errorJson } from "./internal/report/errorJson.ts"
 
@@ -163,7 +163,7 @@ export class RedisDriver extends Context.Service<
 export const evalOf =
   (evalUnsafe: EvalUnsafe): RedisDriver["Service"]["eval"] =>
   (script, keys, args) =>
-    awaiting((resume) => evalUnsafe(script, keys, args, resume))
+    fromCallback((resume) => evalUnsafe(script, keys, args, resume))
 
 /**
  * The `subscribe` of a driver that calls back.

@@ -21,7 +21,12 @@ import type * as Types from "effect/Types"
 import type { Restore } from "./internal/acquire/acquire.ts"
 import { acquire as acquireDemand } from "./internal/acquire/acquirePermits.ts"
 import { parsePeriod, parseWait } from "./internal/options/durations.ts"
-import { Grant, heldMarkerMillis, semaphoreKind, undoMarkerMillis } from "./internal/hold/AnonymousPermits.ts"
+import {
+  AnonymousPermits,
+  heldMarkerMillis,
+  semaphoreKind,
+  undoMarkerMillis
+} from "./internal/hold/AnonymousPermits.ts"
 import { guard, isClosed, nothing } from "./internal/hold/guard.ts"
 import { permitIds, semaphoreChannel } from "./internal/store/keys.ts"
 import type { LockClient } from "./internal/client/LockClient.ts"
@@ -138,7 +143,7 @@ const grant = <R>(
   waitMillis: number,
   markerMillis: number,
   restore: Restore
-): Effect.Effect<Grant, LockTimeout | LockStoreError> =>
+): Effect.Effect<AnonymousPermits, LockTimeout | LockStoreError> =>
   acquireDemand(
     {
       client,
@@ -149,7 +154,7 @@ const grant = <R>(
       permits,
       waitMillis,
       ask: (restore, startedAt) =>
-        new Grant(client, name, key, permits, markerMillis).ask(restore, startedAt, initial ?? "")
+        new AnonymousPermits(client, name, key, permits, markerMillis).ask(restore, startedAt, initial ?? "")
     },
     restore
   )
@@ -160,7 +165,7 @@ const acquireWith = <R, A, E, R2>(
   permits: number,
   options: AcquireOptions | undefined,
   markerMillis: number,
-  f: (granted: Grant | undefined, restore: Restore) => Effect.Effect<A, E, R2>
+  f: (granted: AnonymousPermits | undefined, restore: Restore) => Effect.Effect<A, E, R2>
 ): Effect.Effect<A, E | AcquireError, R | R2> => {
   const waitMillis =
     options?.waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", options.waitTime)
@@ -284,12 +289,12 @@ const tryWith = <R, A, E, R2>(
   semaphore: Semaphore<R> | string,
   permits: number,
   markerMillis: number,
-  f: (granted: Grant | undefined, restore: Restore) => Effect.Effect<A, E, R2>
+  f: (granted: AnonymousPermits | undefined, restore: Restore) => Effect.Effect<A, E, R2>
 ): Effect.Effect<Option.Option<A>, E | LockStoreError | Invalid, R | R2> =>
   withSemaphore(semaphore, permits, 0, (impl, client, key) =>
     Effect.uninterruptibleMask((restore): Effect.Effect<Option.Option<A>, E | LockStoreError, R2> => {
       if (permits === 0) return Effect.asSome(f(undefined, restore))
-      const asked = new Grant(client, impl.name, key, permits, markerMillis)
+      const asked = new AnonymousPermits(client, impl.name, key, permits, markerMillis)
       return Effect.flatMap(asked.ask(restore, client.now(), impl.permits ?? ""), ({ granted }) =>
         granted === undefined ? Effect.succeedNone : Effect.asSome(f(granted, restore))
       )

@@ -9,21 +9,21 @@
 import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import type { LockReentered, LockStoreError, LockTimeout } from "../../LockError.ts"
-import { attempt, claimOf, writerOf } from "./acquireOnce.ts"
+import { acquireOnce, ownerRefOf, writerOf } from "./acquireOnce.ts"
 import { enter } from "./reenter.ts"
 import type { Hold } from "../hold/Hold.ts"
 import type { LockKeys } from "../store/keys.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import type { LockKind } from "../protocol/LockProtocol.ts"
+import type { LockProtocol } from "../protocol/LockProtocol.ts"
 import type { Identity } from "../hold/owner.ts"
 import { passing } from "../store/passing.ts"
-import { takePlace } from "./waitInFairQueue.ts"
-import { isAsked, settled, waitInLine } from "./waitInQueue.ts"
+import { waitInFairQueue } from "./waitInFairQueue.ts"
+import { isAsked, settled, waitInQueue } from "./waitInQueue.ts"
 import { fallback, gaveUp } from "./giveUp.ts"
 
-export interface Acquisition {
+export interface AcquireRequest {
   readonly client: LockClient
-  readonly kind: LockKind
+  readonly kind: LockProtocol
   readonly name: string
   readonly keys: LockKeys
   readonly identity: Identity
@@ -37,35 +37,35 @@ export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect
 
 /** Waits for the lock as long as allowed. */
 export const acquire = (
-  acquisition: Acquisition,
+  request: AcquireRequest,
   restore: Restore,
-  startedAt = acquisition.client.now()
+  startedAt = request.client.now()
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
-  const { client, keys, kind } = acquisition
-  const entered = enter(acquisition, restore)
-  if (entered !== undefined) return reenter(acquisition, restore, startedAt, entered)
-  const waits = acquisition.waitMillis > 0
-  if (kind.queued && waits) return takePlace(acquisition, restore, startedAt)
+  const { client, keys, kind } = request
+  const entered = enter(request, restore)
+  if (entered !== undefined) return reenter(request, restore, startedAt, entered)
+  const waits = request.waitMillis > 0
+  if (kind.queued && waits) return waitInFairQueue(request, restore, startedAt)
   const ask = (onSettled?: typeof settled) => {
-    const claim = claimOf(acquisition, client.nextOwner())
-    const heard = client.signals.heard(kind.channel(keys, claim.owner))
-    return attempt(
-      acquisition,
-      claim,
+    const ownerRef = ownerRefOf(request, client.nextOwner())
+    const heard = client.signals.heard(kind.channel(keys, ownerRef.owner))
+    return acquireOnce(
+      request,
+      ownerRef,
       waits,
       restore,
       startedAt,
       Effect.succeed,
       (denial) =>
-        waits ? waitInLine(acquisition, restore, startedAt, denial, heard) : gaveUp(acquisition, startedAt, denial),
+        waits ? waitInQueue(request, restore, startedAt, denial, heard) : gaveUp(request, startedAt, denial),
       onSettled,
-      waits ? (failure) => waitInLine(acquisition, restore, startedAt, failure, heard) : undefined
+      waits ? (failure) => waitInQueue(request, restore, startedAt, failure, heard) : undefined
     )
   }
   if (!waits) return ask()
   return Effect.suspend(() => {
     // Where others of this process wait or hold, asking Redis would be pushing in, or pointless.
-    if (isHeldUp(acquisition)) return waitInLine(acquisition, restore, startedAt, undefined, undefined)
+    if (isHeldUp(request)) return waitInQueue(request, restore, startedAt, undefined, undefined)
     if (kind.mode === "read") return ask()
     // Those of this process who come while one asks wait for what it learns.
     client.asked.add(keys.lock)
@@ -75,46 +75,46 @@ export const acquire = (
 
 /** Enters what its owner holds already, also where that takes more than one try; asks anew where it is lost meanwhile. */
 const reenter = (
-  acquisition: Acquisition,
+  request: AcquireRequest,
   restore: Restore,
   startedAt: number,
   entered: Effect.Effect<Hold | undefined, LockReentered | LockStoreError>
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> =>
   Effect.matchCauseEffect(entered, {
-    onSuccess: (hold) => (hold === undefined ? acquire(acquisition, restore, startedAt) : Effect.succeed(hold)),
+    onSuccess: (hold) => (hold === undefined ? acquire(request, restore, startedAt) : Effect.succeed(hold)),
     onFailure: (cause): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
-      const { client, waitMillis } = acquisition
+      const { client, waitMillis } = request
       const left = startedAt + waitMillis - client.now()
       if (left <= 0 || passing(cause) === undefined) return Effect.failCause(cause)
       const pause = restore(Effect.sleep(Math.min(fallback(client, undefined), left)))
       return Effect.andThen(
         pause,
-        Effect.suspend(() => acquire(acquisition, restore, startedAt))
+        Effect.suspend(() => acquire(request, restore, startedAt))
       )
     }
   })
 
 /** Asks once, whoever waits. */
 export const tryAcquire = (
-  acquisition: Acquisition,
+  request: AcquireRequest,
   restore: Restore
 ): Effect.Effect<Option.Option<Hold>, LockReentered | LockStoreError> => {
-  const entered = enter(acquisition, restore)
+  const entered = enter(request, restore)
   if (entered !== undefined) {
     return Effect.flatMap(entered, (hold) =>
-      hold === undefined ? tryAcquire(acquisition, restore) : Effect.succeedSome(hold)
+      hold === undefined ? tryAcquire(request, restore) : Effect.succeedSome(hold)
     )
   }
-  const { client } = acquisition
-  const claim = claimOf(acquisition, client.nextOwner())
-  return attempt(acquisition, claim, false, restore, client.now(), Effect.succeedSome, () => Effect.succeedNone)
+  const { client } = request
+  const ownerRef = ownerRefOf(request, client.nextOwner())
+  return acquireOnce(request, ownerRef, false, restore, client.now(), Effect.succeedSome, () => Effect.succeedNone)
 }
 
-const isHeldUp = (acquisition: Acquisition): boolean => {
-  const { client, keys, kind } = acquisition
+const isHeldUp = (request: AcquireRequest): boolean => {
+  const { client, keys, kind } = request
   // a writer never waits for itself
-  if (writerOf(acquisition) !== undefined) return false
-  if (client.lines.get(keys.lock, kind.mode) !== undefined || isAsked(acquisition)) return true
+  if (writerOf(request) !== undefined) return false
+  if (client.lines.get(keys.lock, kind.mode) !== undefined || isAsked(request)) return true
   // where readers of this process hold the lock, a writer asks all the same: others hear from Redis that it waits
   return client.isHeldHere(keys.lock, kind.withdraw === undefined ? kind.mode : "read")
 }

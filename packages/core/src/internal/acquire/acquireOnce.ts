@@ -4,17 +4,17 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { LockStoreError, QuorumNotReached, type StoreReason } from "../../LockError.ts"
-import type { Acquisition, Restore } from "./acquire.ts"
-import { explain, explainOneOf } from "../report/wrongType.ts"
+import type { AcquireRequest, Restore } from "./acquire.ts"
+import { describeWrongType, describeWrongTypeOfOne } from "../report/wrongType.ts"
 import { Hold } from "../hold/Hold.ts"
-import { type Answer, answerOf, type Claim, tokenKey, tokenLife } from "../protocol/LockProtocol.ts"
+import { type AcquireReply, answerOf, type OwnerRef, tokenKey, tokenLife } from "../protocol/LockProtocol.ts"
 import { GrantedTooLate, isPassing, passing } from "../store/passing.ts"
-import { Possession } from "../hold/Lease.ts"
-import { undo, undoSilently, undoUnknown, withdraw } from "../hold/release.ts"
+import { Lease } from "../hold/Lease.ts"
+import { undo, undoSilently, undoUnknown, cancelWriterIntent } from "../hold/release.ts"
 
-export type Denial = Answer & { readonly granted: false }
+export type Denial = AcquireReply & { readonly granted: false }
 
-export const claimOf = ({ client, keys, kind, name }: Acquisition, owner: string): Claim => ({
+export const ownerRefOf = ({ client, keys, kind, name }: AcquireRequest, owner: string): OwnerRef => ({
   client,
   keys,
   kind,
@@ -22,85 +22,85 @@ export const claimOf = ({ client, keys, kind, name }: Acquisition, owner: string
   owner
 })
 
-export const leaseOf = (acquisition: Acquisition): number =>
-  acquisition.leaseMillis ?? acquisition.client.options.watchdogLeaseMillis
+export const leaseMillisOf = (request: AcquireRequest): number =>
+  request.leaseMillis ?? request.client.options.watchdogLeaseMillis
 
 /** The write lock under which somebody asks to read. */
-export const writerOf = ({ client, identity, keys, kind }: Acquisition): Possession | undefined =>
+export const writerOf = ({ client, identity, keys, kind }: AcquireRequest): Lease | undefined =>
   kind.mode === "read" ? client.find(keys.lock, "write", identity) : undefined
 
 /**
  * One round trip, sent as soon as the effect runs. Interrupted or failed with unknown outcome, it is undone before anything
  * else happens.
  */
-export const attempt = <A, B, E>(
-  acquisition: Acquisition,
-  claim: Claim,
+export const acquireOnce = <A, B, E>(
+  request: AcquireRequest,
+  ownerRef: OwnerRef,
   waits: boolean,
   restore: Restore,
   startedAt: number,
   onGranted: (hold: Hold) => Effect.Effect<A>,
   onDenied: (denial: Denial) => Effect.Effect<B, E>,
   /** Called when it is granted, or no answer will come; what follows a denial, or what passes, sees to that itself. */
-  onSettled?: (acquisition: Acquisition) => void,
+  onSettled?: (request: AcquireRequest) => void,
   /** What follows a failure that passes by itself; absent for whoever does not wait. */
   onPassing?: (failure: LockStoreError, mayHaveRun: boolean) => Effect.Effect<B, E>
 ): Effect.Effect<A | B, E | LockStoreError> => {
-  const { client, kind, name } = acquisition
-  const lease = leaseOf(acquisition)
-  const writer = writerOf(acquisition)
-  const request = kind.acquire(claim, { leaseMillis: lease, waits, writer })
+  const { client, kind, name } = request
+  const leaseMillis = leaseMillisOf(request)
+  const writer = writerOf(request)
+  const command = kind.acquire(ownerRef, { leaseMillis, waits, writer })
   const sentAt = client.now()
   // the key of a writer that also reads lives as long as its longest read
   if (writer !== undefined)
-    writer.mayLastUntil = Math.max(writer.mayLastUntil, sentAt + client.store.commandLifeMillis + lease)
+    writer.mayLastUntil = Math.max(writer.mayLastUntil, sentAt + client.store.commandLifeMillis + leaseMillis)
   client.underWay++
-  return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
+  return Effect.matchCauseEffect(restore(client.store.run(command.operation, command.keys, command.args)), {
     onSuccess: (reply): Effect.Effect<A | B, E | LockStoreError> => {
       client.underWay--
       const answer = answerOf(reply)
       if (!answer.granted && answer.isPartial) {
         const pause = waits && answer.pauseMillis > 0 ? restore(Effect.sleep(answer.pauseMillis)) : Effect.void
-        return Effect.matchCauseEffect(Effect.andThen(undoSilently(claim, sentAt + lease), pause), {
+        return Effect.matchCauseEffect(Effect.andThen(undoSilently(ownerRef, sentAt + leaseMillis), pause), {
           onSuccess: () => onDenied(answer),
           onFailure: (cause) => {
-            onSettled?.(acquisition)
+            onSettled?.(request)
             return Effect.failCause(cause)
           }
         })
       }
       if (!answer.granted) return onDenied(answer)
       const now = client.now()
-      const granted = Possession.granted(acquisition, claim.owner, answer.token, sentAt, lease, now)
-      const hold = granted && possess(acquisition, granted, new Hold(granted, acquisition), startedAt)
+      const granted = Lease.granted(request, ownerRef.owner, answer.token, sentAt, leaseMillis, now)
+      const hold = granted && possess(request, granted, new Hold(granted, request), startedAt)
       if (hold !== undefined) {
         // only now: who is resumed here runs at once, and need not ask for what this process holds
-        onSettled?.(acquisition)
+        onSettled?.(request)
         return onGranted(hold)
       }
-      const failure = grantedTooLate(name, request.operation, now - sentAt, lease)
+      const failure = grantedTooLate(name, command.operation, now - sentAt, leaseMillis)
       const isTick = onPassing !== undefined && isPassing(failure)
       // one that has a place of its own asks again for the same owner, and counts the lease from then
       if (isTick && kind.queued) return onPassing(failure, true)
-      const undone = undo(claim, sentAt + lease)
+      const undone = undo(ownerRef, sentAt + leaseMillis)
       if (isTick) return Effect.flatMap(undone, () => onPassing(failure, true))
-      onSettled?.(acquisition)
+      onSettled?.(request)
       return Effect.andThen(undone, Effect.fail(failure))
     },
     onFailure: (cause) => {
       client.underWay--
       const failure = onPassing && passing(cause)
-      if (failure === undefined) onSettled?.(acquisition)
+      if (failure === undefined) onSettled?.(request)
       const failed: Effect.Effect<B, E | LockStoreError> =
         failure === undefined
-          ? explain(client, kind.title, claim.keys.lock, cause)
+          ? describeWrongType(client, kind.title, ownerRef.keys.lock, cause)
           : Effect.suspend(() => onPassing!(failure, mayHaveRun(cause)))
       if (!mayHaveRun(cause) || (failure !== undefined && kind.queued)) return failed
-      const undone = undoUnknown(claim, lease, isForbidden(cause))
+      const undone = undoUnknown(ownerRef, leaseMillis, isForbidden(cause))
       // a line of this process takes back itself what it has told others
-      const isToldByLine = client.lines.get(claim.keys.lock, kind.mode) !== undefined
+      const isToldByLine = client.lines.get(ownerRef.keys.lock, kind.mode) !== undefined
       return waits && kind.withdraw !== undefined && !isToldByLine
-        ? Effect.andThen(Effect.andThen(undone, withdraw(claim)), failed)
+        ? Effect.andThen(Effect.andThen(undone, cancelWriterIntent(ownerRef)), failed)
         : Effect.andThen(undone, failed)
     }
   })
@@ -108,14 +108,14 @@ export const attempt = <A, B, E>(
 
 /** Notes what was granted. */
 export const possess = <H extends Hold>(
-  { client }: Acquisition,
-  possession: Possession,
+  { client }: AcquireRequest,
+  lease: Lease,
   outermost: H,
   startedAt: number
 ): H => {
-  possession.begin(outermost)
-  client.remember(possession)
-  client.telemetry.acquired(possession, possession.acquiredAt - startedAt)
+  lease.begin(outermost)
+  client.remember(lease)
+  client.telemetry.acquired(lease, lease.acquiredAt - startedAt)
   return outermost
 }
 
@@ -128,21 +128,21 @@ export interface DeniedAt {
  * Asks once for several locks of one client and slot, none of which the asker holds: all or none, by one command.
  */
 export const tryAcquireTogether = (
-  acquisitions: ReadonlyArray<Acquisition>,
+  requests: ReadonlyArray<AcquireRequest>,
   restore: Restore
 ): Effect.Effect<ReadonlyArray<Hold> | DeniedAt, LockStoreError> => {
-  const [first] = acquisitions as readonly [Acquisition]
+  const [first] = requests as readonly [AcquireRequest]
   const { client } = first
   const owner = client.nextOwner()
-  const lease = leaseOf(first)
+  const leaseMillis = leaseMillisOf(first)
   const sentAt = client.now()
-  const claims = acquisitions.map((acquisition) => claimOf(acquisition, owner))
+  const ownerRefs = requests.map((request) => ownerRefOf(request, owner))
   const all = { concurrency: "unbounded", discard: true } as const
   const requested: Array<string> = []
-  for (const { keys } of acquisitions) requested.push(keys.lock)
-  for (const { keys, kind } of acquisitions) requested.push(tokenKey(kind, keys))
+  for (const { keys } of requests) requested.push(keys.lock)
+  for (const { keys, kind } of requests) requested.push(tokenKey(kind, keys))
   client.underWay++
-  const asked = client.store.run("multi_lock/acquire", requested, [owner, lease, tokenLife(client, lease)])
+  const asked = client.store.run("multi_lock/acquire", requested, [owner, leaseMillis, tokenLife(client, leaseMillis)])
   return Effect.matchCauseEffect(restore(asked), {
     onSuccess: (reply): Effect.Effect<ReadonlyArray<Hold> | DeniedAt, LockStoreError> => {
       client.underWay--
@@ -150,42 +150,47 @@ export const tryAcquireTogether = (
       if (replies?.[0] === 0) return Effect.succeed({ index: replies[1]! })
       const now = client.now()
       const holds: Array<Hold> = []
-      for (const [i, acquisition] of acquisitions.entries()) {
+      for (const [i, request] of requests.entries()) {
         const token = replies?.[1 + i] ?? (reply as number)
-        const granted = Possession.granted(acquisition, owner, token, sentAt, lease, now)
+        const granted = Lease.granted(request, owner, token, sentAt, leaseMillis, now)
         // so it is for all of them
         if (granted === undefined) break
-        holds.push(possess(acquisition, granted, new Hold(granted, acquisition), sentAt))
+        holds.push(possess(request, granted, new Hold(granted, request), sentAt))
       }
       return holds.length > 0
         ? Effect.succeed(holds)
         : Effect.andThen(
-            Effect.forEach(claims, (claim) => undo(claim, sentAt + lease), all),
-            Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, lease))
+            Effect.forEach(ownerRefs, (ownerRef) => undo(ownerRef, sentAt + leaseMillis), all),
+            Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, leaseMillis))
           )
     },
     onFailure: (cause) => {
       client.underWay--
       return mayHaveRun(cause)
         ? Effect.andThen(
-            Effect.forEach(claims, (claim) => undoUnknown(claim, lease, isForbidden(cause)), all),
+            Effect.forEach(ownerRefs, (ownerRef) => undoUnknown(ownerRef, leaseMillis, isForbidden(cause)), all),
             Effect.failCause(cause)
           )
-        : explainOneOf(
+        : describeWrongTypeOfOne(
             client,
-            acquisitions.map(({ keys, kind }) => ({ expected: kind.title, key: keys.lock })),
+            requests.map(({ keys, kind }) => ({ expected: kind.title, key: keys.lock })),
             cause
           )
     }
   })
 }
 
-export const grantedTooLate = (name: string, operation: string, tookMillis: number, lease: number): LockStoreError =>
+export const grantedTooLate = (
+  name: string,
+  operation: string,
+  tookMillis: number,
+  leaseMillis: number
+): LockStoreError =>
   new LockStoreError({
     operation,
     lock: name,
     reason: "TimedOut",
-    cause: new GrantedTooLate(tookMillis, lease)
+    cause: new GrantedTooLate(tookMillis, leaseMillis)
   })
 
 /** Replies with which Redis turns a script away before it starts, and failures before anything was sent. */

@@ -10,20 +10,20 @@ import { LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { Restore } from "./acquire.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { passing } from "../store/passing.ts"
-import type { PermitLine, PermitWaiter } from "../wait/PermitQueue.ts"
+import type { PermitQueue, PermitWaiter } from "../wait/PermitQueue.ts"
 
 /**
  * What a semaphore answers: what was granted, if anything; how many permits are free now; in how many milliseconds a lease
  * ends (below zero: not known); and whether there is such a semaphore.
  */
-export interface Answer<A> {
+export interface PermitReply<A> {
   readonly granted: A | undefined
   readonly available: number
   readonly remaining: number
   readonly exists: boolean
 }
 
-export interface Demand<A> {
+export interface PermitRequest<A> {
   readonly client: LockClient
   readonly kind: { readonly name: string }
   readonly name: string
@@ -35,75 +35,78 @@ export interface Demand<A> {
   /**
    * Asks once. Interrupted or failed with unknown outcome, it is undone before anything else happens.
    */
-  readonly ask: (restore: Restore, startedAt: number) => Effect.Effect<Answer<A>, LockStoreError>
+  readonly ask: (restore: Restore, startedAt: number) => Effect.Effect<PermitReply<A>, LockStoreError>
 }
 
 /** Waits for permits as long as allowed. */
 export const acquire = <A extends object>(
-  demand: Demand<A>,
+  request: PermitRequest<A>,
   restore: Restore
 ): Effect.Effect<A, LockTimeout | LockStoreError> => {
-  const { client, channel, key, permits, waitMillis } = demand
+  const { client, channel, key, permits, waitMillis } = request
   const startedAt = client.now()
   if (waitMillis > 0 && client.permitLines.get(key)?.isAhead(permits) === true) {
-    return wait(demand, restore, startedAt, undefined, undefined)
+    return wait(request, restore, startedAt, undefined, undefined)
   }
   const heard = client.signals.heard(channel)
-  return Effect.matchCauseEffect(demand.ask(restore, startedAt), {
+  return Effect.matchCauseEffect(request.ask(restore, startedAt), {
     onSuccess: (answer): Effect.Effect<A, LockTimeout | LockStoreError> => {
       if (answer.granted !== undefined) return Effect.succeed(answer.granted)
       return waitMillis > 0
-        ? wait(demand, restore, startedAt, answer, heard)
-        : gaveUp(demand, startedAt, answer, undefined)
+        ? wait(request, restore, startedAt, answer, heard)
+        : gaveUp(request, startedAt, answer, undefined)
     },
     onFailure: (cause) => {
       const failure = waitMillis > 0 ? passing(cause) : undefined
-      return failure === undefined ? Effect.failCause(cause) : wait(demand, restore, startedAt, failure, heard)
+      return failure === undefined ? Effect.failCause(cause) : wait(request, restore, startedAt, failure, heard)
     }
   })
 }
 
 const wait = <A extends object>(
-  demand: Demand<A>,
+  request: PermitRequest<A>,
   restore: Restore,
   startedAt: number,
   /** What it was told, or why it was told nothing, where it has asked. */
-  answer: Answer<A> | LockStoreError | undefined,
+  answer: PermitReply<A> | LockStoreError | undefined,
   heard: number | undefined
 ): Effect.Effect<A, LockTimeout | LockStoreError> => {
-  const { client, key, permits } = demand
+  const { client, key, permits } = request
   const line = client.permitLines.open(key)
   const waiter = line.join(permits)
   if (answer !== undefined) line.failure = answer instanceof LockStoreError ? answer : undefined
   return Effect.ensuring(
-    waitInLine(demand, restore, startedAt, answer, heard, line, waiter),
+    waitInLine(request, restore, startedAt, answer, heard, line, waiter),
     Effect.sync(() => client.permitLines.leave(key, line, waiter))
   )
 }
 
 const waitInLine = Effect.fnUntraced(function* <A extends object>(
-  demand: Demand<A>,
+  request: PermitRequest<A>,
   restore: Restore,
   startedAt: number,
-  answer: Answer<A> | LockStoreError | undefined,
+  answer: PermitReply<A> | LockStoreError | undefined,
   heard: number | undefined,
-  line: PermitLine,
+  line: PermitQueue,
   waiter: PermitWaiter
 ): Effect.fn.Return<A, LockTimeout | LockStoreError> {
-  const { client, channel, waitMillis } = demand
+  const { client, channel, waitMillis } = request
   const waitsUntil = startedAt + waitMillis
   if (waitsUntil < Number.POSITIVE_INFINITY) client.alarms.set(waiter, waitsUntil)
   // one who joins others has asked nothing, so has missed nothing
   if (answer !== undefined) line.listen(channel, heard)
   let last = answer instanceof LockStoreError ? undefined : answer
   while (true) {
-    yield* restore(waiter.sleep)
+    yield* restore(waiter.awaitTurn)
     if (waiter.hasTurn) {
       line.ask()
-      const answer: Answer<A> | LockStoreError = yield* Effect.catchCause(demand.ask(restore, startedAt), (cause) => {
-        const failure = passing(cause)
-        return failure === undefined ? Effect.failCause(cause) : Effect.succeed(failure)
-      })
+      const answer: PermitReply<A> | LockStoreError = yield* Effect.catchCause(
+        request.ask(restore, startedAt),
+        (cause) => {
+          const failure = passing(cause)
+          return failure === undefined ? Effect.failCause(cause) : Effect.succeed(failure)
+        }
+      )
       if (answer instanceof LockStoreError) {
         line.failed(answer)
       } else {
@@ -112,15 +115,15 @@ const waitInLine = Effect.fnUntraced(function* <A extends object>(
         last = answer
       }
     }
-    if (client.now() >= waitsUntil) return yield* gaveUp(demand, startedAt, last, line.failure)
+    if (client.now() >= waitsUntil) return yield* gaveUp(request, startedAt, last, line.failure)
   }
 })
 
 /** The wait is over: with the store's own `failure`, where that was the last that was heard of it. */
 const gaveUp = (
-  { client, kind, name, permits }: Demand<unknown>,
+  { client, kind, name, permits }: PermitRequest<unknown>,
   startedAt: number,
-  last: Answer<unknown> | undefined,
+  last: PermitReply<unknown> | undefined,
   failure: LockStoreError | undefined
 ): Effect.Effect<never, LockTimeout | LockStoreError> =>
   Effect.suspend((): Effect.Effect<never, LockTimeout | LockStoreError> => {

@@ -4,7 +4,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Holder, type LockStoreError, LockTimeout } from "../../LockError.ts"
-import type { Acquisition } from "./acquire.ts"
+import type { AcquireRequest } from "./acquire.ts"
 import type { Denial } from "./acquireOnce.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Listening } from "../wait/Subscriptions.ts"
@@ -26,13 +26,13 @@ export const fallback = (client: LockClient, denial: Denial | undefined): number
  * `failure` where that could not be known.
  */
 export const gaveUp = (
-  acquisition: Acquisition,
+  request: AcquireRequest,
   startedAt: number,
   denial: Denial | undefined,
   failure?: LockStoreError
 ): Effect.Effect<never, LockTimeout | LockStoreError> =>
   Effect.suspend((): Effect.Effect<never, LockTimeout | LockStoreError> => {
-    const { client, keys, kind, name } = acquisition
+    const { client, keys, kind, name } = request
     if (failure !== undefined && !client.isHeldHere(keys.lock, kind.mode)) return Effect.fail(failure)
     client.telemetry.timedOut(kind.name)
     return Effect.fail(
@@ -42,13 +42,13 @@ export const gaveUp = (
         // -2: it was free, and the denial names the head of the queue
         ...(denial?.remaining === -2
           ? { holder: undefined, next: denial.owner }
-          : { holder: holderOf(acquisition, denial) })
+          : { holder: holderOf(request, denial) })
       })
     )
   })
 
 /** The last holder seen: in Redis, or here, where asking Redis was not worth while. */
-const holderOf = ({ client, keys }: Acquisition, denial: Denial | undefined): Holder | undefined => {
+const holderOf = ({ client, keys }: AcquireRequest, denial: Denial | undefined): Holder | undefined => {
   if (denial !== undefined) {
     const remaining = denial.remaining < 0 ? undefined : Duration.millis(denial.remaining)
     return { owner: denial.owner, remaining }

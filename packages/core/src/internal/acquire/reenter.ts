@@ -3,10 +3,10 @@
  */
 import * as Effect from "effect/Effect"
 import { LockReentered, type LockStoreError } from "../../LockError.ts"
-import type { Acquisition, Restore } from "./acquire.ts"
-import { leaseOf } from "./acquireOnce.ts"
+import type { AcquireRequest, Restore } from "./acquire.ts"
+import { leaseMillisOf } from "./acquireOnce.ts"
 import { Hold } from "../hold/Hold.ts"
-import type { Possession } from "../hold/Lease.ts"
+import type { Lease } from "../hold/Lease.ts"
 import { undoEntry } from "../hold/release.ts"
 
 /**
@@ -14,14 +14,14 @@ import { undoEntry } from "../hold/release.ts"
  * waiting for oneself. Undefined for everybody else.
  */
 export const enter = (
-  acquisition: Acquisition,
+  request: AcquireRequest,
   restore: Restore
 ): Effect.Effect<Hold | undefined, LockReentered | LockStoreError> | undefined => {
-  const { client, identity, keys, kind, name } = acquisition
+  const { client, identity, keys, kind, name } = request
   const mine = client.find(keys.lock, kind.mode, identity)
   if (mine !== undefined) {
     return kind.reentrant
-      ? reenter(acquisition, mine, restore)
+      ? reenter(request, mine, restore)
       : Effect.fail(new LockReentered({ lock: name, attempt: "reenter" }))
   }
   return kind.mode === "write" && client.find(keys.lock, "read", identity) !== undefined
@@ -31,24 +31,24 @@ export const enter = (
 
 /** Enters what this owner holds already; nothing when it turns out to be lost. */
 const reenter = (
-  acquisition: Acquisition,
-  possession: Possession,
+  request: AcquireRequest,
+  lease: Lease,
   restore: Restore
 ): Effect.Effect<Hold | undefined, LockStoreError> =>
   Effect.suspend(() => {
-    const { client, kind } = acquisition
-    const lease = leaseOf(acquisition)
-    const hold = new Hold(possession, acquisition)
-    const request = kind.enter(possession, possession.add(hold), lease)
+    const { client, kind } = request
+    const leaseMillis = leaseMillisOf(request)
+    const hold = new Hold(lease, request)
+    const command = kind.enter(lease, lease.add(hold), leaseMillis)
     const sentAt = client.now()
-    possession.mayLastUntil = Math.max(possession.mayLastUntil, sentAt + client.store.commandLifeMillis + lease)
+    lease.mayLastUntil = Math.max(lease.mayLastUntil, sentAt + client.store.commandLifeMillis + leaseMillis)
     client.underWay++
-    return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
+    return Effect.matchCauseEffect(restore(client.store.run(command.operation, command.keys, command.args)), {
       onSuccess: (reply) => {
         client.underWay--
-        const lost = reply === 1 ? possession.confirm(sentAt, lease, hold) : possession.lose("NotOwner", client.now())
+        const lost = reply === 1 ? lease.confirm(sentAt, leaseMillis, hold) : lease.lose("NotOwner", client.now())
         if (lost !== undefined) return Effect.as(undoEntry(hold), undefined)
-        client.watchdog.watch(possession)
+        client.watchdog.watch(lease)
         client.callOwners(hold)
         return Effect.succeed(hold)
       },

@@ -4,13 +4,13 @@
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import { type LockReentered, LockStoreError, type LockTimeout } from "../../LockError.ts"
-import type { Acquisition, Restore } from "./acquire.ts"
-import { attempt, claimOf, type Denial, leaseOf } from "./acquireOnce.ts"
+import type { AcquireRequest, Restore } from "./acquire.ts"
+import { acquireOnce, ownerRefOf, type Denial, leaseMillisOf } from "./acquireOnce.ts"
 import { enter } from "./reenter.ts"
-import { type FairQueue, Place } from "../wait/FairWaiters.ts"
+import { type FairWaiters, FairWaiter } from "../wait/FairWaiters.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { Wake } from "../wait/WaitQueue.ts"
-import type { Claim } from "../protocol/LockProtocol.ts"
+import type { OwnerRef } from "../protocol/LockProtocol.ts"
 import { giveBack, undoUnknown } from "../hold/release.ts"
 import { established, gaveUp } from "./giveUp.ts"
 
@@ -18,24 +18,24 @@ import { established, gaveUp } from "./giveUp.ts"
  * Takes a place in the queue of a fair lock, and waits there for its turn. However the wait ends without the lock, the
  * place is given back. What passes by itself costs it time, not its place: it asks under one owner until it gives up.
  */
-export const takePlace = (
-  acquisition: Acquisition,
+export const waitInFairQueue = (
+  request: AcquireRequest,
   restore: Restore,
   startedAt: number
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
-  const { client, identity, keys } = acquisition
+  const { client, identity, keys } = request
   return Effect.flatMap(Queue.sliding<Wake>(1), (signals) => {
     const queue = client.queues.open(keys)
-    const place = new Place(client.nextOwner(), identity, signals, startedAt + acquisition.waitMillis)
+    const place = new FairWaiter(client.nextOwner(), identity, signals, startedAt + request.waitMillis)
     queue.enter(place)
-    const claim = claimOf(acquisition, place.owner)
+    const ownerRef = ownerRefOf(request, place.owner)
     const ask: Ask = Effect.suspend(() => {
       place.asking = true
       place.askedAt = client.now()
       return Effect.map(
-        attempt(
-          acquisition,
-          claim,
+        acquireOnce(
+          request,
+          ownerRef,
           true,
           restore,
           startedAt,
@@ -55,11 +55,11 @@ export const takePlace = (
         }
       )
     })
-    const heard = client.signals.heard(acquisition.kind.channel(keys, place.owner))
+    const heard = client.signals.heard(request.kind.channel(keys, place.owner))
     return Effect.matchCauseEffect(ask, {
       onSuccess: (outcome) => {
         if (!(outcome instanceof Hold)) {
-          return waitForTurn(acquisition, restore, startedAt, outcome, claim, queue, place, ask, heard)
+          return waitForTurn(request, restore, startedAt, outcome, ownerRef, queue, place, ask, heard)
         }
         queue.leave(place)
         return Effect.succeed(outcome)
@@ -75,17 +75,17 @@ export const takePlace = (
 type Ask = Effect.Effect<Hold | Denial | LockStoreError, LockStoreError>
 
 const waitForTurn = (
-  acquisition: Acquisition,
+  request: AcquireRequest,
   restore: Restore,
   startedAt: number,
   answer: Denial | LockStoreError,
-  claim: Claim,
-  queue: FairQueue,
-  place: Place,
+  ownerRef: OwnerRef,
+  queue: FairWaiters,
+  place: FairWaiter,
   ask: Ask,
   heard: number | undefined
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
-  const { client, keys, kind } = acquisition
+  const { client, keys, kind } = request
   const { waitsUntil } = place
   let denial = answer instanceof LockStoreError ? undefined : answer
   queue.join(place, denial?.remaining ?? -1)
@@ -106,7 +106,7 @@ const waitForTurn = (
     }
     while (true) {
       yield* restore(Queue.take(place.signals))
-      const hold = yield* enter(acquisition, restore) ?? Effect.undefined
+      const hold = yield* enter(request, restore) ?? Effect.undefined
       if (hold !== undefined) return { hold, isTurn: false }
       // while the store cannot be asked, the queue finds out for all when it can
       if (queue.failure === undefined || client.now() < waitsUntil) {
@@ -114,7 +114,7 @@ const waitForTurn = (
         if (outcome instanceof Hold) return { hold: outcome, isTurn: true }
         denial = outcome instanceof LockStoreError ? undefined : outcome
       }
-      if (client.now() >= waitsUntil) return yield* gaveUp(acquisition, startedAt, denial, queue.failure)
+      if (client.now() >= waitsUntil) return yield* gaveUp(request, startedAt, denial, queue.failure)
       queue.sleep(place, denial?.remaining ?? -1)
     }
   })
@@ -126,9 +126,9 @@ const waitForTurn = (
   const giveUp = Effect.suspend(() => {
     // the store is told in one go when it answers again
     if (place.isUnsure || queue.failure !== undefined) client.queues.open(keys).sweep()
-    if (place.isUnsure) return undoUnknown(claim, leaseOf(acquisition))
+    if (place.isUnsure) return undoUnknown(ownerRef, leaseMillisOf(request))
     if (queue.failure !== undefined) return Effect.void
-    return giveBack(claim, queue.settled, () => client.queues.open(keys).sweep())
+    return giveBack(ownerRef, queue.settled, () => client.queues.open(keys).sweep())
   })
   return Effect.matchCauseEffect(loop, {
     onSuccess: ({ hold, isTurn }) => Effect.as(isTurn ? leave : Effect.andThen(leave, giveUp), hold),

@@ -4,20 +4,20 @@
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import { type LockReentered, LockStoreError, type LockTimeout } from "../../LockError.ts"
-import type { Acquisition, Restore } from "./acquire.ts"
-import { attempt, claimOf, type Denial } from "./acquireOnce.ts"
+import type { AcquireRequest, Restore } from "./acquire.ts"
+import { acquireOnce, ownerRefOf, type Denial } from "./acquireOnce.ts"
 import { backOff } from "../options/backOff.ts"
 import { enter } from "./reenter.ts"
 import { Hold } from "../hold/Hold.ts"
-import type { Line, Waiter } from "../wait/WaitQueue.ts"
-import { withdraw } from "../hold/release.ts"
+import type { WaitQueue, Waiter } from "../wait/WaitQueue.ts"
+import { cancelWriterIntent } from "../hold/release.ts"
 import { established, fallback, gaveUp } from "./giveUp.ts"
 
-export const isAsked = ({ client, keys, kind }: Acquisition): boolean =>
+export const isAsked = ({ client, keys, kind }: AcquireRequest): boolean =>
   kind.mode !== "read" && client.asked.has(keys.lock)
 
 /** Who asked for this process has its answer. */
-export const settled = ({ client, keys, kind }: Acquisition): void => {
+export const settled = ({ client, keys, kind }: AcquireRequest): void => {
   client.asked.delete(keys.lock)
   client.lines.get(keys.lock, kind.mode)?.unreserve()
 }
@@ -26,45 +26,45 @@ export const settled = ({ client, keys, kind }: Acquisition): void => {
  * Waits in the line of this process. `answer` is what an attempt has come to that was made already, and `heard` how many signals had
  * been heard before it.
  */
-export const waitInLine = (
-  acquisition: Acquisition,
+export const waitInQueue = (
+  request: AcquireRequest,
   restore: Restore,
   startedAt: number,
   answer: Denial | LockStoreError | undefined,
   heard: number | undefined
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
-  const { client, identity, keys, kind } = acquisition
-  const place = { isReserved: () => isAsked(acquisition), atHead: kind.mode !== "read" && answer !== undefined }
+  const { client, identity, keys, kind } = request
+  const place = { isReserved: () => isAsked(request), atHead: kind.mode !== "read" && answer !== undefined }
   return Effect.flatMap(client.lines.join(keys.lock, kind.mode, identity, place), ([line, waiter]) => {
     const denial = answer instanceof LockStoreError ? undefined : answer
     if (denial !== undefined) line.announced = kind.withdraw !== undefined
     if (answer !== undefined) line.failure = answer === denial ? undefined : (answer as LockStoreError)
     // only now: whoever else took the head meanwhile would be asking already
-    if (place.atHead) settled(acquisition)
+    if (place.atHead) settled(request)
     return Effect.ensuring(
-      whileInLine(acquisition, restore, startedAt, denial, answer !== undefined, heard, line, waiter),
+      whileInLine(request, restore, startedAt, denial, answer !== undefined, heard, line, waiter),
       Effect.suspend(() => {
         client.alarms.cancel(waiter)
         client.lines.leave(keys.lock, kind.mode, line, waiter)
-        return line.isEmpty && line.announced ? withdraw(claimOf(acquisition, client.clientId)) : Effect.void
+        return line.isEmpty && line.announced ? cancelWriterIntent(ownerRefOf(request, client.clientId)) : Effect.void
       })
     )
   })
 }
 
 const whileInLine = Effect.fnUntraced(function* (
-  acquisition: Acquisition,
+  request: AcquireRequest,
   restore: Restore,
   startedAt: number,
   denial: Denial | undefined,
   hasAsked: boolean,
   heard: number | undefined,
-  line: Line,
+  line: WaitQueue,
   waiter: Waiter
 ): Effect.fn.Return<Hold, LockTimeout | LockReentered | LockStoreError> {
-  const { client, keys, kind } = acquisition
+  const { client, keys, kind } = request
   const isShared = kind.mode === "read"
-  const waitsUntil = startedAt + acquisition.waitMillis
+  const waitsUntil = startedAt + request.waitMillis
   const nextPause = kind.backoff === undefined ? undefined : yield* backOff(kind.backoff)
   // Not worth asking while this process holds the lock, nor proper while it leaves it to others.
   const isVain = () => client.isHeldHere(keys.lock, kind.mode) || client.now() < line.quietUntil
@@ -73,20 +73,20 @@ const whileInLine = Effect.fnUntraced(function* (
   while (true) {
     if (!waiter.isFirst) {
       if (waitsUntil < Number.POSITIVE_INFINITY) client.alarms.set(waiter, waitsUntil)
-      yield* restore(waiter.turn)
+      yield* restore(waiter.awaitTurn)
       vain = isVain()
     }
-    const hold = yield* enter(acquisition, restore) ?? Effect.undefined
+    const hold = yield* enter(request, restore) ?? Effect.undefined
     if (hold !== undefined) return hold
     // what readers wait for comes to all of them at once; where the store cannot be asked, the first finds out when it can
     if ((waiter.isFirst || (isShared && line.failure === undefined)) && !vain) {
       if (waiter.isFirst) line.clear()
-      const claim = claimOf(acquisition, client.nextOwner())
-      heard = client.signals.heard(kind.channel(keys, claim.owner))
+      const ownerRef = ownerRefOf(request, client.nextOwner())
+      heard = client.signals.heard(kind.channel(keys, ownerRef.owner))
       line.announced = kind.withdraw !== undefined
-      const outcome: Hold | Denial | LockStoreError = yield* attempt(
-        acquisition,
-        claim,
+      const outcome: Hold | Denial | LockStoreError = yield* acquireOnce(
+        request,
+        ownerRef,
         true,
         restore,
         startedAt,
@@ -106,7 +106,7 @@ const whileInLine = Effect.fnUntraced(function* (
     }
     const now = client.now()
     const remaining = waitsUntil - now
-    if (remaining <= 0) return yield* gaveUp(acquisition, startedAt, denial, line.failure)
+    if (remaining <= 0) return yield* gaveUp(request, startedAt, denial, line.failure)
     if (!waiter.isFirst) continue
     // Signals of this process need no subscription.
     if (nextPause === undefined && line.listening === undefined && !client.isHeldHere(keys.lock, kind.mode)) {
@@ -120,7 +120,7 @@ const whileInLine = Effect.fnUntraced(function* (
       }
     }
     const pause = nextPause === undefined || line.failure !== undefined ? fallback(client, denial) : yield* nextPause
-    if (pause === undefined) return yield* gaveUp(acquisition, startedAt, denial)
+    if (pause === undefined) return yield* gaveUp(request, startedAt, denial)
     const quiet = line.quietUntil - now
     client.alarms.set(waiter, now + Math.min(quiet > 0 ? quiet : pause, remaining))
     const wake = yield* restore(Queue.take(line.signals))

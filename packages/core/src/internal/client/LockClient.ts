@@ -14,19 +14,19 @@ import { driftMillis } from "../options/durations.ts"
 import { type Identity, ownHold } from "../hold/owner.ts"
 import { shown } from "../report/shown.ts"
 import { AlarmClock } from "../time/AlarmClock.ts"
-import { LatchWatches } from "../wait/LatchWaiters.ts"
-import { Lines } from "../wait/WaitQueue.ts"
-import { PermitLines } from "../wait/PermitQueue.ts"
+import { LatchWaiters } from "../wait/LatchWaiters.ts"
+import { WaitQueues } from "../wait/WaitQueue.ts"
+import { PermitQueues } from "../wait/PermitQueue.ts"
 import { giveBackAll, type Returnable } from "./closing.ts"
 import { FairQueues } from "../wait/FairWaiters.ts"
-import type { Grant } from "../hold/AnonymousPermits.ts"
+import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
 import type { Hold } from "../hold/Hold.ts"
 import type { Mode } from "../protocol/LockProtocol.ts"
 import { inOwnTurn, makeReport, type Report } from "../report/ownTurn.ts"
-import type { Possession } from "../hold/Lease.ts"
+import type { Lease } from "../hold/Lease.ts"
 import { monotonicMillis } from "../time/monotonicMillis.ts"
-import { Quorums } from "./QuorumClients.ts"
-import { Signals } from "../wait/Subscriptions.ts"
+import { QuorumClients } from "./QuorumClients.ts"
+import { Subscriptions } from "../wait/Subscriptions.ts"
 import { Telemetry } from "../report/telemetry.ts"
 import { Watchdog } from "../hold/Watchdog.ts"
 
@@ -55,13 +55,13 @@ export class LockClient {
   readonly clientId: string
   readonly store: LockStore["Service"]
   readonly options: ClientOptions
-  readonly signals = new Signals(this)
+  readonly signals = new Subscriptions(this)
   readonly telemetry: Telemetry
-  readonly lines = new Lines(this)
-  readonly permitLines = new PermitLines(this)
+  readonly lines = new WaitQueues(this)
+  readonly permitLines = new PermitQueues(this)
   /** Semaphores of which it was said that they have another number of permits than their value says. */
   readonly comparedTotals = new Set<string>()
-  readonly latches = new LatchWatches(this)
+  readonly latches = new LatchWaiters(this)
   /** Locks that somebody of this process asks for at this moment. */
   readonly asked = new Set<string>()
   readonly queues = new FairQueues(this)
@@ -76,17 +76,17 @@ export class LockClient {
   /** Whether its store is kept by a majority of several. */
   readonly isQuorum: boolean
   /** The clients of quorums of which this one is the first member. */
-  readonly quorums = new Quorums()
+  readonly quorums = new QuorumClients()
   /** The clients of quorums of which this one is any member: they close before it does. */
   readonly joinedBy = new Set<LockClient>()
   /** Acquisitions and releases that are not answered yet: closing waits for them. */
   underWay = 0
   /** Anonymous permits that something will give back. */
-  readonly grants = new Set<Grant>()
+  readonly grants = new Set<AnonymousPermits>()
   /** What a client that closes has still to give back. */
   readonly toGiveBack = new Set<Returnable>()
   readonly #report: Report
-  readonly #held = new Map<string, Array<Possession>>()
+  readonly #held = new Map<string, Array<Lease>>()
   #background = 0
   #isClosing = false
   #closed: Deferred.Deferred<void> | undefined = undefined
@@ -203,45 +203,44 @@ export class LockClient {
     return sentAt + leaseMillis - driftMillis(leaseMillis, this.options.clockDriftFactor)
   }
 
-  remember(possession: Possession): void {
-    const held = this.#held.get(possession.keys.lock)
-    if (held === undefined) this.#held.set(possession.keys.lock, [possession])
-    else held.push(possession)
-    this.watchdog.watch(possession)
-    if (this.#isClosing) this.#loseAtEnd(possession)
-    else this.callOwners(possession.held[0]!)
+  remember(lease: Lease): void {
+    const held = this.#held.get(lease.keys.lock)
+    if (held === undefined) this.#held.set(lease.keys.lock, [lease])
+    else held.push(lease)
+    this.watchdog.watch(lease)
+    if (this.#isClosing) this.#loseAtEnd(lease)
+    else this.callOwners(lease.held[0]!)
   }
 
-  rememberGrant(grant: Grant): void {
+  rememberGrant(grant: AnonymousPermits): void {
     this.grants.add(grant)
     if (this.#isClosing) this.#loseAtEnd(grant)
   }
 
   /** Calls waiters that may re-enter by a new hold: only through an explicit owner or a scope can others than its own fiber. */
-  callOwners({ by, possession }: Hold): void {
+  callOwners({ by, lease }: Hold): void {
     if (by.owner.explicit === undefined && by.scope === undefined) return
-    const { lock } = possession.keys
-    const mayEnter = (identity: Identity) => ownHold(identity, possession) !== undefined
-    this.lines.get(lock, possession.kind.mode)?.call(mayEnter)
+    const { lock } = lease.keys
+    const mayEnter = (identity: Identity) => ownHold(identity, lease) !== undefined
+    this.lines.get(lock, lease.kind.mode)?.call(mayEnter)
     this.queues.get(lock)?.call(mayEnter)
   }
 
-  forget(possession: Possession): void {
-    this.watchdog.unwatch(possession)
-    const held = this.#held.get(possession.keys.lock)
-    const place = held?.indexOf(possession) ?? -1
+  forget(lease: Lease): void {
+    this.watchdog.unwatch(lease)
+    const held = this.#held.get(lease.keys.lock)
+    const place = held?.indexOf(lease) ?? -1
     if (held === undefined || place === -1) return
-    if (held.length === 1) this.#held.delete(possession.keys.lock)
+    if (held.length === 1) this.#held.delete(lease.keys.lock)
     else held.splice(place, 1)
   }
 
   /** The holding of this lock, on this side, that the identity may re-enter. */
-  find(key: string, mode: Mode, identity: Identity): Possession | undefined {
+  find(key: string, mode: Mode, identity: Identity): Lease | undefined {
     if (!this.#held.has(key)) return undefined
     const now = this.now()
     return this.heldHere(key).find(
-      (possession) =>
-        possession.kind.mode === mode && ownHold(identity, possession) !== undefined && possession.isHeld(now)
+      (lease) => lease.kind.mode === mode && ownHold(identity, lease) !== undefined && lease.isHeld(now)
     )
   }
 
@@ -249,7 +248,7 @@ export class LockClient {
   isHeldHere(key: string, mode: Mode): boolean {
     if (!this.#held.has(key)) return false
     const now = this.now()
-    return this.heldHere(key).some((possession) => excludes(possession.kind.mode, mode) && possession.isHeld(now))
+    return this.heldHere(key).some((lease) => excludes(lease.kind.mode, mode) && lease.isHeld(now))
   }
 
   /** Wakes the first waiters of a lock in this process: it may be free. Readers first, so that writers do not keep them out. */
@@ -259,7 +258,7 @@ export class LockClient {
   }
 
   /** Every holding of the lock in this process: a copy, for looking at one may show it lost and remove it. */
-  heldHere(key: string): ReadonlyArray<Possession> {
+  heldHere(key: string): ReadonlyArray<Lease> {
     return [...(this.#held.get(key) ?? [])]
   }
 }

@@ -15,7 +15,7 @@ interface Quorum {
 }
 
 /** The clients of quorums that have the same first member. */
-export class Quorums {
+export class QuorumClients {
   /** Of locks that are called the same at all members: few, whatever the locks are called. */
   readonly #shared: Array<Quorum> = []
   /** Of locks with different keys at different clients: each has a client of its own, which finds them. */

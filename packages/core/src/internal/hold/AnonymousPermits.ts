@@ -10,9 +10,9 @@ import { LockLost, LockStoreError, type LossReason } from "../../LockError.ts"
 import type { Restore } from "../acquire/acquire.ts"
 import { isForbidden, mayHaveRun } from "../acquire/acquireOnce.ts"
 import type { Returnable } from "../client/closing.ts"
-import type { Answer } from "../acquire/acquirePermits.ts"
+import type { PermitReply } from "../acquire/acquirePermits.ts"
 import { Dependents } from "./Dependents.ts"
-import { explain } from "../report/wrongType.ts"
+import { describeWrongType } from "../report/wrongType.ts"
 import type { Guarded } from "./guard.ts"
 import { grantMarker, permitIds, semaphoreChannel } from "../store/keys.ts"
 import type { LockClient } from "../client/LockClient.ts"
@@ -37,7 +37,7 @@ export const undoMarkerMillis = 60 * 1000
 const firstPauseMillis = 50
 const longestPauseMillis = 1000
 
-export class Grant implements Guarded, Returnable {
+export class AnonymousPermits implements Guarded, Returnable {
   readonly kind = semaphoreKind
   readonly client: LockClient
   readonly name: string
@@ -61,7 +61,11 @@ export class Grant implements Guarded, Returnable {
   }
 
   /** Asks for the permits; `initial` is what the semaphore begins with where it does not exist, or empty. */
-  ask(restore: Restore, startedAt: number, initial: number | ""): Effect.Effect<Answer<Grant>, LockStoreError> {
+  ask(
+    restore: Restore,
+    startedAt: number,
+    initial: number | ""
+  ): Effect.Effect<PermitReply<AnonymousPermits>, LockStoreError> {
     const { client, key } = this
     client.underWay++
     return Effect.matchCauseEffect(
@@ -73,7 +77,7 @@ export class Grant implements Guarded, Returnable {
         )
       ),
       {
-        onSuccess: (reply): Effect.Effect<Answer<Grant>> => {
+        onSuccess: (reply): Effect.Effect<PermitReply<AnonymousPermits>> => {
           client.underWay--
           const [granted, available, exists] = reply as readonly [number, number, number]
           if (granted !== 1) {
@@ -88,7 +92,7 @@ export class Grant implements Guarded, Returnable {
         },
         onFailure: (cause: Cause.Cause<LockStoreError>) => {
           client.underWay--
-          const failed = explain(client, semaphoreTitle, key, cause)
+          const failed = describeWrongType(client, semaphoreTitle, key, cause)
           return mayHaveRun(cause) ? Effect.andThen(this.#undo(isForbidden(cause)), failed) : failed
         }
       }

@@ -2,20 +2,20 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
-import type { Acquisition } from "../acquire/acquire.ts"
-import type { Held } from "../locks/AnyLock.ts"
+import type { AcquireRequest } from "../acquire/acquire.ts"
+import type { InternalHolding } from "../locks/AnyLock.ts"
 import { type InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
 import { checkLease, parsePeriod } from "../options/durations.ts"
 import type { Identity } from "./owner.ts"
-import type { Possession } from "./Lease.ts"
+import type { Lease } from "./Lease.ts"
 import { release, releaseNow } from "./release.ts"
 import type { Reply } from "../../RedisDriver.ts"
 
 /**
- * One hold within a possession: the outermost acquisition or a re-entry.
+ * One hold within a lease: the outermost acquisition or a re-entry.
  */
-export class Hold implements Held<bigint> {
-  readonly possession: Possession
+export class Hold implements InternalHolding<bigint> {
+  readonly lease: Lease
   /** Whether the watchdog renews for this hold. */
   readonly renewed: boolean
   /** Who acquired it. */
@@ -25,8 +25,8 @@ export class Hold implements Held<bigint> {
   deadline = Number.NEGATIVE_INFINITY
   confirmedAt = Number.POSITIVE_INFINITY
 
-  constructor(possession: Possession, { identity, leaseMillis }: Acquisition) {
-    this.possession = possession
+  constructor(lease: Lease, { identity, leaseMillis }: AcquireRequest) {
+    this.lease = lease
     this.renewed = leaseMillis === undefined
     this.by = identity
   }
@@ -36,16 +36,16 @@ export class Hold implements Held<bigint> {
   }
 
   get name(): string {
-    return this.possession.name
+    return this.lease.name
   }
 
   get owner(): string {
-    return this.possession.owner
+    return this.lease.owner
   }
 
   get token(): bigint {
     // where there are none, that is not there in the type
-    return (this.possession.kind.hasTokens ? BigInt(this.possession.token) : undefined) as bigint
+    return (this.lease.kind.hasTokens ? BigInt(this.lease.token) : undefined) as bigint
   }
 
   get isHeld(): Effect.Effect<boolean> {
@@ -62,21 +62,21 @@ export class Hold implements Held<bigint> {
   get remaining(): Effect.Effect<Duration.Duration> {
     return Effect.sync(() =>
       this.checkLost() === undefined
-        ? Duration.millis(Math.max(0, this.possession.deadline - this.possession.client.now()))
+        ? Duration.millis(Math.max(0, this.lease.deadline - this.lease.client.now()))
         : Duration.zero
     )
   }
 
   get awaitLost(): Effect.Effect<never, LockLost> {
     return Effect.callback<never, LockLost>((resume) => {
-      const lost = this.possession.checkLost(this.possession.client.now())
+      const lost = this.lease.checkLost(this.lease.client.now())
       if (lost !== undefined) {
         resume(Effect.fail(lost))
         return
       }
-      const withdraw = this.possession.onLost(() => {
+      const withdraw = this.lease.onLost(() => {
         withdraw()
-        resume(Effect.fail(this.possession.lost!))
+        resume(Effect.fail(this.lease.lost!))
       })
       return Effect.sync(withdraw)
     })
@@ -84,35 +84,35 @@ export class Hold implements Held<bigint> {
 
   renew(leaseTime?: Duration.Input): Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions> {
     return Effect.suspend((): Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions> => {
-      const { possession } = this
-      const { client, kind } = possession
-      const lease = leaseTime === undefined ? client.options.watchdogLeaseMillis : parsePeriod("leaseTime", leaseTime)
-      if (typeof lease !== "number") return Effect.fail(lease)
-      const shortLease = checkLease("leaseTime", lease, client.options.clockDriftFactor)
+      const { lease } = this
+      const { client, kind } = lease
+      const leaseMillis =
+        leaseTime === undefined ? client.options.watchdogLeaseMillis : parsePeriod("leaseTime", leaseTime)
+      if (typeof leaseMillis !== "number") return Effect.fail(leaseMillis)
+      const shortLease = checkLease("leaseTime", leaseMillis, client.options.clockDriftFactor)
       if (shortLease !== undefined) return Effect.fail(shortLease)
       const lost = this.checkLost()
       if (lost !== undefined) return Effect.fail(lost)
       const sentAt = client.now()
-      possession.mayLastUntil = Math.max(possession.mayLastUntil, sentAt + lease)
-      const request = kind.renew([possession], lease)
-      const asked = client.store.run(request.operation, request.keys, request.args)
+      lease.mayLastUntil = Math.max(lease.mayLastUntil, sentAt + leaseMillis)
+      const command = kind.renew([lease], leaseMillis)
+      const asked = client.store.run(command.operation, command.keys, command.args)
       const answered = Effect.flatMap(asked, (reply): Effect.Effect<void, LockLost | LockStoreError> => {
         const [renewed] = reply as ReadonlyArray<Reply>
-        if (renewed === 0) return Effect.fail(possession.lose("NotOwner", client.now()))
-        if (renewed !== 1) return Effect.fail(undecided(possession, request.operation))
-        if (possession.confirm(sentAt, lease) === undefined && !possession.released) {
-          possession.renewalFailure = undefined
-          client.watchdog.watch(possession)
+        if (renewed === 0) return Effect.fail(lease.lose("NotOwner", client.now()))
+        if (renewed !== 1) return Effect.fail(undecided(lease, command.operation))
+        if (lease.confirm(sentAt, leaseMillis) === undefined && !lease.released) {
+          lease.renewalFailure = undefined
+          client.watchdog.watch(lease)
         }
         return this.ensureHeld
       })
-      possession.renewals++
+      lease.renewals++
       return Effect.onExit(answered, (exit) =>
         Effect.sync(() => {
-          possession.renewals--
+          lease.renewals--
           const failure = Exit.findErrorOption(exit)
-          if (Option.isSome(failure) && failure.value._tag === "LockStoreError")
-            possession.renewalFailure = failure.value
+          if (Option.isSome(failure) && failure.value._tag === "LockStoreError") lease.renewalFailure = failure.value
         })
       )
     })
@@ -127,18 +127,18 @@ export class Hold implements Held<bigint> {
   }
 
   onLost(listener: () => void): () => void {
-    return this.possession.onLost(listener)
+    return this.lease.onLost(listener)
   }
 
   /** The loss, if this hold is no more: an end by release counts. */
   checkLost(): LockLost | undefined {
-    const { possession } = this
-    const now = possession.client.now()
-    return possession.checkLost(now) ?? (this.released ? possession.lossOf("NotOwner", now) : undefined)
+    const { lease } = this
+    const now = lease.client.now()
+    return lease.checkLost(now) ?? (this.released ? lease.lossOf("NotOwner", now) : undefined)
   }
 }
 
-const undecided = ({ name }: Possession, operation: string): LockStoreError =>
+const undecided = ({ name }: Lease, operation: string): LockStoreError =>
   new LockStoreError({
     operation,
     lock: name,

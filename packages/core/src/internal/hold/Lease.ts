@@ -5,23 +5,23 @@
 import * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import { LockLost, type LossReason } from "../../LockError.ts"
-import type { Acquisition } from "../acquire/acquire.ts"
+import type { AcquireRequest } from "../acquire/acquire.ts"
 import type { Returnable } from "../client/closing.ts"
 import { Dependents } from "./Dependents.ts"
 import type { Due } from "../time/DueQueue.ts"
 import type { Hold } from "./Hold.ts"
 import type { LockKeys } from "../store/keys.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import type { Claim, LockKind } from "../protocol/LockProtocol.ts"
+import type { OwnerRef, LockProtocol } from "../protocol/LockProtocol.ts"
 import { ownerText } from "../report/ownerText.ts"
 import { releaseUntil } from "./release.ts"
 
 /** So late at least is the alarm for a deadline where the process did not run; timers are late by some milliseconds anyway. */
 const stallMillis = 100
 
-export class Possession implements Due, Claim, Returnable {
+export class Lease implements Due, OwnerRef, Returnable {
   readonly client: LockClient
-  readonly kind: LockKind
+  readonly kind: LockProtocol
   readonly name: string
   readonly keys: LockKeys
   readonly owner: string
@@ -52,11 +52,11 @@ export class Possession implements Due, Claim, Returnable {
   place = -1
   #dependents: Dependents | undefined = undefined
 
-  constructor(acquisition: Acquisition, owner: string, token: number, acquiredAt: number, deadline: number) {
-    this.client = acquisition.client
-    this.kind = acquisition.kind
-    this.name = acquisition.name
-    this.keys = acquisition.keys
+  constructor(request: AcquireRequest, owner: string, token: number, acquiredAt: number, deadline: number) {
+    this.client = request.client
+    this.kind = request.kind
+    this.name = request.name
+    this.keys = request.keys
     this.owner = owner
     this.token = token
     this.acquiredAt = acquiredAt
@@ -68,15 +68,15 @@ export class Possession implements Due, Claim, Returnable {
    * already, so that it gives nothing.
    */
   static granted(
-    acquisition: Acquisition,
+    request: AcquireRequest,
     owner: string,
     token: number,
     sentAt: number,
     leaseMillis: number,
     now: number
-  ): Possession | undefined {
-    const deadline = acquisition.client.deadlineOf(sentAt, leaseMillis)
-    return now < deadline ? new Possession(acquisition, owner, token, now, deadline) : undefined
+  ): Lease | undefined {
+    const deadline = request.client.deadlineOf(sentAt, leaseMillis)
+    return now < deadline ? new Lease(request, owner, token, now, deadline) : undefined
   }
 
   /** How many holds there are, re-entries included. */

@@ -2,9 +2,9 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { InvalidLockOptions, LockLost, LockStoreError } from "../../LockError.ts"
-import type { Held } from "../locks/AnyLock.ts"
+import type { InternalHolding } from "../locks/AnyLock.ts"
 import { Hold } from "./Hold.ts"
-import type { Possession } from "./Lease.ts"
+import type { Lease } from "./Lease.ts"
 import { releaseTogether } from "./release.ts"
 
 /** What each member was granted, by its name; a second one of the same name is `name#2`. */
@@ -13,12 +13,12 @@ export type Tokens<T> = Readonly<Record<string, T>>
 /**
  * The holds of all members of a composed lock: held while all are.
  */
-export class MultiHold<T> implements Held<Tokens<T>> {
+export class MultiHold<T> implements InternalHolding<Tokens<T>> {
   readonly name: string
   readonly holds: ReadonlyArray<Hold>
-  readonly #members: ReadonlyArray<Held<T>>
+  readonly #members: ReadonlyArray<InternalHolding<T>>
 
-  constructor(name: string, members: ReadonlyArray<Held<T>>) {
+  constructor(name: string, members: ReadonlyArray<InternalHolding<T>>) {
     this.name = name
     this.#members = members
     const holds: Array<Hold> = []
@@ -102,15 +102,15 @@ export class MultiHold<T> implements Held<Tokens<T>> {
 /**
  * Releases all, whatever becomes of each, and fails with every failure, losses first. For a caller that is uninterruptible.
  */
-export const releaseAll = (held: ReadonlyArray<Held>): Effect.Effect<void, LockLost | LockStoreError> => {
+export const releaseAll = (held: ReadonlyArray<InternalHolding>): Effect.Effect<void, LockLost | LockStoreError> => {
   const together: Array<Array<Hold>> = []
-  const alone: Array<Held> = []
+  const alone: Array<InternalHolding> = []
   for (const member of held) {
     if (!(member instanceof Hold) || !isFreedTogether(member)) {
       alone.push(member)
       continue
     }
-    const group = together.find(([first]) => haveOneOwner(first!.possession, member.possession))
+    const group = together.find(([first]) => haveOneOwner(first!.lease, member.lease))
     if (group === undefined) together.push([member])
     else group.push(member)
   }
@@ -122,7 +122,7 @@ export const releaseAll = (held: ReadonlyArray<Held>): Effect.Effect<void, LockL
 const releaseGroup = (holds: ReadonlyArray<Hold>) =>
   holds.length === 1 ? releaseAlone(holds[0]!) : releaseTogether(holds)
 
-const releaseAlone = (held: Held): Effect.Effect<ReadonlyArray<LockLost | LockStoreError>> =>
+const releaseAlone = (held: InternalHolding): Effect.Effect<ReadonlyArray<LockLost | LockStoreError>> =>
   Effect.match(held.releaseNow(), { onSuccess: () => [], onFailure: (failure) => [failure] })
 
 const failing = (failures: ReadonlyArray<LockLost | LockStoreError>): Effect.Effect<void, LockLost | LockStoreError> =>
@@ -135,9 +135,9 @@ const failing = (failures: ReadonlyArray<LockLost | LockStoreError>): Effect.Eff
       )
 
 /** The last hold of a lock that several of can be freed by one command. */
-const isFreedTogether = ({ possession, released }: Hold): boolean =>
-  !released && possession.holds === 1 && possession.kind.together && !possession.client.isQuorum
+const isFreedTogether = ({ lease, released }: Hold): boolean =>
+  !released && lease.holds === 1 && lease.kind.together && !lease.client.isQuorum
 
-const haveOneOwner = (a: Possession, b: Possession): boolean =>
+const haveOneOwner = (a: Lease, b: Lease): boolean =>
   a.owner === b.owner &&
   (a.keys.lock === b.keys.lock || a.client.store.slot(a.keys.lock) === b.client.store.slot(b.keys.lock))

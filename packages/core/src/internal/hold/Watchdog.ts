@@ -8,7 +8,7 @@ import type { Reply } from "../../RedisDriver.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
 import { DueQueue } from "../time/DueQueue.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import type { Possession } from "./Lease.ts"
+import type { Lease } from "./Lease.ts"
 
 /** Keys per renewal command: long enough to be cheap, short enough not to hold up the server. */
 const batchSize = 200
@@ -18,7 +18,7 @@ const gather = 0.1
 
 export class Watchdog implements Alarm {
   readonly #client: LockClient
-  readonly #queue = new DueQueue<Possession>()
+  readonly #queue = new DueQueue<Lease>()
   due = 0
   place = -1
 
@@ -31,16 +31,13 @@ export class Watchdog implements Alarm {
   }
 
   /** Begins to watch, or takes note of a changed deadline or of holds that came or went. */
-  watch(possession: Possession): void {
-    this.#put(
-      possession,
-      possession.renewedHolds > 0 ? Math.min(possession.deadline, this.#renewAt(possession)) : possession.deadline
-    )
+  watch(lease: Lease): void {
+    this.#put(lease, lease.renewedHolds > 0 ? Math.min(lease.deadline, this.#renewAt(lease)) : lease.deadline)
   }
 
-  unwatch(possession: Possession): void {
+  unwatch(lease: Lease): void {
     // The alarm stays: it finds nothing due, and is rarely worth moving.
-    this.#queue.remove(possession)
+    this.#queue.remove(lease)
   }
 
   /** Serves what is due, and sets the alarm for what is due next. */
@@ -50,21 +47,21 @@ export class Watchdog implements Alarm {
     if (first !== undefined) this.#client.alarms.set(this, first.due)
   }
 
-  #put(possession: Possession, due: number): void {
-    possession.due = due
-    this.#queue.put(possession)
+  #put(lease: Lease, due: number): void {
+    lease.due = due
+    this.#queue.put(lease)
     if (this.place === -1 || due < this.due) this.#client.alarms.set(this, due)
   }
 
   /** A third of the lease after the lease began to run. */
-  #renewAt(possession: Possession): number {
+  #renewAt(lease: Lease): number {
     const { renewIntervalMillis, watchdogLeaseMillis } = this.#client.options
-    return possession.renewedUntil - (this.#client.deadlineOf(0, watchdogLeaseMillis) - renewIntervalMillis)
+    return lease.renewedUntil - (this.#client.deadlineOf(0, watchdogLeaseMillis) - renewIntervalMillis)
   }
 
   #serve(now: number): void {
     const horizon = now + this.#client.options.renewIntervalMillis * gather
-    const renewals = new Map<string, Array<Possession>>()
+    const renewals = new Map<string, Array<Lease>>()
     for (let next = this.#queue.first; next !== undefined; next = this.#queue.first) {
       const toRenew = next.renewedHolds > 0 && next.due < next.deadline
       if (next.due > (toRenew ? horizon : now)) break
@@ -86,49 +83,49 @@ export class Watchdog implements Alarm {
   }
 
   /** Sends one batch, in a fiber of its own: a server that hangs must not hold up the others, nor the deadlines. */
-  #renew(batch: ReadonlyArray<Possession>, sentAt: number): void {
+  #renew(batch: ReadonlyArray<Lease>, sentAt: number): void {
     // until the reply is there, the deadline is what is due
-    for (const possession of batch) {
-      possession.renewals++
-      this.#put(possession, possession.deadline)
+    for (const lease of batch) {
+      lease.renewals++
+      this.#put(lease, lease.deadline)
     }
-    const lease = this.#client.options.watchdogLeaseMillis
-    const request = batch[0]!.kind.renew(batch, lease)
+    const leaseMillis = this.#client.options.watchdogLeaseMillis
+    const command = batch[0]!.kind.renew(batch, leaseMillis)
     this.#client.fork(
-      Effect.matchCause(this.#client.store.run(request.operation, request.keys, request.args), {
+      Effect.matchCause(this.#client.store.run(command.operation, command.keys, command.args), {
         onSuccess: (replies) => this.#renewed(batch, replies as ReadonlyArray<Reply>, sentAt),
         onFailure: (cause) => this.#failed(batch, cause)
       })
     )
   }
 
-  #renewed(batch: ReadonlyArray<Possession>, replies: ReadonlyArray<Reply>, sentAt: number): void {
+  #renewed(batch: ReadonlyArray<Lease>, replies: ReadonlyArray<Reply>, sentAt: number): void {
     for (let i = 0; i < batch.length; i++) {
-      const possession = batch[i]!
+      const lease = batch[i]!
       // released or lost while the renewal was under way: its reply means nothing
-      if (possession.released || possession.lost !== undefined) continue
+      if (lease.released || lease.lost !== undefined) continue
       if (replies[i] === 1) {
-        if (possession.confirm(sentAt, this.#client.options.watchdogLeaseMillis) !== undefined) continue
-        possession.renewalFailure = undefined
-        possession.renewals--
-        this.watch(possession)
+        if (lease.confirm(sentAt, this.#client.options.watchdogLeaseMillis) !== undefined) continue
+        lease.renewalFailure = undefined
+        lease.renewals--
+        this.watch(lease)
       } else if (replies[i] === 0) {
-        possession.lose("NotOwner", this.#client.now())
+        lease.lose("NotOwner", this.#client.now())
       } else {
-        this.#failed([possession], Cause.fail(new Error("no majority of the servers confirmed the renewal")))
+        this.#failed([lease], Cause.fail(new Error("no majority of the servers confirmed the renewal")))
       }
     }
   }
 
-  #failed(batch: ReadonlyArray<Possession>, cause: Cause.Cause<unknown>): void {
+  #failed(batch: ReadonlyArray<Lease>, cause: Cause.Cause<unknown>): void {
     const now = this.#client.now()
-    for (const possession of batch) {
-      if (possession.released || possession.lost !== undefined) continue
-      possession.renewals--
-      possession.renewalFailure = Cause.squash(cause)
+    for (const lease of batch) {
+      if (lease.released || lease.lost !== undefined) continue
+      lease.renewals--
+      lease.renewalFailure = Cause.squash(cause)
       // well before the deadline, and not all at once
       const retryAt = now + this.#client.options.renewIntervalMillis * (0.1 + 0.1 * Math.random())
-      this.#put(possession, Math.min(possession.deadline, retryAt))
+      this.#put(lease, Math.min(lease.deadline, retryAt))
     }
   }
 }

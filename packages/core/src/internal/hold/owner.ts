@@ -6,7 +6,7 @@ import * as Context from "effect/Context"
 import type { Fiber } from "effect/Fiber"
 import * as Scope from "effect/Scope"
 import type { Hold } from "./Hold.ts"
-import type { Possession } from "./Lease.ts"
+import type { Lease } from "./Lease.ts"
 
 /**
  * The holds of the `withLock` sections around the running code, innermost first.
@@ -47,11 +47,11 @@ export const identityOf = (fiber: Fiber<unknown, unknown>, scope: Scope.Scope | 
  * or, where neither side has an explicit owner, by the same fiber or in the same scope. Only holds that have not begun to release
  * count: what a section has left to a fiber that outlives it belongs to that fiber alone.
  */
-export const ownHold = (identity: Identity, possession: Possession): Hold | undefined => {
+export const ownHold = (identity: Identity, lease: Lease): Hold | undefined => {
   for (let section = identity.owner.sections; section !== undefined; section = section.outer) {
-    if (section.hold.possession === possession && !section.hold.released) return section.hold
+    if (section.hold.lease === lease && !section.hold.released) return section.hold
   }
-  return possession.held.find(({ by }) => isSame(identity, by))
+  return lease.held.find(({ by }) => isSame(identity, by))
 }
 
 const isSame = (identity: Identity, by: Identity): boolean =>

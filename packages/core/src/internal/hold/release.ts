@@ -7,12 +7,12 @@ import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import { type LockLost, LockStoreError, QuorumNotReached } from "../../LockError.ts"
 import type { Hold } from "./Hold.ts"
-import type { Line } from "../wait/WaitQueue.ts"
+import type { WaitQueue } from "../wait/WaitQueue.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import type { Claim } from "../protocol/LockProtocol.ts"
+import type { OwnerRef } from "../protocol/LockProtocol.ts"
 import { isFinal } from "../store/passing.ts"
 import { releaseRetries } from "../time/schedules.ts"
-import type { Possession } from "./Lease.ts"
+import type { Lease } from "./Lease.ts"
 import type { Reply } from "../../RedisDriver.ts"
 import { ownerText } from "../report/ownerText.ts"
 
@@ -31,37 +31,40 @@ export const release = (hold: Hold): Effect.Effect<void, LockLost | LockStoreErr
 export const releaseNow = (hold: Hold): Effect.Effect<void, LockLost | LockStoreError> => {
   if (hold.released) return Effect.void
   hold.released = true
-  const { possession } = hold
-  if (possession.holds === 1) {
-    possession.remove(hold)
-    return free(possession)
+  const { lease } = hold
+  if (lease.holds === 1) {
+    lease.remove(hold)
+    return free(lease)
   }
   // before the lease of this hold is gone
-  const lost = possession.checkLost(possession.client.now())
-  const number = possession.remove(hold)
-  return lost === undefined ? leave(possession, number) : Effect.fail(lost)
+  const lost = lease.checkLost(lease.client.now())
+  const number = lease.remove(hold)
+  return lost === undefined ? leave(lease, number) : Effect.fail(lost)
 }
 
 /** Leaves an inner hold: the outer ones stay. */
-const leave = (possession: Possession, number: number): Effect.Effect<void, LockLost | LockStoreError> => {
-  const { client, kind } = possession
-  client.watchdog.watch(possession)
-  const request = kind.leave(possession, possession.holds, number)
-  return Effect.flatMap(client.store.run(request.operation, request.keys, request.args), (reply) =>
-    (reply as number) >= 1 ? Effect.void : Effect.fail(possession.lose("NotOwner", client.now()))
+const leave = (lease: Lease, number: number): Effect.Effect<void, LockLost | LockStoreError> => {
+  const { client, kind } = lease
+  client.watchdog.watch(lease)
+  const command = kind.leave(lease, lease.holds, number)
+  return Effect.flatMap(client.store.run(command.operation, command.keys, command.args), (reply) =>
+    (reply as number) >= 1 ? Effect.void : Effect.fail(lease.lose("NotOwner", client.now()))
   )
 }
 
-const run = (claim: Claim, publish: string = claim.client.store.publish): Effect.Effect<Reply, LockStoreError> => {
-  const request = claim.kind.release(claim, publish)
-  return claim.client.store.run(request.operation, request.keys, request.args)
+const run = (
+  ownerRef: OwnerRef,
+  publish: string = ownerRef.client.store.publish
+): Effect.Effect<Reply, LockStoreError> => {
+  const command = ownerRef.kind.release(ownerRef, publish)
+  return ownerRef.client.store.run(command.operation, command.keys, command.args)
 }
 
 /** Frees the lock: the last hold has ended. */
-const free = (possession: Possession): Effect.Effect<void, LockLost | LockStoreError> => {
-  const freeing = begin(possession, possession.client.now())
+const free = (lease: Lease): Effect.Effect<void, LockLost | LockStoreError> => {
+  const freeing = begin(lease, lease.client.now())
   if (!(freeing instanceof Freeing)) return Effect.fail(freeing)
-  return Effect.matchEffect(run(possession), {
+  return Effect.matchEffect(run(lease), {
     onSuccess: (reply) => {
       const lost = freeing.confirm(reply)
       return lost === undefined ? Effect.void : Effect.fail(lost)
@@ -80,16 +83,16 @@ export const releaseTogether = (
   const failures: Array<LockLost | LockStoreError> = []
   const begun: Array<Freeing> = []
   const keys: Array<string> = []
-  const { client, owner } = holds[0]!.possession
+  const { client, owner } = holds[0]!.lease
   const now = client.now()
   for (const hold of holds) {
-    const { possession } = hold
+    const { lease } = hold
     hold.released = true
-    possession.remove(hold)
-    const freeing = begin(possession, now)
+    lease.remove(hold)
+    const freeing = begin(lease, now)
     if (freeing instanceof Freeing) {
       begun.push(freeing)
-      keys.push(possession.keys.lock, possession.keys.channel)
+      keys.push(lease.keys.lock, lease.keys.channel)
     } else {
       failures.push(freeing)
     }
@@ -119,91 +122,91 @@ export const releaseTogether = (
 
 /** A lock that is being freed. */
 class Freeing {
-  readonly #possession: Possession
+  readonly #lease: Lease
   readonly #sentAt: number
-  readonly #line: Line | undefined
+  readonly #line: WaitQueue | undefined
   /** Whether the next waiter of this process has been told already. */
   readonly #handedOver: boolean
 
-  constructor(possession: Possession, sentAt: number, line: Line | undefined, handedOver: boolean) {
-    this.#possession = possession
+  constructor(lease: Lease, sentAt: number, line: WaitQueue | undefined, handedOver: boolean) {
+    this.#lease = lease
     this.#sentAt = sentAt
     this.#line = line
     this.#handedOver = handedOver
-    possession.client.underWay++
+    lease.client.underWay++
   }
 
   /** What to make of the reply: it was ours to free, or is found lost. */
   confirm(reply: Reply): LockLost | undefined {
-    this.#possession.client.underWay--
+    this.#lease.client.underWay--
     return this.#confirm(reply)
   }
 
   /** Tries again, after a failure. */
   retry(failure: LockStoreError): Effect.Effect<void, LockLost | LockStoreError> {
-    const confirmed = Effect.flatMap(retry(this.#possession, this.#sentAt, failure), (reply) => {
+    const confirmed = Effect.flatMap(retry(this.#lease, this.#sentAt, failure), (reply) => {
       const lost = this.#confirm(reply)
       return lost === undefined ? Effect.void : Effect.fail(lost)
     })
     return Effect.ensuring(
       confirmed,
-      Effect.sync(() => void this.#possession.client.underWay--)
+      Effect.sync(() => void this.#lease.client.underWay--)
     )
   }
 
   #confirm(reply: Reply): LockLost | undefined {
-    const possession = this.#possession
-    const { client } = possession
+    const lease = this.#lease
+    const { client } = lease
     const released = (reply as number) >= 1
     if (this.#line !== undefined && !this.#handedOver) {
-      announce(possession, this.#line, released ? (reply as number) - 1 : 0, this.#sentAt)
+      announce(lease, this.#line, released ? (reply as number) - 1 : 0, this.#sentAt)
     }
     if (released) return undefined
     const now = client.now()
-    const reason = now >= possession.deadline ? "Expired" : "NotOwner"
-    client.telemetry.lost(possession, reason)
-    return (possession.lost = possession.lossOf(reason, now))
+    const reason = now >= lease.deadline ? "Expired" : "NotOwner"
+    client.telemetry.lost(lease, reason)
+    return (lease.lost = lease.lossOf(reason, now))
   }
 }
 
 /** Frees what Redis may keep of a lock that is lost, for as long as it may. */
-const releaseLost = (possession: Possession): Effect.Effect<Reply, LockStoreError> =>
+const releaseLost = (lease: Lease): Effect.Effect<Reply, LockStoreError> =>
   Effect.retry(
-    Effect.suspend(() => run(possession)),
+    Effect.suspend(() => run(lease)),
     {
-      while: (error) => !isFinal(error) && possession.client.now() < possession.mayLastUntil,
+      while: (error) => !isFinal(error) && lease.client.now() < lease.mayLastUntil,
       schedule: releaseRetries
     }
   )
 
 /** Forgets a lock that is about to be freed; unless it is lost already, the command is to be sent at once. */
-const begin = (possession: Possession, now: number): Freeing | LockLost => {
-  const { client, keys, kind } = possession
-  const lost = possession.checkLost(now)
-  possession.released = true
+const begin = (lease: Lease, now: number): Freeing | LockLost => {
+  const { client, keys, kind } = lease
+  const lost = lease.checkLost(now)
+  lease.released = true
   if (lost !== undefined) {
     // What is left of the lease (the drift allowance), or on a minority of a quorum, need not keep others waiting; nobody waits
     // for the reply. What a client that closes holds it gives back itself.
     if (lost.reason !== "ClientClosed" && (lost.reason !== "NotOwner" || client.isQuorum)) {
-      client.fork(Effect.ignore(releaseLost(possession)))
+      client.fork(Effect.ignore(releaseLost(lease)))
     }
     return lost
   }
-  client.forget(possession)
-  client.telemetry.released(possession, now - possession.acquiredAt)
+  client.forget(lease)
+  client.telemetry.released(lease, now - lease.acquiredAt)
   // The next waiter of this process starts only after this fiber has sent its release, so its attempt comes right behind.
   const line = client.lines.get(keys.lock, "exclusive")
   const handedOver = line !== undefined && line.mayHandOver(now)
   if (kind.mode === "write") client.lines.get(keys.lock, "read")?.signal()
   if (handedOver) line.signal()
-  return new Freeing(possession, now, line, handedOver)
+  return new Freeing(lease, now, line, handedOver)
 }
 
 /**
  * Tells the line of this process of a release that so many clients heard of, this one perhaps among them. Where others did,
  * the line keeps quiet for a few round trips: the message takes longer to them than the lock to us.
  */
-const announce = ({ client, keys, kind, owner }: Possession, line: Line, listeners: number, sentAt: number): void => {
+const announce = ({ client, keys, kind, owner }: Lease, line: WaitQueue, listeners: number, sentAt: number): void => {
   if (listeners > (client.signals.heard(kind.channel(keys, owner)) === undefined ? 0 : 1)) {
     const now = client.now()
     line.quietUntil = now + Math.min(Math.max(shortestQuietMillis, 4 * (now - sentAt)), longestQuietMillis)
@@ -220,21 +223,21 @@ const longestQuietMillis = 100
  * Tries again within the lease and the release timeout. After an attempt whose outcome is unknown, "not yours" means that
  * it did run: until it was sent, the lock was ours by the clock.
  */
-const retry = Effect.fnUntraced(function* (possession: Possession, sentAt: number, failure: LockStoreError) {
-  const { client } = possession
-  const until = Math.min(possession.deadline, sentAt + client.options.releaseTimeoutMillis)
+const retry = Effect.fnUntraced(function* (lease: Lease, sentAt: number, failure: LockStoreError) {
+  const { client } = lease
+  const until = Math.min(lease.deadline, sentAt + client.options.releaseTimeoutMillis)
   let mayHaveRun = mayBeReleased(failure)
   for (let pause = firstPauseMillis; !isFinal(failure) && client.now() + pause < until; pause *= 2) {
     yield* Effect.sleep(Math.min(pause, longestPauseMillis))
-    const result = yield* Effect.result(run(possession))
+    const result = yield* Effect.result(run(lease))
     if (Result.isSuccess(result)) return mayHaveRun ? 1 : result.success
     failure = result.failure
     mayHaveRun ||= mayBeReleased(failure)
   }
-  client.background(releaseUntil(possession, possession.deadline))
+  client.background(releaseUntil(lease, lease.deadline))
   return yield* new LockStoreError({
     operation: "release (the work is done; the lock frees itself when its lease ends)",
-    lock: possession.name,
+    lock: lease.name,
     reason: failure.reason,
     cause: failure.cause
   })
@@ -249,20 +252,20 @@ const mayBeReleased = ({ cause, isOutcomeUnknown }: LockStoreError): boolean =>
  * the caller knows already that a right is missing, and is not told again.
  */
 export const releaseUntil = (
-  claim: Claim,
+  ownerRef: OwnerRef,
   leaseEnd: number,
   publish?: string,
   isForbidden = false
 ): Effect.Effect<Reply | undefined> =>
   Effect.gen(function* () {
     for (let pause = firstPauseMillis; ; pause = Math.min(pause * 2, longestPauseMillis)) {
-      const result = yield* Effect.result(run(claim, publish))
+      const result = yield* Effect.result(run(ownerRef, publish))
       if (Result.isSuccess(result)) return result.success
       if (isForbidden && result.failure.reason === "NoPermission") return undefined
-      if (isFinal(result.failure) || claim.client.now() + pause >= leaseEnd) {
+      if (isFinal(result.failure) || ownerRef.client.now() + pause >= leaseEnd) {
         yield* Effect.annotateLogs(
           Effect.logWarning("Could not release in time; the lock frees itself when its lease ends.", result.failure),
-          { lock: claim.name, owner: ownerText(claim.owner) }
+          { lock: ownerRef.name, owner: ownerText(ownerRef.owner) }
         )
         return undefined
       }
@@ -277,19 +280,19 @@ const patienceMillis = 200
  * Takes back an acquisition that was granted. Owners are used once, so a release of this very owner can harm nobody; it is repeated
  * until confirmed.
  */
-export const undo = (claim: Claim, leaseEnd: number): Effect.Effect<void> =>
-  inBackground(claim, releaseUntil(claim, leaseEnd))
+export const undo = (ownerRef: OwnerRef, leaseEnd: number): Effect.Effect<void> =>
+  inBackground(ownerRef, releaseUntil(ownerRef, leaseEnd))
 
 /** Gives back a place in a queue, behind `after`; where the store cannot be told, `onFailure` sees to it. */
-export const giveBack = (claim: Claim, after: Effect.Effect<void>, onFailure: () => void): Effect.Effect<void> =>
-  inBackground(claim, Effect.andThen(after, Effect.matchCause(run(claim), { onSuccess: () => {}, onFailure })))
+export const giveBack = (ownerRef: OwnerRef, after: Effect.Effect<void>, onFailure: () => void): Effect.Effect<void> =>
+  inBackground(ownerRef, Effect.andThen(after, Effect.matchCause(run(ownerRef), { onSuccess: () => {}, onFailure })))
 
 /** Takes back an acquisition whose outcome is unknown. */
-export const undoUnknown = (claim: Claim, leaseMillis: number, isForbidden = false): Effect.Effect<void> =>
+export const undoUnknown = (ownerRef: OwnerRef, leaseMillis: number, isForbidden = false): Effect.Effect<void> =>
   Effect.suspend(() => {
-    const { client } = claim
+    const { client } = ownerRef
     const leaseEnd = client.now() + client.store.commandLifeMillis + leaseMillis
-    return undoUntilSettled(client, releaseUntil(claim, leaseEnd, undefined, isForbidden))
+    return undoUntilSettled(client, releaseUntil(ownerRef, leaseEnd, undefined, isForbidden))
   })
 
 /**
@@ -318,21 +321,21 @@ export const undoUntilSettled = (client: LockClient, giveBack: Effect.Effect<Rep
 
 /** Takes back a re-entry that may have succeeded without our knowing. */
 export const undoEntry = (hold: Hold): Effect.Effect<void> =>
-  Effect.suspend(() => inBackground(hold.possession, Effect.ignore(releaseNow(hold))))
+  Effect.suspend(() => inBackground(hold.lease, Effect.ignore(releaseNow(hold))))
 
 /**
  * Takes back what a minority of a quorum has granted. Nobody is told: the lock is held by somebody else, or by nobody who would
  * be told; and everyone who waits would ask again, have to take back the same, and wake the others in turn.
  */
-export const undoSilently = (claim: Claim, leaseEnd: number): Effect.Effect<void> =>
-  inBackground(claim, releaseUntil(claim, leaseEnd, ""))
+export const undoSilently = (ownerRef: OwnerRef, leaseEnd: number): Effect.Effect<void> =>
+  inBackground(ownerRef, releaseUntil(ownerRef, leaseEnd, ""))
 
 /** The last waiter of this client has given up: what it told others no longer holds. */
-export const withdraw = (claim: Claim): Effect.Effect<void> => {
-  const request = claim.kind.withdraw!(claim.client, claim.keys)
+export const cancelWriterIntent = (ownerRef: OwnerRef): Effect.Effect<void> => {
+  const command = ownerRef.kind.withdraw!(ownerRef.client, ownerRef.keys)
   // forgotten by itself a few seconds later
-  return inBackground(claim, Effect.ignore(claim.client.store.run(request.operation, request.keys, request.args)))
+  return inBackground(ownerRef, Effect.ignore(ownerRef.client.store.run(command.operation, command.keys, command.args)))
 }
 
-const inBackground = ({ client }: Claim, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
+const inBackground = ({ client }: OwnerRef, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
   Effect.suspend(() => Effect.asVoid(Effect.timeoutOption(Fiber.await(client.background(effect)), patienceMillis)))

@@ -16,14 +16,14 @@ import type { Guarded } from "../hold/guard.ts"
 import type { Hold } from "../hold/Hold.ts"
 import type { LockKeys } from "../store/keys.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import type { LockKind } from "../protocol/LockProtocol.ts"
+import type { LockProtocol } from "../protocol/LockProtocol.ts"
 
 export const TypeId = "~effect-redis-lock/Lock"
 
 /**
  * What an acquisition comes to: a hold, or the holds of all members.
  */
-export interface Held<out T = unknown> extends Holding<T>, Guarded {
+export interface InternalHolding<out T = unknown> extends Holding<T>, Guarded {
   readonly name: string
   /** The holds in Redis that it consists of. */
   readonly holds: ReadonlyArray<Hold>
@@ -32,7 +32,7 @@ export interface Held<out T = unknown> extends Holding<T>, Guarded {
 /** One lock of one client. */
 export interface Subject {
   readonly client: LockClient
-  readonly kind: LockKind
+  readonly kind: LockProtocol
   readonly keys: LockKeys
 }
 
@@ -42,7 +42,7 @@ export const isSame = (a: Subject, b: Subject): boolean =>
 /**
  * An acquisition that may be made: who asks for what is known, and checked.
  */
-export interface Asking<out E = unknown, out T = unknown> {
+export interface PreparedAcquire<out E = unknown, out T = unknown> {
   /** The lock's. */
   readonly name: string
   /** The kind's, in spans. */
@@ -50,9 +50,9 @@ export interface Asking<out E = unknown, out T = unknown> {
   /** What it asks for, of which client. */
   readonly subjects: ReadonlyArray<Subject>
   /** Waits as long as allowed. To be run uninterruptibly. */
-  readonly acquire: (restore: Restore) => Effect.Effect<Held<T>, AcquireError | E>
+  readonly acquire: (restore: Restore) => Effect.Effect<InternalHolding<T>, AcquireError | E>
   /** Asks once. To be run uninterruptibly. */
-  readonly tryAcquire: (restore: Restore) => Effect.Effect<Option.Option<Held<T>>, LockStoreError | E>
+  readonly tryAcquire: (restore: Restore) => Effect.Effect<Option.Option<InternalHolding<T>>, LockStoreError | E>
 }
 
 export type Invalid = InvalidLockName | InvalidLockOptions
@@ -69,16 +69,16 @@ export abstract class AnyLock<R, E, T> extends Pipeable.Class implements Lock<R,
   }
   abstract readonly name: string
   /** What an acquisition needs to know, or why it cannot be. */
-  abstract asking(
+  abstract prepare(
     fiber: Running,
     scope: Scope.Scope | undefined,
     options: AcquireOptions | undefined
-  ): Asking<E, T> | Invalid
+  ): PreparedAcquire<E, T> | Invalid
   /** Whether it requires no service. */
   abstract readonly isBound: boolean
   abstract provide(service: RedisLock["Service"]): AnyLock<Exclude<R, RedisLock>, E, T>
   /** What the running code holds of it. */
-  abstract holding(fiber: Running): Effect.Effect<Held<T> | undefined, InvalidLockName>
+  abstract holding(fiber: Running): Effect.Effect<InternalHolding<T> | undefined, InvalidLockName>
   abstract inspect(fiber: Running): Effect.Effect<LockState | undefined, LockStoreError | InvalidLockName>
   abstract holdCount(fiber: Running): Effect.Effect<number, LockStoreError | InvalidLockName>
   abstract forceRelease(fiber: Running): Effect.Effect<boolean, LockStoreError | InvalidLockName>

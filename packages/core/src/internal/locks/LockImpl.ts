@@ -6,23 +6,23 @@ import * as Scope from "effect/Scope"
 import type { AcquireOptions, Lock, LockState } from "../../Lock.ts"
 import { type AcquireError, type InvalidLockName, InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
 import { RedisLock } from "../../RedisLock.ts"
-import { acquire, type Acquisition, type Restore, tryAcquire } from "../acquire/acquire.ts"
-import { AnyLock, type Asking, type Invalid, isInvalid, TypeId } from "./AnyLock.ts"
+import { acquire, type AcquireRequest, type Restore, tryAcquire } from "../acquire/acquire.ts"
+import { AnyLock, type PreparedAcquire, type Invalid, isInvalid, TypeId } from "./AnyLock.ts"
 import { checkLease, parsePeriod, parseWait } from "../options/durations.ts"
-import { explain } from "../report/wrongType.ts"
+import { describeWrongType } from "../report/wrongType.ts"
 import type { Hold } from "../hold/Hold.ts"
 import { inspectSide } from "../protocol/inspect.ts"
 import { checkCollision, checkName, checkSlot, LockKeys } from "../store/keys.ts"
 import { checkService, LockClient } from "../client/LockClient.ts"
 import { reentrant } from "../protocol/exclusive.ts"
-import { type LockKind, withoutTokens } from "../protocol/LockProtocol.ts"
+import { type LockProtocol, withoutTokens } from "../protocol/LockProtocol.ts"
 import { type Identity, identityOf, ownHold } from "../hold/owner.ts"
-import type { Possession } from "../hold/Lease.ts"
+import type { Lease } from "../hold/Lease.ts"
 import { shown } from "../report/shown.ts"
 
-export class AskingOne<E> implements Acquisition, Asking<E, bigint> {
+export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E, bigint> {
   readonly client: LockClient
-  readonly kind: LockKind
+  readonly kind: LockProtocol
   readonly name: string
   readonly keys: LockKeys
   readonly identity: Identity
@@ -100,7 +100,7 @@ export const checkLeaseOf = (
  */
 export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   readonly name: string
-  readonly kind: LockKind
+  readonly kind: LockProtocol
   readonly options: AcquireOptions | undefined
   readonly client: LockClient | undefined
   readonly invalid: Invalid | null
@@ -108,7 +108,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
 
   constructor(
     name: string,
-    kind: LockKind,
+    kind: LockProtocol,
     options: AcquireOptions | undefined,
     client: LockClient | undefined,
     invalid: Invalid | null = checkName(name) ?? null
@@ -145,11 +145,11 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     return this.client ?? (Context.getUnsafe(fiber.context as Context.Context<RedisLock>, RedisLock) as LockClient)
   }
 
-  asking(
+  prepare(
     fiber: Fiber<unknown, unknown>,
     scope: Scope.Scope | undefined,
     options: AcquireOptions | undefined
-  ): AskingOne<E> | Invalid {
+  ): PreparedLockAcquire<E> | Invalid {
     if (this.invalid !== null) return this.invalid
     const times = timesOf(options, this.options)
     if (isInvalid(times)) return times
@@ -158,13 +158,13 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     if (shortLease !== undefined) return shortLease
     if (client.isQuorum && this.kind.queued) return noQuorum(this.kind)
     const keys = this.keys(client)
-    return isInvalid(keys) ? keys : new AskingOne(this, client, keys, identityOf(fiber, scope), times)
+    return isInvalid(keys) ? keys : new PreparedLockAcquire(this, client, keys, identityOf(fiber, scope), times)
   }
 
   holding(fiber: Fiber<unknown, unknown>): Effect.Effect<Hold | undefined, InvalidLockName> {
     return this.#with(fiber, (client, keys) => {
-      const { possession, identity } = this.#find(client, keys, fiber)
-      return Effect.succeed(possession && ownHold(identity, possession))
+      const { lease, identity } = this.#find(client, keys, fiber)
+      return Effect.succeed(lease && ownHold(identity, lease))
     })
   }
 
@@ -176,11 +176,11 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
 
   holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, LockStoreError | InvalidLockName> {
     return this.#with(fiber, (client, keys) => {
-      const { possession } = this.#find(client, keys, fiber)
-      if (possession === undefined) return Effect.succeed(0)
+      const { lease } = this.#find(client, keys, fiber)
+      if (lease === undefined) return Effect.succeed(0)
       return Effect.map(
         inspectSide(client, keys, this.name, this.kind.mode),
-        (state) => state?.holders.find(({ owner }) => owner === possession.owner)?.holdCount ?? 0
+        (state) => state?.holders.find(({ owner }) => owner === lease.owner)?.holdCount ?? 0
       )
     })
   }
@@ -191,9 +191,9 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
       const { args, keys: requested, operation } = this.kind.forceRelease(keys, client.store.publish)
       return Effect.map(this.#explained(client, keys, client.store.run(operation, requested, args)), (reply) => {
         if (reply !== 1) return false
-        for (const possession of client.heldHere(keys.lock)) {
+        for (const lease of client.heldHere(keys.lock)) {
           // a writer's own shares go with it
-          if (possession.kind.mode === mode || mode === "write") possession.lose("NotOwner", client.now())
+          if (lease.kind.mode === mode || mode === "write") lease.lose("NotOwner", client.now())
         }
         client.signal(keys.lock)
         return true
@@ -216,10 +216,10 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     client: LockClient,
     keys: LockKeys,
     fiber: Fiber<unknown, unknown>
-  ): { readonly possession: Possession | undefined; readonly identity: Identity } {
+  ): { readonly lease: Lease | undefined; readonly identity: Identity } {
     const scope = Context.getOrUndefined(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
     const identity = identityOf(fiber, scope)
-    return { possession: client.find(keys.lock, this.kind.mode, identity), identity }
+    return { lease: client.find(keys.lock, this.kind.mode, identity), identity }
   }
 
   #explained<A>(
@@ -227,11 +227,11 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     keys: LockKeys,
     self: Effect.Effect<A, LockStoreError>
   ): Effect.Effect<A, LockStoreError> {
-    return Effect.catchCause(self, (cause) => explain(client, this.kind.title, keys.lock, cause))
+    return Effect.catchCause(self, (cause) => describeWrongType(client, this.kind.title, keys.lock, cause))
   }
 }
 
-export const noQuorum = ({ title }: LockKind): InvalidLockOptions =>
+export const noQuorum = ({ title }: LockProtocol): InvalidLockOptions =>
   new InvalidLockOptions({
     option: title,
     problem: "a quorum of servers cannot keep it, as each would have a queue of its own; use a Lock, or one server"
@@ -250,7 +250,7 @@ const checkTokens = (tokens: unknown): InvalidLockOptions | undefined =>
 /** A lock as asked for; with what is wrong with its options, if anything is. */
 export const makeLock = <E, T>(
   name: string,
-  kind: LockKind,
+  kind: LockProtocol,
   options: (AcquireOptions & TokenOptions) | undefined,
   problem?: InvalidLockOptions
 ): Lock<RedisLock, E, T> => {

@@ -12,11 +12,11 @@ import {
   LockTimeout
 } from "../../LockError.ts"
 import type { RedisLock } from "../../RedisLock.ts"
-import type { Acquisition, Restore } from "../acquire/acquire.ts"
+import type { AcquireRequest, Restore } from "../acquire/acquire.ts"
 import {
   AnyLock,
-  type Asking,
-  type Held,
+  type PreparedAcquire,
+  type InternalHolding,
   type Invalid,
   isInvalid,
   isSame,
@@ -25,7 +25,7 @@ import {
 } from "./AnyLock.ts"
 import { tryAcquireTogether } from "../acquire/acquireOnce.ts"
 import type { Hold } from "../hold/Hold.ts"
-import { AskingOne, type Times, timesOf } from "./LockImpl.ts"
+import { PreparedLockAcquire, type Times, timesOf } from "./LockImpl.ts"
 import { MultiHold, releaseAll, type Tokens } from "../hold/MultiHold.ts"
 import { isPassing, passing } from "../store/passing.ts"
 import { fallback } from "../acquire/giveUp.ts"
@@ -62,21 +62,21 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
     return new MultiLockImpl(provideUnbound(this.#members, service), this.#options)
   }
 
-  asking(
+  prepare(
     fiber: Fiber<unknown, unknown>,
     scope: Scope.Scope | undefined,
     options: AcquireOptions | undefined
-  ): Asking<E, Tokens<T>> | Invalid {
+  ): PreparedAcquire<E, Tokens<T>> | Invalid {
     if (this.#members.length === 0) {
       return new InvalidLockOptions({ option: "MultiLock", problem: "it has no members" })
     }
     const times = timesOf(options, this.#options)
     if (isInvalid(times)) return times
     const lease = times.leaseMillis === undefined ? undefined : { leaseTime: times.leaseMillis }
-    const askings: Array<Asking<E, T>> = []
+    const askings: Array<PreparedAcquire<E, T>> = []
     const subjects: Array<Subject> = []
     for (const member of this.#members) {
-      const asking = member.asking(fiber, scope, lease)
+      const asking = member.prepare(fiber, scope, lease)
       if (isInvalid(asking)) return asking
       for (const subject of asking.subjects) {
         if (subjects.some((other) => isSame(subject, other))) {
@@ -87,11 +87,11 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
       askings.push(asking)
     }
     const waiting = (index: number, waitTime: number) =>
-      this.#members[index]!.asking(fiber, scope, { ...lease, waitTime }) as Asking<E, T>
+      this.#members[index]!.prepare(fiber, scope, { ...lease, waitTime }) as PreparedAcquire<E, T>
     return new AskingAll(this.name, subjects, askings, waiting, times, subjects[0]!.client.now)
   }
 
-  holding(fiber: Fiber<unknown, unknown>): Effect.Effect<Held<Tokens<T>> | undefined, InvalidLockName> {
+  holding(fiber: Fiber<unknown, unknown>): Effect.Effect<InternalHolding<Tokens<T>> | undefined, InvalidLockName> {
     return Effect.map(Effect.all(this.#members.map((member) => member.holding(fiber))), (all) => {
       const held = all.filter((member) => member !== undefined)
       return held.length === 0 || held.length < all.length ? undefined : new MultiHold(this.name, held)
@@ -148,23 +148,23 @@ interface Denied {
 
 const lostMeanwhile: Denied = { blocker: undefined, failure: undefined }
 
-class AskingAll<E, T> implements Asking<E, Tokens<T>> {
+class AskingAll<E, T> implements PreparedAcquire<E, Tokens<T>> {
   readonly name: string
   readonly subjects: ReadonlyArray<Subject>
   /** What is asked for at once. */
-  readonly #members: ReadonlyArray<Asking<E, T>>
+  readonly #members: ReadonlyArray<PreparedAcquire<E, T>>
   /** A member that is waited for so long at most. */
-  readonly #waiting: (index: number, waitMillis: number) => Asking<E, T>
+  readonly #waiting: (index: number, waitMillis: number) => PreparedAcquire<E, T>
   readonly #times: Times
   readonly #now: () => number
   readonly #startedAt: number
-  readonly #held: Array<Held<T> | undefined>
+  readonly #held: Array<InternalHolding<T> | undefined>
 
   constructor(
     name: string,
     subjects: ReadonlyArray<Subject>,
-    members: ReadonlyArray<Asking<E, T>>,
-    waiting: (index: number, waitMillis: number) => Asking<E, T>,
+    members: ReadonlyArray<PreparedAcquire<E, T>>,
+    waiting: (index: number, waitMillis: number) => PreparedAcquire<E, T>,
     times: Times,
     now: () => number
   ) {
@@ -182,7 +182,7 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
     return "multi"
   }
 
-  tryAcquire(restore: Restore): Effect.Effect<Option.Option<Held<Tokens<T>>>, LockStoreError | E> {
+  tryAcquire(restore: Restore): Effect.Effect<Option.Option<InternalHolding<Tokens<T>>>, LockStoreError | E> {
     return Effect.suspend(() => {
       // a member of another one may be asked for more than once
       this.#held.fill(undefined)
@@ -194,13 +194,13 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
     })
   }
 
-  acquire(restore: Restore): Effect.Effect<Held<Tokens<T>>, AcquireError | E> {
+  acquire(restore: Restore): Effect.Effect<InternalHolding<Tokens<T>>, AcquireError | E> {
     const waits = this.#times.waitMillis > 0
     const attempt = this.#attempt(restore)
     return this.#orNone(
       Effect.flatMap(
         waits ? orPassing(attempt) : attempt,
-        (attempt): Effect.Effect<Held<Tokens<T>>, AcquireError | E> =>
+        (attempt): Effect.Effect<InternalHolding<Tokens<T>>, AcquireError | E> =>
           attempt instanceof MultiHold ? Effect.succeed(attempt) : Effect.gen(() => this.#again(attempt, restore))
       )
     )
@@ -227,7 +227,7 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
   }
 
   /** What follows a first attempt that was denied. */
-  *#again(first: Denied, restore: Restore): Effect.fn.Return<Held<Tokens<T>>, AcquireError | E> {
+  *#again(first: Denied, restore: Restore): Effect.fn.Return<InternalHolding<Tokens<T>>, AcquireError | E> {
     const until = this.#startedAt + this.#times.waitMillis
     let { blocker, failure } = first
     for (let round = 1; ; round++) {
@@ -282,7 +282,7 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
     return longest * (0.5 + Math.random() / 2)
   }
 
-  #wait(index: number, waitMillis: number, restore: Restore): Effect.Effect<Held<T>, AcquireError | E> {
+  #wait(index: number, waitMillis: number, restore: Restore): Effect.Effect<InternalHolding<T>, AcquireError | E> {
     return Effect.catchCause(this.#waiting(index, Math.max(0, waitMillis)).acquire(restore), (cause) => {
       const timeout = cause.reasons.find((reason) => reason._tag === "Fail" && reason.error instanceof LockTimeout)
       if (timeout === undefined) return Effect.failCause(cause)
@@ -316,7 +316,7 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
       if (this.#held[index] !== undefined) continue
       const asking = this.#members[index]
       const group =
-        asking instanceof AskingOne && asking.isJoinable
+        asking instanceof PreparedLockAcquire && asking.isJoinable
           ? groups.find((group) => group.length < membersPerCommand && isOneCommand(this.#members[group[0]!]!, asking))
           : undefined
       if (group === undefined) groups.push([index])
@@ -339,12 +339,13 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
       : (restore) =>
           Effect.map(
             tryAcquireTogether(
-              group.map((index) => this.#members[index] as unknown as Acquisition),
+              group.map((index) => this.#members[index] as unknown as AcquireRequest),
               restore
             ),
             (holds) => {
               if ("index" in holds) attempt.denied ??= group[holds.index]!
-              else for (let i = 0; i < group.length; i++) this.#held[group[i]!] = holds[i] as unknown as Held<T>
+              else
+                for (let i = 0; i < group.length; i++) this.#held[group[i]!] = holds[i] as unknown as InternalHolding<T>
             }
           )
   }
@@ -352,11 +353,11 @@ class AskingAll<E, T> implements Asking<E, Tokens<T>> {
   /** All are held: a fixed lease runs from now on, for each. One may have run out while another was asked for. */
   get #complete(): Effect.Effect<Attempt<T>, LockStoreError> {
     return Effect.suspend((): Effect.Effect<Attempt<T>, LockStoreError> => {
-      const hold = new MultiHold(this.name, this.#held as ReadonlyArray<Held<T>>)
+      const hold = new MultiHold(this.name, this.#held as ReadonlyArray<InternalHolding<T>>)
       const { leaseMillis } = this.#times
       const [first] = hold.holds as readonly [Hold]
       // by one command, just now
-      if (hold.holds.every(({ possession }) => possession.acquiredAt === first.possession.acquiredAt)) {
+      if (hold.holds.every(({ lease }) => lease.acquiredAt === first.lease.acquiredAt)) {
         return Effect.succeed(hold)
       }
       if (leaseMillis === undefined) return Effect.succeed(hold.checkLost() === undefined ? hold : lostMeanwhile)
@@ -379,8 +380,8 @@ const isNotForGood = (error: unknown): boolean =>
   error instanceof LockTimeout || (error instanceof LockStoreError && isPassing(error))
 
 /** Whether two single locks are of one client and slot. */
-const isOneCommand = (first: Asking, second: AskingOne<unknown>): boolean =>
-  first instanceof AskingOne &&
+const isOneCommand = (first: PreparedAcquire, second: PreparedLockAcquire<unknown>): boolean =>
+  first instanceof PreparedLockAcquire &&
   first.client === second.client &&
   first.client.store.slot(first.keys.lock) === second.client.store.slot(second.keys.lock) &&
   first.isJoinable

@@ -2,17 +2,17 @@ import * as Effect from "effect/Effect"
 import { identity } from "effect/Function"
 import type { LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { Permit, PermitSemaphore } from "../../PermitSemaphore.ts"
-import type { Acquisition, Restore } from "../acquire/acquire.ts"
+import type { AcquireRequest, Restore } from "../acquire/acquire.ts"
 import { grantedTooLate, isForbidden, mayHaveRun, possess } from "../acquire/acquireOnce.ts"
-import { acquire as acquireDemand, type Answer } from "../acquire/acquirePermits.ts"
-import { explain } from "../report/wrongType.ts"
+import { acquire as acquireDemand, type PermitReply } from "../acquire/acquirePermits.ts"
+import { describeWrongType } from "../report/wrongType.ts"
 import { Hold } from "../hold/Hold.ts"
 import { semaphoreChannel } from "../store/keys.ts"
 import { idsOf, permit, permitSemaphoreTitle } from "../protocol/permits.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import type { Claim, LockKind, Request } from "../protocol/LockProtocol.ts"
+import type { OwnerRef, LockProtocol, StoreCommand } from "../protocol/LockProtocol.ts"
 import { checkPermits } from "../options/permitCount.ts"
-import { Possession } from "../hold/Lease.ts"
+import { Lease } from "../hold/Lease.ts"
 import { undo, undoUnknown } from "../hold/release.ts"
 import { type Invalid, isMade, Synchronizer } from "./Synchronizer.ts"
 
@@ -23,7 +23,7 @@ export class PermitSemaphoreImpl<R> extends Synchronizer implements PermitSemaph
   readonly title = permitSemaphoreTitle
   /** What the semaphore begins with where it does not exist. */
   readonly permits: number | undefined
-  readonly kind: LockKind
+  readonly kind: LockProtocol
 
   constructor(name: string, permits: number | undefined, client: LockClient | undefined, invalid?: Invalid) {
     super(name, client, invalid ?? (permits === undefined ? undefined : checkPermits("permits", permits, 1)))
@@ -54,11 +54,11 @@ const newIds = (permits: number): string =>
 
 /** Waits for permits as long as allowed. */
 export const acquire = (
-  acquisition: Acquisition,
+  request: AcquireRequest,
   permits: number,
   restore: Restore
 ): Effect.Effect<PermitHold, LockTimeout | LockStoreError> => {
-  const { client, keys, kind, name, waitMillis } = acquisition
+  const { client, keys, kind, name, waitMillis } = request
   return acquireDemand(
     {
       client,
@@ -68,7 +68,7 @@ export const acquire = (
       channel: semaphoreChannel(keys.lock),
       permits,
       waitMillis,
-      ask: (restore, startedAt) => ask(acquisition, permits, restore, startedAt)
+      ask: (restore, startedAt) => ask(request, permits, restore, startedAt)
     },
     restore
   )
@@ -81,7 +81,11 @@ const mostCompared = 1000
  * Says once for each name that the semaphore has not as many permits as its value says: one that exists keeps its number. Looked at
  * when permits are denied, as that tells how many there are without another command.
  */
-const compareTotal = ({ client, keys, name }: Acquisition, { args }: Request, total: number): Effect.Effect<void> => {
+const compareTotal = (
+  { client, keys, name }: AcquireRequest,
+  { args }: StoreCommand,
+  total: number
+): Effect.Effect<void> => {
   const [initial] = args
   const { comparedTotals } = client
   if (initial === "" || initial === total || comparedTotals.size === mostCompared || comparedTotals.has(keys.lock)) {
@@ -99,46 +103,46 @@ const compareTotal = ({ client, keys, name }: Acquisition, { args }: Request, to
 
 /** Asks once. Interrupted or failed with unknown outcome, it is undone before anything else happens. */
 export const ask = (
-  acquisition: Acquisition,
+  request: AcquireRequest,
   permits: number,
   restore: Restore,
   startedAt: number
-): Effect.Effect<Answer<PermitHold>, LockStoreError> => {
-  const { client, keys, kind, name } = acquisition
-  const lease = acquisition.leaseMillis ?? client.options.watchdogLeaseMillis
-  const claim: Claim = { client, kind, name, keys, owner: newIds(permits) }
-  const request = kind.acquire(claim, { leaseMillis: lease, waits: acquisition.waitMillis > 0, writer: undefined })
+): Effect.Effect<PermitReply<PermitHold>, LockStoreError> => {
+  const { client, keys, kind, name } = request
+  const leaseMillis = request.leaseMillis ?? client.options.watchdogLeaseMillis
+  const ownerRef: OwnerRef = { client, kind, name, keys, owner: newIds(permits) }
+  const command = kind.acquire(ownerRef, { leaseMillis, waits: request.waitMillis > 0, writer: undefined })
   const sentAt = client.now()
   client.underWay++
-  return Effect.matchCauseEffect(restore(client.store.run(request.operation, request.keys, request.args)), {
-    onSuccess: (reply): Effect.Effect<Answer<PermitHold>, LockStoreError> => {
+  return Effect.matchCauseEffect(restore(client.store.run(command.operation, command.keys, command.args)), {
+    onSuccess: (reply): Effect.Effect<PermitReply<PermitHold>, LockStoreError> => {
       client.underWay--
       const [granted, available, remaining, held] = reply as readonly [number, number, number, number?]
       if (granted !== 1) {
         const exists = held !== -1
-        const denied: Answer<PermitHold> = { granted: undefined, available, remaining, exists }
+        const denied: PermitReply<PermitHold> = { granted: undefined, available, remaining, exists }
         return exists && held !== undefined
-          ? Effect.as(compareTotal(acquisition, request, available + held), denied)
+          ? Effect.as(compareTotal(request, command, available + held), denied)
           : Effect.succeed(denied)
       }
       const now = client.now()
-      const possession = Possession.granted(acquisition, claim.owner, 0, sentAt, lease, now)
-      return possession !== undefined
+      const lease = Lease.granted(request, ownerRef.owner, 0, sentAt, leaseMillis, now)
+      return lease !== undefined
         ? Effect.succeed({
-            granted: possess(acquisition, possession, new PermitHold(possession, acquisition), startedAt),
+            granted: possess(request, lease, new PermitHold(lease, request), startedAt),
             available,
             remaining,
             exists: true
           })
         : Effect.andThen(
-            undo(claim, sentAt + lease),
-            Effect.fail(grantedTooLate(name, request.operation, now - sentAt, lease))
+            undo(ownerRef, sentAt + leaseMillis),
+            Effect.fail(grantedTooLate(name, command.operation, now - sentAt, leaseMillis))
           )
     },
     onFailure: (cause) => {
       client.underWay--
-      const failed = explain(client, kind.title, keys.lock, cause)
-      return mayHaveRun(cause) ? Effect.andThen(undoUnknown(claim, lease, isForbidden(cause)), failed) : failed
+      const failed = describeWrongType(client, kind.title, keys.lock, cause)
+      return mayHaveRun(cause) ? Effect.andThen(undoUnknown(ownerRef, leaseMillis, isForbidden(cause)), failed) : failed
     }
   })
 }

@@ -11,7 +11,14 @@ import {
   QuorumNotReached
 } from "../../LockError.ts"
 import type { RedisLock } from "../../RedisLock.ts"
-import { AnyLock, type Asking, type Held, type Invalid, isInvalid, provideUnbound } from "./AnyLock.ts"
+import {
+  AnyLock,
+  type PreparedAcquire,
+  type InternalHolding,
+  type Invalid,
+  isInvalid,
+  provideUnbound
+} from "./AnyLock.ts"
 import { LockImpl, noQuorum } from "./LockImpl.ts"
 import type { NamedMember } from "../client/QuorumClients.ts"
 import { jointName, quorumClient, type QuorumTimes } from "../quorum/quorumClient.ts"
@@ -98,28 +105,30 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
     return new LockImpl<R, E>(this.name, this.#members[0]!.kind, this.#options, client, null)
   }
 
-  asking(
+  prepare(
     fiber: Fiber<unknown, unknown>,
     scope: Scope.Scope | undefined,
     options: AcquireOptions | undefined
-  ): Asking<E | QuorumNotReached, bigint> | Invalid {
+  ): PreparedAcquire<E | QuorumNotReached, bigint> | Invalid {
     const joint = this.#joint(fiber)
     if (isInvalid(joint)) return joint
-    const asking = joint.asking(fiber, scope, options)
+    const asking = joint.prepare(fiber, scope, options)
     if (isInvalid(asking)) return asking
     return {
       name: this.name,
       label: "red",
       subjects: asking.subjects,
-      acquire: (restore): Effect.Effect<Held<bigint>, AcquireError | E | QuorumNotReached> =>
+      acquire: (restore): Effect.Effect<InternalHolding<bigint>, AcquireError | E | QuorumNotReached> =>
         surfacing(asking.acquire(restore)),
-      tryAcquire: (restore): Effect.Effect<Option.Option<Held<bigint>>, LockStoreError | E | QuorumNotReached> =>
+      tryAcquire: (
+        restore
+      ): Effect.Effect<Option.Option<InternalHolding<bigint>>, LockStoreError | E | QuorumNotReached> =>
         surfacing(asking.tryAcquire(restore))
     }
   }
 
-  holding(fiber: Fiber<unknown, unknown>): Effect.Effect<Held<bigint> | undefined, InvalidLockName> {
-    return this.#with<Held<bigint> | undefined, never>(fiber, undefined, (joint) => joint.holding(fiber))
+  holding(fiber: Fiber<unknown, unknown>): Effect.Effect<InternalHolding<bigint> | undefined, InvalidLockName> {
+    return this.#with<InternalHolding<bigint> | undefined, never>(fiber, undefined, (joint) => joint.holding(fiber))
   }
 
   inspect(fiber: Fiber<unknown, unknown>): Effect.Effect<LockState | undefined, LockStoreError | InvalidLockName> {

@@ -5,10 +5,10 @@ import * as Pipeable from "effect/Pipeable"
 import { type InvalidLockName, InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
 import type { Reply } from "../../RedisDriver.ts"
 import { RedisLock } from "../../RedisLock.ts"
-import { explain } from "../report/wrongType.ts"
+import { describeWrongType } from "../report/wrongType.ts"
 import { checkCollision, checkName, checkSlot, LockKeys } from "../store/keys.ts"
 import { checkService, type LockClient } from "../client/LockClient.ts"
-import type { Request } from "../protocol/LockProtocol.ts"
+import type { StoreCommand } from "../protocol/LockProtocol.ts"
 import { shown } from "../report/shown.ts"
 
 export type Invalid = InvalidLockName | InvalidLockOptions
@@ -75,6 +75,8 @@ export const use = <A, E, R>(
 export const run = (
   client: LockClient,
   title: string,
-  { args, keys, operation }: Request
+  { args, keys, operation }: StoreCommand
 ): Effect.Effect<Reply, LockStoreError> =>
-  Effect.catchCause(client.store.run(operation, keys, args), (cause) => explain(client, title, keys[0]!, cause))
+  Effect.catchCause(client.store.run(operation, keys, args), (cause) =>
+    describeWrongType(client, title, keys[0]!, cause)
+  )

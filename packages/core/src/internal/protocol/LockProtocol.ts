@@ -11,7 +11,7 @@ import type { LockClient } from "../client/LockClient.ts"
 /**
  * One operation with its keys and arguments, ready to run.
  */
-export interface Request {
+export interface StoreCommand {
   readonly operation: Operation
   readonly keys: ReadonlyArray<string>
   readonly args: ReadonlyArray<string | number>
@@ -20,9 +20,9 @@ export interface Request {
 /**
  * One owner of one lock.
  */
-export interface Claim {
+export interface OwnerRef {
   readonly client: LockClient
-  readonly kind: LockKind
+  readonly kind: LockProtocol
   readonly name: string
   readonly keys: LockKeys
   readonly owner: string
@@ -31,7 +31,7 @@ export interface Claim {
 /**
  * How an owner asks.
  */
-export interface Asking {
+export interface AcquireParams {
   readonly leaseMillis: number
   /** Whether it will wait when it is denied. */
   readonly waits: boolean
@@ -42,7 +42,7 @@ export interface Asking {
 /**
  * The answer to an acquisition: a fencing token, or what is known of the holder (`remaining` below zero: no expiry).
  */
-export type Answer =
+export type AcquireReply =
   | { readonly granted: true; readonly token: number }
   | {
       readonly granted: false
@@ -59,7 +59,7 @@ export type Answer =
  */
 export type Mode = "exclusive" | "read" | "write" | "permit"
 
-export interface LockKind {
+export interface LockProtocol {
   /** In metrics and spans. */
   readonly name: string
   /** In messages. */
@@ -80,22 +80,22 @@ export interface LockKind {
   readonly backoff: Schedule.Schedule<unknown> | undefined
   /** Where a waiter listens. */
   readonly channel: (keys: LockKeys, owner: string) => string
-  readonly acquire: (claim: Claim, asking: Asking) => Request
+  readonly acquire: (ownerRef: OwnerRef, asking: AcquireParams) => StoreCommand
   /** Adds a hold, the `count`th; replies 1, or 0 when the owner does not hold. */
-  readonly enter: (claim: Claim, count: number, leaseMillis: number) => Request
+  readonly enter: (ownerRef: OwnerRef, count: number, leaseMillis: number) => StoreCommand
   /** Ends the hold of this number, so that `count` remain; replies below 1 when the owner does not hold. */
-  readonly leave: (claim: Claim, count: number, number: number) => Request
+  readonly leave: (ownerRef: OwnerRef, count: number, number: number) => StoreCommand
   /**
    * Replies 1 + the number of clients that were listening: released; 0 free; -1 held by another. `publish` is the command that
    * tells them, or empty to tell nobody: only for kinds that a quorum can keep.
    */
-  readonly release: (claim: Claim, publish: string) => Request
+  readonly release: (ownerRef: OwnerRef, publish: string) => StoreCommand
   /** Extends the leases of many owners of this mode, all in one slot; replies 1, 0, or -1 (a quorum cannot tell) for each. */
-  readonly renew: (claims: ReadonlyArray<Claim & { readonly holds: number }>, leaseMillis: number) => Request
+  readonly renew: (ownerRefs: ReadonlyArray<OwnerRef & { readonly holds: number }>, leaseMillis: number) => StoreCommand
   /** Replies 1, or 0 when nobody held it. */
-  readonly forceRelease: (keys: LockKeys, publish: string) => Request
+  readonly forceRelease: (keys: LockKeys, publish: string) => StoreCommand
   /** Takes back what a waiter has told others, when the last one of this client gives up. */
-  readonly withdraw: ((client: LockClient, keys: LockKeys) => Request) | undefined
+  readonly withdraw: ((client: LockClient, keys: LockKeys) => StoreCommand) | undefined
 }
 
 /** How long the last fencing token is remembered after a grant with this lease, milliseconds. */
@@ -103,13 +103,13 @@ export const tokenLife = ({ options }: LockClient, leaseMillis: number): number 
   leaseMillis + options.tokenRetentionMillis
 
 /** Where the last fencing token is: under the lock itself, which is no key of a token, for a kind that has none. */
-export const tokenKey = ({ hasTokens }: LockKind, keys: LockKeys): string => (hasTokens ? keys.token : keys.lock)
+export const tokenKey = ({ hasTokens }: LockProtocol, keys: LockKeys): string => (hasTokens ? keys.token : keys.lock)
 
 /** The same kind without fencing tokens. */
-export const withoutTokens = (kind: LockKind): LockKind => ({ ...kind, hasTokens: false })
+export const withoutTokens = (kind: LockProtocol): LockProtocol => ({ ...kind, hasTokens: false })
 
 /** The answer of every acquiring operation: an integer, or what is known of the holder. */
-export const answerOf = (reply: Reply): Answer => {
+export const answerOf = (reply: Reply): AcquireReply => {
   if (typeof reply === "number") return { granted: true, token: reply }
   const [remaining, owner, isPartial, pauseMillis = 0] = reply as readonly [number, string, number?, number?]
   return { granted: false, remaining, owner, isPartial: isPartial === 1, pauseMillis }

@@ -2,12 +2,12 @@
  * The kinds that share Redisson's hash of one owner, and exclude each other under one name.
  */
 import type * as Schedule from "effect/Schedule"
-import { type LockKind, tokenKey, tokenLife } from "./LockProtocol.ts"
+import { type LockProtocol, tokenKey, tokenLife } from "./LockProtocol.ts"
 
 /**
  * Redisson's RLock: reentrant, unfair.
  */
-export const reentrant: LockKind = {
+export const reentrant: LockProtocol = {
   name: "reentrant",
   title: "Lock",
   mode: "exclusive",
@@ -22,10 +22,10 @@ export const reentrant: LockKind = {
     keys: [keys.lock, tokenKey(kind, keys)],
     args: [owner, leaseMillis, tokenLife(client, leaseMillis), ""]
   }),
-  enter: ({ keys, owner }, count, lease) => ({
+  enter: ({ keys, owner }, count, leaseMillis) => ({
     operation: "lock/hold",
     keys: [keys.lock],
-    args: [owner, count, lease]
+    args: [owner, count, leaseMillis]
   }),
   leave: ({ keys, owner }, count) => ({ operation: "lock/hold", keys: [keys.lock], args: [owner, count, 0] }),
   release: ({ keys, owner }, publish) => ({
@@ -33,10 +33,10 @@ export const reentrant: LockKind = {
     keys: [keys.lock, keys.channel],
     args: [owner, publish]
   }),
-  renew: (claims, lease) => ({
+  renew: (ownerRefs, leaseMillis) => ({
     operation: "lock/renew",
-    keys: claims.map(({ keys }) => keys.lock),
-    args: [lease, ...claims.map(({ owner }) => owner)]
+    keys: ownerRefs.map(({ keys }) => keys.lock),
+    args: [leaseMillis, ...ownerRefs.map(({ owner }) => owner)]
   }),
   forceRelease: (keys, publish) => ({
     operation: "lock/force_release",
@@ -49,7 +49,7 @@ export const reentrant: LockKind = {
 /**
  * Redisson's RFencedLock: its tokens are a counter.
  */
-export const fenced: LockKind = {
+export const fenced: LockProtocol = {
   ...reentrant,
   name: "fenced",
   title: "FencedLock",
@@ -64,7 +64,7 @@ export const fenced: LockKind = {
 /**
  * Redisson's spin lock: asks again after a pause.
  */
-export const spin = (backoff: Schedule.Schedule<unknown>): LockKind => ({
+export const spin = (backoff: Schedule.Schedule<unknown>): LockProtocol => ({
   ...reentrant,
   name: "spin",
   title: "SpinLock",
@@ -74,7 +74,7 @@ export const spin = (backoff: Schedule.Schedule<unknown>): LockKind => ({
 /**
  * A lock that its holder cannot take again.
  */
-export const nonReentrant: LockKind = {
+export const nonReentrant: LockProtocol = {
   ...reentrant,
   name: "nonReentrant",
   title: "NonReentrantLock",

@@ -1,13 +1,13 @@
 /**
  * Redisson's fair lock: first come, first served, across all clients.
  */
-import { type LockKind, tokenKey, tokenLife } from "./LockProtocol.ts"
+import { type LockProtocol, tokenKey, tokenLife } from "./LockProtocol.ts"
 import { reentrant } from "./exclusive.ts"
 
 /** Redisson's fairLockWaitTimeout: what each waiter adds to the scores of those behind it, and takes off when served. */
 export const patienceMillis = 300_000
 
-export const fair: LockKind = {
+export const fair: LockProtocol = {
   ...reentrant,
   name: "fair",
   title: "FairLock",
@@ -42,7 +42,7 @@ export const fair: LockKind = {
 /**
  * A fair lock that its holder cannot take again.
  */
-export const nonReentrantFair: LockKind = {
+export const nonReentrantFair: LockProtocol = {
   ...fair,
   name: "nonReentrantFair",
   title: "fair NonReentrantLock",

@@ -2,7 +2,7 @@
  * Redisson's permit-expirable semaphore: what is held are permits with ids. The owner is the ids, joined by commas.
  */
 import { permitIds, semaphoreChannel } from "../store/keys.ts"
-import type { LockKind } from "./LockProtocol.ts"
+import type { LockProtocol } from "./LockProtocol.ts"
 
 /** In messages. */
 export const permitSemaphoreTitle = "PermitSemaphore"
@@ -15,7 +15,7 @@ const never = (): never => {
 }
 
 /** The kind of a semaphore that begins with so many permits where it does not exist; undefined not to create it. */
-export const permit = (initial: number | undefined): LockKind => ({
+export const permit = (initial: number | undefined): LockProtocol => ({
   name: "permit-semaphore",
   title: permitSemaphoreTitle,
   mode: "permit",
@@ -37,10 +37,10 @@ export const permit = (initial: number | undefined): LockKind => ({
     keys: [keys.lock, permitIds(keys.lock), semaphoreChannel(keys.lock)],
     args: [client.store.publish, ...idsOf(owner)]
   }),
-  renew: (claims, lease) => ({
+  renew: (ownerRefs, leaseMillis) => ({
     operation: "permit_semaphore/renew",
-    keys: claims.map(({ keys }) => permitIds(keys.lock)),
-    args: [lease, ...claims.map(({ owner }) => owner)]
+    keys: ownerRefs.map(({ keys }) => permitIds(keys.lock)),
+    args: [leaseMillis, ...ownerRefs.map(({ owner }) => owner)]
   }),
   forceRelease: never,
   withdraw: undefined

@@ -1,7 +1,7 @@
 /**
  * The two sides of Redisson's RReadWriteLock.
  */
-import { type LockKind, tokenKey, tokenLife } from "./LockProtocol.ts"
+import { type LockProtocol, tokenKey, tokenLife } from "./LockProtocol.ts"
 
 /** For how long a waiting writer holds off readers without asking again, in fallback intervals and at most. */
 const announcedIntervals = 3
@@ -9,7 +9,7 @@ const longestAnnouncementMillis = 5000
 
 export type Preference = "writer" | "reader"
 
-export const read = (preference: Preference): LockKind => ({
+export const read = (preference: Preference): LockProtocol => ({
   name: "read",
   title: "ReadWriteLock",
   mode: "read",
@@ -24,10 +24,10 @@ export const read = (preference: Preference): LockKind => ({
     keys: [keys.lock, tokenKey(kind, keys), keys.readHold(owner, 1), keys.writers, keys.readers],
     args: [owner, leaseMillis, writer?.owner ?? "", writer?.token ?? 0, preference === "writer" ? 1 : 0]
   }),
-  enter: ({ keys, owner }, count, lease) => ({
+  enter: ({ keys, owner }, count, leaseMillis) => ({
     operation: "read_lock/hold",
     keys: [keys.lock, keys.readHold(owner, count), keys.readers],
-    args: [owner, count, lease]
+    args: [owner, count, leaseMillis]
   }),
   leave: ({ client, keys, owner }, count, number) => ({
     operation: "read_lock/release",
@@ -39,14 +39,14 @@ export const read = (preference: Preference): LockKind => ({
     keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
     args: [owner, 0, publish, 1]
   }),
-  renew: (claims, lease) => ({
+  renew: (ownerRefs, leaseMillis) => ({
     operation: "read_lock/renew",
-    keys: claims.flatMap(({ holds, keys, owner }) => [
+    keys: ownerRefs.flatMap(({ holds, keys, owner }) => [
       keys.lock,
       keys.readers,
       ...Array.from({ length: holds }, (_, i) => keys.readHold(owner, i + 1))
     ]),
-    args: [lease, ...claims.flatMap(({ holds, owner }) => [owner, holds])]
+    args: [leaseMillis, ...ownerRefs.flatMap(({ holds, owner }) => [owner, holds])]
   }),
   forceRelease: (keys, publish) => ({
     operation: "read_lock/force_release",
@@ -58,7 +58,7 @@ export const read = (preference: Preference): LockKind => ({
 
 const field = (owner: string): string => `${owner}:write`
 
-export const write = (preference: Preference): LockKind => ({
+export const write = (preference: Preference): LockProtocol => ({
   name: "write",
   title: "ReadWriteLock",
   mode: "write",
@@ -82,10 +82,10 @@ export const write = (preference: Preference): LockKind => ({
       ""
     ]
   }),
-  enter: ({ keys, owner }, count, lease) => ({
+  enter: ({ keys, owner }, count, leaseMillis) => ({
     operation: "lock/hold",
     keys: [keys.lock],
-    args: [field(owner), count, lease]
+    args: [field(owner), count, leaseMillis]
   }),
   leave: ({ keys, owner }, count) => ({ operation: "lock/hold", keys: [keys.lock], args: [field(owner), count, 0] }),
   release: ({ keys, owner }, publish) => ({
@@ -93,10 +93,10 @@ export const write = (preference: Preference): LockKind => ({
     keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
     args: [owner, publish]
   }),
-  renew: (claims, lease) => ({
+  renew: (ownerRefs, leaseMillis) => ({
     operation: "lock/renew",
-    keys: claims.map(({ keys }) => keys.lock),
-    args: [lease, ...claims.map(({ owner }) => field(owner))]
+    keys: ownerRefs.map(({ keys }) => keys.lock),
+    args: [leaseMillis, ...ownerRefs.map(({ owner }) => field(owner))]
   }),
   forceRelease: (keys, publish) => ({
     operation: "write_lock/force_release",

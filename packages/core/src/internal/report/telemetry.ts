@@ -79,21 +79,21 @@ export class Telemetry {
     return metrics
   }
 
-  acquired(possession: Kinded, waitedMillis: number): void {
-    const metrics = this.#metrics(possession.kind.name)
+  acquired(lease: Kinded, waitedMillis: number): void {
+    const metrics = this.#metrics(lease.kind.name)
     metrics.acquired++
     metrics.held++
     metrics.wait.updateUnsafe(waitedMillis, this.#context)
   }
 
-  released(possession: Kinded, heldMillis: number): void {
-    const metrics = this.#metrics(possession.kind.name)
+  released(lease: Kinded, heldMillis: number): void {
+    const metrics = this.#metrics(lease.kind.name)
     metrics.held--
     metrics.hold.updateUnsafe(heldMillis, this.#context)
   }
 
-  lost(possession: Kinded, reason: LossReason): void {
-    this.#metrics(possession.kind.name).lost[reason]++
+  lost(lease: Kinded, reason: LossReason): void {
+    this.#metrics(lease.kind.name).lost[reason]++
   }
 
   timedOut(kind: string): void {

@@ -29,7 +29,7 @@ const counterText = ({ cause }: LockStoreError): string | undefined => {
 /**
  * Fails with the cause; a wrong type with what was expected and what was found.
  */
-export const explain = (
+export const describeWrongType = (
   client: LockClient,
   expected: string,
   key: string,
@@ -58,9 +58,9 @@ export const explain = (
 }
 
 /**
- * {@link explain} for an operation on several names: finds out which of them it was.
+ * {@link describeWrongType} for an operation on several names: finds out which of them it was.
  */
-export const explainOneOf = (
+export const describeWrongTypeOfOne = (
   client: LockClient,
   asked: ReadonlyArray<{ readonly expected: string; readonly key: string }>,
   cause: Cause.Cause<LockStoreError>
@@ -76,7 +76,7 @@ export const explainOneOf = (
   return Effect.flatMap(Effect.filter(asked, isNoLock), ([first]) =>
     first === undefined
       ? Effect.failCause(cause)
-      : explain(
+      : describeWrongType(
           client,
           first.expected,
           first.key,

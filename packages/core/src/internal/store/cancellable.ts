@@ -5,7 +5,7 @@ import type { Ongoing } from "../../RedisDriver.ts"
 import { report } from "../report/ownTurn.ts"
 
 /** Waits for what calls back; an interruption gives it up. What the resumed fiber's observers throw stays out of the caller. */
-export const awaiting = <A, E>(
+export const fromCallback = <A, E>(
   begin: (resume: (effect: Effect.Effect<A, E>) => void) => Ongoing
 ): Effect.Effect<A, E> =>
   Effect.callback((resume) => {

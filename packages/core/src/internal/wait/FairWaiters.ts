@@ -16,7 +16,7 @@ import type { LockClient } from "../client/LockClient.ts"
 import type { Identity } from "../hold/owner.ts"
 import { passing } from "../store/passing.ts"
 
-export class Place implements Alarm, Linked<Place> {
+export class FairWaiter implements Alarm, Linked<FairWaiter> {
   readonly owner: string
   readonly identity: Identity
   readonly signals: Queue.Queue<Wake>
@@ -28,8 +28,8 @@ export class Place implements Alarm, Linked<Place> {
   askedAt = Number.NEGATIVE_INFINITY
   /** Until when it is willing to wait. */
   readonly waitsUntil: number
-  before: Place | undefined = undefined
-  behind: Place | undefined = undefined
+  before: FairWaiter | undefined = undefined
+  behind: FairWaiter | undefined = undefined
   due = 0
   place = -1
 
@@ -53,13 +53,13 @@ export class Place implements Alarm, Linked<Place> {
 /** Those who hear their channels again within so long are looked for together. */
 const lookMillis = 20
 
-export class FairQueue implements Alarm {
+export class FairWaiters implements Alarm {
   readonly #client: LockClient
   readonly #keys: LockKeys
   readonly #end: () => void
-  readonly #places = new Map<string, Place>()
+  readonly #places = new Map<string, FairWaiter>()
   /** The same, in their order. */
-  readonly #order = new LinkedList<Place>()
+  readonly #order = new LinkedList<FairWaiter>()
   #refreshedAt = 0
   #isRefreshing = false
   #mustLook = false
@@ -97,29 +97,29 @@ export class FairQueue implements Alarm {
   }
 
   /** Takes in a place before it asks: its owner is known from then on. */
-  enter(place: Place): void {
+  enter(place: FairWaiter): void {
     this.#places.set(place.owner, place)
     this.#order.add(place)
   }
 
   /** A place was denied the lock, which is held for so many milliseconds more (below zero: who knows), or has no answer. */
-  join(place: Place, left: number): void {
+  join(place: FairWaiter, left: number): void {
     this.#keepOn()
     this.sleep(place, left)
   }
 
   /** Lets a place sleep as long as it is willing to wait; the first one of this process not past the end of the lease. */
-  sleep(place: Place, left: number): void {
+  sleep(place: FairWaiter, left: number): void {
     this.#wakeAfter(place, place === this.#order.first && left >= 0 ? left + 1 : Number.POSITIVE_INFINITY)
   }
 
-  #wakeAfter(place: Place, millis: number): void {
+  #wakeAfter(place: FairWaiter, millis: number): void {
     const { alarms, now } = this.#client
     const until = Math.min(place.waitsUntil, now() + millis)
     if (until < Number.POSITIVE_INFINITY) alarms.set(place, until)
   }
 
-  leave(place: Place): void {
+  leave(place: FairWaiter): void {
     if (!this.#places.delete(place.owner)) return
     this.#order.remove(place)
     this.#restIfIdle()
@@ -270,7 +270,7 @@ export class FairQueue implements Alarm {
  */
 export class FairQueues {
   readonly #client: LockClient
-  readonly #queues = new Map<string, FairQueue>()
+  readonly #queues = new Map<string, FairWaiters>()
 
   constructor(client: LockClient) {
     this.#client = client
@@ -281,7 +281,7 @@ export class FairQueues {
     return [...this.#queues.values()].filter((queue) => !queue.isEmpty).length
   }
 
-  get(key: string): FairQueue | undefined {
+  get(key: string): FairWaiters | undefined {
     return this.#queues.get(key)
   }
 
@@ -290,10 +290,10 @@ export class FairQueues {
     for (const queue of this.#queues.values()) queue.call(() => true)
   }
 
-  open(keys: LockKeys): FairQueue {
+  open(keys: LockKeys): FairWaiters {
     let queue = this.#queues.get(keys.lock)
     if (queue === undefined) {
-      const opened: FairQueue = new FairQueue(this.#client, keys, () => {
+      const opened: FairWaiters = new FairWaiters(this.#client, keys, () => {
         if (this.#queues.get(keys.lock) === opened) this.#queues.delete(keys.lock)
       })
       this.#queues.set(keys.lock, (queue = opened))

@@ -181,7 +181,7 @@ class LatchWatch implements Alarm {
 /**
  * The watches of a client, by latch. A watch exists while somebody waits.
  */
-export class LatchWatches {
+export class LatchWaiters {
   readonly #client: LockClient
   readonly #watches = new Map<string, LatchWatch>()
 

@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import type { LockStoreError } from "../../LockError.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
-import type { Answer } from "../acquire/acquirePermits.ts"
+import type { PermitReply } from "../acquire/acquirePermits.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Listening } from "./Subscriptions.ts"
@@ -17,13 +17,13 @@ export class PermitWaiter implements Alarm, Linked<PermitWaiter> {
   readonly number: number
   before: PermitWaiter | undefined = undefined
   behind: PermitWaiter | undefined = undefined
-  readonly #line: PermitLine
+  readonly #line: PermitQueue
   #resume: (() => void) | undefined = undefined
   #isLate = false
   due = 0
   place = -1
 
-  constructor(line: PermitLine, permits: number, number: number) {
+  constructor(line: PermitQueue, permits: number, number: number) {
     this.#line = line
     this.permits = permits
     this.number = number
@@ -48,7 +48,7 @@ export class PermitWaiter implements Alarm, Linked<PermitWaiter> {
   }
 
   /** Sleeps until it has the turn, or until its wait time is over. */
-  get sleep(): Effect.Effect<void> {
+  get awaitTurn(): Effect.Effect<void> {
     return Effect.callback<void>((resume) => {
       if (this.hasTurn || this.#isLate) {
         resume(Effect.void)
@@ -62,7 +62,7 @@ export class PermitWaiter implements Alarm, Linked<PermitWaiter> {
   }
 }
 
-export class PermitLine implements Alarm {
+export class PermitQueue implements Alarm {
   readonly client: LockClient
   /** By how many permits they want; each in the order in which they came. */
   readonly #waiters = new Map<number, LinkedList<PermitWaiter>>()
@@ -131,7 +131,7 @@ export class PermitLine implements Alarm {
   }
 
   /** It has the answer. */
-  answered(waiter: PermitWaiter, { available, granted, remaining }: Answer<unknown>): void {
+  answered(waiter: PermitWaiter, { available, granted, remaining }: PermitReply<unknown>): void {
     if (granted !== undefined) this.#remove(waiter)
     else this.#nextExpiry = remaining < 0 ? Number.POSITIVE_INFINITY : this.client.now() + remaining + 1
     this.failure = undefined
@@ -196,9 +196,9 @@ export class PermitLine implements Alarm {
 /**
  * The lines of a client, by semaphore. A line exists while somebody waits.
  */
-export class PermitLines {
+export class PermitQueues {
   readonly #client: LockClient
-  readonly #lines = new Map<string, PermitLine>()
+  readonly #lines = new Map<string, PermitQueue>()
 
   constructor(client: LockClient) {
     this.#client = client
@@ -208,7 +208,7 @@ export class PermitLines {
     return this.#lines.size
   }
 
-  get(key: string): PermitLine | undefined {
+  get(key: string): PermitQueue | undefined {
     return this.#lines.get(key)
   }
 
@@ -218,14 +218,14 @@ export class PermitLines {
   }
 
   /** The line of a semaphore, or a new one. */
-  open(key: string): PermitLine {
+  open(key: string): PermitQueue {
     let line = this.#lines.get(key)
-    if (line === undefined) this.#lines.set(key, (line = new PermitLine(this.#client)))
+    if (line === undefined) this.#lines.set(key, (line = new PermitQueue(this.#client)))
     return line
   }
 
   /** Leaves; the last one to leave ends the line, and its subscription with it. */
-  leave(key: string, line: PermitLine, waiter: PermitWaiter): void {
+  leave(key: string, line: PermitQueue, waiter: PermitWaiter): void {
     line.leave(waiter)
     if (line.size > 0 || this.#lines.get(key) !== line) return
     this.#lines.delete(key)

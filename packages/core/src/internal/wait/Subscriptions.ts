@@ -10,7 +10,7 @@ import type { LockStoreError } from "../../LockError.ts"
 import type { Signal } from "../../RedisDriver.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import { awaiting } from "../store/cancellable.ts"
+import { fromCallback } from "../store/cancellable.ts"
 import { reconnecting } from "../time/schedules.ts"
 
 /** Somebody who hears a channel. */
@@ -67,7 +67,7 @@ class Feed implements Alarm {
     const { subscribe, subscribeUnsafe } = this.#client.store
     return subscribeUnsafe === undefined
       ? Stream.runForEach(subscribe(this.#channel), (signal) => Effect.sync(() => this.#signal(signal)))
-      : awaiting((resume) => subscribeUnsafe(this.#channel, this.#signal, (error) => resume(Effect.fail(error))))
+      : fromCallback((resume) => subscribeUnsafe(this.#channel, this.#signal, (error) => resume(Effect.fail(error))))
   }
 
   readonly #signal = (signal: Signal): void => {
@@ -93,7 +93,7 @@ class Feed implements Alarm {
   }
 }
 
-export class Signals {
+export class Subscriptions {
   readonly #client: LockClient
   readonly #feeds = new Map<string, Feed>()
   readonly #health = { isTold: false }

@@ -18,14 +18,14 @@ export type Wake = "signal" | "tick"
 
 export class Waiter implements Alarm, Linked<Waiter> {
   readonly identity: Identity
-  readonly #line: Line
+  readonly #line: WaitQueue
   due = 0
   place = -1
   before: Waiter | undefined = undefined
   behind: Waiter | undefined = undefined
   #resume: (() => void) | undefined = undefined
 
-  constructor(line: Line, identity: Identity) {
+  constructor(line: WaitQueue, identity: Identity) {
     this.#line = line
     this.identity = identity
   }
@@ -50,7 +50,7 @@ export class Waiter implements Alarm, Linked<Waiter> {
   }
 
   /** Sleeps until it is the first, or until somebody calls it for another reason. */
-  get turn(): Effect.Effect<void> {
+  get awaitTurn(): Effect.Effect<void> {
     return Effect.callback<void>((resume) => {
       if (this.isFirst) {
         resume(Effect.void)
@@ -70,7 +70,7 @@ export class Waiter implements Alarm, Linked<Waiter> {
 const enoughHandOvers = 8
 const enoughMillis = 5
 
-export class Line {
+export class WaitQueue {
   readonly #waiters = new LinkedList<Waiter>()
   readonly client: LockClient
   readonly signals: Queue.Queue<Wake>
@@ -174,10 +174,10 @@ export class Line {
  * The lines of a client: one for each lock and side while somebody waits there, for readers and writers do not wait for the
  * same.
  */
-export class Lines {
+export class WaitQueues {
   readonly #client: LockClient
-  readonly #lines = new Map<string, Line>()
-  readonly #readers = new Map<string, Line>()
+  readonly #lines = new Map<string, WaitQueue>()
+  readonly #readers = new Map<string, WaitQueue>()
 
   constructor(client: LockClient) {
     this.#client = client
@@ -187,11 +187,11 @@ export class Lines {
     return this.#lines.size + this.#readers.size
   }
 
-  #of(mode: Mode): Map<string, Line> {
+  #of(mode: Mode): Map<string, WaitQueue> {
     return mode === "read" ? this.#readers : this.#lines
   }
 
-  get(key: string, mode: Mode): Line | undefined {
+  get(key: string, mode: Mode): WaitQueue | undefined {
     return this.#of(mode).get(key)
   }
 
@@ -206,7 +206,7 @@ export class Lines {
     mode: Mode,
     identity: Identity,
     place: { readonly isReserved: () => boolean; readonly atHead: boolean }
-  ): Effect.Effect<readonly [Line, Waiter]> {
+  ): Effect.Effect<readonly [WaitQueue, Waiter]> {
     return Effect.suspend(() => {
       const lines = this.#of(mode)
       const line = lines.get(key)
@@ -214,14 +214,14 @@ export class Lines {
       return Effect.map(Queue.sliding<Wake>(1), (signals) => {
         // another fiber may have begun it in between
         let line = lines.get(key)
-        if (line === undefined) lines.set(key, (line = new Line(this.#client, signals, place.isReserved())))
+        if (line === undefined) lines.set(key, (line = new WaitQueue(this.#client, signals, place.isReserved())))
         return [line, line.join(identity, place.atHead)]
       })
     })
   }
 
   /** Leaves; the last one to leave ends the line, and its subscription with it. */
-  leave(key: string, mode: Mode, line: Line, waiter: Waiter): void {
+  leave(key: string, mode: Mode, line: WaitQueue, waiter: Waiter): void {
     line.leave(waiter)
     if (!line.isEmpty) return
     this.#of(mode).delete(key)

@@ -7,7 +7,7 @@ import { LockStoreError } from "../../../LockError.ts"
 import type { LockStore, RunUnsafe } from "../../../LockStore.ts"
 import type { Ongoing, Reply } from "../../../RedisDriver.ts"
 import type { Alarm, AlarmClock } from "../../time/AlarmClock.ts"
-import type { Request } from "../../protocol/LockProtocol.ts"
+import type { StoreCommand } from "../../protocol/LockProtocol.ts"
 
 export type Outcome = Exit.Exit<Reply, LockStoreError>
 
@@ -41,11 +41,11 @@ const unread: Outcome = Exit.succeed(0)
  * One question to all members at once, each with the same time to answer. It is decided when the outcomes so far suffice, and
  * over when all are there.
  */
-export class Ballot<A> implements Alarm {
+export class QuorumCall<A> implements Alarm {
   due = 0
   place = -1
   readonly #members: ReadonlyArray<Member>
-  readonly #request: Request
+  readonly #command: StoreCommand
   readonly #timeoutMillis: number
   readonly #alarms: AlarmClock
   readonly #conclude: (outcomes: Outcomes, isLast: boolean) => A | undefined
@@ -60,7 +60,7 @@ export class Ballot<A> implements Alarm {
 
   constructor(
     members: ReadonlyArray<Member>,
-    request: Request,
+    command: StoreCommand,
     timeoutMillis: number,
     alarms: AlarmClock,
     conclude: (outcomes: Outcomes, isLast: boolean) => A | undefined,
@@ -68,7 +68,7 @@ export class Ballot<A> implements Alarm {
     over: ((outcomes: ReadonlyArray<Outcome>) => void) | undefined
   ) {
     this.#members = members
-    this.#request = request
+    this.#command = command
     this.#timeoutMillis = timeoutMillis
     this.#alarms = alarms
     this.#conclude = conclude
@@ -87,7 +87,7 @@ export class Ballot<A> implements Alarm {
 
   /** Asks all of them. */
   open(now: number): void {
-    const { args, keys, operation } = this.#request
+    const { args, keys, operation } = this.#command
     this.#alarms.set(this, now + this.#timeoutMillis)
     for (let i = 0; i < this.#members.length; i++) {
       const member = this.#members[i]!
@@ -138,8 +138,8 @@ export class Ballot<A> implements Alarm {
 
   #late(): LockStoreError {
     return new LockStoreError({
-      operation: this.#request.operation,
-      lock: this.#request.keys[0]!,
+      operation: this.#command.operation,
+      lock: this.#command.keys[0]!,
       reason: "TimedOut",
       cause: new Error(`no answer within the member timeout of ${Math.round(this.#timeoutMillis)} ms`)
     })

@@ -15,11 +15,11 @@ import { LockStoreError, QuorumNotReached, type StoreReason } from "../../../Loc
 import type { LockStore, Operation } from "../../../LockStore.ts"
 import type { Reply, Signal } from "../../../RedisDriver.ts"
 import type { AlarmClock } from "../../time/AlarmClock.ts"
-import type { Request } from "../../protocol/LockProtocol.ts"
-import { awaiting } from "../cancellable.ts"
+import type { StoreCommand } from "../../protocol/LockProtocol.ts"
+import { fromCallback } from "../cancellable.ts"
 import { isFinal } from "../passing.ts"
 import { reconnecting, releaseRetries } from "../../time/schedules.ts"
-import { Ballot, failureOf, keysAt, memberText, type Member, type Outcome, type Outcomes } from "./QuorumCall.ts"
+import { QuorumCall, failureOf, keysAt, memberText, type Member, type Outcome, type Outcomes } from "./QuorumCall.ts"
 import { decide } from "./decide.ts"
 
 export interface QuorumSettings {
@@ -68,7 +68,7 @@ export class QuorumStore {
   readonly #fork: (effect: Effect.Effect<void>) => void
   #longestLeaseMillis: number
   /** Acquisitions that are decided but that some members have not answered yet, by owner. */
-  readonly #unanswered = new Map<string, Pick<Ballot<Vote>, "close">>()
+  readonly #unanswered = new Map<string, Pick<QuorumCall<Vote>, "close">>()
   /** Members at which an acquisition may take effect yet, after it had failed there; by owner, in the order of these times. */
   readonly #unsettled = new Map<string, { readonly members: ReadonlySet<number>; readonly lastEffectAt: number }>()
 
@@ -132,19 +132,19 @@ export class QuorumStore {
 
   /** Everything but acquiring. */
   #vote(
-    request: Request,
+    command: StoreCommand,
     timeoutMillis = this.#timeout(this.#settings.watchdogLeaseMillis),
     acquired = 0
   ): Effect.Effect<Reply, LockStoreError> {
-    const { args, operation } = request
+    const { args, operation } = command
     const isRelease = releasing.has(operation)
     if (renewing.has(operation)) this.#longestLeaseMillis = Math.max(this.#longestLeaseMillis, Number(args[0]))
-    return awaiting((resume) => {
+    return fromCallback((resume) => {
       // a member that has to be sent the script once more would be asked to acquire after it was asked to release
       if (isRelease) this.#unanswered.get(String(args[0]))?.close()
-      const ballot = new Ballot(
+      const ballot = new QuorumCall(
         this.members,
-        request,
+        command,
         timeoutMillis,
         this.#alarms,
         (outcomes, isLast) => decide(operation, outcomes, this.required, isLast),
@@ -152,9 +152,9 @@ export class QuorumStore {
           resume(
             decision._tag === "Decided"
               ? Exit.succeed(decision.reply)
-              : this.#notReached(request, decision.outcomes, acquired)
+              : this.#notReached(command, decision.outcomes, acquired)
           ),
-        isRelease ? (outcomes) => this.#releaseLater(request, outcomes) : undefined
+        isRelease ? (outcomes) => this.#releaseLater(command, outcomes) : undefined
       )
       ballot.open(this.#now())
       return ballot
@@ -165,7 +165,7 @@ export class QuorumStore {
    * Members that could not be told of a release are told when they answer again, so that no ghost keeps others out. Those whose
    * acquisition may be on its way yet are told once more when it can no longer take effect.
    */
-  #releaseLater({ args, keys, operation }: Request, outcomes: ReadonlyArray<Outcome>): void {
+  #releaseLater({ args, keys, operation }: StoreCommand, outcomes: ReadonlyArray<Outcome>): void {
     if (outcomes.filter(Exit.isSuccess).length < this.required) return // the caller tries again
     const unsettled = this.#unsettled.get(String(args[0]))
     this.#unsettled.delete(String(args[0]))
@@ -218,21 +218,21 @@ export class QuorumStore {
     args: ReadonlyArray<string | number>
   ): Effect.Effect<Reply, LockStoreError> {
     const owner = String(args[0])
-    const lease = Number(args[1])
-    this.#longestLeaseMillis = Math.max(this.#longestLeaseMillis, lease)
-    return awaiting<Reply, LockStoreError>((resume) => {
+    const leaseMillis = Number(args[1])
+    this.#longestLeaseMillis = Math.max(this.#longestLeaseMillis, leaseMillis)
+    return fromCallback<Reply, LockStoreError>((resume) => {
       const sentAt = this.#now()
-      const request = { operation, keys, args: this.#bounded(operation, keys[0]!, args) }
+      const command = { operation, keys, args: this.#bounded(operation, keys[0]!, args) }
       const writerToken = operation === "read_lock/acquire" && args[2] !== "" ? Number(args[3]) : undefined
-      const ballot: Ballot<Vote> = new Ballot(
+      const ballot: QuorumCall<Vote> = new QuorumCall(
         this.members,
-        request,
-        this.#timeout(lease),
+        command,
+        this.#timeout(leaseMillis),
         this.#alarms,
         (outcomes, isLast) => this.#count(outcomes, isLast, writerToken),
         (vote) => {
           if (!ballot.isOver) this.#unanswered.set(owner, ballot)
-          resume(this.#outcomeOf(vote, request))
+          resume(this.#outcomeOf(vote, command))
         },
         (outcomes) => {
           this.#unanswered.delete(owner)
@@ -244,10 +244,10 @@ export class QuorumStore {
     })
   }
 
-  #outcomeOf(vote: Vote, request: Request): Effect.Effect<Reply, LockStoreError> {
+  #outcomeOf(vote: Vote, command: StoreCommand): Effect.Effect<Reply, LockStoreError> {
     switch (vote._tag) {
       case "Won": {
-        return vote.onRecord >= this.required ? Exit.succeed(vote.token) : this.#record(request, vote.token)
+        return vote.onRecord >= this.required ? Exit.succeed(vote.token) : this.#record(command, vote.token)
       }
       case "Lost":
         return Exit.succeed([
@@ -257,19 +257,19 @@ export class QuorumStore {
           vote.isSplit ? Math.random() * this.#settings.retryMillis : 0
         ])
       case "Failed":
-        return this.#notReached(request, vote.outcomes, vote.acquired)
+        return this.#notReached(command, vote.outcomes, vote.acquired)
     }
   }
 
   /** Has a majority take note of a token before its grant counts. */
-  #record({ args, keys, operation }: Request, token: number): Effect.Effect<Reply, LockStoreError> {
-    const lease = Number(args[1])
-    const raise: Request = {
+  #record({ args, keys, operation }: StoreCommand, token: number): Effect.Effect<Reply, LockStoreError> {
+    const leaseMillis = Number(args[1])
+    const raise: StoreCommand = {
       operation: "lock/raise_token",
       keys: [keys[0]!, keys[1]!],
-      args: [token, operation === "fenced_lock/acquire" ? 0 : lease + this.#settings.tokenRetentionMillis]
+      args: [token, operation === "fenced_lock/acquire" ? 0 : leaseMillis + this.#settings.tokenRetentionMillis]
     }
-    return Effect.as(this.#vote(raise, this.#timeout(lease), this.required), token)
+    return Effect.as(this.#vote(raise, this.#timeout(leaseMillis), this.required), token)
   }
 
   #count(outcomes: Outcomes, isLast: boolean, writerToken: number | undefined): Vote | undefined {
@@ -315,7 +315,11 @@ export class QuorumStore {
     }
   }
 
-  #notReached({ keys, operation }: Request, outcomes: Outcomes, acquired: number): Exit.Exit<never, LockStoreError> {
+  #notReached(
+    { keys, operation }: StoreCommand,
+    outcomes: Outcomes,
+    acquired: number
+  ): Exit.Exit<never, LockStoreError> {
     const name = keys[0]!
     const passing: Array<StoreReason> = []
     const lasting: Array<StoreReason> = []

@@ -7,7 +7,7 @@ import { LockStoreError } from "../../../LockError.ts"
 import type { LockStore, RunUnsafe } from "../../../LockStore.ts"
 import { type EvalUnsafe, type Ongoing, RedisDriver, RedisDriverError, type Reply } from "../../../RedisDriver.ts"
 import { monotonicMillis } from "../../time/monotonicMillis.ts"
-import { awaiting } from "../cancellable.ts"
+import { fromCallback } from "../cancellable.ts"
 import { CommandDeadlines } from "../CommandDeadlines.ts"
 import { tooLate, withDeadlines } from "../withDeadlines.ts"
 import { scripts } from "./scripts.generated.ts"
@@ -51,7 +51,7 @@ const runUnsafeOver =
 const runOver =
   (runUnsafe: RunUnsafe): LockStore["Service"]["run"] =>
   (operation, keys, args) =>
-    awaiting((resume) => runUnsafe(operation, keys, args, resume))
+    fromCallback((resume) => runUnsafe(operation, keys, args, resume))
 
 /** A longer command timeout is no reason to let a command that was given up take effect later than that. */
 const longestLifeMillis = 10_000

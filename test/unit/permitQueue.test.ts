@@ -12,7 +12,7 @@ it.effect("a waiter whose wait time ends before it sleeps does not sleep", () =>
     line.signal()
     assert.isTrue(first.hasTurn)
     second.ring()
-    yield* second.sleep
+    yield* second.awaitTurn
     assert.isFalse(second.hasTurn)
     for (const waiter of [first, second]) client.permitLines.leave("pool", line, waiter)
     assert.strictEqual(client.permitLines.size, 0)
