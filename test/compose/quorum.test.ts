@@ -77,7 +77,7 @@ describe("waiting for a quorum's lock", () => {
 
 describe("fencing tokens of a quorum", () => {
   const grant = (lock: string | Lock.Lock<RedisLock.RedisLock>) =>
-    Effect.map(Lock.holding(lock), ({ token }) => token).pipe(Lock.withLock(lock))
+    Effect.map(Lock.currentHolding(lock), ({ token }) => token).pipe(Lock.withLock(lock))
 
   it.effect("do not run ahead of the clocks when clients take turns", () =>
     Effect.gen(function* () {
@@ -326,7 +326,7 @@ describe("the options of a quorum", () => {
         { memberTimeout: 0 },
         { memberTimeout: -1 },
         { memberTimeout: "Infinity" },
-        { retry: Number.NaN },
+        { retryDelay: Number.NaN },
         { leaseTime: 0 },
         { waitTime: -1 }
       ]

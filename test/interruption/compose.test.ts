@@ -49,7 +49,7 @@ const scenarios: Record<string, (services: ReadonlyArray<Service>, name: string)
   "a lock on a majority": (services, name) => {
     // where two services are of one server, one of them would keep the other out
     const members = services.map((service, i) => Lock.provide(Lock.make(`${name}:${i}`), service))
-    return { lock: RedLock.make(members, { memberTimeout: "5 seconds", retry: 1 }), members }
+    return { lock: RedLock.make(members, { memberTimeout: "5 seconds", retryDelay: 1 }), members }
   }
 }
 

@@ -25,7 +25,7 @@ const holder = (
   names: [lock.name],
   share,
   isReentrant,
-  run: (section, options) => Effect.flatMap(Lock.holding(lock), section).pipe(Lock.withLock(lock, options))
+  run: (section, options) => Effect.flatMap(Lock.currentHolding(lock), section).pipe(Lock.withLock(lock, options))
 })
 
 /** All or nothing; each member has tokens of its own. */
@@ -34,9 +34,9 @@ const all = (lock: Lock.Lock<RedisLock.RedisLock, any, any>, names: ReadonlyArra
   share: "nobody",
   isReentrant: true,
   run: (section, options) =>
-    Effect.flatMap(Lock.holding(lock), (holding) => section({ renew: (leaseTime) => holding.renew(leaseTime) })).pipe(
-      Lock.withLock(lock, options)
-    )
+    Effect.flatMap(Lock.currentHolding(lock), (holding) =>
+      section({ renew: (leaseTime) => holding.renew(leaseTime) })
+    ).pipe(Lock.withLock(lock, options))
 })
 
 const several = (...members: ReadonlyArray<string | Lock.Lock<RedisLock.RedisLock, any>>): Side => {
@@ -69,7 +69,7 @@ const red = (name: string): Side => ({
   run: (section, options) =>
     Effect.flatMap(Members, (members) => {
       const locks = members.map((member) => Lock.provide(Lock.make(name), member))
-      return holder(RedLock.make(locks, { memberTimeout: 50, retry: 5 })).run(section, options)
+      return holder(RedLock.make(locks, { memberTimeout: 50, retryDelay: 5 })).run(section, options)
     })
 })
 

@@ -126,7 +126,7 @@ const onLock: Record<string, (lock: Lock.Lock<any, any, any> | string) => Effect
   "Lock.withLock": (lock) => Lock.withLock(Effect.void, lock),
   "Lock.withLock, data last": (lock) => Effect.void.pipe(Lock.withLock(lock)),
   "Lock.withLockIfAvailable": (lock) => Lock.withLockIfAvailable(Effect.void, lock),
-  "Lock.holding": (lock) => Lock.holding(lock),
+  "Lock.currentHolding": (lock) => Lock.currentHolding(lock),
   "Lock.inspect": (lock) => Lock.inspect(lock),
   "Lock.isLocked": (lock) => Lock.isLocked(lock),
   "Lock.remainingTime": (lock) => Lock.remainingTime(lock),
@@ -255,7 +255,8 @@ const periods: Record<string, Take> = {
 const timeouts: Record<string, Take> = {
   "RedLock.make, memberTimeout": (memberTimeout) =>
     Lock.withLock(Effect.void, RedLock.make([Lock.make("a")], { memberTimeout })),
-  "RedLock.make, retry": (retry) => Lock.withLock(Effect.void, RedLock.make([Lock.make("a")], { retry })),
+  "RedLock.make, retryDelay": (retryDelay) =>
+    Lock.withLock(Effect.void, RedLock.make([Lock.make("a")], { retryDelay })),
   "RedisLock.layerQuorum, memberTimeout": (memberTimeout) =>
     Layer.build(RedisLock.layerQuorum([service], { memberTimeout })),
   "IoRedis.layer, commandTimeout": (commandTimeout) =>

@@ -3,36 +3,12 @@
  *
  * @since 0.2.0
  */
-import type * as Duration from "effect/Duration"
 import { lockOf } from "./internal/locks/LockImpl.ts"
 import { checkQuorum } from "./internal/options/quorumOptions.ts"
 import { RedLockImpl } from "./internal/locks/RedLockImpl.ts"
 import type { AcquireOptions, Lock } from "./Lock.ts"
 import type { QuorumNotReached } from "./LockError.ts"
-
-/**
- * How a majority is asked.
- *
- * @category options
- * @since 0.2.0
- */
-export interface QuorumOptions {
-  /**
-   * The share of the lease by which the clocks of the machines may differ in rate; the lock is held so much shorter, and 2 ms.
-   * Default: 0.01, as in the Redlock specification.
-   */
-  readonly driftFactor?: number | undefined
-  /**
-   * How long one server may take to answer; then it counts as failed. Default: a fiftieth of the lease, at least 100 ms and at
-   * most a quarter of the lease.
-   */
-  readonly memberTimeout?: Duration.Input | undefined
-  /**
-   * The longest pause after an attempt in which nobody won a majority. Each pause is random, so that those who compete do not
-   * split the votes again. Default: 50 milliseconds.
-   */
-  readonly retry?: Duration.Input | undefined
-}
+import type { QuorumOptions } from "./QuorumOptions.ts"
 
 /**
  * Options of {@link make}.

@@ -16,7 +16,7 @@ import { checkQuorum } from "./internal/options/quorumOptions.ts"
 import { InvalidLockOptions } from "./LockError.ts"
 import * as Store from "./LockStore.ts"
 import type { RedisDriver } from "./RedisDriver.ts"
-import type { QuorumOptions } from "./RedLock.ts"
+import type { QuorumOptions } from "./QuorumOptions.ts"
 
 /**
  * One client of a lock store.

@@ -1,5 +1,5 @@
 import { InvalidLockOptions } from "../../LockError.ts"
-import type { QuorumOptions } from "../../RedLock.ts"
+import type { QuorumOptions } from "../../QuorumOptions.ts"
 import { checkFactor, parseTimeout } from "./durations.ts"
 import type { RedLockSettings } from "../locks/RedLockImpl.ts"
 
@@ -11,7 +11,7 @@ export const checkQuorum = (options: QuorumOptions | null | undefined): RedLockS
   const memberTimeoutMillis =
     options?.memberTimeout === undefined ? undefined : parseTimeout("memberTimeout", options.memberTimeout)
   if (memberTimeoutMillis !== undefined && typeof memberTimeoutMillis !== "number") return memberTimeoutMillis
-  const retryMillis = parseTimeout("retry", options?.retry ?? 50)
+  const retryMillis = parseTimeout("retryDelay", options?.retryDelay ?? 50)
   if (typeof retryMillis !== "number") return retryMillis
   return { driftFactor, times: { memberTimeoutMillis, retryMillis } }
 }
