@@ -62,7 +62,7 @@ const run = async (settings: ClientSettings) => {
       const lock = kinds[kind](lockOf(kind))
       const body = settings.broken
         ? Effect.scoped(Effect.flatMap(Lock.scoped(lock, options), (holding) => inside(fiber, kind, asked, holding)))
-        : Effect.flatMap(Lock.holding(lock), (holding) => inside(fiber, kind, asked, holding)).pipe(
+        : Effect.flatMap(Lock.currentHolding(lock), (holding) => inside(fiber, kind, asked, holding)).pipe(
             Lock.withLock(lock, options)
           )
       return Effect.onExit(Effect.result(body), (exit) =>

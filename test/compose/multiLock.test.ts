@@ -211,7 +211,7 @@ describe("a lock of several", () => {
         ...names.map((name) => Lock.provide(Lock.make(name), here)),
         Lock.provide(Lock.make("plain"), there)
       ])
-      const tokens = yield* Effect.map(Lock.holding(lock), ({ token }) => token).pipe(Lock.withLock(lock))
+      const tokens = yield* Effect.map(Lock.currentHolding(lock), ({ token }) => token).pipe(Lock.withLock(lock))
       assert.deepStrictEqual(Object.keys(tokens).toSorted(), [...names, "plain#2"].toSorted())
       for (const name of Object.keys(tokens)) assert.typeOf(tokens[name], "bigint")
     })

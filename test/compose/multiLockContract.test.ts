@@ -229,7 +229,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
             assert.strictEqual(yield* Lock.holdCount(inner).pipe(Lock.withLock(inner)), 2)
             assert.strictEqual(yield* Lock.holdCount(outer).pipe(Lock.withLock(outer), Effect.timeout("10 seconds")), 2)
             assert.strictEqual(yield* Lock.holdCount(a), 1)
-            const { token } = yield* Lock.holding(outer)
+            const { token } = yield* Lock.currentHolding(outer)
             assert.deepStrictEqual(Object.keys(token), [inner.name, c])
           }).pipe(Lock.withLock(outer))
           // and where one member was held before
@@ -289,7 +289,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           const far = Lock.provide(Lock.make(b), services[0]!)
           const lock = MultiLock.make([Lock.make(a), far, red])
           yield* Effect.gen(function* () {
-            const { token } = yield* Lock.holding(lock)
+            const { token } = yield* Lock.currentHolding(lock)
             assert.deepStrictEqual(Object.keys(token), [a, b, c])
             assert.isTrue(yield* elsewhere(Lock.isLocked(a)))
             assert.isTrue(yield* Lock.isLocked(far))

@@ -16,7 +16,7 @@ const { readLock, writeLock } = ReadWriteLock.make("rw")
 const locks = { plain: Lock.make("a"), fenced: FencedLock.make("a"), write: writeLock }
 
 const grant = (lock: Lock.Lock<RedisLock.RedisLock, LockReentered>) =>
-  Effect.map(Lock.holding(lock), ({ token }) => token).pipe(Lock.withLock(lock, { waitTime: 0 }))
+  Effect.map(Lock.currentHolding(lock), ({ token }) => token).pipe(Lock.withLock(lock, { waitTime: 0 }))
 
 /** Those of these numbers answer, the others do not. */
 const onlyAnswer = (stores: ReadonlyArray<TestStore>, members: ReadonlyArray<number>) => {
@@ -139,7 +139,7 @@ describe("tokens of a quorum with clocks apart", () => {
       const service = yield* quorumOf(stores)
       stores[2]!.delay = (operation) => (operation === "write_lock/acquire" ? 10 : 0)
       const written = yield* Effect.gen(function* () {
-        const { token } = yield* Lock.holding(writeLock)
+        const { token } = yield* Lock.currentHolding(writeLock)
         yield* TestClock.adjust(10)
         assert.isTrue(stores[2]!.operations.includes("write_lock/acquire"))
         onlyAnswer(stores, [2, 3])

@@ -160,7 +160,7 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
               yield* holding.ensureHeld
               yield* holding.renew("1 minute")
               if (!kind.endsWith("NonReentrantLock")) {
-                const inner = yield* Lock.withLock(Lock.holding(lock), lock)
+                const inner = yield* Lock.withLock(Lock.currentHolding(lock), lock)
                 assert.isUndefined((inner as unknown as { readonly token: unknown }).token)
               }
               const taken = yield* Lock.withLockIfAvailable(Effect.void, rival as AnyLock).pipe(

@@ -18,7 +18,7 @@ describe("an event loop that is blocked", () => {
         const settings = { url: server.url, lock: "report", watchdogLeaseTime: 1500 }
         let owner = ""
         const section = Effect.gen(function* () {
-          const holding = yield* Lock.holding("report")
+          const holding = yield* Lock.currentHolding("report")
           const waiter = yield* Scope.provide(start("holder", settings), scope)
           yield* waiter.told("ready")
           yield* holding.ensureHeld
@@ -61,7 +61,7 @@ describe("an event loop that is blocked", () => {
       Effect.gen(function* () {
         const { run } = yield* client(server, { watchdogLeaseTime: 6000 })
         const section = Effect.gen(function* () {
-          const { ensureHeld, remaining } = yield* Lock.holding("report")
+          const { ensureHeld, remaining } = yield* Lock.currentHolding("report")
           block(3000)
           const left = Duration.toMillis(yield* remaining)
           assert.isBelow(left, 3000)

@@ -263,7 +263,7 @@ export const queueUp = Effect.fnUntraced(function* (who: Client, lock: string, o
   const told = yield* Deferred.make<void>()
   let interrupted = false
   const body = Effect.gen(function* () {
-    yield* Deferred.succeed(held, yield* Effect.orDie(Lock.holding(lock)))
+    yield* Deferred.succeed(held, yield* Effect.orDie(Lock.currentHolding(lock)))
     yield* Deferred.await(told)
     return "done"
   }).pipe(

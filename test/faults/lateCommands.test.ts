@@ -62,12 +62,12 @@ const losing = <E>(over: Layer.Layer<RedisDriver.RedisDriver, E>) => {
       evalUnsafe: undefined,
       eval: (script: RedisDriver.RedisScript, keys: ReadonlyArray<string>, args: Args) =>
         Effect.suspend(() => {
-          if (isCut) return Effect.fail(RedisDriver.errorOf(new Error("The client is offline")))
+          if (isCut) return Effect.fail(RedisDriver.makeError(new Error("The client is offline")))
           if (script.name !== loses) return driver.eval(script, keys, args)
           loses = undefined
           isCut = staysCut
           late.push({ deadline: Number(args.at(-1)), arrive: Effect.exit(driver.eval(script, keys, args)) })
-          return Effect.fail(RedisDriver.errorOf(new Error("Connection is closed.")))
+          return Effect.fail(RedisDriver.makeError(new Error("Connection is closed.")))
         })
     }))
   ).pipe(Layer.provide(over))

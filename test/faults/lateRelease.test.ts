@@ -32,7 +32,7 @@ describe("a release of a fair lock that was sent again", () => {
       const gate = yield* Layer.build(Layer.fresh(clients))
       const owners: Array<string> = []
       const section = Effect.gen(function* () {
-        const { owner } = yield* Lock.holding(lock)
+        const { owner } = yield* Lock.currentHolding(lock)
         owners.push(owner)
         if (owners.length === 2) unanswered = owner
       }).pipe(Lock.withLock(lock))

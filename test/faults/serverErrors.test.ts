@@ -78,7 +78,7 @@ describe("a server that refuses", () => {
           yield* Effect.promise(() => redis.config("SET", "maxmemory", "1"))
           assert.strictEqual(storeError(yield* Effect.exit(section)).reason, "OutOfMemory")
           assert.strictEqual(yield* Lock.holdCount("report"), 1)
-          const { ensureHeld } = yield* Lock.holding("report")
+          const { ensureHeld } = yield* Lock.currentHolding("report")
           yield* ensureHeld
           return "outer"
         })

@@ -36,7 +36,7 @@ const onlyAnswer = (places: ReadonlyArray<Place>, members: ReadonlyArray<number>
   Effect.forEach(places, ({ server }, i) => (members.includes(i + 1) ? server.resume : server.pause), { discard: true })
 
 const grant = (lock: Lock.Lock<RedisLock.RedisLock, LockReentered>) =>
-  Effect.map(Lock.holding(lock), ({ token }) => token).pipe(Lock.withLock(lock))
+  Effect.map(Lock.currentHolding(lock), ({ token }) => token).pipe(Lock.withLock(lock))
 
 const kinds = {
   "plain locks": [Lock.make("ledger")],
@@ -70,7 +70,7 @@ describe.skipIf(impossible !== undefined)("a quorum of servers with clocks hours
       const [mine, others] = [yield* clientOn(places), yield* clientOn(places)]
       yield* mine.run(
         Effect.gen(function* () {
-          const holding = yield* Lock.holding("ledger")
+          const holding = yield* Lock.currentHolding("ledger")
           yield* Effect.sleep("3500 millis")
           yield* holding.ensureHeld
           for (const { redis } of places) {

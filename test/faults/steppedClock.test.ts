@@ -21,7 +21,7 @@ if (impossible !== undefined) console.log(`The tests of a server's clock that is
 const { readLock, writeLock } = ReadWriteLock.make("rw")
 
 const token = ({ run }: Client, lock: Lock.Lock<RedisLock.RedisLock, LockReentered>) =>
-  run(Effect.map(Lock.holding(lock), ({ token }) => token).pipe(Lock.withLock(lock, { waitTime: 0 })))
+  run(Effect.map(Lock.currentHolding(lock), ({ token }) => token).pipe(Lock.withLock(lock, { waitTime: 0 })))
 
 const steps = [3600, 0, -3600, 10, -10, 0]
 

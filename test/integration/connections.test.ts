@@ -268,7 +268,7 @@ describe("a reply", () => {
           (i) =>
             Effect.provideContext(
               Lock.withLock(
-                Effect.map(Lock.holding(`${stem}pair:${i}`), ({ token }) => token),
+                Effect.map(Lock.currentHolding(`${stem}pair:${i}`), ({ token }) => token),
                 `${stem}pair:${i}`
               ),
               cut[i % 3]!

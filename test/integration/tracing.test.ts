@@ -37,7 +37,7 @@ describe("a script", () => {
     Effect.gen(function* () {
       const name = `traced:${crypto.randomUUID()}`
       const locks = yield* Layer.build(Layer.provide(RedisLock.layer(), IoRedis.layer({ url: redisUrl })))
-      const use = Effect.provideContext(Lock.withLock(Lock.holding(name), name), locks)
+      const use = Effect.provideContext(Lock.withLock(Lock.currentHolding(name), name), locks)
       yield* use
       const ended = yield* tracing
       const { token } = yield* use

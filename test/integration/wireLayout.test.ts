@@ -38,7 +38,7 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
           const heard = yield* messages(channel)
           const { clientId } = yield* RedisLock.RedisLock
           yield* Effect.gen(function* () {
-            const holding = yield* Lock.holding(name)
+            const holding = yield* Lock.currentHolding(name)
             assert.match(holding.owner, new RegExp(`^${clientId}:[0-9]+$`))
             assert.deepStrictEqual(yield* command((redis) => redis.hgetall(name)), { [holding.owner]: "1" })
             const left = yield* command((redis) => redis.pttl(name))
@@ -98,7 +98,7 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
       const name = `fenced ${unique}`
       const key = `redisson_lock_token:{${name}}`
       yield* command((redis) => redis.set(key, 41))
-      const token = Effect.map(Lock.holding(name), (holding) => holding.token).pipe(Lock.withLock(name))
+      const token = Effect.map(Lock.currentHolding(name), (holding) => holding.token).pipe(Lock.withLock(name))
       assert.strictEqual(yield* token, 42n)
       assert.strictEqual(yield* token, 43n)
       assert.strictEqual(yield* command((redis) => redis.pttl(key)), -1)
@@ -111,7 +111,7 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
       const name = `clock ${unique}`
       const future = 9_000_000_000_000_000
       yield* command((redis) => redis.set(`redisson_lock_token:{${name}}`, future, "PX", 60_000))
-      const token = Effect.map(Lock.holding(name), (holding) => holding.token).pipe(Lock.withLock(name))
+      const token = Effect.map(Lock.currentHolding(name), (holding) => holding.token).pipe(Lock.withLock(name))
       assert.strictEqual(yield* token, BigInt(future) + 1n)
       assert.strictEqual(yield* token, BigInt(future) + 2n)
     })

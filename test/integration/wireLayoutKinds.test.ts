@@ -210,7 +210,7 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
         const fenced = `${name} fenced`
         const key = name.startsWith("{") ? `redisson_lock_token:${fenced}` : `redisson_lock_token:{${fenced}}`
         const lock = FencedLock.make(fenced)
-        const token = Effect.map(Lock.holding(lock), (holding) => holding.token).pipe(Lock.withLock(lock))
+        const token = Effect.map(Lock.currentHolding(lock), (holding) => holding.token).pipe(Lock.withLock(lock))
         assert.strictEqual(yield* token, 1n)
         assert.strictEqual(yield* command((redis) => redis.get(key)), "1")
         assert.strictEqual(yield* command((redis) => redis.pttl(key)), -1)

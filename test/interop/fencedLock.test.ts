@@ -12,7 +12,7 @@ withRedisson("RFencedLock, the tokens", (test) => {
       const { java } = yield* Site
       const name = freshName()
       const thread = java.thread("thread")
-      const ours = Effect.map(Lock.holding(FencedLock.make(name)), ({ token }) => Number(token)).pipe(
+      const ours = Effect.map(Lock.currentHolding(FencedLock.make(name)), ({ token }) => Number(token)).pipe(
         Lock.withLock(FencedLock.make(name))
       )
       const javas = Effect.tap(thread.run<number>("fenced", name, "acquireToken"), () =>

@@ -143,7 +143,7 @@ onBothStores("RFairLock", (it) => {
       yield* otherThread(
         Effect.gen(function* () {
           yield* Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 100 }))
-          assert.strictEqual((yield* Effect.flip(Lock.holding(lock)))._tag, "NotLockOwner")
+          assert.strictEqual((yield* Effect.flip(Lock.currentHolding(lock)))._tag, "NotLockOwner")
         })
       )
       yield* holder.holding.ensureHeld

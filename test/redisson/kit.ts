@@ -153,7 +153,7 @@ export const onlyHolderReleases = (make: Make) => () =>
   Effect.gen(function* () {
     const lock = yield* freshLock(make)
     const holder = yield* held(lock)
-    assert.strictEqual((yield* Effect.flip(Lock.holding(lock)))._tag, "NotLockOwner")
+    assert.strictEqual((yield* Effect.flip(Lock.currentHolding(lock)))._tag, "NotLockOwner")
     assert.isTrue(yield* holder.holding.isHeld)
     yield* holder.holding.release
     assert.isFalse(yield* Lock.isLocked(lock))

@@ -109,7 +109,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
       Effect.gen(function* () {
         const lock = yield* freshName
         const holder = yield* held(lock)
-        assert.strictEqual((yield* Effect.flip(Lock.holding(lock)))._tag, "NotLockOwner")
+        assert.strictEqual((yield* Effect.flip(Lock.currentHolding(lock)))._tag, "NotLockOwner")
         yield* holder.holding.release
         assert.isFalse(yield* Lock.isLocked(lock))
         yield* holder.letGo

@@ -92,7 +92,7 @@ it("a lock without fencing tokens says so, and its holding has none", () =>
         Service | Scope.Scope
       >
     >()
-    expectTypeOf(Lock.holding(plain)).toEqualTypeOf<
+    expectTypeOf(Lock.currentHolding(plain)).toEqualTypeOf<
       Effect.Effect<HoldingWithoutToken, NotLockOwner | InvalidLockName, Service>
     >()
     expectTypeOf<keyof HoldingWithoutToken | "token">().toEqualTypeOf<keyof Holding>()
@@ -100,7 +100,7 @@ it("a lock without fencing tokens says so, and its holding has none", () =>
       Lock.Lock<never, QuorumNotReached, undefined>
     >()
     // @ts-expect-error there is no token
-    Effect.map(Lock.holding(plain), ({ token }) => token)
+    Effect.map(Lock.currentHolding(plain), ({ token }) => token)
     // @ts-expect-error what has no tokens does not serve where they are needed
     const _tokens: Lock.Lock = plain
     // @ts-expect-error Java counts on them
@@ -216,7 +216,9 @@ it("looking and administering", () =>
     expectTypeOf(Lock.forceRelease("a")).toEqualTypeOf<Looking<boolean>>()
     expectTypeOf(Lock.inspect("a")).toEqualTypeOf<Looking<Option.Option<Lock.LockState>>>()
     expectTypeOf(Lock.isLocked(free)).toEqualTypeOf<Effect.Effect<boolean, LockStoreError | InvalidLockName>>()
-    expectTypeOf(Lock.holding("a")).toEqualTypeOf<Effect.Effect<Holding, NotLockOwner | InvalidLockName, Service>>()
+    expectTypeOf(Lock.currentHolding("a")).toEqualTypeOf<
+      Effect.Effect<Holding, NotLockOwner | InvalidLockName, Service>
+    >()
     expectTypeOf(Lock.withOwner(body)).toEqualTypeOf<typeof body>()
     expectTypeOf(Lock.list()).toEqualTypeOf<Stream.Stream<Lock.LockState, LockStoreError, Service>>()
   }))

@@ -66,7 +66,7 @@ it.live("bad names and options reach no driver", () =>
         Lock.holdCount(name),
         Lock.isHeldByCurrentOwner(name),
         Lock.forceRelease(name),
-        Lock.holding(name)
+        Lock.currentHolding(name)
       ]),
       ...[{ waitTime: -1 }, { leaseTime: 0 }, { leaseTime: Number.NaN }, { leaseTime: 2 ** 54 }].flatMap((options) => [
         Lock.withLock(Effect.void, "a", options),

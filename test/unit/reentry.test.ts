@@ -12,7 +12,7 @@ describe("a re-entry that is not answered", () => {
     Effect.gen(function* () {
       const server = yield* testStore()
       yield* Effect.gen(function* () {
-        const holding = yield* Lock.holding("a")
+        const holding = yield* Lock.currentHolding("a")
         server.delay = () => 60_000
         const inner = yield* Effect.forkChild(Lock.withLock(Effect.void, "a"), { startImmediately: true })
         const interrupted = yield* Effect.forkChild(Fiber.interrupt(inner), { startImmediately: true })

@@ -294,7 +294,7 @@ const releaseAndReport = (held: InternalHolding) => (): Effect.Effect<void> =>
  * When the lock is lost the effect is interrupted and the whole fails with `LockLost`; so it does when the release finds
  * that the lock is not ours, even if the effect had succeeded: a compromised section never looks successful. A failure of
  * the effect itself wins over problems of the release. Within the effect, in all its fibers, the lock can be re-entered,
- * and {@link holding} gives the token.
+ * and {@link currentHolding} gives the token.
  *
  * The effect runs in a fiber of its own, so that a loss can interrupt it and nothing else. Fibers that it forks with
  * `Effect.forkChild` therefore end with the section: no work that was begun under the lock outlives it. What is to go on takes
@@ -362,7 +362,7 @@ export const withLock: {
  *
  * const report = (night: string) => Effect.gen(function*() {
  *   if ((yield* lastNight) >= night) return yield* Effect.log("another instance has written it")
- *   const { token } = yield* Lock.holding("nightly-report")
+ *   const { token } = yield* Lock.currentHolding("nightly-report")
  *   yield* writeReport(night, token)
  * })
  *
@@ -471,7 +471,7 @@ export const withOwner = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<
  * import { Lock } from "effect-redis-lock"
  *
  * const program = Effect.gen(function*() {
- *   const { token } = yield* Lock.holding("ledger")
+ *   const { token } = yield* Lock.currentHolding("ledger")
  *   yield* Effect.log(`write with token ${token}`)
  * }).pipe(Lock.withLock("ledger"))
  * ```
@@ -479,7 +479,7 @@ export const withOwner = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<
  * @category looking
  * @since 0.1.0
  */
-export const holding = <R = RedisLock, T = bigint>(
+export const currentHolding = <R = RedisLock, T = bigint>(
   lock: Lock<R, unknown, T> | string
 ): Effect.Effect<HoldingOf<T>, NotLockOwner | InvalidLockName, R> =>
   using(lock, (impl, fiber) =>

@@ -243,7 +243,7 @@ export const reasonOf = (error: unknown): StoreReason => {
  * @category errors
  * @since 0.1.0
  */
-export const errorOf = (cause: unknown): RedisDriverError => new RedisDriverError({ reason: reasonOf(cause), cause })
+export const makeError = (cause: unknown): RedisDriverError => new RedisDriverError({ reason: reasonOf(cause), cause })
 
 /**
  * Whether an error says that the server does not know the script (NOSCRIPT), so that its text must be sent.
@@ -355,7 +355,7 @@ export const layerRedisWith = (options: LayerRedisOptions): Layer.Layer<RedisDri
   Layer.effect(
     RedisDriver,
     Effect.gen(function* () {
-      const commandTimeout = yield* timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
+      const commandTimeout = yield* checkTimeout("commandTimeout", options.commandTimeout ?? "3 seconds")
       return makeRedis(yield* Redis.Redis, commandTimeout, options.onSilence ?? Effect.void, yield* Effect.scope)
     })
   )
@@ -366,7 +366,7 @@ export const layerRedisWith = (options: LayerRedisOptions): Layer.Layer<RedisDri
  * @category options
  * @since 0.1.0
  */
-export const timeout = (
+export const checkTimeout = (
   option: string,
   input: Duration.Input
 ): Effect.Effect<Duration.Duration, InvalidLockOptions> => {
@@ -403,7 +403,7 @@ const makeRedis = (
   )
 
   const timedOut = Effect.suspend(() => {
-    const failure = Effect.fail(errorOf(new Error(`Command timed out after ${commandTimeoutMillis} ms`)))
+    const failure = Effect.fail(makeError(new Error(`Command timed out after ${commandTimeoutMillis} ms`)))
     if (isSilent) return failure
     isSilent = true
     return Effect.andThen(Effect.forkIn(probe, scope), failure)
@@ -419,7 +419,7 @@ const makeRedis = (
             })
           )
         : Effect.raceFirst(
-            Effect.mapError(redis.send<A>(command, ...args), (error) => errorOf(error.cause)),
+            Effect.mapError(redis.send<A>(command, ...args), (error) => makeError(error.cause)),
             Effect.andThen(timeIsUp, timedOut)
           )
     )
@@ -461,7 +461,7 @@ const makeRedis = (
           const messages = yield* redis.subscribe(channel)
           Queue.offerUnsafe(signals, { _tag: "Subscribed" })
           while (true) {
-            const { message } = yield* Effect.mapError(Queue.take(messages), (error) => errorOf(error.cause))
+            const { message } = yield* Effect.mapError(Queue.take(messages), (error) => makeError(error.cause))
             Queue.offerUnsafe(signals, { _tag: "Message", message })
           }
         })

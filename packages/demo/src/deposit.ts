@@ -16,6 +16,6 @@ export const deposit = Effect.fnUntraced(function* (amount: number, token?: bigi
 /** The same, but one at a time, whichever process it runs in; and the ledger is told the fencing token. */
 export const depositLocked = (amount: number) =>
   Effect.gen(function* () {
-    const { token } = yield* Lock.holding("ledger")
+    const { token } = yield* Lock.currentHolding("ledger")
     yield* deposit(amount, token)
   }).pipe(Lock.withLock("ledger"))

@@ -87,8 +87,8 @@ export const layer = (
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
-      const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
-      const connectTimeout = yield* RedisDriver.timeout("connectTimeout", options.connectTimeout ?? "10 seconds")
+      const commandTimeout = yield* RedisDriver.checkTimeout("commandTimeout", options.commandTimeout ?? "3 seconds")
+      const connectTimeout = yield* RedisDriver.checkTimeout("connectTimeout", options.connectTimeout ?? "10 seconds")
       const ioredis = yield* Effect.fromResult(checkIoredis(options.ioredis))
       const address = options.url === undefined ? {} : yield* Effect.fromResult(addressOfUrl(options.url))
       const way = { Connector: ioredis?.sentinels ? SentinelConnector : Connector }
@@ -232,8 +232,8 @@ export const layerCluster = (
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
-      const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
-      const connectTimeout = yield* RedisDriver.timeout("connectTimeout", options.connectTimeout ?? "10 seconds")
+      const commandTimeout = yield* RedisDriver.checkTimeout("commandTimeout", options.commandTimeout ?? "3 seconds")
+      const connectTimeout = yield* RedisDriver.checkTimeout("connectTimeout", options.connectTimeout ?? "10 seconds")
       const given = yield* Effect.fromResult(checkIoredis(options.ioredis?.redisOptions, "ioredis.redisOptions"))
       if (Number((given as RedisOptions | undefined)?.db ?? 0) !== 0) {
         return yield* new InvalidLockOptions({
@@ -335,8 +335,8 @@ export const layerSentinel = (
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
-      const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
-      const connectTimeout = yield* RedisDriver.timeout("connectTimeout", options.connectTimeout ?? "10 seconds")
+      const commandTimeout = yield* RedisDriver.checkTimeout("commandTimeout", options.commandTimeout ?? "3 seconds")
+      const connectTimeout = yield* RedisDriver.checkTimeout("connectTimeout", options.connectTimeout ?? "10 seconds")
       const ioredis = yield* Effect.fromResult(checkIoredis(options.ioredis))
       const { addresses, credentials, tls } = yield* Effect.fromResult(serversOf("sentinels", options.sentinels, 26379))
       const { password, username } = credentials
@@ -438,7 +438,7 @@ export const fromClient = (
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
-      const commandTimeout = yield* RedisDriver.timeout("commandTimeout", options.commandTimeout ?? "3 seconds")
+      const commandTimeout = yield* RedisDriver.checkTimeout("commandTimeout", options.commandTimeout ?? "3 seconds")
       const settings: RedisOptions =
         client instanceof Cluster
           ? {

@@ -7,7 +7,8 @@ import { Lock } from "effect-redis-lock"
 import type { AnyLock, Contract } from "./contract.ts"
 
 export const fencing = ({ elsewhere, freshLock, freshName, make, pass, suite, virtual }: Contract): void => {
-  const tokenOf = (lock: AnyLock) => Effect.map(Lock.holding(lock), ({ token }) => token).pipe(Lock.withLock(lock))
+  const tokenOf = (lock: AnyLock) =>
+    Effect.map(Lock.currentHolding(lock), ({ token }) => token).pipe(Lock.withLock(lock))
 
   suite("a counter", (it) => {
     it.effect("counts the grants of the name across clients, not re-entries nor denials", () =>
@@ -16,7 +17,7 @@ export const fencing = ({ elsewhere, freshLock, freshName, make, pass, suite, vi
         assert.strictEqual(yield* tokenOf(lock), 1n)
         assert.strictEqual(yield* elsewhere(tokenOf(lock)), 2n)
         yield* Effect.gen(function* () {
-          assert.strictEqual((yield* Lock.holding(lock)).token, 3n)
+          assert.strictEqual((yield* Lock.currentHolding(lock)).token, 3n)
           assert.strictEqual(yield* tokenOf(lock), 3n)
           yield* elsewhere(Lock.withLockIfAvailable(Effect.void, lock))
           yield* elsewhere(Lock.forceRelease(lock))

@@ -60,7 +60,7 @@ export const leases = ({
       Effect.gen(function* () {
         const lock = yield* freshLock
         yield* Effect.gen(function* () {
-          const holding = yield* Lock.holding(lock)
+          const holding = yield* Lock.currentHolding(lock)
           for (let i = 0; i < 8; i++) {
             yield* pass(Duration.times(watchdogLease, 0.33))
             yield* holding.ensureHeld

@@ -21,7 +21,7 @@ export const looking = ({ options, suite, freshName, freshLock, make }: Contract
     it.effect("for a holding outside of a section fails with NotLockOwner", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
-        assert.strictEqual((yield* Effect.flip(Lock.holding(lock)))._tag, "NotLockOwner")
+        assert.strictEqual((yield* Effect.flip(Lock.currentHolding(lock)))._tag, "NotLockOwner")
         assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
         assert.deepStrictEqual(yield* Lock.remainingTime(lock), Option.none())
       })

@@ -24,7 +24,7 @@ const assertRefused = (lock: AnyLock) =>
     }
     assert.strictEqual(yield* Lock.holdCount(lock), 1)
     assert.isTrue(yield* Lock.isHeldByCurrentOwner(lock))
-    yield* (yield* Lock.holding(lock)).ensureHeld
+    yield* (yield* Lock.currentHolding(lock)).ensureHeld
   })
 
 export const refusing = ({ freshLock, suite }: Contract): void => {

@@ -97,11 +97,11 @@ export const sharing = ({
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh()
         yield* Effect.gen(function* () {
-          const write = yield* Lock.holding(writeLock)
+          const write = yield* Lock.currentHolding(writeLock)
           assert.isFalse(yield* Lock.isLocked(readLock))
           assert.isFalse(yield* Lock.forceRelease(readLock))
           yield* Effect.gen(function* () {
-            const read = yield* Lock.holding(readLock)
+            const read = yield* Lock.currentHolding(readLock)
             assert.notStrictEqual(read.owner, write.owner)
             assert.strictEqual(read.token, write.token)
             assert.strictEqual(yield* Lock.holdCount(readLock), 1)
@@ -167,7 +167,7 @@ export const sharing = ({
             assert.instanceOf(error, LockReentered)
             assert.strictEqual(error.attempt, "upgrade")
           }
-          yield* (yield* Lock.holding(readLock)).ensureHeld
+          yield* (yield* Lock.currentHolding(readLock)).ensureHeld
           assert.isTrue(yield* elsewhere(can(readLock)))
         }).pipe(Lock.withLock(readLock))
         assert.isTrue(yield* can(writeLock))
@@ -260,7 +260,7 @@ export const sharing = ({
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh()
         const token = (lock: typeof writeLock) =>
-          Effect.map(Lock.holding(lock), (holding) => holding.token).pipe(Lock.withLock(lock))
+          Effect.map(Lock.currentHolding(lock), (holding) => holding.token).pipe(Lock.withLock(lock))
         // never zero, or a resource that compares would let a stale reader pass
         const unwritten = yield* token(readLock)
         assert.isTrue(unwritten > 0n)

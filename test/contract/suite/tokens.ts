@@ -14,7 +14,7 @@ export const tokens = ({ kind, suite, isShared, freshLock, elsewhere, holdElsewh
     it.effect("rises with every grant, across clients, also after a force release", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
-        const token = Effect.map(Lock.holding(lock), (holding) => holding.token).pipe(Lock.withLock(lock))
+        const token = Effect.map(Lock.currentHolding(lock), (holding) => holding.token).pipe(Lock.withLock(lock))
         const tokens = [yield* token, yield* elsewhere(token), yield* token]
         const zombie = yield* holdElsewhere(lock)
         tokens.push(zombie.holding.token)
@@ -34,8 +34,8 @@ export const tokens = ({ kind, suite, isShared, freshLock, elsewhere, holdElsewh
         Effect.gen(function* () {
           const lock = yield* freshLock
           yield* Effect.gen(function* () {
-            const outer = yield* Lock.holding(lock)
-            const inner = yield* Lock.holding(lock).pipe(Lock.withLock(lock))
+            const outer = yield* Lock.currentHolding(lock)
+            const inner = yield* Lock.currentHolding(lock).pipe(Lock.withLock(lock))
             assert.strictEqual(inner.token, outer.token)
             assert.strictEqual(inner.owner, outer.owner)
             const state = Option.getOrThrow(yield* Lock.inspect(lock))

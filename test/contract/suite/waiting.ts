@@ -53,7 +53,7 @@ export const waiting = ({
               Effect.forkDetach({ startImmediately: true })
             )
           )
-          const { owner } = yield* Lock.holding(rival(lock))
+          const { owner } = yield* Lock.currentHolding(rival(lock))
           for (const waiter of waiters) {
             const error = failure(yield* outcome(waiter))
             assert.strictEqual((error as LockTimeout).holder?.owner, owner)
