@@ -18,7 +18,7 @@ const clients = (options: RedisLock.RedisLockOptions) =>
     Effect.map(Stores, (stores) =>
       RedisLock.layerQuorum(
         stores.map((store) =>
-          RedisLock.layerStore(options).pipe(Layer.provide(Layer.succeed(LockStore.LockStore, store)))
+          RedisLock.layerFromStore(options).pipe(Layer.provide(Layer.succeed(LockStore.LockStore, store)))
         ),
         // a machine however busy
         { memberTimeout: "5 seconds" }

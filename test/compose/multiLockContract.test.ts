@@ -24,7 +24,7 @@ import { redisUrl } from "../redis.ts"
 const watchdogLease = Duration.millis(1500)
 
 /** A fallback that never comes to help: a lost signal hangs the test. */
-const clients = RedisLock.layerStore({ watchdogLeaseTime: watchdogLease, fallbackInterval: "1 hour" })
+const clients = RedisLock.layerFromStore({ watchdogLeaseTime: watchdogLease, fallbackInterval: "1 hour" })
 
 const names = Effect.sync(() => {
   const run = crypto.randomUUID().slice(0, 8)

@@ -442,7 +442,7 @@ describe("the members of a quorum", () => {
   it.effect("are as many servers as there are layers, also where a layer is given more than once", () =>
     Effect.gen(function* () {
       let built = 0
-      const member = RedisLock.layerStore().pipe(
+      const member = RedisLock.layerFromStore().pipe(
         Layer.provide(
           Layer.effect(
             LockStore.LockStore,

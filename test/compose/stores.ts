@@ -93,7 +93,7 @@ export const clientOf = ({ store }: Pick<TestStore, "store">, options?: RedisLoc
   serviceOf(clientLayer(store, options))
 
 export const clientLayer = (store: Store, options?: RedisLock.RedisLockOptions) =>
-  RedisLock.layerStore(options).pipe(Layer.provide(Layer.succeed(LockStore.LockStore, store)), Layer.orDie)
+  RedisLock.layerFromStore(options).pipe(Layer.provide(Layer.succeed(LockStore.LockStore, store)), Layer.orDie)
 
 /** A client whose locks a majority of these stores keeps. */
 export const quorumOf = (

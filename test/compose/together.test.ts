@@ -13,7 +13,7 @@ const names = Effect.sync(() => {
 })
 
 const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
-  it.layer(Layer.provideMerge(RedisLock.layerStore(), store), { excludeTestServices: true })(
+  it.layer(Layer.provideMerge(RedisLock.layerFromStore(), store), { excludeTestServices: true })(
     `several locks by one command on ${where}`,
     (it) => {
       it.effect("name the one that is no lock of this kind, and hold none", () =>

@@ -27,7 +27,7 @@ const background = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(s
 const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>, time: "virtual" | "real"): void => {
   const virtual = time === "virtual"
   // messages must do: nobody here waits for the fallback interval, unless a test says so
-  const clients = RedisLock.layerStore({ fallbackInterval: "10 minutes" })
+  const clients = RedisLock.layerFromStore({ fallbackInterval: "10 minutes" })
   const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
   const breath = virtual ? Effect.yieldNow : Effect.sleep("2 millis")
 
@@ -40,7 +40,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
     <A, E, R>(self: Effect.Effect<A, E, R>) =>
       Effect.provide(
         self,
-        RedisLock.layerStore({ fallbackInterval }).pipe(
+        RedisLock.layerFromStore({ fallbackInterval }).pipe(
           Layer.provide(Layer.effect(LockStore.LockStore, Effect.map(LockStore.LockStore, change)))
         )
       )
@@ -300,7 +300,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           const service = yield* RedisLock.RedisLock
           const bound = CountDownLatch.make(`app:${latch}`).pipe(CountDownLatch.provide(service))
           yield* CountDownLatch.trySetCount(latch, 2).pipe(
-            Effect.provide(Layer.fresh(RedisLock.layerStore({ keyPrefix: "app:" })))
+            Effect.provide(Layer.fresh(RedisLock.layerFromStore({ keyPrefix: "app:" })))
           )
           assert.strictEqual(yield* CountDownLatch.count(bound), 2)
           assert.isTrue(yield* CountDownLatch.delete(bound))

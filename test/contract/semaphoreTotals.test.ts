@@ -17,7 +17,7 @@ let names = 0
 
 for (const [title, store] of Object.entries(stores)) {
   it.layer(store, { excludeTestServices: true })(`semaphores on ${title}`, (it) => {
-    const client = RedisLock.layerStore()
+    const client = RedisLock.layerFromStore()
     const freshName = () => `totals ${unique} ${++names}`
 
     it.effect("a wait for permits of a semaphore that was never created says that there is none", () =>

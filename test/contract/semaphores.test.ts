@@ -34,7 +34,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
   const watchdogLeaseTime = virtual ? Duration.seconds(30) : Duration.millis(900)
   // messages must do: nobody here waits for the fallback interval, unless a test says so
   const options: RedisLock.RedisLockOptions = { watchdogLeaseTime, fallbackInterval: "10 minutes" }
-  const clients = RedisLock.layerStore(options)
+  const clients = RedisLock.layerFromStore(options)
   const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
 
   const breath = virtual ? Effect.yieldNow : Effect.sleep("2 millis")
@@ -80,7 +80,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
     <A, E, R>(self: Effect.Effect<A, E, R>) =>
       Effect.provide(
         self,
-        RedisLock.layerStore(settings).pipe(
+        RedisLock.layerFromStore(settings).pipe(
           Layer.provide(Layer.effect(LockStore.LockStore, Effect.map(LockStore.LockStore, change)))
         )
       )

@@ -86,7 +86,7 @@ const backends: Record<string, Backend> = {
 }
 
 for (const [title, { get, put, store }] of Object.entries(backends)) {
-  const clients = RedisLock.layerStore({ fallbackInterval: "1 hour" })
+  const clients = RedisLock.layerFromStore({ fallbackInterval: "1 hour" })
   it.layer(Layer.provideMerge(clients, store), { excludeTestServices: true })(`tokens on ${title}`, (it) => {
     for (const [kind, make] of Object.entries(kinds)) {
       it.effect(`${kind}: what is no token under the token's key is refused as WrongType, and nothing is changed`, () =>
@@ -144,7 +144,7 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
           assert.isTrue(second > written, `${second} after ${written}`)
           assert.isTrue((yield* tokenOfA(writeLock)) > second)
           assert.strictEqual(yield* found(`${name} nothing`), "none")
-        }).pipe(Effect.provide(Layer.fresh(RedisLock.layerStore({ tokenRetention: 0 }))))
+        }).pipe(Effect.provide(Layer.fresh(RedisLock.layerFromStore({ tokenRetention: 0 }))))
     )
 
     for (const [kind, make] of Object.entries(tokenless)) {
@@ -206,7 +206,7 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
   })
 }
 
-const patient = RedisLock.layerStore({ tokenRetention: "1 minute" })
+const patient = RedisLock.layerFromStore({ tokenRetention: "1 minute" })
 
 it.live("the last token is remembered for the lease and the retention of the client that was granted it", () =>
   Effect.gen(function* () {

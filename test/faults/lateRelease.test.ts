@@ -23,7 +23,7 @@ const losesReply = Layer.effect(
   })
 ).pipe(Layer.provide(LockStore.layerMemory))
 
-const clients = RedisLock.layerStore()
+const clients = RedisLock.layerFromStore()
 
 describe("a release of a fair lock that was sent again", () => {
   it.live("may still be under way: its owner is not used again", () =>

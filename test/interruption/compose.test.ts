@@ -11,7 +11,7 @@ import { sweep } from "./sweep.ts"
 
 type Service = RedisLock.RedisLock["Service"]
 
-const clients = RedisLock.layerStore({ subscriptionIdleTime: 1, fallbackInterval: 200 })
+const clients = RedisLock.layerFromStore({ subscriptionIdleTime: 1, fallbackInterval: 200 })
 
 const assertIdle = (service: Service, index: number) =>
   Effect.sync(() => {

@@ -11,7 +11,7 @@ import type { LockClient } from "../../packages/core/dist/internal/client/LockCl
 import { redisUrl } from "../redis.ts"
 import { sweep } from "./sweep.ts"
 
-const clients = RedisLock.layerStore({ subscriptionIdleTime: 1, fallbackInterval: 200 })
+const clients = RedisLock.layerFromStore({ subscriptionIdleTime: 1, fallbackInterval: 200 })
 const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
 
 const total = 5

@@ -397,7 +397,7 @@ describe("the bookkeeping of RFairLock in Redis", () => {
         yield* next.leave
       }).pipe(
         Effect.scoped,
-        Effect.provide(Layer.provide(RedisLock.layerStore({ keyPrefix: "app:" }), storeAt(redisUrl)))
+        Effect.provide(Layer.provide(RedisLock.layerFromStore({ keyPrefix: "app:" }), storeAt(redisUrl)))
       )
     }).pipe(Effect.scoped)
   )

@@ -10,12 +10,15 @@ import { redisUrl } from "../redis.ts"
 import { expectWarning } from "../run/logs.ts"
 
 export const watchdogMillis = 900
-export const clients = RedisLock.layerStore({ watchdogLeaseTime: watchdogMillis, subscriptionIdleTime: "100 millis" })
+export const clients = RedisLock.layerFromStore({
+  watchdogLeaseTime: watchdogMillis,
+  subscriptionIdleTime: "100 millis"
+})
 export const otherClient = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
 
 /** With leases of 30 seconds: in a crowd on a busy machine a reply may be read only after the second that others live for. */
 export const clientInCrowd = <A, E, R>(self: Effect.Effect<A, E, R>) =>
-  Effect.provide(self, Layer.fresh(RedisLock.layerStore({ subscriptionIdleTime: "100 millis" })))
+  Effect.provide(self, Layer.fresh(RedisLock.layerFromStore({ subscriptionIdleTime: "100 millis" })))
 
 /** Another client, which dies in the end: what it still does, such as giving back, does not reach the store. */
 export const dyingClient = <A, E, R>(self: Effect.Effect<A, E, R>) =>

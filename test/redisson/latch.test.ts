@@ -12,7 +12,7 @@ import type { LockClient } from "../../packages/core/dist/internal/client/LockCl
 import { redisUrl } from "../redis.ts"
 
 // messages must do: nobody here waits for the fallback interval
-const clients = RedisLock.layerStore({ subscriptionIdleTime: "100 millis", fallbackInterval: "5 minutes" })
+const clients = RedisLock.layerFromStore({ subscriptionIdleTime: "100 millis", fallbackInterval: "5 minutes" })
 const otherClient = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
 
 const freshName = Effect.sync(() => `redisson:latch:${crypto.randomUUID()}`)

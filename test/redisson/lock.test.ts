@@ -20,7 +20,7 @@ import { clientInCrowd, dyingClient, freshName, held, otherThread, tryLock } fro
 import { expectWarning } from "../run/logs.ts"
 
 const watchdogLeaseTime = Duration.millis(900)
-const clients = RedisLock.layerStore({ watchdogLeaseTime, subscriptionIdleTime: "100 millis" })
+const clients = RedisLock.layerFromStore({ watchdogLeaseTime, subscriptionIdleTime: "100 millis" })
 const otherClient = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
 
 const millis = (duration: Option.Option<Duration.Duration>) => Duration.toMillis(Option.getOrThrow(duration))

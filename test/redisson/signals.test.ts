@@ -10,7 +10,7 @@ import { redisUrl } from "../redis.ts"
 import { elapsed, freshName, held, dyingClient, otherClient, storeAt } from "./kit.ts"
 
 // so long that nobody is ever woken by it
-const patient = RedisLock.layerStore({ fallbackInterval: "5 minutes" })
+const patient = RedisLock.layerFromStore({ fallbackInterval: "5 minutes" })
 
 describe("signals", () => {
   it.live("43. a waiter that times out while its subscription comes about does not spoil it for the next", () =>

@@ -4,7 +4,7 @@ import { Deferred, Effect, Fiber, Layer, Option } from "effect"
 import { Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { readFileSync } from "node:fs"
 
-const locks = RedisLock.layerStore().pipe(
+const locks = RedisLock.layerFromStore().pipe(
   Layer.provideMerge(FailingStore.layer),
   Layer.provideMerge(Layer.fresh(LockStore.layerMemory))
 )

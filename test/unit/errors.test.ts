@@ -100,5 +100,5 @@ it.effect("the loss of ten thousand permits names the first of them, and how man
     assert.instanceOf(lost, LockLost)
     assert.strictEqual((lost as LockLost).owner, `${permit.ids.slice(0, 3).join(",")} and 9997 more`)
     assert.isBelow((yield* logged("gone", lost)).length, 2000)
-  }).pipe(Effect.scoped, Effect.provide(Layer.provide(RedisLock.layerStore(), LockStore.layerMemory)))
+  }).pipe(Effect.scoped, Effect.provide(Layer.provide(RedisLock.layerFromStore(), LockStore.layerMemory)))
 )

@@ -45,7 +45,7 @@ const counting = Layer.effect(
   }))
 ).pipe(Layer.provide(LockStore.layerMemory))
 
-const service = Layer.provide(RedisLock.layerStore(), counting)
+const service = Layer.provide(RedisLock.layerFromStore(), counting)
 
 /** Runs something that must fail with an error of this tag, and send nothing. */
 const refuses = (tag: "InvalidLockName" | "InvalidLockOptions", run: () => Effect.Effect<unknown, unknown, any>) =>
@@ -227,8 +227,8 @@ const leases: Record<string, Take> = {
   "PermitSemaphore.withPermit": (leaseTime) => PermitSemaphore.withPermit(Effect.void, "a", { leaseTime }),
   "PermitSemaphore.withPermitIfAvailable": (leaseTime) =>
     PermitSemaphore.withPermitIfAvailable(Effect.void, "a", { leaseTime }),
-  "RedisLock.layerStore": (watchdogLeaseTime) =>
-    Layer.build(Layer.provide(RedisLock.layerStore({ watchdogLeaseTime }), counting)),
+  "RedisLock.layerFromStore": (watchdogLeaseTime) =>
+    Layer.build(Layer.provide(RedisLock.layerFromStore({ watchdogLeaseTime }), counting)),
   ...Object.fromEntries(
     Object.entries(locks).map(([title, make]): [string, Take] => [
       title,
@@ -239,12 +239,12 @@ const leases: Record<string, Take> = {
 
 const periods: Record<string, Take> = {
   "Semaphore.trySetPermits": (timeToLive) => Semaphore.trySetPermits("a", 1, { timeToLive }),
-  "RedisLock.layerStore, fallbackInterval": (fallbackInterval) =>
-    Layer.build(Layer.provide(RedisLock.layerStore({ fallbackInterval }), counting)),
-  "RedisLock.layerStore, releaseTimeout": (releaseTimeout) =>
-    Layer.build(Layer.provide(RedisLock.layerStore({ releaseTimeout }), counting)),
-  "RedisLock.layerStore, subscriptionIdleTime": (subscriptionIdleTime) =>
-    Layer.build(Layer.provide(RedisLock.layerStore({ subscriptionIdleTime }), counting)),
+  "RedisLock.layerFromStore, fallbackInterval": (fallbackInterval) =>
+    Layer.build(Layer.provide(RedisLock.layerFromStore({ fallbackInterval }), counting)),
+  "RedisLock.layerFromStore, releaseTimeout": (releaseTimeout) =>
+    Layer.build(Layer.provide(RedisLock.layerFromStore({ releaseTimeout }), counting)),
+  "RedisLock.layerFromStore, subscriptionIdleTime": (subscriptionIdleTime) =>
+    Layer.build(Layer.provide(RedisLock.layerFromStore({ subscriptionIdleTime }), counting)),
   "SpinLock.exponentialBackoff, initial": (initial) =>
     Lock.withLock(Effect.void, SpinLock.make("a", { schedule: SpinLock.exponentialBackoff({ initial }) })),
   "SpinLock.exponentialBackoff, max": (max) =>
@@ -287,12 +287,12 @@ const others: Record<string, readonly [take: Take, bad: ReadonlyArray<unknown>]>
     (preference) => Lock.withLock(Effect.void, ReadWriteLock.make("a", { preference }).writeLock),
     ["writers", 1, {}]
   ],
-  "RedisLock.layerStore, keyPrefix": [
-    (keyPrefix) => Layer.build(Layer.provide(RedisLock.layerStore({ keyPrefix }), counting)),
+  "RedisLock.layerFromStore, keyPrefix": [
+    (keyPrefix) => Layer.build(Layer.provide(RedisLock.layerFromStore({ keyPrefix }), counting)),
     [5, {}, "a\0", "\ud800", "x".repeat(1025), Symbol("app")]
   ],
-  "RedisLock.layerStore, clockDriftFactor": [
-    (clockDriftFactor) => Layer.build(Layer.provide(RedisLock.layerStore({ clockDriftFactor }), counting)),
+  "RedisLock.layerFromStore, clockDriftFactor": [
+    (clockDriftFactor) => Layer.build(Layer.provide(RedisLock.layerFromStore({ clockDriftFactor }), counting)),
     [0.5, -0.1, Number.NaN, "0.1", {}]
   ],
   "RedLock.make, driftFactor": [
@@ -396,7 +396,7 @@ it.effect("no options at all, not even an object of them, are no options", () =>
     for (const make of Object.values(locks)) yield* Lock.withLock(Effect.void, make("a", none), none)
     yield* Lock.withLock(Effect.void, RedLock.make([Lock.make("a")], none))
     yield* PermitSemaphore.withPermit(Effect.void, PermitSemaphore.make("p", { permits: 1 }), none)
-    yield* Effect.scoped(Layer.build(Layer.provide(RedisLock.layerStore(none), counting)))
+    yield* Effect.scoped(Layer.build(Layer.provide(RedisLock.layerFromStore(none), counting)))
   }).pipe(Effect.provide(service))
 )
 

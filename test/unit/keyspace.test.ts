@@ -9,7 +9,7 @@ it.effect("a wall clock that is set forward ends no lease of the store in memory
     let wall = Date.UTC(2026, 0, 1)
     const stepping: Clock.Clock = Object.create(clock, { currentTimeMillisUnsafe: { value: () => wall } })
     const store = yield* Effect.provideService(Layer.build(LockStore.layerMemory), Clock.Clock, stepping)
-    const client = () => Layer.provide(Layer.fresh(RedisLock.layerStore()), Layer.succeedContext(store))
+    const client = () => Layer.provide(Layer.fresh(RedisLock.layerFromStore()), Layer.succeedContext(store))
     const first = yield* Layer.build(client())
     const holding = yield* Effect.provideContext(Lock.scoped("a"), first)
     wall += 60_000

@@ -139,13 +139,14 @@ for (const [title, use] of Object.entries(uses)) {
           assert.include((error as InvalidLockName).message, said)
           assert.strictEqual(commands.count, before)
         }
-      }).pipe(Effect.provide(Layer.provide(RedisLock.layerStore(), counting)))
+      }).pipe(Effect.provide(Layer.provide(RedisLock.layerFromStore(), counting)))
   )
 }
 
 it.effect("what counts is the name behind the client's prefix", () =>
   Effect.gen(function* () {
-    const prefixed = (keyPrefix: string) => Layer.provide(RedisLock.layerStore({ keyPrefix }), LockStore.layerMemory)
+    const prefixed = (keyPrefix: string) =>
+      Layer.provide(RedisLock.layerFromStore({ keyPrefix }), LockStore.layerMemory)
     yield* Effect.provide(Lock.withLock(Effect.void, "{a}"), prefixed("app:"))
     yield* Effect.provide(Lock.withLock(Effect.void, "redisson_lock_token:{a}"), prefixed("app:"))
     for (const [keyPrefix, name] of [
@@ -166,5 +167,5 @@ it.effect("a lock whose name is where a semaphore of another name keeps its leas
     const other = yield* Effect.flip(Lock.withLock(PermitSemaphore.withPermit(Effect.void, semaphore), "{a}:timeout"))
     assert.strictEqual(other._tag === "LockStoreError" ? other.reason : other._tag, "WrongType")
     assert.isTrue(Option.isSome(yield* PermitSemaphore.withPermitIfAvailable(Effect.void, semaphore)))
-  }).pipe(Effect.provide(Layer.provide(RedisLock.layerStore(), LockStore.layerMemory)))
+  }).pipe(Effect.provide(Layer.provide(RedisLock.layerFromStore(), LockStore.layerMemory)))
 )

@@ -14,7 +14,10 @@ const lease = Effect.map(
 it.effect("the watchdog's lease is 30 seconds unless told otherwise", () =>
   Effect.gen(function* () {
     assert.strictEqual(yield* Effect.provide(lease, RedisLock.layerMemory), 30_000)
-    assert.strictEqual(yield* Effect.provide(lease, memory(RedisLock.layerStore({ watchdogLeaseTime: 5000 }))), 5000)
+    assert.strictEqual(
+      yield* Effect.provide(lease, memory(RedisLock.layerFromStore({ watchdogLeaseTime: 5000 }))),
+      5000
+    )
   })
 )
 
@@ -30,7 +33,7 @@ it.effect("bad settings fail the layer, naming the option", () =>
       { clockDriftFactor: Number.NaN }
     ]
     for (const options of bad) {
-      const error = yield* Effect.flip(Effect.provide(lease, memory(RedisLock.layerStore(options))))
+      const error = yield* Effect.flip(Effect.provide(lease, memory(RedisLock.layerFromStore(options))))
       assert.strictEqual(error._tag, "InvalidLockOptions")
       assert.include(error.message, Object.keys(options)[0]!)
     }
@@ -65,6 +68,6 @@ it.effect("settings can come from the environment", () =>
     )
     assert.deepStrictEqual(settings.keyPrefix, "app:")
     assert.strictEqual(settings.clockDriftFactor, 0.02)
-    assert.strictEqual(yield* Effect.provide(lease, memory(RedisLock.layerStore(settings))), 12_000)
+    assert.strictEqual(yield* Effect.provide(lease, memory(RedisLock.layerFromStore(settings))), 12_000)
   })
 )

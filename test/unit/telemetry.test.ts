@@ -3,7 +3,7 @@ import { Effect, Fiber, Layer, Logger, Metric, References, Result, Tracer } from
 import { Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 
-const clients = RedisLock.layerStore()
+const clients = RedisLock.layerFromStore()
 const live = Layer.provideMerge(clients, LockStore.layerMemory)
 const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
 

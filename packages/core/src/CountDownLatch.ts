@@ -137,7 +137,7 @@ export const countDown = <R = RedisLock>(
  * Fails with `LockStoreError` when Redis could not be asked, with `InvalidLockName` and `InvalidLockOptions` before any
  * command.
  *
- * @category looking
+ * @category getters
  * @since 0.2.0
  */
 export const count = <R = RedisLock>(

@@ -476,7 +476,7 @@ export const withOwner = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<
  * }).pipe(Lock.withLock("ledger"))
  * ```
  *
- * @category looking
+ * @category getters
  * @since 0.1.0
  */
 export const currentHolding = <R = RedisLock, T = bigint>(
@@ -499,7 +499,7 @@ const using = <R, T, A, E>(
  * What Redis knows of the lock: who holds it, how often, for how long. `None` when it is free. Of a read-write lock, each side
  * sees its own holders.
  *
- * @category looking
+ * @category getters
  * @since 0.1.0
  */
 export const inspect = <R = RedisLock>(
@@ -511,7 +511,7 @@ export const inspect = <R = RedisLock>(
  * Whether anybody, anywhere, holds the lock at this moment. By the time you look it may have changed: to act on it,
  * acquire.
  *
- * @category looking
+ * @category getters
  * @since 0.1.0
  */
 export const isLocked = <R = RedisLock>(
@@ -522,7 +522,7 @@ export const isLocked = <R = RedisLock>(
  * How long the present lease of the lock still runs, whoever holds it: `None` when it is free, infinite where the key has no
  * expiry. A watchdog may renew it meanwhile.
  *
- * @category looking
+ * @category getters
  * @since 0.1.0
  */
 export const remainingTime = <R = RedisLock>(
@@ -536,7 +536,7 @@ export const remainingTime = <R = RedisLock>(
 /**
  * How many times the current owner holds the lock, according to Redis; zero when it does not.
  *
- * @category looking
+ * @category getters
  * @since 0.1.0
  */
 export const holdCount = <R = RedisLock>(
@@ -546,7 +546,7 @@ export const holdCount = <R = RedisLock>(
 /**
  * Whether the running code is the holder of the lock, according to Redis and the deadline of its holding.
  *
- * @category looking
+ * @category getters
  * @since 0.1.0
  */
 export const isHeldByCurrentOwner = <R = RedisLock>(
@@ -559,7 +559,7 @@ export const isHeldByCurrentOwner = <R = RedisLock>(
  *
  * What is no lock of this kind is left alone: `LockStoreError` with reason `WrongType`.
  *
- * @category administering
+ * @category mutations
  * @since 0.1.0
  */
 export const forceRelease = <R = RedisLock>(
@@ -578,7 +578,7 @@ export const forceRelease = <R = RedisLock>(
  * const program = Lock.list("report:*").pipe(Stream.runForEach((lock) => Effect.log(lock.name)))
  * ```
  *
- * @category administering
+ * @category mutations
  * @since 0.1.0
  */
 export const list = (pattern = "*"): Stream.Stream<LockState, LockStoreError, RedisLock> =>

@@ -455,7 +455,7 @@ const set = <R>(
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
- * @category administering
+ * @category mutations
  * @since 0.2.0
  */
 export const trySetPermits = <R = RedisLock>(
@@ -473,7 +473,7 @@ export const trySetPermits = <R = RedisLock>(
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
- * @category administering
+ * @category mutations
  * @since 0.2.0
  */
 export const setPermits = <R = RedisLock>(
@@ -487,7 +487,7 @@ export const setPermits = <R = RedisLock>(
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
- * @category administering
+ * @category mutations
  * @since 0.2.0
  */
 export const addPermits = <R = RedisLock>(
@@ -529,7 +529,7 @@ const counted = <R>(
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
- * @category looking
+ * @category getters
  * @since 0.2.0
  */
 export const availablePermits = <R = RedisLock>(
@@ -541,7 +541,7 @@ export const availablePermits = <R = RedisLock>(
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
- * @category looking
+ * @category getters
  * @since 0.2.0
  */
 export const acquiredPermits = <R = RedisLock>(
@@ -553,7 +553,7 @@ export const acquiredPermits = <R = RedisLock>(
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
- * @category looking
+ * @category getters
  * @since 0.2.0
  */
 export const totalPermits = <R = RedisLock>(
@@ -587,7 +587,7 @@ const withIds = <R, A, E>(
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
- * @category administering
+ * @category mutations
  * @since 0.2.0
  */
 export const tryRelease = <R = RedisLock>(
@@ -610,7 +610,7 @@ export const tryRelease = <R = RedisLock>(
 /**
  * Gives back one permit that is known by its id; see {@link tryRelease}. Fails with `LockLost` where it is not held.
  *
- * @category administering
+ * @category mutations
  * @since 0.2.0
  */
 export const release = <R = RedisLock>(
@@ -636,7 +636,7 @@ export const release = <R = RedisLock>(
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
- * @category administering
+ * @category mutations
  * @since 0.2.0
  */
 export const updateLeaseTime = <R = RedisLock>(
@@ -665,7 +665,7 @@ export const updateLeaseTime = <R = RedisLock>(
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
- * @category looking
+ * @category getters
  * @since 0.2.0
  */
 export const leaseTime = <R = RedisLock>(

@@ -125,7 +125,7 @@ const checkOptions = Effect.fnUntraced(function* (
  * @category layers
  * @since 0.1.0
  */
-export const layerStore = (
+export const layerFromStore = (
   options: RedisLockOptions = {}
 ): Layer.Layer<RedisLock, InvalidLockOptions, Store.LockStore> =>
   Layer.effect(
@@ -161,7 +161,7 @@ export const layerStore = (
  * @since 0.1.0
  */
 export const layer = (options?: RedisLockOptions): Layer.Layer<RedisLock, InvalidLockOptions, RedisDriver> =>
-  Layer.provide(layerStore(options), Store.layerRedis)
+  Layer.provide(layerFromStore(options), Store.layerRedis)
 
 /**
  * The settings as `Config`, from environment variables that may all be absent: `REDIS_LOCK_WATCHDOG_LEASE_TIME`,
@@ -194,7 +194,7 @@ export const layerConfig = (
 
 /**
  * A client of a store in memory, on Effect's `Clock`: for tests (under `TestClock` hours pass in no time), demonstrations,
- * and programs of one process. For other settings provide {@link Store.layerMemory} to {@link layerStore}.
+ * and programs of one process. For other settings provide {@link Store.layerMemory} to {@link layerFromStore}.
  *
  * @example
  * ```ts
@@ -207,7 +207,7 @@ export const layerConfig = (
  * @category layers
  * @since 0.1.0
  */
-export const layerMemory: Layer.Layer<RedisLock> = layerStore().pipe(
+export const layerMemory: Layer.Layer<RedisLock> = layerFromStore().pipe(
   Layer.provide(Store.layerMemory),
   Layer.orDie // the default options are valid
 )

@@ -408,7 +408,7 @@ const add = <R>(
  * permits may or may not have been given back, and doing it again may give too many. {@link withPermits} and {@link scoped}
  * have no such doubt.
  *
- * @category administering
+ * @category mutations
  * @since 0.2.0
  */
 export const release = <R = RedisLock>(
@@ -422,7 +422,7 @@ export const release = <R = RedisLock>(
 /**
  * As {@link release}, but does nothing where the semaphore does not exist: `false` then.
  *
- * @category administering
+ * @category mutations
  * @since 0.2.0
  */
 export const releaseIfExists = <R = RedisLock>(
@@ -437,7 +437,7 @@ export const releaseIfExists = <R = RedisLock>(
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
- * @category administering
+ * @category mutations
  * @since 0.2.0
  */
 export const trySetPermits = <R = RedisLock>(
@@ -465,7 +465,7 @@ export const trySetPermits = <R = RedisLock>(
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
- * @category administering
+ * @category mutations
  * @since 0.2.0
  */
 export const addPermits = <R = RedisLock>(
@@ -482,7 +482,7 @@ export const addPermits = <R = RedisLock>(
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
- * @category administering
+ * @category mutations
  * @since 0.2.0
  */
 export const drainPermits = <R = RedisLock>(
@@ -506,7 +506,7 @@ export const drainPermits = <R = RedisLock>(
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
- * @category looking
+ * @category getters
  * @since 0.2.0
  */
 export const availablePermits = <R = RedisLock>(

@@ -31,7 +31,7 @@ export const layer: Layer.Layer<Workers, never, FileSystem.FileSystem> = Layer.e
             Effect.suspend(() => (isCut ? Effect.succeed(1) : store.run(operation, keys, args)))
         }
         const client = Layer.provide(
-          RedisLock.layerStore({ watchdogLeaseTime: job.leaseMillis }),
+          RedisLock.layerFromStore({ watchdogLeaseTime: job.leaseMillis }),
           Layer.succeed(LockStore.LockStore, mortal)
         )
         const services = yield* Layer.merge(Ledger.layer(job.ledger), client).pipe(

@@ -46,7 +46,7 @@ export class FailingStore extends Context.Service<
  * import { Effect, Layer } from "effect"
  * import { Lock, LockStore, RedisLock } from "effect-redis-lock"
  *
- * const locks = RedisLock.layerStore().pipe(
+ * const locks = RedisLock.layerFromStore().pipe(
  *   Layer.provideMerge(FailingStore.layer),
  *   Layer.provide(LockStore.layerMemory)
  * )

@@ -41,5 +41,5 @@ export const make = (
   options?: RedisLock.RedisLockOptions
 ): Effect.Effect<ReadonlyArray<LockClient>, InvalidLockOptions, LockStore.LockStore | Scope.Scope> =>
   Effect.forEach(Array.from({ length: count }), () =>
-    Effect.map(Layer.build(Layer.fresh(RedisLock.layerStore(options))), Context.get(RedisLock.RedisLock))
+    Effect.map(Layer.build(Layer.fresh(RedisLock.layerFromStore(options))), Context.get(RedisLock.RedisLock))
   )

@@ -80,7 +80,7 @@ export const contractOf = ({ isQuorum = false, store, time }: Backend, kind: Kin
   /** The type of a key, as Redis names it. */
   const typeOf = (key: string) => LockStore.LockStore.use((store) => store.run("lock/found", [key], []))
 
-  const clients = RedisLock.layerStore(options)
+  const clients = RedisLock.layerFromStore(options)
   /** Runs an effect as another client of the same store. */
   const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
 

@@ -31,7 +31,7 @@ export const looking = ({ options, suite, freshName, freshLock, make }: Contract
       Effect.gen(function* () {
         const lock = yield* freshLock
         const service = yield* RedisLock.RedisLock
-        const prefixed = RedisLock.layerStore({ ...options, keyPrefix: "app[1]:" })
+        const prefixed = RedisLock.layerFromStore({ ...options, keyPrefix: "app[1]:" })
         yield* Effect.gen(function* () {
           assert.isTrue(yield* Lock.isLocked(lock))
           const names = yield* Stream.runCollect(Stream.map(Lock.list(`${lock.name}*`), ({ name }) => name))
