@@ -342,6 +342,7 @@ describe("RLock on a Redis of its own", () => {
 
   it.live("18. with the server down, acquiring fails with an error instead of hanging", () =>
     Effect.gen(function* () {
+      expectWarning(/^Lost the connection to Redis; connecting again\./)
       const server = yield* RedisServer.start()
       yield* Effect.gen(function* () {
         yield* server.kill

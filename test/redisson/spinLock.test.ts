@@ -31,6 +31,7 @@ import {
   tryLock,
   waitEnds
 } from "./kit.ts"
+import { expectWarning } from "../run/logs.ts"
 
 const make = (name: string) => SpinLock.make(name)
 
@@ -131,6 +132,7 @@ describe("a spin lock's pauses", () => {
 describe("a spin lock on a Redis of its own", () => {
   it.live("57. with the server down, acquiring fails with an error instead of spinning for ever", () =>
     Effect.gen(function* () {
+      expectWarning(/^Lost the connection to Redis; connecting again\./)
       const server = yield* RedisServer.start()
       yield* Effect.gen(function* () {
         assert.isTrue(yield* tryLock(make("down")))

@@ -18,6 +18,7 @@ import {
   until,
   watchdogMillis
 } from "./kit.ts"
+import { expectWarning } from "../run/logs.ts"
 
 const readLock = (name: string) => ReadWriteLock.make(name).readLock
 const writeLock = (name: string) => ReadWriteLock.make(name).writeLock
@@ -36,6 +37,7 @@ const connected = (lock: AnyLock) => until(Effect.isSuccess(Lock.isLocked(lock))
 const lossAfterRestart = (lock: AnyLock, server: RedisServer.RedisServer) =>
   Effect.gen(function* () {
     const holder = yield* held(lock)
+    expectWarning(/^Lost the connection to Redis; connecting again\./)
     yield* server.restart
     yield* Effect.exit(holder.holding.awaitLost)
     assert.strictEqual((yield* Effect.flip(holder.holding.release))._tag, "LockLost")

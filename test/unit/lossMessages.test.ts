@@ -6,6 +6,7 @@ import { Duration, Effect } from "effect"
 import { Lock, LockLost, LockTimeout, Semaphore, type StoreReason } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, testStore, unreachable } from "../compose/stores.ts"
+import { expectWarning } from "../run/logs.ts"
 
 /** How a renewed lock is lost whose renewals fail so, or are not answered. */
 const lossBy = (reason: StoreReason | undefined) =>
@@ -76,6 +77,7 @@ describe("LockLost", () => {
 
   it.live("says that the process was stopped or blocked where its own timer was late", () =>
     Effect.gen(function* () {
+      expectWarning(/^The lock's scope has closed, but its release went wrong\./)
       const { message } = yield* blockFor(300)
       assert.include(message, "its lease ran out while the process was stopped or blocked")
       assert.match(message, /Noticed 3\d\d ms after the lease had ended\./)

@@ -8,6 +8,7 @@ import { Context, Deferred, Effect, Exit, Fiber, Layer, Option, Scope } from "ef
 import { type Holding, Lock, LockStore, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import { redisUrl } from "../redis.ts"
 import { as, clientOf, type Service, testStore } from "../compose/stores.ts"
+import { expectWarning } from "../run/logs.ts"
 
 type Store = LockStore.LockStore["Service"]
 
@@ -316,6 +317,7 @@ describe("a reply that is read after the lease is over", () => {
 
   it.live("renews nothing, and says that the renewal came too late", () =>
     Effect.gen(function* () {
+      expectWarning(/^The lock's scope has closed, but its release went wrong\./)
       const service = yield* clientOf(yield* blockedAfter("lock/renew"), { watchdogLeaseTime: 300 })
       const lost = yield* Effect.scoped(
         Effect.gen(function* () {
@@ -330,6 +332,7 @@ describe("a reply that is read after the lease is over", () => {
 
 it.live("a renewal that is unanswered at the deadline has failed, whoever looks first", () =>
   Effect.gen(function* () {
+    expectWarning(/^The lock's scope has closed, but its release went wrong\./)
     const server = yield* testStore()
     const sent = yield* Deferred.make<void>()
     const service = yield* clientOf(
