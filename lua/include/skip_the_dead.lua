@@ -6,9 +6,10 @@
 --
 -- A stall is not a death: a client's silence counts only while the server was answering
 -- others. Clients with waiters report every half second, so a server that ran nothing
--- for this queue for a second stood still, or could not be reached, or nobody waits.
--- Clients that lived when it last ran something then have five seconds to report, once;
--- of further such gaps one second counts.
+-- for this queue for 600 ms stood still, or could not be reached, or nobody waits.
+-- Clients that lived when it last ran something then have three times as long as that
+-- to report, once, five seconds at most: whoever connects again pauses between attempts
+-- for as long as the outage has lasted, or less. Of further gaps one second counts.
 --
 -- KEYS[3]  the queue, a list of owners (Redisson's)
 -- KEYS[4]  { owner = epoch milliseconds at which Redisson takes it for dead }, a zset
@@ -22,13 +23,14 @@ local head = first
 local seen = head and redis.call('ZSCORE', KEYS[5], 'seen')
 if seen then
   local still = now - tonumber(seen)
-  if still > 1000 then
+  if still > 600 then
     local clients = redis.call('ZRANGE', KEYS[5], 0, -1, 'WITHSCORES')
     for i = 1, #clients, 2 do
       local alive = tonumber(clients[i + 1])
       if clients[i] ~= 'seen' and alive > tonumber(seen) and alive < now + 1000 then
-        -- the half tells that it has had its five seconds; a report is a whole number
-        local until_then = alive % 1 == 0 and now + 5000.5 or alive + still - 1000
+        -- the half tells that it has been given its time; a report is a whole number
+        local until_then = alive % 1 == 0 and now + math.min(3 * still, 5000) + 0.5
+          or alive + math.max(still - 1000, 0)
         redis.call('ZADD', KEYS[5], until_then, clients[i])
       end
     end

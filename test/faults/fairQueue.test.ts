@@ -128,6 +128,55 @@ describe("waiters of a fair lock", () => {
   )
 
   it.live(
+    "keep their places when the server stands still for less than a second, though others reach it again before them",
+    behindProxy(({ proxy, redis, server }) =>
+      Effect.gen(function* () {
+        const holding = yield* hold(yield* client(server, patient), lock)
+        const first = yield* waitFor(yield* client(proxy, patient), lock)
+        yield* queued(redis, "turn", 1)
+        const second = yield* waitFor(yield* client(server, patient), lock)
+        const order = yield* queued(redis, "turn", 2)
+        const left = Effect.promise(async () => {
+          const [alive, [seconds, micros]] = await Promise.all([
+            redis.zscore(clientsOf("turn"), order[0]!.slice(0, 36)),
+            redis.time()
+          ])
+          return Number(alive) - Number(seconds) * 1000 - Number(micros) / 1000
+        })
+        const { run } = yield* client(server, patient)
+        const passBy = run(Lock.withLockIfAvailable(Effect.void, lock))
+        yield* passBy
+        yield* eventually(
+          "the first one is about to report",
+          () => Effect.runPromise(left),
+          (left) => left > 800 && left < placeLife - 430
+        )
+        yield* passBy
+        yield* server.pause
+        yield* proxy.cut
+        yield* Effect.sleep(850)
+        yield* server.resume
+        const resumedAt = yield* serverTime(redis)
+        // until the first one has been silent for longer than places live
+        while ((yield* serverTime(redis)) < resumedAt + 500) {
+          yield* passBy
+          yield* Effect.sleep(50)
+        }
+        yield* proxy.restore
+        yield* eventually(
+          "the first one has reported",
+          () => Effect.runPromise(left),
+          (left) => left > 1000 && left <= placeLife
+        )
+        assert.deepStrictEqual(yield* queued(redis, "turn", 2), order)
+        yield* holding.release
+        yield* (yield* first.entered).release
+        yield* (yield* second.entered).release
+      })
+    )
+  )
+
+  it.live(
     "that hear no message on a connection that looks alive find their turn by themselves, in order",
     behindProxy(({ proxy, redis, server }) =>
       Effect.gen(function* () {

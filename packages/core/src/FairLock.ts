@@ -15,7 +15,7 @@ import type { RedisLock } from "./RedisLock.ts"
  *
  * A waiting fiber keeps its place however long it waits; its process reports every half second for all its waiters. One whose
  * process has not reported for 1.5 seconds, because it died or was stopped, is passed over; if it comes back, it stands at the
- * end.
+ * end. Silence counts only while Redis answered others: after an outage of Redis a process has up to five seconds to report.
  *
  * `Lock.tryScoped` and `Lock.withLockIfAvailable` never take the lock from somebody who waits.
  *

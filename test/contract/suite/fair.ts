@@ -113,6 +113,29 @@ export const fairness = ({
       })
     )
 
+    it.effect("counts the silence of a client only while the store answered others", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        const silent = ghost(lock)
+        const other = ghost(lock)
+        yield* Effect.andThen(silent.ask(900), other.ask(60_000)).pipe(Lock.withLock(lock))
+        // nothing is run for longer than half a second, after which whoever waits would have reported
+        yield* pass(Duration.millis(800))
+        assert.strictEqual(yield* other.head, silent.owner)
+        yield* pass(Duration.millis(400))
+        assert.strictEqual(yield* other.head, silent.owner)
+        // once, and not for ever
+        let heads = 2
+        while ((yield* other.head) === silent.owner) {
+          assert.isBelow(++heads, 20)
+          yield* pass(Duration.millis(500))
+        }
+        if (virtual) assert.strictEqual(heads, 7)
+        yield* other.leave()
+        yield* assertNoQueue(lock)
+      })
+    )
+
     it.effect("passes over those whose client has not reported for too long", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock

@@ -28,10 +28,11 @@ const skipTheDead = (db: Keyspace, { clients, queue, timeouts }: Queue) => {
   const seen = head === undefined ? undefined : db.zscore(clients, "seen")
   if (seen !== undefined) {
     const still = now - seen
-    if (still > 1000) {
+    if (still > 600) {
       for (const [client, alive] of db.zset(clients)) {
         if (client === "seen" || alive <= seen || alive >= now + 1000) continue
-        db.zadd(clients, alive % 1 === 0 ? now + 5000.5 : alive + still - 1000, client)
+        const hasHadTime = alive % 1 !== 0
+        db.zadd(clients, hasHadTime ? alive + Math.max(still - 1000, 0) : now + Math.min(3 * still, 5000) + 0.5, client)
       }
     }
     db.zadd(clients, now, "seen")
