@@ -417,7 +417,7 @@ describe("the members of a quorum", () => {
             assert.isFalse(yield* stores[2]!.isFree(`${options.keyPrefix ?? ""}order:${i}`))
           }).pipe(Lock.withLock(red))
         }
-        const sizes = services.map((service) => (service as unknown as LockClient).quorums.all.length)
+        const sizes = services.map((service) => (service as unknown as LockClient).quorumClients.all.length)
         assert.deepStrictEqual(sizes, [1, 0, 0])
       }
     })

@@ -63,13 +63,14 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
   const waiting = (latch: string) =>
     Effect.flatMap(clientOf, (client) =>
       Effect.gen(function* () {
-        while (client.signals.heard(`redisson_countdownlatch__channel__{${latch}}`) === undefined) yield* breath
+        while (client.subscriptions.messagesSeen(`redisson_countdownlatch__channel__{${latch}}`) === undefined)
+          yield* breath
         for (let i = 0; i < 5; i++) yield* breath
       })
     )
   const idle = Effect.flatMap(clientOf, (client) =>
     Effect.gen(function* () {
-      while (client.latches.size > 0) yield* breath
+      while (client.latchWaiters.size > 0) yield* breath
     })
   )
   /** Waits for a fiber, letting time pass. */
@@ -154,7 +155,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           })
           yield* Effect.gen(function* () {
             const client = yield* clientOf
-            heard = () => client.signals.heard(`redisson_countdownlatch__channel__{${latch}}`)
+            heard = () => client.subscriptions.messagesSeen(`redisson_countdownlatch__channel__{${latch}}`)
             const first = yield* background(CountDownLatch.await(latch))
             yield* waiting(latch)
             isArmed = true

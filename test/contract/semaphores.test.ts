@@ -43,7 +43,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
   const settle = (client: LockClient, key: string, waiters: number) =>
     Effect.gen(function* () {
       const ready = () =>
-        client.permitLines.get(key)?.size === waiters && client.permitLines.get(key)?.turn === undefined
+        client.permitQueues.get(key)?.size === waiters && client.permitQueues.get(key)?.turn === undefined
       for (let calm = 0; calm < 3; calm = ready() ? calm + 1 : 0) {
         yield* virtual ? Effect.yieldNow : Effect.sleep("3 millis")
       }
@@ -53,8 +53,8 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
   const waiting = Effect.fnUntraced(function* (key: string, waiters: number) {
     const client = yield* clientOf
     while (
-      client.permitLines.get(key)?.size !== waiters ||
-      client.signals.heard(`redisson_sc:{${key}}`) === undefined
+      client.permitQueues.get(key)?.size !== waiters ||
+      client.subscriptions.messagesSeen(`redisson_sc:{${key}}`) === undefined
     ) {
       yield* breath
     }
@@ -294,7 +294,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             const once = yield* Effect.flip(Effect.void.pipe(section(2, { waitTime: 0 })))
             assert.instanceOf(once, LockTimeout)
             assert.deepStrictEqual({ ...once.permits }, { wanted: 2, available: 1 })
-            assert.strictEqual((yield* clientOf).permitLines.size, 0)
+            assert.strictEqual((yield* clientOf).permitQueues.size, 0)
             yield* letGo
             assert.strictEqual(yield* available, 3)
           })
@@ -320,7 +320,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
               yield* waiting(key, 2)
               yield* elsewhere(add(2))
               if (virtual) yield* pass("1300 millis")
-              while ((yield* clientOf).permitLines.size > 0) yield* breath
+              while ((yield* clientOf).permitQueues.size > 0) yield* breath
               for (const waiter of waiters) yield* Fiber.interrupt(waiter)
               yield* letGo
             }).pipe(over(deaf, { ...options, fallbackInterval: virtual ? "1 second" : "300 millis" }))
@@ -353,7 +353,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             let heard: () => number | undefined = () => undefined
             yield* Effect.gen(function* () {
               const client = yield* clientOf
-              heard = () => client.signals.heard(`redisson_sc:{${key}}`)
+              heard = () => client.subscriptions.messagesSeen(`redisson_sc:{${key}}`)
               const letGo = yield* holding(section, 1)
               // so that it is subscribed, and stays so for a while
               const first = yield* background(Effect.void.pipe(section(1)))

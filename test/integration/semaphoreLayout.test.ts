@@ -41,8 +41,8 @@ const messages = Effect.fnUntraced(function* (channel: string) {
 const hears = (channel: string) =>
   Effect.flatMap(RedisLock.RedisLock, (service) =>
     Effect.gen(function* () {
-      const { signals } = service as unknown as LockClient
-      while (signals.heard(channel) === undefined) yield* Effect.sleep("5 millis")
+      const { subscriptions } = service as unknown as LockClient
+      while (subscriptions.messagesSeen(channel) === undefined) yield* Effect.sleep("5 millis")
     })
   )
 

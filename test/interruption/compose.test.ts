@@ -16,10 +16,10 @@ const clients = RedisLock.layerFromStore({ subscriptionIdleTime: 1, fallbackInte
 const assertIdle = (service: Service, index: number) =>
   Effect.sync(() => {
     const client = service as unknown as LockClient
-    assert.strictEqual(client.lines.size, 0, `a waiter is left after ${index}`)
+    assert.strictEqual(client.waitQueues.size, 0, `a waiter is left after ${index}`)
     assert.strictEqual(client.watchdog.size, 0, `a holding is left after ${index}`)
-    for (const quorum of client.quorums.all) {
-      assert.strictEqual(quorum.lines.size, 0, `a waiter of a quorum is left after ${index}`)
+    for (const quorum of client.quorumClients.all) {
+      assert.strictEqual(quorum.waitQueues.size, 0, `a waiter of a quorum is left after ${index}`)
       assert.strictEqual(quorum.watchdog.size, 0, `a holding of a quorum is left after ${index}`)
     }
   })

@@ -23,7 +23,7 @@ const background = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(s
 const waiting = (latches: number) =>
   Effect.flatMap(RedisLock.RedisLock, (service) =>
     Effect.gen(function* () {
-      while ((service as unknown as LockClient).latches.size !== latches) yield* Effect.sleep("2 millis")
+      while ((service as unknown as LockClient).latchWaiters.size !== latches) yield* Effect.sleep("2 millis")
     })
   )
 

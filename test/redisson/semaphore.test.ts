@@ -25,7 +25,7 @@ const waiting = (semaphore: string) =>
     Effect.gen(function* () {
       const client = service as unknown as LockClient
       const channel = `redisson_sc:{${semaphore}}`
-      while (client.permitLines.size === 0 || client.signals.heard(channel) === undefined)
+      while (client.permitQueues.size === 0 || client.subscriptions.messagesSeen(channel) === undefined)
         yield* Effect.sleep("2 millis")
       // the attempt that follows the subscription has been answered
       yield* Semaphore.availablePermits(semaphore)

@@ -70,18 +70,18 @@ describe("signals", () => {
 
   it.live("45. one message reaches everybody who listens: 10 of 10", () =>
     Effect.gen(function* () {
-      const { signals, store } = (yield* RedisLock.RedisLock) as unknown as LockClient
+      const { subscriptions, store } = (yield* RedisLock.RedisLock) as unknown as LockClient
       const name = yield* freshName
       const channel = `redisson_lock__channel:{${name}}`
       const heard = Array.from({ length: 10 }, () => Deferred.makeUnsafe<void>())
       // "subscribed" is a signal as well
       let isReady = false
       const listening = heard.map((told) =>
-        signals.listen(channel, () => {
+        subscriptions.subscribe(channel, () => {
           if (isReady) Deferred.doneUnsafe(told, Effect.void)
         })
       )
-      for (const { established } of listening) yield* established
+      for (const { ready } of listening) yield* ready
       isReady = true
       const owner = `${crypto.randomUUID()}:1`
       yield* store.run("lock/acquire", [name, `redisson_lock_token:{${name}}`], [owner, 1000, 1000])

@@ -450,12 +450,12 @@ class World {
     return Effect.sync(() => {
       for (const context of contexts) {
         for (const service of [Context.get(context, RedisLock.RedisLock), ...Context.get(context, Members)]) {
-          const { latches, lines, permitLines, queues, watchdog } = service as unknown as LockClient
+          const { latchWaiters, waitQueues, permitQueues, fairQueues, watchdog } = service as unknown as LockClient
           const left = {
-            latches: latches.size,
-            lines: lines.size,
-            permitLines: permitLines.size,
-            queues: queues.size,
+            latches: latchWaiters.size,
+            lines: waitQueues.size,
+            permitQueues: permitQueues.size,
+            queues: fairQueues.size,
             holdings: watchdog.size
           }
           if (Object.values(left).some((size) => size > 0)) this.fail(`left behind: ${JSON.stringify(left)}`)

@@ -14,7 +14,7 @@ it.effect.prop(
   ([ops]) =>
     Effect.sync(() => {
       const queue = new DueQueue<Due>()
-      const items = Array.from({ length: 16 }, (): Due => ({ due: 0, place: -1 }))
+      const items = Array.from({ length: 16 }, (): Due => ({ due: 0, heapIndex: -1 }))
       const model = new Set<Due>()
       for (const { due, item, operation } of ops) {
         const target = items[item]!

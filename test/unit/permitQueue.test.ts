@@ -6,7 +6,7 @@ import type { LockClient } from "../../packages/core/dist/internal/client/LockCl
 it.effect("a waiter whose wait time ends before it sleeps does not sleep", () =>
   Effect.gen(function* () {
     const client = (yield* RedisLock.RedisLock) as unknown as LockClient
-    const line = client.permitLines.open("pool")
+    const line = client.permitQueues.open("pool")
     const first = line.join(1)
     const second = line.join(1)
     line.signal()
@@ -14,7 +14,7 @@ it.effect("a waiter whose wait time ends before it sleeps does not sleep", () =>
     second.ring()
     yield* second.awaitTurn
     assert.isFalse(second.hasTurn)
-    for (const waiter of [first, second]) client.permitLines.leave("pool", line, waiter)
-    assert.strictEqual(client.permitLines.size, 0)
+    for (const waiter of [first, second]) client.permitQueues.leave("pool", line, waiter)
+    assert.strictEqual(client.permitQueues.size, 0)
   }).pipe(Effect.provide(RedisLock.layerMemory))
 )

@@ -171,7 +171,7 @@ const await_ = <R = RedisLock>(
   const waitMillis =
     options?.waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", options.waitTime)
   if (typeof waitMillis !== "number") return Effect.fail(waitMillis)
-  return withLatch(latch, (client, key) => client.latches.await(latchOf(latch).name, key, waitMillis))
+  return withLatch(latch, (client, key) => client.latchWaiters.await(latchOf(latch).name, key, waitMillis))
 }
 
 export {

@@ -15,7 +15,7 @@ import { makeMemoryStore } from "./internal/store/memory/MemoryStore.ts"
 import type { scripts } from "./internal/store/redis/scripts.generated.ts"
 import { makeRedisStore } from "./internal/store/redis/RedisStore.ts"
 import type { LockStoreError } from "./LockError.ts"
-import type { Ongoing, RedisDriver, Reply, Signal } from "./RedisDriver.ts"
+import type { Cancellable, RedisDriver, Reply, Signal } from "./RedisDriver.ts"
 
 /**
  * The atomic operations: one for every file under `lua/`, named by its path. KEYS, ARGV and the reply are documented
@@ -37,7 +37,7 @@ export type RunUnsafe = (
   keys: ReadonlyArray<string>,
   args: ReadonlyArray<string | number>,
   onExit: (exit: Exit.Exit<Reply, LockStoreError>) => void
-) => Ongoing
+) => Cancellable
 
 /**
  * Subscribes for a caller that is no fiber, as `subscribe` does for one: calls back with every signal until it is given up, or
@@ -50,7 +50,7 @@ export type SubscribeUnsafe = (
   channel: string,
   onSignal: (signal: Signal) => void,
   onFailure: (error: LockStoreError) => void
-) => Ongoing
+) => Cancellable
 
 /**
  * Where locks are kept.

@@ -81,7 +81,7 @@ export class RedisDriverError extends Schema.TaggedError<RedisDriverError>("effe
  * @category models
  * @since 0.2.0
  */
-export interface Ongoing {
+export interface Cancellable {
   /** Gives it up: whatever becomes of it, nobody is called back, and what was not sent yet is not sent. */
   cancel(): void
 }
@@ -97,7 +97,7 @@ export type EvalUnsafe = (
   keys: ReadonlyArray<string>,
   args: ReadonlyArray<string | number>,
   onExit: (exit: Exit.Exit<Reply, RedisDriverError>) => void
-) => Ongoing
+) => Cancellable
 
 /**
  * Subscribes for a caller that is no fiber, as `subscribe` does for one: calls back with every signal until it is given up, or
@@ -110,7 +110,7 @@ export type SubscribeUnsafe = (
   channel: string,
   onSignal: (signal: Signal) => void,
   onFailure: (error: RedisDriverError) => void
-) => Ongoing
+) => Cancellable
 
 /**
  * The port.

@@ -1,7 +1,7 @@
 /**
- * The way to a lock, the same for every kind: re-enter what is held already; else try; else wait for a signal or the fallback
- * interval, and try again. Most kinds wait in the line of this process, whose first talks to Redis for all; fair locks have a
- * place for each waiter in Redis.
+ * Acquires a lock, in the same way for every kind: re-enter it if it is held already; else ask; else wait for a message or the
+ * fallback interval, and ask again. Most kinds wait in the queue of this process, whose first waiter talks to Redis for all;
+ * fair locks have a place in Redis for each waiter.
  *
  * Every step of it runs uninterruptibly but for what is wrapped in `restore`: the round trip of an attempt or of a re-entry,
  * which is undone when it is interrupted, and the waits.
@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import type { LockReentered, LockStoreError, LockTimeout } from "../../LockError.ts"
 import { acquireOnce, ownerRefOf, writerOf } from "./acquireOnce.ts"
-import { enter } from "./reenter.ts"
+import { reenter } from "./reenter.ts"
 import type { Hold } from "../hold/Hold.ts"
 import type { LockKeys } from "../store/keys.ts"
 import type { LockClient } from "../client/LockClient.ts"
@@ -42,13 +42,13 @@ export const acquire = (
   startedAt = request.client.now()
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, keys, kind } = request
-  const entered = enter(request, restore)
-  if (entered !== undefined) return reenter(request, restore, startedAt, entered)
+  const reentered = reenter(request, restore)
+  if (reentered !== undefined) return reenterUntilSettled(request, restore, startedAt, reentered)
   const waits = request.waitMillis > 0
   if (kind.queued && waits) return waitInFairQueue(request, restore, startedAt)
   const ask = (onSettled?: typeof settled) => {
     const ownerRef = ownerRefOf(request, client.nextOwner())
-    const heard = client.signals.heard(kind.channel(keys, ownerRef.owner))
+    const messagesSeen = client.subscriptions.messagesSeen(kind.channel(keys, ownerRef.owner))
     return acquireOnce(
       request,
       ownerRef,
@@ -57,30 +57,30 @@ export const acquire = (
       startedAt,
       Effect.succeed,
       (denial) =>
-        waits ? waitInQueue(request, restore, startedAt, denial, heard) : gaveUp(request, startedAt, denial),
+        waits ? waitInQueue(request, restore, startedAt, denial, messagesSeen) : gaveUp(request, startedAt, denial),
       onSettled,
-      waits ? (failure) => waitInQueue(request, restore, startedAt, failure, heard) : undefined
+      waits ? (failure) => waitInQueue(request, restore, startedAt, failure, messagesSeen) : undefined
     )
   }
   if (!waits) return ask()
   return Effect.suspend(() => {
-    // Where others of this process wait or hold, asking Redis would be pushing in, or pointless.
+    // While other fibers of this process wait or hold, a request would jump the queue, or certainly be refused.
     if (isHeldUp(request)) return waitInQueue(request, restore, startedAt, undefined, undefined)
     if (kind.mode === "read") return ask()
-    // Those of this process who come while one asks wait for what it learns.
-    client.asked.add(keys.lock)
+    // Fibers that arrive during a request share its result.
+    client.requestsInFlight.add(keys.lock)
     return ask(settled)
   })
 }
 
-/** Enters what its owner holds already, also where that takes more than one try; asks anew where it is lost meanwhile. */
-const reenter = (
+/** Re-enters a lock that its owner holds, retrying transient failures; acquires it anew if it is lost meanwhile. */
+const reenterUntilSettled = (
   request: AcquireRequest,
   restore: Restore,
   startedAt: number,
-  entered: Effect.Effect<Hold | undefined, LockReentered | LockStoreError>
+  reentered: Effect.Effect<Hold | undefined, LockReentered | LockStoreError>
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> =>
-  Effect.matchCauseEffect(entered, {
+  Effect.matchCauseEffect(reentered, {
     onSuccess: (hold) => (hold === undefined ? acquire(request, restore, startedAt) : Effect.succeed(hold)),
     onFailure: (cause): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
       const { client, waitMillis } = request
@@ -99,9 +99,9 @@ export const tryAcquire = (
   request: AcquireRequest,
   restore: Restore
 ): Effect.Effect<Option.Option<Hold>, LockReentered | LockStoreError> => {
-  const entered = enter(request, restore)
-  if (entered !== undefined) {
-    return Effect.flatMap(entered, (hold) =>
+  const reentered = reenter(request, restore)
+  if (reentered !== undefined) {
+    return Effect.flatMap(reentered, (hold) =>
       hold === undefined ? tryAcquire(request, restore) : Effect.succeedSome(hold)
     )
   }
@@ -114,7 +114,7 @@ const isHeldUp = (request: AcquireRequest): boolean => {
   const { client, keys, kind } = request
   // a writer never waits for itself
   if (writerOf(request) !== undefined) return false
-  if (client.lines.get(keys.lock, kind.mode) !== undefined || isAsked(request)) return true
-  // where readers of this process hold the lock, a writer asks all the same: others hear from Redis that it waits
-  return client.isHeldHere(keys.lock, kind.withdraw === undefined ? kind.mode : "read")
+  if (client.waitQueues.get(keys.lock, kind.mode) !== undefined || isAsked(request)) return true
+  // while readers of this process hold the lock, a writer still asks: its request tells other processes that it waits
+  return client.isHeldHere(keys.lock, kind.cancelWriterIntent === undefined ? kind.mode : "read")
 }

@@ -10,7 +10,7 @@ import { Hold } from "../hold/Hold.ts"
 import { type AcquireReply, answerOf, type OwnerRef, tokenKey, tokenLife } from "../protocol/LockProtocol.ts"
 import { GrantedTooLate, isPassing, passing } from "../store/passing.ts"
 import { Lease } from "../hold/Lease.ts"
-import { undo, undoSilently, undoUnknown, cancelWriterIntent } from "../hold/release.ts"
+import { rollback, rollbackSilently, rollbackUnknown, cancelWriterIntent } from "../hold/release.ts"
 
 export type Denial = AcquireReply & { readonly granted: false }
 
@@ -61,7 +61,7 @@ export const acquireOnce = <A, B, E>(
       const answer = answerOf(reply)
       if (!answer.granted && answer.isPartial) {
         const pause = waits && answer.pauseMillis > 0 ? restore(Effect.sleep(answer.pauseMillis)) : Effect.void
-        return Effect.matchCauseEffect(Effect.andThen(undoSilently(ownerRef, sentAt + leaseMillis), pause), {
+        return Effect.matchCauseEffect(Effect.andThen(rollbackSilently(ownerRef, sentAt + leaseMillis), pause), {
           onSuccess: () => onDenied(answer),
           onFailure: (cause) => {
             onSettled?.(request)
@@ -82,7 +82,7 @@ export const acquireOnce = <A, B, E>(
       const isTick = onPassing !== undefined && isPassing(failure)
       // one that has a place of its own asks again for the same owner, and counts the lease from then
       if (isTick && kind.queued) return onPassing(failure, true)
-      const undone = undo(ownerRef, sentAt + leaseMillis)
+      const undone = rollback(ownerRef, sentAt + leaseMillis)
       if (isTick) return Effect.flatMap(undone, () => onPassing(failure, true))
       onSettled?.(request)
       return Effect.andThen(undone, Effect.fail(failure))
@@ -96,10 +96,10 @@ export const acquireOnce = <A, B, E>(
           ? describeWrongType(client, kind.title, ownerRef.keys.lock, cause)
           : Effect.suspend(() => onPassing!(failure, mayHaveRun(cause)))
       if (!mayHaveRun(cause) || (failure !== undefined && kind.queued)) return failed
-      const undone = undoUnknown(ownerRef, leaseMillis, isForbidden(cause))
-      // a line of this process takes back itself what it has told others
-      const isToldByLine = client.lines.get(ownerRef.keys.lock, kind.mode) !== undefined
-      return waits && kind.withdraw !== undefined && !isToldByLine
+      const undone = rollbackUnknown(ownerRef, leaseMillis, isForbidden(cause))
+      // the local queue withdraws its own announcement
+      const isToldByQueue = client.waitQueues.get(ownerRef.keys.lock, kind.mode) !== undefined
+      return waits && kind.cancelWriterIntent !== undefined && !isToldByQueue
         ? Effect.andThen(Effect.andThen(undone, cancelWriterIntent(ownerRef)), failed)
         : Effect.andThen(undone, failed)
     }
@@ -160,7 +160,7 @@ export const tryAcquireTogether = (
       return holds.length > 0
         ? Effect.succeed(holds)
         : Effect.andThen(
-            Effect.forEach(ownerRefs, (ownerRef) => undo(ownerRef, sentAt + leaseMillis), all),
+            Effect.forEach(ownerRefs, (ownerRef) => rollback(ownerRef, sentAt + leaseMillis), all),
             Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, leaseMillis))
           )
     },
@@ -168,7 +168,7 @@ export const tryAcquireTogether = (
       client.underWay--
       return mayHaveRun(cause)
         ? Effect.andThen(
-            Effect.forEach(ownerRefs, (ownerRef) => undoUnknown(ownerRef, leaseMillis, isForbidden(cause)), all),
+            Effect.forEach(ownerRefs, (ownerRef) => rollbackUnknown(ownerRef, leaseMillis, isForbidden(cause)), all),
             Effect.failCause(cause)
           )
         : describeWrongTypeOfOne(

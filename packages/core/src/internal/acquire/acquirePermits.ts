@@ -1,6 +1,6 @@
 /**
- * The way to permits, the same for both kinds of semaphore: try; else wait in the line of this process and try when it is
- * one's turn.
+ * Acquires permits, in the same way for both kinds of semaphore: ask once; else wait in the queue of this process and ask again
+ * at each turn.
  *
  * Everything here runs uninterruptibly but for what is wrapped in `restore`.
  */
@@ -45,20 +45,20 @@ export const acquire = <A extends object>(
 ): Effect.Effect<A, LockTimeout | LockStoreError> => {
   const { client, channel, key, permits, waitMillis } = request
   const startedAt = client.now()
-  if (waitMillis > 0 && client.permitLines.get(key)?.isAhead(permits) === true) {
+  if (waitMillis > 0 && client.permitQueues.get(key)?.isAhead(permits) === true) {
     return wait(request, restore, startedAt, undefined, undefined)
   }
-  const heard = client.signals.heard(channel)
+  const messagesSeen = client.subscriptions.messagesSeen(channel)
   return Effect.matchCauseEffect(request.ask(restore, startedAt), {
     onSuccess: (answer): Effect.Effect<A, LockTimeout | LockStoreError> => {
       if (answer.granted !== undefined) return Effect.succeed(answer.granted)
       return waitMillis > 0
-        ? wait(request, restore, startedAt, answer, heard)
+        ? wait(request, restore, startedAt, answer, messagesSeen)
         : gaveUp(request, startedAt, answer, undefined)
     },
     onFailure: (cause) => {
       const failure = waitMillis > 0 ? passing(cause) : undefined
-      return failure === undefined ? Effect.failCause(cause) : wait(request, restore, startedAt, failure, heard)
+      return failure === undefined ? Effect.failCause(cause) : wait(request, restore, startedAt, failure, messagesSeen)
     }
   })
 }
@@ -69,37 +69,37 @@ const wait = <A extends object>(
   startedAt: number,
   /** What it was told, or why it was told nothing, where it has asked. */
   answer: PermitReply<A> | LockStoreError | undefined,
-  heard: number | undefined
+  messagesSeen: number | undefined
 ): Effect.Effect<A, LockTimeout | LockStoreError> => {
   const { client, key, permits } = request
-  const line = client.permitLines.open(key)
-  const waiter = line.join(permits)
-  if (answer !== undefined) line.failure = answer instanceof LockStoreError ? answer : undefined
+  const queue = client.permitQueues.open(key)
+  const waiter = queue.join(permits)
+  if (answer !== undefined) queue.failure = answer instanceof LockStoreError ? answer : undefined
   return Effect.ensuring(
-    waitInLine(request, restore, startedAt, answer, heard, line, waiter),
-    Effect.sync(() => client.permitLines.leave(key, line, waiter))
+    waitInQueue(request, restore, startedAt, answer, messagesSeen, queue, waiter),
+    Effect.sync(() => client.permitQueues.leave(key, queue, waiter))
   )
 }
 
-const waitInLine = Effect.fnUntraced(function* <A extends object>(
+const waitInQueue = Effect.fnUntraced(function* <A extends object>(
   request: PermitRequest<A>,
   restore: Restore,
   startedAt: number,
   answer: PermitReply<A> | LockStoreError | undefined,
-  heard: number | undefined,
-  line: PermitQueue,
+  messagesSeen: number | undefined,
+  queue: PermitQueue,
   waiter: PermitWaiter
 ): Effect.fn.Return<A, LockTimeout | LockStoreError> {
   const { client, channel, waitMillis } = request
   const waitsUntil = startedAt + waitMillis
   if (waitsUntil < Number.POSITIVE_INFINITY) client.alarms.set(waiter, waitsUntil)
-  // one who joins others has asked nothing, so has missed nothing
-  if (answer !== undefined) line.listen(channel, heard)
+  // a waiter that has not asked yet has missed no message
+  if (answer !== undefined) queue.listen(channel, messagesSeen)
   let last = answer instanceof LockStoreError ? undefined : answer
   while (true) {
     yield* restore(waiter.awaitTurn)
     if (waiter.hasTurn) {
-      line.ask()
+      queue.ask()
       const answer: PermitReply<A> | LockStoreError = yield* Effect.catchCause(
         request.ask(restore, startedAt),
         (cause) => {
@@ -108,14 +108,14 @@ const waitInLine = Effect.fnUntraced(function* <A extends object>(
         }
       )
       if (answer instanceof LockStoreError) {
-        line.failed(answer)
+        queue.failed(answer)
       } else {
-        line.answered(waiter, answer)
+        queue.answered(waiter, answer)
         if (answer.granted !== undefined) return answer.granted
         last = answer
       }
     }
-    if (client.now() >= waitsUntil) return yield* gaveUp(request, startedAt, last, line.failure)
+    if (client.now() >= waitsUntil) return yield* gaveUp(request, startedAt, last, queue.failure)
   }
 })
 

@@ -1,5 +1,5 @@
 /**
- * What all who wait have in common: hearing a channel, asking now and then all the same, giving up.
+ * Shared by all waiters: when the subscription is ready, when to ask without a message, and how a wait ends.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -7,15 +7,15 @@ import { type Holder, type LockStoreError, LockTimeout } from "../../LockError.t
 import type { AcquireRequest } from "./acquire.ts"
 import type { Denial } from "./acquireOnce.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import type { Listening } from "../wait/Subscriptions.ts"
+import type { Subscription } from "../wait/Subscriptions.ts"
 
-/** Waits until the channel is heard, as long as that is worth while. */
-export const established = (client: LockClient, listening: Listening, waitsUntil: number): Effect.Effect<void> => {
+/** Waits until the subscription is ready, for at most one fallback interval. */
+export const awaitReady = (client: LockClient, subscription: Subscription, waitsUntil: number): Effect.Effect<void> => {
   const patience = Math.min(client.options.fallbackIntervalMillis, Math.max(0, waitsUntil - client.now()))
-  return Effect.asVoid(Effect.timeoutOption(listening.established, patience))
+  return Effect.asVoid(Effect.timeoutOption(subscription.ready, patience))
 }
 
-/** The fallback interval, jittered so that processes do not ask together; never past the end of the holder's lease. */
+/** The fallback interval, jittered so that processes do not ask together; at most until the holder's lease ends. */
 export const fallback = (client: LockClient, denial: Denial | undefined): number => {
   const interval = client.options.fallbackIntervalMillis * (0.8 + 0.4 * Math.random())
   return denial === undefined || denial.remaining < 0 ? interval : Math.min(interval, denial.remaining + 1)
@@ -23,7 +23,7 @@ export const fallback = (client: LockClient, denial: Denial | undefined): number
 
 /**
  * The wait is over. What the store said last decides how it fails: with `LockTimeout` where the lock was taken; with the store's own
- * `failure` where that could not be known.
+ * `failure` where that is not known.
  */
 export const gaveUp = (
   request: AcquireRequest,
@@ -47,7 +47,7 @@ export const gaveUp = (
     )
   })
 
-/** The last holder seen: in Redis, or here, where asking Redis was not worth while. */
+/** The last holder seen: in Redis, or in this process where Redis was not asked. */
 const holderOf = ({ client, keys }: AcquireRequest, denial: Denial | undefined): Holder | undefined => {
   if (denial !== undefined) {
     const remaining = denial.remaining < 0 ? undefined : Duration.millis(denial.remaining)

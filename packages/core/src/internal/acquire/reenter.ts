@@ -7,13 +7,13 @@ import type { AcquireRequest, Restore } from "./acquire.ts"
 import { leaseMillisOf } from "./acquireOnce.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { Lease } from "../hold/Lease.ts"
-import { undoEntry } from "../hold/release.ts"
+import { rollbackReentry } from "../hold/release.ts"
 
 /**
  * What becomes of an acquisition by somebody who holds the lock already: a hold more, or a refusal where waiting would be
  * waiting for oneself. Undefined for everybody else.
  */
-export const enter = (
+export const reenter = (
   request: AcquireRequest,
   restore: Restore
 ): Effect.Effect<Hold | undefined, LockReentered | LockStoreError> | undefined => {
@@ -21,7 +21,7 @@ export const enter = (
   const mine = client.find(keys.lock, kind.mode, identity)
   if (mine !== undefined) {
     return kind.reentrant
-      ? reenter(request, mine, restore)
+      ? addHold(request, mine, restore)
       : Effect.fail(new LockReentered({ lock: name, attempt: "reenter" }))
   }
   return kind.mode === "write" && client.find(keys.lock, "read", identity) !== undefined
@@ -30,7 +30,7 @@ export const enter = (
 }
 
 /** Enters what this owner holds already; nothing when it turns out to be lost. */
-const reenter = (
+const addHold = (
   request: AcquireRequest,
   lease: Lease,
   restore: Restore
@@ -39,7 +39,7 @@ const reenter = (
     const { client, kind } = request
     const leaseMillis = leaseMillisOf(request)
     const hold = new Hold(lease, request)
-    const command = kind.enter(lease, lease.add(hold), leaseMillis)
+    const command = kind.addHold(lease, lease.add(hold), leaseMillis)
     const sentAt = client.now()
     lease.mayLastUntil = Math.max(lease.mayLastUntil, sentAt + client.store.commandLifeMillis + leaseMillis)
     client.underWay++
@@ -47,14 +47,14 @@ const reenter = (
       onSuccess: (reply) => {
         client.underWay--
         const lost = reply === 1 ? lease.confirm(sentAt, leaseMillis, hold) : lease.lose("NotOwner", client.now())
-        if (lost !== undefined) return Effect.as(undoEntry(hold), undefined)
+        if (lost !== undefined) return Effect.as(rollbackReentry(hold), undefined)
         client.watchdog.watch(lease)
-        client.callOwners(hold)
+        client.wakeOwners(hold)
         return Effect.succeed(hold)
       },
       onFailure: (cause) => {
         client.underWay--
-        return Effect.andThen(undoEntry(hold), Effect.failCause(cause))
+        return Effect.andThen(rollbackReentry(hold), Effect.failCause(cause))
       }
     })
   })

@@ -1,5 +1,5 @@
 /**
- * Waiting in the line of this process, whose first talks to Redis for all.
+ * Waits in the queue of this process, whose first waiter talks to Redis for all.
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
@@ -7,83 +7,83 @@ import { type LockReentered, LockStoreError, type LockTimeout } from "../../Lock
 import type { AcquireRequest, Restore } from "./acquire.ts"
 import { acquireOnce, ownerRefOf, type Denial } from "./acquireOnce.ts"
 import { backOff } from "../options/backOff.ts"
-import { enter } from "./reenter.ts"
+import { reenter } from "./reenter.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { WaitQueue, Waiter } from "../wait/WaitQueue.ts"
 import { cancelWriterIntent } from "../hold/release.ts"
-import { established, fallback, gaveUp } from "./giveUp.ts"
+import { awaitReady, fallback, gaveUp } from "./giveUp.ts"
 
 export const isAsked = ({ client, keys, kind }: AcquireRequest): boolean =>
-  kind.mode !== "read" && client.asked.has(keys.lock)
+  kind.mode !== "read" && client.requestsInFlight.has(keys.lock)
 
-/** Who asked for this process has its answer. */
+/** The in-flight request of this process has been answered. */
 export const settled = ({ client, keys, kind }: AcquireRequest): void => {
-  client.asked.delete(keys.lock)
-  client.lines.get(keys.lock, kind.mode)?.unreserve()
+  client.requestsInFlight.delete(keys.lock)
+  client.waitQueues.get(keys.lock, kind.mode)?.unreserve()
 }
 
 /**
- * Waits in the line of this process. `answer` is what an attempt has come to that was made already, and `heard` how many signals had
- * been heard before it.
+ * Waits in the queue of this process. `answer` is the reply to a request that was made already, and `messagesSeen` the number of
+ * messages that had arrived before that request.
  */
 export const waitInQueue = (
   request: AcquireRequest,
   restore: Restore,
   startedAt: number,
   answer: Denial | LockStoreError | undefined,
-  heard: number | undefined
+  messagesSeen: number | undefined
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, identity, keys, kind } = request
   const place = { isReserved: () => isAsked(request), atHead: kind.mode !== "read" && answer !== undefined }
-  return Effect.flatMap(client.lines.join(keys.lock, kind.mode, identity, place), ([line, waiter]) => {
+  return Effect.flatMap(client.waitQueues.join(keys.lock, kind.mode, identity, place), ([queue, waiter]) => {
     const denial = answer instanceof LockStoreError ? undefined : answer
-    if (denial !== undefined) line.announced = kind.withdraw !== undefined
-    if (answer !== undefined) line.failure = answer === denial ? undefined : (answer as LockStoreError)
-    // only now: whoever else took the head meanwhile would be asking already
+    if (denial !== undefined) queue.announced = kind.cancelWriterIntent !== undefined
+    if (answer !== undefined) queue.failure = answer === denial ? undefined : (answer as LockStoreError)
+    // only now: another waiter that took the head meanwhile would be asking already
     if (place.atHead) settled(request)
     return Effect.ensuring(
-      whileInLine(request, restore, startedAt, denial, answer !== undefined, heard, line, waiter),
+      whileQueued(request, restore, startedAt, denial, answer !== undefined, messagesSeen, queue, waiter),
       Effect.suspend(() => {
         client.alarms.cancel(waiter)
-        client.lines.leave(keys.lock, kind.mode, line, waiter)
-        return line.isEmpty && line.announced ? cancelWriterIntent(ownerRefOf(request, client.clientId)) : Effect.void
+        client.waitQueues.leave(keys.lock, kind.mode, queue, waiter)
+        return queue.isEmpty && queue.announced ? cancelWriterIntent(ownerRefOf(request, client.clientId)) : Effect.void
       })
     )
   })
 }
 
-const whileInLine = Effect.fnUntraced(function* (
+const whileQueued = Effect.fnUntraced(function* (
   request: AcquireRequest,
   restore: Restore,
   startedAt: number,
   denial: Denial | undefined,
   hasAsked: boolean,
-  heard: number | undefined,
-  line: WaitQueue,
+  messagesSeen: number | undefined,
+  queue: WaitQueue,
   waiter: Waiter
 ): Effect.fn.Return<Hold, LockTimeout | LockReentered | LockStoreError> {
   const { client, keys, kind } = request
   const isShared = kind.mode === "read"
   const waitsUntil = startedAt + request.waitMillis
   const nextPause = kind.backoff === undefined ? undefined : yield* backOff(kind.backoff)
-  // Not worth asking while this process holds the lock, nor proper while it leaves it to others.
-  const isVain = () => client.isHeldHere(keys.lock, kind.mode) || client.now() < line.quietUntil
-  let vain = hasAsked ? waiter.isFirst : isVain()
+  // A request would be refused while this process holds the lock, and jump the queue while it leaves the lock to others.
+  const shouldNotAsk = () => client.isHeldHere(keys.lock, kind.mode) || client.now() < queue.quietUntil
+  let skipsRequest = hasAsked ? waiter.isFirst : shouldNotAsk()
 
   while (true) {
     if (!waiter.isFirst) {
       if (waitsUntil < Number.POSITIVE_INFINITY) client.alarms.set(waiter, waitsUntil)
       yield* restore(waiter.awaitTurn)
-      vain = isVain()
+      skipsRequest = shouldNotAsk()
     }
-    const hold = yield* enter(request, restore) ?? Effect.undefined
+    const hold = yield* reenter(request, restore) ?? Effect.undefined
     if (hold !== undefined) return hold
-    // what readers wait for comes to all of them at once; where the store cannot be asked, the first finds out when it can
-    if ((waiter.isFirst || (isShared && line.failure === undefined)) && !vain) {
-      if (waiter.isFirst) line.clear()
+    // a release lets all readers in at once; while the store cannot be asked, only the first waiter keeps trying
+    if ((waiter.isFirst || (isShared && queue.failure === undefined)) && !skipsRequest) {
+      if (waiter.isFirst) queue.clear()
       const ownerRef = ownerRefOf(request, client.nextOwner())
-      heard = client.signals.heard(kind.channel(keys, ownerRef.owner))
-      line.announced = kind.withdraw !== undefined
+      messagesSeen = client.subscriptions.messagesSeen(kind.channel(keys, ownerRef.owner))
+      queue.announced = kind.cancelWriterIntent !== undefined
       const outcome: Hold | Denial | LockStoreError = yield* acquireOnce(
         request,
         ownerRef,
@@ -95,10 +95,10 @@ const whileInLine = Effect.fnUntraced(function* (
         undefined,
         Effect.succeed<LockStoreError>
       )
-      line.failure = outcome instanceof LockStoreError ? outcome : undefined
+      queue.failure = outcome instanceof LockStoreError ? outcome : undefined
       if (outcome instanceof Hold) {
-        line.announced = false
-        if (isShared) line.callOthers()
+        queue.announced = false
+        if (isShared) queue.wakeOthers()
         return outcome
       }
       if (outcome instanceof LockStoreError) denial = undefined
@@ -106,27 +106,27 @@ const whileInLine = Effect.fnUntraced(function* (
     }
     const now = client.now()
     const remaining = waitsUntil - now
-    if (remaining <= 0) return yield* gaveUp(request, startedAt, denial, line.failure)
+    if (remaining <= 0) return yield* gaveUp(request, startedAt, denial, queue.failure)
     if (!waiter.isFirst) continue
-    // Signals of this process need no subscription.
-    if (nextPause === undefined && line.listening === undefined && !client.isHeldHere(keys.lock, kind.mode)) {
+    // Releases in this process wake waiters without a subscription.
+    if (nextPause === undefined && queue.subscription === undefined && !client.isHeldHere(keys.lock, kind.mode)) {
       const channel = kind.channel(keys, client.clientId)
-      line.listening = client.signals.listen(channel, () => line.signal())
-      if (heard === undefined || heard !== client.signals.heard(channel)) {
-        // the release may have been announced before this line could hear it
-        yield* restore(established(client, line.listening, waitsUntil))
-        vain = false
+      queue.subscription = client.subscriptions.subscribe(channel, () => queue.signal())
+      if (messagesSeen === undefined || messagesSeen !== client.subscriptions.messagesSeen(channel)) {
+        // the release may have been announced before the subscription was ready
+        yield* restore(awaitReady(client, queue.subscription, waitsUntil))
+        skipsRequest = false
         continue
       }
     }
-    const pause = nextPause === undefined || line.failure !== undefined ? fallback(client, denial) : yield* nextPause
+    const pause = nextPause === undefined || queue.failure !== undefined ? fallback(client, denial) : yield* nextPause
     if (pause === undefined) return yield* gaveUp(request, startedAt, denial)
-    const quiet = line.quietUntil - now
+    const quiet = queue.quietUntil - now
     client.alarms.set(waiter, now + Math.min(quiet > 0 ? quiet : pause, remaining))
-    const wake = yield* restore(Queue.take(line.signals))
+    const wake = yield* restore(Queue.take(queue.signals))
     client.alarms.cancel(waiter)
-    // a signal may be the message of a release that this process has long made use of
-    vain = wake === "signal" && isVain()
-    if (isShared && !vain && wake === "signal") line.callOthers()
+    // the message may announce a release that this process has already used
+    skipsRequest = wake === "signal" && shouldNotAsk()
+    if (isShared && !skipsRequest && wake === "signal") queue.wakeOthers()
   }
 })

@@ -14,7 +14,7 @@ import { driftMillis } from "../options/durations.ts"
 import { type Identity, ownHold } from "../hold/owner.ts"
 import { shown } from "../report/shown.ts"
 import { AlarmClock } from "../time/AlarmClock.ts"
-import { LatchWaiters } from "../wait/LatchWaiters.ts"
+import { LatchQueues } from "../wait/LatchWaiters.ts"
 import { WaitQueues } from "../wait/WaitQueue.ts"
 import { PermitQueues } from "../wait/PermitQueue.ts"
 import { giveBackAll, type Returnable } from "./closing.ts"
@@ -55,16 +55,16 @@ export class LockClient {
   readonly clientId: string
   readonly store: LockStore["Service"]
   readonly options: ClientOptions
-  readonly signals = new Subscriptions(this)
+  readonly subscriptions = new Subscriptions(this)
   readonly telemetry: Telemetry
-  readonly lines = new WaitQueues(this)
-  readonly permitLines = new PermitQueues(this)
+  readonly waitQueues = new WaitQueues(this)
+  readonly permitQueues = new PermitQueues(this)
   /** Semaphores of which it was said that they have another number of permits than their value says. */
   readonly comparedTotals = new Set<string>()
-  readonly latches = new LatchWaiters(this)
+  readonly latchWaiters = new LatchQueues(this)
   /** Locks that somebody of this process asks for at this moment. */
-  readonly asked = new Set<string>()
-  readonly queues = new FairQueues(this)
+  readonly requestsInFlight = new Set<string>()
+  readonly fairQueues = new FairQueues(this)
   readonly alarms: AlarmClock
   readonly watchdog: Watchdog
   /** Monotonic time in milliseconds. */
@@ -76,13 +76,13 @@ export class LockClient {
   /** Whether its store is kept by a majority of several. */
   readonly isQuorum: boolean
   /** The clients of quorums of which this one is the first member. */
-  readonly quorums = new QuorumClients()
+  readonly quorumClients = new QuorumClients()
   /** The clients of quorums of which this one is any member: they close before it does. */
   readonly joinedBy = new Set<LockClient>()
   /** Acquisitions and releases that are not answered yet: closing waits for them. */
   underWay = 0
   /** Anonymous permits that something will give back. */
-  readonly grants = new Set<AnonymousPermits>()
+  readonly anonymousPermits = new Set<AnonymousPermits>()
   /** What a client that closes has still to give back. */
   readonly toGiveBack = new Set<Returnable>()
   readonly #report: Report
@@ -153,12 +153,12 @@ export class LockClient {
 
   /** Whether something is still to be answered, or to be taken back. */
   get isBusy(): boolean {
-    return this.underWay + this.#background + this.lines.size + this.queues.size + this.permitLines.size > 0
+    return this.underWay + this.#background + this.waitQueues.size + this.fairQueues.size + this.permitQueues.size > 0
   }
 
   /** Loses all that is held: it is to be given back. */
   loseAll(): void {
-    for (const held of [...[...this.#held.values()].flat(), ...this.grants]) this.#loseAtEnd(held)
+    for (const held of [...[...this.#held.values()].flat(), ...this.anonymousPermits]) this.#loseAtEnd(held)
   }
 
   #loseAtEnd(held: Returnable): void {
@@ -169,10 +169,10 @@ export class LockClient {
   /** Nothing is acquired from now on: whoever waits asks once more, and fails. */
   sendHome(): void {
     this.#isClosing = true
-    this.lines.sendHome()
-    this.queues.sendHome()
-    this.permitLines.sendHome()
-    this.latches.sendHome()
+    this.waitQueues.sendHome()
+    this.fairQueues.sendHome()
+    this.permitQueues.sendHome()
+    this.latchWaiters.sendHome()
   }
 
   /** Gives back what is held, for good; see {@link giveBackAll}. */
@@ -209,21 +209,21 @@ export class LockClient {
     else held.push(lease)
     this.watchdog.watch(lease)
     if (this.#isClosing) this.#loseAtEnd(lease)
-    else this.callOwners(lease.held[0]!)
+    else this.wakeOwners(lease.held[0]!)
   }
 
-  rememberGrant(grant: AnonymousPermits): void {
-    this.grants.add(grant)
+  rememberPermits(grant: AnonymousPermits): void {
+    this.anonymousPermits.add(grant)
     if (this.#isClosing) this.#loseAtEnd(grant)
   }
 
   /** Calls waiters that may re-enter by a new hold: only through an explicit owner or a scope can others than its own fiber. */
-  callOwners({ by, lease }: Hold): void {
+  wakeOwners({ by, lease }: Hold): void {
     if (by.owner.explicit === undefined && by.scope === undefined) return
     const { lock } = lease.keys
     const mayEnter = (identity: Identity) => ownHold(identity, lease) !== undefined
-    this.lines.get(lock, lease.kind.mode)?.call(mayEnter)
-    this.queues.get(lock)?.call(mayEnter)
+    this.waitQueues.get(lock, lease.kind.mode)?.wakeMatching(mayEnter)
+    this.fairQueues.get(lock)?.wakeMatching(mayEnter)
   }
 
   forget(lease: Lease): void {
@@ -252,9 +252,9 @@ export class LockClient {
   }
 
   /** Wakes the first waiters of a lock in this process: it may be free. Readers first, so that writers do not keep them out. */
-  signal(key: string): void {
-    this.lines.get(key, "read")?.signal()
-    this.lines.get(key, "exclusive")?.signal()
+  wakeWaiters(key: string): void {
+    this.waitQueues.get(key, "read")?.signal()
+    this.waitQueues.get(key, "exclusive")?.signal()
   }
 
   /** Every holding of the lock in this process: a copy, for looking at one may show it lost and remove it. */

@@ -17,7 +17,7 @@ import type { Guarded } from "./guard.ts"
 import { grantMarker, permitIds, semaphoreChannel } from "../store/keys.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { isFinal } from "../store/passing.ts"
-import { undoUntilSettled } from "./release.ts"
+import { rollbackUntilSettled } from "./release.ts"
 import type { Reply } from "../../RedisDriver.ts"
 
 /** In metrics and spans. */
@@ -86,7 +86,7 @@ export class AnonymousPermits implements Guarded, Returnable {
           // of what is not given back by its marker, nobody would tell when it is held no more
           if (this.markerMillis === heldMarkerMillis) {
             client.telemetry.acquired(this, client.now() - startedAt)
-            client.rememberGrant(this)
+            client.rememberPermits(this)
           }
           return Effect.succeed({ granted: this, available, remaining: -1, exists: true })
         },
@@ -113,7 +113,7 @@ export class AnonymousPermits implements Guarded, Returnable {
     if (this.#lost !== undefined) return Effect.fail(this.#lost)
     const { client } = this
     const now = client.now()
-    client.grants.delete(this)
+    client.anonymousPermits.delete(this)
     client.telemetry.released(this, now - this.askedAt)
     const isOld = now - this.askedAt > this.markerMillis - undoMarkerMillis
     client.underWay++
@@ -130,7 +130,7 @@ export class AnonymousPermits implements Guarded, Returnable {
   lose(reason: LossReason, now: number): void {
     if (this.#lost !== undefined || this.#released) return
     this.#lost = this.#lossOf(reason)
-    this.client.grants.delete(this)
+    this.client.anonymousPermits.delete(this)
     this.client.telemetry.lost(this, reason)
     this.client.telemetry.released(this, now - this.askedAt)
     this.#dependents.tell(this.client)
@@ -226,6 +226,6 @@ export class AnonymousPermits implements Guarded, Returnable {
 
   /** Takes back what may have been granted without our knowing. */
   #undo(isForbidden: boolean): Effect.Effect<void> {
-    return undoUntilSettled(this.client, this.#returnUntilConfirmed(isForbidden))
+    return rollbackUntilSettled(this.client, this.#returnUntilConfirmed(isForbidden))
   }
 }

@@ -49,7 +49,7 @@ export class Lease implements Due, OwnerRef, Returnable {
   renewals = 0
 
   due = 0
-  place = -1
+  heapIndex = -1
   #dependents: Dependents | undefined = undefined
 
   constructor(request: AcquireRequest, owner: string, token: number, acquiredAt: number, deadline: number) {
@@ -120,7 +120,7 @@ export class Lease implements Due, OwnerRef, Returnable {
     this.client.telemetry.lost(this, reason)
     this.client.telemetry.released(this, now - this.acquiredAt)
     this.#dependents?.tell(this.client)
-    this.client.signal(this.keys.lock)
+    this.client.wakeWaiters(this.keys.lock)
     return lost
   }
 

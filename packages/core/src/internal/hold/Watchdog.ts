@@ -20,7 +20,7 @@ export class Watchdog implements Alarm {
   readonly #client: LockClient
   readonly #queue = new DueQueue<Lease>()
   due = 0
-  place = -1
+  heapIndex = -1
 
   constructor(client: LockClient) {
     this.#client = client
@@ -50,7 +50,7 @@ export class Watchdog implements Alarm {
   #put(lease: Lease, due: number): void {
     lease.due = due
     this.#queue.put(lease)
-    if (this.place === -1 || due < this.due) this.#client.alarms.set(this, due)
+    if (this.heapIndex === -1 || due < this.due) this.#client.alarms.set(this, due)
   }
 
   /** A third of the lease after the lease began to run. */

@@ -46,7 +46,7 @@ export const releaseNow = (hold: Hold): Effect.Effect<void, LockLost | LockStore
 const leave = (lease: Lease, number: number): Effect.Effect<void, LockLost | LockStoreError> => {
   const { client, kind } = lease
   client.watchdog.watch(lease)
-  const command = kind.leave(lease, lease.holds, number)
+  const command = kind.removeHold(lease, lease.holds, number)
   return Effect.flatMap(client.store.run(command.operation, command.keys, command.args), (reply) =>
     (reply as number) >= 1 ? Effect.void : Effect.fail(lease.lose("NotOwner", client.now()))
   )
@@ -62,8 +62,8 @@ const run = (
 
 /** Frees the lock: the last hold has ended. */
 const free = (lease: Lease): Effect.Effect<void, LockLost | LockStoreError> => {
-  const freeing = begin(lease, lease.client.now())
-  if (!(freeing instanceof Freeing)) return Effect.fail(freeing)
+  const freeing = startRelease(lease, lease.client.now())
+  if (!(freeing instanceof PendingRelease)) return Effect.fail(freeing)
   return Effect.matchEffect(run(lease), {
     onSuccess: (reply) => {
       const lost = freeing.confirm(reply)
@@ -81,7 +81,7 @@ export const releaseTogether = (
   holds: ReadonlyArray<Hold>
 ): Effect.Effect<ReadonlyArray<LockLost | LockStoreError>> => {
   const failures: Array<LockLost | LockStoreError> = []
-  const begun: Array<Freeing> = []
+  const begun: Array<PendingRelease> = []
   const keys: Array<string> = []
   const { client, owner } = holds[0]!.lease
   const now = client.now()
@@ -89,8 +89,8 @@ export const releaseTogether = (
     const { lease } = hold
     hold.released = true
     lease.remove(hold)
-    const freeing = begin(lease, now)
-    if (freeing instanceof Freeing) {
+    const freeing = startRelease(lease, now)
+    if (freeing instanceof PendingRelease) {
       begun.push(freeing)
       keys.push(lease.keys.lock, lease.keys.channel)
     } else {
@@ -121,17 +121,17 @@ export const releaseTogether = (
 }
 
 /** A lock that is being freed. */
-class Freeing {
+class PendingRelease {
   readonly #lease: Lease
   readonly #sentAt: number
-  readonly #line: WaitQueue | undefined
+  readonly #queue: WaitQueue | undefined
   /** Whether the next waiter of this process has been told already. */
   readonly #handedOver: boolean
 
-  constructor(lease: Lease, sentAt: number, line: WaitQueue | undefined, handedOver: boolean) {
+  constructor(lease: Lease, sentAt: number, queue: WaitQueue | undefined, handedOver: boolean) {
     this.#lease = lease
     this.#sentAt = sentAt
-    this.#line = line
+    this.#queue = queue
     this.#handedOver = handedOver
     lease.client.underWay++
   }
@@ -158,8 +158,8 @@ class Freeing {
     const lease = this.#lease
     const { client } = lease
     const released = (reply as number) >= 1
-    if (this.#line !== undefined && !this.#handedOver) {
-      announce(lease, this.#line, released ? (reply as number) - 1 : 0, this.#sentAt)
+    if (this.#queue !== undefined && !this.#handedOver) {
+      announce(lease, this.#queue, released ? (reply as number) - 1 : 0, this.#sentAt)
     }
     if (released) return undefined
     const now = client.now()
@@ -180,7 +180,7 @@ const releaseLost = (lease: Lease): Effect.Effect<Reply, LockStoreError> =>
   )
 
 /** Forgets a lock that is about to be freed; unless it is lost already, the command is to be sent at once. */
-const begin = (lease: Lease, now: number): Freeing | LockLost => {
+const startRelease = (lease: Lease, now: number): PendingRelease | LockLost => {
   const { client, keys, kind } = lease
   const lost = lease.checkLost(now)
   lease.released = true
@@ -195,24 +195,24 @@ const begin = (lease: Lease, now: number): Freeing | LockLost => {
   client.forget(lease)
   client.telemetry.released(lease, now - lease.acquiredAt)
   // The next waiter of this process starts only after this fiber has sent its release, so its attempt comes right behind.
-  const line = client.lines.get(keys.lock, "exclusive")
-  const handedOver = line !== undefined && line.mayHandOver(now)
-  if (kind.mode === "write") client.lines.get(keys.lock, "read")?.signal()
-  if (handedOver) line.signal()
-  return new Freeing(lease, now, line, handedOver)
+  const queue = client.waitQueues.get(keys.lock, "exclusive")
+  const handedOver = queue !== undefined && queue.mayHandOver(now)
+  if (kind.mode === "write") client.waitQueues.get(keys.lock, "read")?.signal()
+  if (handedOver) queue.signal()
+  return new PendingRelease(lease, now, queue, handedOver)
 }
 
 /**
  * Tells the line of this process of a release that so many clients heard of, this one perhaps among them. Where others did,
  * the line keeps quiet for a few round trips: the message takes longer to them than the lock to us.
  */
-const announce = ({ client, keys, kind, owner }: Lease, line: WaitQueue, listeners: number, sentAt: number): void => {
-  if (listeners > (client.signals.heard(kind.channel(keys, owner)) === undefined ? 0 : 1)) {
+const announce = ({ client, keys, kind, owner }: Lease, queue: WaitQueue, listeners: number, sentAt: number): void => {
+  if (listeners > (client.subscriptions.messagesSeen(kind.channel(keys, owner)) === undefined ? 0 : 1)) {
     const now = client.now()
-    line.quietUntil = now + Math.min(Math.max(shortestQuietMillis, 4 * (now - sentAt)), longestQuietMillis)
-    if (line.first !== undefined) client.alarms.set(line.first, line.quietUntil)
+    queue.quietUntil = now + Math.min(Math.max(shortestQuietMillis, 4 * (now - sentAt)), longestQuietMillis)
+    if (queue.first !== undefined) client.alarms.set(queue.first, queue.quietUntil)
   } else {
-    line.signal()
+    queue.signal()
   }
 }
 
@@ -274,13 +274,13 @@ export const releaseUntil = (
   })
 
 /** How long the caller waits for what goes on in the background anyway. */
-const patienceMillis = 200
+const rollbackWaitMillis = 200
 
 /**
  * Takes back an acquisition that was granted. Owners are used once, so a release of this very owner can harm nobody; it is repeated
  * until confirmed.
  */
-export const undo = (ownerRef: OwnerRef, leaseEnd: number): Effect.Effect<void> =>
+export const rollback = (ownerRef: OwnerRef, leaseEnd: number): Effect.Effect<void> =>
   inBackground(ownerRef, releaseUntil(ownerRef, leaseEnd))
 
 /** Gives back a place in a queue, behind `after`; where the store cannot be told, `onFailure` sees to it. */
@@ -288,11 +288,11 @@ export const giveBack = (ownerRef: OwnerRef, after: Effect.Effect<void>, onFailu
   inBackground(ownerRef, Effect.andThen(after, Effect.matchCause(run(ownerRef), { onSuccess: () => {}, onFailure })))
 
 /** Takes back an acquisition whose outcome is unknown. */
-export const undoUnknown = (ownerRef: OwnerRef, leaseMillis: number, isForbidden = false): Effect.Effect<void> =>
+export const rollbackUnknown = (ownerRef: OwnerRef, leaseMillis: number, isForbidden = false): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { client } = ownerRef
     const leaseEnd = client.now() + client.store.commandLifeMillis + leaseMillis
-    return undoUntilSettled(client, releaseUntil(ownerRef, leaseEnd, undefined, isForbidden))
+    return rollbackUntilSettled(client, releaseUntil(ownerRef, leaseEnd, undefined, isForbidden))
   })
 
 /**
@@ -300,7 +300,10 @@ export const undoUnknown = (ownerRef: OwnerRef, leaseMillis: number, isForbidden
  * connection or at a server that had stopped. So where it finds nothing it is repeated once the command can no longer take effect;
  * nobody waits for that.
  */
-export const undoUntilSettled = (client: LockClient, giveBack: Effect.Effect<Reply | undefined>): Effect.Effect<void> =>
+export const rollbackUntilSettled = (
+  client: LockClient,
+  giveBack: Effect.Effect<Reply | undefined>
+): Effect.Effect<void> =>
   Effect.suspend(() => {
     const lastEffectAt = client.now() + client.store.commandLifeMillis
     const isFirstOver = Deferred.makeUnsafe<void>()
@@ -316,26 +319,26 @@ export const undoUntilSettled = (client: LockClient, giveBack: Effect.Effect<Rep
         yield* giveBack
       })
     )
-    return Effect.asVoid(Effect.timeoutOption(Deferred.await(isFirstOver), patienceMillis))
+    return Effect.asVoid(Effect.timeoutOption(Deferred.await(isFirstOver), rollbackWaitMillis))
   })
 
 /** Takes back a re-entry that may have succeeded without our knowing. */
-export const undoEntry = (hold: Hold): Effect.Effect<void> =>
+export const rollbackReentry = (hold: Hold): Effect.Effect<void> =>
   Effect.suspend(() => inBackground(hold.lease, Effect.ignore(releaseNow(hold))))
 
 /**
  * Takes back what a minority of a quorum has granted. Nobody is told: the lock is held by somebody else, or by nobody who would
  * be told; and everyone who waits would ask again, have to take back the same, and wake the others in turn.
  */
-export const undoSilently = (ownerRef: OwnerRef, leaseEnd: number): Effect.Effect<void> =>
+export const rollbackSilently = (ownerRef: OwnerRef, leaseEnd: number): Effect.Effect<void> =>
   inBackground(ownerRef, releaseUntil(ownerRef, leaseEnd, ""))
 
 /** The last waiter of this client has given up: what it told others no longer holds. */
 export const cancelWriterIntent = (ownerRef: OwnerRef): Effect.Effect<void> => {
-  const command = ownerRef.kind.withdraw!(ownerRef.client, ownerRef.keys)
+  const command = ownerRef.kind.cancelWriterIntent!(ownerRef.client, ownerRef.keys)
   // forgotten by itself a few seconds later
   return inBackground(ownerRef, Effect.ignore(ownerRef.client.store.run(command.operation, command.keys, command.args)))
 }
 
 const inBackground = ({ client }: OwnerRef, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
-  Effect.suspend(() => Effect.asVoid(Effect.timeoutOption(Fiber.await(client.background(effect)), patienceMillis)))
+  Effect.suspend(() => Effect.asVoid(Effect.timeoutOption(Fiber.await(client.background(effect)), rollbackWaitMillis)))

@@ -195,7 +195,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
           // a writer's own shares go with it
           if (lease.kind.mode === mode || mode === "write") lease.lose("NotOwner", client.now())
         }
-        client.signal(keys.lock)
+        client.wakeWaiters(keys.lock)
         return true
       })
     })

@@ -13,7 +13,7 @@ import type { LockClient } from "../client/LockClient.ts"
 import type { OwnerRef, LockProtocol, StoreCommand } from "../protocol/LockProtocol.ts"
 import { checkPermits } from "../options/permitCount.ts"
 import { Lease } from "../hold/Lease.ts"
-import { undo, undoUnknown } from "../hold/release.ts"
+import { rollback, rollbackUnknown } from "../hold/release.ts"
 import { type Invalid, isMade, Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/PermitSemaphore"
@@ -135,14 +135,16 @@ export const ask = (
             exists: true
           })
         : Effect.andThen(
-            undo(ownerRef, sentAt + leaseMillis),
+            rollback(ownerRef, sentAt + leaseMillis),
             Effect.fail(grantedTooLate(name, command.operation, now - sentAt, leaseMillis))
           )
     },
     onFailure: (cause) => {
       client.underWay--
       const failed = describeWrongType(client, kind.title, keys.lock, cause)
-      return mayHaveRun(cause) ? Effect.andThen(undoUnknown(ownerRef, leaseMillis, isForbidden(cause)), failed) : failed
+      return mayHaveRun(cause)
+        ? Effect.andThen(rollbackUnknown(ownerRef, leaseMillis, isForbidden(cause)), failed)
+        : failed
     }
   })
 }

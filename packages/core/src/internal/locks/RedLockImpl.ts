@@ -21,7 +21,7 @@ import {
 } from "./AnyLock.ts"
 import { LockImpl, noQuorum } from "./LockImpl.ts"
 import type { NamedMember } from "../client/QuorumClients.ts"
-import { jointName, quorumClient, type QuorumTimes } from "../quorum/quorumClient.ts"
+import { combinedName, quorumClient, type QuorumTimes } from "../quorum/quorumClient.ts"
 
 export interface RedLockSettings {
   readonly times: QuorumTimes
@@ -46,7 +46,7 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
     settings: RedLockSettings | InvalidLockOptions
   ) {
     super()
-    this.name = members.length === 0 ? "RedLock" : jointName(members.map(({ name }) => name))
+    this.name = members.length === 0 ? "RedLock" : combinedName(members.map(({ name }) => name))
     this.#options = options
     this.#settings = settings
     this.#members = members.filter((member) => member instanceof LockImpl)

@@ -82,9 +82,9 @@ export interface LockProtocol {
   readonly channel: (keys: LockKeys, owner: string) => string
   readonly acquire: (ownerRef: OwnerRef, asking: AcquireParams) => StoreCommand
   /** Adds a hold, the `count`th; replies 1, or 0 when the owner does not hold. */
-  readonly enter: (ownerRef: OwnerRef, count: number, leaseMillis: number) => StoreCommand
+  readonly addHold: (ownerRef: OwnerRef, count: number, leaseMillis: number) => StoreCommand
   /** Ends the hold of this number, so that `count` remain; replies below 1 when the owner does not hold. */
-  readonly leave: (ownerRef: OwnerRef, count: number, number: number) => StoreCommand
+  readonly removeHold: (ownerRef: OwnerRef, count: number, number: number) => StoreCommand
   /**
    * Replies 1 + the number of clients that were listening: released; 0 free; -1 held by another. `publish` is the command that
    * tells them, or empty to tell nobody: only for kinds that a quorum can keep.
@@ -95,7 +95,7 @@ export interface LockProtocol {
   /** Replies 1, or 0 when nobody held it. */
   readonly forceRelease: (keys: LockKeys, publish: string) => StoreCommand
   /** Takes back what a waiter has told others, when the last one of this client gives up. */
-  readonly withdraw: ((client: LockClient, keys: LockKeys) => StoreCommand) | undefined
+  readonly cancelWriterIntent: ((client: LockClient, keys: LockKeys) => StoreCommand) | undefined
 }
 
 /** How long the last fencing token is remembered after a grant with this lease, milliseconds. */

@@ -22,12 +22,12 @@ export const reentrant: LockProtocol = {
     keys: [keys.lock, tokenKey(kind, keys)],
     args: [owner, leaseMillis, tokenLife(client, leaseMillis), ""]
   }),
-  enter: ({ keys, owner }, count, leaseMillis) => ({
+  addHold: ({ keys, owner }, count, leaseMillis) => ({
     operation: "lock/hold",
     keys: [keys.lock],
     args: [owner, count, leaseMillis]
   }),
-  leave: ({ keys, owner }, count) => ({ operation: "lock/hold", keys: [keys.lock], args: [owner, count, 0] }),
+  removeHold: ({ keys, owner }, count) => ({ operation: "lock/hold", keys: [keys.lock], args: [owner, count, 0] }),
   release: ({ keys, owner }, publish) => ({
     operation: "lock/release",
     keys: [keys.lock, keys.channel],
@@ -43,7 +43,7 @@ export const reentrant: LockProtocol = {
     keys: [keys.lock, keys.channel],
     args: [publish]
   }),
-  withdraw: undefined
+  cancelWriterIntent: undefined
 }
 
 /**

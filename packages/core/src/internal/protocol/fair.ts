@@ -5,7 +5,7 @@ import { type LockProtocol, tokenKey, tokenLife } from "./LockProtocol.ts"
 import { reentrant } from "./exclusive.ts"
 
 /** Redisson's fairLockWaitTimeout: what each waiter adds to the scores of those behind it, and takes off when served. */
-export const patienceMillis = 300_000
+export const waiterTimeoutMillis = 300_000
 
 export const fair: LockProtocol = {
   ...reentrant,
@@ -21,7 +21,7 @@ export const fair: LockProtocol = {
       owner,
       leaseMillis,
       tokenLife(client, leaseMillis),
-      waits ? patienceMillis : 0,
+      waits ? waiterTimeoutMillis : 0,
       client.clientId,
       client.options.placeLifeMillis,
       client.store.publish
@@ -30,7 +30,7 @@ export const fair: LockProtocol = {
   release: ({ client, keys, owner }) => ({
     operation: "fair_lock/release",
     keys: [keys.lock, keys.channel, keys.queue, keys.timeouts, keys.clients],
-    args: [owner, client.store.publish, patienceMillis]
+    args: [owner, client.store.publish, waiterTimeoutMillis]
   }),
   forceRelease: (keys, publish) => ({
     operation: "fair_lock/force_release",

@@ -30,8 +30,8 @@ export const permit = (initial: number | undefined): LockProtocol => ({
     keys: [keys.lock, permitIds(keys.lock), semaphoreChannel(keys.lock)],
     args: [initial ?? "", leaseMillis, client.store.publish, ...idsOf(owner)]
   }),
-  enter: never,
-  leave: never,
+  addHold: never,
+  removeHold: never,
   release: ({ client, keys, owner }) => ({
     operation: "permit_semaphore/release",
     keys: [keys.lock, permitIds(keys.lock), semaphoreChannel(keys.lock)],
@@ -43,5 +43,5 @@ export const permit = (initial: number | undefined): LockProtocol => ({
     args: [leaseMillis, ...ownerRefs.map(({ owner }) => owner)]
   }),
   forceRelease: never,
-  withdraw: undefined
+  cancelWriterIntent: undefined
 })

@@ -24,12 +24,12 @@ export const read = (preference: Preference): LockProtocol => ({
     keys: [keys.lock, tokenKey(kind, keys), keys.readHold(owner, 1), keys.writers, keys.readers],
     args: [owner, leaseMillis, writer?.owner ?? "", writer?.token ?? 0, preference === "writer" ? 1 : 0]
   }),
-  enter: ({ keys, owner }, count, leaseMillis) => ({
+  addHold: ({ keys, owner }, count, leaseMillis) => ({
     operation: "read_lock/hold",
     keys: [keys.lock, keys.readHold(owner, count), keys.readers],
     args: [owner, count, leaseMillis]
   }),
-  leave: ({ client, keys, owner }, count, number) => ({
+  removeHold: ({ client, keys, owner }, count, number) => ({
     operation: "read_lock/release",
     keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
     args: [owner, count, client.store.publish, number]
@@ -53,7 +53,7 @@ export const read = (preference: Preference): LockProtocol => ({
     keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
     args: [publish]
   }),
-  withdraw: undefined
+  cancelWriterIntent: undefined
 })
 
 const field = (owner: string): string => `${owner}:write`
@@ -82,12 +82,16 @@ export const write = (preference: Preference): LockProtocol => ({
       ""
     ]
   }),
-  enter: ({ keys, owner }, count, leaseMillis) => ({
+  addHold: ({ keys, owner }, count, leaseMillis) => ({
     operation: "lock/hold",
     keys: [keys.lock],
     args: [field(owner), count, leaseMillis]
   }),
-  leave: ({ keys, owner }, count) => ({ operation: "lock/hold", keys: [keys.lock], args: [field(owner), count, 0] }),
+  removeHold: ({ keys, owner }, count) => ({
+    operation: "lock/hold",
+    keys: [keys.lock],
+    args: [field(owner), count, 0]
+  }),
   release: ({ keys, owner }, publish) => ({
     operation: "write_lock/release",
     keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
@@ -103,7 +107,7 @@ export const write = (preference: Preference): LockProtocol => ({
     keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
     args: [publish]
   }),
-  withdraw:
+  cancelWriterIntent:
     preference === "reader"
       ? undefined
       : (client, keys) => ({

@@ -47,7 +47,7 @@ export const makeQuorumClient = Effect.fnUntraced(function* (
 })
 
 /** What all members of a quorum are called together. */
-export const jointName = (names: ReadonlyArray<string>): string =>
+export const combinedName = (names: ReadonlyArray<string>): string =>
   names.every((name) => name === names[0]) ? names[0]! : names.join(", ")
 
 /**
@@ -61,9 +61,9 @@ export const quorumClient = (
   fiber: Fiber<unknown, unknown>
 ): LockClient => {
   const first = members[0]!.client
-  return first.quorums.get(members, times, driftFactor, (isShared) => {
+  return first.quorumClients.get(members, times, driftFactor, (isShared) => {
     const clients = new Set(members.map(({ client }) => client))
-    const joint = new LockKeys(jointName(members.map(({ name }) => name)))
+    const joint = new LockKeys(combinedName(members.map(({ name }) => name)))
     const keyPrefix = isShared ? first.options.keyPrefix : ""
     return runNow(
       fiber.context,
@@ -74,7 +74,7 @@ export const quorumClient = (
             label: `member ${i + 1}`,
             lockName: isShared ? undefined : name,
             store: client.store,
-            keyOf: isShared ? undefined : renamed(joint, new LockKeys(client.options.keyPrefix + name))
+            keyOf: isShared ? undefined : mapKeys(joint, new LockKeys(client.options.keyPrefix + name))
           })),
           times,
           { ...first.options, clockDriftFactor: driftFactor, keyPrefix }
@@ -93,7 +93,7 @@ const runNow = <A>(context: Context.Context<never>, effect: Effect.Effect<A>): A
 }
 
 /** Finds the key of one name for that of another. */
-const renamed = (from: LockKeys, to: LockKeys): Member["keyOf"] => {
+const mapKeys = (from: LockKeys, to: LockKeys): Member["keyOf"] => {
   if (from.lock === to.lock) return undefined
   const keys = new Map([
     [from.lock, to.lock],

@@ -6,7 +6,7 @@ export interface Due {
   /** When, on the monotonic clock, in milliseconds. */
   due: number
   /** Place in the heap, kept by the queue; -1 when not queued. */
-  place: number
+  heapIndex: number
 }
 
 export class DueQueue<A extends Due> {
@@ -22,20 +22,20 @@ export class DueQueue<A extends Due> {
 
   /** Adds an item, or moves it after its `due` has changed. */
   put(item: A): void {
-    if (item.place === -1) {
-      item.place = this.#heap.length
+    if (item.heapIndex === -1) {
+      item.heapIndex = this.#heap.length
       this.#heap.push(item)
     }
     this.#settle(item)
   }
 
   remove(item: A): void {
-    const place = item.place
+    const place = item.heapIndex
     if (place === -1) return
-    item.place = -1
+    item.heapIndex = -1
     const last = this.#heap.pop()!
     if (last !== item) {
-      last.place = place
+      last.heapIndex = place
       this.#heap[place] = last
       this.#settle(last)
     }
@@ -43,7 +43,7 @@ export class DueQueue<A extends Due> {
 
   #settle(item: A): void {
     const heap = this.#heap
-    let place = item.place
+    let place = item.heapIndex
     while (place > 0) {
       const parent = (place - 1) >> 1
       if (heap[parent]!.due <= item.due) break
@@ -63,6 +63,6 @@ export class DueQueue<A extends Due> {
 
   #move(item: A, place: number): void {
     this.#heap[place] = item
-    item.place = place
+    item.heapIndex = place
   }
 }

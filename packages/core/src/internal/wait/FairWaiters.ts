@@ -8,7 +8,7 @@ import * as Queue from "effect/Queue"
 import type { LockStoreError } from "../../LockError.ts"
 import type { Reply } from "../../RedisDriver.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
-import { patienceMillis } from "../protocol/fair.ts"
+import { waiterTimeoutMillis } from "../protocol/fair.ts"
 import type { LockKeys } from "../store/keys.ts"
 import type { Wake } from "./WaitQueue.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
@@ -31,7 +31,7 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
   before: FairWaiter | undefined = undefined
   behind: FairWaiter | undefined = undefined
   due = 0
-  place = -1
+  heapIndex = -1
 
   constructor(owner: string, identity: Identity, signals: Queue.Queue<Wake>, waitsUntil: number) {
     this.owner = owner
@@ -53,7 +53,7 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
 /** Those who hear their channels again within so long are looked for together. */
 const lookMillis = 20
 
-export class FairWaiters implements Alarm {
+export class FairQueue implements Alarm {
   readonly #client: LockClient
   readonly #keys: LockKeys
   readonly #end: () => void
@@ -69,7 +69,7 @@ export class FairWaiters implements Alarm {
   #failure: LockStoreError | undefined = undefined
   #hasFailed = false
   due = 0
-  place = -1
+  heapIndex = -1
 
   constructor(client: LockClient, keys: LockKeys, end: () => void) {
     this.#client = client
@@ -132,7 +132,7 @@ export class FairWaiters implements Alarm {
   }
 
   /** Calls those who may share what was just acquired. */
-  call(matches: (identity: Identity) => boolean): void {
+  wakeMatching(matches: (identity: Identity) => boolean): void {
     for (const place of this.#places.values()) {
       if (matches(place.identity)) place.signal()
     }
@@ -142,7 +142,7 @@ export class FairWaiters implements Alarm {
   lookSoon(): void {
     this.#mustLook = true
     const at = this.#client.now() + lookMillis
-    if (this.place === -1 || at < this.due) this.#client.alarms.set(this, at)
+    if (this.heapIndex === -1 || at < this.due) this.#client.alarms.set(this, at)
   }
 
   /**
@@ -164,7 +164,7 @@ export class FairWaiters implements Alarm {
 
   /** Refreshes from now on. */
   #keepOn(): void {
-    if (this.place !== -1) return
+    if (this.heapIndex !== -1) return
     this.#refreshedAt = this.#client.now()
     this.#client.alarms.set(this, this.#refreshedAt + this.#client.options.placeIntervalMillis)
   }
@@ -227,7 +227,7 @@ export class FairWaiters implements Alarm {
       [lock, channel, queue, timeouts, clients],
       [
         store.publish,
-        patienceMillis,
+        waiterTimeoutMillis,
         clientId,
         options.placeLifeMillis,
         elapsed,
@@ -258,7 +258,7 @@ export class FairWaiters implements Alarm {
     const place = this.#places.get(head)
     if (place === undefined) {
       const lookAgainAt = now() + millis + 1
-      if (this.place !== -1 && lookAgainAt < this.due) alarms.set(this, lookAgainAt)
+      if (this.heapIndex !== -1 && lookAgainAt < this.due) alarms.set(this, lookAgainAt)
     } else if (atOnce || now() - place.askedAt >= options.fallbackIntervalMillis / 2) {
       place.signal()
     }
@@ -270,7 +270,7 @@ export class FairWaiters implements Alarm {
  */
 export class FairQueues {
   readonly #client: LockClient
-  readonly #queues = new Map<string, FairWaiters>()
+  readonly #queues = new Map<string, FairQueue>()
 
   constructor(client: LockClient) {
     this.#client = client
@@ -281,19 +281,19 @@ export class FairQueues {
     return [...this.#queues.values()].filter((queue) => !queue.isEmpty).length
   }
 
-  get(key: string): FairWaiters | undefined {
+  get(key: string): FairQueue | undefined {
     return this.#queues.get(key)
   }
 
   /** Wakes everybody, to learn that the client closes. */
   sendHome(): void {
-    for (const queue of this.#queues.values()) queue.call(() => true)
+    for (const queue of this.#queues.values()) queue.wakeMatching(() => true)
   }
 
-  open(keys: LockKeys): FairWaiters {
+  open(keys: LockKeys): FairQueue {
     let queue = this.#queues.get(keys.lock)
     if (queue === undefined) {
-      const opened: FairWaiters = new FairWaiters(this.#client, keys, () => {
+      const opened: FairQueue = new FairQueue(this.#client, keys, () => {
         if (this.#queues.get(keys.lock) === opened) this.#queues.delete(keys.lock)
       })
       this.#queues.set(keys.lock, (queue = opened))

@@ -11,13 +11,13 @@ import { latchChannel } from "../store/keys.ts"
 import { latchTitle } from "../locks/LatchImpl.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { passing } from "../store/passing.ts"
-import type { Listening } from "./Subscriptions.ts"
+import type { Subscription } from "./Subscriptions.ts"
 import { run } from "../locks/Synchronizer.ts"
 
 type Outcome = Effect.Effect<void, LatchTimeout | LockStoreError>
 
 class LatchWaiter implements Alarm {
-  readonly #watch: LatchWatch
+  readonly #queue: LatchQueue
   readonly #name: string
   readonly #resume: (outcome: Outcome) => void
   readonly #startedAt: number
@@ -25,17 +25,17 @@ class LatchWaiter implements Alarm {
   #looked = false
   #isLate: boolean
   due = 0
-  place = -1
+  heapIndex = -1
 
   constructor(
-    watch: LatchWatch,
+    queue: LatchQueue,
     name: string,
     startedAt: number,
     waitMillis: number,
     resume: (outcome: Outcome) => void
   ) {
     this.#isLate = waitMillis <= 0
-    this.#watch = watch
+    this.#queue = queue
     this.#name = name
     this.#startedAt = startedAt
     this.#resume = resume
@@ -44,7 +44,7 @@ class LatchWaiter implements Alarm {
   /** Its wait time is over. It gives up once it knows the count, or that the count cannot be known. */
   ring(now: number): void {
     this.#isLate = true
-    if (this.#looked || this.#watch.failure !== undefined) this.#giveUp(now)
+    if (this.#looked || this.#queue.failure !== undefined) this.#giveUp(now)
   }
 
   looked(now: number): void {
@@ -58,26 +58,26 @@ class LatchWaiter implements Alarm {
   }
 
   end(outcome: Outcome): void {
-    this.#watch.leave(this)
-    this.#watch.client.inOwnTurn(() => this.#resume(outcome))
+    this.#queue.leave(this)
+    this.#queue.client.inOwnTurn(() => this.#resume(outcome))
   }
 
   #giveUp(now: number): void {
-    const { failure } = this.#watch
+    const { failure } = this.#queue
     if (failure !== undefined) {
       this.end(Effect.fail(failure))
       return
     }
     const waited = Duration.millis(now - this.#startedAt)
-    this.end(Effect.fail(new LatchTimeout({ latch: this.#name, waited, count: this.#watch.count })))
+    this.end(Effect.fail(new LatchTimeout({ latch: this.#name, waited, count: this.#queue.count })))
   }
 }
 
-class LatchWatch implements Alarm {
+class LatchQueue implements Alarm {
   readonly client: LockClient
   readonly #key: string
   readonly #waiters = new Set<LatchWaiter>()
-  #listening: Listening | undefined = undefined
+  #subscription: Subscription | undefined = undefined
   #isLooking = false
   #lookAgain = false
   /** The last count seen. */
@@ -85,7 +85,7 @@ class LatchWatch implements Alarm {
   /** Why the last look saw nothing; undefined where it did. */
   failure: LockStoreError | undefined = undefined
   due = 0
-  place = -1
+  heapIndex = -1
 
   constructor(client: LockClient, key: string) {
     this.client = client
@@ -97,13 +97,13 @@ class LatchWatch implements Alarm {
     this.look()
   }
 
-  /** The last one to leave ends the watch, and its subscription with it. */
+  /** The last one to leave ends the queue, and its subscription with it. */
   leave(waiter: LatchWaiter): void {
     this.client.alarms.cancel(waiter)
     if (!this.#waiters.delete(waiter) || this.#waiters.size > 0) return
     this.client.alarms.cancel(this)
-    this.client.latches.delete(this.#key)
-    this.#listening?.stop()
+    this.client.latchWaiters.delete(this.#key)
+    this.#subscription?.stop()
   }
 
   /** The fallback interval is over. */
@@ -120,16 +120,16 @@ class LatchWatch implements Alarm {
     }
     this.#isLooking = true
     const asked = [...this.#waiters]
-    const heard = this.client.signals.heard(latchChannel(this.#key))
+    const messagesSeen = this.client.subscriptions.messagesSeen(latchChannel(this.#key))
     this.client.fork(
       Effect.matchCause(run(this.client, latchTitle, { operation: "latch/count", keys: [this.#key], args: [] }), {
         onFailure: (cause) => this.#failed(asked, cause),
-        onSuccess: (count) => this.#answered(asked, count as number, heard)
+        onSuccess: (count) => this.#answered(asked, count as number, messagesSeen)
       })
     )
   }
 
-  #answered(asked: ReadonlyArray<LatchWaiter>, count: number, heard: number | undefined): void {
+  #answered(asked: ReadonlyArray<LatchWaiter>, count: number, messagesSeen: number | undefined): void {
     this.#isLooking = false
     this.count = count
     this.failure = undefined
@@ -141,7 +141,7 @@ class LatchWatch implements Alarm {
       else waiter.looked(now)
     }
     if (this.#waiters.size === 0) return
-    if (this.#listening === undefined) this.#listen(heard)
+    if (this.#subscription === undefined) this.#subscribe(messagesSeen)
     this.#goOn(now)
   }
 
@@ -156,7 +156,7 @@ class LatchWatch implements Alarm {
     }
     if (this.#waiters.size === 0) return
     // to hear when the store is back
-    if (this.#listening === undefined) this.#listen(undefined)
+    if (this.#subscription === undefined) this.#subscribe(undefined)
     this.#goOn(now)
   }
 
@@ -169,49 +169,49 @@ class LatchWatch implements Alarm {
     }
   }
 
-  #listen(heard: number | undefined): void {
+  #subscribe(messagesSeen: number | undefined): void {
     const channel = latchChannel(this.#key)
-    const { signals } = this.client
-    this.#listening = signals.listen(channel, () => this.look())
+    const { subscriptions } = this.client
+    this.#subscription = subscriptions.subscribe(channel, () => this.look())
     // the latch may have opened before this could hear it; a new subscription signals by itself when it stands
-    if (heard !== signals.heard(channel)) this.look()
+    if (messagesSeen !== subscriptions.messagesSeen(channel)) this.look()
   }
 }
 
 /**
- * The watches of a client, by latch. A watch exists while somebody waits.
+ * The watches of a client, by latch. A queue exists while somebody waits.
  */
-export class LatchWaiters {
+export class LatchQueues {
   readonly #client: LockClient
-  readonly #watches = new Map<string, LatchWatch>()
+  readonly #queues = new Map<string, LatchQueue>()
 
   constructor(client: LockClient) {
     this.#client = client
   }
 
   get size(): number {
-    return this.#watches.size
+    return this.#queues.size
   }
 
   delete(key: string): void {
-    this.#watches.delete(key)
+    this.#queues.delete(key)
   }
 
   /** Everybody looks once more, and learns that the client closes. */
   sendHome(): void {
-    for (const watch of this.#watches.values()) watch.look()
+    for (const queue of this.#queues.values()) queue.look()
   }
 
   /** Waits until the count is zero. */
   await(name: string, key: string, waitMillis: number): Outcome {
     return Effect.callback<void, LatchTimeout | LockStoreError>((resume) => {
-      let watch = this.#watches.get(key)
-      if (watch === undefined) this.#watches.set(key, (watch = new LatchWatch(this.#client, key)))
+      let queue = this.#queues.get(key)
+      if (queue === undefined) this.#queues.set(key, (queue = new LatchQueue(this.#client, key)))
       const now = this.#client.now()
-      const waiter = new LatchWaiter(watch, name, now, waitMillis, resume)
+      const waiter = new LatchWaiter(queue, name, now, waitMillis, resume)
       if (waitMillis < Number.POSITIVE_INFINITY) this.#client.alarms.set(waiter, now + waitMillis)
-      watch.join(waiter)
-      return Effect.sync(() => watch.leave(waiter))
+      queue.join(waiter)
+      return Effect.sync(() => queue.leave(waiter))
     })
   }
 }

@@ -1,7 +1,7 @@
 /**
- * The fibers of this process that wait for permits of one semaphore, each with its demand. One asks Redis at a time: a
- * signal gives the turn to the first, and every answer tells what is free, so that the turn goes on to the first whose demand
- * fits, after a grant as well as after a denial. Nobody waits behind somebody who wants more than there is.
+ * The fibers of this process that wait for permits of one semaphore, each for a number of them. One asks Redis at a time: a
+ * message gives the turn to the first, and every reply tells how many permits are free, so the turn passes to the first waiter
+ * that they are enough for, after a grant as well as after a denial. Nobody waits behind a waiter that wants more than are free.
  */
 import * as Effect from "effect/Effect"
 import type { LockStoreError } from "../../LockError.ts"
@@ -9,28 +9,28 @@ import type { Alarm } from "../time/AlarmClock.ts"
 import type { PermitReply } from "../acquire/acquirePermits.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import type { Listening } from "./Subscriptions.ts"
+import type { Subscription } from "./Subscriptions.ts"
 
 export class PermitWaiter implements Alarm, Linked<PermitWaiter> {
   readonly permits: number
-  /** How many had come before it. */
+  /** Its number in order of arrival. */
   readonly number: number
   before: PermitWaiter | undefined = undefined
   behind: PermitWaiter | undefined = undefined
-  readonly #line: PermitQueue
+  readonly #queue: PermitQueue
   #resume: (() => void) | undefined = undefined
   #isLate = false
   due = 0
-  place = -1
+  heapIndex = -1
 
-  constructor(line: PermitQueue, permits: number, number: number) {
-    this.#line = line
+  constructor(queue: PermitQueue, permits: number, number: number) {
+    this.#queue = queue
     this.permits = permits
     this.number = number
   }
 
   get hasTurn(): boolean {
-    return this.#line.turn === this
+    return this.#queue.turn === this
   }
 
   /** Its wait time is over. */
@@ -42,9 +42,9 @@ export class PermitWaiter implements Alarm, Linked<PermitWaiter> {
   wake(): void {
     const resume = this.#resume
     if (resume === undefined) return
-    // once, however often it is told before its turn comes
+    // once, however often it is woken before it runs
     this.#resume = undefined
-    this.#line.client.inOwnTurn(resume)
+    this.#queue.client.inOwnTurn(resume)
   }
 
   /** Sleeps until it has the turn, or until its wait time is over. */
@@ -64,21 +64,21 @@ export class PermitWaiter implements Alarm, Linked<PermitWaiter> {
 
 export class PermitQueue implements Alarm {
   readonly client: LockClient
-  /** By how many permits they want; each in the order in which they came. */
+  /** By the number of permits they want, each list in order of arrival. */
   readonly #waiters = new Map<number, LinkedList<PermitWaiter>>()
   readonly #waiting = new Set<PermitWaiter>()
   #joined = 0
-  #listening: Listening | undefined = undefined
-  /** Who asks Redis now, or is about to. */
+  #subscription: Subscription | undefined = undefined
+  /** The waiter that asks Redis now, or is about to. */
   turn: PermitWaiter | undefined = undefined
-  /** Whether there was a signal that the question under way may have come too early for. */
+  /** Whether a message arrived that the in-flight request may not reflect. */
   #signaled = false
   /** When a lease ends next, as far as known; on the monotonic clock. */
   #nextExpiry = Number.POSITIVE_INFINITY
   /** What the store failed with when it was last asked; undefined where it has answered. */
   failure: LockStoreError | undefined = undefined
   due = 0
-  place = -1
+  heapIndex = -1
 
   constructor(client: LockClient) {
     this.client = client
@@ -88,7 +88,7 @@ export class PermitQueue implements Alarm {
     return this.#waiting.size
   }
 
-  /** Whether somebody waits who would be content with as much: who comes later is served later. */
+  /** Whether a waiter that wants at most this many came first: later requests are served later. */
   isAhead(permits: number): boolean {
     return this.#first(permits) !== undefined
   }
@@ -99,19 +99,19 @@ export class PermitQueue implements Alarm {
     if (waiters === undefined) this.#waiters.set(permits, (waiters = new LinkedList()))
     waiters.add(waiter)
     this.#waiting.add(waiter)
-    if (this.place === -1 && this.turn === undefined) this.#rest()
+    if (this.heapIndex === -1 && this.turn === undefined) this.#rest()
     return waiter
   }
 
   /**
-   * Hears the semaphore's channel from now on, for all who wait. `heard` is how many signals had been heard before the
-   * question that was denied.
+   * Subscribes to the semaphore's channel for all waiters. `messagesSeen` is the number of messages that had arrived before the
+   * denied request.
    */
-  listen(channel: string, heard: number | undefined): void {
-    const { signals } = this.client
-    this.#listening ??= signals.listen(channel, () => this.signal())
-    // permits may have become free before this line could hear it; a new subscription signals by itself when it stands
-    if (heard !== signals.heard(channel)) this.signal()
+  listen(channel: string, messagesSeen: number | undefined): void {
+    const { subscriptions } = this.client
+    this.#subscription ??= subscriptions.subscribe(channel, () => this.signal())
+    // permits may have become free before the subscription was ready; a new subscription signals when it is
+    if (messagesSeen !== subscriptions.messagesSeen(channel)) this.signal()
   }
 
   /** The fallback interval is over, or a lease. */
@@ -125,12 +125,12 @@ export class PermitQueue implements Alarm {
     else this.#signaled = true
   }
 
-  /** The one whose turn it is begins to ask. */
+  /** The waiter that has the turn sends its request. */
   ask(): void {
     this.#signaled = false
   }
 
-  /** It has the answer. */
+  /** Its request has been answered. */
   answered(waiter: PermitWaiter, { available, granted, remaining }: PermitReply<unknown>): void {
     if (granted !== undefined) this.#remove(waiter)
     else this.#nextExpiry = remaining < 0 ? Number.POSITIVE_INFINITY : this.client.now() + remaining + 1
@@ -141,7 +141,7 @@ export class PermitQueue implements Alarm {
     if (this.turn === undefined && this.size > 0) this.#rest()
   }
 
-  /** It has no answer, for a reason that passes: somebody asks again when the fallback interval is over. */
+  /** Its request failed for a transient reason: the first waiter asks again after the fallback interval. */
   failed(failure: LockStoreError): void {
     this.failure = failure
     this.#nextExpiry = Number.POSITIVE_INFINITY
@@ -150,7 +150,7 @@ export class PermitQueue implements Alarm {
     else this.#rest()
   }
 
-  /** Goes; one who goes in the middle of its turn passes it on. */
+  /** Leaves; a waiter that leaves during its turn passes the turn on. */
   leave(waiter: PermitWaiter): void {
     this.client.alarms.cancel(waiter)
     this.#remove(waiter)
@@ -161,7 +161,7 @@ export class PermitQueue implements Alarm {
 
   end(): void {
     this.client.alarms.cancel(this)
-    this.#listening?.stop()
+    this.#subscription?.stop()
   }
 
   #first(available: number): PermitWaiter | undefined {
@@ -185,7 +185,7 @@ export class PermitQueue implements Alarm {
     waiter?.wake()
   }
 
-  /** Relies on signals until the fallback interval is over, jittered so that processes do not ask together, or a lease. */
+  /** Relies on messages until the fallback interval (jittered so that processes do not ask together) or a lease is over. */
   #rest(): void {
     const now = this.client.now()
     const fallback = now + this.client.options.fallbackIntervalMillis * (0.8 + 0.4 * Math.random())
@@ -194,41 +194,41 @@ export class PermitQueue implements Alarm {
 }
 
 /**
- * The lines of a client, by semaphore. A line exists while somebody waits.
+ * The queues of a client, by semaphore. A queue exists while somebody waits.
  */
 export class PermitQueues {
   readonly #client: LockClient
-  readonly #lines = new Map<string, PermitQueue>()
+  readonly #queues = new Map<string, PermitQueue>()
 
   constructor(client: LockClient) {
     this.#client = client
   }
 
   get size(): number {
-    return this.#lines.size
+    return this.#queues.size
   }
 
   get(key: string): PermitQueue | undefined {
-    return this.#lines.get(key)
+    return this.#queues.get(key)
   }
 
-  /** Wakes the first of each line, to learn that the client closes; the others follow as it leaves. */
+  /** Wakes the first waiter of each queue, which learns that the client closes; the others follow as it leaves. */
   sendHome(): void {
-    for (const line of this.#lines.values()) line.signal()
+    for (const queue of this.#queues.values()) queue.signal()
   }
 
-  /** The line of a semaphore, or a new one. */
+  /** The queue of a semaphore, or a new one. */
   open(key: string): PermitQueue {
-    let line = this.#lines.get(key)
-    if (line === undefined) this.#lines.set(key, (line = new PermitQueue(this.#client)))
-    return line
+    let queue = this.#queues.get(key)
+    if (queue === undefined) this.#queues.set(key, (queue = new PermitQueue(this.#client)))
+    return queue
   }
 
-  /** Leaves; the last one to leave ends the line, and its subscription with it. */
-  leave(key: string, line: PermitQueue, waiter: PermitWaiter): void {
-    line.leave(waiter)
-    if (line.size > 0 || this.#lines.get(key) !== line) return
-    this.#lines.delete(key)
-    line.end()
+  /** Leaves; the last waiter to leave ends the queue and its subscription. */
+  leave(key: string, queue: PermitQueue, waiter: PermitWaiter): void {
+    queue.leave(waiter)
+    if (queue.size > 0 || this.#queues.get(key) !== queue) return
+    this.#queues.delete(key)
+    queue.end()
   }
 }

@@ -13,27 +13,27 @@ import type { LockClient } from "../client/LockClient.ts"
 import { fromCallback } from "../store/cancellable.ts"
 import { reconnecting } from "../time/schedules.ts"
 
-/** Somebody who hears a channel. */
-export interface Listening {
-  /** Returns when the subscription stands, or is known to have failed. */
-  readonly established: Effect.Effect<void>
-  /** Hears no more. */
+/** One listener's share of a subscription. */
+export interface Subscription {
+  /** Completes when Redis has confirmed the subscription, or it has failed. */
+  readonly ready: Effect.Effect<void>
+  /** Ends this share; the subscription is kept a little longer. */
   stop(): void
 }
 
-/** A subscription, and everybody who shares it. */
-class Feed implements Alarm {
+/** A subscription to one channel, shared by its listeners. */
+class SharedSubscription implements Alarm {
   readonly #client: LockClient
   readonly #channel: string
   readonly #end: () => void
-  /** Of all subscriptions of the client: one failure is told for all. */
+  /** Shared by all subscriptions of the client, so that a failure is logged once. */
   readonly #health: { isTold: boolean }
   readonly #listeners = new Set<(signal: Signal) => void>()
-  readonly #established = Deferred.makeUnsafe<void>()
+  readonly #ready = Deferred.makeUnsafe<void>()
   readonly #fiber: Fiber.Fiber<void, LockStoreError>
-  heard: number | undefined = undefined
+  messagesSeen: number | undefined = undefined
   due = 0
-  place = -1
+  heapIndex = -1
 
   constructor(client: LockClient, channel: string, health: { isTold: boolean }, end: () => void) {
     this.#health = health
@@ -43,13 +43,13 @@ class Feed implements Alarm {
     this.#fiber = client.fork(Effect.retry(Effect.tapError(this.#subscription, this.#failed), reconnecting))
   }
 
-  listen(onSignal: (signal: Signal) => void): Listening {
+  add(onSignal: (signal: Signal) => void): Subscription {
     this.#client.alarms.cancel(this)
-    // every caller its own, also of one and the same function
+    // a new function, as the same one may be added twice
     const listener = (signal: Signal) => onSignal(signal)
     this.#listeners.add(listener)
     return {
-      established: Deferred.await(this.#established),
+      ready: Deferred.await(this.#ready),
       stop: () => {
         if (!this.#listeners.delete(listener) || this.#listeners.size > 0) return
         this.#client.alarms.set(this, this.#client.now() + this.#client.options.subscriptionIdleMillis)
@@ -57,7 +57,7 @@ class Feed implements Alarm {
     }
   }
 
-  /** Nobody has listened for a while. */
+  /** No listener for `subscriptionIdleTime`. */
   ring(): void {
     this.#end()
     this.#fiber.interruptUnsafe()
@@ -71,17 +71,17 @@ class Feed implements Alarm {
   }
 
   readonly #signal = (signal: Signal): void => {
-    this.heard = (this.heard ?? 0) + 1
+    this.messagesSeen = (this.messagesSeen ?? 0) + 1
     this.#health.isTold = false
     for (const listener of [...this.#listeners]) listener(signal)
-    this.#client.inOwnTurn(() => Deferred.doneUnsafe(this.#established, Effect.void))
+    this.#client.inOwnTurn(() => Deferred.doneUnsafe(this.#ready, Effect.void))
   }
 
   readonly #failed = (error: LockStoreError): Effect.Effect<void> => {
-    const hadSignals = this.heard !== undefined
-    this.heard = undefined
-    const isFirst = !Deferred.isDoneUnsafe(this.#established)
-    if (isFirst) this.#client.inOwnTurn(() => Deferred.doneUnsafe(this.#established, Effect.void))
+    const hadSignals = this.messagesSeen !== undefined
+    this.messagesSeen = undefined
+    const isFirst = !Deferred.isDoneUnsafe(this.#ready)
+    if (isFirst) this.#client.inOwnTurn(() => Deferred.doneUnsafe(this.#ready, Effect.void))
     const isTold = this.#health.isTold
     this.#health.isTold = true
     return !isTold && (hadSignals || isFirst)
@@ -95,25 +95,25 @@ class Feed implements Alarm {
 
 export class Subscriptions {
   readonly #client: LockClient
-  readonly #feeds = new Map<string, Feed>()
+  readonly #shared = new Map<string, SharedSubscription>()
   readonly #health = { isTold: false }
 
   constructor(client: LockClient) {
     this.#client = client
   }
 
-  /** Calls back for every message of the channel, and whenever messages may have been missed. */
-  listen(channel: string, onSignal: (signal: Signal) => void): Listening {
-    let feed = this.#feeds.get(channel)
-    if (feed === undefined) {
-      feed = new Feed(this.#client, channel, this.#health, () => this.#feeds.delete(channel))
-      this.#feeds.set(channel, feed)
+  /** Calls `onSignal` for every message of the channel, and whenever messages may have been missed. */
+  subscribe(channel: string, onSignal: (signal: Signal) => void): Subscription {
+    let shared = this.#shared.get(channel)
+    if (shared === undefined) {
+      shared = new SharedSubscription(this.#client, channel, this.#health, () => this.#shared.delete(channel))
+      this.#shared.set(channel, shared)
     }
-    return feed.listen(onSignal)
+    return shared.add(onSignal)
   }
 
-  /** How many signals of the channel this client has heard; nothing while it is not subscribed. */
-  heard(channel: string): number | undefined {
-    return this.#feeds.get(channel)?.heard
+  /** The number of messages of this channel that have arrived; undefined while not subscribed. */
+  messagesSeen(channel: string): number | undefined {
+    return this.#shared.get(channel)?.messagesSeen
   }
 }

@@ -1,7 +1,7 @@
 /**
- * The fibers of this process that wait for one lock, first come first served. Only the first talks to Redis; it is woken
- * through a queue of one signal, fed by the releases of this process and by the lock's channel. A signal stays until it is
- * taken, so that none is missed between an attempt and the wait that follows it.
+ * The fibers of this process that wait for one lock, first come, first served. Only the first talks to Redis. It takes its
+ * wake-ups from a `Queue` of one signal, fed by the releases of this process and by the lock's channel. A signal stays until it
+ * is taken, so none is missed between a request and the wait that follows it.
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
@@ -11,45 +11,45 @@ import { type Linked, LinkedList } from "./LinkedList.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Mode } from "../protocol/LockProtocol.ts"
 import type { Identity } from "../hold/owner.ts"
-import type { Listening } from "./Subscriptions.ts"
+import type { Subscription } from "./Subscriptions.ts"
 
-/** What wakes the first waiter: a release, or the end of the time that it is willing to rely on being told. */
+/** What wakes the first waiter: a release, or the end of its pause. */
 export type Wake = "signal" | "tick"
 
 export class Waiter implements Alarm, Linked<Waiter> {
   readonly identity: Identity
-  readonly #line: WaitQueue
+  readonly #queue: WaitQueue
   due = 0
-  place = -1
+  heapIndex = -1
   before: Waiter | undefined = undefined
   behind: Waiter | undefined = undefined
   #resume: (() => void) | undefined = undefined
 
-  constructor(line: WaitQueue, identity: Identity) {
-    this.#line = line
+  constructor(queue: WaitQueue, identity: Identity) {
+    this.#queue = queue
     this.identity = identity
   }
 
   get isFirst(): boolean {
-    return this.#line.first === this
+    return this.#queue.first === this
   }
 
-  /** The time it wanted to sleep is over. */
+  /** Its sleep is over. */
   ring(): void {
-    if (this.isFirst) this.#line.wake("tick")
-    else this.call()
+    if (this.isFirst) this.#queue.wake("tick")
+    else this.wake()
   }
 
-  /** Ends its sleep. */
-  call(): void {
+  /** Resumes its fiber. */
+  wake(): void {
     const resume = this.#resume
     if (resume === undefined) return
-    // once, however often it is told before its turn comes
+    // once, however often it is woken before it runs
     this.#resume = undefined
-    this.#line.client.inOwnTurn(resume)
+    this.#queue.client.inOwnTurn(resume)
   }
 
-  /** Sleeps until it is the first, or until somebody calls it for another reason. */
+  /** Sleeps until it is the first, or is woken for another reason. */
   get awaitTurn(): Effect.Effect<void> {
     return Effect.callback<void>((resume) => {
       if (this.isFirst) {
@@ -64,9 +64,7 @@ export class Waiter implements Alarm, Linked<Waiter> {
   }
 }
 
-/**
- * After so many hand-overs in a row within this process, and so long a time, the other processes have their chance.
- */
+/** After this many hand-overs in a row within this process, and this much time, other processes get their chance. */
 const enoughHandOvers = 8
 const enoughMillis = 5
 
@@ -74,11 +72,11 @@ export class WaitQueue {
   readonly #waiters = new LinkedList<Waiter>()
   readonly client: LockClient
   readonly signals: Queue.Queue<Wake>
-  /** What is heard of the lock's channel, once that is needed. */
-  listening: Listening | undefined = undefined
+  /** The subscription to the lock's channel, once it is needed. */
+  subscription: Subscription | undefined = undefined
   /** Whether others were told that somebody waits here: see {@link LockKind.withdraw}. */
   announced = false
-  /** Until when this line leaves the lock to others, on the monotonic clock. */
+  /** Until when this queue leaves the lock to other processes, on the monotonic clock. */
   quietUntil = 0
   /** What the store failed with when it was last asked; undefined where it has answered. */
   failure: LockStoreError | undefined = undefined
@@ -97,7 +95,7 @@ export class WaitQueue {
     return this.#waiters.first === undefined
   }
 
-  /** The one whose turn it is; nobody while the head is kept for who asks already. */
+  /** The waiter at the head; undefined while the head is reserved for an in-flight request. */
   get first(): Waiter | undefined {
     return this.#isReserved ? undefined : this.#waiters.first
   }
@@ -110,17 +108,17 @@ export class WaitQueue {
     return waiter
   }
 
-  /** Leaves the line; when the first leaves, the next one's turn has come. */
+  /** Leaves the queue; when the first waiter leaves, the next one becomes the first. */
   leave(waiter: Waiter): void {
     const wasFirst = waiter.isFirst
     this.#waiters.remove(waiter)
-    if (wasFirst) this.first?.call()
+    if (wasFirst) this.first?.wake()
   }
 
-  /** Who asked already has its answer: the head is its own if it waits, else the next one's turn has come. */
+  /** The in-flight request has been answered: its fiber is at the head if it waits, else the next waiter becomes the first. */
   unreserve(): void {
     this.#isReserved = false
-    this.first?.call()
+    this.first?.wake()
   }
 
   /** Wakes the first waiter. */
@@ -138,20 +136,20 @@ export class WaitQueue {
     Queue.takeUnsafe(this.signals)
   }
 
-  /** Calls those who may share what was just acquired. */
-  call(matches: (identity: Identity) => boolean): void {
+  /** Wakes the waiters that may share what was just acquired. */
+  wakeMatching(matches: (identity: Identity) => boolean): void {
     for (const waiter of this.#waiters.toArray()) {
       if (matches(waiter.identity)) {
         if (waiter.isFirst) this.signal()
-        else waiter.call()
+        else waiter.wake()
       }
     }
   }
 
-  /** Calls everybody but the first: what it got, or is about to ask for, can be shared. */
-  callOthers(): void {
+  /** Wakes every waiter but the first: they can share what it acquired or is about to request. */
+  wakeOthers(): void {
     for (const waiter of this.#waiters.toArray()) {
-      if (!waiter.isFirst) waiter.call()
+      if (!waiter.isFirst) waiter.wake()
     }
   }
 
@@ -171,12 +169,11 @@ export class WaitQueue {
 }
 
 /**
- * The lines of a client: one for each lock and side while somebody waits there, for readers and writers do not wait for the
- * same.
+ * The queues of a client: one for each lock and side while somebody waits, as readers and writers wait for different things.
  */
 export class WaitQueues {
   readonly #client: LockClient
-  readonly #lines = new Map<string, WaitQueue>()
+  readonly #queues = new Map<string, WaitQueue>()
   readonly #readers = new Map<string, WaitQueue>()
 
   constructor(client: LockClient) {
@@ -184,23 +181,23 @@ export class WaitQueues {
   }
 
   get size(): number {
-    return this.#lines.size + this.#readers.size
+    return this.#queues.size + this.#readers.size
   }
 
   #of(mode: Mode): Map<string, WaitQueue> {
-    return mode === "read" ? this.#readers : this.#lines
+    return mode === "read" ? this.#readers : this.#queues
   }
 
   get(key: string, mode: Mode): WaitQueue | undefined {
     return this.#of(mode).get(key)
   }
 
-  /** Wakes the first of each line, to learn that the client closes; the others follow as it leaves. */
+  /** Wakes the first waiter of each queue, which learns that the client closes; the others follow as it leaves. */
   sendHome(): void {
-    for (const lines of [this.#lines, this.#readers]) for (const line of lines.values()) line.signal()
+    for (const queues of [this.#queues, this.#readers]) for (const queue of queues.values()) queue.signal()
   }
 
-  /** Joins the line of a lock, or begins one; its head may be reserved. */
+  /** Joins the queue of a lock, or starts one, whose head may be reserved. */
   join(
     key: string,
     mode: Mode,
@@ -208,23 +205,23 @@ export class WaitQueues {
     place: { readonly isReserved: () => boolean; readonly atHead: boolean }
   ): Effect.Effect<readonly [WaitQueue, Waiter]> {
     return Effect.suspend(() => {
-      const lines = this.#of(mode)
-      const line = lines.get(key)
-      if (line !== undefined) return Effect.succeed([line, line.join(identity, place.atHead)])
+      const queues = this.#of(mode)
+      const queue = queues.get(key)
+      if (queue !== undefined) return Effect.succeed([queue, queue.join(identity, place.atHead)])
       return Effect.map(Queue.sliding<Wake>(1), (signals) => {
         // another fiber may have begun it in between
-        let line = lines.get(key)
-        if (line === undefined) lines.set(key, (line = new WaitQueue(this.#client, signals, place.isReserved())))
-        return [line, line.join(identity, place.atHead)]
+        let queue = queues.get(key)
+        if (queue === undefined) queues.set(key, (queue = new WaitQueue(this.#client, signals, place.isReserved())))
+        return [queue, queue.join(identity, place.atHead)]
       })
     })
   }
 
-  /** Leaves; the last one to leave ends the line, and its subscription with it. */
-  leave(key: string, mode: Mode, line: WaitQueue, waiter: Waiter): void {
-    line.leave(waiter)
-    if (!line.isEmpty) return
+  /** Leaves; the last waiter to leave ends the queue and its subscription. */
+  leave(key: string, mode: Mode, queue: WaitQueue, waiter: Waiter): void {
+    queue.leave(waiter)
+    if (!queue.isEmpty) return
     this.#of(mode).delete(key)
-    line.listening?.stop()
+    queue.subscription?.stop()
   }
 }

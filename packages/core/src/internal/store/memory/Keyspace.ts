@@ -15,7 +15,7 @@ class Entry implements Due {
   readonly key: string
   value: Value
   due = 0
-  place = -1
+  heapIndex = -1
 
   constructor(key: string, value: Value) {
     this.key = key
@@ -23,7 +23,7 @@ class Entry implements Due {
   }
 
   get expires(): boolean {
-    return this.place !== -1
+    return this.heapIndex !== -1
   }
 }
 

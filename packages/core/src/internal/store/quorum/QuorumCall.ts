@@ -5,7 +5,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { LockStoreError } from "../../../LockError.ts"
 import type { LockStore, RunUnsafe } from "../../../LockStore.ts"
-import type { Ongoing, Reply } from "../../../RedisDriver.ts"
+import type { Cancellable, Reply } from "../../../RedisDriver.ts"
 import type { Alarm, AlarmClock } from "../../time/AlarmClock.ts"
 import type { StoreCommand } from "../../protocol/LockProtocol.ts"
 
@@ -43,7 +43,7 @@ const unread: Outcome = Exit.succeed(0)
  */
 export class QuorumCall<A> implements Alarm {
   due = 0
-  place = -1
+  heapIndex = -1
   readonly #members: ReadonlyArray<Member>
   readonly #command: StoreCommand
   readonly #timeoutMillis: number
@@ -52,7 +52,7 @@ export class QuorumCall<A> implements Alarm {
   readonly #decided: (conclusion: A) => void
   readonly #over: ((outcomes: ReadonlyArray<Outcome>) => void) | undefined
   readonly #outcomes: Array<Outcome | undefined>
-  readonly #sent: Array<Ongoing>
+  readonly #sent: Array<Cancellable>
   /** So many outcomes at least can decide it: all that keep the others from being a majority. */
   readonly #fewest: number
   #pending: number
@@ -86,7 +86,7 @@ export class QuorumCall<A> implements Alarm {
   }
 
   /** Asks all of them. */
-  open(now: number): void {
+  start(now: number): void {
     const { args, keys, operation } = this.#command
     this.#alarms.set(this, now + this.#timeoutMillis)
     for (let i = 0; i < this.#members.length; i++) {
@@ -117,7 +117,7 @@ export class QuorumCall<A> implements Alarm {
   }
 
   /** What is still to come does not matter any more. */
-  close(): void {
+  abandon(): void {
     this.#settleRest(unread)
   }
 

@@ -68,7 +68,7 @@ export class QuorumStore {
   readonly #fork: (effect: Effect.Effect<void>) => void
   #longestLeaseMillis: number
   /** Acquisitions that are decided but that some members have not answered yet, by owner. */
-  readonly #unanswered = new Map<string, Pick<QuorumCall<Vote>, "close">>()
+  readonly #unanswered = new Map<string, Pick<QuorumCall<Vote>, "abandon">>()
   /** Members at which an acquisition may take effect yet, after it had failed there; by owner, in the order of these times. */
   readonly #unsettled = new Map<string, { readonly members: ReadonlySet<number>; readonly lastEffectAt: number }>()
 
@@ -141,7 +141,7 @@ export class QuorumStore {
     if (renewing.has(operation)) this.#longestLeaseMillis = Math.max(this.#longestLeaseMillis, Number(args[0]))
     return fromCallback((resume) => {
       // a member that has to be sent the script once more would be asked to acquire after it was asked to release
-      if (isRelease) this.#unanswered.get(String(args[0]))?.close()
+      if (isRelease) this.#unanswered.get(String(args[0]))?.abandon()
       const ballot = new QuorumCall(
         this.members,
         command,
@@ -156,7 +156,7 @@ export class QuorumStore {
           ),
         isRelease ? (outcomes) => this.#releaseLater(command, outcomes) : undefined
       )
-      ballot.open(this.#now())
+      ballot.start(this.#now())
       return ballot
     })
   }
@@ -239,7 +239,7 @@ export class QuorumStore {
           this.#noteUnsettled(owner, outcomes)
         }
       )
-      ballot.open(sentAt)
+      ballot.start(sentAt)
       return ballot
     })
   }

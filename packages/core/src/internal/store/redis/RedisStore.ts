@@ -5,7 +5,7 @@ import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import { LockStoreError } from "../../../LockError.ts"
 import type { LockStore, RunUnsafe } from "../../../LockStore.ts"
-import { type EvalUnsafe, type Ongoing, RedisDriver, RedisDriverError, type Reply } from "../../../RedisDriver.ts"
+import { type EvalUnsafe, type Cancellable, RedisDriver, RedisDriverError, type Reply } from "../../../RedisDriver.ts"
 import { monotonicMillis } from "../../time/monotonicMillis.ts"
 import { fromCallback } from "../cancellable.ts"
 import { CommandDeadlines } from "../CommandDeadlines.ts"
@@ -27,7 +27,7 @@ const runUnsafeOver =
       )
     }
     let isCancelled = false
-    let sent: Ongoing | undefined
+    let sent: Cancellable | undefined
     const send = () => {
       sent = evalUnsafe(scripts[operation], keys, command.stamp(args), (exit) => {
         if (Exit.isSuccess(exit)) return onExit(Exit.succeed(command.read(exit.value)))
