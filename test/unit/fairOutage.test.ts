@@ -75,6 +75,46 @@ describe("a place in the queue of a fair lock", () => {
     }).pipe(quietly)
   )
 
+  it.effect("is reported at once when the store can be reached again", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const holder = yield* clientOf({ store: server.store }, patient)
+      let isDown = false
+      let isBack = false
+      let reports = 0
+      const { run } = server.store
+      const mine = yield* clientOf(
+        {
+          store: {
+            ...server.store,
+            run: (...args) =>
+              Effect.suspend(() => {
+                if (isDown) return Effect.fail(unreachable(args[0], args[1][0]!, "ConnectionLost"))
+                if (isBack && args[0] === "fair_lock/refresh") reports++
+                return run(...args)
+              })
+          }
+        },
+        patient
+      )
+      const holding = yield* fork(as(holder)(Lock.withLock(Effect.never, lock)))
+      yield* pass(1)
+      yield* fork(as(mine)(Lock.withLock(Effect.void, lock)))
+      // its reports are due at 500 ms, 1000 ms and so on
+      yield* pass(2)
+      isDown = true
+      yield* pass(0.6)
+      isDown = false
+      isBack = true
+      yield* pass(0.1)
+      assert.strictEqual(reports, 1)
+      // and as often as before from then on
+      yield* pass(2)
+      assert.strictEqual(reports, 5)
+      yield* Fiber.interrupt(holding)
+    }).pipe(quietly)
+  )
+
   it.effect("that was given up while the store could not be reached is removed, whoever else waits there", () =>
     Effect.gen(function* () {
       const server = yield* testStore()

@@ -5,7 +5,7 @@
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
-import type { LockStoreError } from "../../LockError.ts"
+import type { LockStoreError, StoreReason } from "../../LockError.ts"
 import type { Reply } from "../../RedisDriver.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
 import { waiterTimeoutMillis } from "../protocol/fair.ts"
@@ -53,6 +53,15 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
 /** Those who hear their channels again within so long are looked for together. */
 const lookMillis = 20
 
+/**
+ * How soon a report that did not get through is tried again, and how often: places outlive a short outage by little. After a
+ * longer one they are given more time.
+ */
+const retryMillis = 100
+const retries = 6
+
+const unreachable: ReadonlySet<StoreReason> = new Set<StoreReason>(["NotConnected", "ConnectionLost", "TimedOut"])
+
 export class FairQueue implements Alarm {
   readonly #client: LockClient
   readonly #keys: LockKeys
@@ -68,6 +77,8 @@ export class FairQueue implements Alarm {
   #mustSweep = false
   #failure: LockStoreError | undefined = undefined
   #hasFailed = false
+  /** How often a report was tried again early in the present outage. */
+  #retried = 0
   due = 0
   heapIndex = -1
 
@@ -141,7 +152,11 @@ export class FairQueue implements Alarm {
   /** Looks whether somebody's turn has come, once for all who ask for it at about the same time: a message may have been missed. */
   lookSoon(): void {
     this.#mustLook = true
-    const at = this.#client.now() + lookMillis
+    this.#ringWithin(lookMillis)
+  }
+
+  #ringWithin(millis: number): void {
+    const at = this.#client.now() + millis
     if (this.heapIndex === -1 || at < this.due) this.#client.alarms.set(this, at)
   }
 
@@ -194,6 +209,7 @@ export class FairQueue implements Alarm {
         return Effect.matchCause(this.#command(waiting, asking, sweeps, now), {
           onSuccess: (reply) => {
             this.failure = undefined
+            this.#retried = 0
             this.#refreshedAt = now
             const [left, head, headMillis] = reply as readonly [number, string | null, number]
             if (head !== null) {
@@ -205,7 +221,12 @@ export class FairQueue implements Alarm {
           // the places outlive a few refreshes; whoever asks next reports what does not pass
           onFailure: (cause) => {
             if (sweeps) this.sweep()
-            this.failure = passing(cause) ?? this.failure
+            if (atOnce) this.#mustLook = true
+            const failure = passing(cause)
+            this.failure = failure ?? this.failure
+            if (failure !== undefined && unreachable.has(failure.reason) && this.#retried++ < retries) {
+              this.#ringWithin(retryMillis)
+            }
             this.#refreshed()
           }
         })
