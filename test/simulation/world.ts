@@ -3,7 +3,20 @@
  * tokens rise, nothing takes effect long after its sender gave up, and in the end, when all is well again, everything is
  * free and nothing is left, whatever arrives yet.
  */
-import { Array as Arr, Cause, Context, Effect, Exit, Fiber, Layer, Metric, Option, References, Scheduler } from "effect"
+import {
+  Array as Arr,
+  Cause,
+  Context,
+  Effect,
+  Exit,
+  Fiber,
+  Layer,
+  Metric,
+  Option,
+  References,
+  Scheduler,
+  type Scope
+} from "effect"
 import {
   type AcquireError,
   type Holding,
@@ -96,6 +109,8 @@ const workersEach = 3
 const sectionsEach = 6
 const longestWaitMillis = 3000
 const longestStepMillis = 10_000
+/** How long a place is kept after a time in which nobody asked, and some more. */
+const longestReprieveMillis = 10_000
 
 /** Operations that create something, or extend it. */
 const creating: ReadonlySet<LockStore.Operation> = new Set<LockStore.Operation>([
@@ -238,6 +253,8 @@ class World {
   readonly #clocksStep: boolean
   /** Until when something may be held that a command has taken late, where a clock was set back. */
   #leasesEndAt = 0
+  /** Whether such a command has perhaps made places in the queue of a fair lock, which stay until somebody asks for it. */
+  #hasLatePlaces = false
   readonly #hasLatch: boolean
   readonly #leavesNothing: boolean
   /** Whether all is over and free: from now on nothing may come. */
@@ -299,6 +316,7 @@ class World {
     // late by no more than a clock was set back: what it has taken ends with its lease
     if (this.#clocksStep && age > commandTimeoutMillis && creating.has(request.operation) && Exit.isSuccess(result)) {
       this.#leasesEndAt = this.time.now + longestLeaseMillis
+      this.#hasLatePlaces ||= request.operation.startsWith("fair_lock/")
     }
     if (this.#isOver) this.#checkKeys(server, "appears late")
   }
@@ -412,6 +430,7 @@ class World {
       }
       yield* Effect.sleep(settleMillis)
       yield* Effect.sleep(Math.max(0, this.#leasesEndAt - time.now))
+      if (this.#hasLatePlaces) yield* this.#ask(contexts[0]!, scope)
       yield* this.checkEnd(contexts)
       if (!isBusy) {
         const restsAt = Math.max(...links.map(({ restsAt }) => restsAt))
@@ -440,6 +459,23 @@ class World {
       return this.report
     })
   )
+
+  /** Somebody asks for everything, waits for as long as places are kept for whoever may not have been able to report, and leaves. */
+  #ask(context: Context.Context<Client>, scope: Scope.Scope): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      for (const side of this.sides) {
+        const asking = side.run(() => Effect.void, { waitTime: longestReprieveMillis })
+        const exit = yield* this.#within(
+          60_000,
+          Fiber.await(yield* Effect.forkIn(Effect.provideContext(asking, context), scope)),
+          `"${side.names}" gives no answer`
+        )
+        if (Exit.isFailure(exit)) {
+          return yield* this.fail(`"${side.names}" is kept for those who are gone: ${Cause.pretty(exit.cause)}`)
+        }
+      }
+    })
+  }
 
   #within<A, E>(millis: number, effect: Effect.Effect<A, E>, otherwise: string): Effect.Effect<A, E> {
     return Effect.timeoutOrElse(effect, { duration: millis, orElse: () => this.fail(otherwise) })
