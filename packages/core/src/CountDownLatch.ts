@@ -9,15 +9,32 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { dual } from "effect/Function"
 import type { Pipeable } from "effect/Pipeable"
+import * as Predicate from "effect/Predicate"
 import type * as Types from "effect/Types"
 import { parseWait } from "./internal/options/durations.ts"
 import { latchChannel } from "./internal/store/keys.ts"
-import { LatchImpl, latchOf, latchTitle, type TypeId } from "./internal/locks/LatchImpl.ts"
+import { LatchImpl, latchOf, latchTitle, TypeId as internalTypeId } from "./internal/locks/LatchImpl.ts"
 import type { LockClient } from "./internal/client/LockClient.ts"
 import { shown } from "./internal/report/shown.ts"
 import { type Invalid, run, use } from "./internal/locks/Synchronizer.ts"
 import { InvalidLockOptions, type LatchTimeout, type LockStoreError } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
+
+/**
+ * Marks the values of this module at run time; see {@link isCountDownLatch}.
+ *
+ * @category type IDs
+ * @since 0.3.0
+ */
+export const TypeId: TypeId = internalTypeId
+
+/**
+ * The type of {@link TypeId}.
+ *
+ * @category type IDs
+ * @since 0.3.0
+ */
+export type TypeId = "~effect-redis-lock/CountDownLatch"
 
 /**
  * A latch. `R` is what using it requires: {@link RedisLock}, or nothing once a service is bound with {@link provide}.
@@ -29,6 +46,18 @@ export interface CountDownLatch<out R = RedisLock> extends Pipeable {
   readonly [TypeId]: { readonly _R: Types.Covariant<R> }
   readonly name: string
 }
+
+/**
+ * Whether a value is a latch of this library.
+ *
+ * **When to use**
+ *
+ * To narrow an unknown value, or to tell a latch from its name where either is accepted.
+ *
+ * @category guards
+ * @since 0.3.0
+ */
+export const isCountDownLatch = (u: unknown): u is CountDownLatch<unknown> => Predicate.hasProperty(u, TypeId)
 
 /**
  * A latch, as Redisson's `RCountDownLatch`: its count is a key in Redis that is there while the count is above zero. A

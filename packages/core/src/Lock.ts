@@ -13,6 +13,7 @@ import type { Fiber } from "effect/Fiber"
 import { dual } from "effect/Function"
 import * as Option from "effect/Option"
 import type { Pipeable } from "effect/Pipeable"
+import * as Predicate from "effect/Predicate"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -25,7 +26,7 @@ import {
   type InternalHolding,
   type Invalid,
   isInvalid,
-  type TypeId
+  TypeId as internalTypeId
 } from "./internal/locks/AnyLock.ts"
 import { guard, isClosed } from "./internal/hold/guard.ts"
 import { inspect as inspectKeys } from "./internal/protocol/inspect.ts"
@@ -45,6 +46,22 @@ import {
 import { RedisLock } from "./RedisLock.ts"
 
 /**
+ * Marks the values of this module at run time; see {@link isLock}.
+ *
+ * @category type IDs
+ * @since 0.3.0
+ */
+export const TypeId: TypeId = internalTypeId
+
+/**
+ * The type of {@link TypeId}.
+ *
+ * @category type IDs
+ * @since 0.3.0
+ */
+export type TypeId = "~effect-redis-lock/Lock"
+
+/**
  * A lock of any kind. `R` is what using it requires: {@link RedisLock}, or nothing once a service is bound with
  * {@link provide}. `E` is how acquiring it can fail beyond what every lock can: `LockReentered` for a kind that its holder
  * cannot take again. `T` is the fencing token of its holdings, `undefined` for a lock without.
@@ -60,6 +77,18 @@ export interface Lock<out R = RedisLock, out E = never, out T = bigint> extends 
   }
   readonly name: string
 }
+
+/**
+ * Whether a value is a lock, of any kind, of this library.
+ *
+ * **When to use**
+ *
+ * To narrow an unknown value, or to tell a lock from its name where either is accepted.
+ *
+ * @category guards
+ * @since 0.3.0
+ */
+export const isLock = (u: unknown): u is Lock<unknown, unknown, unknown> => Predicate.hasProperty(u, TypeId)
 
 /**
  * How to acquire. Each durations is an Effect duration: a number is milliseconds.

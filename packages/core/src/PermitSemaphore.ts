@@ -14,6 +14,7 @@ import type { Fiber } from "effect/Fiber"
 import { dual } from "effect/Function"
 import * as Option from "effect/Option"
 import type { Pipeable } from "effect/Pipeable"
+import * as Predicate from "effect/Predicate"
 import * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
 import type { AcquireRequest, Restore } from "./internal/acquire/acquire.ts"
@@ -31,7 +32,7 @@ import {
   type PermitHold,
   PermitSemaphoreImpl,
   permitSemaphoreOf,
-  type TypeId
+  TypeId as internalTypeId
 } from "./internal/locks/PermitSemaphoreImpl.ts"
 import { release as releaseHold } from "./internal/hold/release.ts"
 import { shown } from "./internal/report/shown.ts"
@@ -39,6 +40,22 @@ import { type Invalid, keysOf, run, use } from "./internal/locks/Synchronizer.ts
 import { traced } from "./internal/report/telemetry.ts"
 import { type AcquireError, InvalidLockOptions, LockLost, type LockStoreError, type LockTimeout } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
+
+/**
+ * Marks the values of this module at run time; see {@link isPermitSemaphore}.
+ *
+ * @category type IDs
+ * @since 0.3.0
+ */
+export const TypeId: TypeId = internalTypeId
+
+/**
+ * The type of {@link TypeId}.
+ *
+ * @category type IDs
+ * @since 0.3.0
+ */
+export type TypeId = "~effect-redis-lock/PermitSemaphore"
 
 /**
  * A semaphore with leased permits. `R` is what using it requires: {@link RedisLock}, or nothing once a service is bound with
@@ -51,6 +68,18 @@ export interface PermitSemaphore<out R = RedisLock> extends Pipeable {
   readonly [TypeId]: { readonly _R: Types.Covariant<R> }
   readonly name: string
 }
+
+/**
+ * Whether a value is a semaphore with leased permits of this library.
+ *
+ * **When to use**
+ *
+ * To narrow an unknown value, or to tell a semaphore from its name where either is accepted.
+ *
+ * @category guards
+ * @since 0.3.0
+ */
+export const isPermitSemaphore = (u: unknown): u is PermitSemaphore<unknown> => Predicate.hasProperty(u, TypeId)
 
 /**
  * What you have while you hold permits. Its validity is computed whenever you ask, from a deadline on the monotonic clock:

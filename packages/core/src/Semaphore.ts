@@ -16,6 +16,7 @@ import type { Fiber } from "effect/Fiber"
 import { dual } from "effect/Function"
 import * as Option from "effect/Option"
 import type { Pipeable } from "effect/Pipeable"
+import * as Predicate from "effect/Predicate"
 import * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
 import type { Restore } from "./internal/acquire/acquire.ts"
@@ -31,11 +32,27 @@ import { guard, isClosed, nothing } from "./internal/hold/guard.ts"
 import { permitIds, semaphoreChannel } from "./internal/store/keys.ts"
 import type { LockClient } from "./internal/client/LockClient.ts"
 import { checkPermits, maxPermits } from "./internal/options/permitCount.ts"
-import { SemaphoreImpl, semaphoreOf, type TypeId } from "./internal/locks/SemaphoreImpl.ts"
+import { SemaphoreImpl, semaphoreOf, TypeId as internalTypeId } from "./internal/locks/SemaphoreImpl.ts"
 import { type Invalid, run, use } from "./internal/locks/Synchronizer.ts"
 import { traced } from "./internal/report/telemetry.ts"
 import type { AcquireError, LockLost, LockStoreError, LockTimeout } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
+
+/**
+ * Marks the values of this module at run time; see {@link isSemaphore}.
+ *
+ * @category type IDs
+ * @since 0.3.0
+ */
+export const TypeId: TypeId = internalTypeId
+
+/**
+ * The type of {@link TypeId}.
+ *
+ * @category type IDs
+ * @since 0.3.0
+ */
+export type TypeId = "~effect-redis-lock/Semaphore"
 
 /**
  * A semaphore with anonymous permits. `R` is what using it requires: {@link RedisLock}, or nothing once a service is bound
@@ -48,6 +65,18 @@ export interface Semaphore<out R = RedisLock> extends Pipeable {
   readonly [TypeId]: { readonly _R: Types.Covariant<R> }
   readonly name: string
 }
+
+/**
+ * Whether a value is a semaphore with anonymous permits of this library.
+ *
+ * **When to use**
+ *
+ * To narrow an unknown value, or to tell a semaphore from its name where either is accepted.
+ *
+ * @category guards
+ * @since 0.3.0
+ */
+export const isSemaphore = (u: unknown): u is Semaphore<unknown> => Predicate.hasProperty(u, TypeId)
 
 /**
  * How to acquire.
