@@ -7,8 +7,8 @@ import { start } from "./processes.ts"
 
 describe("a killed holder", () => {
   for (const [kind, make] of [
-    ["fenced", FencedLock.make],
-    ["spin", SpinLock.make]
+    ["fenced", (name: string) => FencedLock.make(name)],
+    ["spin", (name: string) => SpinLock.make(name)]
   ] as const) {
     it.live(
       `of a ${kind} lock is replaced when its lease is over, with a higher token`,

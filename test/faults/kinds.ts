@@ -3,12 +3,19 @@
  * the queue of a fair lock.
  */
 import { Effect, Fiber, Scope } from "effect"
-import { type AcquireError, type Holding, Lock, type LockReentered, type RedisLock } from "effect-redis-lock"
+import {
+  type AcquireError,
+  type Holding,
+  Lock,
+  type LockReentered,
+  type LockTimeout,
+  type RedisLock
+} from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import type { Entry } from "./fixtures/worker.ts"
 import { type Client, eventually, soon } from "./harness.ts"
 
-export type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered>
+export type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout>
 
 /** Acquires for as long as the test's scope is open, or until released by hand. Nobody re-enters it. */
 export const hold = (

@@ -228,7 +228,7 @@ describe("a lock on five servers", () => {
         const contenders = yield* Effect.forEach([1, 2, 3, 4], () => process(places))
         let inside = 0
         let count = 0
-        const section = (lock: Lock.Lock<never, QuorumNotReached>) =>
+        const section = (lock: Lock.Lock<never, LockTimeout | QuorumNotReached>) =>
           Effect.gen(function* () {
             assert.strictEqual(++inside, 1)
             const seen = count

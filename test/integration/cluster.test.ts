@@ -85,10 +85,10 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
 
   describe("every kind of lock", () => {
     const kinds = {
-      fair: FairLock.make,
-      fenced: FencedLock.make,
-      "non-reentrant": NonReentrantLock.make,
-      spin: SpinLock.make,
+      fair: (name: string) => FairLock.make(name),
+      fenced: (name: string) => FencedLock.make(name),
+      "non-reentrant": (name: string) => NonReentrantLock.make(name),
+      spin: (name: string) => SpinLock.make(name),
       read: (name: string) => ReadWriteLock.make(name).readLock,
       write: (name: string) => ReadWriteLock.make(name).writeLock
     }

@@ -10,6 +10,7 @@ import {
   FencedLock,
   Lock,
   type LockReentered,
+  type LockTimeout,
   LockStore,
   NonReentrantLock,
   ReadWriteLock,
@@ -24,7 +25,7 @@ import { sweep } from "./sweep.ts"
 const clients = RedisLock.layerFromStore({ subscriptionIdleTime: 1, fallbackInterval: 200 })
 const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
 
-type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered>
+type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout>
 
 interface Kind {
   readonly make: (name: string) => AnyLock

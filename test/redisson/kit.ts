@@ -5,7 +5,7 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it, type Vitest } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Layer, Option, Scope } from "effect"
-import { type Holding, Lock, type LockReentered, LockStore, RedisLock } from "effect-redis-lock"
+import { type Holding, Lock, type LockReentered, type LockTimeout, LockStore, RedisLock } from "effect-redis-lock"
 import { redisUrl } from "../redis.ts"
 import { expectWarning } from "../run/logs.ts"
 
@@ -55,7 +55,7 @@ export const onBothStores = (
 export const freshName = Effect.sync(() => `redisson:${crypto.randomUUID()}`)
 
 /** A lock of any kind, and a kind. */
-export type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered>
+export type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout>
 export type Make = (name: string) => AnyLock
 
 /** Another thread: a fiber with an owner of its own. */

@@ -10,6 +10,7 @@ import {
   Lock,
   type LockLost,
   type LockReentered,
+  type LockTimeout,
   MultiLock,
   NonReentrantLock,
   type QuorumNotReached,
@@ -22,6 +23,9 @@ type Service = RedisLock.RedisLock
 declare const service: Service["Service"]
 declare const body: Effect.Effect<number, "mine", "needs">
 declare const memberA: Layer.Layer<Service, "cannot connect", "settings">
+
+/** How acquiring can fail where nothing limits the wait. */
+type AskError = Exclude<AcquireError, LockTimeout>
 
 /** Only the types matter: nothing of it is run. */
 const types = (check: () => void): void => {
@@ -40,10 +44,10 @@ it("a lock of several requires and fails with what its members do, and has a rec
     const mixed = MultiLock.make([Lock.make("a"), NonReentrantLock.make("b"), ReadWriteLock.make("c").writeLock])
     expectTypeOf(mixed).toEqualTypeOf<Lock.Lock<Service, LockReentered, Readonly<Record<string, bigint>>>>()
     expectTypeOf(Lock.scoped(mixed)).toEqualTypeOf<
-      Effect.Effect<Holding<Readonly<Record<string, bigint>>>, AcquireError | LockReentered, Service | Scope.Scope>
+      Effect.Effect<Holding<Readonly<Record<string, bigint>>>, AskError | LockReentered, Service | Scope.Scope>
     >()
     expectTypeOf(body.pipe(Lock.withLock(bound))).toEqualTypeOf<
-      Effect.Effect<number, "mine" | AcquireError | LockLost, "needs">
+      Effect.Effect<number, "mine" | AskError | LockLost, "needs">
     >()
     // a name is no member: which service it is of would not be seen
     // @ts-expect-error
@@ -54,7 +58,7 @@ it("a lock on a majority can also find too few servers, and has one token", () =
   types(() => {
     const red = RedLock.make([Lock.provide(Lock.make("a"), service)], { memberTimeout: "1 second", leaseTime: 1000 })
     expectTypeOf(red).toEqualTypeOf<Lock.Lock<never, QuorumNotReached>>()
-    expectTypeOf(Lock.scoped(red)).toEqualTypeOf<Effect.Effect<Holding, AcquireError | QuorumNotReached, Scope.Scope>>()
+    expectTypeOf(Lock.scoped(red)).toEqualTypeOf<Effect.Effect<Holding, AskError | QuorumNotReached, Scope.Scope>>()
     // a quorum can be a member of several
     expectTypeOf(MultiLock.make([Lock.make("a"), red])).toEqualTypeOf<
       Lock.Lock<Service, QuorumNotReached, Readonly<Record<string, bigint>>>
@@ -75,6 +79,18 @@ interface SemaphoreLike {
   readonly withPermits: (n: number) => <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 declare const semaphore: SemaphoreLike
+
+it("of a composed lock only its own waitTime counts, not those of its members", () =>
+  types(() => {
+    const member = Lock.make("a", { waitTime: "1 second" })
+    type Tokens = Readonly<Record<string, bigint>>
+    expectTypeOf(MultiLock.make([member])).toEqualTypeOf<Lock.Lock<Service, never, Tokens>>()
+    expectTypeOf(MultiLock.make([member], { waitTime: 1 })).toEqualTypeOf<Lock.Lock<Service, LockTimeout, Tokens>>()
+    expectTypeOf(RedLock.make([member])).toEqualTypeOf<Lock.Lock<Service, QuorumNotReached>>()
+    expectTypeOf(RedLock.make([member], { waitTime: 1 })).toEqualTypeOf<
+      Lock.Lock<Service, LockTimeout | QuorumNotReached>
+    >()
+  }))
 
 it("a quorum of semaphores does not compile", () =>
   types(() => {

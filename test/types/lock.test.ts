@@ -3,7 +3,7 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { expectTypeOf, it } from "@effect/vitest"
-import type { Config, Duration, Effect, Layer, Option, Scope, Stream } from "effect"
+import { type Config, type Duration, Effect, type Layer, type Option, pipe, type Scope, type Stream } from "effect"
 import type { Redis } from "effect/persistence"
 import {
   type AcquireError,
@@ -34,6 +34,9 @@ declare const body: Effect.Effect<number, "mine", "needs">
 declare const free: Lock.Lock<never>
 declare const service: Service["Service"]
 
+/** How acquiring can fail where nothing limits the wait, or nobody waits. */
+type AskError = LockStoreError | InvalidLockName | InvalidLockOptions
+
 /** Only the types matter: nothing of it is run. */
 const types = (check: () => void): void => {
   expectTypeOf(check).toBeFunction()
@@ -52,9 +55,9 @@ it("a kind that its holder cannot take again says so, the others do not", () =>
   types(() => {
     type Plain = Lock.Lock<Service, never>
     type Refusing = Lock.Lock<Service, LockReentered>
-    expectTypeOf(FairLock.make("a", { waitTime: 1 })).toEqualTypeOf<Plain>()
+    expectTypeOf(FairLock.make("a")).toEqualTypeOf<Plain>()
     expectTypeOf(FencedLock.make("a")).toEqualTypeOf<Plain>()
-    expectTypeOf(SpinLock.make("a", { schedule: SpinLock.exponentialBackoff() })).toEqualTypeOf<Plain>()
+    expectTypeOf(SpinLock.make("a")).toEqualTypeOf<Plain>()
     expectTypeOf(NonReentrantLock.make("a")).toEqualTypeOf<Refusing>()
     expectTypeOf(NonReentrantLock.make("a", { fair: true, leaseTime: 1 })).toEqualTypeOf<Refusing>()
     const { readLock, writeLock } = ReadWriteLock.make("a", { preference: "reader" })
@@ -73,7 +76,7 @@ it("a kind that its holder cannot take again says so, the others do not", () =>
 it("a lock without fencing tokens says so, and its holding has none", () =>
   types(() => {
     type Tokenless<E = never> = Lock.Lock<Service, E, undefined>
-    const plain = Lock.make("a", { tokens: "none", waitTime: 1 })
+    const plain = Lock.make("a", { tokens: "none", leaseTime: 1000 })
     expectTypeOf(plain).toEqualTypeOf<Tokenless>()
     expectTypeOf(FairLock.make("a", { tokens: "none" })).toEqualTypeOf<Tokenless>()
     expectTypeOf(SpinLock.make("a", { tokens: "none" })).toEqualTypeOf<Tokenless>()
@@ -83,7 +86,7 @@ it("a lock without fencing tokens says so, and its holding has none", () =>
     expectTypeOf(writeLock).toEqualTypeOf<Tokenless<LockReentered>>()
     expectTypeOf(Lock.make("a", { tokens: "time" })).toEqualTypeOf<Lock.Lock<Service>>()
     expectTypeOf(Lock.scoped(plain)).toEqualTypeOf<
-      Effect.Effect<HoldingWithoutToken, AcquireError, Service | Scope.Scope>
+      Effect.Effect<HoldingWithoutToken, AskError, Service | Scope.Scope>
     >()
     expectTypeOf(Lock.tryScoped(plain)).toEqualTypeOf<
       Effect.Effect<
@@ -117,7 +120,7 @@ it("LockReentered is among the failures of acquiring such a kind, and nowhere el
   types(() => {
     const { readLock, writeLock } = ReadWriteLock.make("a")
     expectTypeOf(Lock.scoped(writeLock)).toEqualTypeOf<
-      Effect.Effect<Holding, AcquireError | LockReentered, Service | Scope.Scope>
+      Effect.Effect<Holding, AskError | LockReentered, Service | Scope.Scope>
     >()
     expectTypeOf(Lock.tryScoped(writeLock)).toEqualTypeOf<
       Effect.Effect<
@@ -126,12 +129,12 @@ it("LockReentered is among the failures of acquiring such a kind, and nowhere el
         Service | Scope.Scope
       >
     >()
-    type Guarded<E> = Effect.Effect<number, "mine" | AcquireError | LockLost | E, "needs" | Service>
+    type Guarded<E> = Effect.Effect<number, "mine" | AskError | LockLost | E, "needs" | Service>
     expectTypeOf(body.pipe(Lock.withLock(writeLock))).toEqualTypeOf<Guarded<LockReentered>>()
     expectTypeOf(Lock.withLock(body, NonReentrantLock.make("a"))).toEqualTypeOf<Guarded<LockReentered>>()
     expectTypeOf(Lock.withLock(body, readLock)).toEqualTypeOf<Guarded<never>>()
     expectTypeOf(Lock.withLock(body, Lock.provide(writeLock, service))).toEqualTypeOf<
-      Effect.Effect<number, "mine" | AcquireError | LockLost | LockReentered, "needs">
+      Effect.Effect<number, "mine" | AskError | LockLost | LockReentered, "needs">
     >()
     expectTypeOf(Lock.withLockIfAvailable(body, writeLock)).toEqualTypeOf<
       Effect.Effect<
@@ -148,36 +151,102 @@ it("LockReentered is among the failures of acquiring such a kind, and nowhere el
     >()
   }))
 
-it("scoped and tryScoped", () =>
+it("scoped and tryScoped hold the lock for a scope, data-first and data-last", () =>
   types(() => {
-    type Scoped = Effect.Effect<
-      Holding,
-      LockTimeout | LockStoreError | InvalidLockName | InvalidLockOptions,
-      Service | Scope.Scope
-    >
+    type Scoped<E = never> = Effect.Effect<Holding, AskError | E, Service | Scope.Scope>
     expectTypeOf(Lock.scoped("a")).toEqualTypeOf<Scoped>()
-    expectTypeOf(Lock.scoped(Lock.make("a"), { waitTime: "1 second", leaseTime: 1000 })).toEqualTypeOf<Scoped>()
-    expectTypeOf(Lock.scoped(free)).toEqualTypeOf<Effect.Effect<Holding, AcquireError, Scope.Scope>>()
-    expectTypeOf(Lock.tryScoped("a")).toEqualTypeOf<
-      Effect.Effect<
-        Option.Option<Holding>,
-        LockStoreError | InvalidLockName | InvalidLockOptions,
-        Service | Scope.Scope
-      >
-    >()
+    expectTypeOf(Lock.make("a").pipe(Lock.scoped)).toEqualTypeOf<Scoped>()
+    expectTypeOf(Lock.scoped("a", { leaseTime: 1000 })).toEqualTypeOf<Scoped>()
+    expectTypeOf(Lock.make("a").pipe(Lock.scoped({ leaseTime: 1000 }))).toEqualTypeOf<Scoped>()
+    expectTypeOf(pipe("a", Lock.scoped({ leaseTime: 1000 }))).toEqualTypeOf<Scoped>()
+    expectTypeOf(NonReentrantLock.make("a").pipe(Lock.scoped({}))).toEqualTypeOf<Scoped<LockReentered>>()
+    expectTypeOf(Lock.scoped(free)).toEqualTypeOf<Effect.Effect<Holding, AskError, Scope.Scope>>()
+    type TryScoped = Effect.Effect<Option.Option<Holding>, AskError, Service | Scope.Scope>
+    expectTypeOf(Lock.tryScoped("a")).toEqualTypeOf<TryScoped>()
+    expectTypeOf(Lock.make("a").pipe(Lock.tryScoped)).toEqualTypeOf<TryScoped>()
+    expectTypeOf(Lock.make("a").pipe(Lock.tryScoped({ leaseTime: 1000 }))).toEqualTypeOf<TryScoped>()
     // @ts-expect-error not waiting has no waiting time
     Lock.tryScoped("a", { waitTime: 1 })
+    // @ts-expect-error not in the other form either
+    Lock.tryScoped({ waitTime: 1 })
   }))
 
-it("withLock adds LockLost to what the section and acquiring fail with, in both forms", () =>
+it("LockTimeout is among the failures of waiting only where a waitTime limits the wait", () =>
   types(() => {
-    type Guarded = Effect.Effect<number, "mine" | AcquireError | LockLost, "needs" | Service>
+    type Scoped<E> = Effect.Effect<Holding, AskError | E, Service | Scope.Scope>
+    expectTypeOf(Lock.scoped("a", { waitTime: "1 second", leaseTime: 1000 })).toEqualTypeOf<Scoped<LockTimeout>>()
+    expectTypeOf(Lock.make("a").pipe(Lock.scoped({ waitTime: 0 }))).toEqualTypeOf<Scoped<LockTimeout>>()
+    expectTypeOf(Lock.scoped("a", { waitTime: undefined })).toEqualTypeOf<Scoped<never>>()
+    const options: Lock.AcquireOptions = {}
+    expectTypeOf(Lock.scoped("a", options)).toEqualTypeOf<Scoped<LockTimeout>>()
+    expectTypeOf(Lock.make("a").pipe(Lock.scoped(options))).toEqualTypeOf<Scoped<LockTimeout>>()
+    const maybe: { readonly waitTime?: number } = {}
+    expectTypeOf(Lock.scoped("a", maybe)).toEqualTypeOf<Scoped<LockTimeout>>()
+    expectTypeOf(Lock.make("a").pipe(Lock.scoped(maybe))).toEqualTypeOf<Scoped<LockTimeout>>()
+
+    type Guarded<E> = Effect.Effect<number, "mine" | AskError | LockLost | E, "needs" | Service>
+    expectTypeOf(Lock.withLock(body, "a", { waitTime: "1 second" })).toEqualTypeOf<Guarded<LockTimeout>>()
+    expectTypeOf(body.pipe(Lock.withLock("a", { waitTime: "1 second" }))).toEqualTypeOf<Guarded<LockTimeout>>()
+    expectTypeOf(body.pipe(Lock.withLock("a", options))).toEqualTypeOf<Guarded<LockTimeout>>()
+    expectTypeOf(body.pipe(Lock.withLock("a", { leaseTime: 1000 }))).toEqualTypeOf<Guarded<never>>()
+    expectTypeOf<AcquireError>().toEqualTypeOf<AskError | LockTimeout>()
+  }))
+
+it("a lock whose own options limit the wait can time out wherever it is waited for, and says so", () =>
+  types(() => {
+    type Limited<E = never, T = bigint> = Lock.Lock<Service, LockTimeout | E, T>
+    const limited = Lock.make("a", { waitTime: "1 second" })
+    expectTypeOf(limited).toEqualTypeOf<Limited>()
+    expectTypeOf(Lock.make("a", { waitTime: 1, tokens: "none" })).toEqualTypeOf<Limited<never, undefined>>()
+    expectTypeOf(FairLock.make("a", { waitTime: 1 })).toEqualTypeOf<Limited>()
+    expectTypeOf(FencedLock.make("a", { waitTime: 1 })).toEqualTypeOf<Limited>()
+    expectTypeOf(NonReentrantLock.make("a", { waitTime: 1, fair: true })).toEqualTypeOf<Limited<LockReentered>>()
+    expectTypeOf(ReadWriteLock.make("a", { waitTime: 1 }).readLock).toEqualTypeOf<Limited>()
+    expectTypeOf(ReadWriteLock.make("a", { waitTime: 1 }).writeLock).toEqualTypeOf<Limited<LockReentered>>()
+    expectTypeOf(SpinLock.make("a", { waitTime: 1 })).toEqualTypeOf<Limited>()
+    // a schedule may end, and the wait with it
+    expectTypeOf(SpinLock.make("a", { schedule: SpinLock.exponentialBackoff() })).toEqualTypeOf<Limited>()
+
+    expectTypeOf(Lock.scoped(limited)).toEqualTypeOf<Effect.Effect<Holding, AcquireError, Service | Scope.Scope>>()
+    expectTypeOf(body.pipe(Lock.withLock(limited))).toEqualTypeOf<
+      Effect.Effect<number, "mine" | AcquireError | LockLost, "needs" | Service>
+    >()
+    // who does not wait does not time out
+    expectTypeOf(Lock.tryScoped(limited)).toEqualTypeOf<
+      Effect.Effect<Option.Option<Holding>, AskError, Service | Scope.Scope>
+    >()
+    expectTypeOf(body.pipe(Lock.withLockIfAvailable(limited))).toEqualTypeOf<
+      Effect.Effect<Option.Option<number>, "mine" | AskError | LockLost, "needs" | Service>
+    >()
+    // @ts-expect-error what can time out is no lock that cannot
+    const _unlimited: Lock.Lock = limited
+    return _unlimited
+  }))
+
+it("withLock adds LockLost to what the section and acquiring fail with, data-first and data-last", () =>
+  types(() => {
+    type Guarded = Effect.Effect<number, "mine" | AskError | LockLost, "needs" | Service>
     expectTypeOf(Lock.withLock("a")(body)).toEqualTypeOf<Guarded>()
-    expectTypeOf(body.pipe(Lock.withLock("a", { waitTime: 1 }))).toEqualTypeOf<Guarded>()
+    expectTypeOf(body.pipe(Lock.withLock("a"))).toEqualTypeOf<Guarded>()
     expectTypeOf(Lock.withLock(body, "a", { leaseTime: 1 })).toEqualTypeOf<Guarded>()
     expectTypeOf(Lock.withLock(body, free)).toEqualTypeOf<
-      Effect.Effect<number, "mine" | AcquireError | LockLost, "needs">
+      Effect.Effect<number, "mine" | AskError | LockLost, "needs">
     >()
+  }))
+
+it("a name requires the service, whatever is expected of the result", () =>
+  types(() => {
+    // @ts-expect-error the layer is missing
+    void Effect.runPromise(Lock.withLock(Effect.void, "a"))
+    // @ts-expect-error the layer is missing
+    void Effect.runPromise(Effect.void.pipe(Lock.withLock("a")))
+    // @ts-expect-error the layer is missing
+    void Effect.runPromise(Lock.isLocked("a"))
+    // @ts-expect-error the layer is missing
+    void Effect.runPromise(Effect.scoped(Lock.scoped("a")))
+    // @ts-expect-error its token is a bigint
+    const _holding: Effect.Effect<Holding<string>, unknown, unknown> = Lock.scoped("a")
+    return _holding
   }))
 
 it("withLockIfAvailable cannot time out", () =>

@@ -14,6 +14,7 @@ import {
   Lock,
   type LockLost,
   type LockReentered,
+  type LockTimeout,
   LockStore,
   MultiLock,
   NonReentrantLock,
@@ -27,7 +28,7 @@ import {
 import { redisUrl } from "../redis.ts"
 import { as, clientLayer, clientOf, type Service, testStore, testStores } from "../compose/stores.ts"
 
-type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered, any>
+type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout, any>
 type Live = Layer.Layer<RedisLock.RedisLock>
 
 /** Notes warnings and errors as text. */

@@ -121,8 +121,11 @@ const locks: Record<string, (name: string, options?: Lock.AcquireOptions) => Loc
 }
 
 const onLock: Record<string, (lock: Lock.Lock<any, any, any> | string) => Effect.Effect<unknown, unknown, any>> = {
-  "Lock.scoped": (lock) => Effect.scoped(Lock.scoped(lock)),
-  "Lock.tryScoped": (lock) => Effect.scoped(Lock.tryScoped(lock)),
+  // a plain object alone would be options, and what comes next the lock
+  "Lock.scoped": (lock) => Effect.scoped(Lock.scoped(lock, {})),
+  "Lock.scoped, data last": (lock) => Effect.scoped(Lock.scoped({})(lock)),
+  "Lock.tryScoped": (lock) => Effect.scoped(Lock.tryScoped(lock, {})),
+  "Lock.tryScoped, data last": (lock) => Effect.scoped(Lock.tryScoped({})(lock)),
   "Lock.withLock": (lock) => Lock.withLock(Effect.void, lock),
   "Lock.withLock, data last": (lock) => Effect.void.pipe(Lock.withLock(lock)),
   "Lock.withLockIfAvailable": (lock) => Lock.withLockIfAvailable(Effect.void, lock),

@@ -11,6 +11,7 @@ import {
   Lock,
   type LockLost,
   type LockReentered,
+  type LockTimeout,
   LockStoreError,
   PermitSemaphore,
   ReadWriteLock,
@@ -40,7 +41,7 @@ interface Kind {
   readonly givesUp: number
 }
 
-type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered>
+type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout>
 
 const locked = (lock: AnyLock, rival: AnyLock = lock): Kind => ({
   wait: (options) => Lock.withLock(Effect.void, lock, options),

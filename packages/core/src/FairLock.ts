@@ -3,9 +3,11 @@
  *
  * @since 0.2.0
  */
+import type * as Duration from "effect/Duration"
 import { fair } from "./internal/protocol/fair.ts"
 import { makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
 import type { AcquireOptions, Lock, WithoutTokens, WithTokens } from "./Lock.ts"
+import type { TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -44,7 +46,13 @@ import type { RedisLock } from "./RedisLock.ts"
  * @since 0.2.0
  */
 export const make: {
-  (name: string, options: AcquireOptions & WithoutTokens): Lock<RedisLock, never, undefined>
-  (name: string, options?: AcquireOptions & WithTokens): Lock
+  <WaitTime extends Duration.Input | undefined = undefined>(
+    name: string,
+    options: AcquireOptions<WaitTime> & WithoutTokens
+  ): Lock<RedisLock, TimeoutOf<WaitTime>, undefined>
+  <WaitTime extends Duration.Input | undefined = undefined>(
+    name: string,
+    options?: AcquireOptions<WaitTime> & WithTokens
+  ): Lock<RedisLock, TimeoutOf<WaitTime>>
 } = <T>(name: string, options?: AcquireOptions & TokenOptions): Lock<RedisLock, never, T> =>
   makeLock(name, fair, options)

@@ -3,9 +3,12 @@
  *
  * @since 0.2.0
  */
+import type * as Duration from "effect/Duration"
 import { fenced } from "./internal/protocol/exclusive.ts"
 import { LockImpl } from "./internal/locks/LockImpl.ts"
 import type { AcquireOptions, Lock } from "./Lock.ts"
+import type { TimeoutOf } from "./LockError.ts"
+import type { RedisLock } from "./RedisLock.ts"
 
 /**
  * A reentrant lock whose fencing token is the counter of Redisson's `RFencedLock`: 1 for the first grant of its name, and one
@@ -40,4 +43,7 @@ import type { AcquireOptions, Lock } from "./Lock.ts"
  * @category constructors
  * @since 0.2.0
  */
-export const make = (name: string, options?: AcquireOptions): Lock => new LockImpl(name, fenced, options, undefined)
+export const make = <WaitTime extends Duration.Input | undefined = undefined>(
+  name: string,
+  options?: AcquireOptions<WaitTime>
+): Lock<RedisLock, TimeoutOf<WaitTime>> => new LockImpl(name, fenced, options, undefined)

@@ -32,6 +32,7 @@ import { guard, isClosed } from "./internal/hold/guard.ts"
 import { inspect as inspectKeys } from "./internal/protocol/inspect.ts"
 import { LockKeys } from "./internal/store/keys.ts"
 import { lockOf, makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
+import { isDataFirst } from "./internal/options/isDataFirst.ts"
 import type { LockClient } from "./internal/client/LockClient.ts"
 import { reentrant } from "./internal/protocol/exclusive.ts"
 import { CurrentOwner } from "./internal/hold/owner.ts"
@@ -39,9 +40,13 @@ import { traced, tracedUntilClosed } from "./internal/report/telemetry.ts"
 import {
   type AcquireError,
   type InvalidLockName,
+  type InvalidLockOptions,
   type LockLost,
   type LockStoreError,
-  NotLockOwner
+  type LockTimeout,
+  NotLockOwner,
+  type TimeoutOf,
+  type WaitTimeOf
 } from "./LockError.ts"
 import { RedisLock } from "./RedisLock.ts"
 
@@ -91,12 +96,36 @@ export interface Lock<out R = RedisLock, out E = never, out T = bigint> extends 
 export const isLock = (u: unknown): u is Lock<unknown, unknown, unknown> => Predicate.hasProperty(u, TypeId)
 
 /**
+ * What using a lock requires; of a name, {@link RedisLock}.
+ *
+ * @category type-level
+ * @since 0.2.0
+ */
+export type Services<L> = L extends Lock<infer R, unknown, unknown> ? R : RedisLock
+
+/**
+ * How acquiring a lock can fail beyond what every lock can; of a name, in no other way.
+ *
+ * @category type-level
+ * @since 0.2.0
+ */
+export type Failures<L> = L extends Lock<unknown, infer E, unknown> ? E : never
+
+/**
+ * The fencing token of a lock's holdings; of a name, `bigint`.
+ *
+ * @category type-level
+ * @since 0.2.0
+ */
+export type Token<L> = L extends Lock<unknown, unknown, infer T> ? T : bigint
+
+/**
  * How to acquire. Each durations is an Effect duration: a number is milliseconds.
  *
  * @category options
  * @since 0.1.0
  */
-export interface AcquireOptions {
+export interface AcquireOptions<out WaitTime extends Duration.Input | undefined = Duration.Input | undefined> {
   /**
    * How long to wait at most for the lock; zero to ask once. Then `LockTimeout`. The wait can be interrupted at any time.
    * While Redis does not answer, it may be exceeded by one command timeout of the driver. Default: without limit.
@@ -104,7 +133,7 @@ export interface AcquireOptions {
    * The wait outlives what passes by itself: a restart, a failover, a lost connection and every other `LockStoreError` whose
    * `isTransient` is true. If Redis still cannot be asked when the time is over, the wait fails with that `LockStoreError`.
    */
-  readonly waitTime?: Duration.Input | undefined
+  readonly waitTime?: WaitTime | undefined
   /**
    * A fixed lease: the lock is lost when it has run out, and is never renewed. At least 3 ms, or as much as the drift
    * (`clockDriftFactor`) leaves something of. Default: a lease of 30 seconds (`watchdogLeaseTime`), renewed every third of it
@@ -185,8 +214,14 @@ export interface LockState {
  * @since 0.1.0
  */
 export const make: {
-  (name: string, options: AcquireOptions & WithoutTokens): Lock<RedisLock, never, undefined>
-  (name: string, options?: AcquireOptions & WithTokens): Lock
+  <WaitTime extends Duration.Input | undefined = undefined>(
+    name: string,
+    options: AcquireOptions<WaitTime> & WithoutTokens
+  ): Lock<RedisLock, TimeoutOf<WaitTime>, undefined>
+  <WaitTime extends Duration.Input | undefined = undefined>(
+    name: string,
+    options?: AcquireOptions<WaitTime> & WithTokens
+  ): Lock<RedisLock, TimeoutOf<WaitTime>>
 } = <T>(name: string, options?: AcquireOptions & TokenOptions): Lock<RedisLock, never, T> =>
   makeLock(name, reentrant, options)
 
@@ -240,11 +275,22 @@ export const provide: {
  * @category acquiring
  * @since 0.1.0
  */
-export const scoped = <R = RedisLock, E = never, T = bigint>(
-  lock: Lock<R, E, T> | string,
-  options?: AcquireOptions
-): Effect.Effect<HoldingOf<T>, AcquireError | E, R | Scope.Scope> =>
-  scopedWith(lock, options, acquire<E, T>, (held, keep) => keep(held))
+export const scoped: <
+  Arg extends Lock<unknown, unknown, unknown> | string | AcquireOptions,
+  WaitTime extends Duration.Input | undefined = undefined
+>(
+  lockOrOptions: Arg,
+  options?: AcquireOptions<WaitTime>
+) => [Arg] extends [Lock<unknown, unknown, unknown> | string]
+  ? Scoped<Arg, WaitTime>
+  : <L extends Lock<unknown, unknown, unknown> | string>(lock: L) => Scoped<L, WaitTimeOf<Arg>> = dual(
+  isDataFirst,
+  <R, E, T>(
+    lock: Lock<R, E, T> | string,
+    options?: AcquireOptions
+  ): Effect.Effect<HoldingOf<T>, AcquireError | E, R | Scope.Scope> =>
+    scopedWith(lock, options, acquire<E, T>, (held, keep) => keep(held))
+)
 
 /**
  * Asks once for a lock, without waiting; otherwise as {@link scoped}. `None` when somebody else holds it.
@@ -263,13 +309,33 @@ export const scoped = <R = RedisLock, E = never, T = bigint>(
  * @category acquiring
  * @since 0.1.0
  */
-export const tryScoped = <R = RedisLock, E = never, T = bigint>(
-  lock: Lock<R, E, T> | string,
+export const tryScoped: <Arg extends Lock<unknown, unknown, unknown> | string | Pick<AcquireOptions, "leaseTime">>(
+  lockOrOptions: Arg,
   options?: Pick<AcquireOptions, "leaseTime">
-): Effect.Effect<Option.Option<HoldingOf<T>>, LockStoreError | Invalid | E, R | Scope.Scope> =>
-  scopedWith(lock, options, tryAcquire<E, T>, (held, keep): Effect.Effect<Option.Option<HoldingOf<T>>> =>
-    Option.isNone(held) ? Effect.succeedNone : Effect.asSome(keep(held.value))
-  )
+) => [Arg] extends [Lock<unknown, unknown, unknown> | string]
+  ? TryScoped<Arg>
+  : <L extends Lock<unknown, unknown, unknown> | string>(lock: L) => TryScoped<L> = dual(
+  isDataFirst,
+  <R, E, T>(
+    lock: Lock<R, E, T> | string,
+    options?: Pick<AcquireOptions, "leaseTime">
+  ): Effect.Effect<Option.Option<HoldingOf<T>>, LockStoreError | Invalid | E, R | Scope.Scope> =>
+    scopedWith(lock, options, tryAcquire<E, T>, (held, keep): Effect.Effect<Option.Option<HoldingOf<T>>> =>
+      Option.isNone(held) ? Effect.succeedNone : Effect.asSome(keep(held.value))
+    )
+)
+
+type Scoped<L, WaitTime> = Effect.Effect<
+  HoldingOf<Token<L>>,
+  TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | Failures<L>,
+  Services<L> | Scope.Scope
+>
+
+type TryScoped<L> = Effect.Effect<
+  Option.Option<HoldingOf<Token<L>>>,
+  LockStoreError | InvalidLockName | InvalidLockOptions | Exclude<Failures<L>, LockTimeout>,
+  Services<L> | Scope.Scope
+>
 
 type Ask<E, T, A, E2> = (asking: PreparedAcquire<E, T>, restore: Restore) => Effect.Effect<A, E2>
 
@@ -351,22 +417,35 @@ const releaseAndReport = (held: InternalHolding) => (): Effect.Effect<void> =>
  * @since 0.1.0
  */
 export const withLock: {
-  <R2 = RedisLock, E2 = never, T = bigint>(
-    lock: Lock<R2, E2, T> | string,
-    options?: AcquireOptions
-  ): <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E | AcquireError | LockLost | E2, R | R2>
-  <A, E, R, R2 = RedisLock, E2 = never, T = bigint>(
+  <
+    A,
+    E,
+    R,
+    L extends Lock<unknown, unknown, unknown> | string,
+    WaitTime extends Duration.Input | undefined = undefined
+  >(
     self: Effect.Effect<A, E, R>,
-    lock: Lock<R2, E2, T> | string,
-    options?: AcquireOptions
-  ): Effect.Effect<A, E | AcquireError | LockLost | E2, R | R2>
+    lock: L,
+    options?: AcquireOptions<WaitTime>
+  ): Effect.Effect<
+    A,
+    E | TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost | Failures<L>,
+    R | Services<L>
+  >
+  <L extends Lock<unknown, unknown, unknown> | string, WaitTime extends Duration.Input | undefined = undefined>(
+    lock: L,
+    options?: AcquireOptions<WaitTime>
+  ): <A, E, R>(
+    self: Effect.Effect<A, E, R>
+  ) => Effect.Effect<
+    A,
+    E | TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost | Failures<L>,
+    R | Services<L>
+  >
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <A, E, R, R2 = RedisLock, E2 = never, T = bigint>(
-    self: Effect.Effect<A, E, R>,
-    lock: Lock<R2, E2, T> | string,
-    options?: AcquireOptions
-  ) => section(lock, options, acquire<E2, T>, (held, run) => run(held, self))
+  <A, E, R, R2, E2, T>(self: Effect.Effect<A, E, R>, lock: Lock<R2, E2, T> | string, options?: AcquireOptions) =>
+    section(lock, options, acquire<E2, T>, (held, run) => run(held, self))
 )
 
 /**
@@ -402,20 +481,28 @@ export const withLock: {
  * @since 0.1.0
  */
 export const withLockIfAvailable: {
-  <R2 = RedisLock, E2 = never, T = bigint>(
-    lock: Lock<R2, E2, T> | string,
+  <A, E, R, L extends Lock<unknown, unknown, unknown> | string>(
+    self: Effect.Effect<A, E, R>,
+    lock: L,
+    options?: Pick<AcquireOptions, "leaseTime">
+  ): Effect.Effect<
+    Option.Option<A>,
+    E | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost | Exclude<Failures<L>, LockTimeout>,
+    R | Services<L>
+  >
+  <L extends Lock<unknown, unknown, unknown> | string>(
+    lock: L,
     options?: Pick<AcquireOptions, "leaseTime">
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
-  ) => Effect.Effect<Option.Option<A>, E | LockStoreError | LockLost | Invalid | E2, R | R2>
-  <A, E, R, R2 = RedisLock, E2 = never, T = bigint>(
-    self: Effect.Effect<A, E, R>,
-    lock: Lock<R2, E2, T> | string,
-    options?: Pick<AcquireOptions, "leaseTime">
-  ): Effect.Effect<Option.Option<A>, E | LockStoreError | LockLost | Invalid | E2, R | R2>
+  ) => Effect.Effect<
+    Option.Option<A>,
+    E | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost | Exclude<Failures<L>, LockTimeout>,
+    R | Services<L>
+  >
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <A, E, R, R2 = RedisLock, E2 = never, T = bigint>(
+  <A, E, R, R2, E2, T>(
     self: Effect.Effect<A, E, R>,
     lock: Lock<R2, E2, T> | string,
     options?: Pick<AcquireOptions, "leaseTime">
@@ -508,21 +595,22 @@ export const withOwner = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<
  * @category getters
  * @since 0.1.0
  */
-export const currentHolding = <R = RedisLock, T = bigint>(
-  lock: Lock<R, unknown, T> | string
-): Effect.Effect<HoldingOf<T>, NotLockOwner | InvalidLockName, R> =>
+export const currentHolding = <L extends Lock<unknown, unknown, unknown> | string>(
+  lock: L
+): Effect.Effect<HoldingOf<Token<L>>, NotLockOwner | InvalidLockName, Services<L>> =>
   using(lock, (impl, fiber) =>
-    Effect.flatMap(impl.holding(fiber), (held): Effect.Effect<HoldingOf<T>, NotLockOwner> =>
+    Effect.flatMap(impl.holding(fiber), (held): Effect.Effect<HoldingOf<Token<L>>, NotLockOwner> =>
       held === undefined
         ? Effect.fail(new NotLockOwner({ lock: impl.name }))
-        : Effect.succeed(held as Holding<T> as HoldingOf<T>)
+        : Effect.succeed(held as Holding<any> as HoldingOf<Token<L>>)
     )
   )
 
-const using = <R, T, A, E>(
-  lock: Lock<R, unknown, T> | string,
-  f: (lock: AnyLock<R, unknown, T>, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E>
-): Effect.Effect<A, E, R> => Effect.withFiber<A, E>((fiber) => f(lockOf(lock), fiber)) as Effect.Effect<A, E, R>
+const using = <L extends Lock<unknown, unknown, unknown> | string, A, E>(
+  lock: L,
+  f: (lock: AnyLock<unknown, unknown, unknown>, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E>
+): Effect.Effect<A, E, Services<L>> =>
+  Effect.withFiber<A, E>((fiber) => f(lockOf(lock), fiber)) as Effect.Effect<A, E, Services<L>>
 
 /**
  * What Redis knows of the lock: who holds it, how often, for how long. `None` when it is free. Of a read-write lock, each side
@@ -531,9 +619,9 @@ const using = <R, T, A, E>(
  * @category getters
  * @since 0.1.0
  */
-export const inspect = <R = RedisLock>(
-  lock: Lock<R, unknown, unknown> | string
-): Effect.Effect<Option.Option<LockState>, LockStoreError | InvalidLockName, R> =>
+export const inspect = <L extends Lock<unknown, unknown, unknown> | string>(
+  lock: L
+): Effect.Effect<Option.Option<LockState>, LockStoreError | InvalidLockName, Services<L>> =>
   using(lock, (impl, fiber) => Effect.map(impl.inspect(fiber), Option.fromUndefinedOr))
 
 /**
@@ -543,9 +631,9 @@ export const inspect = <R = RedisLock>(
  * @category getters
  * @since 0.1.0
  */
-export const isLocked = <R = RedisLock>(
-  lock: Lock<R, unknown, unknown> | string
-): Effect.Effect<boolean, LockStoreError | InvalidLockName, R> => Effect.map(inspect(lock), Option.isSome)
+export const isLocked = <L extends Lock<unknown, unknown, unknown> | string>(
+  lock: L
+): Effect.Effect<boolean, LockStoreError | InvalidLockName, Services<L>> => Effect.map(inspect(lock), Option.isSome)
 
 /**
  * How long the present lease of the lock still runs, whoever holds it: `None` when it is free, infinite where the key has no
@@ -554,9 +642,9 @@ export const isLocked = <R = RedisLock>(
  * @category getters
  * @since 0.1.0
  */
-export const remainingTime = <R = RedisLock>(
-  lock: Lock<R, unknown, unknown> | string
-): Effect.Effect<Option.Option<Duration.Duration>, LockStoreError | InvalidLockName, R> =>
+export const remainingTime = <L extends Lock<unknown, unknown, unknown> | string>(
+  lock: L
+): Effect.Effect<Option.Option<Duration.Duration>, LockStoreError | InvalidLockName, Services<L>> =>
   Effect.map(
     inspect(lock),
     Option.map((state) => state.remaining ?? Duration.infinity)
@@ -568,9 +656,10 @@ export const remainingTime = <R = RedisLock>(
  * @category getters
  * @since 0.1.0
  */
-export const holdCount = <R = RedisLock>(
-  lock: Lock<R, unknown, unknown> | string
-): Effect.Effect<number, LockStoreError | InvalidLockName, R> => using(lock, (impl, fiber) => impl.holdCount(fiber))
+export const holdCount = <L extends Lock<unknown, unknown, unknown> | string>(
+  lock: L
+): Effect.Effect<number, LockStoreError | InvalidLockName, Services<L>> =>
+  using(lock, (impl, fiber) => impl.holdCount(fiber))
 
 /**
  * Whether the running code is the holder of the lock, according to Redis and the deadline of its holding.
@@ -578,9 +667,10 @@ export const holdCount = <R = RedisLock>(
  * @category getters
  * @since 0.1.0
  */
-export const isHeldByCurrentOwner = <R = RedisLock>(
-  lock: Lock<R, unknown, unknown> | string
-): Effect.Effect<boolean, LockStoreError | InvalidLockName, R> => Effect.map(holdCount(lock), (count) => count > 0)
+export const isHeldByCurrentOwner = <L extends Lock<unknown, unknown, unknown> | string>(
+  lock: L
+): Effect.Effect<boolean, LockStoreError | InvalidLockName, Services<L>> =>
+  Effect.map(holdCount(lock), (count) => count > 0)
 
 /**
  * Frees the lock, whoever holds it, and wakes a waiter. `false` when it was free. A holder of this client learns of it at
@@ -591,9 +681,10 @@ export const isHeldByCurrentOwner = <R = RedisLock>(
  * @category mutations
  * @since 0.1.0
  */
-export const forceRelease = <R = RedisLock>(
-  lock: Lock<R, unknown, unknown> | string
-): Effect.Effect<boolean, LockStoreError | InvalidLockName, R> => using(lock, (impl, fiber) => impl.forceRelease(fiber))
+export const forceRelease = <L extends Lock<unknown, unknown, unknown> | string>(
+  lock: L
+): Effect.Effect<boolean, LockStoreError | InvalidLockName, Services<L>> =>
+  using(lock, (impl, fiber) => impl.forceRelease(fiber))
 
 /**
  * All locks that are held at this moment and whose name matches a glob pattern of Redis (default: all), walked with SCAN.

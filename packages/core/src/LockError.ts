@@ -493,3 +493,20 @@ export class QuorumNotReached extends Schema.TaggedError<QuorumNotReached>("effe
  * @since 0.1.0
  */
 export type AcquireError = LockTimeout | LockStoreError | InvalidLockName | InvalidLockOptions
+
+/**
+ * How waiting for at most `WaitTime` can fail beyond what asking can: with a `Timeout`, or, where no `waitTime` was given and the
+ * wait has no limit, in no other way.
+ *
+ * @category type-level
+ * @since 0.3.0
+ */
+export type TimeoutOf<WaitTime, Timeout = LockTimeout> = [WaitTime] extends [undefined] ? never : Timeout
+
+/**
+ * The `waitTime` of some options, `undefined` where they have none.
+ *
+ * @category type-level
+ * @since 0.3.0
+ */
+export type WaitTimeOf<Options> = "waitTime" extends keyof Options ? Options["waitTime"] : undefined

@@ -3,33 +3,11 @@
  *
  * @since 0.2.0
  */
+import type * as Duration from "effect/Duration"
 import { lockOf } from "./internal/locks/LockImpl.ts"
 import { MultiLockImpl } from "./internal/locks/MultiLockImpl.ts"
-import type { AcquireOptions, Lock } from "./Lock.ts"
-
-/**
- * What a member of a MultiLock requires.
- *
- * @category type-level
- * @since 0.2.0
- */
-export type Services<L> = L extends Lock<infer R, any, any> ? R : never
-
-/**
- * How a member of a MultiLock can fail beyond what every lock can.
- *
- * @category type-level
- * @since 0.2.0
- */
-export type Failures<L> = L extends Lock<any, infer E, any> ? E : never
-
-/**
- * The fencing token of a member of a MultiLock.
- *
- * @category type-level
- * @since 0.2.0
- */
-export type Token<L> = L extends Lock<any, any, infer T> ? T : never
+import type { AcquireOptions, Failures, Lock, Services, Token } from "./Lock.ts"
+import type { LockTimeout, TimeoutOf } from "./LockError.ts"
 
 /**
  * A lock of several locks, which is held while all of them are. Members may be locks of any kind, on the same service or, bound
@@ -62,11 +40,18 @@ export type Token<L> = L extends Lock<any, any, infer T> ? T : never
  * @category constructors
  * @since 0.2.0
  */
-export const make = <const Members extends ReadonlyArray<Lock<any, any, any>>>(
+export const make = <
+  const Members extends ReadonlyArray<Lock<unknown, unknown, unknown>>,
+  WaitTime extends Duration.Input | undefined = undefined
+>(
   members: Members,
-  options?: AcquireOptions
-): Lock<Services<Members[number]>, Failures<Members[number]>, Readonly<Record<string, Token<Members[number]>>>> =>
-  new MultiLockImpl<Services<Members[number]>, Failures<Members[number]>, Token<Members[number]>>(
+  options?: AcquireOptions<WaitTime>
+): Lock<
+  Services<Members[number]>,
+  Exclude<Failures<Members[number]>, LockTimeout> | TimeoutOf<WaitTime>,
+  Readonly<Record<string, Token<Members[number]>>>
+> =>
+  new MultiLockImpl<Services<Members[number]>, any, Token<Members[number]>>(
     (Array.isArray(members) ? members : []).map((member) => lockOf<any, any, any>(member)),
     options
   )

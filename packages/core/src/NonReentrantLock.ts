@@ -3,11 +3,12 @@
  *
  * @since 0.2.0
  */
+import type * as Duration from "effect/Duration"
 import { nonReentrant } from "./internal/protocol/exclusive.ts"
 import { nonReentrantFair } from "./internal/protocol/fair.ts"
 import { makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
 import type { AcquireOptions, Lock, WithoutTokens, WithTokens } from "./Lock.ts"
-import type { LockReentered } from "./LockError.ts"
+import type { LockReentered, TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -16,7 +17,9 @@ import type { RedisLock } from "./RedisLock.ts"
  * @category options
  * @since 0.2.0
  */
-export interface NonReentrantOptions extends AcquireOptions {
+export interface NonReentrantOptions<
+  out WaitTime extends Duration.Input | undefined = Duration.Input | undefined
+> extends AcquireOptions<WaitTime> {
   /**
    * Whether waiters are served in the order of asking, as with `FairLock`. Default: false.
    */
@@ -47,7 +50,13 @@ export interface NonReentrantOptions extends AcquireOptions {
  * @since 0.2.0
  */
 export const make: {
-  (name: string, options: NonReentrantOptions & WithoutTokens): Lock<RedisLock, LockReentered, undefined>
-  (name: string, options?: NonReentrantOptions & WithTokens): Lock<RedisLock, LockReentered>
+  <WaitTime extends Duration.Input | undefined = undefined>(
+    name: string,
+    options: NonReentrantOptions<WaitTime> & WithoutTokens
+  ): Lock<RedisLock, LockReentered | TimeoutOf<WaitTime>, undefined>
+  <WaitTime extends Duration.Input | undefined = undefined>(
+    name: string,
+    options?: NonReentrantOptions<WaitTime> & WithTokens
+  ): Lock<RedisLock, LockReentered | TimeoutOf<WaitTime>>
 } = <T>(name: string, options?: NonReentrantOptions & TokenOptions): Lock<RedisLock, LockReentered, T> =>
   makeLock(name, options?.fair === true ? nonReentrantFair : nonReentrant, options)

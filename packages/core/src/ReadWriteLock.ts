@@ -3,11 +3,12 @@
  *
  * @since 0.2.0
  */
+import type * as Duration from "effect/Duration"
 import { type Preference, read, write } from "./internal/protocol/readWrite.ts"
 import { makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
 import { shown } from "./internal/report/shown.ts"
 import type { AcquireOptions, Lock, WithoutTokens, WithTokens } from "./Lock.ts"
-import { InvalidLockOptions, type LockReentered } from "./LockError.ts"
+import { InvalidLockOptions, type LockReentered, type TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -16,7 +17,9 @@ import type { RedisLock } from "./RedisLock.ts"
  * @category options
  * @since 0.2.0
  */
-export interface ReadWriteOptions extends AcquireOptions {
+export interface ReadWriteOptions<
+  out WaitTime extends Duration.Input | undefined = Duration.Input | undefined
+> extends AcquireOptions<WaitTime> {
   /**
    * Who goes first while readers hold the lock and a writer waits. `"writer"`: readers that come now wait until it was in, so
    * that a stream of readers cannot keep it out for ever. `"reader"`: they go in, as in Redisson. Default: `"writer"`. Behind a
@@ -28,19 +31,19 @@ export interface ReadWriteOptions extends AcquireOptions {
 }
 
 /**
- * The two locks of a name; `T` is the fencing token of both.
+ * The two locks of a name. `T` is the fencing token of both, `E` how acquiring either can fail beyond what every lock can.
  *
  * @category models
  * @since 0.2.0
  */
-export interface ReadWriteLock<out T = bigint> {
+export interface ReadWriteLock<out T = bigint, out E = never> {
   /**
    * Shared by any number of owners while nobody writes. Its token is that of the last writer; where Redis remembers none, one that
    * is higher than those of all earlier writers. On a quorum it may be higher in any case. It is lower than the next writer's.
    */
-  readonly readLock: Lock<RedisLock, never, T>
+  readonly readLock: Lock<RedisLock, E, T>
   /** Held by one owner while nobody reads. Fails with `LockReentered` for somebody who reads: see {@link make}. */
-  readonly writeLock: Lock<RedisLock, LockReentered, T>
+  readonly writeLock: Lock<RedisLock, LockReentered | E, T>
 }
 
 /**
@@ -78,8 +81,14 @@ export interface ReadWriteLock<out T = bigint> {
  * @since 0.2.0
  */
 export const make: {
-  (name: string, options: ReadWriteOptions & WithoutTokens): ReadWriteLock<undefined>
-  (name: string, options?: ReadWriteOptions & WithTokens): ReadWriteLock
+  <WaitTime extends Duration.Input | undefined = undefined>(
+    name: string,
+    options: ReadWriteOptions<WaitTime> & WithoutTokens
+  ): ReadWriteLock<undefined, TimeoutOf<WaitTime>>
+  <WaitTime extends Duration.Input | undefined = undefined>(
+    name: string,
+    options?: ReadWriteOptions<WaitTime> & WithTokens
+  ): ReadWriteLock<bigint, TimeoutOf<WaitTime>>
 } = <T>(name: string, options?: ReadWriteOptions & TokenOptions): ReadWriteLock<T> => {
   const preference = options?.preference ?? "writer"
   const problem =

@@ -3,11 +3,12 @@
  *
  * @since 0.2.0
  */
+import type * as Duration from "effect/Duration"
 import { lockOf } from "./internal/locks/LockImpl.ts"
 import { checkQuorum } from "./internal/options/quorumOptions.ts"
 import { RedLockImpl } from "./internal/locks/RedLockImpl.ts"
 import type { AcquireOptions, Lock } from "./Lock.ts"
-import type { QuorumNotReached } from "./LockError.ts"
+import type { LockTimeout, QuorumNotReached, TimeoutOf } from "./LockError.ts"
 import type { QuorumOptions } from "./QuorumOptions.ts"
 
 /**
@@ -16,7 +17,8 @@ import type { QuorumOptions } from "./QuorumOptions.ts"
  * @category options
  * @since 0.2.0
  */
-export interface RedLockOptions extends AcquireOptions, QuorumOptions {}
+export interface RedLockOptions<out WaitTime extends Duration.Input | undefined = Duration.Input | undefined>
+  extends AcquireOptions<WaitTime>, QuorumOptions {}
 
 /**
  * A lock that is held while a majority of its members is: the Redlock algorithm
@@ -66,15 +68,16 @@ export interface RedLockOptions extends AcquireOptions, QuorumOptions {}
  * @category constructors
  * @since 0.2.0
  */
-export const make = <R, E, T extends bigint | undefined = bigint>(
+export const make = <
+  R,
+  E,
+  T extends bigint | undefined = bigint,
+  WaitTime extends Duration.Input | undefined = undefined
+>(
   members: ReadonlyArray<Lock<R, E, T>>,
-  options?: RedLockOptions
-): Lock<R, E | QuorumNotReached, T> => {
+  options?: RedLockOptions<WaitTime>
+): Lock<R, Exclude<E, LockTimeout> | TimeoutOf<WaitTime> | QuorumNotReached, T> => {
   const given: ReadonlyArray<Lock<R, E, any>> = Array.isArray(members) ? members : []
-  const lock: Lock<R, E | QuorumNotReached, any> = new RedLockImpl<R, E>(
-    given.map(lockOf<R, E, bigint>),
-    options,
-    checkQuorum(options)
-  )
+  const lock: Lock<R, any, any> = new RedLockImpl<R, E>(given.map(lockOf<R, E, bigint>), options, checkQuorum(options))
   return lock
 }

@@ -12,7 +12,7 @@ import { spin } from "./internal/protocol/exclusive.ts"
 import { makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
 import { shown } from "./internal/report/shown.ts"
 import type { AcquireOptions, Lock, WithoutTokens, WithTokens } from "./Lock.ts"
-import { InvalidLockOptions } from "./LockError.ts"
+import { InvalidLockOptions, type TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -21,12 +21,15 @@ import type { RedisLock } from "./RedisLock.ts"
  * @category options
  * @since 0.2.0
  */
-export interface SpinOptions extends AcquireOptions {
+export interface SpinOptions<
+  out WaitTime extends Duration.Input | undefined = Duration.Input | undefined,
+  out S extends Schedule.Schedule<unknown> | undefined = Schedule.Schedule<unknown> | undefined
+> extends AcquireOptions<WaitTime> {
   /**
    * The pauses between two attempts, each of at least a millisecond. When the schedule ends, the wait ends with `LockTimeout`. Default:
    * {@link exponentialBackoff}. Redisson's constant backoff is `Schedule.spaced("64 millis")`.
    */
-  readonly schedule?: Schedule.Schedule<unknown> | undefined
+  readonly schedule?: S | undefined
 }
 
 /**
@@ -54,8 +57,20 @@ export interface SpinOptions extends AcquireOptions {
  * @since 0.2.0
  */
 export const make: {
-  (name: string, options: SpinOptions & WithoutTokens): Lock<RedisLock, never, undefined>
-  (name: string, options?: SpinOptions & WithTokens): Lock
+  <
+    WaitTime extends Duration.Input | undefined = undefined,
+    S extends Schedule.Schedule<unknown> | undefined = undefined
+  >(
+    name: string,
+    options: SpinOptions<WaitTime, S> & WithoutTokens
+  ): Lock<RedisLock, TimeoutOf<WaitTime> | TimeoutOf<S>, undefined>
+  <
+    WaitTime extends Duration.Input | undefined = undefined,
+    S extends Schedule.Schedule<unknown> | undefined = undefined
+  >(
+    name: string,
+    options?: SpinOptions<WaitTime, S> & WithTokens
+  ): Lock<RedisLock, TimeoutOf<WaitTime> | TimeoutOf<S>>
 } = <T>(name: string, options?: SpinOptions & TokenOptions): Lock<RedisLock, never, T> => {
   const schedule = options?.schedule ?? exponentialBackoff()
   return makeLock(name, spin(schedule), options, checkBackOff(schedule))

@@ -3,11 +3,11 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Cause, Deferred, Duration, Effect, Exit, Fiber, Layer, Option } from "effect"
-import { type Holding, Lock, type LockReentered, LockStore, RedisLock } from "effect-redis-lock"
+import { type Holding, Lock, type LockReentered, type LockTimeout, LockStore, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 
 /** A lock of any kind. */
-export type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered>
+export type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout>
 
 export interface Backend {
   readonly name: string
