@@ -54,7 +54,7 @@ const scenarios: Record<string, (services: ReadonlyArray<Service>, name: string)
 }
 
 const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
-  describe(`interruption of composed locks on ${where}`, () => {
+  describe(`interruption of composed locks on ${where}`, { concurrent: true }, () => {
     for (const [title, make] of Object.entries(scenarios)) {
       const setUp = Effect.gen(function* () {
         const services = yield* three(store)

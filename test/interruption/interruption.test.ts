@@ -70,10 +70,13 @@ const keysOf = (name: string) => [
 /** Nothing but the token is in the store. */
 const assertNothing = (lock: string, index: number) =>
   LockStore.LockStore.use((store) =>
-    Effect.forEach(keysOf(lock), (key) =>
-      Effect.map(store.run("lock/found", [key], []), (type) =>
-        assert.strictEqual(type, "none", `${key} is left after ${index}`)
-      )
+    Effect.forEach(
+      keysOf(lock),
+      (key) =>
+        Effect.map(store.run("lock/found", [key], []), (type) =>
+          assert.strictEqual(type, "none", `${key} is left after ${index}`)
+        ),
+      { concurrency: "unbounded", discard: true }
     )
   )
 
@@ -118,128 +121,122 @@ const uncontended: Record<string, (lock: AnyLock) => Program> = {
 const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
   describe(`interruption on ${name}`, () => {
     for (const [title, { make, reentrant, rival = make }] of Object.entries(kinds)) {
-      it.layer(Layer.provideMerge(clients, store), { excludeTestServices: true })(
-        `${title}, at every operation`,
-        (it) => {
-          for (const [scenario, program] of Object.entries(uncontended)) {
-            if (scenario === "of re-entry" && reentrant === false) continue
-            it.effect(scenario, () =>
-              Effect.gen(function* () {
-                const lock = yield* fresh(make)
-                const interruptions = yield* sweep({
-                  program: program(lock),
-                  check: (index) => assertFree(lock, index)
-                })
-                assert.isAbove(interruptions, 10)
-              })
-            )
-          }
-
-          for (const options of [{}, { waitTime: "1 minute" }] as const) {
-            it.effect(`of waiting${"waitTime" in options ? " with a wait time" : ""}, while the holder lets go`, () =>
-              Effect.gen(function* () {
-                const lock = yield* fresh(make)
-                let holder = yield* holdElsewhere(rival(lock.name))
-                let index = 0
-                const interruptions = yield* sweep({
-                  // the holder lets go somewhere in the middle of the wait, elsewhere each time
-                  program: Effect.all(
-                    [
-                      Lock.withLock(Effect.yieldNow, lock, options),
-                      Effect.suspend(() => Effect.andThen(repeatYield(index % 40), holder.letGo))
-                    ],
-                    { concurrency: "unbounded" }
-                  ),
-                  check: (at) =>
-                    Effect.gen(function* () {
-                      index = at
-                      yield* holder.letGo
-                      yield* Fiber.join(holder.fiber)
-                      yield* assertFree(lock, at)
-                      holder = yield* holdElsewhere(rival(lock.name))
-                    })
-                })
-                assert.isAbove(interruptions, 50)
-                yield* holder.letGo
-                yield* Fiber.join(holder.fiber)
-              })
-            )
-          }
-
-          it.effect("of waiting behind other waiters of the same client", () =>
+      it.layer(store, { excludeTestServices: true, concurrent: true })(`${title}, at every operation`, (it) => {
+        for (const [scenario, program] of Object.entries(uncontended)) {
+          if (scenario === "of re-entry" && reentrant === false) continue
+          it.effect(scenario, () =>
             Effect.gen(function* () {
               const lock = yield* fresh(make)
               const interruptions = yield* sweep({
-                program: Effect.all(
-                  [rival(lock.name), lock, lock].map((each) =>
-                    Lock.withLock(Effect.yieldNow, each, { waitTime: "1 minute" })
-                  ),
-                  { concurrency: "unbounded" }
-                ),
+                program: program(lock),
                 check: (index) => assertFree(lock, index)
               })
-              assert.isAbove(interruptions, 100)
-            })
+              assert.isAbove(interruptions, 10)
+            }).pipe(elsewhere)
           )
         }
-      )
-    }
 
-    it.layer(Layer.provideMerge(clients, store), { excludeTestServices: true })(
-      "a read-write lock, at every operation",
-      (it) => {
-        it.effect("of reading under the write lock", () =>
-          Effect.gen(function* () {
-            const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
-            yield* sweep({
-              program: Effect.yieldNow.pipe(Lock.withLock(readLock), Lock.withLock(writeLock)),
-              check: (index) => Effect.andThen(assertFree(writeLock, index), assertFree(readLock, index))
-            })
-          })
-        )
+        for (const options of [{}, { waitTime: "1 minute" }] as const) {
+          it.effect(`of waiting${"waitTime" in options ? " with a wait time" : ""}, while the holder lets go`, () =>
+            Effect.gen(function* () {
+              const lock = yield* fresh(make)
+              let holder = yield* holdElsewhere(rival(lock.name))
+              let index = 0
+              const interruptions = yield* sweep({
+                // the holder lets go somewhere in the middle of the wait, elsewhere each time
+                program: Effect.all(
+                  [
+                    Lock.withLock(Effect.yieldNow, lock, options),
+                    Effect.suspend(() => Effect.andThen(repeatYield(index % 40), holder.letGo))
+                  ],
+                  { concurrency: "unbounded" }
+                ),
+                check: (at) =>
+                  Effect.gen(function* () {
+                    index = at
+                    yield* holder.letGo
+                    yield* Fiber.join(holder.fiber)
+                    yield* assertFree(lock, at)
+                    holder = yield* holdElsewhere(rival(lock.name))
+                  })
+              })
+              assert.isAbove(interruptions, 50)
+              yield* holder.letGo
+              yield* Fiber.join(holder.fiber)
+            }).pipe(elsewhere)
+          )
+        }
 
-        it.effect("of a writer that goes on as a reader", () =>
+        it.effect("of waiting behind other waiters of the same client", () =>
           Effect.gen(function* () {
-            const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
-            yield* sweep({
-              program: Effect.gen(function* () {
-                const writing = yield* Lock.scoped(writeLock)
-                yield* Lock.scoped(readLock)
-                yield* writing.release
-                yield* Effect.yieldNow
-              }).pipe(Effect.scoped),
-              check: (index) => assertFree(writeLock, index)
-            })
-          })
-        )
-
-        it.effect("of a writer that waits for readers of its own process and of another", () =>
-          Effect.gen(function* () {
-            const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
-            const reader = yield* holdElsewhere(readLock)
-            yield* sweep({
+            const lock = yield* fresh(make)
+            const interruptions = yield* sweep({
               program: Effect.all(
-                [
-                  Lock.withLock(Effect.yieldNow, readLock),
-                  Effect.ignore(Lock.withLock(Effect.yieldNow, writeLock, { waitTime: 3 }))
-                ],
+                [rival(lock.name), lock, lock].map((each) =>
+                  Lock.withLock(Effect.yieldNow, each, { waitTime: "1 minute" })
+                ),
                 { concurrency: "unbounded" }
               ),
-              check: (index) =>
-                Effect.gen(function* () {
-                  yield* assertIdle(writeLock.name, index)
-                  const type = yield* LockStore.LockStore.use((store) =>
-                    store.run("lock/found", [keysOf(writeLock.name).at(-1)!], [])
-                  )
-                  assert.strictEqual(type, "none", `readers are held off after ${index}`)
-                })
+              check: (index) => assertFree(lock, index)
             })
-            yield* reader.letGo
-            yield* Fiber.join(reader.fiber)
-          })
+            assert.isAbove(interruptions, 100)
+          }).pipe(elsewhere)
         )
-      }
-    )
+      })
+    }
+
+    it.layer(store, { excludeTestServices: true, concurrent: true })("a read-write lock, at every operation", (it) => {
+      it.effect("of reading under the write lock", () =>
+        Effect.gen(function* () {
+          const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
+          yield* sweep({
+            program: Effect.yieldNow.pipe(Lock.withLock(readLock), Lock.withLock(writeLock)),
+            check: (index) => Effect.andThen(assertFree(writeLock, index), assertFree(readLock, index))
+          })
+        }).pipe(elsewhere)
+      )
+
+      it.effect("of a writer that goes on as a reader", () =>
+        Effect.gen(function* () {
+          const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
+          yield* sweep({
+            program: Effect.gen(function* () {
+              const writing = yield* Lock.scoped(writeLock)
+              yield* Lock.scoped(readLock)
+              yield* writing.release
+              yield* Effect.yieldNow
+            }).pipe(Effect.scoped),
+            check: (index) => assertFree(writeLock, index)
+          })
+        }).pipe(elsewhere)
+      )
+
+      it.effect("of a writer that waits for readers of its own process and of another", () =>
+        Effect.gen(function* () {
+          const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
+          const reader = yield* holdElsewhere(readLock)
+          yield* sweep({
+            program: Effect.all(
+              [
+                Lock.withLock(Effect.yieldNow, readLock),
+                Effect.ignore(Lock.withLock(Effect.yieldNow, writeLock, { waitTime: 3 }))
+              ],
+              { concurrency: "unbounded" }
+            ),
+            check: (index) =>
+              Effect.gen(function* () {
+                yield* assertIdle(writeLock.name, index)
+                const type = yield* LockStore.LockStore.use((store) =>
+                  store.run("lock/found", [keysOf(writeLock.name).at(-1)!], [])
+                )
+                assert.strictEqual(type, "none", `readers are held off after ${index}`)
+              })
+          })
+          yield* reader.letGo
+          yield* Fiber.join(reader.fiber)
+        }).pipe(elsewhere)
+      )
+    })
   })
 
 const repeatYield = (times: number): Effect.Effect<void> =>

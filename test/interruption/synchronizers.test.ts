@@ -74,9 +74,8 @@ const repeatYield = (times: number): Effect.Effect<void> =>
 
 const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
   describe(`interruption on ${name}`, () => {
-    const layer = Layer.provideMerge(clients, store)
     for (const [kind, make] of Object.entries(kinds)) {
-      it.layer(layer, { excludeTestServices: true })(`of ${kind}, at every operation`, (it) => {
+      it.layer(store, { excludeTestServices: true, concurrent: true })(`of ${kind}, at every operation`, (it) => {
         const assertFree = (available: Effect.Effect<number, unknown, RedisLock.RedisLock>, index: number) =>
           Effect.gen(function* () {
             yield* assertIdle(index)
@@ -92,7 +91,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
                 check: (index) => assertFree(available, index)
               })
               assert.isAbove(interruptions, 10)
-            })
+            }).pipe(elsewhere)
           )
         }
 
@@ -131,12 +130,12 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
             assert.isAbove(interruptions, 50)
             yield* holder.letGo
             yield* Fiber.join(holder.fiber)
-          })
+          }).pipe(elsewhere)
         )
       })
     }
 
-    it.layer(layer, { excludeTestServices: true })("of a latch, at every operation", (it) => {
+    it.layer(store, { excludeTestServices: true, concurrent: true })("of a latch, at every operation", (it) => {
       it.effect("of waiting, while it is counted down", () =>
         Effect.gen(function* () {
           const latch = `swept:${crypto.randomUUID()}`
@@ -160,7 +159,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           })
           assert.isAbove(interruptions, 50)
           yield* CountDownLatch.delete(latch)
-        })
+        }).pipe(elsewhere)
       )
     })
   })
