@@ -59,7 +59,6 @@ const losing = <E>(over: Layer.Layer<RedisDriver.RedisDriver, E>) => {
     RedisDriver.RedisDriver,
     Effect.map(RedisDriver.RedisDriver, (driver) => ({
       ...driver,
-      evalUnsafe: undefined,
       eval: (script: RedisDriver.RedisScript, keys: ReadonlyArray<string>, args: Args) =>
         Effect.suspend(() => {
           if (isCut) return Effect.fail(RedisDriver.makeError(new Error("The client is offline")))

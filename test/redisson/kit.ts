@@ -26,7 +26,6 @@ export const dyingClient = <A, E, R>(self: Effect.Effect<A, E, R>) =>
     let isDead = false
     const mortal: LockStore.LockStore["Service"] = {
       ...store,
-      runUnsafe: undefined,
       run: (operation, keys, args) =>
         Effect.suspend(() => (isDead ? Effect.succeed(1) : store.run(operation, keys, args)))
     }

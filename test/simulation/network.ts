@@ -417,11 +417,14 @@ export class Link {
 
 /** The store that a client reaches over a link. */
 export const storeOf = (link: Link): LockStore.LockStore["Service"] => ({
-  run: withDeadlines(link.deadlines, (operation, keys, args) =>
-    Effect.callback((resume) => {
-      const giveUp = link.send(operation, keys, args, resume)
-      return Effect.sync(giveUp)
-    })
+  run: withDeadlines(
+    link.deadlines,
+    (operation, keys, args) =>
+      Effect.callback<RedisDriver.Reply, LockStoreError>((resume) => {
+        const giveUp = link.send(operation, keys, args, resume)
+        return Effect.sync(giveUp)
+      }),
+    (error) => error
   ),
   commandLifeMillis: link.deadlines.lifeMillis,
   serverMicros: (key) => link.deadlines.serverMicros(key),

@@ -23,7 +23,6 @@ const gated = (
   let sent = 0
   return {
     ...store,
-    runUnsafe: undefined,
     run: (asked, keys, args) =>
       Effect.suspend(() => {
         const run = store.run(asked, keys, args)
@@ -103,7 +102,6 @@ const suite = <E>(where: string, stores: Layer.Layer<LockStore.LockStore, E>) =>
         const service = yield* clientOf({
           store: {
             ...store,
-            runUnsafe: undefined,
             run: (operation, keys, args) =>
               Effect.suspend(() => {
                 const run = store.run(operation, keys, args)

@@ -8,14 +8,13 @@
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import type * as Stream from "effect/Stream"
 import { makeMemoryStore } from "./internal/store/memory/MemoryStore.ts"
 import type { scripts } from "./internal/store/redis/scripts.generated.ts"
 import { makeRedisStore } from "./internal/store/redis/RedisStore.ts"
 import type { LockStoreError } from "./LockError.ts"
-import type { Cancellable, RedisDriver, Reply, Signal } from "./RedisDriver.ts"
+import type { RedisDriver, Reply, Signal } from "./RedisDriver.ts"
 
 /**
  * The atomic operations: one for every file under `lua/`, named by its path. KEYS, ARGV and the reply are documented
@@ -25,32 +24,6 @@ import type { Cancellable, RedisDriver, Reply, Signal } from "./RedisDriver.ts"
  * @since 0.1.0
  */
 export type Operation = keyof typeof scripts
-
-/**
- * Runs one operation for a caller that is no fiber, as `run` does for one: calls back once, perhaps at once.
- *
- * @category models
- * @since 0.2.0
- */
-export type RunUnsafe = (
-  operation: Operation,
-  keys: ReadonlyArray<string>,
-  args: ReadonlyArray<string | number>,
-  onExit: (exit: Exit.Exit<Reply, LockStoreError>) => void
-) => Cancellable
-
-/**
- * Subscribes for a caller that is no fiber, as `subscribe` does for one: calls back with every signal until it is given up, or
- * until it fails.
- *
- * @category models
- * @since 0.2.0
- */
-export type SubscribeUnsafe = (
-  channel: string,
-  onSignal: (signal: Signal) => void,
-  onFailure: (error: LockStoreError) => void
-) => Cancellable
 
 /**
  * Where locks are kept.
@@ -73,16 +46,6 @@ export class LockStore extends Context.Service<
      * The signals of a channel; the first is `Subscribed`.
      */
     readonly subscribe: (channel: string) => Stream.Stream<Signal, LockStoreError>
-    /**
-     * `run` with a callback, for stores that have it: it is preferred where many are asked at once. A store that wraps another
-     * one's `run` must wrap this as well, or leave it out.
-     */
-    readonly runUnsafe?: RunUnsafe | undefined
-    /**
-     * `subscribe` with callbacks, for stores that have it: it is preferred. A store that wraps another one's `subscribe` must
-     * wrap this as well, or leave it out.
-     */
-    readonly subscribeUnsafe?: SubscribeUnsafe | undefined
     /**
      * The keys of hashes that match a glob pattern; a key may come twice.
      */

@@ -6,7 +6,6 @@
  *
  * @since 0.1.0
  */
-import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -19,7 +18,7 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { parseTimeout } from "./internal/options/durations.ts"
-import { fromCallback } from "./internal/store/cancellable.ts"
+import * as Startable from "./internal/store/startable.ts"
 import { type InvalidLockOptions, StoreReason } from "./LockError.ts"
 import { errorJson } from "./internal/report/errorJson.ts"
 
@@ -76,18 +75,15 @@ export class RedisDriverError extends Schema.TaggedError<RedisDriverError>("effe
 }
 
 /**
- * Something that is under way, and calls back.
+ * A started operation: `cancel` gives it up, so that there is no callback any more, and what was not sent yet is not sent.
  *
  * @category models
  * @since 0.2.0
  */
-export interface Cancellable {
-  /** Gives it up: whatever becomes of it, nobody is called back, and what was not sent yet is not sent. */
-  cancel(): void
-}
+export type Cancellable = Startable.Cancellable
 
 /**
- * Runs a script for a caller that is no fiber, as `eval` does for one: calls back once, perhaps at once.
+ * Runs a script and calls back once, perhaps at once; see {@link evalOf}.
  *
  * @category models
  * @since 0.2.0
@@ -100,8 +96,7 @@ export type EvalUnsafe = (
 ) => Cancellable
 
 /**
- * Subscribes for a caller that is no fiber, as `subscribe` does for one: calls back with every signal until it is given up, or
- * until it fails.
+ * Subscribes, and calls back with every signal until it is cancelled or fails; see {@link subscribeOf}.
  *
  * @category models
  * @since 0.2.0
@@ -119,9 +114,8 @@ export type SubscribeUnsafe = (
  *   (`NotConnected`), and fails with `TimedOut` when no reply comes in time; a command that it gave up is never sent
  *   afterwards. Commands are sent in the order of the calls.
  * - `subscribe` stays subscribed while the stream runs, through reconnects.
- * - `evalUnsafe` and `subscribeUnsafe` are the same with callbacks, for drivers that have them: a quorum then asks its members
- *   without a fiber for each, and a message goes straight to who waits. {@link evalOf} and {@link subscribeOf} make the others
- *   of them.
+ * - A driver whose client calls back makes both with {@link evalOf} and {@link subscribeOf}: a quorum then asks its members
+ *   without a fiber for each, and a message goes straight to its waiters.
  * - `scan` walks the keys that match a glob pattern (SCAN, never KEYS); a key may come twice.
  * - `publish` is the command with which scripts notify: SPUBLISH where Redisson would use sharded pub/sub.
  * - `slot` names the group of keys that one script may touch together: one for a single server, the hash slot on a
@@ -142,8 +136,6 @@ export class RedisDriver extends Context.Service<
       args: ReadonlyArray<string | number>
     ) => Effect.Effect<Reply, RedisDriverError>
     readonly subscribe: (channel: string) => Stream.Stream<Signal, RedisDriverError>
-    readonly evalUnsafe?: EvalUnsafe | undefined
-    readonly subscribeUnsafe?: SubscribeUnsafe | undefined
     readonly scan: (pattern: string) => Stream.Stream<string, RedisDriverError>
     readonly publish: "PUBLISH" | "SPUBLISH"
     readonly slot: (key: string) => number
@@ -155,7 +147,8 @@ export class RedisDriver extends Context.Service<
 >()("effect-redis-lock/RedisDriver") {}
 
 /**
- * The `eval` of a driver that calls back.
+ * The `eval` of a driver whose client calls back. What `evalUnsafe` does runs without a fiber where many servers are asked at
+ * once; an Effect made from the result (`Effect.map`, `Effect.timeout`, ...) is run by a fiber as any other.
  *
  * @category drivers
  * @since 0.2.0
@@ -163,10 +156,10 @@ export class RedisDriver extends Context.Service<
 export const evalOf =
   (evalUnsafe: EvalUnsafe): RedisDriver["Service"]["eval"] =>
   (script, keys, args) =>
-    fromCallback((resume) => evalUnsafe(script, keys, args, resume))
+    Startable.startable((onExit) => evalUnsafe(script, keys, args, onExit))
 
 /**
- * The `subscribe` of a driver that calls back.
+ * The `subscribe` of a driver whose client calls back.
  *
  * @category drivers
  * @since 0.2.0
@@ -174,18 +167,7 @@ export const evalOf =
 export const subscribeOf =
   (subscribeUnsafe: SubscribeUnsafe): RedisDriver["Service"]["subscribe"] =>
   (channel) =>
-    Stream.callback((signals) =>
-      Effect.acquireRelease(
-        Effect.sync(() =>
-          subscribeUnsafe(
-            channel,
-            (signal) => Queue.offerUnsafe(signals, signal),
-            (error) => Queue.failCauseUnsafe(signals, Cause.fail(error))
-          )
-        ),
-        (subscription) => Effect.sync(() => subscription.cancel())
-      )
-    )
+    Startable.startableStream((onSignal, onFailure) => subscribeUnsafe(channel, onSignal, onFailure))
 
 const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
   [/^(ERR )?OOM\b/, "OutOfMemory"],

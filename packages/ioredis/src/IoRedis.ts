@@ -604,9 +604,7 @@ const makeDriver = (
     log.open()
     return {
       eval: RedisDriver.evalOf(evalUnsafe),
-      evalUnsafe,
       subscribe: RedisDriver.subscribeOf(subscriber.subscribe),
-      subscribeUnsafe: subscriber.subscribe,
       scan: scanOf(outlet, commandTimeout),
       publish: "PUBLISH",
       slot: () => 0,
@@ -654,9 +652,7 @@ const makeClusterDriver = (
     log.open()
     return {
       eval: RedisDriver.evalOf(evalUnsafe),
-      evalUnsafe,
       subscribe: RedisDriver.subscribeOf(subscriber.subscribe),
-      subscribeUnsafe: subscriber.subscribe,
       scan: (pattern) =>
         Stream.suspend(() => Stream.fromIterable(nodes.masters)).pipe(
           Stream.flatMap((node) => scanOf(node, commandTimeout)(pattern))

@@ -77,12 +77,7 @@ export const layer: Layer.Layer<Store.LockStore | FailingStore, never, Store.Loc
         )
         return current.carriedOut === true ? Effect.andThen(store.run(operation, keys, args), error) : error
       })
-    return Context.make(Store.LockStore, {
-      ...store,
-      run,
-      // or the locks would prefer it to `run`
-      runUnsafe: undefined
-    }).pipe(
+    return Context.make(Store.LockStore, { ...store, run }).pipe(
       Context.add(FailingStore, {
         fail: (next = {}) =>
           Effect.sync(() => {

@@ -110,8 +110,6 @@ export class LockClient {
           ? Effect.fail(new LockStoreError({ operation, lock: keys[0]!, reason: "Closed" }))
           : store.run(operation, keys, args),
       subscribe: (channel) => store.subscribe(channel),
-      runUnsafe: store.runUnsafe,
-      subscribeUnsafe: store.subscribeUnsafe,
       scan: (pattern) => store.scan(pattern),
       publish: store.publish,
       slot: (key) => store.slot(key),

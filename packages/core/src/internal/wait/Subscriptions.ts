@@ -5,12 +5,11 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
-import * as Stream from "effect/Stream"
 import type { LockStoreError } from "../../LockError.ts"
 import type { Signal } from "../../RedisDriver.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import { fromCallback } from "../store/cancellable.ts"
+import { runStream } from "../store/startable.ts"
 import { reconnecting } from "../time/schedules.ts"
 
 /** One listener's share of a subscription. */
@@ -64,10 +63,7 @@ class SharedSubscription implements Alarm {
   }
 
   get #subscription(): Effect.Effect<void, LockStoreError> {
-    const { subscribe, subscribeUnsafe } = this.#client.store
-    return subscribeUnsafe === undefined
-      ? Stream.runForEach(subscribe(this.#channel), (signal) => Effect.sync(() => this.#signal(signal)))
-      : fromCallback((resume) => subscribeUnsafe(this.#channel, this.#signal, (error) => resume(Effect.fail(error))))
+    return runStream(this.#client.store.subscribe(this.#channel), this.#signal)
   }
 
   readonly #signal = (signal: Signal): void => {

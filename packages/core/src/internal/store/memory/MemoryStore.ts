@@ -1,5 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
 import { LockStoreError } from "../../../LockError.ts"
@@ -9,6 +10,7 @@ import { monotonicMillis } from "../../time/monotonicMillis.ts"
 import { CommandDeadlines } from "../CommandDeadlines.ts"
 import { scripts } from "../redis/scripts.generated.ts"
 import { type Execute, withDeadlines } from "../withDeadlines.ts"
+import { startable } from "../startable.ts"
 import { globToRegExp } from "./glob.ts"
 import { Keyspace } from "./Keyspace.ts"
 import * as latch from "./latch.ts"
@@ -75,18 +77,28 @@ const commandLifeMillis = 1000
 
 /** Runs operations as the scripts run on a server, deadlines included. */
 export const executeOn =
-  (db: Keyspace): Execute =>
+  (db: Keyspace): Execute<LockStoreError> =>
   (operation, keys, args) =>
-    Effect.suspend(() => {
-      try {
-        if (!scripts[operation].hasDeadline) return Effect.succeed(operations[operation](db, keys, args.map(String)))
-        // `lua/include/deadline.lua`
-        if (db.timeMicros() > Number(args.at(-1)) * 1000) throw new Error(`LATE ${db.timeMicros()}`)
-        return Effect.succeed(operations[operation](db, keys, args.slice(0, -1).map(String)))
-      } catch (cause) {
-        return Effect.fail(new LockStoreError({ operation, lock: keys[0]!, reason: reasonOf(cause), cause }))
-      }
+    startable((onExit) => {
+      onExit(execute(db, operation, keys, args))
+      return { cancel: () => {} }
     })
+
+const execute = (
+  db: Keyspace,
+  operation: Operation,
+  keys: ReadonlyArray<string>,
+  args: ReadonlyArray<string | number>
+): Exit.Exit<Reply, LockStoreError> => {
+  try {
+    if (!scripts[operation].hasDeadline) return Exit.succeed(operations[operation](db, keys, args.map(String)))
+    // `lua/include/deadline.lua`
+    if (db.timeMicros() > Number(args.at(-1)) * 1000) throw new Error(`LATE ${db.timeMicros()}`)
+    return Exit.succeed(operations[operation](db, keys, args.slice(0, -1).map(String)))
+  } catch (cause) {
+    return Exit.fail(new LockStoreError({ operation, lock: keys[0]!, reason: reasonOf(cause), cause }))
+  }
+}
 
 export const makeMemoryStore: Effect.Effect<LockStore["Service"]> = Effect.map(Clock.Clock, (clock) => {
   const now = monotonicMillis(clock)
@@ -95,7 +107,7 @@ export const makeMemoryStore: Effect.Effect<LockStore["Service"]> = Effect.map(C
   const deadlines = new CommandDeadlines(commandLifeMillis, now, () => "")
 
   return {
-    run: withDeadlines(deadlines, executeOn(db)),
+    run: withDeadlines(deadlines, executeOn(db), (error) => error),
     subscribe: (channel) =>
       Stream.callback<Signal>((signals) =>
         Effect.acquireRelease(

@@ -1,13 +1,11 @@
 import * as Cause from "effect/Cause"
-import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
 import { LockStoreError } from "../../../LockError.ts"
-import type { LockStore, RunUnsafe } from "../../../LockStore.ts"
+import type { LockStore } from "../../../LockStore.ts"
 import type { Cancellable, Reply } from "../../../RedisDriver.ts"
 import type { Alarm, AlarmClock } from "../../time/AlarmClock.ts"
 import type { StoreCommand } from "../../protocol/LockProtocol.ts"
+import { start } from "../startable.ts"
 
 export type Outcome = Exit.Exit<Reply, LockStoreError>
 
@@ -91,8 +89,7 @@ export class QuorumCall<A> implements Alarm {
     this.#alarms.set(this, now + this.#timeoutMillis)
     for (let i = 0; i < this.#members.length; i++) {
       const member = this.#members[i]!
-      const run = member.store.runUnsafe ?? forking(member.store)
-      this.#sent.push(run(operation, keysAt(member, keys), args, (outcome) => this.#settle(i, outcome)))
+      this.#sent.push(start(member.store.run(operation, keysAt(member, keys), args), (exit) => this.#settle(i, exit)))
     }
   }
 
@@ -153,13 +150,3 @@ export const failureOf = (exit: Exit.Failure<unknown, LockStoreError>, name: str
     ? cause
     : new LockStoreError({ operation: "run", lock: name, reason: "Failed", cause })
 }
-
-/** For stores that call nobody back: a fiber for each operation. */
-const forking =
-  (store: LockStore["Service"]): RunUnsafe =>
-  (operation, keys, args, onExit) => {
-    const context = Fiber.getCurrent()?.context ?? Context.empty()
-    const fiber = Effect.runForkWith(context)(store.run(operation, keys, args))
-    fiber.addObserver(onExit)
-    return { cancel: () => fiber.interruptUnsafe() }
-  }
