@@ -1,0 +1,155 @@
+// Who may import whom: `pnpm arrows`. What is not yet as it should be is named here ("still"), so that nothing new of its kind
+// comes in; `ARROWS=all pnpm arrows` lists it, module by module. Whoever mends one of these takes its name out.
+import { readdirSync } from "node:fs"
+
+const strict = process.env.ARROWS === "all"
+
+/**
+ * The rooms of packages/core/src, from top to bottom. Arrows go down only: a module imports from its own room and from those below.
+ * A room has a folder in internal/; a public module belongs to the room that names it, or else to the top, `public`.
+ */
+const rooms = [
+  { room: "public", holds: "the kinds of lock, and the RedisLock service" },
+  {
+    room: "locks",
+    holds: "what stands behind the public values; it may name their types",
+    may: { types: ["public"] },
+    still: { runtime: ["public"] }
+  },
+  {
+    room: "quorum",
+    holds: "clients whose store is a majority of others",
+    still: { runtime: ["public"], types: ["locks"] }
+  },
+  { room: "client", holds: "LockClient: what all locks of one service share", still: { types: ["quorum"] } },
+  { room: "acquire", holds: "the way of one acquisition", still: { types: ["client"] } },
+  {
+    room: "wait",
+    holds: "the fibers of this process that wait, and what wakes them",
+    still: { runtime: ["locks"], types: ["client", "acquire"] }
+  },
+  {
+    room: "hold",
+    holds: "leases, their renewal, their end",
+    still: { runtime: ["acquire"], types: ["locks", "client", "acquire", "wait"] }
+  },
+  { room: "protocol", holds: "what differs between the kinds of lock", still: { types: ["public", "client"] } },
+  {
+    room: "store",
+    holds: "the seam, and the stores behind it",
+    modules: ["LockStore", "RedisDriver"],
+    still: { types: ["protocol"] }
+  },
+  {
+    room: "options",
+    holds: "checks of what the user has passed",
+    modules: ["QuorumOptions"],
+    still: { types: ["locks"] }
+  },
+  { room: "time", holds: "alarms, schedules, the monotonic clock" },
+  {
+    room: "report",
+    holds: "errors, and how things are shown",
+    modules: ["LockError", "Holding"],
+    still: { types: ["client"] }
+  }
+]
+
+/** Modules through which runtime cycles still go. */
+const cyclesStillThrough = ["wait/LatchWaiters", "quorum/layer"]
+
+/** Tests outside of test/unit and test/simulation that still look behind the public modules. */
+const testsStillInside = [
+  "compose/contract",
+  "compose/decide",
+  "compose/quorum",
+  "contract/latches",
+  "contract/semaphores",
+  "faults/quorum",
+  "integration/semaphoreLayout",
+  "interruption/compose",
+  "interruption/interruption",
+  "interruption/synchronizers",
+  "redisson/latch",
+  "redisson/load",
+  "redisson/lock",
+  "redisson/permitSemaphore",
+  "redisson/semaphore",
+  "redisson/signals",
+  "redisson/spinLock",
+  "redisson/watchdog"
+]
+
+const core = "^packages/core/src/"
+const names = new Set(rooms.map(({ room }) => room))
+const claimed = rooms.flatMap(({ modules = [] }) => modules)
+const pathsOf = ({ room, modules = [] }) =>
+  room === "public"
+    ? [`${core}(?!(${claimed.join("|")})\\.ts$)[^/]+\\.ts$`]
+    : [`${core}internal/${room}/`, ...modules.map((module) => `${core}${module}\\.ts$`)]
+
+for (const { name } of readdirSync(new URL("packages/core/src/internal", import.meta.url), { withFileTypes: true })) {
+  if (!names.has(name))
+    throw new Error(`packages/core/src/internal/${name} is in no room of .dependency-cruiser.mjs`)
+}
+
+const isRuntime = { dependencyTypesNot: ["type-only"] }
+
+/** One rule for each pair of rooms that is out of order. */
+const arrowsUp = (kind, how) =>
+  rooms.flatMap((lower, floor) =>
+    rooms
+      .slice(0, floor)
+      .filter(({ room }) => !lower.may?.[kind]?.includes(room) && (strict || !lower.still?.[kind]?.includes(room)))
+      .map((upper) => ({
+        name: `${kind === "types" ? "type-" : ""}arrow-up-from-${lower.room}-to-${upper.room}`,
+        severity: "error",
+        comment: `${upper.room} is above ${lower.room}: arrows go down only.`,
+        from: { path: pathsOf(lower) },
+        to: { path: pathsOf(upper), ...how }
+      }))
+  )
+
+export default {
+  forbidden: [
+    {
+      name: "runtime-cycle",
+      severity: "error",
+      comment: "Of modules that import each other, one runs before what it needs is there.",
+      from: { path: "^packages/[^/]+/src/" },
+      to: {
+        circular: true,
+        viaOnly: strict ? isRuntime : { ...isRuntime, pathNot: `/internal/(${cyclesStillThrough.join("|")})\\.ts$` }
+      }
+    },
+    {
+      name: "internals-of-another-package",
+      severity: "error",
+      comment:
+        "What is internal changes without notice. Only the benchmark measures the scripts without what is around them.",
+      from: { path: "^packages/([^/]+)/src/", pathNot: "^packages/bench/src/candidates/rawOurs\\.ts$" },
+      to: { path: "^packages/[^/]+/(src|dist)/internal/", pathNot: "^packages/$1/" }
+    },
+    {
+      name: "test-of-internals",
+      severity: "error",
+      comment: "Tests use the public modules; only those of test/unit and the simulation look behind them.",
+      from: {
+        path: "^test/",
+        pathNot: [
+          "^test/(unit|simulation)/",
+          ...(strict ? [] : testsStillInside.map((test) => `^test/${test}\\.test\\.ts$`))
+        ]
+      },
+      to: { path: "^packages/[^/]+/(src|dist)/internal/" }
+    },
+    ...arrowsUp("runtime", isRuntime),
+    ...arrowsUp("types", { dependencyTypes: ["type-only"] })
+  ],
+  options: {
+    tsPreCompilationDeps: true,
+    doNotFollow: { path: "node_modules|/dist/" },
+    exclude: { path: "^test/dist" },
+    enhancedResolveOptions: { exportsFields: ["exports"], conditionNames: ["types", "import", "default"] }
+  }
+}
