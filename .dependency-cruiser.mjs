@@ -89,8 +89,7 @@ const pathsOf = ({ room, modules = [] }) =>
     : [`${core}internal/${room}/`, ...modules.map((module) => `${core}${module}\\.ts$`)]
 
 for (const { name } of readdirSync(new URL("packages/core/src/internal", import.meta.url), { withFileTypes: true })) {
-  if (!names.has(name))
-    throw new Error(`packages/core/src/internal/${name} is in no room of .dependency-cruiser.mjs`)
+  if (!names.has(name)) throw new Error(`packages/core/src/internal/${name} is in no room of .dependency-cruiser.mjs`)
 }
 
 const isRuntime = { dependencyTypesNot: ["type-only"] }
