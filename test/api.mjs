@@ -32,8 +32,9 @@ const read = (path) => {
       else {
         const bindings = statement.importClause.namedBindings
         for (const element of bindings.elements ?? [bindings]) {
-          const name = ts.isNamespaceImport(element) ? undefined : (element.propertyName ?? element.name).text
-          file.imported.set(element.name.text, { path: fileOf(from), name })
+          const isNamespace = ts.isNamespaceImport(element)
+          const name = isNamespace ? undefined : (element.propertyName ?? element.name).text
+          file.imported.set(element.name.text, { path: fileOf(from), name, isNamespace })
         }
       }
     } else if (ts.isExportDeclaration(statement)) {
@@ -48,7 +49,8 @@ const read = (path) => {
   return file
 }
 
-const print = (node, source) => printer.printNode(ts.EmitHint.Unspecified, node, source)
+const print = (node, source) =>
+  printer.printNode(ts.EmitHint.Unspecified, node, source).replaceAll(/import\("effect\/(\w+)"\)\./g, "$1.")
 
 /** The names of the properties of an object whose names alone are public, by `keyof typeof object`. */
 const keysOf = (statements) =>
@@ -66,8 +68,7 @@ const describe = (path, publicPaths) => {
     const { declared, imported, source } = read(path_)
     const elsewhere = imported.get(name)
     if (elsewhere !== undefined) {
-      if (elsewhere.name !== undefined && !publicPaths.has(elsewhere.path))
-        need(elsewhere.name, elsewhere.path, isKeysOnly)
+      if (!elsewhere.isNamespace && !publicPaths.has(elsewhere.path)) need(elsewhere.name, elsewhere.path, isKeysOnly)
       return
     }
     const key = `${path_} ${name}`
@@ -96,6 +97,14 @@ const describe = (path, publicPaths) => {
       const from = resolve(dirname(path_), node.argument.literal.text.replace(/\.(ts|js)$/, ".d.ts"))
       if (!publicPaths.has(from)) need(node.qualifier.getText(), from, false)
     }
+    // Namespace.Name, where the namespace is a module of ours
+    const [namespace, member] = ts.isQualifiedName(node)
+      ? [node.left, node.right]
+      : ts.isPropertyAccessExpression(node)
+        ? [node.expression, node.name]
+        : []
+    const module = namespace && ts.isIdentifier(namespace) ? read(path_).imported.get(namespace.text) : undefined
+    if (module?.isNamespace && !publicPaths.has(module.path)) need(member.text, module.path, false)
     if (ts.isIdentifier(node)) need(node.text, path_, false)
     node.forEachChild((child) => visit(child, path_))
   }
@@ -105,7 +114,9 @@ const describe = (path, publicPaths) => {
 
   const { declared, externalImports, reexports, source } = read(path)
   for (const statement of externalImports) lines.push(print(statement, source).replace(/^import type /, "import "))
-  lines.sort()
+  // whether `Effect` is imported from "effect/Effect", or was called import("effect/Effect"), is the compiler's affair
+  const imports = lines.splice(0).filter((line) => !/^import \* as (\w+) from "effect\/\1";$/.test(line))
+  lines.push(...imports.toSorted())
   if (lines.length > 0) lines.push("")
 
   // not the `export {}` that only says "a module"
