@@ -7,11 +7,12 @@ import { accepts } from "./tcp.ts"
 
 /**
  * policy-rc.d is how Debian is told to start no service, whatever the init system; one that exists already (as in
- * Docker's images) is left alone. The lock keeps two test runs from disturbing each other.
+ * Docker's images) is left alone. The lock keeps two test runs from disturbing each other; it is on a file that is there anyway,
+ * so that none is left behind.
  */
 const script = `
 export DEBIAN_FRONTEND=noninteractive
-exec 9>/tmp/redis-server-install.lock && flock 9
+exec 9</etc/debian_version && flock 9
 command -v redis-server >/dev/null && exit 0
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
@@ -20,7 +21,7 @@ if [ ! -e "$policy" ]; then
 fi
 apt-get -qq -o DPkg::Lock::Timeout=120 update 9>&-
 apt-get -qq -y -o DPkg::Lock::Timeout=120 --no-install-recommends install redis-server 9>&- || exit
-if command -v systemctl >/dev/null; then systemctl disable redis-server || true; fi
+update-rc.d redis-server disable || true
 `
 
 const defaultPort = { host: "127.0.0.1", port: 6379 }
