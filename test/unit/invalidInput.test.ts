@@ -147,9 +147,14 @@ const byName: Record<string, Use> = {
   "Semaphore.scoped": (name) => Effect.scoped(Semaphore.scoped(name, 1)),
   "Semaphore.withPermits": (name) => Semaphore.withPermits(Effect.void, name, 1),
   "Semaphore.withPermitsIfAvailable": (name) => Semaphore.withPermitsIfAvailable(Effect.void, name, 1),
-  "Semaphore.acquire": (name) => Semaphore.acquire(name),
-  "Semaphore.tryAcquire": (name) => Semaphore.tryAcquire(name),
-  "Semaphore.release": (name) => Semaphore.release(name),
+  // a number alone would be permits, and what comes next the semaphore
+  "Semaphore.acquire": (name) => Semaphore.acquire(name, 1),
+  "Semaphore.acquire, data last": (name) => Semaphore.acquire(1)(name),
+  "Semaphore.tryAcquire": (name) => Semaphore.tryAcquire(name, 1),
+  "Semaphore.tryAcquire, data last": (name) => Semaphore.tryAcquire(1)(name),
+  "Semaphore.release": (name) => Semaphore.release(name, 1),
+  "Semaphore.release, data last": (name) => Semaphore.release(1)(name),
+  "Semaphore.releaseIfExists": (name) => Semaphore.releaseIfExists(name, 1),
   "Semaphore.trySetPermits": (name) => Semaphore.trySetPermits(name, 1),
   "Semaphore.addPermits": (name) => Semaphore.addPermits(name, 1),
   "Semaphore.drainPermits": (name) => Semaphore.drainPermits(name),
@@ -159,8 +164,8 @@ const byName: Record<string, Use> = {
     RedisLock.RedisLock.use((service) =>
       Semaphore.acquire(Semaphore.provide(forced<Semaphore.Semaphore>(name), service))
     ),
-  "PermitSemaphore.scoped": (name) => Effect.scoped(PermitSemaphore.scoped(name)),
-  "PermitSemaphore.tryScoped": (name) => Effect.scoped(PermitSemaphore.tryScoped(name)),
+  "PermitSemaphore.scoped": (name) => Effect.scoped(PermitSemaphore.scoped(name, {})),
+  "PermitSemaphore.tryScoped": (name) => Effect.scoped(PermitSemaphore.tryScoped(name, {})),
   "PermitSemaphore.withPermits": (name) => PermitSemaphore.withPermits(Effect.void, name, 1),
   "PermitSemaphore.withPermit": (name) => PermitSemaphore.withPermit(Effect.void, name),
   "PermitSemaphore.withPermitIfAvailable": (name) => PermitSemaphore.withPermitIfAvailable(Effect.void, name),
@@ -182,7 +187,7 @@ const byName: Record<string, Use> = {
   "CountDownLatch.trySetCount": (name) => CountDownLatch.trySetCount(name, 1),
   "CountDownLatch.countDown": (name) => CountDownLatch.countDown(name),
   "CountDownLatch.count": (name) => CountDownLatch.count(name),
-  "CountDownLatch.await": (name) => CountDownLatch.await(name),
+  "CountDownLatch.await": (name) => CountDownLatch.await(name, {}),
   "CountDownLatch.delete": (name) => CountDownLatch.delete(name),
   "CountDownLatch.make": (name) => CountDownLatch.count(CountDownLatch.make(name)),
   "CountDownLatch.provide": (name) =>

@@ -1,5 +1,5 @@
 /**
- * Latches that are counted down: some wait until others, anywhere, have done something so many times.
+ * Latches that are counted down: some fibers wait until others, in any process, have counted down to zero.
  *
  * A latch is a value. Making one costs nothing and talks to nobody; where a function takes a latch, a name does as well.
  *
@@ -12,12 +12,20 @@ import type { Pipeable } from "effect/Pipeable"
 import * as Predicate from "effect/Predicate"
 import type * as Types from "effect/Types"
 import { parseWait } from "./internal/options/durations.ts"
+import { isDataFirst } from "./internal/options/isDataFirst.ts"
 import { latchChannel } from "./internal/store/keys.ts"
 import { LatchImpl, latchOf, latchTitle, TypeId as internalTypeId } from "./internal/locks/LatchImpl.ts"
 import type { LockClient } from "./internal/client/LockClient.ts"
 import { shown } from "./internal/report/shown.ts"
 import { type Invalid, run, use } from "./internal/locks/Synchronizer.ts"
-import { InvalidLockOptions, type LatchTimeout, type LockStoreError } from "./LockError.ts"
+import {
+  type InvalidLockName,
+  InvalidLockOptions,
+  type LatchTimeout,
+  type LockStoreError,
+  type TimeoutOf,
+  type WaitTimeOf
+} from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -60,16 +68,32 @@ export interface CountDownLatch<out R = RedisLock> extends Pipeable {
 export const isCountDownLatch = (u: unknown): u is CountDownLatch<unknown> => Predicate.hasProperty(u, TypeId)
 
 /**
- * A latch, as Redisson's `RCountDownLatch`: its count is a key in Redis that is there while the count is above zero. A
- * latch that nobody has set, or that has been counted down, is open.
+ * What using a latch requires; of a name, {@link RedisLock}.
+ *
+ * @category type-level
+ * @since 0.3.0
+ */
+export type Services<L> = L extends CountDownLatch<infer R> ? R : RedisLock
+
+/**
+ * A latch, as Redisson's `RCountDownLatch`: its count is a key in Redis that exists while the count is above zero. A latch
+ * that nobody has set, or that has been counted down to zero, is open.
  *
  * The name is any non-empty string of at most 1 KiB in UTF-8 without NUL. On a Redis Cluster it must not contain braces:
- * Redisson puts the channel of such a latch into another slot, and every function fails with `InvalidLockName`.
+ * Redisson puts the channel of such a latch into another slot, so every function fails with `InvalidLockName`.
+ *
+ * **When to use**
+ *
+ * To wait until several processes have done their parts.
  *
  * **When not to use**
  *
- * The count has no expiry: where somebody who should count down has died, waiters wait until somebody else does it, deletes
- * the latch, or their `waitTime` is over. To wait for the end of work that one process does, let it hold a lock.
+ * To wait for the end of work that one process does: let it hold a lock.
+ *
+ * **Gotchas**
+ *
+ * The count has no expiry: where a process that should count down has died, waiters wait until somebody else does it, or
+ * deletes the latch, or until their `waitTime` is over.
  *
  * @example
  * ```ts
@@ -104,10 +128,10 @@ export const provide: {
   return new LatchImpl(name, service as LockClient, invalid)
 })
 
-const withLatch = <R, A, E>(
-  latch: CountDownLatch<R> | string,
+const withLatch = <A, E>(
+  latch: CountDownLatch<unknown> | string,
   f: (client: LockClient, key: string, channel: string) => Effect.Effect<A, E>
-): Effect.Effect<A, E | Invalid, R> => use(latchOf(latch), (client, key) => f(client, key, latchChannel(key)))
+): Effect.Effect<A, E | Invalid> => use(latchOf(latch), (client, key) => f(client, key, latchChannel(key)))
 
 /**
  * Sets the count of a latch that has none: a whole number from 1. `false`, and nothing changed, where there is a count
@@ -119,10 +143,10 @@ const withLatch = <R, A, E>(
  * @category counting
  * @since 0.2.0
  */
-export const trySetCount = <R = RedisLock>(
-  latch: CountDownLatch<R> | string,
-  count: number
-): Effect.Effect<boolean, LockStoreError | Invalid, R> => {
+export const trySetCount: {
+  (count: number): <L extends CountDownLatch<unknown> | string>(latch: L) => Command<boolean, L>
+  <L extends CountDownLatch<unknown> | string>(latch: L, count: number): Command<boolean, L>
+} = dual(2, (latch: CountDownLatch<unknown> | string, count: number) => {
   if (!Number.isSafeInteger(count) || count < 1) {
     const problem = `it is not a whole number from 1 (${shown(count)})`
     return Effect.fail(new InvalidLockOptions({ option: "count", problem }))
@@ -133,11 +157,14 @@ export const trySetCount = <R = RedisLock>(
       (reply) => reply === 1
     )
   )
-}
+})
+
+/** One command about a latch. */
+type Command<A, L> = Effect.Effect<A, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>>
 
 /**
- * Counts down by one and gives the count that is left; at zero everybody who waits goes on. Zero, and nothing changed, where
- * there is no count.
+ * Counts down by one and returns the count that is left; at zero all waiters go on. Zero, and nothing changed, where there is
+ * no count.
  *
  * Fails with `LockStoreError` when Redis could not be asked, with `InvalidLockName` and `InvalidLockOptions` before any
  * command.
@@ -150,9 +177,9 @@ export const trySetCount = <R = RedisLock>(
  * @category counting
  * @since 0.2.0
  */
-export const countDown = <R = RedisLock>(
-  latch: CountDownLatch<R> | string
-): Effect.Effect<number, LockStoreError | Invalid, R> =>
+export const countDown = <L extends CountDownLatch<unknown> | string>(
+  latch: L
+): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
   withLatch(latch, (client, key, channel) =>
     Effect.map(
       run(client, latchTitle, { operation: "latch/count_down", keys: [key, channel], args: [client.store.publish] }),
@@ -169,9 +196,9 @@ export const countDown = <R = RedisLock>(
  * @category getters
  * @since 0.2.0
  */
-export const count = <R = RedisLock>(
-  latch: CountDownLatch<R> | string
-): Effect.Effect<number, LockStoreError | Invalid, R> =>
+export const count = <L extends CountDownLatch<unknown> | string>(
+  latch: L
+): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
   withLatch(latch, (client, key) =>
     Effect.map(run(client, latchTitle, { operation: "latch/count", keys: [key], args: [] }), (reply) => reply as number)
   )
@@ -182,32 +209,49 @@ export const count = <R = RedisLock>(
  * @category options
  * @since 0.2.0
  */
-export interface AwaitOptions {
+export interface AwaitOptions<out WaitTime extends Duration.Input | undefined = Duration.Input | undefined> {
   /**
-   * How long to wait at most; zero to look once. Then `LatchTimeout`. While Redis does not answer, it may be exceeded by one
-   * command timeout of the driver. Default: without limit.
+   * The longest wait; zero to look once. Then `LatchTimeout`. While Redis does not answer, it may be exceeded by one command
+   * timeout of the driver. Default: no limit.
    *
    * The wait outlives what passes by itself: a restart, a failover, a lost connection and every other `LockStoreError` whose
    * `isTransient` is true. If Redis still cannot be asked when the time is over, the wait fails with that `LockStoreError`.
    */
-  readonly waitTime?: Duration.Input | undefined
+  readonly waitTime?: WaitTime | undefined
 }
 
-const await_ = <R = RedisLock>(
-  latch: CountDownLatch<R> | string,
-  options?: AwaitOptions
-): Effect.Effect<void, LatchTimeout | LockStoreError | Invalid, R> => {
-  const waitMillis =
-    options?.waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", options.waitTime)
-  if (typeof waitMillis !== "number") return Effect.fail(waitMillis)
-  return withLatch(latch, (client, key) => client.latchWaiters.await(latchOf(latch).name, key, waitMillis))
-}
+const await_: <
+  Arg extends CountDownLatch<unknown> | string | AwaitOptions,
+  WaitTime extends Duration.Input | undefined = undefined
+>(
+  latchOrOptions: Arg,
+  options?: AwaitOptions<WaitTime>
+) => [Arg] extends [CountDownLatch<unknown> | string]
+  ? Await<Arg, WaitTime>
+  : <L extends CountDownLatch<unknown> | string>(latch: L) => Await<L, WaitTimeOf<Arg>> = dual(
+  isDataFirst,
+  (latch: CountDownLatch<unknown> | string, options?: AwaitOptions) => {
+    const waitMillis =
+      options?.waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", options.waitTime)
+    if (typeof waitMillis !== "number") return Effect.fail(waitMillis)
+    return withLatch(latch, (client, key) => client.latchWaiters.await(latchOf(latch).name, key, waitMillis))
+  }
+)
+
+type Await<L, WaitTime> = Effect.Effect<
+  void,
+  TimeoutOf<WaitTime, LatchTimeout> | LockStoreError | InvalidLockName | InvalidLockOptions,
+  Services<L>
+>
 
 export {
   /**
-   * Waits until the count is zero; returns at once where there is none. Woken by the last count down or by {@link delete},
-   * and never dependent on it: should the message be lost, the count is looked at every fallback interval (1 second). All
-   * fibers of a process that wait for a latch share one subscription and one look. The wait can be interrupted at any time.
+   * Waits until the count is zero; returns at once where there is none. The wait can be interrupted at any time.
+   *
+   * **Details**
+   *
+   * The last count down, or {@link delete}, wakes all waiters. Should that message be lost, they look at the count every
+   * fallback interval (1 second). All fibers of a process that wait for a latch share one subscription and one look.
    *
    * Fails with `LatchTimeout` when `waitTime` ran out, `LockStoreError` when Redis could not be asked, `InvalidLockName` and
    * `InvalidLockOptions` before any command.
@@ -228,9 +272,9 @@ export {
   await_ as await
 }
 
-const delete_ = <R = RedisLock>(
-  latch: CountDownLatch<R> | string
-): Effect.Effect<boolean, LockStoreError | Invalid, R> =>
+const delete_ = <L extends CountDownLatch<unknown> | string>(
+  latch: L
+): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
   withLatch(latch, (client, key, channel) =>
     Effect.map(
       run(client, latchTitle, { operation: "latch/delete", keys: [key, channel], args: [client.store.publish] }),
@@ -240,8 +284,7 @@ const delete_ = <R = RedisLock>(
 
 export {
   /**
-   * Removes the count, whatever it is, and lets everybody who waits go on, waiters of Redisson included. `false` where there
-   * was none.
+   * Removes the count, whatever it is, and lets all waiters go on, those in Java included. `false` where there was none.
    *
    * Fails with `LockStoreError` when Redis could not be asked, with `InvalidLockName` and `InvalidLockOptions` before any
    * command.

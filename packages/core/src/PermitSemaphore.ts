@@ -5,40 +5,46 @@
  * A semaphore is a value. Making one costs nothing and talks to nobody; where a function takes a semaphore, a name does as
  * well.
  *
+ * **When to use**
+ *
+ * To limit how many do something at the same time, across processes.
+ *
+ * **When not to use**
+ *
+ * With one permit: a lock also has a fencing token. Within one process: Effect's own `Semaphore`.
+ *
  * @since 0.2.0
  */
-import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { Fiber } from "effect/Fiber"
 import { dual } from "effect/Function"
 import * as Option from "effect/Option"
 import type { Pipeable } from "effect/Pipeable"
 import * as Predicate from "effect/Predicate"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
-import type { AcquireRequest, Restore } from "./internal/acquire/acquire.ts"
-import { parsePeriod, parseWait } from "./internal/options/durations.ts"
-import { guard, isClosed } from "./internal/hold/guard.ts"
-import { permitIds, semaphoreChannel } from "./internal/store/keys.ts"
-import { checkLeaseOf } from "./internal/locks/LockImpl.ts"
 import type { LockClient } from "./internal/client/LockClient.ts"
-import { identityOf } from "./internal/hold/owner.ts"
-import { ownerText } from "./internal/report/ownerText.ts"
-import { checkPermits, maxPermits } from "./internal/options/permitCount.ts"
+import { guard } from "./internal/hold/guard.ts"
+import { acquireWith, keep, tryWith } from "./internal/locks/leasedPermits.ts"
+import * as commands from "./internal/locks/permitSemaphoreCommands.ts"
 import {
-  acquire,
-  ask,
-  type PermitHold,
   PermitSemaphoreImpl,
   permitSemaphoreOf,
   TypeId as internalTypeId
 } from "./internal/locks/PermitSemaphoreImpl.ts"
-import { release as releaseHold } from "./internal/hold/release.ts"
-import { shown } from "./internal/report/shown.ts"
-import { type Invalid, keysOf, run, use } from "./internal/locks/Synchronizer.ts"
-import { traced } from "./internal/report/telemetry.ts"
-import { type AcquireError, InvalidLockOptions, LockLost, type LockStoreError, type LockTimeout } from "./LockError.ts"
+import { run, use } from "./internal/locks/Synchronizer.ts"
+import { parsePeriod, parseWait } from "./internal/options/durations.ts"
+import { isDataFirst } from "./internal/options/isDataFirst.ts"
+import { checkPermits, maxPermits } from "./internal/options/permitCount.ts"
+import { permitIds } from "./internal/store/keys.ts"
+import {
+  type InvalidLockName,
+  type InvalidLockOptions,
+  LockLost,
+  type LockStoreError,
+  type TimeoutOf,
+  type WaitTimeOf
+} from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -82,6 +88,14 @@ export interface PermitSemaphore<out R = RedisLock> extends Pipeable {
 export const isPermitSemaphore = (u: unknown): u is PermitSemaphore<unknown> => Predicate.hasProperty(u, TypeId)
 
 /**
+ * What using a semaphore requires; of a name, {@link RedisLock}.
+ *
+ * @category type-level
+ * @since 0.3.0
+ */
+export type Services<S> = S extends PermitSemaphore<infer R> ? R : RedisLock
+
+/**
  * What you have while you hold permits. Its validity is computed whenever you ask, from a deadline on the monotonic clock:
  * after a stopped process, a blocked event loop or a cut network the very first check says that the permits are lost,
  * without asking Redis.
@@ -96,11 +110,11 @@ export interface Permit {
   readonly ids: ReadonlyArray<string>
   /** Whether the permits are still held. Asks nobody. */
   readonly isHeld: Effect.Effect<boolean>
-  /** Fails with `LockLost` when the permits are held no more, also after they were released. Asks nobody. */
+  /** Fails with `LockLost` once the permits are no longer held, also after they were released. Asks nobody. */
   readonly ensureHeld: Effect.Effect<void, LockLost>
-  /** How long the permits are surely still held without another renewal; zero when they are not. */
+  /** How long the permits are certainly held without another renewal; zero when they are not. */
   readonly remaining: Effect.Effect<Duration.Duration>
-  /** Waits until the permits are lost, then fails: for racing against your work. Never ends for those that are released. */
+  /** Waits until the permits are lost, then fails: for racing against your work. Never ends once they are released. */
   readonly awaitLost: Effect.Effect<never, LockLost>
   /**
    * Extends the lease to `leaseTime` from now (default: the watchdog's lease, 30 seconds), unless it runs longer anyway.
@@ -109,7 +123,7 @@ export interface Permit {
   readonly renew: (leaseTime?: Duration.Input) => Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions>
   /**
    * Gives the permits back early; the scope's finalizer then has nothing left to do. Safe to call again. Fails with `LockLost`
-   * when they turned out to be held no more, with `LockStoreError` when Redis could not be told within the release timeout:
+   * when they turned out to be no longer held, with `LockStoreError` when Redis could not be told within the release timeout:
    * the attempts then go on in the background until the lease is over.
    */
   readonly release: Effect.Effect<void, LockLost | LockStoreError>
@@ -121,15 +135,15 @@ export interface Permit {
  * @category options
  * @since 0.2.0
  */
-export interface AcquireOptions {
+export interface AcquireOptions<out WaitTime extends Duration.Input | undefined = Duration.Input | undefined> {
   /**
-   * How long to wait at most for the permits; zero to ask once. Then `LockTimeout`. The wait can be interrupted at any time.
-   * While Redis does not answer, it may be exceeded by one command timeout of the driver. Default: without limit.
+   * The longest wait for the permits; zero to ask once. Then `LockTimeout`. The wait can be interrupted at any time. While
+   * Redis does not answer, it may be exceeded by one command timeout of the driver. Default: no limit.
    *
    * The wait outlives what passes by itself: a restart, a failover, a lost connection and every other `LockStoreError` whose
    * `isTransient` is true. If Redis still cannot be asked when the time is over, the wait fails with that `LockStoreError`.
    */
-  readonly waitTime?: Duration.Input | undefined
+  readonly waitTime?: WaitTime | undefined
   /**
    * A fixed lease: the permits go back to the semaphore when it has run out, and are never renewed. Default: a lease of 30
    * seconds (`watchdogLeaseTime`), renewed every third of it until released.
@@ -143,25 +157,27 @@ export interface AcquireOptions {
  * @category options
  * @since 0.2.0
  */
-export interface ScopedOptions extends AcquireOptions {
+export interface ScopedOptions<
+  out WaitTime extends Duration.Input | undefined = Duration.Input | undefined
+> extends AcquireOptions<WaitTime> {
   /** How many permits, all or none; from 1 to 10000. Default: 1. */
   readonly permits?: number | undefined
 }
 
 /**
- * A semaphore. With `permits` it begins with so many as soon as somebody uses it and it does not exist; without, it has none
+ * A semaphore. With `permits`, its first use creates it with that many permits where it does not exist; without, it has none
  * until {@link trySetPermits}, {@link setPermits} or {@link addPermits} gives it some, here or in Java.
  *
- * Never more permits than there are in all are held at once, by the server's clock. The name follows the rules of
- * `Lock.make`; `permits` is a whole number from 1 to 2147483647. What is wrong with them is reported when the semaphore is
- * used, before any command is sent. A semaphore that exists already keeps the number it has, also after a deployment with another
- * one: to change it, {@link setPermits}. A client that is denied permits logs one warning where the two differ.
+ * By the server's clock, no more permits are ever held at once than there are in all. The name follows the rules of
+ * `Lock.make`; `permits` is a whole number from 1 to 2147483647. A bad name or number is reported when the semaphore is used,
+ * before any command is sent.
+ *
+ * **Gotchas**
+ *
+ * A semaphore that exists keeps the number of permits it has, also after a deployment with another one: to change it,
+ * {@link setPermits}. A client that is denied permits logs one warning where the two differ.
  *
  * The counter stays in Redis until somebody deletes it: see docs/memory.md.
- *
- * **When not to use**
- *
- * With one permit: a lock also has a fencing token. Within one process: Effect's own `Semaphore`.
  *
  * @example
  * ```ts
@@ -196,119 +212,21 @@ export const provide: {
   }
 )
 
-/** What can be asked for in one command. */
-const mostAtOnce = 10_000
-
-/** What an acquisition needs to know, or why it cannot be. */
-const acquisitionOf = (
-  impl: PermitSemaphoreImpl<unknown>,
-  fiber: Fiber<unknown, unknown>,
-  permits: number,
-  options: AcquireOptions | undefined
-): AcquireRequest | Invalid => {
-  const client = impl.clientOf(fiber)
-  if ("_tag" in client) return client
-  const invalid =
-    checkPermits("permits", permits, 1) ??
-    (permits > mostAtOnce
-      ? new InvalidLockOptions({ option: "permits", problem: `it is more than ${mostAtOnce} at once` })
-      : undefined)
-  if (invalid !== undefined) return invalid
-  const waitMillis =
-    options?.waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", options.waitTime)
-  if (typeof waitMillis !== "number") return waitMillis
-  const leaseMillis = options?.leaseTime === undefined ? undefined : parsePeriod("leaseTime", options.leaseTime)
-  if (leaseMillis !== undefined && typeof leaseMillis !== "number") return leaseMillis
-  const shortLease = checkLeaseOf(client, leaseMillis)
-  if (shortLease !== undefined) return shortLease
-  const keys = keysOf(impl, client)
-  if ("_tag" in keys) return keys
-  return {
-    client,
-    kind: impl.kind,
-    name: impl.name,
-    keys,
-    identity: identityOf(fiber, undefined),
-    waitMillis,
-    leaseMillis
-  }
-}
-
-/** Acquires and goes on with `f`. */
-const acquireWith = <R, A, E, R2>(
-  semaphore: PermitSemaphore<R> | string,
-  permits: number,
-  options: AcquireOptions | undefined,
-  f: (hold: PermitHold, restore: Restore) => Effect.Effect<A, E, R2>
-): Effect.Effect<A, E | AcquireError, R | R2> =>
-  Effect.withFiber<A, E | AcquireError, R2>((fiber) => {
-    const acquisition = acquisitionOf(permitSemaphoreOf(semaphore), fiber, permits, options)
-    if ("_tag" in acquisition) return Effect.fail(acquisition)
-    return Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(
-        traced(
-          fiber,
-          "PermitSemaphore.acquire",
-          { name: acquisition.name, label: acquisition.kind.name },
-          acquire(acquisition, permits, restore)
-        ),
-        (hold): Effect.Effect<A, E | LockTimeout | LockStoreError, R2> => f(hold, restore)
-      )
-    )
-  }) as Effect.Effect<A, E | AcquireError, R | R2>
-
-/** Asks once; `f` is for what was granted. */
-const tryWith = <R, A, E, R2>(
-  semaphore: PermitSemaphore<R> | string,
-  permits: number,
-  options: Pick<AcquireOptions, "leaseTime"> | undefined,
-  f: (hold: PermitHold, restore: Restore) => Effect.Effect<A, E, R2>
-): Effect.Effect<Option.Option<A>, E | LockStoreError | Invalid, R | R2> =>
-  Effect.withFiber<Option.Option<A>, E | LockStoreError | Invalid, R2>((fiber) => {
-    const asking = { leaseTime: options?.leaseTime, waitTime: 0 }
-    const acquisition = acquisitionOf(permitSemaphoreOf(semaphore), fiber, permits, asking)
-    if ("_tag" in acquisition) return Effect.fail(acquisition)
-    return Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(
-        ask(acquisition, permits, restore, acquisition.client.now()),
-        ({ granted }): Effect.Effect<Option.Option<A>, E | LockStoreError, R2> =>
-          granted === undefined ? Effect.succeedNone : Effect.asSome(f(granted, restore))
-      )
-    )
-  }) as Effect.Effect<Option.Option<A>, E | LockStoreError | Invalid, R | R2>
-
-/** Keeps permits until the scope closes. */
-const keep = (hold: PermitHold): Effect.Effect<Permit, never, Scope.Scope> =>
-  Effect.withFiber((fiber) =>
-    Effect.as(
-      Scope.addFinalizer(
-        Context.getUnsafe(fiber.context as Context.Context<Scope.Scope>, Scope.Scope),
-        Effect.catchCause(releaseHold(hold), (problems) =>
-          isClosed(problems)
-            ? Effect.void
-            : Effect.annotateLogs(
-                Effect.logWarning("The scope of permits has closed, but giving them back went wrong.", problems),
-                { semaphore: hold.name, ids: ownerText(hold.owner) }
-              )
-        )
-      ),
-      hold
-    )
-  )
-
 /**
  * Acquires permits, one unless `permits` says otherwise, for as long as the scope is open.
  *
- * Waiters of one process are served first come, first served as far as their demands fit into what is free: one who wants
- * many permits does not keep others from those that are there, and can be passed by them again and again.
+ * **Details**
+ *
+ * Waiters of one process are served first come, first served as far as their demands fit into what is free: a waiter for many
+ * permits does not keep others from the few that are there, and can be passed by them again and again.
  *
  * Fails with `LockTimeout` when `waitTime` ran out, `LockStoreError` when Redis could not be asked (what may have been
  * acquired is undone), `InvalidLockName` and `InvalidLockOptions` before any command.
  *
  * **Gotchas**
  *
- * A loss does not interrupt you here: check `ensureHeld` between steps, race `awaitLost`, or use {@link withPermit}. Where
- * giving back goes wrong when the scope closes, that can only be logged; call `Permit.release` to have it as a value.
+ * A loss does not interrupt you here: check `ensureHeld` between steps, race `awaitLost`, or use {@link withPermit}. A failure
+ * to give the permits back when the scope closes can only be logged; call `Permit.release` to have it as a value.
  *
  * @example
  * ```ts
@@ -324,10 +242,25 @@ const keep = (hold: PermitHold): Effect.Effect<Permit, never, Scope.Scope> =>
  * @category acquiring
  * @since 0.2.0
  */
-export const scoped = <R = RedisLock>(
-  semaphore: PermitSemaphore<R> | string,
-  options?: ScopedOptions
-): Effect.Effect<Permit, AcquireError, R | Scope.Scope> => acquireWith(semaphore, options?.permits ?? 1, options, keep)
+export const scoped: <
+  Arg extends PermitSemaphore<unknown> | string | ScopedOptions,
+  WaitTime extends Duration.Input | undefined = undefined
+>(
+  semaphoreOrOptions: Arg,
+  options?: ScopedOptions<WaitTime>
+) => [Arg] extends [PermitSemaphore<unknown> | string]
+  ? Scoped<Arg, WaitTime>
+  : <S extends PermitSemaphore<unknown> | string>(semaphore: S) => Scoped<S, WaitTimeOf<Arg>> = dual(
+  isDataFirst,
+  (semaphore: PermitSemaphore<unknown> | string, options?: ScopedOptions) =>
+    acquireWith(semaphore, options?.permits ?? 1, options, keep)
+)
+
+type Scoped<S, WaitTime> = Effect.Effect<
+  Permit,
+  TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions,
+  Services<S> | Scope.Scope
+>
 
 /**
  * Asks once for permits, without waiting; otherwise as {@link scoped}. `None` when they are not free.
@@ -346,18 +279,29 @@ export const scoped = <R = RedisLock>(
  * @category acquiring
  * @since 0.2.0
  */
-export const tryScoped = <R = RedisLock>(
-  semaphore: PermitSemaphore<R> | string,
+export const tryScoped: <Arg extends PermitSemaphore<unknown> | string | Omit<ScopedOptions, "waitTime">>(
+  semaphoreOrOptions: Arg,
   options?: Omit<ScopedOptions, "waitTime">
-): Effect.Effect<Option.Option<Permit>, LockStoreError | Invalid, R | Scope.Scope> =>
-  tryWith(semaphore, options?.permits ?? 1, options, keep)
+) => [Arg] extends [PermitSemaphore<unknown> | string]
+  ? TryScoped<Arg>
+  : <S extends PermitSemaphore<unknown> | string>(semaphore: S) => TryScoped<S> = dual(
+  isDataFirst,
+  (semaphore: PermitSemaphore<unknown> | string, options?: Omit<ScopedOptions, "waitTime">) =>
+    tryWith(semaphore, options?.permits ?? 1, options, keep)
+)
+
+type TryScoped<S> = Effect.Effect<
+  Option.Option<Permit>,
+  LockStoreError | InvalidLockName | InvalidLockOptions,
+  Services<S> | Scope.Scope
+>
 
 /**
- * Runs an effect with permits, and gives them back, however it ends.
+ * Runs an effect with permits, and gives them back however it ends.
  *
- * When the permits are lost the effect is interrupted and the whole fails with `LockLost`; so it does when Redis has them no
- * more when they are given back, even if the effect had succeeded. A failure of the effect itself wins over problems of
- * giving back. The effect runs in a fiber of its own: fibers that it forks with `Effect.forkChild` end with it.
+ * When the permits are lost the effect is interrupted and the whole fails with `LockLost`; so it does when Redis no longer has
+ * them when they are given back, even if the effect had succeeded. A failure of the effect itself wins over problems of giving
+ * back. The effect runs in a fiber of its own: fibers that it forks with `Effect.forkChild` end with it.
  *
  * Fails with `LockTimeout` when `waitTime` ran out, `LockLost`, `LockStoreError` when Redis could not be asked or the permits
  * could not be given back within the release timeout, `InvalidLockName` and `InvalidLockOptions` before any command.
@@ -381,22 +325,32 @@ export const tryScoped = <R = RedisLock>(
  * @since 0.2.0
  */
 export const withPermits: {
-  <R2 = RedisLock>(
-    semaphore: PermitSemaphore<R2> | string,
-    permits: number,
-    options?: AcquireOptions
-  ): <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E | AcquireError | LockLost, R | R2>
-  <A, E, R, R2 = RedisLock>(
+  <A, E, R, S extends PermitSemaphore<unknown> | string, WaitTime extends Duration.Input | undefined = undefined>(
     self: Effect.Effect<A, E, R>,
-    semaphore: PermitSemaphore<R2> | string,
+    semaphore: S,
     permits: number,
-    options?: AcquireOptions
-  ): Effect.Effect<A, E | AcquireError | LockLost, R | R2>
+    options?: AcquireOptions<WaitTime>
+  ): Effect.Effect<
+    A,
+    E | TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
+    R | Services<S>
+  >
+  <S extends PermitSemaphore<unknown> | string, WaitTime extends Duration.Input | undefined = undefined>(
+    semaphore: S,
+    permits: number,
+    options?: AcquireOptions<WaitTime>
+  ): <A, E, R>(
+    self: Effect.Effect<A, E, R>
+  ) => Effect.Effect<
+    A,
+    E | TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
+    R | Services<S>
+  >
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <A, E, R, R2 = RedisLock>(
+  <A, E, R>(
     self: Effect.Effect<A, E, R>,
-    semaphore: PermitSemaphore<R2> | string,
+    semaphore: PermitSemaphore<unknown> | string,
     permits: number,
     options?: AcquireOptions
   ) => acquireWith(semaphore, permits, options, (hold, restore) => guard(hold, self, restore))
@@ -409,22 +363,29 @@ export const withPermits: {
  * @since 0.2.0
  */
 export const withPermit: {
-  <R2 = RedisLock>(
-    semaphore: PermitSemaphore<R2> | string,
-    options?: AcquireOptions
-  ): <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E | AcquireError | LockLost, R | R2>
-  <A, E, R, R2 = RedisLock>(
+  <A, E, R, S extends PermitSemaphore<unknown> | string, WaitTime extends Duration.Input | undefined = undefined>(
     self: Effect.Effect<A, E, R>,
-    semaphore: PermitSemaphore<R2> | string,
-    options?: AcquireOptions
-  ): Effect.Effect<A, E | AcquireError | LockLost, R | R2>
+    semaphore: S,
+    options?: AcquireOptions<WaitTime>
+  ): Effect.Effect<
+    A,
+    E | TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
+    R | Services<S>
+  >
+  <S extends PermitSemaphore<unknown> | string, WaitTime extends Duration.Input | undefined = undefined>(
+    semaphore: S,
+    options?: AcquireOptions<WaitTime>
+  ): <A, E, R>(
+    self: Effect.Effect<A, E, R>
+  ) => Effect.Effect<
+    A,
+    E | TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
+    R | Services<S>
+  >
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <A, E, R, R2 = RedisLock>(
-    self: Effect.Effect<A, E, R>,
-    semaphore: PermitSemaphore<R2> | string,
-    options?: AcquireOptions
-  ) => withPermits(self, semaphore, 1, options)
+  <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: PermitSemaphore<unknown> | string, options?: AcquireOptions) =>
+    withPermits(self, semaphore, 1, options)
 )
 
 /**
@@ -435,48 +396,36 @@ export const withPermit: {
  * @since 0.2.0
  */
 export const withPermitIfAvailable: {
-  <R2 = RedisLock>(
-    semaphore: PermitSemaphore<R2> | string,
+  <A, E, R, S extends PermitSemaphore<unknown> | string>(
+    self: Effect.Effect<A, E, R>,
+    semaphore: S,
+    options?: Pick<AcquireOptions, "leaseTime">
+  ): Effect.Effect<
+    Option.Option<A>,
+    E | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
+    R | Services<S>
+  >
+  <S extends PermitSemaphore<unknown> | string>(
+    semaphore: S,
     options?: Pick<AcquireOptions, "leaseTime">
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
-  ) => Effect.Effect<Option.Option<A>, E | LockStoreError | LockLost | Invalid, R | R2>
-  <A, E, R, R2 = RedisLock>(
-    self: Effect.Effect<A, E, R>,
-    semaphore: PermitSemaphore<R2> | string,
-    options?: Pick<AcquireOptions, "leaseTime">
-  ): Effect.Effect<Option.Option<A>, E | LockStoreError | LockLost | Invalid, R | R2>
+  ) => Effect.Effect<
+    Option.Option<A>,
+    E | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
+    R | Services<S>
+  >
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <A, E, R, R2 = RedisLock>(
+  <A, E, R>(
     self: Effect.Effect<A, E, R>,
-    semaphore: PermitSemaphore<R2> | string,
+    semaphore: PermitSemaphore<unknown> | string,
     options?: Pick<AcquireOptions, "leaseTime">
   ) => tryWith(semaphore, 1, options, (hold, restore) => guard(hold, self, restore))
 )
 
-/** The keys of every operation on a semaphore: the counter, the ids, the channel. */
-const keysAt = (key: string) => [key, permitIds(key), semaphoreChannel(key)]
-
-const set = <R>(
-  semaphore: PermitSemaphore<R> | string,
-  permits: number,
-  ifExists: boolean
-): Effect.Effect<boolean, LockStoreError | Invalid, R> => {
-  const impl = permitSemaphoreOf(semaphore)
-  const invalid = checkPermits("permits", permits, 0)
-  if (invalid !== undefined) return Effect.fail(impl.invalid ?? invalid)
-  return use(impl, (client, key) =>
-    Effect.map(
-      run(client, impl.title, {
-        operation: "permit_semaphore/set",
-        keys: keysAt(key),
-        args: [permits, ifExists ? 1 : 0, client.store.publish]
-      }),
-      (reply) => reply === 1
-    )
-  )
-}
+/** One command about a semaphore. */
+type Command<A, S> = Effect.Effect<A, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
 
 /**
  * Creates the semaphore with `permits` permits in all, from 0. `false`, and nothing changed, where it exists. Permits that
@@ -487,13 +436,17 @@ const set = <R>(
  * @category mutations
  * @since 0.2.0
  */
-export const trySetPermits = <R = RedisLock>(
-  semaphore: PermitSemaphore<R> | string,
-  permits: number
-): Effect.Effect<boolean, LockStoreError | Invalid, R> => set(semaphore, permits, false)
+export const trySetPermits: {
+  (permits: number): <S extends PermitSemaphore<unknown> | string>(semaphore: S) => Command<boolean, S>
+  <S extends PermitSemaphore<unknown> | string>(semaphore: S, permits: number): Command<boolean, S>
+} = dual(2, (semaphore: PermitSemaphore<unknown> | string, permits: number) =>
+  commands.setPermits(semaphore, permits, false)
+)
 
 /**
  * Sets how many permits the semaphore has in all, held ones included, from 0; creates it where it does not exist.
+ *
+ * **Gotchas**
  *
  * Nobody loses a permit. Where more are held than there are to be, the new limit does not hold yet when this returns: all
  * current holders go on, and nobody is let in until enough of them have given their permits back or their leases have ended.
@@ -505,24 +458,26 @@ export const trySetPermits = <R = RedisLock>(
  * @category mutations
  * @since 0.2.0
  */
-export const setPermits = <R = RedisLock>(
-  semaphore: PermitSemaphore<R> | string,
-  permits: number
-): Effect.Effect<void, LockStoreError | Invalid, R> => Effect.asVoid(set(semaphore, permits, true))
+export const setPermits: {
+  (permits: number): <S extends PermitSemaphore<unknown> | string>(semaphore: S) => Command<void, S>
+  <S extends PermitSemaphore<unknown> | string>(semaphore: S, permits: number): Command<void, S>
+} = dual(2, (semaphore: PermitSemaphore<unknown> | string, permits: number) =>
+  Effect.asVoid(commands.setPermits(semaphore, permits, true))
+)
 
 /**
- * Adds permits for good, or takes some away with a negative number: then fewer than none may be free until enough are given
- * back. A time to live of the semaphore stays as it is.
+ * Adds permits for good, or takes some away with a negative number: the number that is free may then be below zero until
+ * enough are given back. A time to live of the semaphore stays as it is.
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
  * @category mutations
  * @since 0.2.0
  */
-export const addPermits = <R = RedisLock>(
-  semaphore: PermitSemaphore<R> | string,
-  permits: number
-): Effect.Effect<void, LockStoreError | Invalid, R> => {
+export const addPermits: {
+  (permits: number): <S extends PermitSemaphore<unknown> | string>(semaphore: S) => Command<void, S>
+  <S extends PermitSemaphore<unknown> | string>(semaphore: S, permits: number): Command<void, S>
+} = dual(2, (semaphore: PermitSemaphore<unknown> | string, permits: number) => {
   const impl = permitSemaphoreOf(semaphore)
   const invalid = checkPermits("permits", permits, -maxPermits)
   if (invalid !== undefined) return Effect.fail(impl.invalid ?? invalid)
@@ -530,85 +485,51 @@ export const addPermits = <R = RedisLock>(
     Effect.asVoid(
       run(client, impl.title, {
         operation: "permit_semaphore/add",
-        keys: keysAt(key),
+        keys: commands.keysAt(key),
         args: [impl.permits ?? "", permits, client.store.publish]
       })
     )
   )
-}
-
-const counted = <R>(
-  semaphore: PermitSemaphore<R> | string,
-  f: (available: number, held: number) => number
-): Effect.Effect<number, LockStoreError | Invalid, R> => {
-  const impl = permitSemaphoreOf(semaphore)
-  return use(impl, (client, key) =>
-    Effect.map(
-      run(client, impl.title, { operation: "permit_semaphore/count", keys: keysAt(key), args: [client.store.publish] }),
-      (reply) => {
-        const [available, held] = reply as readonly [number | null, number]
-        return f(available ?? (impl.permits === undefined ? 0 : impl.permits - held), held)
-      }
-    )
-  )
-}
+})
 
 /**
- * How many permits are free at this moment. By the time you look it may have changed: to act on it, acquire.
+ * The number of permits that are free at this moment. It may have changed by the time you see it: to act on it, acquire.
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
  * @category getters
  * @since 0.2.0
  */
-export const availablePermits = <R = RedisLock>(
-  semaphore: PermitSemaphore<R> | string
-): Effect.Effect<number, LockStoreError | Invalid, R> => counted(semaphore, (available) => available)
+export const availablePermits = <S extends PermitSemaphore<unknown> | string>(
+  semaphore: S
+): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>> =>
+  commands.countPermits(semaphore, (available) => available)
 
 /**
- * How many permits are held at this moment, by anybody.
+ * The number of permits that are held at this moment, by anybody.
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
  * @category getters
  * @since 0.2.0
  */
-export const acquiredPermits = <R = RedisLock>(
-  semaphore: PermitSemaphore<R> | string
-): Effect.Effect<number, LockStoreError | Invalid, R> => counted(semaphore, (_available, held) => held)
+export const acquiredPermits = <S extends PermitSemaphore<unknown> | string>(
+  semaphore: S
+): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>> =>
+  commands.countPermits(semaphore, (_available, held) => held)
 
 /**
- * How many permits there are in all, free and held.
+ * The number of permits in all, free and held.
  *
  * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
  * @category getters
  * @since 0.2.0
  */
-export const totalPermits = <R = RedisLock>(
-  semaphore: PermitSemaphore<R> | string
-): Effect.Effect<number, LockStoreError | Invalid, R> => counted(semaphore, (available, held) => available + held)
-
-const problemOfIds = (ids: ReadonlyArray<unknown>): string | undefined => {
-  if (!Array.isArray(ids)) return `${shown(ids)} is not an array of ids`
-  if (ids.length > mostAtOnce) return `there are more than ${mostAtOnce}`
-  const bad = ids.findIndex((id) => typeof id !== "string" || !/^[0-9a-f]{32}$/i.test(id))
-  return bad === -1 ? undefined : `${shown(ids[bad])} is not an id of 32 hexadecimal digits`
-}
-
-/** Runs something with ids that came from elsewhere, as they stand in Redis. */
-const withIds = <R, A, E>(
-  semaphore: PermitSemaphore<R> | string,
-  ids: ReadonlyArray<string>,
-  f: (client: LockClient, key: string, ids: ReadonlyArray<string>, impl: PermitSemaphoreImpl<R>) => Effect.Effect<A, E>
-): Effect.Effect<A, E | Invalid, R> => {
-  const impl = permitSemaphoreOf(semaphore)
-  const problem = problemOfIds(ids)
-  if (problem !== undefined) {
-    return Effect.fail(impl.invalid ?? new InvalidLockOptions({ option: "ids", problem }))
-  }
-  return use(impl, (client, key) => f(client, key, [...new Set(ids.map((id) => id.toLowerCase()))], impl))
-}
+export const totalPermits = <S extends PermitSemaphore<unknown> | string>(
+  semaphore: S
+): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>> =>
+  commands.countPermits(semaphore, (available, held) => available + held)
 
 /**
  * Gives back permits that are known by their ids, such as ids that a Java service has passed on: all of them, or none where
@@ -619,22 +540,12 @@ const withIds = <R, A, E>(
  * @category mutations
  * @since 0.2.0
  */
-export const tryRelease = <R = RedisLock>(
-  semaphore: PermitSemaphore<R> | string,
-  ids: ReadonlyArray<string>
-): Effect.Effect<boolean, LockStoreError | Invalid, R> =>
-  withIds(semaphore, ids, (client, key, ids, impl) =>
-    ids.length === 0
-      ? Effect.succeed(true)
-      : Effect.map(
-          run(client, impl.title, {
-            operation: "permit_semaphore/try_release",
-            keys: keysAt(key),
-            args: [client.store.publish, ...ids]
-          }),
-          (reply) => reply === ids.length
-        )
-  )
+export const tryRelease: {
+  (ids: ReadonlyArray<string>): <S extends PermitSemaphore<unknown> | string>(semaphore: S) => Command<boolean, S>
+  <S extends PermitSemaphore<unknown> | string>(semaphore: S, ids: ReadonlyArray<string>): Command<boolean, S>
+} = dual(2, (semaphore: PermitSemaphore<unknown> | string, ids: ReadonlyArray<string>) =>
+  commands.tryRelease(semaphore, ids)
+)
 
 /**
  * Gives back one permit that is known by its id; see {@link tryRelease}. Fails with `LockLost` where it is not held.
@@ -642,11 +553,11 @@ export const tryRelease = <R = RedisLock>(
  * @category mutations
  * @since 0.2.0
  */
-export const release = <R = RedisLock>(
-  semaphore: PermitSemaphore<R> | string,
-  id: string
-): Effect.Effect<void, LockLost | LockStoreError | Invalid, R> =>
-  Effect.flatMap(tryRelease(semaphore, [id]), (released) =>
+export const release: {
+  (id: string): <S extends PermitSemaphore<unknown> | string>(semaphore: S) => Release<S>
+  <S extends PermitSemaphore<unknown> | string>(semaphore: S, id: string): Release<S>
+} = dual(2, (semaphore: PermitSemaphore<unknown> | string, id: string) =>
+  Effect.flatMap(commands.tryRelease(semaphore, [id]), (released) =>
     released
       ? Effect.void
       : Effect.fail(
@@ -658,6 +569,9 @@ export const release = <R = RedisLock>(
           })
         )
   )
+)
+
+type Release<S> = Effect.Effect<void, LockLost | LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
 
 /**
  * Gives a permit that is known by its id another lease, from now, longer or shorter; an infinite one never ends. `false`
@@ -668,15 +582,21 @@ export const release = <R = RedisLock>(
  * @category mutations
  * @since 0.2.0
  */
-export const updateLeaseTime = <R = RedisLock>(
-  semaphore: PermitSemaphore<R> | string,
-  id: string,
-  leaseTime: Duration.Input
-): Effect.Effect<boolean, LockStoreError | Invalid, R> => {
+export const updateLeaseTime: {
+  (
+    id: string,
+    leaseTime: Duration.Input
+  ): <S extends PermitSemaphore<unknown> | string>(semaphore: S) => Command<boolean, S>
+  <S extends PermitSemaphore<unknown> | string>(
+    semaphore: S,
+    id: string,
+    leaseTime: Duration.Input
+  ): Command<boolean, S>
+} = dual(3, (semaphore: PermitSemaphore<unknown> | string, id: string, leaseTime: Duration.Input) => {
   const isEndless = parseWait("leaseTime", leaseTime) === Number.POSITIVE_INFINITY
   const lease = isEndless ? -1 : parsePeriod("leaseTime", leaseTime)
   if (typeof lease !== "number") return Effect.fail(lease)
-  return withIds(semaphore, [id], (client, key, ids, impl) =>
+  return commands.withIds(semaphore, [id], (client, key, ids, impl) =>
     Effect.map(
       run(client, impl.title, {
         operation: "permit_semaphore/update_lease",
@@ -686,7 +606,7 @@ export const updateLeaseTime = <R = RedisLock>(
       (reply) => reply === 1
     )
   )
-}
+})
 
 /**
  * How long the lease of a permit that is known by its id still runs, infinite where it never ends; `None` where the permit
@@ -697,11 +617,13 @@ export const updateLeaseTime = <R = RedisLock>(
  * @category getters
  * @since 0.2.0
  */
-export const leaseTime = <R = RedisLock>(
-  semaphore: PermitSemaphore<R> | string,
-  id: string
-): Effect.Effect<Option.Option<Duration.Duration>, LockStoreError | Invalid, R> =>
-  withIds(semaphore, [id], (client, key, ids, impl) =>
+export const leaseTime: {
+  (
+    id: string
+  ): <S extends PermitSemaphore<unknown> | string>(semaphore: S) => Command<Option.Option<Duration.Duration>, S>
+  <S extends PermitSemaphore<unknown> | string>(semaphore: S, id: string): Command<Option.Option<Duration.Duration>, S>
+} = dual(2, (semaphore: PermitSemaphore<unknown> | string, id: string) =>
+  commands.withIds(semaphore, [id], (client, key, ids, impl) =>
     Effect.map(
       run(client, impl.title, { operation: "permit_semaphore/lease", keys: [permitIds(key)], args: ids }),
       (reply) => {
@@ -710,3 +632,4 @@ export const leaseTime = <R = RedisLock>(
       }
     )
   )
+)

@@ -9,3 +9,7 @@ const isPlainObject = (u: unknown): boolean => {
   const prototype: unknown = Object.getPrototypeOf(u)
   return prototype === Object.prototype || prototype === null
 }
+
+/** The same of (semaphore, permits, options?): a number that no number follows is the permits. */
+export const isDataFirstOfPermits = (args: IArguments): boolean =>
+  typeof args[0] !== "number" || typeof args[1] === "number"

@@ -1,0 +1,100 @@
+/**
+ * The commands about a `PermitSemaphore`: its permits in all, and permits that are known by their ids.
+ */
+import * as Effect from "effect/Effect"
+import { InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
+import type { PermitSemaphore } from "../../PermitSemaphore.ts"
+import type { LockClient } from "../client/LockClient.ts"
+import { checkPermits } from "../options/permitCount.ts"
+import { shown } from "../report/shown.ts"
+import { permitIds, semaphoreChannel } from "../store/keys.ts"
+import { mostAtOnce } from "./leasedPermits.ts"
+import { type PermitSemaphoreImpl, permitSemaphoreOf } from "./PermitSemaphoreImpl.ts"
+import { type Invalid, run, use } from "./Synchronizer.ts"
+
+type SemaphoreOrName = PermitSemaphore<unknown> | string
+
+/** The keys of every operation on a semaphore: the counter, the ids, the channel. */
+export const keysAt = (key: string) => [key, permitIds(key), semaphoreChannel(key)]
+
+/** Sets the number of permits in all; `false`, and nothing changed, where there is a semaphore that is to stay as it is. */
+export const setPermits = (
+  semaphore: SemaphoreOrName,
+  permits: number,
+  ifExists: boolean
+): Effect.Effect<boolean, LockStoreError | Invalid> => {
+  const impl = permitSemaphoreOf(semaphore)
+  const invalid = checkPermits("permits", permits, 0)
+  if (invalid !== undefined) return Effect.fail(impl.invalid ?? invalid)
+  return use(impl, (client, key) =>
+    Effect.map(
+      run(client, impl.title, {
+        operation: "permit_semaphore/set",
+        keys: keysAt(key),
+        args: [permits, ifExists ? 1 : 0, client.store.publish]
+      }),
+      (reply) => reply === 1
+    )
+  )
+}
+
+/** What `f` makes of the permits that are free and those that are held. */
+export const countPermits = (
+  semaphore: SemaphoreOrName,
+  f: (available: number, held: number) => number
+): Effect.Effect<number, LockStoreError | Invalid> => {
+  const impl = permitSemaphoreOf(semaphore)
+  return use(impl, (client, key) =>
+    Effect.map(
+      run(client, impl.title, { operation: "permit_semaphore/count", keys: keysAt(key), args: [client.store.publish] }),
+      (reply) => {
+        const [available, held] = reply as readonly [number | null, number]
+        return f(available ?? (impl.permits === undefined ? 0 : impl.permits - held), held)
+      }
+    )
+  )
+}
+
+const problemOfIds = (ids: ReadonlyArray<unknown>): string | undefined => {
+  if (!Array.isArray(ids)) return `${shown(ids)} is not an array of ids`
+  if (ids.length > mostAtOnce) return `there are more than ${mostAtOnce}`
+  const bad = ids.findIndex((id) => typeof id !== "string" || !/^[0-9a-f]{32}$/i.test(id))
+  return bad === -1 ? undefined : `${shown(ids[bad])} is not an id of 32 hexadecimal digits`
+}
+
+/** Runs `f` with ids that came from elsewhere, as they are written in Redis. */
+export const withIds = <A, E>(
+  semaphore: SemaphoreOrName,
+  ids: ReadonlyArray<string>,
+  f: (
+    client: LockClient,
+    key: string,
+    ids: ReadonlyArray<string>,
+    impl: PermitSemaphoreImpl<unknown>
+  ) => Effect.Effect<A, E>
+): Effect.Effect<A, E | Invalid> => {
+  const impl = permitSemaphoreOf(semaphore)
+  const problem = problemOfIds(ids)
+  if (problem !== undefined) {
+    return Effect.fail(impl.invalid ?? new InvalidLockOptions({ option: "ids", problem }))
+  }
+  return use(impl, (client, key) => f(client, key, [...new Set(ids.map((id) => id.toLowerCase()))], impl))
+}
+
+/** Gives back all permits of these ids, or none where one is not held. */
+export const tryRelease = (
+  semaphore: SemaphoreOrName,
+  ids: ReadonlyArray<string>
+): Effect.Effect<boolean, LockStoreError | Invalid> =>
+  withIds(semaphore, ids, (client, key, ids, impl) =>
+    ids.length === 0
+      ? Effect.succeed(true)
+      : Effect.map(
+          run(client, impl.title, {
+            operation: "permit_semaphore/try_release",
+            keys: keysAt(key),
+            args: [client.store.publish, ...ids]
+          }),
+          (reply) => reply === ids.length
+        )
+  )
