@@ -13,13 +13,12 @@ const rooms = [
   {
     room: "locks",
     holds: "what stands behind the public values; it may name their types",
-    may: { types: ["public"] },
-    still: { runtime: ["public"] }
+    may: { types: ["public"] }
   },
   {
     room: "quorum",
     holds: "clients whose store is a majority of others",
-    still: { runtime: ["public"], types: ["locks"] }
+    still: { types: ["locks"] }
   },
   { room: "client", holds: "LockClient: what all locks of one service share", still: { types: ["quorum"] } },
   { room: "acquire", holds: "the way of one acquisition", still: { types: ["client"] } },
@@ -56,7 +55,7 @@ const rooms = [
 ]
 
 /** Modules through which runtime cycles still go. */
-const cyclesStillThrough = ["wait/LatchWaiters", "quorum/layer"]
+const cyclesStillThrough = ["wait/LatchWaiters"]
 
 /** Tests outside of test/unit and test/simulation that still look behind the public modules. */
 const testsStillInside = [

@@ -3,7 +3,7 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { expectTypeOf, it } from "@effect/vitest"
-import { type Config, type Duration, Effect, type Layer, type Option, pipe, type Scope, type Stream } from "effect"
+import { type Config, type Duration, Effect, Layer, type Option, pipe, type Scope, type Stream } from "effect"
 import type { Redis } from "effect/persistence"
 import {
   type AcquireError,
@@ -290,6 +290,17 @@ it("looking and administering", () =>
     >()
     expectTypeOf(Lock.withOwner(body)).toEqualTypeOf<typeof body>()
     expectTypeOf(Lock.list()).toEqualTypeOf<Stream.Stream<Lock.LockState, LockStoreError, Service>>()
+  }))
+
+it("only the layers make a RedisLock service", () =>
+  types(() => {
+    expectTypeOf<Service["Service"]["clientId"]>().toEqualTypeOf<string>()
+    // @ts-expect-error the client is missing
+    Layer.succeed(RedisLock.RedisLock, { clientId: "a" })
+    // @ts-expect-error what is there is no client
+    Layer.succeed(RedisLock.RedisLock, { clientId: "a", [RedisLock.TypeId]: {} })
+    // @ts-expect-error the client is missing
+    Lock.provide(Lock.make("a"), { clientId: "a" })
   }))
 
 it("the layers", () =>

@@ -125,7 +125,7 @@ export const provide: {
   <R>(latch: CountDownLatch<R>, service: RedisLock["Service"]): CountDownLatch<Exclude<R, RedisLock>>
 } = dual(2, <R>(latch: CountDownLatch<R>, service: RedisLock["Service"]): CountDownLatch<Exclude<R, RedisLock>> => {
   const { invalid, name } = latchOf(latch)
-  return new LatchImpl(name, service as LockClient, invalid)
+  return new LatchImpl(name, service, invalid)
 })
 
 const withLatch = <A, E>(

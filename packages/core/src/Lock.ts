@@ -33,7 +33,7 @@ import { inspect as inspectKeys } from "./internal/protocol/inspect.ts"
 import { LockKeys } from "./internal/store/keys.ts"
 import { lockOf, makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
 import { isDataFirst } from "./internal/options/isDataFirst.ts"
-import type { LockClient } from "./internal/client/LockClient.ts"
+import { clientIn } from "./internal/client/RedisLock.ts"
 import { reentrant } from "./internal/protocol/exclusive.ts"
 import { CurrentOwner } from "./internal/hold/owner.ts"
 import { traced, tracedUntilClosed } from "./internal/report/telemetry.ts"
@@ -48,7 +48,7 @@ import {
   type TimeoutOf,
   type WaitTimeOf
 } from "./LockError.ts"
-import { RedisLock } from "./RedisLock.ts"
+import type { RedisLock } from "./RedisLock.ts"
 
 /**
  * Marks the values of this module at run time; see {@link isLock}.
@@ -703,8 +703,8 @@ export const forceRelease = <L extends Lock<unknown, unknown, unknown> | string>
  */
 export const list = (pattern = "*"): Stream.Stream<LockState, LockStoreError, RedisLock> =>
   Stream.unwrap(
-    Effect.map(RedisLock, (service) => {
-      const client = service as LockClient
+    Effect.map(Effect.context<RedisLock>(), (context) => {
+      const client = clientIn(context)
       const { keyPrefix } = client.options
       const seen = new Set<string>()
       return client.store.scan(keyPrefix.replace(/[[\]*?\\^]/g, "\\$&") + pattern).pipe(

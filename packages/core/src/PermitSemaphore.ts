@@ -23,7 +23,6 @@ import type { Pipeable } from "effect/Pipeable"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
-import type { LockClient } from "./internal/client/LockClient.ts"
 import { guard } from "./internal/hold/guard.ts"
 import { acquireWith, keep, tryWith } from "./internal/locks/leasedPermits.ts"
 import * as commands from "./internal/locks/permitSemaphoreCommands.ts"
@@ -208,7 +207,7 @@ export const provide: {
   2,
   <R>(semaphore: PermitSemaphore<R>, service: RedisLock["Service"]): PermitSemaphore<Exclude<R, RedisLock>> => {
     const { invalid, name, permits } = permitSemaphoreOf(semaphore)
-    return new PermitSemaphoreImpl(name, permits, service as LockClient, invalid)
+    return new PermitSemaphoreImpl(name, permits, service, invalid)
   }
 )
 

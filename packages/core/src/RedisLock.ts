@@ -4,13 +4,13 @@
  * @since 0.1.0
  */
 import * as Config from "effect/Config"
-import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { checkFactor, checkLease, parsePeriod, parseRetention } from "./internal/options/durations.ts"
 import { checkPrefix } from "./internal/store/keys.ts"
 import { type ClientOptions, makeLockClient } from "./internal/client/LockClient.ts"
+import { RedisLock, TypeId as internalTypeId } from "./internal/client/RedisLock.ts"
 import { joinQuorum } from "./internal/quorum/layer.ts"
 import { checkQuorum } from "./internal/options/quorumOptions.ts"
 import { InvalidLockOptions } from "./LockError.ts"
@@ -19,20 +19,36 @@ import type { RedisDriver } from "./RedisDriver.ts"
 import type { QuorumOptions } from "./QuorumOptions.ts"
 
 /**
- * One client of a lock store.
+ * Marks the service at run time.
  *
- * @category services
- * @since 0.1.0
+ * @category type IDs
+ * @since 0.3.0
  */
-export class RedisLock extends Context.Service<
-  RedisLock,
-  {
-    /**
-     * A random UUID, new for every client: the first part of every owner, as in Redisson.
-     */
-    readonly clientId: string
-  }
->()("effect-redis-lock/RedisLock") {}
+export const TypeId: TypeId = internalTypeId
+
+/**
+ * The type of {@link TypeId}.
+ *
+ * @category type IDs
+ * @since 0.3.0
+ */
+export type TypeId = "~effect-redis-lock/RedisLock"
+
+export {
+  /**
+   * One client of a lock store. Its `clientId` is a random UUID, new for every client: the first part of every owner, as in
+   * Redisson.
+   *
+   * **Gotchas**
+   *
+   * Only the layers of this module make one: it carries the client, with its watchdog and its subscriptions, under
+   * {@link TypeId}. For a lock without Redis, in tests, there is {@link layerMemory}.
+   *
+   * @category services
+   * @since 0.1.0
+   */
+  RedisLock
+}
 
 /**
  * All settings of a client. Durations are Effect durations: a number is milliseconds.

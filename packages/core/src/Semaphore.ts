@@ -27,7 +27,6 @@ import type { Pipeable } from "effect/Pipeable"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
-import type { LockClient } from "./internal/client/LockClient.ts"
 import { heldMarkerMillis, undoMarkerMillis } from "./internal/hold/AnonymousPermits.ts"
 import { guard, nothing } from "./internal/hold/guard.ts"
 import { acquireWith, add, keep, tryWith, withSemaphore } from "./internal/locks/semaphoreCommands.ts"
@@ -150,7 +149,7 @@ export const provide: {
   <R>(semaphore: Semaphore<R>, service: RedisLock["Service"]): Semaphore<Exclude<R, RedisLock>>
 } = dual(2, <R>(semaphore: Semaphore<R>, service: RedisLock["Service"]): Semaphore<Exclude<R, RedisLock>> => {
   const { invalid, name, permits } = semaphoreOf(semaphore)
-  return new SemaphoreImpl(name, permits, service as LockClient, invalid)
+  return new SemaphoreImpl(name, permits, service, invalid)
 })
 
 /**

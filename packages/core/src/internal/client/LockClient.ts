@@ -9,10 +9,9 @@ import * as FiberSet from "effect/FiberSet"
 import type { Fiber } from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { LockStore, Operation } from "../../LockStore.ts"
-import { InvalidLockOptions, LockStoreError } from "../../LockError.ts"
+import { LockStoreError } from "../../LockError.ts"
 import { driftMillis } from "../options/durations.ts"
 import { type Identity, ownHold } from "../hold/owner.ts"
-import { shown } from "../report/shown.ts"
 import { AlarmClock } from "../time/AlarmClock.ts"
 import { LatchQueues } from "../wait/LatchWaiters.ts"
 import { WaitQueues } from "../wait/WaitQueue.ts"
@@ -26,6 +25,7 @@ import { inOwnTurn, makeReport, type Report } from "../report/ownTurn.ts"
 import type { Lease } from "../hold/Lease.ts"
 import { monotonicMillis } from "../time/monotonicMillis.ts"
 import { QuorumClients } from "./QuorumClients.ts"
+import { OpaqueClient, type Service, TypeId } from "./RedisLock.ts"
 import { Subscriptions } from "../wait/Subscriptions.ts"
 import { Telemetry } from "../report/telemetry.ts"
 import { Watchdog } from "../hold/Watchdog.ts"
@@ -50,7 +50,9 @@ export interface ClientOptions {
 
 let lastOwnerId = 0
 
-export class LockClient {
+export class LockClient extends OpaqueClient implements Service {
+  /** As a service it carries itself. */
+  readonly [TypeId]: LockClient = this
   /** A random UUID; owners are `<clientId>:<number>`, as in Redisson. */
   readonly clientId: string
   readonly store: LockStore["Service"]
@@ -102,6 +104,7 @@ export class LockClient {
     readonly isQuorum: boolean
     readonly report: Report
   }) {
+    super()
     this.clientId = parts.clientId
     const { store } = parts
     this.store = {
@@ -263,12 +266,6 @@ export class LockClient {
 
 /** Operations by which something ends, which a client that closes still runs. */
 const isGivingBack = (operation: Operation): boolean => /\/(release|return|withdraw)$/.test(operation)
-
-/** What is bound in place of a client. */
-export const checkService = (service: unknown): InvalidLockOptions | undefined =>
-  typeof service === "object" && service !== null && "clientId" in service && "store" in service
-    ? undefined
-    : new InvalidLockOptions({ option: "provide", problem: `${shown(service)} is not a RedisLock service` })
 
 /** Kinds that cannot be under one name are left for Redis to refuse. */
 const excludes = (held: Mode, wanted: Mode): boolean =>

@@ -5,7 +5,7 @@ import type * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import type { AcquireOptions, Lock, LockState } from "../../Lock.ts"
 import { type AcquireError, type InvalidLockName, InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
-import { RedisLock } from "../../RedisLock.ts"
+import type { RedisLock } from "../../RedisLock.ts"
 import { acquire, type AcquireRequest, type Restore, tryAcquire } from "../acquire/acquire.ts"
 import { AnyLock, type PreparedAcquire, type Invalid, isInvalid, TypeId } from "./AnyLock.ts"
 import { checkLease, parsePeriod, parseWait } from "../options/durations.ts"
@@ -13,7 +13,8 @@ import { describeWrongType } from "../report/wrongType.ts"
 import type { Hold } from "../hold/Hold.ts"
 import { inspectSide } from "../protocol/inspect.ts"
 import { checkCollision, checkName, checkSlot, LockKeys } from "../store/keys.ts"
-import { checkService, LockClient } from "../client/LockClient.ts"
+import type { LockClient } from "../client/LockClient.ts"
+import { boundClient, checkService, clientIn } from "../client/RedisLock.ts"
 import { reentrant } from "../protocol/exclusive.ts"
 import { type LockProtocol, withoutTokens } from "../protocol/LockProtocol.ts"
 import { type Identity, identityOf, ownHold } from "../hold/owner.ts"
@@ -128,7 +129,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   provide(service: RedisLock["Service"]): LockImpl<Exclude<R, RedisLock>, E> {
     const { kind, name, options } = this
     const invalid = this.invalid ?? checkService(service) ?? null
-    return new LockImpl<Exclude<R, RedisLock>, E>(name, kind, options, service as LockClient, invalid)
+    return new LockImpl<Exclude<R, RedisLock>, E>(name, kind, options, boundClient(service), invalid)
   }
 
   keys(client: LockClient): LockKeys | InvalidLockName {
@@ -142,7 +143,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   }
 
   clientOf(fiber: Fiber<unknown, unknown>): LockClient {
-    return this.client ?? (Context.getUnsafe(fiber.context as Context.Context<RedisLock>, RedisLock) as LockClient)
+    return this.client ?? clientIn(fiber.context)
   }
 
   prepare(

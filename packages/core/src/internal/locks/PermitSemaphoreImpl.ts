@@ -9,7 +9,7 @@ import { describeWrongType } from "../report/wrongType.ts"
 import { Hold } from "../hold/Hold.ts"
 import { semaphoreChannel } from "../store/keys.ts"
 import { idsOf, permit, permitSemaphoreTitle } from "../protocol/permits.ts"
-import type { LockClient } from "../client/LockClient.ts"
+import type { Service } from "../client/RedisLock.ts"
 import type { OwnerRef, LockProtocol, StoreCommand } from "../protocol/LockProtocol.ts"
 import { checkPermits } from "../options/permitCount.ts"
 import { Lease } from "../hold/Lease.ts"
@@ -25,8 +25,8 @@ export class PermitSemaphoreImpl<R> extends Synchronizer implements PermitSemaph
   readonly permits: number | undefined
   readonly kind: LockProtocol
 
-  constructor(name: string, permits: number | undefined, client: LockClient | undefined, invalid?: Invalid) {
-    super(name, client, invalid ?? (permits === undefined ? undefined : checkPermits("permits", permits, 1)))
+  constructor(name: string, permits: number | undefined, service: Service | undefined, invalid?: Invalid) {
+    super(name, service, invalid ?? (permits === undefined ? undefined : checkPermits("permits", permits, 1)))
     this.permits = permits
     this.kind = permit(permits)
   }

@@ -1,7 +1,7 @@
 import { identity } from "effect/Function"
 import type { Semaphore } from "../../Semaphore.ts"
 import { semaphoreTitle } from "../hold/AnonymousPermits.ts"
-import type { LockClient } from "../client/LockClient.ts"
+import type { Service } from "../client/RedisLock.ts"
 import { checkPermits } from "../options/permitCount.ts"
 import { type Invalid, isMade, Synchronizer } from "./Synchronizer.ts"
 
@@ -13,8 +13,8 @@ export class SemaphoreImpl<R> extends Synchronizer implements Semaphore<R> {
   /** What the semaphore begins with where it does not exist. */
   readonly permits: number | undefined
 
-  constructor(name: string, permits: number | undefined, client: LockClient | undefined, invalid?: Invalid) {
-    super(name, client, invalid ?? (permits === undefined ? undefined : checkPermits("permits", permits, 1)))
+  constructor(name: string, permits: number | undefined, service: Service | undefined, invalid?: Invalid) {
+    super(name, service, invalid ?? (permits === undefined ? undefined : checkPermits("permits", permits, 1)))
     this.permits = permits
   }
 }

@@ -1,13 +1,12 @@
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import * as Pipeable from "effect/Pipeable"
 import { type InvalidLockName, InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
 import type { Reply } from "../../RedisDriver.ts"
-import { RedisLock } from "../../RedisLock.ts"
 import { describeWrongType } from "../report/wrongType.ts"
 import { checkCollision, checkName, checkSlot, LockKeys } from "../store/keys.ts"
-import { checkService, type LockClient } from "../client/LockClient.ts"
+import type { LockClient } from "../client/LockClient.ts"
+import { boundClient, checkService, clientIn, type Service } from "../client/RedisLock.ts"
 import type { StoreCommand } from "../protocol/LockProtocol.ts"
 import { shown } from "../report/shown.ts"
 
@@ -23,14 +22,14 @@ export abstract class Synchronizer extends Pipeable.Class {
   readonly client: LockClient | undefined
   readonly invalid: Invalid | undefined
 
-  constructor(name: string, client: LockClient | undefined, invalid?: Invalid) {
+  constructor(name: string, service: Service | undefined, invalid?: Invalid) {
     super()
     this.name = typeof name === "string" ? name : shown(name)
-    this.client = client
+    this.client = boundClient(service)
     this.invalid =
       invalid?._tag === "InvalidLockName"
         ? invalid
-        : (checkName(name) ?? invalid ?? (client === undefined ? undefined : checkService(client)))
+        : (checkName(name) ?? invalid ?? (service === undefined ? undefined : checkService(service)))
   }
 
   /** What keeps its keys from being in one slot. */
@@ -41,8 +40,7 @@ export abstract class Synchronizer extends Pipeable.Class {
   /** The client that serves it, or why none can. */
   clientOf(fiber: Fiber<unknown, unknown>): LockClient | Invalid {
     if (this.invalid !== undefined) return this.invalid
-    const client =
-      this.client ?? (Context.getUnsafe(fiber.context as Context.Context<RedisLock>, RedisLock) as LockClient)
+    const client = this.client ?? clientIn(fiber.context)
     return client.isQuorum
       ? new InvalidLockOptions({ option: this.title, problem: "a quorum of servers cannot keep it; use one server" })
       : client

@@ -1,15 +1,14 @@
 /**
  * Builds the members of a quorum from layers, also while some of them cannot be reached.
  */
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { InvalidLockOptions, LockStoreError } from "../../LockError.ts"
 import type { LockStore } from "../../LockStore.ts"
-import { RedisLock } from "../../RedisLock.ts"
 import type { LockClient } from "../client/LockClient.ts"
+import { clientIn, type RedisLock } from "../client/RedisLock.ts"
 import { makeQuorumClient } from "./quorumClient.ts"
 import type { RedLockSettings } from "../locks/RedLockImpl.ts"
 import { reconnecting } from "../time/schedules.ts"
@@ -25,10 +24,7 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
   const scope = yield* Effect.scope
   const clients = yield* Effect.forEach(
     layers,
-    (layer) =>
-      Effect.result(
-        Effect.map(Layer.buildWithScope(layer, scope), (context) => Context.get(context, RedisLock) as LockClient)
-      ),
+    (layer) => Effect.result(Effect.map(Layer.buildWithScope(layer, scope), (context) => clientIn(context))),
     { concurrency: "unbounded" }
   )
   // what is wrong with an option stays wrong
@@ -53,7 +49,7 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
       Layer.buildWithScope(layers[i]!, scope).pipe(
         Effect.retry(reconnecting),
         Effect.map((context) => {
-          const client = Context.get(context, RedisLock) as LockClient
+          const client = clientIn(context)
           late.store = client.store
           joined.add(client)
           if (quorum !== undefined) client.joinedBy.add(quorum)

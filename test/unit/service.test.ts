@@ -1,0 +1,43 @@
+/**
+ * The RedisLock service: what is not made by a layer of this library cannot pass for one.
+ */
+import { assert, it } from "@effect/vitest"
+import { Cause, Effect, Exit } from "effect"
+import { CountDownLatch, Lock, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
+
+const uses: Record<string, Effect.Effect<unknown, unknown, RedisLock.RedisLock>> = {
+  "Lock.withLock": Lock.withLock(Effect.void, "a"),
+  "Semaphore.availablePermits": Semaphore.availablePermits("a"),
+  "PermitSemaphore.withPermit": PermitSemaphore.withPermit(Effect.void, "a"),
+  "CountDownLatch.count": CountDownLatch.count("a")
+}
+
+for (const [name, use] of Object.entries(uses)) {
+  it.effect(`${name} with a service that was made by hand, past the compiler, dies with what is wrong`, () =>
+    Effect.gen(function* () {
+      for (const made of [{ clientId: "a" }, { clientId: "a", [RedisLock.TypeId]: {} }]) {
+        const service = made as unknown as RedisLock.RedisLock["Service"]
+        const exit = yield* Effect.exit(Effect.provideService(use, RedisLock.RedisLock, service))
+        assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
+        assert.include(
+          String(Exit.isFailure(exit) && Cause.squash(exit.cause)),
+          "only the layers of RedisLock make one"
+        )
+      }
+    })
+  )
+}
+
+it.effect("a copy of a service is the service", () =>
+  Effect.gen(function* () {
+    const service = yield* RedisLock.RedisLock
+    const copy: RedisLock.RedisLock["Service"] = { ...service }
+    const holder = Lock.scoped(Lock.provide(Lock.make("a"), copy))
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        assert.isTrue((yield* holder).owner.startsWith(service.clientId))
+        assert.isTrue(yield* Lock.isLocked("a"))
+      })
+    )
+  }).pipe(Effect.provide(RedisLock.layerMemory))
+)
