@@ -18,7 +18,7 @@ import { Connection } from "./internal/Connection.ts"
 import { ConnectionLog } from "./internal/ConnectionLog.ts"
 import { Connector } from "./internal/Connector.ts"
 import { makeEval } from "./internal/evaluate.ts"
-import { Outlet } from "./internal/Outlet.ts"
+import { CommandWriter } from "./internal/CommandWriter.ts"
 import { makeEvalOnCluster } from "./internal/evaluateOnCluster.ts"
 import { failureOf, hiding } from "./internal/failure.ts"
 import { hashSlot } from "./internal/hashSlot.ts"
@@ -95,9 +95,9 @@ export const layer = (
       const client = yield* open(() => new Redis(settingsOf(at(address, { ...way, ...ioredis }), connectTimeout)))
       const log = yield* ConnectionLog.make
       const connection = yield* Connection.make(client, { log })
-      const outlet = yield* Outlet.make(client, Duration.toMillis(commandTimeout), connection)
+      const writer = yield* CommandWriter.make(client, Duration.toMillis(commandTimeout), connection)
       yield* connect(connection)
-      return yield* makeDriver(outlet, log, commandTimeout)
+      return yield* makeDriver(writer, log, commandTimeout)
     })
   )
 
@@ -363,10 +363,10 @@ export const layerSentinel = (
       const client = yield* open(() => new Redis(settings))
       const log = yield* ConnectionLog.make
       const connection = yield* Connection.make(client, { log })
-      const outlet = yield* Outlet.make(client, Duration.toMillis(commandTimeout), connection)
+      const writer = yield* CommandWriter.make(client, Duration.toMillis(commandTimeout), connection)
       yield* within(connectTimeout, connect(connection))
       hasConnected = true
-      return yield* makeDriver(outlet, log, commandTimeout)
+      return yield* makeDriver(writer, log, commandTimeout)
     })
   )
 
@@ -464,10 +464,10 @@ export const fromClient = (
         return yield* makeClusterDriver(nodes, log, commandTimeout, options.shardedPubSub)
       }
       const connection = yield* Connection.make(client, { log, isOurs: false })
-      const outlet = yield* Outlet.make(client, undefined, connection)
+      const writer = yield* CommandWriter.make(client, undefined, connection)
       if (isAboutToConnect) yield* connect(connection)
       else if (client.status === "ready") yield* within(commandTimeout, selectAgain(client))
-      return yield* makeDriver(outlet, log, commandTimeout)
+      return yield* makeDriver(writer, log, commandTimeout)
     })
   )
 
@@ -555,18 +555,18 @@ const ready = (client: Redis | Cluster): Promise<void> =>
   })
 
 const scanOf =
-  (outlet: Outlet, commandTimeout: Duration.Duration) =>
+  (writer: CommandWriter, commandTimeout: Duration.Duration) =>
   (pattern: string): Stream.Stream<string, RedisDriver.RedisDriverError> =>
     Stream.paginate("0", (cursor) =>
       Effect.tryPromise({
-        try: () => outlet.client.scan(cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", "hash"),
+        try: () => writer.client.scan(cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", "hash"),
         catch: (error) => failureOf(error)
       }).pipe(
         Effect.timeoutOrElse({
           duration: commandTimeout,
           orElse: () =>
             Effect.suspend(() => {
-              outlet.suspect()
+              writer.onCommandTimeout()
               return Effect.fail(failureOf(new Error(`timed out after ${Duration.format(commandTimeout)}`)))
             })
         }),
@@ -584,20 +584,20 @@ const forSubscriptions: RedisOptions = {
 }
 
 const makeDriver = (
-  outlet: Outlet,
+  writer: CommandWriter,
   log: ConnectionLog,
   commandTimeout: Duration.Duration
 ): Effect.Effect<RedisDriver.RedisDriver["Service"], never, Scope.Scope> =>
   Effect.gen(function* () {
     const commandTimeoutMillis = Duration.toMillis(commandTimeout)
-    const evalUnsafe = yield* makeEval(outlet, commandTimeoutMillis)
+    const evalUnsafe = yield* makeEval(writer, commandTimeoutMillis)
     const subscriber = yield* Subscriber.make({
       sharded: false,
       slot: () => 0,
       serverOf: () => "",
       open: () => {
-        const client = outlet.client.duplicate(forSubscriptions)
-        return new Outlet(client, commandTimeoutMillis, new Connection(client, { name: "subscriptions", log }))
+        const client = writer.client.duplicate(forSubscriptions)
+        return new CommandWriter(client, commandTimeoutMillis, new Connection(client, { name: "subscriptions", log }))
       },
       refresh: () => {}
     })
@@ -605,11 +605,11 @@ const makeDriver = (
     return {
       eval: RedisDriver.evalOf(evalUnsafe),
       subscribe: RedisDriver.subscribeOf(subscriber.subscribe),
-      scan: scanOf(outlet, commandTimeout),
+      scan: scanOf(writer, commandTimeout),
       publish: "PUBLISH",
       slot: () => 0,
-      server: () => outlet.server,
-      address: () => outlet.connection?.server,
+      server: () => writer.server,
+      address: () => writer.connection?.server,
       commandTimeoutMillis: Duration.toMillis(commandTimeout)
     }
   })
@@ -637,7 +637,7 @@ const makeClusterDriver = (
       open: (server) => {
         const client = nodes.at(server)!.client.duplicate({ ...forSubscriptions, readOnly: false, retryStrategy: null })
         const connection = new Connection(client, { name: "subscriptions", node: server, log })
-        return new Outlet(client, commandTimeoutMillis, connection)
+        return new CommandWriter(client, commandTimeoutMillis, connection)
       },
       refresh: () => nodes.refresh()
     })

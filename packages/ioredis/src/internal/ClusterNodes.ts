@@ -5,7 +5,7 @@ import type { Cluster, Redis } from "ioredis"
 import { Connection } from "./Connection.ts"
 import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
 import { failureOf, hiding } from "./failure.ts"
-import { Outlet } from "./Outlet.ts"
+import { CommandWriter } from "./CommandWriter.ts"
 
 /** Somebody who must know what becomes of the connections to the nodes. */
 export interface Watcher {
@@ -17,7 +17,7 @@ export interface Watcher {
 const REFRESH_PAUSE_MILLIS = 100
 
 interface Node {
-  readonly outlet: Outlet
+  readonly writer: CommandWriter
   readonly connection: Connection
   readonly onReady: () => void
   readonly onClose: () => void
@@ -38,7 +38,7 @@ export class ClusterNodes {
   #refreshedAt = Number.NEGATIVE_INFINITY
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  /** As of an outlet. */
+  /** As of an writer. */
   readonly patienceMillis: number | undefined
   readonly #log: ConnectionLog
   /** Why the cluster could not be asked who serves what. */
@@ -74,17 +74,17 @@ export class ClusterNodes {
   }
 
   /** The master that serves the slot, unless there is no connection to it. */
-  ownerOf(slot: number): Outlet | undefined {
+  ownerOf(slot: number): CommandWriter | undefined {
     const address = this.cluster.slots[slot]?.[0]
     return address === undefined ? undefined : this.at(address)
   }
 
-  get masters(): ReadonlyArray<Outlet> {
+  get masters(): ReadonlyArray<CommandWriter> {
     return this.cluster.nodes("master").flatMap((node) => this.at(addressOf(node)) ?? [])
   }
 
-  at(address: string): Outlet | undefined {
-    return this.#nodes.get(address)?.outlet
+  at(address: string): CommandWriter | undefined {
+    return this.#nodes.get(address)?.writer
   }
 
   /** For a command whose slot nobody serves. */
@@ -128,7 +128,7 @@ export class ClusterNodes {
     })
     const node: Node = {
       connection,
-      outlet: new Outlet(redis, this.patienceMillis, connection),
+      writer: new CommandWriter(redis, this.patienceMillis, connection),
       onReady: () => {
         for (const { onReady } of this.watchers) onReady(redis)
       },
@@ -156,16 +156,16 @@ export class ClusterNodes {
     const address = addressOf(redis)
     const node = this.#nodes.get(address)
     // it may have been replaced already
-    if (node?.outlet.client === redis) {
+    if (node?.writer.client === redis) {
       this.#nodes.delete(address)
-      node.outlet.close()
+      node.writer.close()
     }
     this.refresh()
   }
 
-  #leave({ connection, onClose, onReady, outlet }: Node): void {
-    outlet.client.off("ready", onReady).off("close", onClose)
-    outlet.close()
+  #leave({ connection, onClose, onReady, writer }: Node): void {
+    writer.client.off("ready", onReady).off("close", onClose)
+    writer.close()
     connection.close()
   }
 }

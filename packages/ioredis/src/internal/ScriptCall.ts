@@ -4,7 +4,7 @@ import { RedisDriver } from "effect-redis-lock"
 import { Command } from "ioredis"
 import type { Deadlines } from "./Deadlines.ts"
 import { failureOf } from "./failure.ts"
-import type { Outlet } from "./Outlet.ts"
+import type { CommandWriter } from "./CommandWriter.ts"
 
 export type OnExit = (exit: Exit.Exit<RedisDriver.Reply, RedisDriver.RedisDriverError>) => void
 
@@ -40,8 +40,8 @@ export class ScriptCall extends Sendable {
   readonly #keys: ReadonlyArray<string>
   readonly #args: ReadonlyArray<string | number>
   readonly #onExit: OnExit
-  #outlet: Outlet | undefined
-  /** What the outlet thought of the server's scripts when this was sent. */
+  #writer: CommandWriter | undefined
+  /** What the writer thought of the server's scripts when this was sent. */
   #doubts = 0
   #wasUnknown = false
   #observer: Observer | undefined
@@ -64,12 +64,12 @@ export class ScriptCall extends Sendable {
   }
 
   /** Again only after the server has turned it away unrun; the second time because of its SHA with its text. */
-  send(outlet: Outlet): void {
-    const isKnown = this.name === "evalsha" && outlet.mayKnow(this.#script.sha1)
+  send(writer: CommandWriter): void {
+    const isKnown = this.name === "evalsha" && writer.mayKnow(this.#script.sha1)
     if (!isKnown) this.name = "eval"
-    this.#outlet = outlet
-    this.#doubts = outlet.doubts
-    outlet.send(this as unknown as Command)
+    this.#writer = writer
+    this.#doubts = writer.doubts
+    writer.send(this as unknown as Command)
   }
 
   settle(exit: Exit.Exit<RedisDriver.Reply, RedisDriver.RedisDriverError>): void {
@@ -91,7 +91,7 @@ export class ScriptCall extends Sendable {
 
   /** No reply came in time. */
   expire(): void {
-    this.#outlet?.suspect()
+    this.#writer?.onCommandTimeout()
     this.fail("TimedOut", `no reply within ${this.#deadlines.timeoutMillis} ms`)
   }
 
@@ -113,12 +113,12 @@ export class ScriptCall extends Sendable {
   /** The server or ioredis has turned it away while somebody waited for it. */
   refused(error: unknown): void {
     if (this.name === "evalsha" && RedisDriver.isUnknownScript(error)) {
-      const outlet = this.#outlet!
+      const writer = this.#writer!
       // of all that were sent with an unknown SHA, the first carries the text, and is there before the others
-      if (this.#doubts === outlet.doubts) outlet.doubtScripts()
+      if (this.#doubts === writer.doubts) writer.doubtScripts()
       if (this.#wasUnknown) this.name = "eval"
       this.#wasUnknown = true
-      this.send(outlet)
+      this.send(writer)
     } else {
       this.settle(Exit.fail(failureOf(error)))
     }
@@ -158,13 +158,13 @@ export class ScriptCall extends Sendable {
   override setTimeout(): void {}
 
   resolve(reply: unknown): void {
-    this.#outlet!.answered()
+    this.#writer!.answered()
     this.#observer?.resolve(reply)
     if (this.isWaiting) this.settle(Exit.succeed(textOf(reply)))
   }
 
   reject(error: unknown): void {
-    this.#outlet!.answered()
+    this.#writer!.answered()
     this.#observer?.reject(error)
     // what was given up must not be sent after all
     if (this.isWaiting) this.refused(error)

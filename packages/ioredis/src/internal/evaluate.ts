@@ -2,19 +2,19 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { RedisDriver } from "effect-redis-lock"
 import { Deadlines } from "./Deadlines.ts"
-import type { Outlet } from "./Outlet.ts"
+import type { CommandWriter } from "./CommandWriter.ts"
 import { ScriptCall } from "./ScriptCall.ts"
 
 /**
  * Runs scripts by SHA on one server.
  */
 export const makeEval = (
-  outlet: Outlet,
+  writer: CommandWriter,
   timeoutMillis: number
 ): Effect.Effect<RedisDriver.EvalUnsafe, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const { client } = outlet
-    const connection = outlet.connection!
+    const { client } = writer
+    const connection = writer.connection!
     // an application's client may have a timeout of its own
     const { commandTimeout = timeoutMillis } = client.options
     const deadlines = yield* Deadlines.make(Math.min(timeoutMillis, commandTimeout))
@@ -30,7 +30,7 @@ export const makeEval = (
 
     return (script, keys, args, onExit) => {
       const call = new ScriptCall(deadlines, script, keys, args, onExit)
-      if (client.status === "ready" && !connection.isUnusable) call.send(outlet)
+      if (client.status === "ready" && !connection.isUnusable) call.send(writer)
       else call.refuse(connection.notConnected)
       return call
     }

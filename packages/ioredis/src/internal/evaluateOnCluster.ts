@@ -7,7 +7,7 @@ import type { ClusterNodes } from "./ClusterNodes.ts"
 import { failureOf } from "./failure.ts"
 import { hashSlot } from "./hashSlot.ts"
 import { Deadlines } from "./Deadlines.ts"
-import type { Outlet } from "./Outlet.ts"
+import type { CommandWriter } from "./CommandWriter.ts"
 import { type OnExit, ScriptCall } from "./ScriptCall.ts"
 
 /** How often a command follows a redirection before it fails with it. */
@@ -24,7 +24,7 @@ class Routed extends ScriptCall {
   readonly #nodes: ClusterNodes
   readonly #slot: number
   /** The node that it was sent to, or whose connection it waits for. */
-  node: Outlet | undefined
+  node: CommandWriter | undefined
   #sent = false
   #asking = false
   #redirections = 0
@@ -51,7 +51,7 @@ class Routed extends ScriptCall {
   }
 
   /** A connection is opened when it is first wanted, and waited for; one that has broken is not. */
-  #goTo(node: Outlet | undefined): void {
+  #goTo(node: CommandWriter | undefined): void {
     this.node = node
     this.#sent = false
     switch (node?.client.status) {
@@ -78,9 +78,9 @@ class Routed extends ScriptCall {
     this.send(this.node!)
   }
 
-  override send(outlet: Outlet): void {
-    if (this.#asking) outlet.client.asking().catch(() => {})
-    super.send(outlet)
+  override send(writer: CommandWriter): void {
+    if (this.#asking) writer.client.asking().catch(() => {})
+    super.send(writer)
   }
 
   /** The connection broke, or could not be made. */
@@ -90,7 +90,7 @@ class Routed extends ScriptCall {
   }
 
   override expire(): void {
-    this.node?.suspect()
+    this.node?.onCommandTimeout()
     if (this.#refusal === undefined) super.expire()
     else this.settle(Exit.fail(refusalOf(this.#refusal)))
     this.#nodes.refresh()

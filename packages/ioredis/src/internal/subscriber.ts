@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { RedisDriver } from "effect-redis-lock"
 import { failureOf } from "./failure.ts"
-import type { Outlet } from "./Outlet.ts"
+import type { CommandWriter } from "./CommandWriter.ts"
 
 interface Listener {
   readonly onSignal: (signal: RedisDriver.Signal) => void
@@ -18,7 +18,7 @@ export interface Place {
   /** The server to ask for a channel now, by name; none while it is not known. */
   readonly serverOf: (channel: string) => string | undefined
   /** A connection to that server, for subscriptions alone. */
-  readonly open: (server: string) => Outlet
+  readonly open: (server: string) => CommandWriter
   /** Finds out anew which server is to be asked. */
   readonly refresh: () => void
 }
@@ -26,7 +26,7 @@ export interface Place {
 /** One connection, and the channels that are its business. */
 interface Link {
   readonly server: string
-  readonly outlet: Outlet
+  readonly writer: CommandWriter
   readonly channels: Set<Channel>
 }
 
@@ -135,7 +135,7 @@ export class Subscriber {
       } else if (!channel.requested) {
         const link = this.#attach(channel)
         // a connection that is not ready will be
-        if (link?.outlet.client.status === "ready") batch(link, channel.name).wanted.push(channel)
+        if (link?.writer.client.status === "ready") batch(link, channel.name).wanted.push(channel)
       }
     }
     this.#changed.clear()
@@ -151,13 +151,13 @@ export class Subscriber {
     for (const channel of channels) channel.requested = true
     const names = channels.map(({ name }) => name)
     const isMine = (channel: Channel) => channel.link === link && channel.requested
-    const { outlet } = link
-    const redis = outlet.client
-    outlet.expectAnswer()
+    const { writer } = link
+    const redis = writer.client
+    writer.expectAnswer()
     const reply = this.#place.sharded ? redis.ssubscribe(...names) : redis.subscribe(...names)
     reply.then(
       () => {
-        outlet.answered()
+        writer.answered()
         this.#pauseMillis = FIRST_PAUSE_MILLIS
         for (const channel of channels.filter(isMine)) {
           channel.established = true
@@ -167,7 +167,7 @@ export class Subscriber {
       (cause) => {
         // a broken connection has told already
         if (redis.status !== "ready") return
-        outlet.answered()
+        writer.answered()
         const error = failureOf(cause)
         const mine = channels.filter(isMine)
         // also MOVED: the slot has gone elsewhere
@@ -187,8 +187,8 @@ export class Subscriber {
     )
   }
 
-  #unsubscribe({ outlet }: Link, names: ReadonlyArray<string>): void {
-    const redis = outlet.client
+  #unsubscribe({ writer }: Link, names: ReadonlyArray<string>): void {
+    const redis = writer.client
     if (redis.status !== "ready") return
     const reply = this.#place.sharded ? redis.sunsubscribe(...names) : redis.unsubscribe(...names)
     // a connection that breaks is subscribed to nothing either
@@ -231,11 +231,11 @@ export class Subscriber {
   }
 
   #open(server: string): Link {
-    const outlet = this.#place.open(server)
-    const redis = outlet.client
-    const link: Link = { server, outlet, channels: new Set() }
+    const writer = this.#place.open(server)
+    const redis = writer.client
+    const link: Link = { server, writer, channels: new Set() }
     const onMessage = (name: string, message: string) => {
-      outlet.answered()
+      writer.answered()
       const listeners = this.#channels.get(name)?.listeners
       if (listeners === undefined) return
       const signal: RedisDriver.Signal = { _tag: "Message", message }
@@ -256,7 +256,7 @@ export class Subscriber {
     })
     // ioredis will not connect again
     redis.on("end", () => {
-      outlet.close()
+      writer.close()
       if (this.#links.get(server) !== link) return
       this.#links.delete(server)
       for (const channel of link.channels) this.#tryLater(channel)
@@ -269,9 +269,9 @@ export class Subscriber {
     clearTimeout(this.#retry)
     const links = [...this.#links.values()]
     this.#links.clear()
-    for (const { outlet } of links) {
-      outlet.close()
-      outlet.client.disconnect()
+    for (const { writer } of links) {
+      writer.close()
+      writer.client.disconnect()
     }
   }
 }

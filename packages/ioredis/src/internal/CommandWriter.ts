@@ -6,8 +6,8 @@ import type { Connection } from "./Connection.ts"
 /** So many commands at most share a write, so that the server does not wait for the last of a long series. */
 const LONGEST_BURST = 16
 
-/** Outlets through which something was sent since the event loop last came round. */
-const used: Array<Outlet> = []
+/** CommandWriters through which something was sent since the event loop last came round. */
+const used: Array<CommandWriter> = []
 
 /**
  * The way to one server: sends commands, and replaces a connection on which nothing comes back.
@@ -19,7 +19,7 @@ const used: Array<Outlet> = []
  * twice as long. One on which nothing has come back for a while is sent a PING, and replaced when that is not answered either.
  * (The socketTimeout of ioredis would set and clear a timer for every reply.)
  */
-export class Outlet {
+export class CommandWriter {
   readonly client: Redis
   /** How long a command may take; undefined for a client that is not ours to disconnect. */
   readonly patienceMillis: number | undefined
@@ -41,7 +41,7 @@ export class Outlet {
     this.client = client
     this.patienceMillis = patienceMillis
     this.connection = connection
-    client.on("connect", this.#greeted).on("ready", this.answered).on("close", this.#closed)
+    client.on("connect", this.#onConnect).on("ready", this.answered).on("close", this.#closed)
     if (patienceMillis !== undefined) this.#heartbeat = setInterval(this.#beat, 2 * patienceMillis).unref()
   }
 
@@ -49,10 +49,10 @@ export class Outlet {
     client: Redis,
     patienceMillis: number | undefined,
     connection?: Connection
-  ): Effect.Effect<Outlet, never, Scope.Scope> {
+  ): Effect.Effect<CommandWriter, never, Scope.Scope> {
     return Effect.acquireRelease(
-      Effect.sync(() => new Outlet(client, patienceMillis, connection)),
-      (outlet) => Effect.sync(() => outlet.close())
+      Effect.sync(() => new CommandWriter(client, patienceMillis, connection)),
+      (writer) => Effect.sync(() => writer.close())
     )
   }
 
@@ -96,12 +96,12 @@ export class Outlet {
   }
 
   /** A command has timed out: the server owes an answer. */
-  suspect(): void {
+  onCommandTimeout(): void {
     if (this.patienceMillis !== undefined) this.#watch(this.patienceMillis)
   }
 
   /** A connection stands, and the handshake begins. */
-  readonly #greeted = (): void => {
+  readonly #onConnect = (): void => {
     this.server = `${this.client.options.host}:${this.client.options.port}#${++this.#connections}`
     if (this.patienceMillis === undefined) return
     const { client, patienceMillis } = this
@@ -152,7 +152,7 @@ export class Outlet {
   }
 
   close(): void {
-    this.client.off("connect", this.#greeted).off("ready", this.answered).off("close", this.#closed)
+    this.client.off("connect", this.#onConnect).off("ready", this.answered).off("close", this.#closed)
     clearInterval(this.#heartbeat)
     this.answered()
   }
