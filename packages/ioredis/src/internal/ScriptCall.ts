@@ -2,7 +2,7 @@ import { tracingChannel } from "node:diagnostics_channel"
 import * as Exit from "effect/Exit"
 import { RedisDriver } from "effect-redis-lock"
 import { Command } from "ioredis"
-import type { Deadlines } from "./Deadlines.ts"
+import type { PendingCommands } from "./PendingCommands.ts"
 import { failureOf } from "./failure.ts"
 import type { CommandWriter } from "./CommandWriter.ts"
 
@@ -35,7 +35,7 @@ export class ScriptCall extends Sendable {
   previous: ScriptCall | undefined = undefined
   next: ScriptCall | undefined = undefined
   isWaiting = true
-  readonly #deadlines: Deadlines
+  readonly #pending: PendingCommands
   readonly #script: RedisDriver.RedisScript
   readonly #keys: ReadonlyArray<string>
   readonly #args: ReadonlyArray<string | number>
@@ -47,20 +47,20 @@ export class ScriptCall extends Sendable {
   #observer: Observer | undefined
 
   constructor(
-    deadlines: Deadlines,
+    pending: PendingCommands,
     script: RedisDriver.RedisScript,
     keys: ReadonlyArray<string>,
     args: ReadonlyArray<string | number>,
     onExit: OnExit
   ) {
     super("evalsha", none, none)
-    this.#deadlines = deadlines
+    this.#pending = pending
     this.#script = script
     this.#keys = keys
     this.#args = args
     this.#onExit = onExit
-    this.until = performance.now() + deadlines.timeoutMillis
-    deadlines.add(this)
+    this.until = performance.now() + pending.timeoutMillis
+    pending.add(this)
   }
 
   /** Again only after the server has turned it away unrun; the second time because of its SHA with its text. */
@@ -92,7 +92,7 @@ export class ScriptCall extends Sendable {
   /** No reply came in time. */
   expire(): void {
     this.#writer?.onCommandTimeout()
-    this.fail("TimedOut", `no reply within ${this.#deadlines.timeoutMillis} ms`)
+    this.fail("TimedOut", `no reply within ${this.#pending.timeoutMillis} ms`)
   }
 
   /**
@@ -107,7 +107,7 @@ export class ScriptCall extends Sendable {
 
   #leave(): void {
     this.isWaiting = false
-    this.#deadlines.remove(this)
+    this.#pending.remove(this)
   }
 
   /** The server or ioredis has turned it away while somebody waited for it. */
@@ -154,7 +154,7 @@ export class ScriptCall extends Sendable {
     }
   }
 
-  /** The client's own timeout is among the deadlines. */
+  /** The client's own timeout is taken into account by PendingCommands. */
   override setTimeout(): void {}
 
   resolve(reply: unknown): void {

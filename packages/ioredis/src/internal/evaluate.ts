@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { RedisDriver } from "effect-redis-lock"
-import { Deadlines } from "./Deadlines.ts"
+import { PendingCommands } from "./PendingCommands.ts"
 import type { CommandWriter } from "./CommandWriter.ts"
 import { ScriptCall } from "./ScriptCall.ts"
 
@@ -17,9 +17,9 @@ export const makeEval = (
     const connection = writer.connection!
     // an application's client may have a timeout of its own
     const { commandTimeout = timeoutMillis } = client.options
-    const deadlines = yield* Deadlines.make(Math.min(timeoutMillis, commandTimeout))
+    const pending = yield* PendingCommands.make(Math.min(timeoutMillis, commandTimeout))
     const onClose = () => {
-      for (const call of deadlines.pending) {
+      for (const call of pending.all) {
         call.fail("ConnectionLost", "the connection broke before the reply came")
       }
     }
@@ -29,7 +29,7 @@ export const makeEval = (
     )
 
     return (script, keys, args, onExit) => {
-      const call = new ScriptCall(deadlines, script, keys, args, onExit)
+      const call = new ScriptCall(pending, script, keys, args, onExit)
       if (client.status === "ready" && !connection.isUnusable) call.send(writer)
       else call.refuse(connection.notConnected)
       return call

@@ -6,7 +6,7 @@ import type { Redis } from "ioredis"
 import type { ClusterNodes } from "./ClusterNodes.ts"
 import { failureOf } from "./failure.ts"
 import { hashSlot } from "./hashSlot.ts"
-import { Deadlines } from "./Deadlines.ts"
+import { PendingCommands } from "./PendingCommands.ts"
 import type { CommandWriter } from "./CommandWriter.ts"
 import { type OnExit, ScriptCall } from "./ScriptCall.ts"
 
@@ -32,14 +32,14 @@ class Routed extends ScriptCall {
   #refusal: unknown
 
   constructor(
-    deadlines: Deadlines,
+    pending: PendingCommands,
     nodes: ClusterNodes,
     script: RedisDriver.RedisScript,
     keys: ReadonlyArray<string>,
     args: ReadonlyArray<string | number>,
     onExit: OnExit
   ) {
-    super(deadlines, script, keys, args, onExit)
+    super(pending, script, keys, args, onExit)
     this.#nodes = nodes
     this.#slot = hashSlot(keys[0]!)
   }
@@ -149,9 +149,9 @@ export const makeEvalOnCluster = (
 ): Effect.Effect<RedisDriver.EvalUnsafe, never, Scope.Scope> =>
   Effect.gen(function* () {
     const { commandTimeout = timeoutMillis } = nodes.cluster.options.redisOptions ?? {}
-    const deadlines = yield* Deadlines.make(Math.min(timeoutMillis, commandTimeout))
+    const pending = yield* PendingCommands.make(Math.min(timeoutMillis, commandTimeout))
     const each = (f: (command: Routed) => void) => (node: Redis) => {
-      for (const command of deadlines.pending) {
+      for (const command of pending.all) {
         if ((command as Routed).node?.client === node) f(command as Routed)
       }
     }
@@ -167,7 +167,7 @@ export const makeEvalOnCluster = (
       (watcher) => Effect.sync(() => nodes.watchers.delete(watcher))
     )
     return (script, keys, args, onExit) => {
-      const call = new Routed(deadlines, nodes, script, keys, args, onExit)
+      const call = new Routed(pending, nodes, script, keys, args, onExit)
       call.route()
       return call
     }

@@ -6,7 +6,7 @@ import type { ScriptCall } from "./ScriptCall.ts"
  * The calls whose replies are waited for, in the order of making, which is that of their timeouts: one timer watches over
  * all. They form a list of which each knows its neighbours, as nothing else is as cheap to enter and to leave.
  */
-export class Deadlines {
+export class PendingCommands {
   readonly timeoutMillis: number
   #first: ScriptCall | undefined
   #last: ScriptCall | undefined
@@ -17,19 +17,19 @@ export class Deadlines {
     this.timeoutMillis = timeoutMillis
   }
 
-  static make(timeoutMillis: number): Effect.Effect<Deadlines, never, Scope.Scope> {
+  static make(timeoutMillis: number): Effect.Effect<PendingCommands, never, Scope.Scope> {
     return Effect.acquireRelease(
-      Effect.sync(() => new Deadlines(timeoutMillis)),
-      (deadlines) =>
+      Effect.sync(() => new PendingCommands(timeoutMillis)),
+      (pending) =>
         Effect.sync(() => {
-          clearTimeout(deadlines.#timer)
-          clearImmediate(deadlines.#immediate)
+          clearTimeout(pending.#timer)
+          clearImmediate(pending.#immediate)
         })
     )
   }
 
   /** All that are waited for at this moment. */
-  get pending(): ReadonlyArray<ScriptCall> {
+  get all(): ReadonlyArray<ScriptCall> {
     const calls: Array<ScriptCall> = []
     for (let call = this.#first; call !== undefined; call = call.next) calls.push(call)
     return calls
