@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type { ScriptCall } from "./ScriptCall.ts"
+import type { ScriptCommand } from "./ScriptCommand.ts"
 
 /**
  * The calls whose replies are waited for, in the order of making, which is that of their timeouts: one timer watches over
@@ -8,8 +8,8 @@ import type { ScriptCall } from "./ScriptCall.ts"
  */
 export class PendingCommands {
   readonly timeoutMillis: number
-  #first: ScriptCall | undefined
-  #last: ScriptCall | undefined
+  #first: ScriptCommand | undefined
+  #last: ScriptCommand | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #immediate: ReturnType<typeof setImmediate> | undefined
 
@@ -29,26 +29,26 @@ export class PendingCommands {
   }
 
   /** All that are waited for at this moment. */
-  get all(): ReadonlyArray<ScriptCall> {
-    const calls: Array<ScriptCall> = []
-    for (let call = this.#first; call !== undefined; call = call.next) calls.push(call)
+  get all(): ReadonlyArray<ScriptCommand> {
+    const calls: Array<ScriptCommand> = []
+    for (let command = this.#first; command !== undefined; command = command.next) calls.push(command)
     return calls
   }
 
-  add(call: ScriptCall): void {
-    call.previous = this.#last
-    if (this.#last === undefined) this.#first = call
-    else this.#last.next = call
-    this.#last = call
+  add(command: ScriptCommand): void {
+    command.previous = this.#last
+    if (this.#last === undefined) this.#first = command
+    else this.#last.next = command
+    this.#last = command
     this.#timer ??= setTimeout(this.#onTimer, this.timeoutMillis).unref()
   }
 
-  remove(call: ScriptCall): void {
-    if (call.previous === undefined) this.#first = call.next
-    else call.previous.next = call.next
-    if (call.next === undefined) this.#last = call.previous
-    else call.next.previous = call.previous
-    call.previous = call.next = undefined
+  remove(command: ScriptCommand): void {
+    if (command.previous === undefined) this.#first = command.next
+    else command.previous.next = command.next
+    if (command.next === undefined) this.#last = command.previous
+    else command.next.previous = command.previous
+    command.previous = command.next = undefined
   }
 
   /** Where the event loop was blocked, replies may lie in the socket: they are read first. */

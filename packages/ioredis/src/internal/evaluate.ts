@@ -3,7 +3,7 @@ import type * as Scope from "effect/Scope"
 import type { RedisDriver } from "effect-redis-lock"
 import { PendingCommands } from "./PendingCommands.ts"
 import type { CommandWriter } from "./CommandWriter.ts"
-import { ScriptCall } from "./ScriptCall.ts"
+import { ScriptCommand } from "./ScriptCommand.ts"
 
 /**
  * Runs scripts by SHA on one server.
@@ -29,7 +29,7 @@ export const makeEval = (
     )
 
     return (script, keys, args, onExit) => {
-      const call = new ScriptCall(pending, script, keys, args, onExit)
+      const call = new ScriptCommand(pending, script, keys, args, onExit)
       if (client.status === "ready" && !connection.isUnusable) call.send(writer)
       else call.refuse(connection.notConnected)
       return call

@@ -8,7 +8,7 @@ import { failureOf } from "./failure.ts"
 import { hashSlot } from "./hashSlot.ts"
 import { PendingCommands } from "./PendingCommands.ts"
 import type { CommandWriter } from "./CommandWriter.ts"
-import { type OnExit, ScriptCall } from "./ScriptCall.ts"
+import { type OnExit, ScriptCommand } from "./ScriptCommand.ts"
 
 /** How often a command follows a redirection before it fails with it. */
 const MAX_REDIRECTIONS = 16
@@ -20,7 +20,7 @@ const RETRY_MILLIS = 50
  * A script on its way to the node that serves its keys. It is sent again only where a node has turned it away unrun: to be
  * run elsewhere (MOVED, ASK), in a moment (TRYAGAIN), or with its text (NOSCRIPT).
  */
-class Routed extends ScriptCall {
+class ClusterScriptCommand extends ScriptCommand {
   readonly #nodes: ClusterNodes
   readonly #slot: number
   /** The node that it was sent to, or whose connection it waits for. */
@@ -96,7 +96,7 @@ class Routed extends ScriptCall {
     this.#nodes.refresh()
   }
 
-  override refused(error: unknown): void {
+  override onErrorReply(error: unknown): void {
     const [code, slot, address] = error instanceof Error ? error.message.split(" ") : []
     if (this.#redirections < MAX_REDIRECTIONS) {
       if ((code === "MOVED" || code === "ASK") && address !== undefined) {
@@ -108,7 +108,7 @@ class Routed extends ScriptCall {
     const reason = RedisDriver.reasonOf(error)
     if (reason === "ClusterDown" || reason === "ConnectionLost" || reason === "ReadOnly") this.#nodes.refresh()
     if (code === "MOVED" || code === "ASK") this.settle(Exit.fail(refusalOf(error)))
-    else super.refused(error)
+    else super.onErrorReply(error)
   }
 
   #redirect(code: "MOVED" | "ASK", slot: number, address: string, error: unknown): void {
@@ -150,9 +150,9 @@ export const makeEvalOnCluster = (
   Effect.gen(function* () {
     const { commandTimeout = timeoutMillis } = nodes.cluster.options.redisOptions ?? {}
     const pending = yield* PendingCommands.make(Math.min(timeoutMillis, commandTimeout))
-    const each = (f: (command: Routed) => void) => (node: Redis) => {
+    const each = (f: (command: ClusterScriptCommand) => void) => (node: Redis) => {
       for (const command of pending.all) {
-        if ((command as Routed).node?.client === node) f(command as Routed)
+        if ((command as ClusterScriptCommand).node?.client === node) f(command as ClusterScriptCommand)
       }
     }
     yield* Effect.acquireRelease(
@@ -167,7 +167,7 @@ export const makeEvalOnCluster = (
       (watcher) => Effect.sync(() => nodes.watchers.delete(watcher))
     )
     return (script, keys, args, onExit) => {
-      const call = new Routed(pending, nodes, script, keys, args, onExit)
+      const call = new ClusterScriptCommand(pending, nodes, script, keys, args, onExit)
       call.route()
       return call
     }

@@ -29,11 +29,11 @@ const PING = "*1\r\n$4\r\nping\r\n"
  * A script on its way to a server: a command of ioredis whose reply goes straight to the one who waits for it. The Promise
  * that ioredis makes for each command, with its closures and turns of the event loop, would cost more than the reply.
  */
-export class ScriptCall extends Sendable {
+export class ScriptCommand extends Sendable {
   readonly until: number
   /** Its neighbours among those that are waited for. */
-  previous: ScriptCall | undefined = undefined
-  next: ScriptCall | undefined = undefined
+  previous: ScriptCommand | undefined = undefined
+  next: ScriptCommand | undefined = undefined
   isWaiting = true
   readonly #pending: PendingCommands
   readonly #script: RedisDriver.RedisScript
@@ -111,7 +111,7 @@ export class ScriptCall extends Sendable {
   }
 
   /** The server or ioredis has turned it away while somebody waited for it. */
-  refused(error: unknown): void {
+  onErrorReply(error: unknown): void {
     if (this.name === "evalsha" && RedisDriver.isUnknownScript(error)) {
       const writer = this.#writer!
       // of all that were sent with an unknown SHA, the first carries the text, and is there before the others
@@ -167,7 +167,7 @@ export class ScriptCall extends Sendable {
     this.#writer!.answered()
     this.#observer?.reject(error)
     // what was given up must not be sent after all
-    if (this.isWaiting) this.refused(error)
+    if (this.isWaiting) this.onErrorReply(error)
   }
 }
 
