@@ -23,7 +23,7 @@ import { makeEvalOnCluster } from "./internal/evaluateOnCluster.ts"
 import { failureOf, hiding } from "./internal/failure.ts"
 import { hashSlot } from "./internal/hashSlot.ts"
 import { type Address, addressOf as addressOfUrl, checkIoredis, serversOf } from "./internal/options.ts"
-import { SentinelConnector } from "./internal/SentinelConnector.ts"
+import { SentinelConnector } from "./internal/fast/SentinelConnector.ts"
 import { Subscriber } from "./internal/subscriber.ts"
 
 /**

@@ -1,5 +1,5 @@
 import * as IoRedis from "ioredis"
-import { writingAtOnce } from "./Connector.ts"
+import { writingAtOnce } from "../Connector.ts"
 
 /**
  * Connects to the master that sentinels name, as ioredis does, but hears nothing of failovers while it asks for the master.
