@@ -7,24 +7,20 @@ import * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
-import * as Redacted from "effect/Redacted"
-import type * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
+import type * as Redacted from "effect/Redacted"
 import { InvalidLockOptions, RedisDriver } from "effect-redis-lock"
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from "ioredis"
-import { ClusterNodes, addressOf } from "./internal/ClusterNodes.ts"
+import { makeApplicationDriver } from "./internal/applicationClient.ts"
+import { choosePath } from "./internal/choosePath.ts"
+import { makeClusterDriver } from "./internal/clusterDriver.ts"
+import { ClusterNodes } from "./internal/ClusterNodes.ts"
+import { CommandWriter } from "./internal/CommandWriter.ts"
+import { connect, connectCluster, open, within } from "./internal/connecting.ts"
 import { Connection } from "./internal/Connection.ts"
 import { ConnectionLog } from "./internal/ConnectionLog.ts"
-import { Connector } from "./internal/Connector.ts"
-import { makeEval } from "./internal/evaluate.ts"
-import { CommandWriter } from "./internal/CommandWriter.ts"
-import { makeEvalOnCluster } from "./internal/evaluateOnCluster.ts"
-import { failureOf, hiding } from "./internal/failure.ts"
-import { hashSlot } from "./internal/hashSlot.ts"
-import { type Address, addressOf as addressOfUrl, checkIoredis, serversOf } from "./internal/options.ts"
-import { SentinelConnector } from "./internal/fast/SentinelConnector.ts"
-import { Subscriber } from "./internal/subscriber.ts"
+import { addressOf, checkIoredis, serversOf } from "./internal/options.ts"
+import { makeServerDriver } from "./internal/serverDriver.ts"
+import { at, settingsOf } from "./internal/settings.ts"
 
 /**
  * How to connect. Everything may be left out: a Redis on localhost:6379.
@@ -48,6 +44,11 @@ export interface IoRedisOptions {
    * How long connecting may take. Default: 10 seconds.
    */
   readonly connectTimeout?: Duration.Input | undefined
+  /**
+   * Whether to reach into ioredis for speed, where this version of it has what that takes; otherwise, and always with `false`, only
+   * what ioredis publishes is used, see the README. Default: what the environment variable `REDIS_LOCK_FAST_PATH` says, or `true`.
+   */
+  readonly fastPath?: boolean | undefined
   /**
    * Any other option of ioredis: `tls`, `username`, `family`, `retryStrategy`, ... What would let commands wait for a
    * connection, or be sent again behind our back, is overruled; values that ioredis takes for something else (`db: "abc"`) are
@@ -87,60 +88,25 @@ export const layer = (
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
-      const commandTimeout = yield* RedisDriver.checkTimeout("commandTimeout", options.commandTimeout ?? "3 seconds")
-      const connectTimeout = yield* RedisDriver.checkTimeout("connectTimeout", options.connectTimeout ?? "10 seconds")
+      const { commandTimeout, connectTimeout } = yield* timeoutsOf(options)
       const ioredis = yield* Effect.fromResult(checkIoredis(options.ioredis))
-      const address = options.url === undefined ? {} : yield* Effect.fromResult(addressOfUrl(options.url))
-      const way = { Connector: ioredis?.sentinels ? SentinelConnector : Connector }
-      const client = yield* open(() => new Redis(settingsOf(at(address, { ...way, ...ioredis }), connectTimeout)))
+      const address = options.url === undefined ? {} : yield* Effect.fromResult(addressOf(options.url))
+      const path = yield* choosePath(options.fastPath)
+      const client = yield* open(() => new Redis(settingsOf(path, at(address, { ...ioredis }), connectTimeout)))
       const log = yield* ConnectionLog.make
-      const connection = yield* Connection.make(client, { log })
-      const writer = yield* CommandWriter.make(client, Duration.toMillis(commandTimeout), connection)
+      const connection = yield* Connection.make(client, { path, log })
+      const writer = yield* CommandWriter.make(connection, Duration.toMillis(commandTimeout))
       yield* connect(connection)
-      return yield* makeDriver(writer, log, commandTimeout)
+      return yield* makeServerDriver(writer, log, commandTimeout)
     })
   )
 
-/**
- * What all layers with connections of their own have in common.
- */
-const settingsOf = <A extends RedisOptions>(ioredis: A, connectTimeout: Duration.Duration) => ({
-  ...ioredis,
-  // ioredis would speak plain text to the master otherwise
-  ...(ioredis.sentinels && ioredis.tls ? { enableTLSForSentinelMode: true } : {}),
-  connectTimeout: Duration.toMillis(connectTimeout),
-  lazyConnect: true,
-  // A command that waits for a connection, or is sent again after one was lost, may take a lock for a caller that
-  // has long given up.
-  enableOfflineQueue: false,
-  maxRetriesPerRequest: 0,
-  autoResendUnfulfilledCommands: false,
-  // what would change keys or replies
-  keyPrefix: "",
-  stringNumbers: false,
-  replyMapping: "legacy" as const
-})
-
-/** Where the server is, over the other options of ioredis. */
-const at = (address: Address, ioredis: RedisOptions): RedisOptions => {
-  const tls = ioredis.tls || address.tls
-  const { path: _, ...others } = ioredis as RedisOptions & { readonly path?: string }
-  return { ...(address.host === undefined ? ioredis : others), ...address, ...(tls ? { tls } : {}) }
-}
-
-/** What goes wrong with it is listened to also when it is closed: ioredis would print it. */
-const open = <A extends Redis | Cluster>(make: () => A) =>
-  Effect.acquireRelease(
-    Effect.try({
-      try: () => {
-        const client = make()
-        client.on("error", () => {})
-        return client
-      },
-      catch: (error) => failureOf(error)
-    }),
-    (client) => Effect.sync(() => client.disconnect())
-  )
+/** What every layer may be told of timeouts, checked. */
+const timeoutsOf = (options: Pick<IoRedisOptions, "commandTimeout" | "connectTimeout">) =>
+  Effect.all({
+    commandTimeout: RedisDriver.checkTimeout("commandTimeout", options.commandTimeout ?? "3 seconds"),
+    connectTimeout: RedisDriver.checkTimeout("connectTimeout", options.connectTimeout ?? "10 seconds")
+  })
 
 /**
  * How waiters are woken on a cluster; all services that share locks must agree on it.
@@ -178,6 +144,11 @@ export interface IoRedisClusterOptions {
    * Plain or sharded pub/sub. Default: `auto`.
    */
   readonly shardedPubSub?: ShardedPubSub | undefined
+  /**
+   * Whether to reach into ioredis for speed, where this version of it has what that takes; otherwise, and always with `false`, only
+   * what ioredis publishes is used, see the README. Default: what the environment variable `REDIS_LOCK_FAST_PATH` says, or `true`.
+   */
+  readonly fastPath?: boolean | undefined
   /**
    * Any other option of ioredis' Cluster: `natMap`, `dnsLookup`, `redisOptions` with `tls`, ... What would let commands wait
    * for a lost connection, be sent again behind our back, or go to replicas, is overruled.
@@ -232,8 +203,7 @@ export const layerCluster = (
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
-      const commandTimeout = yield* RedisDriver.checkTimeout("commandTimeout", options.commandTimeout ?? "3 seconds")
-      const connectTimeout = yield* RedisDriver.checkTimeout("connectTimeout", options.connectTimeout ?? "10 seconds")
+      const { commandTimeout, connectTimeout } = yield* timeoutsOf(options)
       const given = yield* Effect.fromResult(checkIoredis(options.ioredis?.redisOptions, "ioredis.redisOptions"))
       if (Number((given as RedisOptions | undefined)?.db ?? 0) !== 0) {
         return yield* new InvalidLockOptions({
@@ -242,8 +212,10 @@ export const layerCluster = (
         })
       }
       const { addresses, credentials, tls } = yield* Effect.fromResult(serversOf("nodes", options.nodes, 6379))
+      const path = yield* choosePath(options.fastPath)
       const redisOptions = settingsOf(
-        at({ ...credentials, ...(tls ? { tls: {} } : {}) }, { Connector, ...given }),
+        path,
+        at({ ...credentials, ...(tls ? { tls: {} } : {}) }, { ...given }),
         connectTimeout
       )
       const cluster = yield* open(
@@ -263,8 +235,9 @@ export const layerCluster = (
           })
       )
       const log = yield* ConnectionLog.make
-      const nodes = yield* ClusterNodes.make(cluster, Duration.toMillis(commandTimeout), log)
-      yield* within(connectTimeout, connectCluster(cluster, redisOptions))
+      const nodes = yield* ClusterNodes.make(cluster, { path, log, timeoutMillis: Duration.toMillis(commandTimeout) })
+      const [startupNode] = addresses
+      yield* within(connectTimeout, connectCluster({ cluster, path, redisOptions, startupNode }))
       return yield* makeClusterDriver(nodes, log, commandTimeout, options.shardedPubSub)
     })
   )
@@ -295,6 +268,11 @@ export interface IoRedisSentinelOptions {
    * How long connecting may take, to a sentinel as to the master. Default: 10 seconds.
    */
   readonly connectTimeout?: Duration.Input | undefined
+  /**
+   * Whether to reach into ioredis for speed, where this version of it has what that takes; otherwise, and always with `false`, only
+   * what ioredis publishes is used, see the README. Default: what the environment variable `REDIS_LOCK_FAST_PATH` says, or `true`.
+   */
+  readonly fastPath?: boolean | undefined
   /**
    * Any other option of ioredis: `username`, `password`, `db` and `tls` of the master; `sentinelTLS`, `natMap`, ...
    */
@@ -335,19 +313,18 @@ export const layerSentinel = (
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
-      const commandTimeout = yield* RedisDriver.checkTimeout("commandTimeout", options.commandTimeout ?? "3 seconds")
-      const connectTimeout = yield* RedisDriver.checkTimeout("connectTimeout", options.connectTimeout ?? "10 seconds")
+      const { commandTimeout, connectTimeout } = yield* timeoutsOf(options)
       const ioredis = yield* Effect.fromResult(checkIoredis(options.ioredis))
       const { addresses, credentials, tls } = yield* Effect.fromResult(serversOf("sentinels", options.sentinels, 26379))
       const { password, username } = credentials
       const again = ioredis?.sentinelRetryStrategy ?? ((times: number) => Math.min(times * 100, 2000))
       let hasConnected = false
+      const path = yield* choosePath(options.fastPath)
       const settings = settingsOf(
+        path,
         {
           sentinelCommandTimeout: Duration.toMillis(commandTimeout),
-          // what the sentinels say of a failover ends a connection to a master that hangs
-          failoverDetector: true,
-          Connector: SentinelConnector,
+          ...path.sentinelDefaults,
           ...ioredis,
           sentinels: [...addresses],
           ...(username === undefined ? {} : { sentinelUsername: username }),
@@ -362,11 +339,11 @@ export const layerSentinel = (
       )
       const client = yield* open(() => new Redis(settings))
       const log = yield* ConnectionLog.make
-      const connection = yield* Connection.make(client, { log })
-      const writer = yield* CommandWriter.make(client, Duration.toMillis(commandTimeout), connection)
+      const connection = yield* Connection.make(client, { path, log })
+      const writer = yield* CommandWriter.make(connection, Duration.toMillis(commandTimeout))
       yield* within(connectTimeout, connect(connection))
       hasConnected = true
-      return yield* makeDriver(writer, log, commandTimeout)
+      return yield* makeServerDriver(writer, log, commandTimeout)
     })
   )
 
@@ -401,6 +378,11 @@ export interface FromClientOptions {
    * Plain or sharded pub/sub, where the client is a `Cluster`. Default: `auto`.
    */
   readonly shardedPubSub?: ShardedPubSub | undefined
+  /**
+   * Whether to reach into ioredis for speed, where this version of it has what that takes; otherwise, and always with `false`, only
+   * what ioredis publishes is used, see the README. Default: what the environment variable `REDIS_LOCK_FAST_PATH` says, or `true`.
+   */
+  readonly fastPath?: boolean | undefined
 }
 
 /**
@@ -438,247 +420,9 @@ export const fromClient = (
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
-      const commandTimeout = yield* RedisDriver.checkTimeout("commandTimeout", options.commandTimeout ?? "3 seconds")
-      const settings: RedisOptions =
-        client instanceof Cluster
-          ? {
-              ...client.options.redisOptions,
-              ...(client.options.keyPrefix ? { keyPrefix: client.options.keyPrefix } : {})
-            }
-          : client.options
-      const problem = settings.keyPrefix
-        ? "keyPrefix: give it to RedisLock.layer instead"
-        : settings.stringNumbers
-          ? "stringNumbers"
-          : settings.replyMapping === "resp3"
-            ? `replyMapping: "resp3"`
-            : undefined
-      if (problem !== undefined) {
-        return yield* failureOf(new Error(`locks cannot use an ioredis client with the option ${problem}`))
-      }
-      const log = yield* ConnectionLog.make
-      const isAboutToConnect = client.status === "wait" || client.status === "connecting" || client.status === "connect"
-      if (client instanceof Cluster) {
-        if (isAboutToConnect) yield* connectCluster(client, settings)
-        const nodes = yield* ClusterNodes.make(client, undefined, log)
-        return yield* makeClusterDriver(nodes, log, commandTimeout, options.shardedPubSub)
-      }
-      const connection = yield* Connection.make(client, { log, isOurs: false })
-      const writer = yield* CommandWriter.make(client, undefined, connection)
-      if (isAboutToConnect) yield* connect(connection)
-      else if (client.status === "ready") yield* within(commandTimeout, selectAgain(client))
-      return yield* makeDriver(writer, log, commandTimeout)
+      const { commandTimeout } = yield* timeoutsOf(options)
+      const path = yield* choosePath(options.fastPath)
+      const { shardedPubSub } = options
+      return yield* makeApplicationDriver(client, { path, commandTimeout, shardedPubSub })
     })
   )
-
-/** A client that was connected before may be in another database than it takes itself to be: ioredis ignores a refused SELECT. */
-const selectAgain = (client: Redis): Effect.Effect<unknown, RedisDriver.RedisDriverError> => {
-  const db = client["condition"]?.select ?? 0
-  return db === 0
-    ? Effect.void
-    : Effect.tryPromise({ try: () => client.select(db), catch: (error) => failureOf(error) })
-}
-
-/** Connects for the first time, or waits for a client that is about to, and says why where it cannot. */
-const connect = (connection: Connection): Effect.Effect<void, RedisDriver.RedisDriverError> =>
-  Effect.callback((resume) => {
-    const { client } = connection
-    const connected = client.status === "wait" ? client.connect() : ready(client)
-    connected.then(
-      () => resume(connection.isUnusable ? Effect.fail(connection.failure!) : Effect.void),
-      // connect() itself only knows that the connection was closed
-      (error) => resume(Effect.fail(connection.failure ?? connection.failureOf(error)))
-    )
-  })
-
-/** {@link connect} for a cluster. */
-const connectCluster = (
-  cluster: Cluster,
-  redisOptions: RedisOptions
-): Effect.Effect<void, RedisDriver.RedisDriverError, Scope.Scope> =>
-  Effect.gen(function* () {
-    const hide = hiding([redisOptions.password])
-    let reason: unknown
-    yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        const note = (error: unknown) => {
-          // a cluster says only that all its nodes have failed
-          reason = (error as { readonly lastNodeError?: Error }).lastNodeError ?? error
-        }
-        cluster.on("error", note)
-        return note
-      }),
-      (note) => Effect.sync(() => cluster.off("error", note))
-    )
-    const connected = () => (cluster.status === "wait" ? cluster.connect() : ready(cluster))
-    yield* Effect.tryPromise({ try: connected, catch: (error) => failureOf(reason ?? error, hide) }).pipe(
-      Effect.catch((failure) => {
-        const said = (reason as Error | undefined)?.name === "ReplyError"
-        return Effect.andThen(said ? Effect.void : askWhy(cluster, redisOptions), Effect.fail(failure))
-      })
-    )
-  })
-
-/** Fails with what is wrong with the first of the startup nodes: a cluster only knows that it got no answer from any. */
-const askWhy = (
-  cluster: Cluster,
-  redisOptions: RedisOptions
-): Effect.Effect<void, RedisDriver.RedisDriverError, Scope.Scope> =>
-  Effect.gen(function* () {
-    const [node] = cluster["startupNodes"] as ReadonlyArray<string | number | { host?: string; port?: number }>
-    if (typeof node !== "object") return
-    const settings: RedisOptions = { ...redisOptions, ...node, retryStrategy: () => null }
-    const client = yield* open(
-      () => new Redis({ ...settings, lazyConnect: true, enableOfflineQueue: false, replyMapping: "legacy" })
-    )
-    yield* connect(yield* Connection.make(client, { log: yield* ConnectionLog.make }))
-  })
-
-const within = <A, R>(timeout: Duration.Duration, self: Effect.Effect<A, RedisDriver.RedisDriverError, R>) =>
-  Effect.timeoutOrElse(self, {
-    duration: timeout,
-    orElse: () => Effect.fail(failureOf(new Error(`connecting timed out after ${Duration.format(timeout)}`)))
-  })
-
-const ready = (client: Redis | Cluster): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const onReady = () => {
-      client.off("close", onClose)
-      resolve()
-    }
-    const onClose = () => {
-      client.off("ready", onReady)
-      reject(new Error("Connection is closed."))
-    }
-    client.once("ready", onReady)
-    client.once("close", onClose)
-  })
-
-const scanOf =
-  (writer: CommandWriter, commandTimeout: Duration.Duration) =>
-  (pattern: string): Stream.Stream<string, RedisDriver.RedisDriverError> =>
-    Stream.paginate("0", (cursor) =>
-      Effect.tryPromise({
-        try: () => writer.client.scan(cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", "hash"),
-        catch: (error) => failureOf(error)
-      }).pipe(
-        Effect.timeoutOrElse({
-          duration: commandTimeout,
-          orElse: () =>
-            Effect.suspend(() => {
-              writer.onCommandTimeout()
-              return Effect.fail(failureOf(new Error(`timed out after ${Duration.format(commandTimeout)}`)))
-            })
-        }),
-        Effect.map(([next, keys]) => [keys, next === "0" ? Option.none() : Option.some(next)] as const)
-      )
-    )
-
-/** For subscriptions alone: whoever made them makes them again after a reconnect. */
-const forSubscriptions: RedisOptions = {
-  lazyConnect: false,
-  autoResubscribe: false,
-  enableOfflineQueue: false,
-  maxRetriesPerRequest: 0,
-  autoResendUnfulfilledCommands: false
-}
-
-const makeDriver = (
-  writer: CommandWriter,
-  log: ConnectionLog,
-  commandTimeout: Duration.Duration
-): Effect.Effect<RedisDriver.RedisDriver["Service"], never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const commandTimeoutMillis = Duration.toMillis(commandTimeout)
-    const evalUnsafe = yield* makeEval(writer, commandTimeoutMillis)
-    const subscriber = yield* Subscriber.make({
-      sharded: false,
-      slot: () => 0,
-      serverOf: () => "",
-      open: () => {
-        const client = writer.client.duplicate(forSubscriptions)
-        return new CommandWriter(client, commandTimeoutMillis, new Connection(client, { name: "subscriptions", log }))
-      },
-      refresh: () => {}
-    })
-    log.open()
-    return {
-      eval: RedisDriver.evalOf(evalUnsafe),
-      subscribe: RedisDriver.subscribeOf(subscriber.subscribe),
-      scan: scanOf(writer, commandTimeout),
-      publish: "PUBLISH",
-      slot: () => 0,
-      server: () => writer.server,
-      address: () => writer.connection?.server,
-      commandTimeoutMillis: Duration.toMillis(commandTimeout)
-    }
-  })
-
-const makeClusterDriver = (
-  nodes: ClusterNodes,
-  log: ConnectionLog,
-  commandTimeout: Duration.Duration,
-  shardedPubSub: ShardedPubSub = "auto"
-): Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope> =>
-  Effect.gen(function* () {
-    const { cluster } = nodes
-    const commandTimeoutMillis = Duration.toMillis(commandTimeout)
-    const evalUnsafe = yield* makeEvalOnCluster(nodes, commandTimeoutMillis)
-    const sharded =
-      shardedPubSub === "auto" ? yield* within(commandTimeout, knowsShardedPubSub(cluster)) : shardedPubSub === "on"
-    const subscriber = yield* Subscriber.make({
-      sharded,
-      slot: sharded ? hashSlot : () => 0,
-      serverOf: (channel) => {
-        const owner = nodes.ownerOf(hashSlot(channel))
-        return owner === undefined ? undefined : addressOf(owner.client)
-      },
-      // where it cannot connect, the channels may be served elsewhere by now
-      open: (server) => {
-        const client = nodes.at(server)!.client.duplicate({ ...forSubscriptions, readOnly: false, retryStrategy: null })
-        const connection = new Connection(client, { name: "subscriptions", node: server, log })
-        return new CommandWriter(client, commandTimeoutMillis, connection)
-      },
-      refresh: () => nodes.refresh()
-    })
-    yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        const relocate = () => subscriber.relocate()
-        cluster.on("refresh", relocate)
-        return relocate
-      }),
-      (relocate) => Effect.sync(() => cluster.off("refresh", relocate))
-    )
-    log.open()
-    return {
-      eval: RedisDriver.evalOf(evalUnsafe),
-      subscribe: RedisDriver.subscribeOf(subscriber.subscribe),
-      scan: (pattern) =>
-        Stream.suspend(() => Stream.fromIterable(nodes.masters)).pipe(
-          Stream.flatMap((node) => scanOf(node, commandTimeout)(pattern))
-        ),
-      publish: sharded ? "SPUBLISH" : "PUBLISH",
-      slot: hashSlot,
-      server: (key) => nodes.ownerOf(hashSlot(key))?.server ?? "",
-      commandTimeoutMillis: Duration.toMillis(commandTimeout)
-    }
-  })
-
-/** Asks the first node that answers, as Redisson does: it knows sharded pub/sub unless it refuses the question. */
-const knowsShardedPubSub = (cluster: Cluster): Effect.Effect<boolean, RedisDriver.RedisDriverError> =>
-  Effect.tryPromise({
-    try: async () => {
-      let failure: unknown = new Error("Stream isn't writeable: no node of the cluster is known")
-      for (const node of cluster.nodes("master")) {
-        try {
-          await node.call("PUBSUB", "SHARDNUMSUB")
-          return true
-        } catch (error) {
-          if ((error as Error).name === "ReplyError") return false
-          failure = error
-        }
-      }
-      throw failure
-    },
-    catch: (error) => failureOf(error)
-  })

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { RedisDriver } from "effect-redis-lock"
 import type { Cluster, Redis } from "ioredis"
+import type { CommandPath } from "./CommandPath.ts"
 import { Connection } from "./Connection.ts"
 import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
 import { failureOf, hiding } from "./failure.ts"
@@ -13,8 +14,15 @@ export interface Watcher {
   readonly onClose: (node: Redis) => void
 }
 
-/** So long at least between two questions about the slots that failures have led to. */
+/** Minimum delay between slot refreshes after failures. */
 const REFRESH_PAUSE_MILLIS = 100
+
+export interface Options {
+  readonly path: CommandPath
+  readonly log: ConnectionLog
+  /** How long a command may take; undefined for a client that is not ours to disconnect. */
+  readonly timeoutMillis: number | undefined
+}
 
 interface Node {
   readonly writer: CommandWriter
@@ -37,27 +45,21 @@ export class ClusterNodes {
   readonly #nodes = new Map<string, Node>()
   #refreshedAt = Number.NEGATIVE_INFINITY
   #timer: ReturnType<typeof setTimeout> | undefined
-
-  /** As of an writer. */
-  readonly patienceMillis: number | undefined
-  readonly #log: ConnectionLog
+  readonly #options: Options
+  /** Who serves a slot by what a node has said since the cluster was last asked. */
+  readonly #moved = new Map<number, string>()
   /** Why the cluster could not be asked who serves what. */
   #failure: RedisDriver.RedisDriverError | undefined
 
-  private constructor(cluster: Cluster, patienceMillis: number | undefined, log: ConnectionLog) {
+  private constructor(cluster: Cluster, options: Options) {
     this.cluster = cluster
-    this.patienceMillis = patienceMillis
-    this.#log = log
+    this.#options = options
   }
 
-  static make(
-    cluster: Cluster,
-    patienceMillis: number | undefined,
-    log: ConnectionLog
-  ): Effect.Effect<ClusterNodes, never, Scope.Scope> {
+  static make(cluster: Cluster, options: Options): Effect.Effect<ClusterNodes, never, Scope.Scope> {
     return Effect.acquireRelease(
       Effect.sync(() => {
-        const nodes = new ClusterNodes(cluster, patienceMillis, log)
+        const nodes = new ClusterNodes(cluster, options)
         for (const node of cluster.nodes("all")) nodes.#add(node)
         cluster.on("+node", nodes.#add).on("-node", nodes.#remove)
         cluster.on("node error", nodes.#onNodeError).on("refresh", nodes.#onRefresh)
@@ -75,8 +77,12 @@ export class ClusterNodes {
 
   /** The master that serves the slot, unless there is no connection to it. */
   ownerOf(slot: number): CommandWriter | undefined {
-    const address = this.cluster.slots[slot]?.[0]
+    const address = this.#moved.get(slot) ?? this.cluster.slots[slot]?.[0]
     return address === undefined ? undefined : this.at(address)
+  }
+
+  get path(): CommandPath {
+    return this.#options.path
   }
 
   get masters(): ReadonlyArray<CommandWriter> {
@@ -100,7 +106,7 @@ export class ClusterNodes {
 
   /** A node said that another one serves the slot now. */
   moved(slot: number, address: string): void {
-    if (this.#nodes.has(address)) this.cluster.slots[slot] = [address]
+    if (this.#nodes.has(address)) this.#moved.set(slot, address)
     this.refresh()
   }
 
@@ -119,16 +125,18 @@ export class ClusterNodes {
 
   readonly #add = (redis: Redis): void => {
     const address = addressOf(redis)
+    const { log, path, timeoutMillis } = this.#options
     const connection = new Connection(redis, {
-      log: this.#log,
+      path,
+      log,
       node: address,
-      isOurs: this.patienceMillis !== undefined,
+      isOurs: timeoutMillis !== undefined,
       // the cluster closes what it has no use for
       isWanted: () => this.cluster.nodes().includes(redis)
     })
     const node: Node = {
       connection,
-      writer: new CommandWriter(redis, this.patienceMillis, connection),
+      writer: new CommandWriter(connection, timeoutMillis),
       onReady: () => {
         for (const { onReady } of this.watchers) onReady(redis)
       },
@@ -144,12 +152,13 @@ export class ClusterNodes {
     const failure = failureOf(error, hiding([this.cluster.options.redisOptions?.password]))
     this.#failure = failure
     // what may pass by itself is told by the node's own connection
-    if (isLasting(failure)) this.#log.refused("cluster", { name: "commands", server }, failure)
+    if (isLasting(failure)) this.#options.log.refused("cluster", { name: "commands", server }, failure)
   }
 
   readonly #onRefresh = (): void => {
+    this.#moved.clear()
     this.#failure = undefined
-    this.#log.ready("cluster", { name: "commands", server: "the cluster" })
+    this.#options.log.ready("cluster", { name: "commands", server: "the cluster" })
   }
 
   readonly #remove = (redis: Redis): void => {

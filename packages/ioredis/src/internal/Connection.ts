@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
+import type { CommandPath } from "./CommandPath.ts"
 import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
 import { failureOf, type Hide, hiding } from "./failure.ts"
 
@@ -12,6 +13,7 @@ const REPLY_TYPES = "+-:$*_#,(!=%~>|"
 const SHOWN_CHARACTERS = 200
 
 export interface Options {
+  readonly path: CommandPath
   readonly log: ConnectionLog
   /** What the log calls it. Default: `commands`. */
   readonly name?: string
@@ -30,6 +32,7 @@ export interface Options {
  */
 export class Connection {
   readonly client: Redis
+  readonly path: CommandPath
   readonly #isOurs: boolean
   readonly #isWanted: () => boolean
   readonly #name: string
@@ -47,8 +50,9 @@ export class Connection {
   #greeting: string | undefined
 
   /** From now on the client's errors are listened to, so that ioredis does not print them. */
-  constructor(client: Redis, { isOurs = true, isWanted, log, name = "commands", node = "" }: Options) {
+  constructor(client: Redis, { isOurs = true, isWanted, log, name = "commands", node = "", path }: Options) {
     this.client = client
+    this.path = path
     this.#isOurs = isOurs
     this.#isWanted = isWanted ?? (isOurs ? () => true : () => client.status !== "end")
     this.#name = name
@@ -105,6 +109,18 @@ export class Connection {
     return failureOf(error, this.#hide)
   }
 
+  /** Ends a connection of ours that is of no use; ioredis makes another one. */
+  replace(error: Error): void {
+    this.#first ??= this.failureOf(error)
+    this.#end(error)
+  }
+
+  #end(error?: Error): void {
+    const socket = this.path.socketOf(this.client)
+    if (socket === undefined) this.client.disconnect(true)
+    else socket.destroy(error)
+  }
+
   /** Ours is listened to also when it is closed: ioredis would print what still goes wrong. */
   close(): void {
     this.client.off("close", this.#onClose).off("ready", this.#onReady)
@@ -118,11 +134,11 @@ export class Connection {
   }
 
   readonly #onConnect = (): void => {
-    const { stream } = this.client
-    const { remoteAddress, remotePort } = stream as { readonly remoteAddress?: string; readonly remotePort?: number }
+    const socket = this.path.socketOf(this.client)
+    const { remoteAddress, remotePort } = socket ?? {}
     this.#server = remoteAddress === undefined ? undefined : `${remoteAddress}:${remotePort}`
     // before ioredis stumbles over it
-    stream.prependOnceListener("data", (data: Buffer) => {
+    socket?.prependOnceListener("data", (data: Buffer) => {
       this.#greeting = data.subarray(0, 1000).toString("latin1")
     })
   }
@@ -133,7 +149,7 @@ export class Connection {
     this.#first ??= failure
     if (refusesDatabase) {
       this.#isUnusable = true
-      if (this.#isOurs) this.client.stream.destroy()
+      if (this.#isOurs) this.#end()
     }
     if (this.#wasReady) return
     this.#failure = this.#first

@@ -1,23 +1,28 @@
-import { connect as connectTcp, type NetConnectOpts, type OnReadOpts, type Socket } from "node:net"
-import { connect as connectTls } from "node:tls"
-import { AbstractConnector, type RedisOptions } from "ioredis"
+import { connect as connectTcp, type NetConnectOpts, type Socket } from "node:net"
+import { connect as connectTls, type ConnectionOptions } from "node:tls"
+import { AbstractConnector, type Redis, type RedisOptions } from "ioredis"
 
-/** Of all connections: what is read is handed on before anything else can be. */
-const buffer = Buffer.allocUnsafeSlow(64 * 1024)
+/** By the options of their clients. */
+const sockets = new WeakMap<object, Socket>()
+
+/** The socket of a client's present connection, or of the last one, where a connector of ours has opened it. */
+export const socketOf = (client: Redis): Socket | undefined => sockets.get(client.options)
 
 /**
- * Has the whole handshake written at once. The second of several writes to a server that has turned the connection away would
- * fail, and what the server had to say with it.
+ * Notes the socket, and has the whole handshake written at once: the second of several writes to a server that has turned the
+ * connection away would fail, and what the server had to say with it.
  */
-export const writingAtOnce = <A extends Socket>(stream: A, connected: "connect" | "secureConnect"): A =>
-  stream.once(connected, () => {
-    stream.cork()
-    process.nextTick(() => stream.uncork())
+export const prepare = <A extends Socket>(options: object, socket: A, connected: "connect" | "secureConnect"): A => {
+  sockets.set(options, socket)
+  return socket.once(connected, () => {
+    socket.cork()
+    // some versions of ioredis write parts of it after a microtask
+    setImmediate(() => socket.uncork())
   })
+}
 
 /**
- * Connects to one server as ioredis' own connector does, but reads into a buffer that is there already: Node would allocate
- * 64 KiB for every read and give most of it back, which costs more than a small reply is worth.
+ * Connects to one server as ioredis' own connector does, but writes the handshake at once.
  */
 export class Connector extends AbstractConnector {
   readonly #options: RedisOptions
@@ -33,21 +38,16 @@ export class Connector extends AbstractConnector {
     // ioredis may have changed its mind
     if (!this.connecting) throw new Error("Connection is closed.")
     const { tls } = this.#options
-    const onread: OnReadOpts = {
-      buffer,
-      callback: (length, bytes) => {
-        // a parser may keep a part of it until the rest comes
-        stream.emit("data", Buffer.from(bytes.subarray(0, length)))
-        return true
-      }
-    }
-    const options = { ...this.#address, ...tls, onread }
-    const stream: Socket = tls ? connectTls(options) : connectTcp(options as NetConnectOpts)
-    this.stream = stream
-    stream.once("error", (error) => {
+    const socket = this.open(this.#address as NetConnectOpts, tls)
+    this.stream = socket
+    socket.once("error", (error) => {
       this.firstError = error
     })
-    return writingAtOnce(stream, tls ? "secureConnect" : "connect")
+    return prepare(this.#options, socket, tls ? "secureConnect" : "connect")
+  }
+
+  protected open(address: NetConnectOpts, tls: ConnectionOptions | undefined): Socket {
+    return tls ? connectTls({ ...address, ...tls }) : connectTcp(address)
   }
 
   get #address() {

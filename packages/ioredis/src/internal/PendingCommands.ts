@@ -3,8 +3,8 @@ import type * as Scope from "effect/Scope"
 import type { ScriptCommand } from "./ScriptCommand.ts"
 
 /**
- * The calls whose replies are waited for, in the order of making, which is that of their timeouts: one timer watches over
- * all. They form a list of which each knows its neighbours, as nothing else is as cheap to enter and to leave.
+ * The commands whose replies are awaited, in the order of their making, which is that of their timeouts: one timer watches over
+ * all. They form a linked list, as nothing else is as cheap to enter and to leave.
  */
 export class PendingCommands {
   readonly timeoutMillis: number
@@ -30,9 +30,9 @@ export class PendingCommands {
 
   /** All that are waited for at this moment. */
   get all(): ReadonlyArray<ScriptCommand> {
-    const calls: Array<ScriptCommand> = []
-    for (let command = this.#first; command !== undefined; command = command.next) calls.push(command)
-    return calls
+    const commands: Array<ScriptCommand> = []
+    for (let command = this.#first; command !== undefined; command = command.next) commands.push(command)
+    return commands
   }
 
   add(command: ScriptCommand): void {

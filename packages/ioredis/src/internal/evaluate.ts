@@ -13,14 +13,13 @@ export const makeEval = (
   timeoutMillis: number
 ): Effect.Effect<RedisDriver.EvalUnsafe, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const { client } = writer
-    const connection = writer.connection!
+    const { client, connection } = writer
     // an application's client may have a timeout of its own
     const { commandTimeout = timeoutMillis } = client.options
     const pending = yield* PendingCommands.make(Math.min(timeoutMillis, commandTimeout))
     const onClose = () => {
-      for (const call of pending.all) {
-        call.fail("ConnectionLost", "the connection broke before the reply came")
+      for (const command of pending.all) {
+        command.fail("ConnectionLost", "the connection broke before the reply came")
       }
     }
     yield* Effect.acquireRelease(
@@ -29,9 +28,9 @@ export const makeEval = (
     )
 
     return (script, keys, args, onExit) => {
-      const call = new ScriptCommand(pending, script, keys, args, onExit)
-      if (client.status === "ready" && !connection.isUnusable) call.send(writer)
-      else call.refuse(connection.notConnected)
-      return call
+      const command = new ScriptCommand(pending, script, keys, args, onExit)
+      if (client.status === "ready" && !connection.isUnusable) command.send(writer)
+      else command.refuse(connection.notConnected)
+      return command
     }
   })

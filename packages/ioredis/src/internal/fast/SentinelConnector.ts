@@ -1,27 +1,32 @@
-import * as IoRedis from "ioredis"
-import { writingAtOnce } from "../Connector.ts"
+import type { Redis } from "ioredis"
+import * as Plain from "../SentinelConnector.ts"
+
+/** What of ioredis' connector is private. */
+interface Internals {
+  failoverDetector: { cleanup(): void } | null
+  connectToSentinel: (...args: ReadonlyArray<unknown>) => Redis
+}
 
 /**
- * Connects to the master that sentinels name, as ioredis does, but hears nothing of failovers while it asks for the master.
+ * Listens for failovers as ioredis does, but hears nothing of them while it asks for the master.
  *
  * ioredis listens to the sentinels until its next connection stands, and ends whatever connection it has when they tell of a
  * failover. Where they do while it asks them, it takes itself for closed and never connects again.
  */
-export class SentinelConnector extends IoRedis.SentinelConnector {
+export class SentinelConnector extends Plain.SentinelConnector {
   constructor(options: unknown) {
-    super(options as IoRedis.SentinelConnectionOptions)
+    super(options)
     // what listens for failovers has nobody to tell of its errors, and ioredis would print them
-    const self = this as unknown as { connectToSentinel: (...args: ReadonlyArray<unknown>) => IoRedis.Redis }
+    const self = this as unknown as Internals
     const connect = self.connectToSentinel.bind(this)
     self.connectToSentinel = (...args) => connect(...args).on("error", () => {})
   }
 
-  override async connect(emit: Parameters<IoRedis.SentinelConnector["connect"]>[0]) {
+  override async connect(emit: Parameters<Plain.SentinelConnector["connect"]>[0]) {
     // what the lost connection listened with; the next one will have its own
-    this["failoverDetector"]?.cleanup()
-    this["failoverDetector"] = null
-    const stream = await super.connect(emit)
-    const { enableTLSForSentinelMode, tls } = this["options"]
-    return writingAtOnce(stream, enableTLSForSentinelMode && tls ? "secureConnect" : "connect")
+    const self = this as unknown as Internals
+    self.failoverDetector?.cleanup()
+    self.failoverDetector = null
+    return super.connect(emit)
   }
 }

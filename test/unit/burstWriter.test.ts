@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Command, Redis } from "ioredis"
 import { EventEmitter } from "node:events"
-import { CommandWriter } from "../../packages/ioredis/dist/internal/CommandWriter.js"
+import { BurstWriter } from "../../packages/ioredis/dist/internal/fast/BurstWriter.js"
 
 class NotingClient extends EventEmitter {
   readonly log: Array<string> = []
@@ -32,18 +32,18 @@ describe("the way to a server", () => {
   it.effect("writes a command at once, and those that follow it in the same go together, 16 at most", () =>
     Effect.gen(function* () {
       const client = new NotingClient()
-      const writer = yield* CommandWriter.make(client as unknown as Redis, undefined)
+      const writer = new BurstWriter(client as unknown as Redis)
       const command = {} as Command
-      writer.send(command)
+      writer.write(command)
       assert.deepStrictEqual(client.log, ["write"])
-      for (let i = 0; i < 39; i++) writer.send(command)
+      for (let i = 0; i < 39; i++) writer.write(command)
       yield* nextTurn
       const burst = ["cork", "16 x write", "uncork"]
       assert.deepStrictEqual(counted(client.log), ["write", ...burst, ...burst, "cork", "7 x write", "uncork"])
       client.log.length = 0
-      writer.send(command)
+      writer.write(command)
       yield* nextTurn
-      writer.send(command)
+      writer.write(command)
       yield* nextTurn
       assert.deepStrictEqual(client.log, ["write", "write"], "what comes one by one is written so")
     })
@@ -73,15 +73,15 @@ describe("the way to a server", () => {
           })
       )
       for (const client of [broken, other]) {
-        const writer = yield* CommandWriter.make(client as unknown as Redis, undefined)
-        for (let i = 0; i < 2; i++) writer.send(command)
+        const writer = new BurstWriter(client as unknown as Redis)
+        for (let i = 0; i < 2; i++) writer.write(command)
       }
       yield* nextTurn
       assert.deepStrictEqual(thrown.thrown, ["the stream is broken"])
       assert.deepStrictEqual(other.log, ["write", "cork", "write", "uncork"])
       other.log.length = 0
-      const writer = yield* CommandWriter.make(other as unknown as Redis, undefined)
-      for (let i = 0; i < 2; i++) writer.send(command)
+      const writer = new BurstWriter(other as unknown as Redis)
+      for (let i = 0; i < 2; i++) writer.write(command)
       yield* nextTurn
       assert.deepStrictEqual(other.log, ["write", "cork", "write", "uncork"])
     }).pipe(Effect.scoped)

@@ -1,0 +1,57 @@
+import type { RedisDriver } from "effect-redis-lock"
+import type { Cluster, Redis, RedisOptions } from "ioredis"
+import type { Socket } from "node:net"
+
+/** A script to be sent, and what is told of its outcome. */
+export interface ScriptRequest {
+  readonly script: RedisDriver.RedisScript
+  readonly keys: ReadonlyArray<string>
+  readonly args: ReadonlyArray<string | number>
+  /** Whether the script's text goes out (EVAL) or only its SHA (EVALSHA), when it is sent. */
+  readonly sendsText: boolean
+  onReply(reply: unknown): void
+  /** The server or ioredis has turned it away. */
+  onError(error: unknown): void
+  /** The client's own timeout has passed. */
+  expire(): void
+}
+
+/** A script that ioredis was given. */
+export interface SentScript {
+  /**
+   * Makes it a PING where ioredis has not written it yet, or writes it again: an application's own client may keep a command and
+   * send it when it is connected again, long after everybody has given up. What was written already stays as it is.
+   */
+  disarm(): void
+}
+
+/** Sends scripts over one connection of ioredis, in the order of the calls. */
+export interface ScriptSender {
+  send(request: ScriptRequest): SentScript
+}
+
+/** Where a cluster is first asked. */
+export interface StartupNode {
+  readonly host?: string
+  readonly port?: number
+}
+
+/**
+ * How the driver uses ioredis. There are two paths: the plain one stands on what ioredis publishes, the fast one reaches into it to
+ * save work for every command. All else, from timeouts to redirections, is the same on both.
+ */
+export interface CommandPath {
+  readonly name: "fast" | "plain"
+  /** Opens the connections of our own. */
+  readonly Connector: NonNullable<RedisOptions["Connector"]>
+  readonly SentinelConnector: NonNullable<RedisOptions["Connector"]>
+  /** Defaults of all connections of our own, and of those by way of Sentinel. */
+  readonly defaults: RedisOptions
+  readonly sentinelDefaults: RedisOptions
+  readonly makeSender: (client: Redis) => ScriptSender
+  /** The socket of the present connection, or of the last one, where it is known. */
+  readonly socketOf: (client: Redis) => Socket | undefined
+  /** The database that a connected client takes itself to be in. */
+  readonly databaseOf: (client: Redis) => Promise<number>
+  readonly startupNodeOf: (cluster: Cluster) => StartupNode | undefined
+}

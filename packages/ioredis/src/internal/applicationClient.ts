@@ -1,0 +1,82 @@
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type * as Duration from "effect/Duration"
+import type { RedisDriver } from "effect-redis-lock"
+import { Cluster, type Redis, type RedisOptions } from "ioredis"
+import { makeClusterDriver } from "./clusterDriver.ts"
+import { ClusterNodes } from "./ClusterNodes.ts"
+import type { CommandPath } from "./CommandPath.ts"
+import { CommandWriter } from "./CommandWriter.ts"
+import { connect, connectCluster, within } from "./connecting.ts"
+import { Connection } from "./Connection.ts"
+import { ConnectionLog } from "./ConnectionLog.ts"
+import { failureOf } from "./failure.ts"
+import { makeServerDriver } from "./serverDriver.ts"
+
+interface Options {
+  readonly path: CommandPath
+  readonly commandTimeout: Duration.Duration
+  readonly shardedPubSub: "auto" | "on" | "off" | undefined
+}
+
+/** The driver over a client that an application has made, and that is its to close. */
+export const makeApplicationDriver = (
+  client: Redis | Cluster,
+  options: Options
+): Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const settings = client instanceof Cluster ? settingsOfNodes(client) : client.options
+    const unsuitable = unsuitableOption(settings)
+    if (unsuitable !== undefined) {
+      return yield* failureOf(new Error(`locks cannot use an ioredis client with the option ${unsuitable}`))
+    }
+    return yield* client instanceof Cluster ? overCluster(client, settings, options) : overServer(client, options)
+  })
+
+const settingsOfNodes = ({ options }: Cluster): RedisOptions => ({
+  ...options.redisOptions,
+  ...(options.keyPrefix ? { keyPrefix: options.keyPrefix } : {})
+})
+
+const unsuitableOption = ({ keyPrefix, replyMapping, stringNumbers }: RedisOptions): string | undefined =>
+  keyPrefix
+    ? "keyPrefix: give it to RedisLock.layer instead"
+    : stringNumbers
+      ? "stringNumbers"
+      : replyMapping === "resp3"
+        ? `replyMapping: "resp3"`
+        : undefined
+
+const isAboutToConnect = ({ status }: Redis | Cluster): boolean =>
+  status === "wait" || status === "connecting" || status === "connect"
+
+const overCluster = (cluster: Cluster, redisOptions: RedisOptions, options: Options) =>
+  Effect.gen(function* () {
+    const { commandTimeout, path, shardedPubSub } = options
+    const log = yield* ConnectionLog.make
+    if (isAboutToConnect(cluster)) {
+      yield* connectCluster({ cluster, path, redisOptions, startupNode: path.startupNodeOf(cluster) })
+    }
+    const nodes = yield* ClusterNodes.make(cluster, { path, log, timeoutMillis: undefined })
+    return yield* makeClusterDriver(nodes, log, commandTimeout, shardedPubSub)
+  })
+
+const overServer = (client: Redis, { commandTimeout, path }: Options) =>
+  Effect.gen(function* () {
+    const log = yield* ConnectionLog.make
+    const connection = yield* Connection.make(client, { path, log, isOurs: false })
+    const writer = yield* CommandWriter.make(connection, undefined)
+    if (isAboutToConnect(client)) yield* connect(connection)
+    else if (client.status === "ready") yield* within(commandTimeout, selectAgain(client, path))
+    return yield* makeServerDriver(writer, log, commandTimeout)
+  })
+
+/** A client that was connected before may be in another database than it takes itself to be: ioredis ignores a refused SELECT. */
+const selectAgain = (client: Redis, path: CommandPath): Effect.Effect<unknown, RedisDriver.RedisDriverError> =>
+  Effect.tryPromise({
+    try: async () => {
+      const db = await path.databaseOf(client)
+      if (db !== 0) await client.select(db)
+    },
+    catch: (error) => failureOf(error)
+  })

@@ -1,0 +1,87 @@
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { RedisDriver } from "effect-redis-lock"
+import type { Cluster } from "ioredis"
+import { addressOf, type ClusterNodes } from "./ClusterNodes.ts"
+import { CommandWriter } from "./CommandWriter.ts"
+import { within } from "./connecting.ts"
+import { Connection } from "./Connection.ts"
+import type { ConnectionLog } from "./ConnectionLog.ts"
+import { makeEvalOnCluster } from "./evaluateOnCluster.ts"
+import { failureOf } from "./failure.ts"
+import { hashSlot } from "./hashSlot.ts"
+import { scanOf } from "./scan.ts"
+import { forSubscriptions } from "./settings.ts"
+import { Subscriber } from "./subscriber.ts"
+
+/** The driver over the connections of a cluster, and a connection for subscriptions to each node that is asked for some. */
+export const makeClusterDriver = (
+  nodes: ClusterNodes,
+  log: ConnectionLog,
+  commandTimeout: Duration.Duration,
+  shardedPubSub: "auto" | "on" | "off" = "auto"
+): Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { cluster, path } = nodes
+    const commandTimeoutMillis = Duration.toMillis(commandTimeout)
+    const evalUnsafe = yield* makeEvalOnCluster(nodes, commandTimeoutMillis)
+    const sharded =
+      shardedPubSub === "auto" ? yield* within(commandTimeout, knowsShardedPubSub(cluster)) : shardedPubSub === "on"
+    const subscriber = yield* Subscriber.make({
+      sharded,
+      slot: sharded ? hashSlot : () => 0,
+      serverOf: (channel) => {
+        const owner = nodes.ownerOf(hashSlot(channel))
+        return owner === undefined ? undefined : addressOf(owner.client)
+      },
+      // where it cannot connect, the channels may be served elsewhere by now
+      open: (server) => {
+        const client = nodes.at(server)!.client.duplicate({ ...forSubscriptions, readOnly: false, retryStrategy: null })
+        const connection = new Connection(client, { path, name: "subscriptions", node: server, log })
+        return new CommandWriter(connection, commandTimeoutMillis)
+      },
+      refresh: () => nodes.refresh()
+    })
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        const relocate = () => subscriber.relocate()
+        cluster.on("refresh", relocate)
+        return relocate
+      }),
+      (relocate) => Effect.sync(() => cluster.off("refresh", relocate))
+    )
+    log.open()
+    return {
+      eval: RedisDriver.evalOf(evalUnsafe),
+      subscribe: RedisDriver.subscribeOf(subscriber.subscribe),
+      scan: (pattern) =>
+        Stream.suspend(() => Stream.fromIterable(nodes.masters)).pipe(
+          Stream.flatMap((node) => scanOf(node, commandTimeout)(pattern))
+        ),
+      publish: sharded ? "SPUBLISH" : "PUBLISH",
+      slot: hashSlot,
+      server: (key) => nodes.ownerOf(hashSlot(key))?.server ?? "",
+      commandTimeoutMillis
+    }
+  })
+
+/** Asks the first node that answers, as Redisson does: it knows sharded pub/sub unless it refuses the question. */
+const knowsShardedPubSub = (cluster: Cluster): Effect.Effect<boolean, RedisDriver.RedisDriverError> =>
+  Effect.tryPromise({
+    try: async () => {
+      let failure: unknown = new Error("Stream isn't writeable: no node of the cluster is known")
+      for (const node of cluster.nodes("master")) {
+        try {
+          await node.call("PUBSUB", "SHARDNUMSUB")
+          return true
+        } catch (error) {
+          if ((error as Error).name === "ReplyError") return false
+          failure = error
+        }
+      }
+      throw failure
+    },
+    catch: (error) => failureOf(error)
+  })

@@ -1,0 +1,25 @@
+import type { NetConnectOpts, OnReadOpts, Socket } from "node:net"
+import type { ConnectionOptions } from "node:tls"
+import { Connector } from "../Connector.ts"
+
+/** Shared by all connections: each chunk is consumed synchronously. */
+const buffer = Buffer.allocUnsafeSlow(64 * 1024)
+
+/**
+ * Reads into a buffer that is there already: Node would allocate 64 KiB for every read and give most of it back, which costs more
+ * than a small reply is worth. ioredis takes the "data" that is emitted by hand for what the socket emits.
+ */
+export class BufferedConnector extends Connector {
+  protected override open(address: NetConnectOpts, tls: ConnectionOptions | undefined): Socket {
+    const onread: OnReadOpts = {
+      buffer,
+      callback: (length, bytes) => {
+        // a parser may keep a part of it until the rest comes
+        socket.emit("data", Buffer.from(bytes.subarray(0, length)))
+        return true
+      }
+    }
+    const socket = super.open({ ...address, onread }, tls)
+    return socket
+  }
+}

@@ -1,0 +1,51 @@
+import type { Command, Redis } from "ioredis"
+
+/** How many commands share a write at most, so that the server does not wait for the last of a long series. */
+const LONGEST_BURST = 16
+
+/** Writers through which something was sent since the event loop last came round. */
+const used: Array<BurstWriter> = []
+
+/**
+ * Writes commands to one connection. The first of several that are sent in one go is written at once, so that the server begins;
+ * those that follow are gathered, because a write costs more than all else that a client does for a command.
+ */
+export class BurstWriter {
+  readonly #client: Redis
+  #sent = 0
+  #corked: Redis["stream"] | undefined
+
+  constructor(client: Redis) {
+    this.#client = client
+  }
+
+  write(command: Command): void {
+    if (this.#sent === 0) {
+      if (used.push(this) === 1) process.nextTick(flushAll)
+    } else if (this.#sent % LONGEST_BURST === 1) {
+      this.#corked?.uncork()
+      this.#corked = this.#client.stream
+      this.#corked.cork()
+    }
+    this.#sent++
+    void this.#client.sendCommand(command)
+  }
+
+  flush(): void {
+    this.#sent = 0
+    const corked = this.#corked
+    this.#corked = undefined
+    corked?.uncork()
+  }
+}
+
+const flushAll = (): void => {
+  let flushed = 0
+  try {
+    while (flushed < used.length) used[flushed++]!.flush()
+  } finally {
+    // one that throws keeps nothing back: neither the others, nor what is sent later
+    used.splice(0, flushed)
+    if (used.length > 0) process.nextTick(flushAll)
+  }
+}

@@ -1,0 +1,64 @@
+import { Command, type Redis } from "ioredis"
+import type { CommandPath, ScriptSender } from "../CommandPath.ts"
+import { Connector, socketOf } from "../Connector.ts"
+import { SentinelConnector } from "../SentinelConnector.ts"
+
+/** What ioredis says where its own `commandTimeout` has passed. */
+const TIMED_OUT = "Command timed out"
+
+/**
+ * Commands as ioredis documents them for what it has no method for. Its methods would do for connections of our own, but a
+ * command that an application's client keeps for its next connection could not be disarmed, and `enableAutoPipelining` would
+ * keep it back.
+ */
+const makeSender = (client: Redis): ScriptSender => ({
+  send: (request) => {
+    const { args, keys, script, sendsText } = request
+    const [name, subject] = sendsText ? ["eval", script.lua] : ["evalsha", script.sha1]
+    const command = new Command(name, [subject, keys.length, ...keys, ...args])
+    void (client.sendCommand(command) as Promise<unknown>).then(
+      (reply) => request.onReply(reply),
+      (error: unknown) => {
+        if (error instanceof Error && error.message === TIMED_OUT) request.expire()
+        else request.onError(error)
+      }
+    )
+    return {
+      disarm: () => {
+        command.name = "ping"
+        command.args = []
+      }
+    }
+  }
+})
+
+/**
+ * ioredis does not publish which database a client has selected since it was made, so the server is asked. Where it is in database
+ * 0 the SELECT of the client's options was refused, which ioredis ignores; any other is what the application has selected.
+ */
+const databaseOf = async (client: Redis): Promise<number> => {
+  const wanted = client.options.db ?? 0
+  if (wanted === 0) return 0
+  try {
+    const [, actual] = / db=(\d+)/.exec(String(await client.call("CLIENT", "INFO"))) ?? []
+    return actual === undefined || actual === "0" ? wanted : Number(actual)
+  } catch {
+    // before Redis 6.2, or without the permission
+    return wanted
+  }
+}
+
+/** Stands on what ioredis publishes, from the oldest to the newest version that this package admits. */
+export const plainPath: CommandPath = {
+  name: "plain",
+  Connector,
+  SentinelConnector,
+  // ioredis 5.4 and later write CLIENT SETINFO on its own: a server that has turned the connection away would not be heard
+  defaults: { disableClientInfo: true },
+  // ioredis may end for good when it hears of a failover while it asks for the master
+  sentinelDefaults: { failoverDetector: false },
+  makeSender,
+  socketOf,
+  databaseOf,
+  startupNodeOf: () => undefined
+}

@@ -1,0 +1,28 @@
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import type { RedisDriver } from "effect-redis-lock"
+import type { CommandWriter } from "./CommandWriter.ts"
+import { failureOf } from "./failure.ts"
+
+/** The keys of one server that match a pattern. */
+export const scanOf =
+  (writer: CommandWriter, commandTimeout: Duration.Duration) =>
+  (pattern: string): Stream.Stream<string, RedisDriver.RedisDriverError> =>
+    Stream.paginate("0", (cursor) =>
+      Effect.tryPromise({
+        try: () => writer.client.scan(cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", "hash"),
+        catch: (error) => failureOf(error)
+      }).pipe(
+        Effect.timeoutOrElse({
+          duration: commandTimeout,
+          orElse: () =>
+            Effect.suspend(() => {
+              writer.onCommandTimeout()
+              return Effect.fail(failureOf(new Error(`timed out after ${Duration.format(commandTimeout)}`)))
+            })
+        }),
+        Effect.map(([next, keys]) => [keys, next === "0" ? Option.none() : Option.some(next)] as const)
+      )
+    )

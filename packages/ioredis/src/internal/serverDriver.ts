@@ -1,0 +1,44 @@
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { RedisDriver } from "effect-redis-lock"
+import { CommandWriter } from "./CommandWriter.ts"
+import { Connection } from "./Connection.ts"
+import type { ConnectionLog } from "./ConnectionLog.ts"
+import { makeEval } from "./evaluate.ts"
+import { scanOf } from "./scan.ts"
+import { forSubscriptions } from "./settings.ts"
+import { Subscriber } from "./subscriber.ts"
+
+/** The driver over one connection for commands, and one more for subscriptions once there are any. */
+export const makeServerDriver = (
+  writer: CommandWriter,
+  log: ConnectionLog,
+  commandTimeout: Duration.Duration
+): Effect.Effect<RedisDriver.RedisDriver["Service"], never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const commandTimeoutMillis = Duration.toMillis(commandTimeout)
+    const { path } = writer.connection
+    const evalUnsafe = yield* makeEval(writer, commandTimeoutMillis)
+    const subscriber = yield* Subscriber.make({
+      sharded: false,
+      slot: () => 0,
+      serverOf: () => "",
+      open: () => {
+        const client = writer.client.duplicate(forSubscriptions)
+        return new CommandWriter(new Connection(client, { path, name: "subscriptions", log }), commandTimeoutMillis)
+      },
+      refresh: () => {}
+    })
+    log.open()
+    return {
+      eval: RedisDriver.evalOf(evalUnsafe),
+      subscribe: RedisDriver.subscribeOf(subscriber.subscribe),
+      scan: scanOf(writer, commandTimeout),
+      publish: "PUBLISH",
+      slot: () => 0,
+      server: () => writer.server,
+      address: () => writer.connection.server,
+      commandTimeoutMillis
+    }
+  })

@@ -1,0 +1,44 @@
+import * as Duration from "effect/Duration"
+import type { RedisOptions } from "ioredis"
+import type { CommandPath } from "./CommandPath.ts"
+import type { Address } from "./options.ts"
+
+/** Shared by all layers with connections of their own. An application's own `Connector` wins. */
+export const settingsOf = (
+  path: CommandPath,
+  ioredis: RedisOptions,
+  connectTimeout: Duration.Duration
+): RedisOptions & { readonly replyMapping: "legacy" } => ({
+  Connector: ioredis.sentinels ? path.SentinelConnector : path.Connector,
+  ...path.defaults,
+  ...ioredis,
+  // ioredis would speak plain text to the master otherwise
+  ...(ioredis.sentinels && ioredis.tls ? { enableTLSForSentinelMode: true } : {}),
+  connectTimeout: Duration.toMillis(connectTimeout),
+  lazyConnect: true,
+  // A command that waits for a connection, or is sent again after one was lost, may take a lock for a caller that
+  // has long given up.
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false,
+  // what would change keys or replies
+  keyPrefix: "",
+  stringNumbers: false,
+  replyMapping: "legacy"
+})
+
+/** Where the server is, over the other options of ioredis. */
+export const at = (address: Address, ioredis: RedisOptions): RedisOptions => {
+  const tls = ioredis.tls || address.tls
+  const { path: _, ...others } = ioredis as RedisOptions & { readonly path?: string }
+  return { ...(address.host === undefined ? ioredis : others), ...address, ...(tls ? { tls } : {}) }
+}
+
+/** For subscriptions alone: whoever made them makes them again after a reconnect. */
+export const forSubscriptions: RedisOptions = {
+  lazyConnect: false,
+  autoResubscribe: false,
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false
+}
