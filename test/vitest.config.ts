@@ -5,8 +5,8 @@ import { unexpectedWarnings } from "./run/unexpectedWarnings.ts"
 export default defineConfig({
   test: {
     include: ["**/*.test.ts"],
-    // interop/ has a configuration of its own: it needs Java
-    exclude: ["**/node_modules/**", "**/dist/**", "interop/**"],
+    // these have configurations of their own: interop/ needs Java, ioredis/ another ioredis
+    exclude: ["**/node_modules/**", "**/dist/**", "interop/**", "ioredis/**"],
     globalSetup: ["./globalSetup.ts"],
     setupFiles: ["./run/logs.ts"],
     // says nothing of tests that pass

@@ -1,10 +1,13 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { Layer } from "effect"
 import { LockStore } from "effect-redis-lock"
+import { hasFastPath } from "../commandPath.ts"
 import { redisUrl } from "../redis.ts"
 import { contract } from "./suite.ts"
 import { kinds } from "./suite/kinds.ts"
 
-const store = Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl }))
-
-for (const kind of kinds) contract({ name: "Redis over ioredis", store, time: "real" }, kind)
+for (const fastPath of hasFastPath ? [true, false] : [false]) {
+  const name = `Redis over ioredis, on the ${fastPath ? "fast" : "plain"} path`
+  const store = Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl, fastPath }))
+  for (const kind of kinds) contract({ name, store, time: "real" }, kind)
+}

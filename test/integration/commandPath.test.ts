@@ -1,0 +1,176 @@
+/**
+ * The two paths through ioredis: that the one is taken that should be, and that the fast one is proven first.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { RedisCluster } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import * as core from "effect-redis-lock"
+import { Command, Redis } from "ioredis"
+import { vi } from "vitest"
+import { hasFastPath, notingPaths, pathLog, pathOfThisRun } from "../commandPath.ts"
+import { redisUrl } from "../redis.ts"
+
+const VARIABLE = "REDIS_LOCK_FAST_PATH"
+
+/** Takes a lock over the driver; gives the paths that its scripts have taken, and what the log says of them. */
+const taken = <E>(driver: Layer.Layer<core.RedisDriver.RedisDriver, E>, { Lock, RedisLock } = core) =>
+  Effect.gen(function* () {
+    const log = pathLog()
+    const paths = yield* notingPaths
+    const locks = Layer.provide(RedisLock.layer(), Layer.fresh(driver))
+    yield* Lock.withLock(Effect.void, `path:${crypto.randomUUID()}`).pipe(
+      Effect.provide(locks),
+      Effect.provide(log.layer)
+    )
+    return { paths: [...paths], lines: log.lines }
+  }).pipe(Effect.scoped)
+
+/** Sets the environment variable until the scope closes. */
+const environment = (value: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const before = process.env[VARIABLE]
+      process.env[VARIABLE] = value
+      return before
+    }),
+    (before) =>
+      Effect.sync(() => {
+        if (before === undefined) delete process.env[VARIABLE]
+        else process.env[VARIABLE] = before
+      })
+  )
+
+const fromClient = (options?: IoRedis.FromClientOptions) =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.acquireRelease(
+        Effect.sync(() => new Redis(redisUrl)),
+        (redis) => Effect.sync(() => redis.disconnect())
+      ),
+      (redis) => IoRedis.fromClient(redis, options)
+    )
+  )
+
+it.live("the scripts of this whole run take the path that its environment asks for", () =>
+  Effect.gen(function* () {
+    const paths = yield* notingPaths
+    const locks = Layer.provide(core.RedisLock.layer(), IoRedis.layer({ url: redisUrl }))
+    yield* Effect.provide(core.Lock.withLock(Effect.void, `path:${crypto.randomUUID()}`), locks)
+    assert.deepStrictEqual([...paths], [pathOfThisRun])
+  }).pipe(Effect.scoped)
+)
+
+describe("the plain path through ioredis", () => {
+  it.live("is taken where fastPath is false, and the log says so", () =>
+    Effect.gen(function* () {
+      for (const driver of [IoRedis.layer({ url: redisUrl, fastPath: false }), fromClient({ fastPath: false })]) {
+        assert.deepStrictEqual(yield* taken(driver), {
+          paths: ["plain"],
+          lines: ["Scripts take the plain path through ioredis: it was asked for."]
+        })
+      }
+    })
+  )
+
+  it.live("is taken on a cluster where fastPath is false", () =>
+    Effect.gen(function* () {
+      const { urls } = yield* RedisCluster.start()
+      const { paths } = yield* taken(IoRedis.layerCluster({ nodes: urls, fastPath: false }))
+      assert.deepStrictEqual(paths, ["plain"])
+    })
+  )
+
+  it.live("is taken where the environment variable REDIS_LOCK_FAST_PATH is false", () =>
+    Effect.gen(function* () {
+      yield* environment("false")
+      const { paths } = yield* taken(IoRedis.layer({ url: redisUrl }))
+      assert.deepStrictEqual(paths, ["plain"])
+    })
+  )
+
+  it.live("is not guessed from an environment variable that is neither true nor false", () =>
+    Effect.gen(function* () {
+      yield* environment("perhaps")
+      const error = yield* Effect.flip(taken(IoRedis.layer({ url: redisUrl })))
+      assert.deepInclude(error, { _tag: "InvalidLockOptions", option: VARIABLE })
+    })
+  )
+})
+
+describe.runIf(hasFastPath)("the fast path through ioredis", () => {
+  it.live("is taken where nothing is said of it, by every layer", () =>
+    Effect.gen(function* () {
+      yield* environment("")
+      for (const driver of [IoRedis.layer({ url: redisUrl }), fromClient()]) {
+        assert.deepStrictEqual(yield* taken(driver), {
+          paths: ["fast"],
+          lines: ["Scripts take the fast path through ioredis."]
+        })
+      }
+    })
+  )
+
+  it.live("is taken where fastPath is true, whatever the environment says", () =>
+    Effect.gen(function* () {
+      yield* environment("false")
+      const { paths } = yield* taken(IoRedis.layer({ url: redisUrl, fastPath: true }))
+      assert.deepStrictEqual(paths, ["fast"])
+    })
+  )
+
+  it.live("is not taken where ioredis no longer writes a command at once: the log names what is missing", () =>
+    Effect.gen(function* () {
+      const { sendCommand } = Redis.prototype
+      yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          Redis.prototype.sendCommand = async function (this: Redis, command, stream) {
+            await undefined
+            return sendCommand.call(this, command, stream)
+          }
+          // another process, so to say: what is missing is found out once
+          vi.resetModules()
+        }),
+        () =>
+          Effect.sync(() => {
+            Redis.prototype.sendCommand = sendCommand
+            vi.resetModules()
+          })
+      )
+      const fresh = yield* Effect.promise(() => import("@effect-redis-lock/ioredis"))
+      const driver = fresh.IoRedis.layer({ url: redisUrl, fastPath: true })
+      const { lines, paths } = yield* taken(driver, yield* Effect.promise(() => import("effect-redis-lock")))
+      assert.deepStrictEqual(paths, ["plain"])
+      assert.deepStrictEqual(lines, [
+        "Scripts take the plain path through ioredis: ioredis lacks Redis.sendCommand, which writes what " +
+          "Command.toWritable gives, at once."
+      ])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live.each(["initPromise", "toWritable", "setTimeout", "setReplyContext"])(
+    "needs Command.%s, and is not taken without it",
+    (name) =>
+      Effect.gen(function* () {
+        const prototype = Command.prototype as unknown as Record<string, unknown>
+        const method = prototype[name]
+        yield* Effect.acquireRelease(
+          Effect.sync(() => {
+            delete prototype[name]
+            vi.resetModules()
+          }),
+          () =>
+            Effect.sync(() => {
+              prototype[name] = method
+              vi.resetModules()
+            })
+        )
+        const { missingParts } = yield* Effect.promise(
+          () => import("../../packages/ioredis/dist/internal/fast/missingParts.js")
+        )
+        const missing = yield* Effect.promise(missingParts)
+        assert.lengthOf(missing, 1)
+        assert.include(missing[0], `Command.${name}`)
+      }).pipe(Effect.scoped)
+  )
+})

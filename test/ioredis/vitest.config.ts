@@ -1,0 +1,44 @@
+/**
+ * The driver over the oldest and the newest ioredis 5 that its peer range admits; the other tests run over ioredis 6.
+ */
+import { createRequire } from "node:module"
+import { fileURLToPath } from "node:url"
+import { defineConfig } from "vitest/config"
+import base from "../vitest.config.ts"
+
+const { resolve } = createRequire(import.meta.url)
+
+export default defineConfig({
+  test: {
+    ...base.test!,
+    exclude: ["**/node_modules/**", "**/dist/**"],
+    root: fileURLToPath(new URL("..", import.meta.url)),
+    projects: ["ioredis-5-oldest", "ioredis-5-newest"].map((name) => ({
+      extends: true,
+      // the driver and the tests load this one
+      resolve: { alias: [{ find: /^ioredis$/, replacement: resolve(name) }] },
+      test: {
+        name,
+        env: { IOREDIS_OF_THIS_RUN: name },
+        include: [
+          "ioredis/*.test.ts",
+          "contract/ioredis.test.ts",
+          "contract/cluster.test.ts",
+          "integration/commandPath.test.ts",
+          "integration/connections.test.ts",
+          "integration/cluster.test.ts",
+          "faults/connectionLog.test.ts",
+          "faults/cutOff.test.ts",
+          "faults/database.test.ts",
+          "faults/halfOpen.test.ts",
+          "faults/lostReply.test.ts",
+          "faults/lostSubscription.test.ts",
+          "faults/sentinel.test.ts",
+          "faults/serverDown.test.ts",
+          "faults/silence.test.ts",
+          "faults/unreachable.test.ts"
+        ]
+      }
+    }))
+  }
+})
