@@ -6,7 +6,7 @@ import { RedisCluster } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as core from "effect-redis-lock"
-import { Command, Redis } from "ioredis"
+import { Redis } from "ioredis"
 import { vi } from "vitest"
 import { hasFastPath, notingPaths, pathLog, pathOfThisRun } from "../commandPath.ts"
 import { redisUrl } from "../redis.ts"
@@ -146,31 +146,5 @@ describe.runIf(hasFastPath)("the fast path through ioredis", () => {
           "Command.toWritable gives, at once."
       ])
     }).pipe(Effect.scoped)
-  )
-
-  it.live.each(["initPromise", "toWritable", "setTimeout", "setReplyContext"])(
-    "needs Command.%s, and is not taken without it",
-    (name) =>
-      Effect.gen(function* () {
-        const prototype = Command.prototype as unknown as Record<string, unknown>
-        const method = prototype[name]
-        yield* Effect.acquireRelease(
-          Effect.sync(() => {
-            delete prototype[name]
-            vi.resetModules()
-          }),
-          () =>
-            Effect.sync(() => {
-              prototype[name] = method
-              vi.resetModules()
-            })
-        )
-        const { missingParts } = yield* Effect.promise(
-          () => import("../../packages/ioredis/dist/internal/fast/missingParts.js")
-        )
-        const missing = yield* Effect.promise(missingParts)
-        assert.lengthOf(missing, 1)
-        assert.include(missing[0], `Command.${name}`)
-      }).pipe(Effect.scoped)
   )
 })
