@@ -1,10 +1,10 @@
--- Takes a free lock for the owner whose turn it is; any other that is willing to wait
--- gets a place in the queue, or keeps the one it has. Idempotent.
+-- Takes a free lock for the owner whose turn it is; any other owner that is willing to
+-- wait gets a place in the queue, or keeps the one it has. Idempotent.
 --
 -- KEYS[1]  the lock, a hash { owner = hold count } (Redisson's RLock)
--- KEYS[2]  the last fencing token of this name; the lock again where there are to be none
+-- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens
 -- KEYS[3]  the queue, a list of owners
--- KEYS[4]  { owner = epoch milliseconds at which Redisson takes it for dead }, a zset
+-- KEYS[4]  { owner = epoch milliseconds at which Redisson considers it dead }, a zset
 -- KEYS[5]  { client = epoch milliseconds until which it is alive }, a zset
 -- KEYS[6]  its channel; each waiter listens to its own: <channel>:<owner>
 -- ARGV[1]  owner
@@ -12,8 +12,8 @@
 -- ARGV[3]  how long the last token is remembered, milliseconds
 -- ARGV[4]  Redisson's fairLockWaitTimeout, milliseconds; 0 asks once, without a place
 -- ARGV[5]  client
--- ARGV[6]  how long the client is alive without another word, milliseconds
--- ARGV[7]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[6]  how long the client counts as alive after this, milliseconds
+-- ARGV[7]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[8]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: the fencing token (see include/granted.lua)
@@ -26,7 +26,7 @@ local patience = tonumber(ARGV[4])
 local holder = head
 if redis.call('EXISTS', KEYS[1]) == 1 then
   if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
-    -- one that asks again, as it does not know that it was granted, counts the lease from now
+    -- an owner that asks again, unaware of its grant, counts the lease from now
     local left = redis.call('PTTL', KEYS[1])
     if left >= 0 and left < tonumber(ARGV[2]) then
       redis.call('PEXPIRE', KEYS[1], ARGV[2])
@@ -54,7 +54,7 @@ elseif not head or head == ARGV[1] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
   --@include granted
 elseif head ~= first then
-  -- it could not know that its turn has come
+  -- it has no other way to learn that its turn has come
   redis.pcall(ARGV[7], KEYS[6] .. ':' .. head, '0')
 end
 
@@ -62,7 +62,7 @@ if patience > 0 then
   --@include queue_up
   queue_up(ARGV[1])
   redis.call('ZADD', KEYS[5], now + ARGV[6], ARGV[5], now, 'seen')
-  -- long enough to tell the dead for as long as anybody could wait behind them
+  -- long enough to recognise the dead for as long as anybody could wait behind them
   redis.call('PEXPIRE', KEYS[5], 86400000)
 end
 return { redis.call('PTTL', KEYS[1]), holder }

@@ -1,12 +1,12 @@
--- Frees the lock whoever holds it, and tells the head of the queue. What is no such lock
--- is refused, not deleted.
+-- Frees the lock, whoever holds it, and tells the head of the queue. A value of another
+-- type is refused, not deleted.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel; each waiter listens to its own: <channel>:<owner>
 -- KEYS[3]  the queue, a list of owners
--- KEYS[4]  { owner = epoch milliseconds at which Redisson takes it for dead }, a zset
+-- KEYS[4]  { owner = epoch milliseconds at which Redisson considers it dead }, a zset
 -- KEYS[5]  { client = epoch milliseconds until which it is alive }, a zset
--- ARGV[1]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[1]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[2]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    1 it was held, 0 it was free

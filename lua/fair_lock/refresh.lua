@@ -1,19 +1,19 @@
--- Keeps the places of all waiters of one client: tells that the client is alive, and
--- puts off the time at which Redisson would take them for dead. One that was taken
--- for dead meanwhile gets a new place at the end. Places of the client at which nobody
--- waits any more are removed when they come to the head, or all of them.
+-- Keeps the places of all waiters of one client: notes that the client is alive, and
+-- postpones the time at which Redisson would consider them dead. A waiter that was
+-- considered dead meanwhile gets a new place at the end. Places of the client at which
+-- nobody waits any more are removed when they come to the head, or all at once.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
 -- KEYS[3]  the queue, a list of owners
--- KEYS[4]  { owner = epoch milliseconds at which Redisson takes it for dead }, a zset
+-- KEYS[4]  { owner = epoch milliseconds at which Redisson considers it dead }, a zset
 -- KEYS[5]  { client = epoch milliseconds until which it is alive }, a zset
--- ARGV[1]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[1]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[2]  Redisson's fairLockWaitTimeout, milliseconds
 -- ARGV[3]  client
--- ARGV[4]  how long the client is alive without another word, milliseconds
+-- ARGV[4]  how long the client counts as alive after this, milliseconds
 -- ARGV[5]  how long ago the last refresh was, milliseconds
--- ARGV[6]  the number of the client's last owner: it knows of none with a higher one yet
+-- ARGV[6]  the number of the client's last owner: it has none with a higher number yet
 -- ARGV[7]  1 to remove all places of the client at which nobody waits, else 0
 -- ARGV[8]  how many of the owners wait; the others are asking at this moment
 -- ARGV[..] owners that wait, in their order; then owners that are asking
@@ -21,7 +21,7 @@
 --
 -- reply    { milliseconds that the holder has left (-1: no expiry, -2: free),
 --            the head of the queue or nil, milliseconds until the head counts as dead };
---          { -2, owner, 0 } where one that waits holds the lock, and does not know it
+--          { -2, owner, 0 } if a waiter holds the lock and does not know it
 
 --@include deadline
 local patience = tonumber(ARGV[2])
@@ -58,7 +58,7 @@ if ARGV[7] == '1' then
     else
       stay[#stay + 1] = owner
       if removed > 0 then
-        -- those behind them come to their turn earlier by their time
+        -- those behind them get their turn earlier, by their time
         redis.call('ZADD', KEYS[4], 'XX', 'INCR', -patience * removed, owner)
       end
     end
@@ -100,7 +100,7 @@ if not head then
   return { left, false, 0 }
 end
 if left == -2 and head ~= first then
-  -- it could not know that its turn has come
+  -- it has no other way to learn that its turn has come
   redis.pcall(ARGV[1], KEYS[2] .. ':' .. head, '0')
 end
 local due = tonumber(redis.call('ZSCORE', KEYS[4], head))

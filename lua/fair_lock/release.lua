@@ -1,21 +1,21 @@
--- Gives back what an owner has of a fair lock: the lock, whatever the hold count, or
--- its place in the queue. Whenever the lock is free then, the head of the queue is told.
+-- Gives back an owner's lock, whatever the hold count, or its place in the queue. If the
+-- lock is free then, the head of the queue is told.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel; each waiter listens to its own: <channel>:<owner>
 -- KEYS[3]  the queue, a list of owners
--- KEYS[4]  { owner = epoch milliseconds at which Redisson takes it for dead }, a zset
+-- KEYS[4]  { owner = epoch milliseconds at which Redisson considers it dead }, a zset
 -- KEYS[5]  { client = epoch milliseconds until which it is alive }, a zset
 -- ARGV[1]  owner
--- ARGV[2]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[3]  Redisson's fairLockWaitTimeout, milliseconds
 --
--- reply    1 + how many clients heard of it: released
+-- reply    1 + how many clients were listening: released
 --          0 the lock is free, -1 somebody else holds it
 
 local released = redis.call('HDEL', KEYS[1], ARGV[1])
 if redis.call('ZREM', KEYS[4], ARGV[1]) == 1 then
-  -- those behind it come to their turn earlier by its time
+  -- those behind it get their turn earlier, by its time
   local place = redis.call('LPOS', KEYS[3], ARGV[1])
   if place then
     for _, waiter in ipairs(redis.call('LRANGE', KEYS[3], place + 1, -1)) do
@@ -31,7 +31,7 @@ end
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return released == 1 and 1 or -1
 end
--- pcall: a message is a hint, and a user who may not send it has released all the same
+-- pcall: a message is a hint; a user without permission to publish has still released
 local listeners = head and redis.pcall(ARGV[2], KEYS[2] .. ':' .. head, '0')
 if released == 0 then
   return 0

@@ -19,7 +19,7 @@ if type(token) == 'table' then
     or token
 end
 if token >= 1000000000000000 then
-  -- a plain lock of this name has left its last token, which would expire
+  -- a plain lock of this name may have left its last token, which would expire
   redis.call('PERSIST', KEYS[2])
 end
 redis.call('HSET', KEYS[1], ARGV[1], 1)

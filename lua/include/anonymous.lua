@@ -1,5 +1,5 @@
--- Refuses the name of a semaphore whose permits have ids: anonymous permits would go
--- round its limit.
+-- Refuses the name of a semaphore whose permits have ids: anonymous permits would
+-- bypass its limit.
 --
 -- KEYS[2]  the ids of a permit semaphore of this name, a zset
 

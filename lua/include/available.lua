@@ -1,5 +1,5 @@
--- How many permits are free, as the local `available`: a number, or false where there
--- is no counter.
+-- Sets the local `available` to the number of free permits, or false if there is no
+-- counter.
 --
 -- KEYS[1]  the counter, a string
 

@@ -1,5 +1,5 @@
--- Creates a semaphore that does not exist, where its client says how many permits it
--- begins with: the locals `available` (see there) and `created`.
+-- Creates a missing semaphore if its client says how many permits it begins with. Sets
+-- the locals `available` (see available.lua) and `created`.
 --
 -- KEYS[1]  the counter
 -- ARGV[1]  how many permits the semaphore begins with, or '' not to create it

@@ -1,5 +1,5 @@
--- The same for a semaphore whose permits have ids, after reaping it (see there). What is
--- held counts too, should only the counter have been removed.
+-- Does what begin.lua does for a semaphore whose permits have ids, after reap.lua. Held
+-- permits count too, in case only the counter has been removed.
 --
 -- KEYS[1]  the counter
 -- KEYS[2]  the ids

@@ -1,7 +1,7 @@
--- Refuses a command that comes too late: its sender has given up, so nobody would know of
--- what it creates. The command may have been on its way over a connection that broke,
--- while the release that undoes it went over the next one. The locals `digits` and
--- `micros` are the server time in microseconds; the refusal tells it, too.
+-- Refuses a command that arrives too late: its sender has given up, so nobody would own
+-- what it creates. The command may have been delayed in a connection that broke, while
+-- the release that rolls it back went over the next one. The locals `digits` and `micros`
+-- are the server time in microseconds; the refusal tells it, too.
 --
 -- ARGV[last]  the server time until which the command may take effect, epoch milliseconds
 

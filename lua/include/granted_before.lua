@@ -1,9 +1,9 @@
--- Answers an owner that holds the lock already, as the command was sent twice: with the token
--- that it was granted.
+-- Answers an owner that holds the lock already, because the command was sent twice: with
+-- the token that it was granted.
 --
 -- KEYS[1]  the lock
--- KEYS[2]  the last fencing token of this name; the lock again where there are none
--- the local `digits`
+-- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens
+-- Needs the local `digits`.
 --
 -- reply    { 'granted', token, server time in microseconds }
 

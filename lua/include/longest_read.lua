@@ -1,8 +1,8 @@
--- Defines longest_read(stem): milliseconds until the last of all readers' holds runs out,
--- 0 when they all have, or when nobody reads. The lock must not have a writer.
--- While all readers are of this library, one look at KEYS[4] tells. Java's are not noted
--- there: then every hold is looked at, as Redisson does. The keys of the holds are composed
--- here: only the hash knows them, and they are in its slot.
+-- Defines longest_read(stem): milliseconds until the last of all readers' holds runs out;
+-- 0 if all have run out, or nobody reads. The lock must not have a writer.
+-- If all readers are clients of this library, one look at KEYS[4] is enough. Java's readers
+-- are not noted there: then every hold is checked, as Redisson does. The keys of the holds
+-- are derived here from the fields of the hash; they are in its slot.
 --
 -- KEYS[1]  the lock
 -- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours

@@ -1,16 +1,16 @@
--- The next fencing token, as the local `token`; 0 for a lock that has none. What is under the
--- token's key and is no token is left as it is (but for an expiry), and refused.
+-- Sets the local `token` to the next fencing token; 0 for a lock without tokens. A value
+-- under the token's key that is no token is kept (but for its expiry), and refused.
 --
 -- KEYS[1]  the lock
--- KEYS[2]  the last fencing token of this name; the lock again where there are to be none
+-- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens
 -- ARGV[3]  how long the last token is remembered, milliseconds
 --
--- The locals `digits` and `micros` (see deadline.lua) and `at_least`, a lower bound or '' (from a quorum, which
--- knows other servers' clocks).
+-- Needs the locals `digits` and `micros` (see deadline.lua) and `at_least`, a lower bound
+-- (from a quorum, which knows other servers' clocks) or ''.
 
 local token = 0
 if KEYS[2] ~= KEYS[1] then
-  -- Server time keeps tokens rising when Redis restarts empty, the last token keeps
+  -- Server time keeps tokens rising when Redis restarts empty; the last token keeps
   -- them rising when the server's clock steps back.
   token = micros
   local bound = tonumber(at_least)
@@ -27,7 +27,7 @@ if KEYS[2] ~= KEYS[1] then
       return redis.error_reply(no_token .. KEYS[2])
     end
     if last < 1000000000000000 then
-      -- no time but the counter of a FencedLock or of Redisson's RFencedLock: it
+      -- not a time but the counter of a FencedLock or of Redisson's RFencedLock: it
       -- counts by one and has no expiry
       token = last + 1
       redis.call('SET', KEYS[2], token)

@@ -1,8 +1,9 @@
--- Defines note_reader(readers, owner, lock, lease): a reader that is noted holds until
--- `lease` milliseconds from now, or longer if that is noted already. One that is not noted
--- stays so: its other holds might end later. The notes live as long as the lock.
+-- Defines note_reader(readers, owner, lock, lease): notes that a reader that is noted
+-- already holds until `lease` milliseconds from now, unless a later time is noted. A reader
+-- that is not noted stays so: its other holds might end later. The notes live as long as
+-- the lock.
 --
--- The local `time` is the server's, from the TIME command.
+-- Needs the local `time`, the server's, from the TIME command.
 
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function note_reader(readers, owner, lock, lease)

@@ -1,6 +1,6 @@
 -- Defines queue_up(owner), which puts an owner that has no place at the end of the
--- queue. Its score is that of the one before it and the time that Redisson gives a
--- waiter: each waiter that is served takes its own time off all the others.
+-- queue. Its score is that of the waiter before it plus the time that Redisson gives a
+-- waiter: each waiter that is served subtracts this time from the scores of all others.
 --
 -- KEYS[1], KEYS[3], KEYS[4] and the local `now` as in skip_the_dead; `patience` in
 -- milliseconds

@@ -1,4 +1,4 @@
--- Defines raw(id): the 16 bytes that stand in Redis for an id of 32 hexadecimal digits.
+-- Defines raw(id): the 16 bytes that represent an id of 32 hexadecimal digits in Redis.
 
 local function raw(id)
   return (string.gsub(id, '%x%x', function(digits)

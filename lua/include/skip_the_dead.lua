@@ -1,18 +1,18 @@
--- Removes waiters that are gone from the head of a fair queue, however many: the
--- locals `now` (epoch milliseconds), `first` (who was at the head) and `head` (the
--- first that lives, or false).
--- A waiter is gone when its score is reached (Redisson's rule), or when its client
+-- Removes all dead waiters from the head of a fair queue. Sets the locals `now` (epoch
+-- milliseconds), `first` (the owner that was at the head) and `head` (the first that is
+-- alive, or false).
+-- A waiter is dead when its score is reached (Redisson's rule), or when its client
 -- has not reported for too long (clients of this library only).
 --
 -- A stall is not a death: a client's silence counts only while the server was answering
--- others. Clients with waiters report every half second, so a server that ran nothing
--- for this queue for 600 ms stood still, or could not be reached, or nobody waits.
--- Clients that lived when it last ran something then have three times as long as that
--- to report, once, five seconds at most: whoever connects again pauses between attempts
--- for as long as the outage has lasted, or less. Of further gaps one second counts.
+-- others. Clients with waiters report every half second, so if the server ran nothing
+-- for this queue for 600 ms, it stood still, or could not be reached, or nobody waits.
+-- Clients that were alive when it last ran something then have three times as long as
+-- the gap to report, once, five seconds at most: a client that reconnects pauses between
+-- attempts for at most as long as the outage has lasted. Of further gaps one second counts.
 --
 -- KEYS[3]  the queue, a list of owners (Redisson's)
--- KEYS[4]  { owner = epoch milliseconds at which Redisson takes it for dead }, a zset
+-- KEYS[4]  { owner = epoch milliseconds at which Redisson considers it dead }, a zset
 -- KEYS[5]  { client = epoch milliseconds until which it is alive,
 --            'seen' = epoch milliseconds at which a script last looked }, a zset of ours
 
@@ -28,7 +28,7 @@ if seen then
     for i = 1, #clients, 2 do
       local alive = tonumber(clients[i + 1])
       if clients[i] ~= 'seen' and alive > tonumber(seen) and alive < now + 1000 then
-        -- the half tells that it has been given its time; a report is a whole number
+        -- the half marks that the client has had its extra time; a report is a whole number
         local until_then = alive % 1 == 0 and now + math.min(3 * still, 5000) + 0.5
           or alive + math.max(still - 1000, 0)
         redis.call('ZADD', KEYS[5], until_then, clients[i])
@@ -40,7 +40,7 @@ end
 while head do
   local due = redis.call('ZSCORE', KEYS[4], head)
   if not due then
-    -- Redisson would keep a head without a score for ever
+    -- Redisson would never remove a head without a score
     redis.call('ZADD', KEYS[4], now + 300000, head)
     break
   end

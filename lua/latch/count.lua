@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  the count
 --
--- reply    the count; 0 where there is none
+-- reply    the count; 0 if there is none
 
 --@include available
 return math.max(0, available or 0)

@@ -3,10 +3,10 @@
 --
 -- KEYS[1]  the count
 -- KEYS[2]  the channel
--- ARGV[1]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[1]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[2]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    the count that is left; 0 also where there was none
+-- reply    the count that is left; 0 also if there was none
 
 --@include deadline
 --@include available
@@ -19,7 +19,7 @@ if left > 0 then
 end
 redis.call('DEL', KEYS[1])
 if left == 0 then
-  -- 0 tells that waiters may go on
+  -- 0 tells waiters to go on
   redis.pcall(ARGV[1], KEYS[2], '0')
 end
 return 0

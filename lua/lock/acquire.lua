@@ -2,7 +2,7 @@
 -- Idempotent: sent twice for the same owner it answers with the same grant.
 --
 -- KEYS[1]  the lock, a hash { owner = hold count } (Redisson's RLock)
--- KEYS[2]  the last fencing token of this name; the lock again where there are to be none
+-- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
 -- ARGV[3]  how long the last token is remembered, milliseconds

@@ -1,9 +1,9 @@
--- Frees the lock whoever holds it, and wakes one waiter of every client. What is no such
--- lock is refused, not deleted.
+-- Frees the lock, whoever holds it, and wakes one waiter of every client. A value of
+-- another type is refused, not deleted.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
--- ARGV[1]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[1]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[2]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    1 it was held, 0 it was free

@@ -1,4 +1,4 @@
--- What is under a name that turned out to be no lock of the kind asked for.
+-- Tells what is under a name that is not a lock of the kind asked for.
 --
 -- KEYS[1]  the name
 --

@@ -1,4 +1,4 @@
--- Writes the hold count of an owner that holds the lock: re-entry and inner exit.
+-- Writes the hold count of an owner that holds the lock, for re-entry and inner exit.
 -- The count is absolute, so a command that is sent twice counts once; the deadline
 -- is only ever raised.
 --
@@ -13,7 +13,7 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   return 0
 end
 if ARGV[3] == '0' then
-  -- an inner exit: a full server (OOM) admits it once the script has removed something
+  -- an inner exit: a full server (OOM) allows writes once the script has removed something
   redis.call('HDEL', KEYS[1], '')
 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])

@@ -5,7 +5,7 @@
 -- KEYS[2]  the last fencing token of this name
 -- ARGV[1]  the token
 -- ARGV[2]  how long the last token is remembered, milliseconds; 0 (and for a counter):
---          for ever
+--          without end
 --
 -- reply    1
 

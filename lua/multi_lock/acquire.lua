@@ -1,14 +1,14 @@
 -- Takes several free locks for one owner, all or none. Idempotent.
 --
 -- KEYS     the locks, hashes { owner = hold count } (Redisson's RLock); then, in the same
---          order, the last fencing token of each one's name; the lock again where there are
---          to be none
+--          order, the last fencing token of each one's name; or the lock again for a lock
+--          without tokens
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
 -- ARGV[3]  how long the last tokens are remembered, milliseconds
 -- ARGV[4]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    granted: the token, where all got the same one, which is the server time in
+-- reply    granted: the token, if all got the same one, which is the server time in
 --                   microseconds; otherwise { 1, the token of each lock }
 --          not:     { 0, which lock is taken (from 0), milliseconds it has left (-1: no
 --                     expiry), its holder }
@@ -17,7 +17,7 @@
 local call = redis.call
 local owner = ARGV[1]
 local count = #KEYS / 2
--- by number: what a first sending of this very command has taken
+-- by number: locks that an earlier sending of this same command has taken
 local mine = {}
 if call('EXISTS', unpack(KEYS, 1, count)) > 0 then
   for i = 1, count do
@@ -47,7 +47,7 @@ for i = 1, count do
     if before then
       --@include last_token
       if not last then
-        -- no token: what was taken before is given back
+        -- no token: the locks taken before are given back
         for taken = 1, i - 1 do
           call('HDEL', KEYS[taken], owner)
         end

@@ -2,9 +2,9 @@
 --
 -- KEYS     per lock: the lock, and its channel
 -- ARGV[1]  owner
--- ARGV[2]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 --
--- reply    1 where all were released and nobody was listening; otherwise per lock:
+-- reply    1 if all were released and nobody was listening; otherwise per lock:
 --          1 + how many clients were listening: released
 --          0 the lock is free, -1 somebody else holds it
 
@@ -17,7 +17,7 @@ for i = 1, #KEYS, 2 do
   local released = 1
   -- pcall: a foreign type at one name must not stop the others
   if pcall('HDEL', KEYS[i], owner) == 1 then
-    -- pcall: a message is a hint, and a user who may not send it has released all the same
+    -- pcall: a message is a hint; a user without permission to publish has still released
     local listeners = pcall(publish, KEYS[i + 1], '0')
     if type(listeners) == 'number' then
       released = 1 + listeners

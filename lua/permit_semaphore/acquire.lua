@@ -6,7 +6,7 @@
 -- KEYS[3]  the channel
 -- ARGV[1]  how many permits the semaphore begins with, or '' not to create it
 -- ARGV[2]  lease, milliseconds
--- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[3]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[4..]  the ids, 32 hexadecimal digits each
 -- ARGV[last] the server time until which this may take effect, epoch milliseconds
 --
@@ -21,13 +21,13 @@ local sent = redis.call('ZSCORE', KEYS[2], raw(ARGV[4]))
 local wanted = #ARGV - 4
 local granted = sent or available and available >= wanted
 if granted and not sent then
-  -- the ids first: should the script not get any further, they can be taken back
+  -- the ids first: if the script gets no further, they can be taken back
   local expiry = now + ARGV[2]
   for i = 4, #ARGV - 1 do
     redis.call('ZADD', KEYS[2], expiry, raw(ARGV[i]))
   end
   available = redis.call('INCRBY', KEYS[1], -wanted)
-  -- Redisson's rule: what the counter does not outlive, the ids shall not either
+  -- Redisson's rule: the ids expire when the counter does
   local life = redis.call('PTTL', KEYS[1])
   if life > 0 then
     redis.call('PEXPIRE', KEYS[2], life)

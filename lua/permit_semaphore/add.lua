@@ -1,12 +1,12 @@
--- Adds permits, or takes some away for good, whatever is free. An expiry of the counter
--- stays as it is. Not idempotent: sent twice it counts twice.
+-- Adds permits, or takes some away for good, however many are free. An expiry of the
+-- counter stays as it is. Not idempotent: sent twice it counts twice.
 --
 -- KEYS[1]  the permits that are free
 -- KEYS[2]  the ids, a zset
 -- KEYS[3]  the channel
 -- ARGV[1]  how many permits the semaphore begins with, or '' for none
 -- ARGV[2]  how many permits; negative to take away
--- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[3]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[4]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    how many are free now

@@ -1,9 +1,9 @@
--- Counts the permits, those with an ended lease as free.
+-- Counts the permits; those whose lease has ended count as free.
 --
 -- KEYS[1]  the permits that are free
 -- KEYS[2]  the ids, a zset
 -- KEYS[3]  the channel
--- ARGV[1]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[1]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 --
 -- reply    { free (nil: there is no semaphore), held }
 

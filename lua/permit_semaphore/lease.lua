@@ -3,7 +3,7 @@
 -- KEYS[1]  the ids, a zset
 -- ARGV[1]  the id
 --
--- reply    milliseconds left, -1 for a permit without end, -2 for one that is not held
+-- reply    milliseconds left, -1 for a permit without end, -2 for a permit that is not held
 
 --@include raw
 local score = redis.call('ZSCORE', KEYS[1], raw(ARGV[1]))

@@ -1,13 +1,13 @@
--- Gives back whatever is still held of these permits. Idempotent.
+-- Gives back those of these permits that are still held. Idempotent.
 --
 -- KEYS[1]  the permits that are free
 -- KEYS[2]  the ids, a zset
 -- KEYS[3]  the channel
--- ARGV[1]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[1]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[2..]  the ids
 --
 -- reply    1 + how many clients were listening: all were held and are given back
---          -1 some or all were held no more
+--          -1 some or all were no longer held
 
 --@include available
 --@include raw

@@ -1,12 +1,12 @@
--- Creates a semaphore with so many permits, or gives an existing one so many in all:
--- free and held.
+-- Creates a semaphore with a number of permits, or gives an existing one this number in
+-- total, free and held.
 --
 -- KEYS[1]  the permits that are free
 -- KEYS[2]  the ids, a zset
 -- KEYS[3]  the channel
 -- ARGV[1]  how many permits
 -- ARGV[2]  1 to change a semaphore that exists
--- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[3]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[4]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    1 created or changed, 0 left as it was
@@ -16,7 +16,7 @@
 if available and ARGV[2] ~= '1' then
   return 0
 end
--- also without a counter what is held counts, should only the counter have been removed
+-- held permits count even without a counter, in case only the counter has been removed
 local change = ARGV[1] - (available or 0) - redis.call('ZCARD', KEYS[2])
 if available and change == 0 then
   return 0

@@ -3,7 +3,7 @@
 -- KEYS[1]  the permits that are free
 -- KEYS[2]  the ids, a zset
 -- KEYS[3]  the channel
--- ARGV[1]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[1]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[2..]  the ids
 --
 -- reply    how many were given back: as many as there are ids, or 0 because not all are

@@ -1,9 +1,9 @@
--- Takes a share for a reader. Granted while nobody writes, or the writer is the
--- reader itself. Idempotent.
+-- Takes a share for a reader. Granted while nobody writes, or if the reader itself is
+-- the writer. Idempotent.
 --
 -- KEYS[1]  the lock, a hash { mode = read | write, <reader> = holds, <writer>:write = holds }
 --          (Redisson's RReadWriteLock)
--- KEYS[2]  the last fencing token of this name; the lock again where there are to be none
+-- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens
 -- KEYS[3]  this reader's first hold, a string that lives as long as its lease
 -- KEYS[4]  { client with a waiting writer = epoch milliseconds until which it counts }, a zset of ours
 -- KEYS[5]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
@@ -14,10 +14,10 @@
 -- ARGV[5]  1 to let waiting writers go first
 -- ARGV[6]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    granted: the token of the last writer; where none is on record, one that is lower
---          than the next writer's; 0 where there are none; for who writes, that of ARGV[4], as
---          a server of a quorum may have seen one that counts for nobody
---          not:     { milliseconds left (-1: no expiry), who is in the way }
+-- reply    granted: the token of the last writer; if none is on record, one that is lower
+--          than the next writer's; 0 for a lock without tokens; for the writer itself, ARGV[4],
+--          as a server of a quorum may have seen a token that counts for nobody
+--          not:     { milliseconds left (-1: no expiry), the owner that is in the way }
 
 --@include deadline
 local mode = redis.call('HGET', KEYS[1], 'mode')
@@ -63,7 +63,7 @@ elseif not mine then
 end
 
 if is_new then
-  -- who is noted must read: the lock may have been freed by others than this library since
+  -- a noted reader must still read: others than this library may have freed the lock since
   local noted = redis.call('ZRANGE', KEYS[5], -1, -1)[1]
   if noted and redis.call('HEXISTS', KEYS[1], noted) == 0 then
     redis.call('DEL', KEYS[5])

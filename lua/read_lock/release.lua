@@ -1,6 +1,6 @@
--- Gives back a hold of a reader, or all. While others read the lock lives as long as
+-- Gives back a hold of a reader, or all. While others read, the lock lives as long as
 -- the longest of their holds; readers whose holds have all run out do not keep it. A
--- writer's lease is never touched.
+-- writer's lease is never changed.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
@@ -8,11 +8,11 @@
 -- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
 -- ARGV[1]  owner
 -- ARGV[2]  how many holds remain
--- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use; empty to wake nobody
--- ARGV[4]  the number of the hold that ends, where others remain: the newest takes its
---          place (Redisson always ends the newest, whose lease may be another)
+-- ARGV[3]  PUBLISH, or SPUBLISH if sharded pub/sub is in use; empty to wake nobody
+-- ARGV[4]  the number of the hold that ends, if others remain: the newest takes its
+--          place (Redisson always ends the newest, whose lease may differ)
 --
--- reply    1 + how many clients were listening, where the lock came free: released
+-- reply    1 + how many clients were listening, if the lock is free now: released
 --          0 the lock is free, -1 it is held, but not by this reader
 
 local function hold_key(owner, number)
@@ -26,7 +26,7 @@ end
 local remain = tonumber(ARGV[2])
 local moves = remain < held and remain > 0 and tonumber(ARGV[4]) <= remain
 local left = moves and redis.call('PTTL', hold_key(ARGV[1], held))
--- first, as a full server (OOM) lets a script write what it likes once it has removed something
+-- first, as a full server (OOM) allows all writes of a script once it has removed something
 for number = remain + 1, held do
   redis.call('DEL', hold_key(ARGV[1], number))
 end
@@ -62,6 +62,6 @@ redis.call('DEL', KEYS[1], KEYS[4])
 if ARGV[3] == '' then
   return 1
 end
--- pcall: a message is a hint, and a user who may not send it has released all the same
+-- pcall: a message is a hint; a user without permission to publish has still released
 local listeners = redis.pcall(ARGV[3], KEYS[2], '0')
 return type(listeners) == 'number' and 1 + listeners or 1

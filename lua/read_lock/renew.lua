@@ -1,7 +1,7 @@
--- Extends the holds of many readers at once, each reader's only if it still holds; and
--- then all of them, also one whose own lease has run out while another one kept the
--- lock. Nobody becomes a holder, no deadline is lowered, and no other reader's holds
--- are touched.
+-- Extends the holds of many readers at once, each reader's only if it still holds, and
+-- then all of them, even one whose own lease has run out while another kept the lock.
+-- Nobody becomes a holder, no deadline is lowered, and no other reader's holds are
+-- changed.
 --
 -- KEYS     per reader: the lock, { reader = epoch milliseconds at which the last of its
 --          holds ends }, a zset of ours, then each of its holds

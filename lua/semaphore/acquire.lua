@@ -8,7 +8,7 @@
 -- ARGV[1]  how many permits the semaphore begins with, or '' not to create it
 -- ARGV[2]  how many permits
 -- ARGV[3]  how long the marker lives, milliseconds
--- ARGV[4]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[4]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[5]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    { 1 granted or 0 denied, how many permits are free now, 1 or 0: whether the
@@ -21,7 +21,7 @@ local granted = marker and 1 or 0
 --@include begin
 if not marker and available and available >= tonumber(ARGV[2]) then
   granted = 1
-  -- the marker first: should the script not get any further, it does no harm
+  -- the marker first: if the script gets no further, it does no harm
   redis.call('SET', KEYS[3], ARGV[2], 'PX', ARGV[3])
   available = redis.call('INCRBY', KEYS[1], -ARGV[2])
 end

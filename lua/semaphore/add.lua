@@ -1,5 +1,5 @@
--- Adds permits, or takes some away for good, whatever is free. An expiry of the counter
--- stays as it is. Not idempotent: sent twice it counts twice.
+-- Adds permits, or takes some away for good, however many are free. An expiry of the
+-- counter stays as it is. Not idempotent: sent twice it counts twice.
 --
 -- KEYS[1]  the permits that are free
 -- KEYS[2]  the ids of a permit semaphore of this name
@@ -7,7 +7,7 @@
 -- ARGV[1]  how many permits the semaphore begins with, or '' for none
 -- ARGV[2]  how many permits; negative to take away
 -- ARGV[3]  1 to add only to a semaphore that exists
--- ARGV[4]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[4]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[5]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    1 added, 0 there is no such semaphore

@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  the permits that are free
 --
--- reply    how many, or nil where there is no semaphore
+-- reply    how many, or nil if there is no semaphore
 
 --@include available
 return available

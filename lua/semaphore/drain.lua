@@ -1,4 +1,4 @@
--- Takes all free permits. Where the counter is below zero it is raised to zero, as in
+-- Takes all free permits. If the counter is below zero it is raised to zero, as in
 -- Redisson and in Java's Semaphore. An expiry of the counter stays as it is.
 --
 -- KEYS[1]  the permits that are free
@@ -6,7 +6,7 @@
 -- ARGV[1]  how many permits the semaphore begins with, or '' not to create it
 -- ARGV[2]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    how many were free; 0 where there is no semaphore
+-- reply    how many were free; 0 if there is no semaphore
 
 --@include deadline
 --@include anonymous

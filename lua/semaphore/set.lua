@@ -1,14 +1,14 @@
--- Creates a semaphore with so many permits.
+-- Creates a semaphore with a number of permits.
 --
 -- KEYS[1]  the permits that are free
 -- KEYS[2]  the ids of a permit semaphore of this name
 -- KEYS[3]  the channel
 -- ARGV[1]  how many permits
 -- ARGV[2]  how long the semaphore lives, milliseconds; 0 without end
--- ARGV[3]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[3]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[4]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    1 created, 0 there is one already
+-- reply    1 created, 0 it exists already
 
 --@include deadline
 --@include anonymous

@@ -1,11 +1,11 @@
--- Takes a free read-write lock for a writer; one that finds readers and will wait may
--- say so, and readers of this library then let it go first. Behind a writer it says
--- nothing: readers have the same chance as writers when that one has done, or writers
--- in a loop would keep them out for ever. Idempotent.
+-- Takes a free read-write lock for a writer. A writer that finds readers and is going to
+-- wait may announce itself; readers of this library then let it go first. Behind another
+-- writer it announces nothing: when that one is done, readers get the same chance as
+-- writers, or writers in a loop would keep them out. Idempotent.
 --
 -- KEYS[1]  the lock, a hash { mode = read | write, <reader> = holds, <writer>:write = holds }
 --          (Redisson's RReadWriteLock)
--- KEYS[2]  the last fencing token of this name; the lock again where there are to be none
+-- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens
 -- KEYS[3]  { client with a waiting writer = epoch milliseconds until which it counts }, a zset of ours
 -- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
 -- ARGV[1]  owner
@@ -32,7 +32,7 @@ if mode then
     end
   end
   if mode == 'read' then
-    -- however many read: the one that is noted to read the longest
+    -- of any number of readers, the one that is noted to read the longest
     local reader = redis.call('ZRANGE', KEYS[4], -1, -1)[1]
     if reader and redis.call('HEXISTS', KEYS[1], reader) == 1 then
       return { redis.call('PTTL', KEYS[1]), reader }

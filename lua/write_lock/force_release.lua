@@ -4,7 +4,7 @@
 -- KEYS[2]  its channel
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
 -- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
--- ARGV[1]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[1]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[2]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    1 it was held, 0 nobody writes

@@ -1,13 +1,13 @@
--- Gives the write lock back, whatever the hold count. Where the writer also reads, it
--- goes on as a reader: other readers are told in that case, too, and the lock lives as
--- long as its reads, no longer as the write lock would have.
+-- Gives the write lock back, whatever the hold count. A writer that also reads goes on
+-- as a reader: other readers are told in that case, too, and the lock lives as long as
+-- its reads, no longer as long as the write lock would have.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
 -- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
 -- ARGV[1]  owner
--- ARGV[2]  PUBLISH, or SPUBLISH where sharded pub/sub is in use; empty to wake nobody
+-- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use; empty to wake nobody
 --
 -- reply    1 + how many clients were listening: released
 --          0 the lock is free, -1 somebody else holds it
@@ -27,6 +27,6 @@ end
 if ARGV[2] == '' then
   return 1
 end
--- pcall: a message is a hint, and a user who may not send it has released all the same
+-- pcall: a message is a hint; a user without permission to publish has still released
 local listeners = redis.pcall(ARGV[2], KEYS[2], '1')
 return type(listeners) == 'number' and 1 + listeners or 1

@@ -1,11 +1,11 @@
--- The last writer of a client that waited does so no more: readers need not let it go
--- first.
+-- Withdraws a client's announcement: its last waiting writer has stopped waiting, and
+-- readers need not let it go first.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
 -- KEYS[3]  { client with a waiting writer = epoch milliseconds until which it counts }, a zset
 -- ARGV[1]  client
--- ARGV[2]  PUBLISH, or SPUBLISH where sharded pub/sub is in use
+-- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 --
 -- reply    1 it had been waiting, 0 not
 
