@@ -15,47 +15,24 @@ const rooms = [
     holds: "what stands behind the public values; it may name their types",
     may: { types: ["public"] }
   },
+  { room: "quorum", holds: "clients whose store is a majority of others" },
+  { room: "client", holds: "LockClient: what all locks of one service share" },
+  { room: "acquire", holds: "the way of one acquisition" },
+  { room: "wait", holds: "the fibers of this process that wait, and what wakes them" },
+  { room: "hold", holds: "leases, their renewal, their end" },
   {
-    room: "quorum",
-    holds: "clients whose store is a majority of others",
-    still: { types: ["locks"] }
+    room: "protocol",
+    holds: "what differs between the kinds of lock; it may name the public state of one",
+    may: { types: ["public"] }
   },
-  { room: "client", holds: "LockClient: what all locks of one service share", still: { types: ["quorum"] } },
-  { room: "acquire", holds: "the way of one acquisition", still: { types: ["client"] } },
-  {
-    room: "wait",
-    holds: "the fibers of this process that wait, and what wakes them",
-    still: { runtime: ["locks"], types: ["client", "acquire"] }
-  },
-  {
-    room: "hold",
-    holds: "leases, their renewal, their end",
-    still: { runtime: ["acquire"], types: ["locks", "client", "acquire", "wait"] }
-  },
-  { room: "protocol", holds: "what differs between the kinds of lock", still: { types: ["public", "client"] } },
-  {
-    room: "store",
-    holds: "the seam, and the stores behind it",
-    modules: ["LockStore", "RedisDriver"],
-    still: { types: ["protocol"] }
-  },
-  {
-    room: "options",
-    holds: "checks of what the user has passed",
-    modules: ["QuorumOptions"],
-    still: { types: ["locks"] }
-  },
+  { room: "store", holds: "the seam, and the stores behind it", modules: ["LockStore", "RedisDriver"] },
+  { room: "options", holds: "checks of what the user has passed", modules: ["QuorumOptions"] },
   { room: "time", holds: "alarms, schedules, the monotonic clock" },
-  {
-    room: "report",
-    holds: "errors, and how things are shown",
-    modules: ["LockError", "Holding"],
-    still: { types: ["client"] }
-  }
+  { room: "report", holds: "errors, metrics, and how things are shown", modules: ["LockError", "Holding"] }
 ]
 
 /** Modules through which runtime cycles still go. */
-const cyclesStillThrough = ["wait/LatchWaiters"]
+const cyclesStillThrough = []
 
 /** Tests outside of test/unit and test/simulation that still look behind the public modules. */
 const testsStillInside = [

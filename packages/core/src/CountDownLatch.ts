@@ -14,10 +14,10 @@ import type * as Types from "effect/Types"
 import { parseWait } from "./internal/options/durations.ts"
 import { isDataFirst } from "./internal/options/isDataFirst.ts"
 import { latchChannel } from "./internal/store/keys.ts"
-import { LatchImpl, latchOf, latchTitle, TypeId as internalTypeId } from "./internal/locks/LatchImpl.ts"
+import { LatchImpl, latchOf, TypeId as internalTypeId } from "./internal/locks/LatchImpl.ts"
 import type { LockClient } from "./internal/client/LockClient.ts"
 import { shown } from "./internal/report/shown.ts"
-import { type Invalid, run, use } from "./internal/locks/Synchronizer.ts"
+import { type Invalid, use } from "./internal/locks/Synchronizer.ts"
 import {
   type InvalidLockName,
   InvalidLockOptions,
@@ -27,6 +27,8 @@ import {
   type WaitTimeOf
 } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
+import { latchTitle } from "./internal/protocol/latch.ts"
+import { runOrDescribe } from "./internal/store/wrongType.ts"
 
 /**
  * Marks the values of this module at run time; see {@link isCountDownLatch}.
@@ -153,7 +155,11 @@ export const trySetCount: {
   }
   return withLatch(latch, (client, key, channel) =>
     Effect.map(
-      run(client, latchTitle, { operation: "latch/set", keys: [key, channel], args: [count, client.store.publish] }),
+      runOrDescribe(client, latchTitle, {
+        operation: "latch/set",
+        keys: [key, channel],
+        args: [count, client.store.publish]
+      }),
       (reply) => reply === 1
     )
   )
@@ -182,7 +188,11 @@ export const countDown = <L extends CountDownLatch<unknown> | string>(
 ): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
   withLatch(latch, (client, key, channel) =>
     Effect.map(
-      run(client, latchTitle, { operation: "latch/count_down", keys: [key, channel], args: [client.store.publish] }),
+      runOrDescribe(client, latchTitle, {
+        operation: "latch/count_down",
+        keys: [key, channel],
+        args: [client.store.publish]
+      }),
       (reply) => reply as number
     )
   )
@@ -200,7 +210,10 @@ export const count = <L extends CountDownLatch<unknown> | string>(
   latch: L
 ): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
   withLatch(latch, (client, key) =>
-    Effect.map(run(client, latchTitle, { operation: "latch/count", keys: [key], args: [] }), (reply) => reply as number)
+    Effect.map(
+      runOrDescribe(client, latchTitle, { operation: "latch/count", keys: [key], args: [] }),
+      (reply) => reply as number
+    )
   )
 
 /**
@@ -277,7 +290,11 @@ const delete_ = <L extends CountDownLatch<unknown> | string>(
 ): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
   withLatch(latch, (client, key, channel) =>
     Effect.map(
-      run(client, latchTitle, { operation: "latch/delete", keys: [key, channel], args: [client.store.publish] }),
+      runOrDescribe(client, latchTitle, {
+        operation: "latch/delete",
+        keys: [key, channel],
+        args: [client.store.publish]
+      }),
       (reply) => reply === 1
     )
   )

@@ -19,16 +19,14 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
 import type { Holding, HoldingOf } from "./Holding.ts"
-import type { Restore } from "./internal/acquire/acquire.ts"
 import {
   type AnyLock,
   type PreparedAcquire,
-  type InternalHolding,
   type Invalid,
   isInvalid,
   TypeId as internalTypeId
 } from "./internal/locks/AnyLock.ts"
-import { guard, isClosed } from "./internal/hold/guard.ts"
+import { guard, isClosed, type Restore } from "./internal/hold/guard.ts"
 import { inspect as inspectKeys } from "./internal/protocol/inspect.ts"
 import { LockKeys } from "./internal/store/keys.ts"
 import { lockOf, makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
@@ -49,6 +47,7 @@ import {
   type WaitTimeOf
 } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
+import type { InternalHolding } from "./internal/hold/Hold.ts"
 
 /**
  * Marks the values of this module at run time; see {@link isLock}.

@@ -31,7 +31,7 @@ import {
   permitSemaphoreOf,
   TypeId as internalTypeId
 } from "./internal/locks/PermitSemaphoreImpl.ts"
-import { run, use } from "./internal/locks/Synchronizer.ts"
+import { use } from "./internal/locks/Synchronizer.ts"
 import { parsePeriod, parseWait } from "./internal/options/durations.ts"
 import { isDataFirst } from "./internal/options/isDataFirst.ts"
 import { checkPermits, maxPermits } from "./internal/options/permitCount.ts"
@@ -45,6 +45,7 @@ import {
   type WaitTimeOf
 } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
+import { runOrDescribe } from "./internal/store/wrongType.ts"
 
 /**
  * Marks the values of this module at run time; see {@link isPermitSemaphore}.
@@ -482,7 +483,7 @@ export const addPermits: {
   if (invalid !== undefined) return Effect.fail(impl.invalid ?? invalid)
   return use(impl, (client, key) =>
     Effect.asVoid(
-      run(client, impl.title, {
+      runOrDescribe(client, impl.title, {
         operation: "permit_semaphore/add",
         keys: commands.keysAt(key),
         args: [impl.permits ?? "", permits, client.store.publish]
@@ -597,7 +598,7 @@ export const updateLeaseTime: {
   if (typeof lease !== "number") return Effect.fail(lease)
   return commands.withIds(semaphore, [id], (client, key, ids, impl) =>
     Effect.map(
-      run(client, impl.title, {
+      runOrDescribe(client, impl.title, {
         operation: "permit_semaphore/update_lease",
         keys: [permitIds(key)],
         args: [ids[0]!, lease]
@@ -624,7 +625,7 @@ export const leaseTime: {
 } = dual(2, (semaphore: PermitSemaphore<unknown> | string, id: string) =>
   commands.withIds(semaphore, [id], (client, key, ids, impl) =>
     Effect.map(
-      run(client, impl.title, { operation: "permit_semaphore/lease", keys: [permitIds(key)], args: ids }),
+      runOrDescribe(client, impl.title, { operation: "permit_semaphore/lease", keys: [permitIds(key)], args: ids }),
       (reply) => {
         const left = reply as number
         return left === -2 ? Option.none() : Option.some(left === -1 ? Duration.infinity : Duration.millis(left))

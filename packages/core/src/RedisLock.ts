@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { checkFactor, checkLease, parsePeriod, parseRetention } from "./internal/options/durations.ts"
 import { checkPrefix } from "./internal/store/keys.ts"
-import { type ClientOptions, makeLockClient } from "./internal/client/LockClient.ts"
+import { makeLockClient } from "./internal/client/LockClient.ts"
 import { RedisLock, TypeId as internalTypeId } from "./internal/client/RedisLock.ts"
 import { joinQuorum } from "./internal/quorum/layer.ts"
 import { checkQuorum } from "./internal/options/quorumOptions.ts"
@@ -17,6 +17,7 @@ import { InvalidLockOptions } from "./LockError.ts"
 import * as Store from "./LockStore.ts"
 import type { RedisDriver } from "./RedisDriver.ts"
 import type { QuorumOptions } from "./QuorumOptions.ts"
+import type { ClientOptions } from "./internal/options/ClientOptions.ts"
 
 /**
  * Marks the service at run time.

@@ -31,13 +31,14 @@ import { heldMarkerMillis, undoMarkerMillis } from "./internal/hold/AnonymousPer
 import { guard, nothing } from "./internal/hold/guard.ts"
 import { acquireWith, add, keep, tryWith, withSemaphore } from "./internal/locks/semaphoreCommands.ts"
 import { SemaphoreImpl, semaphoreOf, TypeId as internalTypeId } from "./internal/locks/SemaphoreImpl.ts"
-import { run, use } from "./internal/locks/Synchronizer.ts"
+import { use } from "./internal/locks/Synchronizer.ts"
 import { parsePeriod } from "./internal/options/durations.ts"
 import { isDataFirstOfPermits } from "./internal/options/isDataFirst.ts"
 import { maxPermits } from "./internal/options/permitCount.ts"
 import { permitIds, semaphoreChannel } from "./internal/store/keys.ts"
 import type { InvalidLockName, InvalidLockOptions, LockLost, LockStoreError, TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
+import { runOrDescribe } from "./internal/store/wrongType.ts"
 
 /**
  * Marks the values of this module at run time; see {@link isSemaphore}.
@@ -448,7 +449,7 @@ export const trySetPermits: {
     if (typeof life !== "number") return Effect.fail(life)
     return withSemaphore(semaphore, permits, 0, (impl, client, key) =>
       Effect.map(
-        run(client, impl.title, {
+        runOrDescribe(client, impl.title, {
           operation: "semaphore/set",
           keys: [key, permitIds(key), semaphoreChannel(key)],
           args: [permits, life, client.store.publish]
@@ -492,7 +493,7 @@ export const drainPermits = <S extends Semaphore<unknown> | string>(
   const impl = semaphoreOf(semaphore)
   return use(impl, (client, key) =>
     Effect.map(
-      run(client, impl.title, {
+      runOrDescribe(client, impl.title, {
         operation: "semaphore/drain",
         keys: [key, permitIds(key)],
         args: [impl.permits ?? ""]
@@ -516,7 +517,7 @@ export const availablePermits = <S extends Semaphore<unknown> | string>(
   const impl = semaphoreOf(semaphore)
   return use(impl, (client, key) =>
     Effect.map(
-      run(client, impl.title, { operation: "semaphore/available", keys: [key], args: [] }),
+      runOrDescribe(client, impl.title, { operation: "semaphore/available", keys: [key], args: [] }),
       (reply) => (reply as number | null) ?? impl.permits ?? 0
     )
   )

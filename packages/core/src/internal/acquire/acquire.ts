@@ -12,28 +12,12 @@ import type { LockReentered, LockStoreError, LockTimeout } from "../../LockError
 import { acquireOnce, ownerRefOf, writerOf } from "./acquireOnce.ts"
 import { reenter } from "./reenter.ts"
 import type { Hold } from "../hold/Hold.ts"
-import type { LockKeys } from "../store/keys.ts"
-import type { LockClient } from "../client/LockClient.ts"
-import type { LockProtocol } from "../protocol/LockProtocol.ts"
-import type { Identity } from "../hold/owner.ts"
 import { passing } from "../store/passing.ts"
 import { waitInFairQueue } from "./waitInFairQueue.ts"
 import { isAsked, settled, waitInQueue } from "./waitInQueue.ts"
 import { fallback, gaveUp } from "./giveUp.ts"
-
-export interface AcquireRequest {
-  readonly client: LockClient
-  readonly kind: LockProtocol
-  readonly name: string
-  readonly keys: LockKeys
-  readonly identity: Identity
-  /** Milliseconds; infinite to wait without limit. */
-  readonly waitMillis: number
-  /** Milliseconds, or undefined for a lease that the watchdog renews. */
-  readonly leaseMillis: number | undefined
-}
-
-export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+import type { AcquireRequest } from "./AcquireRequest.ts"
+import type { Restore } from "../hold/guard.ts"
 
 /** Waits for the lock as long as allowed. */
 export const acquire = (

@@ -1,20 +1,22 @@
 /**
  * Asking Redis once: for one lock, or for several by one command.
  */
-import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { LockStoreError, QuorumNotReached, type StoreReason } from "../../LockError.ts"
-import type { AcquireRequest, Restore } from "./acquire.ts"
-import { describeWrongType, describeWrongTypeOfOne } from "../report/wrongType.ts"
+import { LockStoreError } from "../../LockError.ts"
+import type { AcquireRequest } from "./AcquireRequest.ts"
+import { describeWrongType, describeWrongTypeOfOne } from "../store/wrongType.ts"
 import { Hold } from "../hold/Hold.ts"
-import { type AcquireReply, answerOf, type OwnerRef, tokenKey, tokenLife } from "../protocol/LockProtocol.ts"
+import { type AcquireReply, answerOf, tokenKey, tokenLife } from "../protocol/LockProtocol.ts"
 import { GrantedTooLate, isPassing, passing } from "../store/passing.ts"
 import { Lease } from "../hold/Lease.ts"
-import { rollback, rollbackSilently, rollbackUnknown, cancelWriterIntent } from "../hold/release.ts"
+import type { HeldRef } from "../hold/releaseCommand.ts"
+import { isForbidden, mayHaveRun } from "../store/outcome.ts"
+import { rollback, rollbackSilently, rollbackUnknown, cancelWriterIntent } from "../hold/rollback.ts"
+import type { Restore } from "../hold/guard.ts"
 
 export type Denial = AcquireReply & { readonly granted: false }
 
-export const ownerRefOf = ({ client, keys, kind, name }: AcquireRequest, owner: string): OwnerRef => ({
+export const ownerRefOf = ({ client, keys, kind, name }: AcquireRequest, owner: string): HeldRef => ({
   client,
   keys,
   kind,
@@ -35,7 +37,7 @@ export const writerOf = ({ client, identity, keys, kind }: AcquireRequest): Leas
  */
 export const acquireOnce = <A, B, E>(
   request: AcquireRequest,
-  ownerRef: OwnerRef,
+  ownerRef: HeldRef,
   waits: boolean,
   restore: Restore,
   startedAt: number,
@@ -52,8 +54,7 @@ export const acquireOnce = <A, B, E>(
   const command = kind.acquire(ownerRef, { leaseMillis, waits, writer })
   const sentAt = client.now()
   // the key of a writer that also reads lives as long as its longest read
-  if (writer !== undefined)
-    writer.mayLastUntil = Math.max(writer.mayLastUntil, sentAt + client.store.commandLifeMillis + leaseMillis)
+  writer?.noteMayLast(sentAt + client.store.commandLifeMillis + leaseMillis)
   client.underWay++
   return Effect.matchCauseEffect(restore(client.store.run(command.operation, command.keys, command.args)), {
     onSuccess: (reply): Effect.Effect<A | B, E | LockStoreError> => {
@@ -191,36 +192,4 @@ export const grantedTooLate = (
     lock: name,
     reason: "TimedOut",
     cause: new GrantedTooLate(tookMillis, leaseMillis)
-  })
-
-/** Replies with which Redis turns a script away before it starts, and failures before anything was sent. */
-const notRun: ReadonlySet<StoreReason> = new Set([
-  "ConnectionRefused",
-  "NotConnected",
-  "TooLate",
-  "OutOfMemory",
-  "ReadOnly",
-  "PersistenceFailed",
-  "NotEnoughReplicas",
-  "Loading",
-  "Busy",
-  "NotAuthenticated",
-  "WrongType",
-  "Closed",
-  "ClusterDown",
-  "ClusterMismatch"
-])
-
-/** Whether the server's user lacks a right: who asked hears of that, and need not hear that the undo lacks it too. */
-export const isForbidden = (cause: Cause.Cause<LockStoreError>): boolean =>
-  cause.reasons.some((reason) => reason._tag === "Fail" && reason.error.reason === "NoPermission")
-
-/** Whether a command that failed may have been run all the same. */
-export const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
-  !cause.reasons.every((reason) => {
-    if (reason._tag !== "Fail") return false
-    const quorum = reason.error.cause
-    return quorum instanceof QuorumNotReached
-      ? quorum.acquired === 0 && quorum.failures.every((failure) => notRun.has(failure.reason))
-      : notRun.has(reason.error.reason)
   })

@@ -7,24 +7,14 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { LockStoreError, LockTimeout } from "../../LockError.ts"
-import type { Restore } from "./acquire.ts"
-import type { LockClient } from "../client/LockClient.ts"
+import type { AcquiringClient } from "./AcquiringClient.ts"
 import { passing } from "../store/passing.ts"
 import type { PermitQueue, PermitWaiter } from "../wait/PermitQueue.ts"
-
-/**
- * What a semaphore answers: what was granted, if anything; how many permits are free now; in how many milliseconds a lease
- * ends (below zero: not known); and whether there is such a semaphore.
- */
-export interface PermitReply<A> {
-  readonly granted: A | undefined
-  readonly available: number
-  readonly remaining: number
-  readonly exists: boolean
-}
+import type { PermitReply } from "../protocol/PermitReply.ts"
+import type { Restore } from "../hold/guard.ts"
 
 export interface PermitRequest<A> {
-  readonly client: LockClient
+  readonly client: AcquiringClient
   readonly kind: { readonly name: string }
   readonly name: string
   readonly key: string

@@ -4,19 +4,23 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Holder, type LockStoreError, LockTimeout } from "../../LockError.ts"
-import type { AcquireRequest } from "./acquire.ts"
 import type { Denial } from "./acquireOnce.ts"
-import type { LockClient } from "../client/LockClient.ts"
+import type { AcquiringClient } from "./AcquiringClient.ts"
 import type { Subscription } from "../wait/Subscriptions.ts"
+import type { AcquireRequest } from "./AcquireRequest.ts"
 
 /** Waits until the subscription is ready, for at most one fallback interval. */
-export const awaitReady = (client: LockClient, subscription: Subscription, waitsUntil: number): Effect.Effect<void> => {
+export const awaitReady = (
+  client: AcquiringClient,
+  subscription: Subscription,
+  waitsUntil: number
+): Effect.Effect<void> => {
   const patience = Math.min(client.options.fallbackIntervalMillis, Math.max(0, waitsUntil - client.now()))
   return Effect.asVoid(Effect.timeoutOption(subscription.ready, patience))
 }
 
 /** The fallback interval, jittered so that processes do not ask together; at most until the holder's lease ends. */
-export const fallback = (client: LockClient, denial: Denial | undefined): number => {
+export const fallback = (client: AcquiringClient, denial: Denial | undefined): number => {
   const interval = client.options.fallbackIntervalMillis * (0.8 + 0.4 * Math.random())
   return denial === undefined || denial.remaining < 0 ? interval : Math.min(interval, denial.remaining + 1)
 }

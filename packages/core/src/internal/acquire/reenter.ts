@@ -3,11 +3,12 @@
  */
 import * as Effect from "effect/Effect"
 import { LockReentered, type LockStoreError } from "../../LockError.ts"
-import type { AcquireRequest, Restore } from "./acquire.ts"
+import type { AcquireRequest } from "./AcquireRequest.ts"
 import { leaseMillisOf } from "./acquireOnce.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { Lease } from "../hold/Lease.ts"
-import { rollbackReentry } from "../hold/release.ts"
+import { rollbackReentry } from "../hold/rollback.ts"
+import type { Restore } from "../hold/guard.ts"
 
 /**
  * What becomes of an acquisition by somebody who holds the lock already: a hold more, or a refusal where waiting would be
@@ -41,7 +42,7 @@ const addHold = (
     const hold = new Hold(lease, request)
     const command = kind.addHold(lease, lease.add(hold), leaseMillis)
     const sentAt = client.now()
-    lease.mayLastUntil = Math.max(lease.mayLastUntil, sentAt + client.store.commandLifeMillis + leaseMillis)
+    lease.noteMayLast(sentAt + client.store.commandLifeMillis + leaseMillis)
     client.underWay++
     return Effect.matchCauseEffect(restore(client.store.run(command.operation, command.keys, command.args)), {
       onSuccess: (reply) => {

@@ -4,15 +4,16 @@
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import { type LockReentered, LockStoreError, type LockTimeout } from "../../LockError.ts"
-import type { AcquireRequest, Restore } from "./acquire.ts"
+import type { AcquireRequest } from "./AcquireRequest.ts"
 import { acquireOnce, ownerRefOf, type Denial, leaseMillisOf } from "./acquireOnce.ts"
 import { reenter } from "./reenter.ts"
-import { type FairQueue, FairWaiter } from "../wait/FairWaiters.ts"
+import { type FairQueue, FairWaiter } from "../wait/FairQueue.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { Wake } from "../wait/WaitQueue.ts"
-import type { OwnerRef } from "../protocol/LockProtocol.ts"
-import { giveBack, rollbackUnknown } from "../hold/release.ts"
+import type { HeldRef } from "../hold/releaseCommand.ts"
 import { awaitReady, gaveUp } from "./giveUp.ts"
+import { rollbackUnknown, giveBack } from "../hold/rollback.ts"
+import type { Restore } from "../hold/guard.ts"
 
 /**
  * Takes a place in the queue of a fair lock, and waits there for its turn. However the wait ends without the lock, the
@@ -79,7 +80,7 @@ const waitForTurn = (
   restore: Restore,
   startedAt: number,
   answer: Denial | LockStoreError,
-  ownerRef: OwnerRef,
+  ownerRef: HeldRef,
   queue: FairQueue,
   waiter: FairWaiter,
   ask: Ask,

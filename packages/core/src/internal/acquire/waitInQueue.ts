@@ -4,14 +4,15 @@
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import { type LockReentered, LockStoreError, type LockTimeout } from "../../LockError.ts"
-import type { AcquireRequest, Restore } from "./acquire.ts"
+import type { AcquireRequest } from "./AcquireRequest.ts"
 import { acquireOnce, ownerRefOf, type Denial } from "./acquireOnce.ts"
 import { backOff } from "../options/backOff.ts"
 import { reenter } from "./reenter.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { WaitQueue, Waiter } from "../wait/WaitQueue.ts"
-import { cancelWriterIntent } from "../hold/release.ts"
 import { awaitReady, fallback, gaveUp } from "./giveUp.ts"
+import { cancelWriterIntent } from "../hold/rollback.ts"
+import type { Restore } from "../hold/guard.ts"
 
 export const isAsked = ({ client, keys, kind }: AcquireRequest): boolean =>
   kind.mode !== "read" && client.requestsInFlight.has(keys.lock)

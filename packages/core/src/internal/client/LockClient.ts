@@ -13,12 +13,15 @@ import { LockStoreError } from "../../LockError.ts"
 import { driftMillis } from "../options/durations.ts"
 import { type Identity, ownHold } from "../hold/owner.ts"
 import { AlarmClock } from "../time/AlarmClock.ts"
-import { LatchQueues } from "../wait/LatchWaiters.ts"
+import { LatchQueues } from "../wait/LatchQueue.ts"
 import { WaitQueues } from "../wait/WaitQueue.ts"
 import { PermitQueues } from "../wait/PermitQueue.ts"
 import { giveBackAll, type Returnable } from "./closing.ts"
-import { FairQueues } from "../wait/FairWaiters.ts"
+import { FairQueues } from "../wait/FairQueue.ts"
 import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
+import type { AcquiringClient } from "../acquire/AcquiringClient.ts"
+import type { HandOver, ReleasedLease } from "../hold/HoldingClient.ts"
+import { startHandOver } from "../wait/handOver.ts"
 import type { Hold } from "../hold/Hold.ts"
 import type { Mode } from "../protocol/LockProtocol.ts"
 import { inOwnTurn, makeReport, type Report } from "../report/ownTurn.ts"
@@ -29,28 +32,11 @@ import { OpaqueClient, type Service, TypeId } from "./RedisLock.ts"
 import { Subscriptions } from "../wait/Subscriptions.ts"
 import { Telemetry } from "../report/telemetry.ts"
 import { Watchdog } from "../hold/Watchdog.ts"
-
-/**
- * The options of a client, checked; milliseconds.
- */
-export interface ClientOptions {
-  readonly watchdogLeaseMillis: number
-  readonly renewIntervalMillis: number
-  readonly fallbackIntervalMillis: number
-  /** How often a client with waiters of a fair lock reports, and how long their places outlive its last report. */
-  readonly placeIntervalMillis: number
-  readonly placeLifeMillis: number
-  readonly releaseTimeoutMillis: number
-  readonly subscriptionIdleMillis: number
-  readonly clockDriftFactor: number
-  /** How long the last fencing token of a name is remembered beyond the lease. */
-  readonly tokenRetentionMillis: number
-  readonly keyPrefix: string
-}
+import type { ClientOptions } from "../options/ClientOptions.ts"
 
 let lastOwnerId = 0
 
-export class LockClient extends OpaqueClient implements Service {
+export class LockClient extends OpaqueClient implements Service, AcquiringClient {
   /** As a service it carries itself. */
   readonly [TypeId]: LockClient = this
   /** A random UUID; owners are `<clientId>:<number>`, as in Redisson. */
@@ -211,6 +197,15 @@ export class LockClient extends OpaqueClient implements Service {
     this.watchdog.watch(lease)
     if (this.#isClosing) this.#loseAtEnd(lease)
     else this.wakeOwners(lease.held[0]!)
+  }
+
+  forgetPermits(permits: AnonymousPermits): void {
+    this.anonymousPermits.delete(permits)
+  }
+
+  /** See {@link startHandOver}. */
+  startHandOver(lease: ReleasedLease, now: number): HandOver | undefined {
+    return startHandOver(this, lease, now)
   }
 
   rememberPermits(grant: AnonymousPermits): void {

@@ -1,5 +1,5 @@
 import type { LockClient } from "./LockClient.ts"
-import type { QuorumTimes } from "../quorum/quorumClient.ts"
+import type { QuorumTimes } from "../options/quorumOptions.ts"
 
 /** One lock of a quorum: a name at a client. */
 export interface NamedMember {

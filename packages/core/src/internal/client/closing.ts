@@ -3,19 +3,17 @@
  * sends home whoever waits.
  */
 import * as Effect from "effect/Effect"
-import type { LossReason } from "../../LockError.ts"
+import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
+import { Lease } from "../hold/Lease.ts"
+import { releaseOf } from "../hold/releaseCommand.ts"
+import { releaseUntilConfirmed } from "../hold/repeatedRelease.ts"
 import type { LockClient } from "./LockClient.ts"
 
 /** Something that is held, and can be given back by the client itself. */
-export interface Returnable {
-  readonly name: string
-  readonly owner: string
-  /** Whether nobody works under it any more. */
-  readonly isUnused: boolean
-  readonly lose: (reason: LossReason, now: number) => unknown
-  /** Gives it back, and tries again where that may help. */
-  readonly giveBack: Effect.Effect<unknown>
-}
+export type Returnable = Lease | AnonymousPermits
+
+const giveBack = (held: Returnable): Effect.Effect<unknown> =>
+  held instanceof Lease ? releaseUntilConfirmed(releaseOf(held, held.deadline)) : held.returnUntilConfirmed
 
 /** How often to look whether all has ended; real time, as a process that ends has no other. */
 const tickMillis = 2
@@ -43,7 +41,7 @@ export const giveBackAll = (client: LockClient): Effect.Effect<void> =>
         begun.add(held)
         client.background(
           Effect.andThen(
-            held.giveBack,
+            giveBack(held),
             Effect.sync(() => left.delete(held))
           )
         )

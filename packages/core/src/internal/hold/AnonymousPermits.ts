@@ -5,19 +5,16 @@
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import { LockLost, LockStoreError, type LossReason } from "../../LockError.ts"
-import type { Restore } from "../acquire/acquire.ts"
-import { isForbidden, mayHaveRun } from "../acquire/acquireOnce.ts"
-import type { Returnable } from "../client/closing.ts"
-import type { PermitReply } from "../acquire/acquirePermits.ts"
+import type { PermitReply } from "../protocol/PermitReply.ts"
+import { isForbidden, mayHaveRun } from "../store/outcome.ts"
+import type { HoldingClient } from "./HoldingClient.ts"
+import { repeatRelease, type RepeatedRelease, releaseUntilConfirmed } from "./repeatedRelease.ts"
+import type { Guarded, Restore } from "./guard.ts"
 import { Dependents } from "./Dependents.ts"
-import { describeWrongType } from "../report/wrongType.ts"
-import type { Guarded } from "./guard.ts"
+import { describeWrongType } from "../store/wrongType.ts"
 import { grantMarker, permitIds, semaphoreChannel } from "../store/keys.ts"
-import type { LockClient } from "../client/LockClient.ts"
-import { isFinal } from "../store/passing.ts"
-import { rollbackUntilSettled } from "./release.ts"
+import { rollbackUntilSettled } from "./rollback.ts"
 import type { Reply } from "../../RedisDriver.ts"
 
 /** In metrics and spans. */
@@ -34,12 +31,9 @@ export const heldMarkerMillis = 24 * 60 * 60 * 1000
  */
 export const undoMarkerMillis = 60 * 1000
 
-const firstPauseMillis = 50
-const longestPauseMillis = 1000
-
-export class AnonymousPermits implements Guarded, Returnable {
+export class AnonymousPermits implements Guarded {
   readonly kind = semaphoreKind
-  readonly client: LockClient
+  readonly client: HoldingClient
   readonly name: string
   readonly key: string
   readonly permits: number
@@ -50,7 +44,7 @@ export class AnonymousPermits implements Guarded, Returnable {
   #released = false
   #lost: LockLost | undefined = undefined
 
-  constructor(client: LockClient, name: string, key: string, permits: number, markerMillis: number) {
+  constructor(client: HoldingClient, name: string, key: string, permits: number, markerMillis: number) {
     this.client = client
     this.name = name
     this.key = key
@@ -93,7 +87,7 @@ export class AnonymousPermits implements Guarded, Returnable {
         onFailure: (cause: Cause.Cause<LockStoreError>) => {
           client.underWay--
           const failed = describeWrongType(client, semaphoreTitle, key, cause)
-          return mayHaveRun(cause) ? Effect.andThen(this.#undo(isForbidden(cause)), failed) : failed
+          return mayHaveRun(cause) ? Effect.andThen(this.#rollback(isForbidden(cause)), failed) : failed
         }
       }
     )
@@ -113,7 +107,7 @@ export class AnonymousPermits implements Guarded, Returnable {
     if (this.#lost !== undefined) return Effect.fail(this.#lost)
     const { client } = this
     const now = client.now()
-    client.anonymousPermits.delete(this)
+    client.forgetPermits(this)
     client.telemetry.released(this, now - this.askedAt)
     const isOld = now - this.askedAt > this.markerMillis - undoMarkerMillis
     client.underWay++
@@ -130,7 +124,7 @@ export class AnonymousPermits implements Guarded, Returnable {
   lose(reason: LossReason, now: number): void {
     if (this.#lost !== undefined || this.#released) return
     this.#lost = this.#lossOf(reason)
-    this.client.anonymousPermits.delete(this)
+    this.client.forgetPermits(this)
     this.client.telemetry.lost(this, reason)
     this.client.telemetry.released(this, now - this.askedAt)
     this.#dependents.tell(this.client)
@@ -153,8 +147,9 @@ export class AnonymousPermits implements Guarded, Returnable {
     return this.#dependents.isEmpty
   }
 
-  get giveBack(): Effect.Effect<unknown> {
-    return this.#returnUntilConfirmed()
+  /** Gives them back until Redis confirms. */
+  get returnUntilConfirmed(): Effect.Effect<Reply | undefined> {
+    return releaseUntilConfirmed(this.#repeatedReturn)
   }
 
   #lossOf(reason: LossReason): LockLost {
@@ -177,55 +172,31 @@ export class AnonymousPermits implements Guarded, Returnable {
     )
   }
 
-  /** Tries again within the release timeout. After an attempt whose outcome is unknown, "not known" means that it did run. */
-  #retry(sentAt: number, error: LockStoreError): Effect.Effect<void, LockLost | LockStoreError> {
-    const { client } = this
-    return Effect.gen({ self: this }, function* () {
-      let failure = error
-      let mayHaveRun = failure.isOutcomeUnknown
-      const until = sentAt + client.options.releaseTimeoutMillis
-      for (let pause = firstPauseMillis; !isFinal(failure) && client.now() + pause < until; pause *= 2) {
-        yield* Effect.sleep(Math.min(pause, longestPauseMillis))
-        const result = yield* Effect.result(this.#return(false))
-        if (Result.isSuccess(result)) return result.success === 1 || mayHaveRun ? undefined : yield* this.#notKnown
-        failure = result.failure
-        mayHaveRun ||= failure.isOutcomeUnknown
-      }
-      client.background(this.#returnUntilConfirmed())
-      return yield* new LockStoreError({
-        operation: "release (the work is done; the permits are given back as soon as Redis answers this process)",
-        lock: this.name,
-        reason: failure.reason,
-        cause: failure.cause
-      })
-    })
+  get #repeatedReturn(): RepeatedRelease {
+    return {
+      client: this.client,
+      send: Effect.suspend(() => this.#return(false)),
+      over: this.askedAt + this.markerMillis,
+      warn: (failure) =>
+        Effect.annotateLogs(
+          Effect.logWarning("Could not give permits back; the semaphore has so many less from now on.", failure),
+          { semaphore: this.name, permits: this.permits }
+        )
+    }
   }
 
-  /** Goes on for as long as the marker may be there. The result is the reply, if there was one. */
-  #returnUntilConfirmed(isForbidden = false): Effect.Effect<Reply | undefined> {
-    const { client } = this
-    return Effect.gen({ self: this }, function* () {
-      for (let pause = firstPauseMillis; ; pause = Math.min(pause * 2, longestPauseMillis)) {
-        const result = yield* Effect.result(this.#return(false))
-        if (Result.isSuccess(result)) return result.success
-        if (isForbidden && result.failure.reason === "NoPermission") return undefined
-        if (isFinal(result.failure) || client.now() - this.askedAt + pause > this.markerMillis) {
-          yield* Effect.annotateLogs(
-            Effect.logWarning(
-              "Could not give permits back; the semaphore has so many less from now on.",
-              result.failure
-            ),
-            { semaphore: this.name, permits: this.permits }
-          )
-          return undefined
-        }
-        yield* Effect.sleep(pause)
-      }
-    })
+  /** Repeats it within the release timeout. */
+  #retry(sentAt: number, error: LockStoreError): Effect.Effect<void, LockLost | LockStoreError> {
+    const until = sentAt + this.client.options.releaseTimeoutMillis
+    const outlook = "the work is done; the permits are given back as soon as Redis answers this process"
+    return Effect.flatMap(
+      repeatRelease(this.#repeatedReturn, error, until, this.name, outlook),
+      ({ mayHaveRunBefore, reply }) => (reply === 1 || mayHaveRunBefore ? Effect.void : this.#notKnown)
+    )
   }
 
   /** Takes back what may have been granted without our knowing. */
-  #undo(isForbidden: boolean): Effect.Effect<void> {
-    return rollbackUntilSettled(this.client, this.#returnUntilConfirmed(isForbidden))
+  #rollback(isForbidden: boolean): Effect.Effect<void> {
+    return rollbackUntilSettled(this.client, releaseUntilConfirmed(this.#repeatedReturn, isForbidden))
   }
 }

@@ -1,4 +1,4 @@
-import type { LockClient } from "../client/LockClient.ts"
+import type { OwnTurn } from "./HoldingClient.ts"
 
 /**
  * Those who depend on something that can be lost. Each is told once, in a turn of its own, and counts until it withdraws: a
@@ -17,7 +17,7 @@ export class Dependents {
     return () => this.#listeners.delete(listener)
   }
 
-  tell(client: LockClient): void {
+  tell(client: OwnTurn): void {
     for (const listener of this.#listeners) client.inOwnTurn(listener)
   }
 }

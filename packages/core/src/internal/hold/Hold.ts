@@ -2,14 +2,30 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
-import type { AcquireRequest } from "../acquire/acquire.ts"
-import type { InternalHolding } from "../locks/AnyLock.ts"
+import type { Holding } from "../../Holding.ts"
+import type { Guarded } from "./guard.ts"
 import { type InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
 import { checkLease, parsePeriod } from "../options/durations.ts"
 import type { Identity } from "./owner.ts"
 import type { Lease } from "./Lease.ts"
 import { release, releaseNow } from "./release.ts"
 import type { Reply } from "../../RedisDriver.ts"
+
+/**
+ * What an acquisition comes to: a hold, or the holds of all members.
+ */
+export interface InternalHolding<out T = unknown> extends Holding<T>, Guarded {
+  readonly name: string
+  /** The holds in Redis that it consists of. */
+  readonly holds: ReadonlyArray<Hold>
+}
+
+/** Who holds, and for how long. */
+interface HoldTerms {
+  readonly identity: Identity
+  /** Milliseconds, or undefined for a lease that the watchdog renews. */
+  readonly leaseMillis: number | undefined
+}
 
 /**
  * One hold within a lease: the outermost acquisition or a re-entry.
@@ -25,7 +41,7 @@ export class Hold implements InternalHolding<bigint> {
   deadline = Number.NEGATIVE_INFINITY
   confirmedAt = Number.POSITIVE_INFINITY
 
-  constructor(lease: Lease, { identity, leaseMillis }: AcquireRequest) {
+  constructor(lease: Lease, { identity, leaseMillis }: HoldTerms) {
     this.lease = lease
     this.renewed = leaseMillis === undefined
     this.by = identity
@@ -94,7 +110,7 @@ export class Hold implements InternalHolding<bigint> {
       const lost = this.checkLost()
       if (lost !== undefined) return Effect.fail(lost)
       const sentAt = client.now()
-      lease.mayLastUntil = Math.max(lease.mayLastUntil, sentAt + leaseMillis)
+      lease.noteMayLast(sentAt + leaseMillis)
       const command = kind.renew([lease], leaseMillis)
       const asked = client.store.run(command.operation, command.keys, command.args)
       const answered = Effect.flatMap(asked, (reply): Effect.Effect<void, LockLost | LockStoreError> => {

@@ -3,24 +3,28 @@
  * computed from a deadline on the monotonic clock whenever somebody asks, never remembered.
  */
 import * as Duration from "effect/Duration"
-import type * as Effect from "effect/Effect"
 import { LockLost, type LossReason } from "../../LockError.ts"
-import type { AcquireRequest } from "../acquire/acquire.ts"
-import type { Returnable } from "../client/closing.ts"
+import type { HoldingClient } from "./HoldingClient.ts"
 import { Dependents } from "./Dependents.ts"
 import type { Due } from "../time/DueQueue.ts"
 import type { Hold } from "./Hold.ts"
 import type { LockKeys } from "../store/keys.ts"
-import type { LockClient } from "../client/LockClient.ts"
 import type { OwnerRef, LockProtocol } from "../protocol/LockProtocol.ts"
 import { ownerText } from "../report/ownerText.ts"
-import { releaseUntil } from "./release.ts"
 
 /** So late at least is the alarm for a deadline where the process did not run; timers are late by some milliseconds anyway. */
 const stallMillis = 100
 
-export class Lease implements Due, OwnerRef, Returnable {
-  readonly client: LockClient
+/** The lock that was granted. */
+export interface LeaseSubject {
+  readonly client: HoldingClient
+  readonly kind: LockProtocol
+  readonly name: string
+  readonly keys: LockKeys
+}
+
+export class Lease implements Due, OwnerRef {
+  readonly client: HoldingClient
   readonly kind: LockProtocol
   readonly name: string
   readonly keys: LockKeys
@@ -52,11 +56,11 @@ export class Lease implements Due, OwnerRef, Returnable {
   heapIndex = -1
   #dependents: Dependents | undefined = undefined
 
-  constructor(request: AcquireRequest, owner: string, token: number, acquiredAt: number, deadline: number) {
-    this.client = request.client
-    this.kind = request.kind
-    this.name = request.name
-    this.keys = request.keys
+  constructor(subject: LeaseSubject, owner: string, token: number, acquiredAt: number, deadline: number) {
+    this.client = subject.client
+    this.kind = subject.kind
+    this.name = subject.name
+    this.keys = subject.keys
     this.owner = owner
     this.token = token
     this.acquiredAt = acquiredAt
@@ -68,15 +72,15 @@ export class Lease implements Due, OwnerRef, Returnable {
    * already, so that it gives nothing.
    */
   static granted(
-    request: AcquireRequest,
+    subject: LeaseSubject,
     owner: string,
     token: number,
     sentAt: number,
     leaseMillis: number,
     now: number
   ): Lease | undefined {
-    const deadline = request.client.deadlineOf(sentAt, leaseMillis)
-    return now < deadline ? new Lease(request, owner, token, now, deadline) : undefined
+    const deadline = subject.client.deadlineOf(sentAt, leaseMillis)
+    return now < deadline ? new Lease(subject, owner, token, now, deadline) : undefined
   }
 
   /** How many holds there are, re-entries included. */
@@ -148,8 +152,9 @@ export class Lease implements Due, OwnerRef, Returnable {
     return this.#dependents === undefined || this.#dependents.isEmpty
   }
 
-  get giveBack(): Effect.Effect<unknown> {
-    return releaseUntil(this, this.deadline)
+  /** A command is sent that Redis may answer with a lease until this time, which its reply may never confirm. */
+  noteMayLast(until: number): void {
+    this.mayLastUntil = Math.max(this.mayLastUntil, until)
   }
 
   /** Counts the outermost hold, which Redis has granted. */

@@ -5,9 +5,9 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { Reply } from "../../RedisDriver.ts"
-import type { Alarm } from "../time/AlarmClock.ts"
+import type { Alarm, AlarmClock } from "../time/AlarmClock.ts"
 import { DueQueue } from "../time/DueQueue.ts"
-import type { LockClient } from "../client/LockClient.ts"
+import type { HoldingClient } from "./HoldingClient.ts"
 import type { Lease } from "./Lease.ts"
 
 /** Keys per renewal command: long enough to be cheap, short enough not to hold up the server. */
@@ -16,13 +16,18 @@ const batchSize = 200
 /** What falls due within this share of the interval is renewed along, so that renewals gather into batches. */
 const gather = 0.1
 
+/** What the watchdog needs of the client. */
+interface WatchedClient extends HoldingClient {
+  readonly alarms: AlarmClock
+}
+
 export class Watchdog implements Alarm {
-  readonly #client: LockClient
+  readonly #client: WatchedClient
   readonly #queue = new DueQueue<Lease>()
   due = 0
   heapIndex = -1
 
-  constructor(client: LockClient) {
+  constructor(client: WatchedClient) {
     this.#client = client
   }
 

@@ -3,7 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type { LockLost, LockStoreError } from "../../LockError.ts"
-import type { Restore } from "../acquire/acquire.ts"
+
+/** Gives a part of an uninterruptible region the interruptibility of its caller. */
+export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /** What a body can run under. */
 export interface Guarded {

@@ -7,27 +7,16 @@ import { identity } from "effect/Function"
 import type * as Option from "effect/Option"
 import * as Pipeable from "effect/Pipeable"
 import type * as Scope from "effect/Scope"
-import type { Holding } from "../../Holding.ts"
 import type { AcquireOptions, Lock, LockState } from "../../Lock.ts"
 import type { AcquireError, InvalidLockName, InvalidLockOptions, LockStoreError } from "../../LockError.ts"
 import type { RedisLock } from "../../RedisLock.ts"
-import type { Restore } from "../acquire/acquire.ts"
-import type { Guarded } from "../hold/guard.ts"
-import type { Hold } from "../hold/Hold.ts"
+import type { InternalHolding } from "../hold/Hold.ts"
 import type { LockKeys } from "../store/keys.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { LockProtocol } from "../protocol/LockProtocol.ts"
+import type { Restore } from "../hold/guard.ts"
 
 export const TypeId = "~effect-redis-lock/Lock"
-
-/**
- * What an acquisition comes to: a hold, or the holds of all members.
- */
-export interface InternalHolding<out T = unknown> extends Holding<T>, Guarded {
-  readonly name: string
-  /** The holds in Redis that it consists of. */
-  readonly holds: ReadonlyArray<Hold>
-}
 
 /** One lock of one client. */
 export interface Subject {

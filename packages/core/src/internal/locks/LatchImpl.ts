@@ -1,13 +1,11 @@
 import { identity } from "effect/Function"
 import type { CountDownLatch } from "../../CountDownLatch.ts"
 import { InvalidLockName } from "../../LockError.ts"
+import { latchTitle } from "../protocol/latch.ts"
 import { latchChannel, type LockKeys } from "../store/keys.ts"
 import { isMade, Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/CountDownLatch"
-
-/** In messages. */
-export const latchTitle = "CountDownLatch"
 
 export class LatchImpl<R> extends Synchronizer implements CountDownLatch<R> {
   declare readonly [TypeId]: { readonly _R: (_: never) => R }

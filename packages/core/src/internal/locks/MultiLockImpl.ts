@@ -12,11 +12,10 @@ import {
   LockTimeout
 } from "../../LockError.ts"
 import type { RedisLock } from "../../RedisLock.ts"
-import type { AcquireRequest, Restore } from "../acquire/acquire.ts"
+import type { AcquireRequest } from "../acquire/AcquireRequest.ts"
 import {
   AnyLock,
   type PreparedAcquire,
-  type InternalHolding,
   type Invalid,
   isInvalid,
   isSame,
@@ -24,11 +23,12 @@ import {
   type Subject
 } from "./AnyLock.ts"
 import { tryAcquireTogether } from "../acquire/acquireOnce.ts"
-import type { Hold } from "../hold/Hold.ts"
+import type { Hold, InternalHolding } from "../hold/Hold.ts"
 import { PreparedLockAcquire, type Times, timesOf } from "./LockImpl.ts"
-import { MultiHold, releaseAll, type Tokens } from "../hold/MultiHold.ts"
+import { MultiHold, releaseAll, type Tokens } from "./MultiHold.ts"
 import { isPassing, passing } from "../store/passing.ts"
 import { fallback } from "../acquire/giveUp.ts"
+import type { Restore } from "../hold/guard.ts"
 
 /** After so many rounds without success the members are taken one by one, in an order that is the same for everybody. */
 const roundsAtOnce = 3

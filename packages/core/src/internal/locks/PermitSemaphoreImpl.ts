@@ -2,19 +2,24 @@ import * as Effect from "effect/Effect"
 import { identity } from "effect/Function"
 import type { LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { Permit, PermitSemaphore } from "../../PermitSemaphore.ts"
-import type { AcquireRequest, Restore } from "../acquire/acquire.ts"
-import { grantedTooLate, isForbidden, mayHaveRun, possess } from "../acquire/acquireOnce.ts"
-import { acquire as acquireDemand, type PermitReply } from "../acquire/acquirePermits.ts"
-import { describeWrongType } from "../report/wrongType.ts"
+import type { AcquireRequest } from "../acquire/AcquireRequest.ts"
+import { grantedTooLate, possess } from "../acquire/acquireOnce.ts"
+import { acquire as acquireDemand } from "../acquire/acquirePermits.ts"
+import { describeWrongType } from "../store/wrongType.ts"
 import { Hold } from "../hold/Hold.ts"
 import { semaphoreChannel } from "../store/keys.ts"
 import { idsOf, permit, permitSemaphoreTitle } from "../protocol/permits.ts"
 import type { Service } from "../client/RedisLock.ts"
-import type { OwnerRef, LockProtocol, StoreCommand } from "../protocol/LockProtocol.ts"
+import type { LockProtocol } from "../protocol/LockProtocol.ts"
 import { checkPermits } from "../options/permitCount.ts"
 import { Lease } from "../hold/Lease.ts"
-import { rollback, rollbackUnknown } from "../hold/release.ts"
+import type { HeldRef } from "../hold/releaseCommand.ts"
 import { type Invalid, isMade, Synchronizer } from "./Synchronizer.ts"
+import { isForbidden, mayHaveRun } from "../store/outcome.ts"
+import type { StoreCommand } from "../store/StoreCommand.ts"
+import type { PermitReply } from "../protocol/PermitReply.ts"
+import { rollback, rollbackUnknown } from "../hold/rollback.ts"
+import type { Restore } from "../hold/guard.ts"
 
 export const TypeId = "~effect-redis-lock/PermitSemaphore"
 
@@ -110,7 +115,7 @@ export const ask = (
 ): Effect.Effect<PermitReply<PermitHold>, LockStoreError> => {
   const { client, keys, kind, name } = request
   const leaseMillis = request.leaseMillis ?? client.options.watchdogLeaseMillis
-  const ownerRef: OwnerRef = { client, kind, name, keys, owner: newIds(permits) }
+  const ownerRef: HeldRef = { client, kind, name, keys, owner: newIds(permits) }
   const command = kind.acquire(ownerRef, { leaseMillis, waits: request.waitMillis > 0, writer: undefined })
   const sentAt = client.now()
   client.underWay++

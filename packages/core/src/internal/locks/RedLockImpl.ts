@@ -11,22 +11,12 @@ import {
   QuorumNotReached
 } from "../../LockError.ts"
 import type { RedisLock } from "../../RedisLock.ts"
-import {
-  AnyLock,
-  type PreparedAcquire,
-  type InternalHolding,
-  type Invalid,
-  isInvalid,
-  provideUnbound
-} from "./AnyLock.ts"
+import { AnyLock, type PreparedAcquire, type Invalid, isInvalid, provideUnbound } from "./AnyLock.ts"
 import { LockImpl, noQuorum } from "./LockImpl.ts"
 import type { NamedMember } from "../client/QuorumClients.ts"
-import { combinedName, quorumClient, type QuorumTimes } from "../quorum/quorumClient.ts"
-
-export interface RedLockSettings {
-  readonly times: QuorumTimes
-  readonly driftFactor: number
-}
+import type { RedLockSettings } from "../options/quorumOptions.ts"
+import { combinedName, quorumClient } from "../quorum/quorumClient.ts"
+import type { InternalHolding } from "../hold/Hold.ts"
 
 /**
  * A lock that is held on a majority of servers.

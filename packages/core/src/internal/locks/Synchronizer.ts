@@ -1,13 +1,10 @@
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import * as Pipeable from "effect/Pipeable"
-import { type InvalidLockName, InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
-import type { Reply } from "../../RedisDriver.ts"
-import { describeWrongType } from "../report/wrongType.ts"
+import { type InvalidLockName, InvalidLockOptions } from "../../LockError.ts"
 import { checkCollision, checkName, checkSlot, LockKeys } from "../store/keys.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { boundClient, checkService, clientIn, type Service } from "../client/RedisLock.ts"
-import type { StoreCommand } from "../protocol/LockProtocol.ts"
 import { shown } from "../report/shown.ts"
 
 export type Invalid = InvalidLockName | InvalidLockOptions
@@ -68,13 +65,3 @@ export const use = <A, E, R>(
     const keys = keysOf(self, client)
     return "_tag" in keys ? Effect.fail(keys) : f(client, keys.lock, fiber)
   })
-
-/** Runs one operation; where the name belongs to something else than a synchronizer of this title, says to what. */
-export const run = (
-  client: LockClient,
-  title: string,
-  { args, keys, operation }: StoreCommand
-): Effect.Effect<Reply, LockStoreError> =>
-  Effect.catchCause(client.store.run(operation, keys, args), (cause) =>
-    describeWrongType(client, title, keys[0]!, cause)
-  )

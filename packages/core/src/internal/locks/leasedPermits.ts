@@ -8,8 +8,7 @@ import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import { type AcquireError, InvalidLockOptions, type LockStoreError, type LockTimeout } from "../../LockError.ts"
 import type { AcquireOptions, Permit, PermitSemaphore } from "../../PermitSemaphore.ts"
-import type { AcquireRequest, Restore } from "../acquire/acquire.ts"
-import { isClosed } from "../hold/guard.ts"
+import { isClosed, type Restore } from "../hold/guard.ts"
 import { identityOf } from "../hold/owner.ts"
 import { release } from "../hold/release.ts"
 import { parsePeriod, parseWait } from "../options/durations.ts"
@@ -19,6 +18,7 @@ import { traced } from "../report/telemetry.ts"
 import { checkLeaseOf } from "./LockImpl.ts"
 import { acquire, ask, type PermitHold, type PermitSemaphoreImpl, permitSemaphoreOf } from "./PermitSemaphoreImpl.ts"
 import { type Invalid, keysOf } from "./Synchronizer.ts"
+import type { AcquireRequest } from "../acquire/AcquireRequest.ts"
 
 type SemaphoreOrName = PermitSemaphore<unknown> | string
 

@@ -10,7 +10,8 @@ import { shown } from "../report/shown.ts"
 import { permitIds, semaphoreChannel } from "../store/keys.ts"
 import { mostAtOnce } from "./leasedPermits.ts"
 import { type PermitSemaphoreImpl, permitSemaphoreOf } from "./PermitSemaphoreImpl.ts"
-import { type Invalid, run, use } from "./Synchronizer.ts"
+import { type Invalid, use } from "./Synchronizer.ts"
+import { runOrDescribe } from "../store/wrongType.ts"
 
 type SemaphoreOrName = PermitSemaphore<unknown> | string
 
@@ -28,7 +29,7 @@ export const setPermits = (
   if (invalid !== undefined) return Effect.fail(impl.invalid ?? invalid)
   return use(impl, (client, key) =>
     Effect.map(
-      run(client, impl.title, {
+      runOrDescribe(client, impl.title, {
         operation: "permit_semaphore/set",
         keys: keysAt(key),
         args: [permits, ifExists ? 1 : 0, client.store.publish]
@@ -46,7 +47,11 @@ export const countPermits = (
   const impl = permitSemaphoreOf(semaphore)
   return use(impl, (client, key) =>
     Effect.map(
-      run(client, impl.title, { operation: "permit_semaphore/count", keys: keysAt(key), args: [client.store.publish] }),
+      runOrDescribe(client, impl.title, {
+        operation: "permit_semaphore/count",
+        keys: keysAt(key),
+        args: [client.store.publish]
+      }),
       (reply) => {
         const [available, held] = reply as readonly [number | null, number]
         return f(available ?? (impl.permits === undefined ? 0 : impl.permits - held), held)
@@ -90,7 +95,7 @@ export const tryRelease = (
     ids.length === 0
       ? Effect.succeed(true)
       : Effect.map(
-          run(client, impl.title, {
+          runOrDescribe(client, impl.title, {
             operation: "permit_semaphore/try_release",
             keys: keysAt(key),
             args: [client.store.publish, ...ids]

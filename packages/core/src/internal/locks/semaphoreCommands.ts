@@ -9,17 +9,17 @@ import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import type { AcquireError, LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { Semaphore } from "../../Semaphore.ts"
-import type { Restore } from "../acquire/acquire.ts"
 import { acquire as acquireDemand } from "../acquire/acquirePermits.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { AnonymousPermits, semaphoreKind } from "../hold/AnonymousPermits.ts"
-import { isClosed } from "../hold/guard.ts"
+import { isClosed, type Restore } from "../hold/guard.ts"
 import { parseWait } from "../options/durations.ts"
 import { checkPermits } from "../options/permitCount.ts"
 import { traced } from "../report/telemetry.ts"
 import { permitIds, semaphoreChannel } from "../store/keys.ts"
 import { type SemaphoreImpl, semaphoreOf } from "./SemaphoreImpl.ts"
-import { type Invalid, run, use } from "./Synchronizer.ts"
+import { type Invalid, use } from "./Synchronizer.ts"
+import { runOrDescribe } from "../store/wrongType.ts"
 
 type SemaphoreOrName = Semaphore<unknown> | string
 
@@ -139,7 +139,7 @@ export const add = (
   onlyIfExists: boolean
 ): Effect.Effect<boolean, LockStoreError> =>
   Effect.map(
-    run(client, impl.title, {
+    runOrDescribe(client, impl.title, {
       operation: "semaphore/add",
       keys: [key, permitIds(key), semaphoreChannel(key)],
       args: [onlyIfExists ? "" : (impl.permits ?? ""), permits, onlyIfExists ? 1 : 0, client.store.publish]

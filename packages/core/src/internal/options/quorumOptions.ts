@@ -1,7 +1,18 @@
 import { InvalidLockOptions } from "../../LockError.ts"
 import type { QuorumOptions } from "../../QuorumOptions.ts"
 import { checkFactor, parseTimeout } from "./durations.ts"
-import type { RedLockSettings } from "../locks/RedLockImpl.ts"
+
+/** Checked; milliseconds. */
+export interface QuorumTimes {
+  readonly memberTimeoutMillis: number | undefined
+  readonly retryMillis: number
+}
+
+/** The options of a quorum, checked. */
+export interface RedLockSettings {
+  readonly times: QuorumTimes
+  readonly driftFactor: number
+}
 
 /** The options of a quorum, or what is wrong with them. */
 export const checkQuorum = (options: QuorumOptions | null | undefined): RedLockSettings | InvalidLockOptions => {

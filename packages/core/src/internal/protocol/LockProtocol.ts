@@ -3,25 +3,16 @@
  * renewing and releasing are the same for all.
  */
 import type * as Schedule from "effect/Schedule"
-import type { Operation } from "../../LockStore.ts"
 import type { Reply } from "../../RedisDriver.ts"
 import type { LockKeys } from "../store/keys.ts"
-import type { LockClient } from "../client/LockClient.ts"
-
-/**
- * One operation with its keys and arguments, ready to run.
- */
-export interface StoreCommand {
-  readonly operation: Operation
-  readonly keys: ReadonlyArray<string>
-  readonly args: ReadonlyArray<string | number>
-}
+import type { StoreCommand } from "../store/StoreCommand.ts"
+import type { ProtocolClient } from "./ProtocolClient.ts"
 
 /**
  * One owner of one lock.
  */
 export interface OwnerRef {
-  readonly client: LockClient
+  readonly client: ProtocolClient
   readonly kind: LockProtocol
   readonly name: string
   readonly keys: LockKeys
@@ -95,11 +86,11 @@ export interface LockProtocol {
   /** Replies 1, or 0 when nobody held it. */
   readonly forceRelease: (keys: LockKeys, publish: string) => StoreCommand
   /** Takes back what a waiter has told others, when the last one of this client gives up. */
-  readonly cancelWriterIntent: ((client: LockClient, keys: LockKeys) => StoreCommand) | undefined
+  readonly cancelWriterIntent: ((client: ProtocolClient, keys: LockKeys) => StoreCommand) | undefined
 }
 
 /** How long the last fencing token is remembered after a grant with this lease, milliseconds. */
-export const tokenLife = ({ options }: LockClient, leaseMillis: number): number =>
+export const tokenLife = ({ options }: ProtocolClient, leaseMillis: number): number =>
   leaseMillis + options.tokenRetentionMillis
 
 /** Where the last fencing token is: under the lock itself, which is no key of a token, for a kind that has none. */

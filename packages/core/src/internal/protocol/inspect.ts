@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { LockState } from "../../Lock.ts"
 import { LockStoreError } from "../../LockError.ts"
 import type { LockKeys } from "../store/keys.ts"
-import type { LockClient } from "../client/LockClient.ts"
+import type { ProtocolClient } from "./ProtocolClient.ts"
 import type { Mode } from "./LockProtocol.ts"
 
 /** Redisson's owners: a client's UUID and an id. Nothing else that lives in a hash looks like it. */
@@ -13,7 +13,7 @@ const ownerField = /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
  * What Redis knows of a lock of any kind, or nothing where the key is free or is no lock.
  */
 export const inspect = (
-  client: LockClient,
+  client: ProtocolClient,
   keys: LockKeys,
   name: string
 ): Effect.Effect<LockState | undefined, LockStoreError> =>
@@ -45,7 +45,7 @@ export const inspect = (
  * the name is a read-write lock and something else was asked for, or the other way round.
  */
 export const inspectSide = (
-  client: LockClient,
+  client: ProtocolClient,
   keys: LockKeys,
   name: string,
   mode: Mode

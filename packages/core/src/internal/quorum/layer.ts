@@ -10,7 +10,7 @@ import type { LockStore } from "../../LockStore.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { clientIn, type RedisLock } from "../client/RedisLock.ts"
 import { makeQuorumClient } from "./quorumClient.ts"
-import type { RedLockSettings } from "../locks/RedLockImpl.ts"
+import type { RedLockSettings } from "../options/quorumOptions.ts"
 import { reconnecting } from "../time/schedules.ts"
 import type { Member } from "../store/quorum/QuorumCall.ts"
 

@@ -8,19 +8,15 @@ import * as FiberSet from "effect/FiberSet"
 import type { Fiber } from "effect/Fiber"
 import * as Scope from "effect/Scope"
 import { AlarmClock } from "../time/AlarmClock.ts"
-import { type ClientOptions, type LockClient, makeLockClient } from "../client/LockClient.ts"
+import { type LockClient, makeLockClient } from "../client/LockClient.ts"
 import { monotonicMillis } from "../time/monotonicMillis.ts"
 import { LockKeys } from "../store/keys.ts"
 import { makeReport } from "../report/ownTurn.ts"
 import type { NamedMember } from "../client/QuorumClients.ts"
 import type { Member } from "../store/quorum/QuorumCall.ts"
 import { QuorumStore } from "../store/quorum/QuorumStore.ts"
-
-/** Checked; milliseconds. */
-export interface QuorumTimes {
-  readonly memberTimeoutMillis: number | undefined
-  readonly retryMillis: number
-}
+import type { QuorumTimes } from "../options/quorumOptions.ts"
+import type { ClientOptions } from "../options/ClientOptions.ts"
 
 /** `clients` are those of the members, as far as they are there: before any of them closes, the quorum gives back what it holds. */
 export const makeQuorumClient = Effect.fnUntraced(function* (

@@ -6,9 +6,9 @@
 import * as Effect from "effect/Effect"
 import type { LockStoreError } from "../../LockError.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
-import type { PermitReply } from "../acquire/acquirePermits.ts"
+import type { PermitReply } from "../protocol/PermitReply.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
-import type { LockClient } from "../client/LockClient.ts"
+import type { WaitingClient } from "./WaitingClient.ts"
 import type { Subscription } from "./Subscriptions.ts"
 
 export class PermitWaiter implements Alarm, Linked<PermitWaiter> {
@@ -63,7 +63,7 @@ export class PermitWaiter implements Alarm, Linked<PermitWaiter> {
 }
 
 export class PermitQueue implements Alarm {
-  readonly client: LockClient
+  readonly client: WaitingClient
   /** By the number of permits they want, each list in order of arrival. */
   readonly #waiters = new Map<number, LinkedList<PermitWaiter>>()
   readonly #waiting = new Set<PermitWaiter>()
@@ -80,7 +80,7 @@ export class PermitQueue implements Alarm {
   due = 0
   heapIndex = -1
 
-  constructor(client: LockClient) {
+  constructor(client: WaitingClient) {
     this.client = client
   }
 
@@ -197,10 +197,10 @@ export class PermitQueue implements Alarm {
  * The queues of a client, by semaphore. A queue exists while somebody waits.
  */
 export class PermitQueues {
-  readonly #client: LockClient
+  readonly #client: WaitingClient
   readonly #queues = new Map<string, PermitQueue>()
 
-  constructor(client: LockClient) {
+  constructor(client: WaitingClient) {
     this.#client = client
   }
 

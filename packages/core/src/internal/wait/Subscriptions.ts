@@ -8,7 +8,7 @@ import type * as Fiber from "effect/Fiber"
 import type { LockStoreError } from "../../LockError.ts"
 import type { Signal } from "../../RedisDriver.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
-import type { LockClient } from "../client/LockClient.ts"
+import type { WaitingClient } from "./WaitingClient.ts"
 import { runStream } from "../store/startable.ts"
 import { reconnecting } from "../time/schedules.ts"
 
@@ -22,7 +22,7 @@ export interface Subscription {
 
 /** A subscription to one channel, shared by its listeners. */
 class SharedSubscription implements Alarm {
-  readonly #client: LockClient
+  readonly #client: WaitingClient
   readonly #channel: string
   readonly #end: () => void
   /** Shared by all subscriptions of the client, so that a failure is logged once. */
@@ -34,7 +34,7 @@ class SharedSubscription implements Alarm {
   due = 0
   heapIndex = -1
 
-  constructor(client: LockClient, channel: string, health: { isTold: boolean }, end: () => void) {
+  constructor(client: WaitingClient, channel: string, health: { isTold: boolean }, end: () => void) {
     this.#health = health
     this.#client = client
     this.#channel = channel
@@ -90,11 +90,11 @@ class SharedSubscription implements Alarm {
 }
 
 export class Subscriptions {
-  readonly #client: LockClient
+  readonly #client: WaitingClient
   readonly #shared = new Map<string, SharedSubscription>()
   readonly #health = { isTold: false }
 
-  constructor(client: LockClient) {
+  constructor(client: WaitingClient) {
     this.#client = client
   }
 

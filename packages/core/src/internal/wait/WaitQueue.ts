@@ -8,7 +8,7 @@ import * as Queue from "effect/Queue"
 import type { LockStoreError } from "../../LockError.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
-import type { LockClient } from "../client/LockClient.ts"
+import type { WaitingClient } from "./WaitingClient.ts"
 import type { Mode } from "../protocol/LockProtocol.ts"
 import type { Identity } from "../hold/owner.ts"
 import type { Subscription } from "./Subscriptions.ts"
@@ -70,7 +70,7 @@ const enoughMillis = 5
 
 export class WaitQueue {
   readonly #waiters = new LinkedList<Waiter>()
-  readonly client: LockClient
+  readonly client: WaitingClient
   readonly signals: Queue.Queue<Wake>
   /** The subscription to the lock's channel, once it is needed. */
   subscription: Subscription | undefined = undefined
@@ -85,7 +85,7 @@ export class WaitQueue {
 
   #isReserved: boolean
 
-  constructor(client: LockClient, signals: Queue.Queue<Wake>, isReserved: boolean) {
+  constructor(client: WaitingClient, signals: Queue.Queue<Wake>, isReserved: boolean) {
     this.client = client
     this.signals = signals
     this.#isReserved = isReserved
@@ -172,11 +172,11 @@ export class WaitQueue {
  * The queues of a client: one for each lock and side while somebody waits, as readers and writers wait for different things.
  */
 export class WaitQueues {
-  readonly #client: LockClient
+  readonly #client: WaitingClient
   readonly #queues = new Map<string, WaitQueue>()
   readonly #readers = new Map<string, WaitQueue>()
 
-  constructor(client: LockClient) {
+  constructor(client: WaitingClient) {
     this.#client = client
   }
 

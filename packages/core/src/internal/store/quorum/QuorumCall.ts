@@ -4,7 +4,7 @@ import { LockStoreError } from "../../../LockError.ts"
 import type { LockStore } from "../../../LockStore.ts"
 import type { Cancellable, Reply } from "../../../RedisDriver.ts"
 import type { Alarm, AlarmClock } from "../../time/AlarmClock.ts"
-import type { StoreCommand } from "../../protocol/LockProtocol.ts"
+import type { StoreCommand } from "../StoreCommand.ts"
 import { start } from "../startable.ts"
 
 export type Outcome = Exit.Exit<Reply, LockStoreError>

@@ -15,7 +15,7 @@ import { LockStoreError, QuorumNotReached, type StoreReason } from "../../../Loc
 import type { LockStore, Operation } from "../../../LockStore.ts"
 import type { Reply, Signal } from "../../../RedisDriver.ts"
 import type { AlarmClock } from "../../time/AlarmClock.ts"
-import type { StoreCommand } from "../../protocol/LockProtocol.ts"
+import type { StoreCommand } from "../StoreCommand.ts"
 import { fromCallback } from "../startable.ts"
 import { isFinal } from "../passing.ts"
 import { reconnecting, releaseRetries } from "../../time/schedules.ts"

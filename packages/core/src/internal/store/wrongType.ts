@@ -4,7 +4,14 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { LockStoreError } from "../../LockError.ts"
-import type { LockClient } from "../client/LockClient.ts"
+import type { LockStore } from "../../LockStore.ts"
+import type { Reply } from "../../RedisDriver.ts"
+import type { StoreCommand } from "./StoreCommand.ts"
+
+/** What asks the store. */
+interface AskedClient {
+  readonly store: LockStore["Service"]
+}
 
 const foundText: Record<string, string> = {
   "read-write lock": "a ReadWriteLock",
@@ -30,7 +37,7 @@ const counterText = ({ cause }: LockStoreError): string | undefined => {
  * Fails with the cause; a wrong type with what was expected and what was found.
  */
 export const describeWrongType = (
-  client: LockClient,
+  client: AskedClient,
   expected: string,
   key: string,
   cause: Cause.Cause<LockStoreError>
@@ -61,7 +68,7 @@ export const describeWrongType = (
  * {@link describeWrongType} for an operation on several names: finds out which of them it was.
  */
 export const describeWrongTypeOfOne = (
-  client: LockClient,
+  client: AskedClient,
   asked: ReadonlyArray<{ readonly expected: string; readonly key: string }>,
   cause: Cause.Cause<LockStoreError>
 ): Effect.Effect<never, LockStoreError> => {
@@ -84,3 +91,13 @@ export const describeWrongTypeOfOne = (
         )
   )
 }
+
+/** Runs one operation; where the name belongs to something else than a synchronizer of this title, says to what. */
+export const runOrDescribe = (
+  client: AskedClient,
+  title: string,
+  { args, keys, operation }: StoreCommand
+): Effect.Effect<Reply, LockStoreError> =>
+  Effect.catchCause(client.store.run(operation, keys, args), (cause) =>
+    describeWrongType(client, title, keys[0]!, cause)
+  )

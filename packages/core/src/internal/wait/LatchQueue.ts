@@ -8,11 +8,11 @@ import * as Effect from "effect/Effect"
 import { LatchTimeout, type LockStoreError } from "../../LockError.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
 import { latchChannel } from "../store/keys.ts"
-import { latchTitle } from "../locks/LatchImpl.ts"
-import type { LockClient } from "../client/LockClient.ts"
+import { latchTitle } from "../protocol/latch.ts"
+import type { WaitingClient } from "./WaitingClient.ts"
 import { passing } from "../store/passing.ts"
 import type { Subscription } from "./Subscriptions.ts"
-import { run } from "../locks/Synchronizer.ts"
+import { runOrDescribe } from "../store/wrongType.ts"
 
 type Outcome = Effect.Effect<void, LatchTimeout | LockStoreError>
 
@@ -74,8 +74,9 @@ class LatchWaiter implements Alarm {
 }
 
 class LatchQueue implements Alarm {
-  readonly client: LockClient
+  readonly client: WaitingClient
   readonly #key: string
+  readonly #end: () => void
   readonly #waiters = new Set<LatchWaiter>()
   #subscription: Subscription | undefined = undefined
   #isLooking = false
@@ -87,8 +88,9 @@ class LatchQueue implements Alarm {
   due = 0
   heapIndex = -1
 
-  constructor(client: LockClient, key: string) {
+  constructor(client: WaitingClient, key: string, end: () => void) {
     this.client = client
+    this.#end = end
     this.#key = key
   }
 
@@ -102,7 +104,7 @@ class LatchQueue implements Alarm {
     this.client.alarms.cancel(waiter)
     if (!this.#waiters.delete(waiter) || this.#waiters.size > 0) return
     this.client.alarms.cancel(this)
-    this.client.latchWaiters.delete(this.#key)
+    this.#end()
     this.#subscription?.stop()
   }
 
@@ -122,10 +124,13 @@ class LatchQueue implements Alarm {
     const asked = [...this.#waiters]
     const messagesSeen = this.client.subscriptions.messagesSeen(latchChannel(this.#key))
     this.client.fork(
-      Effect.matchCause(run(this.client, latchTitle, { operation: "latch/count", keys: [this.#key], args: [] }), {
-        onFailure: (cause) => this.#failed(asked, cause),
-        onSuccess: (count) => this.#answered(asked, count as number, messagesSeen)
-      })
+      Effect.matchCause(
+        runOrDescribe(this.client, latchTitle, { operation: "latch/count", keys: [this.#key], args: [] }),
+        {
+          onFailure: (cause) => this.#failed(asked, cause),
+          onSuccess: (count) => this.#answered(asked, count as number, messagesSeen)
+        }
+      )
     )
   }
 
@@ -182,19 +187,15 @@ class LatchQueue implements Alarm {
  * The watches of a client, by latch. A queue exists while somebody waits.
  */
 export class LatchQueues {
-  readonly #client: LockClient
+  readonly #client: WaitingClient
   readonly #queues = new Map<string, LatchQueue>()
 
-  constructor(client: LockClient) {
+  constructor(client: WaitingClient) {
     this.#client = client
   }
 
   get size(): number {
     return this.#queues.size
-  }
-
-  delete(key: string): void {
-    this.#queues.delete(key)
   }
 
   /** Everybody looks once more, and learns that the client closes. */
@@ -206,7 +207,8 @@ export class LatchQueues {
   await(name: string, key: string, waitMillis: number): Outcome {
     return Effect.callback<void, LatchTimeout | LockStoreError>((resume) => {
       let queue = this.#queues.get(key)
-      if (queue === undefined) this.#queues.set(key, (queue = new LatchQueue(this.#client, key)))
+      if (queue === undefined)
+        this.#queues.set(key, (queue = new LatchQueue(this.#client, key, () => this.#queues.delete(key))))
       const now = this.#client.now()
       const waiter = new LatchWaiter(queue, name, now, waitMillis, resume)
       if (waitMillis < Number.POSITIVE_INFINITY) this.#client.alarms.set(waiter, now + waitMillis)

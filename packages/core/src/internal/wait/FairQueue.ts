@@ -12,7 +12,7 @@ import { waiterTimeoutMillis } from "../protocol/fair.ts"
 import type { LockKeys } from "../store/keys.ts"
 import type { Wake } from "./WaitQueue.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
-import type { LockClient } from "../client/LockClient.ts"
+import type { WaitingClient } from "./WaitingClient.ts"
 import type { Identity } from "../hold/owner.ts"
 import { passing } from "../store/passing.ts"
 
@@ -63,7 +63,7 @@ const retries = 6
 const unreachable: ReadonlySet<StoreReason> = new Set<StoreReason>(["NotConnected", "ConnectionLost", "TimedOut"])
 
 export class FairQueue implements Alarm {
-  readonly #client: LockClient
+  readonly #client: WaitingClient
   readonly #keys: LockKeys
   readonly #end: () => void
   readonly #places = new Map<string, FairWaiter>()
@@ -82,7 +82,7 @@ export class FairQueue implements Alarm {
   due = 0
   heapIndex = -1
 
-  constructor(client: LockClient, keys: LockKeys, end: () => void) {
+  constructor(client: WaitingClient, keys: LockKeys, end: () => void) {
     this.#client = client
     this.#keys = keys
     this.#end = end
@@ -290,10 +290,10 @@ export class FairQueue implements Alarm {
  * The fair queues in which this client has a place, by lock key.
  */
 export class FairQueues {
-  readonly #client: LockClient
+  readonly #client: WaitingClient
   readonly #queues = new Map<string, FairQueue>()
 
-  constructor(client: LockClient) {
+  constructor(client: WaitingClient) {
     this.#client = client
   }
 

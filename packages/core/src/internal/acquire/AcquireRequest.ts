@@ -1,0 +1,17 @@
+import type { Identity } from "../hold/owner.ts"
+import type { LockProtocol } from "../protocol/LockProtocol.ts"
+import type { LockKeys } from "../store/keys.ts"
+import type { AcquiringClient } from "./AcquiringClient.ts"
+
+/** One request for one lock, validated. */
+export interface AcquireRequest {
+  readonly client: AcquiringClient
+  readonly kind: LockProtocol
+  readonly name: string
+  readonly keys: LockKeys
+  readonly identity: Identity
+  /** Milliseconds; infinite to wait without limit. */
+  readonly waitMillis: number
+  /** Milliseconds, or undefined for a lease that the watchdog renews. */
+  readonly leaseMillis: number | undefined
+}

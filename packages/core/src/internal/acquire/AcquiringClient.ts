@@ -1,0 +1,29 @@
+import type { Hold } from "../hold/Hold.ts"
+import type { HoldingClient } from "../hold/HoldingClient.ts"
+import type { Lease } from "../hold/Lease.ts"
+import type { Identity } from "../hold/owner.ts"
+import type { Mode } from "../protocol/LockProtocol.ts"
+import type { FairQueues } from "../wait/FairQueue.ts"
+import type { PermitQueues } from "../wait/PermitQueue.ts"
+import type { WaitingClient } from "../wait/WaitingClient.ts"
+import type { WaitQueues } from "../wait/WaitQueue.ts"
+
+/** What acquiring needs of the client, besides what holding and waiting need. */
+export interface AcquiringClient extends HoldingClient, WaitingClient {
+  /** Semaphores for which a different total was logged. */
+  readonly comparedTotals: Set<string>
+  readonly waitQueues: WaitQueues
+  readonly permitQueues: PermitQueues
+  readonly fairQueues: FairQueues
+  /** Locks that a fiber of this process requests at this moment. */
+  readonly requestsInFlight: Set<string>
+  readonly remember: (lease: Lease) => void
+  /** Wakes waiters that may re-enter by a new hold. */
+  readonly wakeOwners: (hold: Hold) => void
+  /** The lease of this lock, on this side, that the identity may re-enter. */
+  readonly find: (key: string, mode: Mode, identity: Identity) => Lease | undefined
+  /** Every lease of the lock in this process. */
+  readonly heldHere: (key: string) => ReadonlyArray<Lease>
+  /** Whether a lease of this process keeps the lock from being acquired in a mode. */
+  readonly isHeldHere: (key: string, mode: Mode) => boolean
+}

@@ -1,0 +1,85 @@
+/**
+ * Takes back what a request may have created: an acquisition with unknown outcome, a re-entry, a place in a queue, a writer's intent.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import type { Reply } from "../../RedisDriver.ts"
+import type { Hold } from "./Hold.ts"
+import type { HoldingClient } from "./HoldingClient.ts"
+import { releaseNow } from "./release.ts"
+import { type HeldRef, releaseOf, sendRelease } from "./releaseCommand.ts"
+import { releaseUntilConfirmed } from "./repeatedRelease.ts"
+
+/** How long the caller waits for what goes on in the background anyway. */
+const rollbackWaitMillis = 200
+
+/**
+ * Takes back an acquisition that was granted. Owners are used once, so a release of this very owner can harm nobody; it is repeated
+ * until confirmed.
+ */
+export const rollback = (ownerRef: HeldRef, leaseEnd: number): Effect.Effect<void> =>
+  inBackground(ownerRef, releaseUntilConfirmed(releaseOf(ownerRef, leaseEnd)))
+
+/** Gives back a place in a queue, behind `after`; where the store cannot be told, `onFailure` sees to it. */
+export const giveBack = (ownerRef: HeldRef, after: Effect.Effect<void>, onFailure: () => void): Effect.Effect<void> =>
+  inBackground(
+    ownerRef,
+    Effect.andThen(after, Effect.matchCause(sendRelease(ownerRef), { onSuccess: () => {}, onFailure }))
+  )
+
+/** Takes back an acquisition whose outcome is unknown. */
+export const rollbackUnknown = (ownerRef: HeldRef, leaseMillis: number, isForbidden = false): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const { client } = ownerRef
+    const leaseEnd = client.now() + client.store.commandLifeMillis + leaseMillis
+    return rollbackUntilSettled(client, releaseUntilConfirmed(releaseOf(ownerRef, leaseEnd), isForbidden))
+  })
+
+/**
+ * Takes back what a command may have taken whose outcome is unknown. What gives it back may overtake the command, over another
+ * connection or at a server that had stopped. So where it finds nothing it is repeated once the command can no longer take effect;
+ * nobody waits for that.
+ */
+export const rollbackUntilSettled = (
+  client: HoldingClient,
+  giveBack: Effect.Effect<Reply | undefined>
+): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const lastEffectAt = client.now() + client.store.commandLifeMillis
+    const isFirstOver = Deferred.makeUnsafe<void>()
+    client.background(Effect.asVoid(Deferred.await(isFirstOver)))
+    client.fork(
+      Effect.gen(function* () {
+        const reply = yield* giveBack
+        Deferred.doneUnsafe(isFirstOver, Effect.void)
+        // a command takes effect once; of a quorum's members some may not have been reached
+        if (!client.isQuorum && typeof reply === "number" && reply >= 1) return
+        // also where the reply came later than that: the release may have been run earlier
+        yield* Effect.sleep(Math.max(0, lastEffectAt - client.now()) + 1)
+        yield* giveBack
+      })
+    )
+    return Effect.asVoid(Effect.timeoutOption(Deferred.await(isFirstOver), rollbackWaitMillis))
+  })
+
+/** Takes back a re-entry that may have succeeded without our knowing. */
+export const rollbackReentry = (hold: Hold): Effect.Effect<void> =>
+  Effect.suspend(() => inBackground(hold.lease, Effect.ignore(releaseNow(hold))))
+
+/**
+ * Takes back what a minority of a quorum has granted. Nobody is told: the lock is held by somebody else, or by nobody who would
+ * be told; and everyone who waits would ask again, have to take back the same, and wake the others in turn.
+ */
+export const rollbackSilently = (ownerRef: HeldRef, leaseEnd: number): Effect.Effect<void> =>
+  inBackground(ownerRef, releaseUntilConfirmed(releaseOf(ownerRef, leaseEnd, "")))
+
+/** The last waiter of this client has given up: what it told others no longer holds. */
+export const cancelWriterIntent = (ownerRef: HeldRef): Effect.Effect<void> => {
+  const command = ownerRef.kind.cancelWriterIntent!(ownerRef.client, ownerRef.keys)
+  // forgotten by itself a few seconds later
+  return inBackground(ownerRef, Effect.ignore(ownerRef.client.store.run(command.operation, command.keys, command.args)))
+}
+
+const inBackground = ({ client }: HeldRef, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
+  Effect.suspend(() => Effect.asVoid(Effect.timeoutOption(Fiber.await(client.background(effect)), rollbackWaitMillis)))

@@ -1,0 +1,2 @@
+/** The name of a latch in messages. */
+export const latchTitle = "CountDownLatch"

@@ -1,0 +1,37 @@
+/**
+ * Whether a command that failed may have taken effect.
+ */
+import type * as Cause from "effect/Cause"
+import { type LockStoreError, QuorumNotReached, type StoreReason } from "../../LockError.ts"
+
+/** Replies with which Redis turns a script away before it starts, and failures before anything was sent. */
+const notRun: ReadonlySet<StoreReason> = new Set([
+  "ConnectionRefused",
+  "NotConnected",
+  "TooLate",
+  "OutOfMemory",
+  "ReadOnly",
+  "PersistenceFailed",
+  "NotEnoughReplicas",
+  "Loading",
+  "Busy",
+  "NotAuthenticated",
+  "WrongType",
+  "Closed",
+  "ClusterDown",
+  "ClusterMismatch"
+])
+
+/** Whether the server's user lacks a right: who asked hears of that, and need not hear that the undo lacks it too. */
+export const isForbidden = (cause: Cause.Cause<LockStoreError>): boolean =>
+  cause.reasons.some((reason) => reason._tag === "Fail" && reason.error.reason === "NoPermission")
+
+/** Whether a command that failed may have been run all the same. */
+export const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
+  !cause.reasons.every((reason) => {
+    if (reason._tag !== "Fail") return false
+    const quorum = reason.error.cause
+    return quorum instanceof QuorumNotReached
+      ? quorum.acquired === 0 && quorum.failures.every((failure) => notRun.has(failure.reason))
+      : notRun.has(reason.error.reason)
+  })

@@ -1,0 +1,18 @@
+import type * as Effect from "effect/Effect"
+import type { Fiber } from "effect/Fiber"
+import type { OwnTurn } from "../hold/HoldingClient.ts"
+import type { ProtocolClient } from "../protocol/ProtocolClient.ts"
+import type { AlarmClock } from "../time/AlarmClock.ts"
+import type { Subscriptions } from "./Subscriptions.ts"
+
+/** What waiting needs of the client. */
+export interface WaitingClient extends ProtocolClient, OwnTurn {
+  readonly alarms: AlarmClock
+  /** Monotonic time in milliseconds. */
+  readonly now: () => number
+  /** Runs an effect in the background, until the client is closed. */
+  readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber<A, E>
+  /** The number of the last owner that was given out. */
+  readonly lastOwner: number
+  readonly subscriptions: Subscriptions
+}
