@@ -114,6 +114,8 @@ describe("a Redis user with the documented permissions", () => {
         onServer(({ redis, server }) =>
           Effect.gen(function* () {
             const rules = [...documented.get("Lock")!, ...documented.get(kind)!]
+            const [setInfo] = (yield* Effect.promise(() => redis.command("INFO", "client|setinfo"))) as [unknown]
+            if (setInfo !== null) rules.push(...documented.get("Redis 7.2 or newer, and Valkey")!)
             yield* Effect.promise(() => redis.acl("SETUSER", "locks", "reset", ...rules))
             yield* Effect.promise(() => redis.select(3))
             const at = { url: `redis://locks:secret@${server.host}:${server.port}/3` }
