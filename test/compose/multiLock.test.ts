@@ -38,6 +38,23 @@ describe("a lock of several", () => {
     })
   )
 
+  it.effect("takes names for plain locks of these names, beside locks of any kind", () =>
+    Effect.gen(function* () {
+      const [store] = yield* testStores(1)
+      const use = as(yield* clientOf(store!))
+      const lock = MultiLock.make(["a", ReadWriteLock.make("b").readLock, "c"])
+      const inside = Effect.gen(function* () {
+        const { token } = yield* Lock.currentHolding(lock)
+        assert.deepStrictEqual(Object.keys(token), ["a", "b", "c"])
+        for (const name of ["a", "c"]) assert.strictEqual((yield* Lock.currentHolding(name)).token, token[name])
+      })
+      yield* use(inside.pipe(Lock.withLock(lock)))
+      assert.isFalse(yield* use(Lock.isLocked("a")))
+      const refused = yield* use(Effect.flip(Lock.withLock(Effect.void, MultiLock.make(["a", ""]))))
+      assert.strictEqual(refused._tag, "InvalidLockName")
+    })
+  )
+
   it.effect("of thousands of names keeps the server busy for no longer than a thousand take", () =>
     Effect.gen(function* () {
       const [store] = yield* testStores(1)

@@ -49,9 +49,8 @@ it("a lock of several requires and fails with what its members do, and has a rec
     expectTypeOf(body.pipe(Lock.withLock(bound))).toEqualTypeOf<
       Effect.Effect<number, "mine" | AskError | LockLost, "needs">
     >()
-    // a name is no member: which service it is of would not be seen
-    // @ts-expect-error
-    MultiLock.make(["a", "b"])
+    expectTypeOf(MultiLock.make(["a", "b"])).toEqualTypeOf<typeof unbound>()
+    expectTypeOf(MultiLock.make(["a", Lock.provide(Lock.make("b"), service)])).toEqualTypeOf<typeof unbound>()
   }))
 
 it("a lock on a majority can also find too few servers, and has one token", () =>
@@ -66,6 +65,9 @@ it("a lock on a majority can also find too few servers, and has one token", () =
     // several are no member of a quorum: what would a majority of halves be
     // @ts-expect-error
     RedLock.make([MultiLock.make([Lock.make("a")])])
+    // a name says nothing of the server, and a majority of one server is that server
+    // @ts-expect-error
+    RedLock.make(["a"])
     // @ts-expect-error a factor is a number
     RedLock.make([Lock.make("a")], { driftFactor: "1 second" })
   }))

@@ -10,21 +10,28 @@ import type { AcquireOptions, Failures, Lock, Services, Token } from "./Lock.ts"
 import type { LockTimeout, TimeoutOf } from "./LockError.ts"
 
 /**
- * A lock of several locks, which is held while all of them are. Members may be locks of any kind, on the same service or, bound
- * with `Lock.provide`, on different ones. Every function of `Lock` works on it. The token of its `Holding` is a record of
- * its members' tokens by name.
+ * A lock of several locks, which is held while all of them are. Members are locks of any kind, on the same service or, bound
+ * with `Lock.provide`, on different ones; a name stands for `Lock.make(name)`. Every function of `Lock` works on it. The token
+ * of its `Holding` is a record of its members' tokens by name.
  *
- * All members are asked for at once, those of one server and slot by one command. When one is taken, what was won is given back
+ * `waitTime` limits the wait for all members together, those of the members do not count; a fixed `leaseTime` begins with the
+ * last member's grant. Losing one member is losing the whole: `LockLost` names it. Releasing frees all, and fails with each
+ * failure.
+ *
+ * **Details**
+ *
+ * All members are requested at once, those of one server and slot by one command. When one is taken, the others are given back
  * at once and that one is waited for; after a few rounds members are taken one by one in the order of their names, so that
- * those who want the same locks in any order neither wait for each other for ever nor starve.
+ * fibers that want the same locks in different orders neither deadlock nor starve.
  *
- * `waitTime` is the limit for the whole, a fixed `leaseTime` begins with the last member's grant. Losing one member is losing
- * the whole: `LockLost` names it. Releasing frees all, and fails with each failure.
+ * **When to use**
+ *
+ * To change several things together, such as two accounts between which money is moved.
  *
  * **When not to use**
  *
- * To make one lock survive the failure of servers: every member must be had, so that each server more makes it less available.
- * That is what `RedLock` is for.
+ * To make one lock survive the failure of servers: every member must be acquired, so each additional server makes it less
+ * available. That is what `RedLock` is for.
  *
  * @example
  * ```ts
@@ -33,7 +40,7 @@ import type { LockTimeout, TimeoutOf } from "./LockError.ts"
  *
  * const transfer = (from: string, to: string) =>
  *   Effect.log(`from ${from} to ${to}`).pipe(
- *     Lock.withLock(MultiLock.make([Lock.make(`account:${from}`), Lock.make(`account:${to}`)]))
+ *     Lock.withLock(MultiLock.make([`account:${from}`, `account:${to}`]))
  *   )
  * ```
  *
@@ -41,7 +48,7 @@ import type { LockTimeout, TimeoutOf } from "./LockError.ts"
  * @since 0.2.0
  */
 export const make = <
-  const Members extends ReadonlyArray<Lock<unknown, unknown, unknown>>,
+  const Members extends ReadonlyArray<Lock<unknown, unknown, unknown> | string>,
   WaitTime extends Duration.Input | undefined = undefined
 >(
   members: Members,
