@@ -275,6 +275,16 @@ it("a holding", () =>
     expectTypeOf<Holding["release"]>().toEqualTypeOf<Effect.Effect<void, LockLost | LockStoreError>>()
   }))
 
+it("orDieIfInvalid leaves no invalid name or option among the failures", () =>
+  types(() => {
+    expectTypeOf(body.pipe(Lock.withLock("a", { waitTime: 1 }), Lock.orDieIfInvalid)).toEqualTypeOf<
+      Effect.Effect<number, "mine" | LockTimeout | LockStoreError | LockLost, "needs" | Service>
+    >()
+    expectTypeOf(Lock.orDieIfInvalid(Lock.scoped("a"))).toEqualTypeOf<
+      Effect.Effect<Holding, LockStoreError, Service | Scope.Scope>
+    >()
+  }))
+
 it("looking and administering", () =>
   types(() => {
     type Looking<A> = Effect.Effect<A, LockStoreError | InvalidLockName, Service>

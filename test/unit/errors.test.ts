@@ -2,11 +2,13 @@
  * Errors as tools see them: grouped by their name, logged as JSON, sent over RPC.
  */
 import { assert, it } from "@effect/vitest"
-import { Console, Duration, Effect, Layer, Logger, Schema } from "effect"
+import { Cause, Console, Duration, Effect, Exit, Layer, Logger, Schema } from "effect"
 import {
+  CountDownLatch,
   InvalidLockName,
   InvalidLockOptions,
   LatchTimeout,
+  Lock,
   LockLost,
   LockReentered,
   LockStore,
@@ -101,4 +103,17 @@ it.effect("the loss of ten thousand permits names the first of them, and how man
     assert.strictEqual((lost as LockLost).owner, `${permit.ids.slice(0, 3).join(",")} and 9997 more`)
     assert.isBelow((yield* logged("gone", lost)).length, 2000)
   }).pipe(Effect.scoped, Effect.provide(Layer.provide(RedisLock.layerFromStore(), LockStore.layerMemory)))
+)
+
+it.effect("Lock.orDieIfInvalid makes defects of bad names and options, and of nothing else", () =>
+  Effect.gen(function* () {
+    const badName = yield* Effect.exit(Lock.orDieIfInvalid(Lock.withLock(Effect.void, "")))
+    assert.isTrue(Exit.isFailure(badName) && Cause.squash(badName.cause) instanceof InvalidLockName)
+    assert.isTrue(Exit.isFailure(badName) && Cause.hasDies(badName.cause))
+    const badOption = yield* Effect.exit(CountDownLatch.trySetCount("a", -1).pipe(Lock.orDieIfInvalid))
+    assert.isTrue(Exit.isFailure(badOption) && Cause.squash(badOption.cause) instanceof InvalidLockOptions)
+    assert.isTrue(Exit.isFailure(badOption) && Cause.hasDies(badOption.cause))
+    assert.strictEqual(yield* Effect.flip(Lock.orDieIfInvalid(Lock.withLock(Effect.fail("mine"), "a"))), "mine")
+    assert.strictEqual(yield* Lock.orDieIfInvalid(Lock.withLock(Effect.succeed(1), "a")), 1)
+  }).pipe(Effect.provide(RedisLock.layerMemory))
 )

@@ -6,7 +6,6 @@
  *
  * @since 0.1.0
  */
-import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
@@ -14,31 +13,22 @@ import { dual } from "effect/Function"
 import * as Option from "effect/Option"
 import type { Pipeable } from "effect/Pipeable"
 import * as Predicate from "effect/Predicate"
-import * as References from "effect/References"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
 import type { Holding, HoldingOf } from "./Holding.ts"
-import {
-  type AnyLock,
-  type PreparedAcquire,
-  type Invalid,
-  isInvalid,
-  TypeId as internalTypeId
-} from "./internal/locks/AnyLock.ts"
-import { guard, isClosed, type Restore } from "./internal/hold/guard.ts"
-import { inspect as inspectKeys } from "./internal/protocol/inspect.ts"
-import { LockKeys } from "./internal/store/keys.ts"
-import { lockOf, makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
-import { isDataFirst } from "./internal/options/isDataFirst.ts"
 import { clientIn } from "./internal/client/RedisLock.ts"
-import { reentrant } from "./internal/protocol/exclusive.ts"
 import { CurrentOwner } from "./internal/hold/owner.ts"
-import { traced, tracedUntilClosed } from "./internal/report/telemetry.ts"
+import { type AnyLock, type Invalid, TypeId as internalTypeId } from "./internal/locks/AnyLock.ts"
+import { listHeld } from "./internal/locks/listHeld.ts"
+import { lockOf, makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
+import { acquire, scopedWith, section, tryAcquire } from "./internal/locks/sections.ts"
+import { isDataFirst } from "./internal/options/isDataFirst.ts"
+import { reentrant } from "./internal/protocol/exclusive.ts"
 import {
   type AcquireError,
-  type InvalidLockName,
-  type InvalidLockOptions,
+  InvalidLockName,
+  InvalidLockOptions,
   type LockLost,
   type LockStoreError,
   type LockTimeout,
@@ -47,7 +37,6 @@ import {
   type WaitTimeOf
 } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
-import type { InternalHolding } from "./internal/hold/Hold.ts"
 
 /**
  * Marks the values of this module at run time; see {@link isLock}.
@@ -336,52 +325,6 @@ type TryScoped<L> = Effect.Effect<
   Services<L> | Scope.Scope
 >
 
-type Ask<E, T, A, E2> = (asking: PreparedAcquire<E, T>, restore: Restore) => Effect.Effect<A, E2>
-
-const acquire = <E, T>(
-  asking: PreparedAcquire<E, T>,
-  restore: Restore
-): Effect.Effect<InternalHolding<T>, AcquireError | E> => asking.acquire(restore)
-
-const tryAcquire = <E, T>(
-  asking: PreparedAcquire<E, T>,
-  restore: Restore
-): Effect.Effect<Option.Option<InternalHolding<T>>, LockStoreError | E> => asking.tryAcquire(restore)
-
-const scopedWith = <R, E, T, Asked, A, E2>(
-  lock: Lock<R, E, T> | string,
-  options: AcquireOptions | undefined,
-  ask: Ask<E, T, Asked, E2>,
-  f: (asked: Asked, keep: (held: InternalHolding<T>) => Effect.Effect<HoldingOf<T>>) => Effect.Effect<A>
-): Effect.Effect<A, E2 | Invalid, R | Scope.Scope> =>
-  Effect.withFiber<A, E2 | Invalid>((fiber) => {
-    const scope = Context.getUnsafe(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
-    const asking = lockOf(lock).prepare(fiber, scope, options)
-    if (isInvalid(asking)) return Effect.fail(asking)
-    const keep = (held: InternalHolding<T>): Effect.Effect<HoldingOf<T>> =>
-      Effect.as(
-        Effect.andThen(
-          tracedUntilClosed(fiber, "Lock.hold", asking, scope),
-          Scope.addFinalizerExit(scope, releaseAndReport(held))
-        ),
-        held as Holding<T> as HoldingOf<T>
-      )
-    return Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(traced(fiber, "Lock.acquire", asking, ask(asking, restore)), (asked) => f(asked, keep))
-    )
-  })
-
-/** A finalizer that keeps nothing alive but the holding: many may be held for long. */
-const releaseAndReport = (held: InternalHolding) => (): Effect.Effect<void> =>
-  Effect.catchCause(held.release, (problems) =>
-    isClosed(problems)
-      ? Effect.void
-      : Effect.annotateLogs(Effect.logWarning("The lock's scope has closed, but its release went wrong.", problems), {
-          lock: held.name,
-          owner: held.owner
-        })
-  )
-
 /**
  * Runs an effect under a lock.
  *
@@ -515,41 +458,6 @@ export const withLockIfAvailable: {
     )
 )
 
-type Run = <A, E, R>(
-  held: InternalHolding,
-  body: Effect.Effect<A, E, R>
-) => Effect.Effect<A, E | LockLost | LockStoreError, R>
-
-const section = <Asked, A, E, E2, E3, R, R2, T>(
-  lock: Lock<R2, E2, T> | string,
-  options: AcquireOptions | undefined,
-  ask: Ask<E2, T, Asked, E3>,
-  f: (asked: Asked, run: Run) => Effect.Effect<A, E, R>
-): Effect.Effect<A, E | E3 | Invalid, R | R2> =>
-  Effect.withFiber<A, E | E3 | Invalid, R>((fiber) => {
-    const asking = lockOf(lock).prepare(fiber, undefined, options)
-    if (isInvalid(asking)) return Effect.fail(asking)
-    return Effect.uninterruptibleMask((restore) => {
-      const run: Run = (held, body) =>
-        guard(held, traced(fiber, "Lock.hold", asking, Effect.updateContext(body, insideSection(fiber, held))), restore)
-      return Effect.flatMap(traced(fiber, "Lock.acquire", asking, ask(asking, restore)), (asked) => f(asked, run))
-    })
-  }) as Effect.Effect<A, E | E3 | Invalid, R | R2>
-
-/** What the body of a section inherits: its holds, for re-entry, and the lock's name on its log lines. */
-const insideSection =
-  (fiber: Fiber<unknown, unknown>, { holds, name }: InternalHolding) =>
-  <R>(context: Context.Context<R>): Context.Context<R> => {
-    const { explicit, sections } = fiber.getRef(CurrentOwner)
-    let inner = sections
-    for (const hold of holds) inner = { hold, outer: inner }
-    return Context.add(
-      Context.add(context, CurrentOwner, { explicit, sections: inner }),
-      References.CurrentLogAnnotations,
-      { ...fiber.getRef(References.CurrentLogAnnotations), lock: name }
-    )
-  }
-
 /**
  * Makes everything below the effect one owner, like a thread in Redisson: whatever lock any of its fibers acquires, the
  * others re-enter. Without it, a lock from {@link scoped} is re-entered only by the same fiber and in the same scope.
@@ -575,6 +483,39 @@ const insideSection =
  */
 export const withOwner = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.suspend(() => Effect.provideService(self, CurrentOwner, { explicit: {}, sections: undefined }))
+
+/**
+ * Turns `InvalidLockName` and `InvalidLockOptions` into defects: for locks whose name and options are written in the program, so
+ * that a bad one is a bug and nobody can handle it. Works on what the functions of semaphores and latches return as well.
+ *
+ * **When not to use**
+ *
+ * Where a name or an option comes from outside: a user, a request, a configuration.
+ *
+ * **Gotchas**
+ *
+ * After `withLock` it applies to what the section itself fails with, too.
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Lock } from "effect-redis-lock"
+ *
+ * // fails with LockStoreError or LockLost
+ * const program = Effect.log("only one of us").pipe(Lock.withLock("report"), Lock.orDieIfInvalid)
+ * ```
+ *
+ * @category combinators
+ * @since 0.3.0
+ */
+export const orDieIfInvalid = <A, E, R>(
+  self: Effect.Effect<A, E, R>
+): Effect.Effect<A, Exclude<E, InvalidLockName | InvalidLockOptions>, R> =>
+  Effect.catchIf(
+    self,
+    (error: E): boolean => error instanceof InvalidLockName || error instanceof InvalidLockOptions,
+    Effect.die
+  ) as Effect.Effect<A, Exclude<E, InvalidLockName | InvalidLockOptions>, R>
 
 /**
  * The hold of this lock that the running code has: inside {@link withLock}, the section's. Fails with `NotLockOwner` where
@@ -701,20 +642,4 @@ export const forceRelease = <L extends Lock<unknown, unknown, unknown> | string>
  * @since 0.1.0
  */
 export const list = (pattern = "*"): Stream.Stream<LockState, LockStoreError, RedisLock> =>
-  Stream.unwrap(
-    Effect.map(Effect.context<RedisLock>(), (context) => {
-      const client = clientIn(context)
-      const { keyPrefix } = client.options
-      const seen = new Set<string>()
-      return client.store.scan(keyPrefix.replace(/[[\]*?\\^]/g, "\\$&") + pattern).pipe(
-        Stream.mapEffect((key) => inspectKeys(client, new LockKeys(key), key.slice(keyPrefix.length)), {
-          concurrency: 16
-        }),
-        Stream.filter((state): state is LockState => {
-          if (state === undefined || seen.has(state.name)) return false
-          seen.add(state.name)
-          return true
-        })
-      )
-    })
-  )
+  Stream.unwrap(Effect.map(Effect.context<RedisLock>(), (context) => listHeld(clientIn(context), pattern)))
