@@ -1,12 +1,10 @@
-// Who may import whom: `pnpm arrows`. What is not yet as it should be is named here ("still"), so that nothing new of its kind
-// comes in; `ARROWS=all pnpm arrows` lists it, module by module. Whoever mends one of these takes its name out.
+// Who may import whom: `pnpm arrows`.
 import { readdirSync } from "node:fs"
 
-const strict = process.env.ARROWS === "all"
-
 /**
- * The rooms of packages/core/src, from top to bottom. Arrows go down only: a module imports from its own room and from those below.
- * A room has a folder in internal/; a public module belongs to the room that names it, or else to the top, `public`.
+ * The rooms of packages/core/src, from top to bottom. Arrows go down only: a module imports from its own room and from those below,
+ * so that modules which name each other's types are of one room, or one of them is public. A room has a folder in internal/; a public
+ * module belongs to the room that names it, or else to the top, `public`.
  */
 const rooms = [
   { room: "public", holds: "the kinds of lock, and the RedisLock service" },
@@ -31,10 +29,7 @@ const rooms = [
   { room: "report", holds: "errors, metrics, and how things are shown", modules: ["LockError", "Holding"] }
 ]
 
-/** Modules through which runtime cycles still go. */
-const cyclesStillThrough = []
-
-/** Tests outside of test/unit and test/simulation that still look behind the public modules. */
+/** Tests elsewhere that still look behind the public modules: for no new ones. Whoever mends one takes its name out. */
 const testsStillInside = [
   "compose/contract",
   "compose/decide",
@@ -75,7 +70,7 @@ const arrowsUp = (kind, how) =>
   rooms.flatMap((lower, floor) =>
     rooms
       .slice(0, floor)
-      .filter(({ room }) => !lower.may?.[kind]?.includes(room) && (strict || !lower.still?.[kind]?.includes(room)))
+      .filter(({ room }) => !lower.may?.[kind]?.includes(room))
       .map((upper) => ({
         name: `${kind === "types" ? "type-" : ""}arrow-up-from-${lower.room}-to-${upper.room}`,
         severity: "error",
@@ -92,10 +87,7 @@ export default {
       severity: "error",
       comment: "Of modules that import each other, one runs before what it needs is there.",
       from: { path: "^packages/[^/]+/src/" },
-      to: {
-        circular: true,
-        viaOnly: strict ? isRuntime : { ...isRuntime, pathNot: `/internal/(${cyclesStillThrough.join("|")})\\.ts$` }
-      }
+      to: { circular: true, viaOnly: isRuntime }
     },
     {
       name: "internals-of-another-package",
@@ -103,7 +95,7 @@ export default {
       comment:
         "What is internal changes without notice. Only the benchmark measures the scripts without what is around them.",
       from: { path: "^packages/([^/]+)/src/", pathNot: "^packages/bench/src/candidates/rawOurs\\.ts$" },
-      to: { path: "^packages/[^/]+/(src|dist)/internal/", pathNot: "^packages/$1/" }
+      to: { path: "/(src|dist)/internal/", pathNot: "^packages/$1/" }
     },
     {
       name: "test-of-internals",
@@ -111,12 +103,9 @@ export default {
       comment: "Tests use the public modules; only those of test/unit and the simulation look behind them.",
       from: {
         path: "^test/",
-        pathNot: [
-          "^test/(unit|simulation)/",
-          ...(strict ? [] : testsStillInside.map((test) => `^test/${test}\\.test\\.ts$`))
-        ]
+        pathNot: ["^test/(unit|simulation)/", ...testsStillInside.map((test) => `^test/${test}\\.test\\.ts$`)]
       },
-      to: { path: "^packages/[^/]+/(src|dist)/internal/" }
+      to: { path: "packages/[^/]+/(src|dist)/internal/" }
     },
     ...arrowsUp("runtime", isRuntime),
     ...arrowsUp("types", { dependencyTypes: ["type-only"] })
