@@ -17,6 +17,11 @@ const noSignals = /^No wake-up signals/
 const refused = /^Could not connect to Redis; trying again\./
 
 export const expectedWarnings: ReadonlyArray<ExpectedWarning> = [
+  {
+    files: "",
+    messages: [/^A fiber woken by the test clock is still running without suspending/],
+    reason: "Effect's TestClock warns after a second of real time, in which a busy machine may get nowhere"
+  },
   { files: "faults/", messages: [/./], reason: "servers, connections and processes fail, at moments that differ" },
   {
     files: "contract/",
