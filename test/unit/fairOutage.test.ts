@@ -2,8 +2,8 @@
  * Places in the queue of a fair lock while the store cannot be reached, or stands still.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, References } from "effect"
-import { FairLock, Lock } from "effect-redis-lock"
+import { Effect, Exit, Fiber, Queue, References, Stream } from "effect"
+import { FairLock, Lock, type RedisDriver } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, type Service, testStore, unreachable } from "../compose/stores.ts"
 
@@ -111,6 +111,45 @@ describe("a place in the queue of a fair lock", () => {
       // and as often as before from then on
       yield* pass(2)
       assert.strictEqual(reports, 5)
+      yield* Fiber.interrupt(holding)
+    }).pipe(quietly)
+  )
+
+  it.effect("is reported soon after its channel is heard again, though commands do not get through yet", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const holder = yield* clientOf({ store: server.store }, patient)
+      let isDown = false
+      let reports = 0
+      const again = yield* Queue.unbounded<RedisDriver.Signal>()
+      const { run, subscribe } = server.store
+      const mine = yield* clientOf(
+        {
+          store: {
+            ...server.store,
+            subscribe: (channel) => Stream.merge(subscribe(channel), Stream.fromQueue(again)),
+            run: (...args) =>
+              Effect.suspend(() => {
+                if (isDown) return Effect.fail(unreachable(args[0], args[1][0]!))
+                if (args[0] === "fair_lock/refresh") reports++
+                return run(...args)
+              })
+          }
+        },
+        patient
+      )
+      const holding = yield* fork(as(holder)(Lock.withLock(Effect.never, lock)))
+      yield* pass(1)
+      yield* fork(as(mine)(Lock.withLock(Effect.void, lock)))
+      yield* pass(2)
+      isDown = true
+      yield* pass(5)
+      yield* Queue.offer(again, { _tag: "Subscribed" })
+      yield* pass(0.1)
+      reports = 0
+      isDown = false
+      yield* pass(0.1)
+      assert.strictEqual(reports, 1)
       yield* Fiber.interrupt(holding)
     }).pipe(quietly)
   )

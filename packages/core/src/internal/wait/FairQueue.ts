@@ -152,6 +152,8 @@ export class FairQueue implements Alarm {
   /** Looks whether somebody's turn has come, once for all who ask for it at about the same time: a message may have been missed. */
   lookSoon(): void {
     this.#mustLook = true
+    // the connection for commands may come back a little later than that for messages
+    this.#retried = 0
     this.#ringWithin(lookMillis)
   }
 
