@@ -5,6 +5,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net"
+import { now } from "./events.ts"
 
 /** How long a connection to the server stays open after its late bytes: until they have been read. */
 const LINGER_MILLIS = 500
@@ -14,13 +15,20 @@ class Line {
   readonly #server: Socket
   readonly #delivered: (bytes: Buffer) => void
   readonly #gone: () => void
+  #isAnswered = false
   /** What the client has sent and the server has not got, while it is held back. */
   #held: Array<Buffer> | undefined
   #timer: NodeJS.Timeout | undefined
   /** Whether the client has sent anything. */
   hasSpoken = false
 
-  constructor(client: Socket, port: number, delivered: (bytes: Buffer) => void, gone: () => void) {
+  constructor(
+    client: Socket,
+    port: number,
+    delivered: (bytes: Buffer) => void,
+    answered: () => void,
+    gone: () => void
+  ) {
     this.#client = client
     this.#delivered = delivered
     this.#gone = gone
@@ -32,6 +40,8 @@ class Line {
       else this.#held.push(bytes)
     })
     this.#server.on("data", (bytes) => {
+      if (!this.#isAnswered) answered()
+      this.#isAnswered = true
       if (!client.destroyed) client.write(bytes)
     })
     client.on("error", () => {})
@@ -100,8 +110,10 @@ export class LateProxy {
   readonly url: string
   readonly #lines: Set<Line>
   readonly #silence: { now: boolean }
+  readonly #answers: ReadonlyArray<number>
 
-  private constructor(port: number, lines: Set<Line>, silence: { now: boolean }) {
+  private constructor(port: number, lines: Set<Line>, silence: { now: boolean }, answers: ReadonlyArray<number>) {
+    this.#answers = answers
     this.url = `redis://127.0.0.1:${port}`
     this.#lines = lines
     this.#silence = silence
@@ -115,8 +127,10 @@ export class LateProxy {
     Effect.suspend(() => {
       const lines = new Set<Line>()
       const silence = { now: false }
+      const answers: Array<number> = []
       const server = createServer((client) => {
-        const line = new Line(client, port, delivered, () => lines.delete(line))
+        const answered = () => void answers.push(now())
+        const line = new Line(client, port, delivered, answered, () => lines.delete(line))
         lines.add(line)
         if (silence.now) line.pause()
       })
@@ -131,7 +145,7 @@ export class LateProxy {
               server.close()
             })
         ),
-        () => new LateProxy((server.address() as AddressInfo).port, lines, silence)
+        () => new LateProxy((server.address() as AddressInfo).port, lines, silence, answers)
       )
     })
 
@@ -140,6 +154,11 @@ export class LateProxy {
     let count = 0
     for (const line of this.#lines) if (line.hasSpoken && line.isOpen) count++
     return count
+  }
+
+  /** When the server first answered on each of the connections that were made after that time. */
+  answeredAfter(time: number): ReadonlyArray<number> {
+    return this.#answers.filter((at) => at > time)
   }
 
   /** Holds back what comes over the present connections; the inner function breaks them and says how late it arrives. */

@@ -239,7 +239,7 @@ class Run {
   commit(fault: Scheduled): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       if (fault.fault === "restart" || fault.fault === "sleep" || fault.fault === "pause") {
-        return yield* this.#serverFault.withPermit(this.#commitOnServer(fault))
+        return yield* Effect.flatten(this.#serverFault.withPermit(this.#commitOnServer(fault)))
       }
       this.note(describeFault(fault))
       const { client: slot } = fault
@@ -298,9 +298,38 @@ class Run {
     })
   }
 
-  #commitOnServer(fault: Scheduled): Effect.Effect<void> {
+  /**
+   * A client whose connections came back late, though the server answered others, was cut off in between: by the machine. Until
+   * the server answers anybody, nobody is.
+   */
+  #comeBack(
+    killedAt: number,
+    clients: ReadonlyArray<Client | undefined>,
+    before: ReadonlyArray<number>
+  ): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      const until = now() + RECONNECT_MILLIS
+      const answers = () => this.proxies.map((proxy) => proxy.answeredAfter(killedAt))
+      while (answers().some(({ length }, slot) => length < before[slot]!) && now() < until) yield* Effect.sleep(10)
+      const servesAt = Math.min(...answers().flat(), now())
+      for (const [slot, times] of answers().entries()) {
+        const client = clients[slot]
+        if (client === undefined || before[slot] === 0) continue
+        const { process } = client
+        const reachedAt = times[before[slot]! - 1] ?? now()
+        this.seen.push({ event: "cutOff", at: servesAt, process })
+        this.seen.push({ event: "reached", at: reachedAt + COMMAND_MILLIS, process })
+      }
+    })
+  }
+
+  /** What remains to be seen afterwards, while another fault may begin. */
+  #commitOnServer(fault: Scheduled): Effect.Effect<Effect.Effect<void>> {
     return Effect.gen({ self: this }, function* () {
       this.note(describeFault(fault))
+      const clients = [...this.#clients]
+      const before = this.proxies.map(({ inUse }) => inUse)
+      const at = now()
       if (fault.fault === "restart") {
         yield* this.#server.kill
         yield* Effect.sleep(fault.down)
@@ -314,6 +343,7 @@ class Run {
       }
       yield* this.serves
       this.note("server: it serves again")
+      return fault.fault === "restart" ? this.#comeBack(at, clients, before) : Effect.void
     }).pipe(Effect.orDie)
   }
 

@@ -80,6 +80,14 @@ describe("the judge of a chaos run", () => {
     ]
     assert.deepStrictEqual(violations([early, late], twice), [])
     assert.deepStrictEqual(violations([early, late], twice.slice(0, 3)), ["overtaken"])
+    const within: ReadonlyArray<Seen> = [
+      queue,
+      { event: "cutOff", at: 150, process: 2 },
+      { event: "cutOff", at: 200, process: 2 },
+      { event: "reached", at: 300, process: 2 },
+      { event: "reached", at: 1800, process: 2 }
+    ]
+    assert.deepStrictEqual(violations([early, late], within), [])
   })
 
   it("finds a fiber that was not served when all was well again, or too late", () => {

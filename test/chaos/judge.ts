@@ -149,20 +149,23 @@ const disturbances = (
     if (list === undefined) found.set(process, [stretch])
     else list.push(stretch)
   }
-  const open = new Map<string, number>()
+  // of several at once, from the first one's beginning until the last one's end
+  const open = new Map<string, { readonly from: number; count: number }>()
   const ends: Record<string, string> = { continued: "stopped", reached: "cutOff" }
   for (const event of seen) {
     if (event.event === "queue") continue
     const begun = ends[event.event]
-    if (begun === undefined) open.set(`${event.process} ${event.event}`, event.at)
-    else {
-      const key = `${event.process} ${begun}`
-      const from = open.get(key)
+    const key = `${event.process} ${begun ?? event.event}`
+    const stretch = open.get(key)
+    if (begun === undefined) {
+      if (stretch === undefined) open.set(key, { from: event.at, count: 1 })
+      else stretch.count++
+    } else if (stretch !== undefined && --stretch.count === 0) {
       open.delete(key)
-      if (from !== undefined) add(event.process, { from, to: event.at })
+      add(event.process, { from: stretch.from, to: event.at })
     }
   }
-  for (const [key, from] of open) add(Number(key.split(" ")[0]), { from, to: Number.POSITIVE_INFINITY })
+  for (const [key, { from }] of open) add(Number(key.split(" ")[0]), { from, to: Number.POSITIVE_INFINITY })
   for (const event of told) if (event.event === "stalled") add(event.process, { from: event.since, to: event.at })
   return new Map([...found].map(([process, stretches]) => [process, merged(stretches)]))
 }
