@@ -100,7 +100,8 @@ describe("a server that turns a connection away", () => {
         const { port } = yield* RedisServer.start({ args: ["--bind", "0.0.0.0", "--protected-mode", "yes"] })
         const error = yield* refusal(IoRedis.layer({ url: `redis://${otherAddress}:${port}` }))
         assert.strictEqual(error.reason, "NotAuthenticated")
-        assert.include(error.message, "DENIED Redis is running in protected mode")
+        // Redis, or Valkey
+        assert.match(error.message, /DENIED (Redis is running|Running) in protected mode/)
       })
   )
 
