@@ -6,6 +6,7 @@ import { RedisCluster, RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Logger, References } from "effect"
 import { Lock } from "effect-redis-lock"
+import { hasFastPath } from "../commandPath.ts"
 import { bare, behindProxy, clientOf, connected, eventually, locksOver, storeError, subscribers } from "./harness.ts"
 
 interface Line {
@@ -132,7 +133,9 @@ describe("a connection", () => {
       })
   )
 
-  it.live("to a server that comes back with another password is logged as refused twice: for either reason", () =>
+  // over ioredis 5 RedisServer.start does not see that a server wants a password
+  const maybe = it.live.skipIf(!hasFastPath)
+  maybe("to a server that comes back with another password is logged as refused twice: for either reason", () =>
     Effect.gen(function* () {
       const server = yield* RedisServer.start()
       const log = recording()

@@ -379,8 +379,8 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         const readme = yield* Effect.promise(() =>
           readFile(new URL("../../packages/ioredis/README.md", import.meta.url), "utf8")
         )
-        const [, rule, commands] = /ACL SETUSER locks on (\S+ [^+]*?)(\+[^`]*)```/.exec(readme)!
-        const [, more] = /On a cluster:\n\n```\n([^`]*)```/.exec(readme)!
+        const [, rule, commands] = /ACL SETUSER locks on (\S+ [^+]*?)(\+[^`#]*)/.exec(readme)!
+        const [, more] = /On a cluster the user needs more:\n\n```\n([^`]*)```/.exec(readme)!
         for (const node of cluster.nodes) {
           const redis = yield* bareNode(node)
           const words = `${rule} ${commands} ${more}`.trim().split(/\s+/)

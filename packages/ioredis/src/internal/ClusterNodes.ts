@@ -8,7 +8,7 @@ import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
 import { failureOf, hiding } from "./failure.ts"
 import { CommandWriter } from "./CommandWriter.ts"
 
-/** Somebody who must know what becomes of the connections to the nodes. */
+/** Is told when connections to the nodes stand or break. */
 export interface Watcher {
   readonly onReady: (node: Redis) => void
   readonly onClose: (node: Redis) => void

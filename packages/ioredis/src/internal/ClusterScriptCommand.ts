@@ -1,5 +1,6 @@
 import * as Exit from "effect/Exit"
 import { RedisDriver } from "effect-redis-lock"
+import { Command } from "ioredis"
 import type { ClusterNodes } from "./ClusterNodes.ts"
 import type { CommandWriter } from "./CommandWriter.ts"
 import { failureOf } from "./failure.ts"
@@ -25,7 +26,7 @@ export class ClusterScriptCommand extends ScriptCommand {
   #sent = false
   #asking = false
   #redirections = 0
-  /** Why it was turned away, while it is nowhere. */
+  /** Why it was turned away, until it is sent again. */
   #refusal: unknown
 
   constructor(
@@ -75,7 +76,8 @@ export class ClusterScriptCommand extends ScriptCommand {
   }
 
   override send(writer: CommandWriter): void {
-    if (this.#asking) writer.client.asking().catch(() => {})
+    // not asking(): with enableAutoPipelining it would be sent after the script
+    if (this.#asking) (writer.client.sendCommand(new Command("asking")) as Promise<unknown>).catch(() => {})
     super.send(writer)
   }
 

@@ -76,7 +76,7 @@ export class Connection {
     return this.#failure
   }
 
-  /** The connection is in another database than it should be. */
+  /** The connection is in another database than it should be, or of another user. */
   get isUnusable(): boolean {
     return this.#isUnusable
   }
@@ -144,20 +144,23 @@ export class Connection {
   }
 
   readonly #onError = (error: unknown): void => {
-    const refusesDatabase = (error as { readonly command?: { readonly name?: unknown } }).command?.name === "select"
+    const refused = (error as { readonly command?: { readonly name?: unknown } }).command?.name
+    const refusesDatabase = refused === "select"
     const failure = this.#explain(error, refusesDatabase)
     this.#first ??= failure
     if (refusesDatabase) {
       this.#isUnusable = true
       if (this.#isOurs) this.#end()
     }
+    // ioredis ends it, but version 5 may say before that it is ready, as the default user
+    if (refused === "auth") this.#isUnusable = true
     if (this.#wasReady) return
     this.#failure = this.#first
     this.#log.refused(this.#key, this, this.#first)
   }
 
   readonly #onReady = (): void => {
-    // a handshake may go on after its SELECT was refused
+    // a handshake may go on after its SELECT or AUTH was refused
     if (this.#isUnusable) return
     this.#wasReady = true
     this.#first = this.#failure = undefined

@@ -12,6 +12,7 @@ import { Connection } from "./Connection.ts"
 import { ConnectionLog } from "./ConnectionLog.ts"
 import { failureOf } from "./failure.ts"
 import { makeServerDriver } from "./serverDriver.ts"
+import { awaitsHandshake } from "./settings.ts"
 
 interface Options {
   readonly path: CommandPath
@@ -38,14 +39,16 @@ const settingsOfNodes = ({ options }: Cluster): RedisOptions => ({
   ...(options.keyPrefix ? { keyPrefix: options.keyPrefix } : {})
 })
 
-const unsuitableOption = ({ keyPrefix, replyMapping, stringNumbers }: RedisOptions): string | undefined =>
-  keyPrefix
-    ? "keyPrefix: give it to RedisLock.layer instead"
-    : stringNumbers
-      ? "stringNumbers"
-      : replyMapping === "resp3"
-        ? `replyMapping: "resp3"`
-        : undefined
+const unsuitableOption = (options: RedisOptions): string | undefined => {
+  const { db = 0, enableReadyCheck, keyPrefix, replyMapping, stringNumbers } = options
+  if (keyPrefix) return "keyPrefix: give it to RedisLock.layer instead"
+  if (stringNumbers) return "stringNumbers"
+  if (replyMapping === "resp3") return `replyMapping: "resp3"`
+  // its commands would go to database 0 before it is known that the server refuses another one
+  return !awaitsHandshake && db !== 0 && enableReadyCheck === false
+    ? "enableReadyCheck: false where the database is not 0"
+    : undefined
+}
 
 const isAboutToConnect = ({ status }: Redis | Cluster): boolean =>
   status === "wait" || status === "connecting" || status === "connect"

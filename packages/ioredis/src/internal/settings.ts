@@ -1,7 +1,10 @@
 import * as Duration from "effect/Duration"
-import type { RedisOptions } from "ioredis"
+import { Command, type RedisOptions } from "ioredis"
 import type { CommandPath } from "./CommandPath.ts"
 import type { Address } from "./options.ts"
+
+/** Whether a connection of ioredis is ready only after its SELECT was answered: since 6, without a ready check as well. */
+export const awaitsHandshake = "setReplyContext" in Command.prototype
 
 /** Shared by all layers with connections of their own. An application's own `Connector` wins. */
 export const settingsOf = (
@@ -24,7 +27,9 @@ export const settingsOf = (
   // what would change keys or replies
   keyPrefix: "",
   stringNumbers: false,
-  replyMapping: "legacy"
+  replyMapping: "legacy",
+  // ioredis 5 would be ready before it knows whether the database is refused
+  ...(awaitsHandshake || Number(ioredis.db ?? 0) === 0 ? {} : { enableReadyCheck: true })
 })
 
 /** Where the server is, over the other options of ioredis. */

@@ -9,8 +9,8 @@ interface Listener {
   readonly onFailure: (error: RedisDriver.RedisDriverError) => void
 }
 
-/** Where subscriptions are made. */
-export interface Place {
+/** The servers at which channels are subscribed. */
+export interface SubscriptionTarget {
   /** Plain or sharded pub/sub. */
   readonly sharded: boolean
   /** Channels that one command may name together. */
@@ -23,7 +23,7 @@ export interface Place {
   readonly refresh: () => void
 }
 
-/** One connection, and the channels that are its business. */
+/** One connection, and the channels that are subscribed over it. */
 interface Link {
   readonly server: string
   readonly writer: CommandWriter
@@ -36,9 +36,9 @@ interface Channel {
   link: Link | undefined
   /** The server that was last asked for it. */
   server: string | undefined
-  /** Whether the present connection was asked for it, and whether Redis has confirmed that. */
+  /** Whether the subscription was requested over the present connection, and whether Redis has confirmed it. */
   requested: boolean
-  established: boolean
+  isReady: boolean
 }
 
 const subscribed: RedisDriver.Signal = { _tag: "Subscribed" }
@@ -48,7 +48,7 @@ const LONGEST_PAUSE_MILLIS = 1000
 
 /** Keeps what is subscribed at the servers the same as what is wanted. */
 export class Subscriber {
-  readonly #place: Place
+  readonly #target: SubscriptionTarget
   readonly #channels = new Map<string, Channel>()
   readonly #links = new Map<string, Link>()
   /** What has changed since the last flush. */
@@ -59,13 +59,13 @@ export class Subscriber {
   #pauseMillis = FIRST_PAUSE_MILLIS
   #retry: ReturnType<typeof setTimeout> | undefined
 
-  private constructor(place: Place) {
-    this.#place = place
+  private constructor(target: SubscriptionTarget) {
+    this.#target = target
   }
 
-  static make(place: Place): Effect.Effect<Subscriber, never, Scope.Scope> {
+  static make(target: SubscriptionTarget): Effect.Effect<Subscriber, never, Scope.Scope> {
     return Effect.acquireRelease(
-      Effect.sync(() => new Subscriber(place)),
+      Effect.sync(() => new Subscriber(target)),
       (subscriber) => Effect.sync(() => subscriber.#close())
     )
   }
@@ -80,7 +80,7 @@ export class Subscriber {
         link: undefined,
         server: undefined,
         requested: false,
-        established: false
+        isReady: false
       }
       this.#channels.set(name, channel)
       this.#change(channel)
@@ -88,7 +88,7 @@ export class Subscriber {
     const { listeners } = channel
     const listener: Listener = { onSignal, onFailure }
     listeners.add(listener)
-    if (channel.established) onSignal(subscribed)
+    if (channel.isReady) onSignal(subscribed)
     return {
       cancel: () => {
         if (listeners.delete(listener) && listeners.size === 0) this.#change(channel)
@@ -99,7 +99,7 @@ export class Subscriber {
   /** The servers have shared their channels out anew: what is elsewhere now is subscribed there. */
   relocate(): void {
     for (const channel of this.#channels.values()) {
-      const server = this.#place.serverOf(channel.name)
+      const server = this.#target.serverOf(channel.name)
       if (server === undefined || server === channel.server) continue
       if (channel.requested) this.#unsubscribe(channel.link!, [channel.name])
       this.#detach(channel)
@@ -119,7 +119,7 @@ export class Subscriber {
   #flush(): void {
     const batches = new Map<Link, Map<number, { wanted: Array<Channel>; unwanted: Array<string> }>>()
     const batch = (link: Link, name: string) => {
-      const slot = this.#place.slot(name)
+      const slot = this.#target.slot(name)
       let slots = batches.get(link)
       if (slots === undefined) batches.set(link, (slots = new Map()))
       let names = slots.get(slot)
@@ -154,13 +154,13 @@ export class Subscriber {
     const { writer } = link
     const redis = writer.client
     writer.expectAnswer()
-    const reply = this.#place.sharded ? redis.ssubscribe(...names) : redis.subscribe(...names)
+    const reply = this.#target.sharded ? redis.ssubscribe(...names) : redis.subscribe(...names)
     reply.then(
       () => {
         writer.answered()
         this.#pauseMillis = FIRST_PAUSE_MILLIS
         for (const channel of channels.filter(isMine)) {
-          channel.established = true
+          channel.isReady = true
           for (const { onSignal } of [...channel.listeners]) onSignal(subscribed)
         }
       },
@@ -190,14 +190,14 @@ export class Subscriber {
   #unsubscribe({ writer }: Link, names: ReadonlyArray<string>): void {
     const redis = writer.client
     if (redis.status !== "ready") return
-    const reply = this.#place.sharded ? redis.sunsubscribe(...names) : redis.unsubscribe(...names)
+    const reply = this.#target.sharded ? redis.sunsubscribe(...names) : redis.unsubscribe(...names)
     // a connection that breaks is subscribed to nothing either
     reply.catch(() => {})
   }
 
   #attach(channel: Channel): Link | undefined {
     if (channel.link !== undefined) return channel.link
-    const server = this.#place.serverOf(channel.name)
+    const server = this.#target.serverOf(channel.name)
     if (server === undefined) {
       this.#tryLater(channel)
       return undefined
@@ -214,13 +214,13 @@ export class Subscriber {
     channel.link?.channels.delete(channel)
     channel.link = undefined
     channel.requested = false
-    channel.established = false
+    channel.isReady = false
   }
 
   #tryLater(channel: Channel): void {
     this.#detach(channel)
     this.#failed.add(channel)
-    this.#place.refresh()
+    this.#target.refresh()
     if (this.#retry !== undefined) return
     this.#retry = setTimeout(() => {
       this.#retry = undefined
@@ -231,7 +231,7 @@ export class Subscriber {
   }
 
   #open(server: string): Link {
-    const writer = this.#place.open(server)
+    const writer = this.#target.open(server)
     const redis = writer.client
     const link: Link = { server, writer, channels: new Set() }
     const onMessage = (name: string, message: string) => {
@@ -242,9 +242,9 @@ export class Subscriber {
       for (const { onSignal } of [...listeners]) onSignal(signal)
     }
     const forget = () => {
-      for (const channel of link.channels) channel.requested = channel.established = false
+      for (const channel of link.channels) channel.requested = channel.isReady = false
     }
-    redis.on(this.#place.sharded ? "smessage" : "message", onMessage)
+    redis.on(this.#target.sharded ? "smessage" : "message", onMessage)
     redis.on("close", forget)
     redis.on("ready", () => {
       for (const channel of link.channels) this.#change(channel)
