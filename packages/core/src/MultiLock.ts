@@ -5,7 +5,7 @@
  */
 import type * as Duration from "effect/Duration"
 import { lockOf } from "./internal/locks/LockImpl.ts"
-import { MultiLockImpl } from "./internal/locks/MultiLockImpl.ts"
+import { MultiLockImpl } from "./internal/locks/multi/MultiLockImpl.ts"
 import type { AcquireOptions, Failures, Lock, Services, Token } from "./Lock.ts"
 import type { LockTimeout, TimeoutOf } from "./LockError.ts"
 

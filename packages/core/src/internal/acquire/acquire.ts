@@ -9,10 +9,10 @@
 import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import type { LockReentered, LockStoreError, LockTimeout } from "../../LockError.ts"
-import { acquireOnce, ownerRefOf, writerOf } from "./acquireOnce.ts"
+import { acquireOnce, type Denial, ownerRefOf, writerOf } from "./acquireOnce.ts"
 import { reenter } from "./reenter.ts"
 import type { Hold } from "../hold/Hold.ts"
-import { passing } from "../store/passing.ts"
+import { transientFailure } from "../store/transient.ts"
 import { waitInFairQueue } from "./waitInFairQueue.ts"
 import { isAsked, settled, waitInQueue } from "./waitInQueue.ts"
 import { fallback, gaveUp } from "./giveUp.ts"
@@ -33,23 +33,22 @@ export const acquire = (
   const ask = (onSettled?: typeof settled) => {
     const ownerRef = ownerRefOf(request, client.nextOwner())
     const messagesSeen = client.subscriptions.messagesSeen(kind.channel(keys, ownerRef.owner))
-    return acquireOnce(
-      request,
+    const wait = (answer: Denial | LockStoreError) => waitInQueue(request, restore, startedAt, { answer, messagesSeen })
+    return acquireOnce(request, {
       ownerRef,
       waits,
       restore,
       startedAt,
-      Effect.succeed,
-      (denial) =>
-        waits ? waitInQueue(request, restore, startedAt, denial, messagesSeen) : gaveUp(request, startedAt, denial),
+      onGranted: Effect.succeed,
+      onDenied: waits ? wait : (denial) => gaveUp(request, startedAt, denial),
       onSettled,
-      waits ? (failure) => waitInQueue(request, restore, startedAt, failure, messagesSeen) : undefined
-    )
+      onTransient: waits ? wait : undefined
+    })
   }
   if (!waits) return ask()
   return Effect.suspend(() => {
     // While other fibers of this process wait or hold, a request would jump the queue, or certainly be refused.
-    if (isHeldUp(request)) return waitInQueue(request, restore, startedAt, undefined, undefined)
+    if (isHeldUp(request)) return waitInQueue(request, restore, startedAt, undefined)
     if (kind.mode === "read") return ask()
     // Fibers that arrive during a request share its result.
     client.requestsInFlight.add(keys.lock)
@@ -69,7 +68,7 @@ const reenterUntilSettled = (
     onFailure: (cause): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
       const { client, waitMillis } = request
       const left = startedAt + waitMillis - client.now()
-      if (left <= 0 || passing(cause) === undefined) return Effect.failCause(cause)
+      if (left <= 0 || transientFailure(cause) === undefined) return Effect.failCause(cause)
       const pause = restore(Effect.sleep(Math.min(fallback(client, undefined), left)))
       return Effect.andThen(
         pause,
@@ -91,7 +90,14 @@ export const tryAcquire = (
   }
   const { client } = request
   const ownerRef = ownerRefOf(request, client.nextOwner())
-  return acquireOnce(request, ownerRef, false, restore, client.now(), Effect.succeedSome, () => Effect.succeedNone)
+  return acquireOnce(request, {
+    ownerRef,
+    waits: false,
+    restore,
+    startedAt: client.now(),
+    onGranted: Effect.succeedSome,
+    onDenied: () => Effect.succeedNone
+  })
 }
 
 const isHeldUp = (request: AcquireRequest): boolean => {

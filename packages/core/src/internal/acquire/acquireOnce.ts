@@ -7,7 +7,7 @@ import type { AcquireRequest } from "./AcquireRequest.ts"
 import { describeWrongType, describeWrongTypeOfOne } from "../store/wrongType.ts"
 import { Hold } from "../hold/Hold.ts"
 import { type AcquireReply, answerOf, tokenKey, tokenLife } from "../protocol/LockProtocol.ts"
-import { GrantedTooLate, isPassing, passing } from "../store/passing.ts"
+import { GrantedTooLate, isRetryable, transientFailure } from "../store/transient.ts"
 import { Lease } from "../hold/Lease.ts"
 import type { HeldRef } from "../hold/releaseCommand.ts"
 import { isForbidden, mayHaveRun } from "../store/outcome.ts"
@@ -31,22 +31,29 @@ export const leaseMillisOf = (request: AcquireRequest): number =>
 export const writerOf = ({ client, identity, keys, kind }: AcquireRequest): Lease | undefined =>
   kind.mode === "read" ? client.find(keys.lock, "write", identity) : undefined
 
+/** Who asks, and what follows each outcome. */
+export interface Attempt<A, B, E> {
+  readonly ownerRef: HeldRef
+  /** Whether the caller will wait when it is denied. */
+  readonly waits: boolean
+  readonly restore: Restore
+  /** When the acquisition began, on the monotonic clock. */
+  readonly startedAt: number
+  readonly onGranted: (hold: Hold) => Effect.Effect<A>
+  readonly onDenied: (denial: Denial) => Effect.Effect<B, E>
+  /** Called when it is granted or fails for good; `onDenied` and `onTransient` see to that themselves. */
+  readonly onSettled?: ((request: AcquireRequest) => void) | undefined
+  /** Follows a transient failure; absent for a caller that does not wait. */
+  readonly onTransient?: ((failure: LockStoreError, mayHaveRun: boolean) => Effect.Effect<B, E>) | undefined
+}
+
 /**
  * One round trip, sent as soon as the effect runs. Interrupted or failed with unknown outcome, it is undone before anything
  * else happens.
  */
 export const acquireOnce = <A, B, E>(
   request: AcquireRequest,
-  ownerRef: HeldRef,
-  waits: boolean,
-  restore: Restore,
-  startedAt: number,
-  onGranted: (hold: Hold) => Effect.Effect<A>,
-  onDenied: (denial: Denial) => Effect.Effect<B, E>,
-  /** Called when it is granted, or no answer will come; what follows a denial, or what passes, sees to that itself. */
-  onSettled?: (request: AcquireRequest) => void,
-  /** What follows a failure that passes by itself; absent for whoever does not wait. */
-  onPassing?: (failure: LockStoreError, mayHaveRun: boolean) => Effect.Effect<B, E>
+  { onDenied, onGranted, onSettled, onTransient, ownerRef, restore, startedAt, waits }: Attempt<A, B, E>
 ): Effect.Effect<A | B, E | LockStoreError> => {
   const { client, kind, name } = request
   const leaseMillis = leaseMillisOf(request)
@@ -72,7 +79,7 @@ export const acquireOnce = <A, B, E>(
       }
       if (!answer.granted) return onDenied(answer)
       const now = client.now()
-      const granted = Lease.granted(request, ownerRef.owner, answer.token, sentAt, leaseMillis, now)
+      const granted = Lease.granted(request, { owner: ownerRef.owner, token: answer.token, sentAt, leaseMillis }, now)
       const hold = granted && possess(request, granted, new Hold(granted, request), startedAt)
       if (hold !== undefined) {
         // only now: who is resumed here runs at once, and need not ask for what this process holds
@@ -80,22 +87,22 @@ export const acquireOnce = <A, B, E>(
         return onGranted(hold)
       }
       const failure = grantedTooLate(name, command.operation, now - sentAt, leaseMillis)
-      const isTick = onPassing !== undefined && isPassing(failure)
+      const isTick = onTransient !== undefined && isRetryable(failure)
       // one that has a place of its own asks again for the same owner, and counts the lease from then
-      if (isTick && kind.queued) return onPassing(failure, true)
+      if (isTick && kind.queued) return onTransient(failure, true)
       const undone = rollback(ownerRef, sentAt + leaseMillis)
-      if (isTick) return Effect.flatMap(undone, () => onPassing(failure, true))
+      if (isTick) return Effect.flatMap(undone, () => onTransient(failure, true))
       onSettled?.(request)
       return Effect.andThen(undone, Effect.fail(failure))
     },
     onFailure: (cause) => {
       client.underWay--
-      const failure = onPassing && passing(cause)
+      const failure = onTransient && transientFailure(cause)
       if (failure === undefined) onSettled?.(request)
       const failed: Effect.Effect<B, E | LockStoreError> =
         failure === undefined
           ? describeWrongType(client, kind.title, ownerRef.keys.lock, cause)
-          : Effect.suspend(() => onPassing!(failure, mayHaveRun(cause)))
+          : Effect.suspend(() => onTransient!(failure, mayHaveRun(cause)))
       if (!mayHaveRun(cause) || (failure !== undefined && kind.queued)) return failed
       const undone = rollbackUnknown(ownerRef, leaseMillis, isForbidden(cause))
       // the local queue withdraws its own announcement
@@ -153,7 +160,7 @@ export const tryAcquireTogether = (
       const holds: Array<Hold> = []
       for (const [i, request] of requests.entries()) {
         const token = replies?.[1 + i] ?? (reply as number)
-        const granted = Lease.granted(request, owner, token, sentAt, leaseMillis, now)
+        const granted = Lease.granted(request, { owner, token, sentAt, leaseMillis }, now)
         // so it is for all of them
         if (granted === undefined) break
         holds.push(possess(request, granted, new Hold(granted, request), sentAt))

@@ -8,7 +8,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { AcquiringClient } from "./AcquiringClient.ts"
-import { passing } from "../store/passing.ts"
+import { transientFailure } from "../store/transient.ts"
 import type { PermitQueue, PermitWaiter } from "../wait/PermitQueue.ts"
 import type { PermitReply } from "../protocol/PermitReply.ts"
 import type { Restore } from "../hold/guard.ts"
@@ -47,7 +47,7 @@ export const acquire = <A extends object>(
         : gaveUp(request, startedAt, answer, undefined)
     },
     onFailure: (cause) => {
-      const failure = waitMillis > 0 ? passing(cause) : undefined
+      const failure = waitMillis > 0 ? transientFailure(cause) : undefined
       return failure === undefined ? Effect.failCause(cause) : wait(request, restore, startedAt, failure, messagesSeen)
     }
   })
@@ -66,17 +66,23 @@ const wait = <A extends object>(
   const waiter = queue.join(permits)
   if (answer !== undefined) queue.failure = answer instanceof LockStoreError ? answer : undefined
   return Effect.ensuring(
-    waitInQueue(request, restore, startedAt, answer, messagesSeen, queue, waiter),
+    waitInQueue(request, { restore, startedAt, answer, messagesSeen }, queue, waiter),
     Effect.sync(() => client.permitQueues.leave(key, queue, waiter))
   )
 }
 
+interface PermitWait<A> {
+  readonly restore: Restore
+  readonly startedAt: number
+  /** The outcome of a request that was made before the wait. */
+  readonly answer: PermitReply<A> | LockStoreError | undefined
+  /** The number of messages that had arrived before that request. */
+  readonly messagesSeen: number | undefined
+}
+
 const waitInQueue = Effect.fnUntraced(function* <A extends object>(
   request: PermitRequest<A>,
-  restore: Restore,
-  startedAt: number,
-  answer: PermitReply<A> | LockStoreError | undefined,
-  messagesSeen: number | undefined,
+  { answer, messagesSeen, restore, startedAt }: PermitWait<A>,
   queue: PermitQueue,
   waiter: PermitWaiter
 ): Effect.fn.Return<A, LockTimeout | LockStoreError> {
@@ -93,7 +99,7 @@ const waitInQueue = Effect.fnUntraced(function* <A extends object>(
       const answer: PermitReply<A> | LockStoreError = yield* Effect.catchCause(
         request.ask(restore, startedAt),
         (cause) => {
-          const failure = passing(cause)
+          const failure = transientFailure(cause)
           return failure === undefined ? Effect.failCause(cause) : Effect.succeed(failure)
         }
       )

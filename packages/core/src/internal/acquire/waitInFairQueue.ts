@@ -34,20 +34,18 @@ export const waitInFairQueue = (
       waiter.asking = true
       waiter.askedAt = client.now()
       return Effect.map(
-        acquireOnce(
-          request,
+        acquireOnce(request, {
           ownerRef,
-          true,
+          waits: true,
           restore,
           startedAt,
-          Effect.succeed<Hold>,
-          Effect.succeed<Denial | LockStoreError>,
-          undefined,
-          (failure, isUnsure) => {
+          onGranted: Effect.succeed<Hold>,
+          onDenied: Effect.succeed<Denial | LockStoreError>,
+          onTransient: (failure, isUnsure) => {
             if (isUnsure) waiter.isUnsure = true
             return Effect.succeed(failure)
           }
-        ),
+        }),
         (outcome) => {
           // a holder needs no place
           waiter.asking = outcome instanceof Hold
@@ -60,7 +58,7 @@ export const waitInFairQueue = (
     return Effect.matchCauseEffect(ask, {
       onSuccess: (outcome) => {
         if (!(outcome instanceof Hold)) {
-          return waitForTurn(request, restore, startedAt, outcome, ownerRef, queue, waiter, ask, messagesSeen)
+          return waitForTurn(request, { restore, startedAt, ownerRef, queue, waiter, ask }, outcome, messagesSeen)
         }
         queue.leave(waiter)
         return Effect.succeed(outcome)
@@ -73,17 +71,22 @@ export const waitInFairQueue = (
   })
 }
 
+/** One wait in the queue of a fair lock. */
+interface FairWait {
+  readonly restore: Restore
+  readonly startedAt: number
+  readonly ownerRef: HeldRef
+  readonly queue: FairQueue
+  readonly waiter: FairWaiter
+  readonly ask: Ask
+}
+
 type Ask = Effect.Effect<Hold | Denial | LockStoreError, LockStoreError>
 
 const waitForTurn = (
   request: AcquireRequest,
-  restore: Restore,
-  startedAt: number,
+  { ask, ownerRef, queue, restore, startedAt, waiter }: FairWait,
   answer: Denial | LockStoreError,
-  ownerRef: HeldRef,
-  queue: FairQueue,
-  waiter: FairWaiter,
-  ask: Ask,
   messagesSeen: number | undefined
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, keys, kind } = request

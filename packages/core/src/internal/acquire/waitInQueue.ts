@@ -23,27 +23,33 @@ export const settled = ({ client, keys, kind }: AcquireRequest): void => {
   client.waitQueues.get(keys.lock, kind.mode)?.unreserve()
 }
 
-/**
- * Waits in the queue of this process. `answer` is the reply to a request that was made already, and `messagesSeen` the number of
- * messages that had arrived before that request.
- */
+/** A request that was made before the wait. */
+export interface EarlierRequest {
+  readonly answer: Denial | LockStoreError
+  /** The number of messages that had arrived before it was sent; undefined where the channel was not subscribed. */
+  readonly messagesSeen: number | undefined
+}
+
+/** Waits in the queue of this process. */
 export const waitInQueue = (
   request: AcquireRequest,
   restore: Restore,
   startedAt: number,
-  answer: Denial | LockStoreError | undefined,
-  messagesSeen: number | undefined
+  earlier: EarlierRequest | undefined
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, identity, keys, kind } = request
-  const place = { isReserved: () => isAsked(request), atHead: kind.mode !== "read" && answer !== undefined }
+  const place = { isReserved: () => isAsked(request), atHead: kind.mode !== "read" && earlier !== undefined }
   return Effect.flatMap(client.waitQueues.join(keys.lock, kind.mode, identity, place), ([queue, waiter]) => {
-    const denial = answer instanceof LockStoreError ? undefined : answer
-    if (denial !== undefined) queue.announced = kind.cancelWriterIntent !== undefined
-    if (answer !== undefined) queue.failure = answer === denial ? undefined : (answer as LockStoreError)
+    if (earlier?.answer instanceof LockStoreError) {
+      queue.failure = earlier.answer
+    } else if (earlier !== undefined) {
+      queue.failure = undefined
+      queue.announced = kind.cancelWriterIntent !== undefined
+    }
     // only now: another waiter that took the head meanwhile would be asking already
     if (place.atHead) settled(request)
     return Effect.ensuring(
-      whileQueued(request, restore, startedAt, denial, answer !== undefined, messagesSeen, queue, waiter),
+      whileQueued(request, { restore, startedAt, earlier }, queue, waiter),
       Effect.suspend(() => {
         client.alarms.cancel(waiter)
         client.waitQueues.leave(keys.lock, kind.mode, queue, waiter)
@@ -53,23 +59,27 @@ export const waitInQueue = (
   })
 }
 
+interface Wait {
+  readonly restore: Restore
+  readonly startedAt: number
+  readonly earlier: EarlierRequest | undefined
+}
+
 const whileQueued = Effect.fnUntraced(function* (
   request: AcquireRequest,
-  restore: Restore,
-  startedAt: number,
-  denial: Denial | undefined,
-  hasAsked: boolean,
-  messagesSeen: number | undefined,
+  { earlier, restore, startedAt }: Wait,
   queue: WaitQueue,
   waiter: Waiter
 ): Effect.fn.Return<Hold, LockTimeout | LockReentered | LockStoreError> {
   const { client, keys, kind } = request
+  let denial = earlier?.answer instanceof LockStoreError ? undefined : earlier?.answer
+  let messagesSeen = earlier?.messagesSeen
   const isShared = kind.mode === "read"
   const waitsUntil = startedAt + request.waitMillis
   const nextPause = kind.backoff === undefined ? undefined : yield* backOff(kind.backoff)
   // A request would be refused while this process holds the lock, and jump the queue while it leaves the lock to others.
   const shouldNotAsk = () => client.isHeldHere(keys.lock, kind.mode) || client.now() < queue.quietUntil
-  let skipsRequest = hasAsked ? waiter.isFirst : shouldNotAsk()
+  let skipsRequest = earlier !== undefined ? waiter.isFirst : shouldNotAsk()
 
   while (true) {
     if (!waiter.isFirst) {
@@ -85,17 +95,15 @@ const whileQueued = Effect.fnUntraced(function* (
       const ownerRef = ownerRefOf(request, client.nextOwner())
       messagesSeen = client.subscriptions.messagesSeen(kind.channel(keys, ownerRef.owner))
       queue.announced = kind.cancelWriterIntent !== undefined
-      const outcome: Hold | Denial | LockStoreError = yield* acquireOnce(
-        request,
+      const outcome: Hold | Denial | LockStoreError = yield* acquireOnce(request, {
         ownerRef,
-        true,
+        waits: true,
         restore,
         startedAt,
-        Effect.succeed<Hold>,
-        Effect.succeed<Denial | LockStoreError>,
-        undefined,
-        Effect.succeed<LockStoreError>
-      )
+        onGranted: Effect.succeed<Hold>,
+        onDenied: Effect.succeed<Denial | LockStoreError>,
+        onTransient: Effect.succeed<LockStoreError>
+      })
       queue.failure = outcome instanceof LockStoreError ? outcome : undefined
       if (outcome instanceof Hold) {
         queue.announced = false

@@ -23,6 +23,15 @@ export interface LeaseSubject {
   readonly keys: LockKeys
 }
 
+/** What Redis has granted. */
+interface GrantReply {
+  readonly owner: string
+  readonly token: number
+  /** When the lease was requested, on the monotonic clock. */
+  readonly sentAt: number
+  readonly leaseMillis: number
+}
+
 export class Lease implements Due, OwnerRef {
   readonly client: HoldingClient
   readonly kind: LockProtocol
@@ -73,10 +82,7 @@ export class Lease implements Due, OwnerRef {
    */
   static granted(
     subject: LeaseSubject,
-    owner: string,
-    token: number,
-    sentAt: number,
-    leaseMillis: number,
+    { leaseMillis, owner, sentAt, token }: GrantReply,
     now: number
   ): Lease | undefined {
     const deadline = subject.client.deadlineOf(sentAt, leaseMillis)

@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import type { LockLost, LockStoreError } from "../../LockError.ts"
 import type { Reply } from "../../RedisDriver.ts"
-import { isFinal } from "../store/passing.ts"
+import { isFinal } from "../store/transient.ts"
 import { releaseRetries } from "../time/schedules.ts"
 import type { Hold } from "./Hold.ts"
 import type { HandOver } from "./HoldingClient.ts"

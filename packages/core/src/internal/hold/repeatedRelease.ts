@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { LockStoreError, QuorumNotReached } from "../../LockError.ts"
 import type { Reply } from "../../RedisDriver.ts"
-import { isFinal } from "../store/passing.ts"
+import { isFinal } from "../store/transient.ts"
 import type { HoldingClient } from "./HoldingClient.ts"
 
 const firstPauseMillis = 50

@@ -131,7 +131,7 @@ export const ask = (
           : Effect.succeed(denied)
       }
       const now = client.now()
-      const lease = Lease.granted(request, ownerRef.owner, 0, sentAt, leaseMillis, now)
+      const lease = Lease.granted(request, { owner: ownerRef.owner, token: 0, sentAt, leaseMillis }, now)
       return lease !== undefined
         ? Effect.succeed({
             granted: possess(request, lease, new PermitHold(lease, request), startedAt),

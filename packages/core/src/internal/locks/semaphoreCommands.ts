@@ -42,14 +42,18 @@ export const withSemaphore = <A, E, R>(
     : Effect.fail(impl.invalid ?? invalid)
 }
 
+interface PermitTerms {
+  readonly permits: number
+  readonly waitMillis: number
+  readonly markerMillis: number
+}
+
 /** Acquires permits under a marker that lives for `markerMillis`. */
 const grant = (
   { name, permits: initial }: SemaphoreImpl<unknown>,
   client: LockClient,
   key: string,
-  permits: number,
-  waitMillis: number,
-  markerMillis: number,
+  { markerMillis, permits, waitMillis }: PermitTerms,
   restore: Restore
 ): Effect.Effect<AnonymousPermits, LockTimeout | LockStoreError> =>
   acquireDemand(
@@ -87,7 +91,7 @@ export const acquireWith = <A, E, R>(
               fiber,
               "Semaphore.acquire",
               { name: impl.name, label: semaphoreKind.name },
-              grant(impl, client, key, permits, waitMillis, markerMillis, restore)
+              grant(impl, client, key, { permits, waitMillis, markerMillis }, restore)
             ),
             (granted) => f(granted, restore)
           )

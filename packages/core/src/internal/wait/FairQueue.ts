@@ -14,7 +14,7 @@ import type { Wake } from "./WaitQueue.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
 import type { Identity } from "../hold/owner.ts"
-import { passing } from "../store/passing.ts"
+import { transientFailure } from "../store/transient.ts"
 
 export class FairWaiter implements Alarm, Linked<FairWaiter> {
   readonly owner: string
@@ -224,7 +224,7 @@ export class FairQueue implements Alarm {
           onFailure: (cause) => {
             if (sweeps) this.sweep()
             if (atOnce) this.#mustLook = true
-            const failure = passing(cause)
+            const failure = transientFailure(cause)
             this.failure = failure ?? this.failure
             if (failure !== undefined && unreachable.has(failure.reason) && this.#retried++ < retries) {
               this.#ringWithin(retryMillis)

@@ -10,7 +10,7 @@ import type { Alarm } from "../time/AlarmClock.ts"
 import { latchChannel } from "../store/keys.ts"
 import { latchTitle } from "../protocol/latch.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
-import { passing } from "../store/passing.ts"
+import { transientFailure } from "../store/transient.ts"
 import type { Subscription } from "./Subscriptions.ts"
 import { runOrDescribe } from "../store/wrongType.ts"
 
@@ -152,7 +152,7 @@ class LatchQueue implements Alarm {
 
   #failed(asked: ReadonlyArray<LatchWaiter>, cause: Cause.Cause<LockStoreError>): void {
     this.#isLooking = false
-    this.failure = passing(cause)
+    this.failure = transientFailure(cause)
     const now = this.client.now()
     for (const waiter of asked) {
       if (!this.#waiters.has(waiter)) continue

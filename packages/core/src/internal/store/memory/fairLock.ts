@@ -57,8 +57,7 @@ const queueUp = (
   lock: string,
   { queue, timeouts }: Queue,
   owner: string,
-  now: number,
-  patience: number
+  { now, patience }: { readonly now: number; readonly patience: number }
 ): void => {
   if (db.zscore(timeouts, owner) !== undefined) return
   const last = db.list(queue).at(-1)
@@ -102,7 +101,7 @@ export const acquire: MemoryOperation = (db, keys, args) => {
     db.publish(`${channel}:${head}`, "0")
   }
   if (patience > 0) {
-    queueUp(db, lock, queue, owner, now, patience)
+    queueUp(db, lock, queue, owner, { now, patience })
     db.zadd(queue.clients, now + Number(life), client)
     db.zadd(queue.clients, now, "seen")
     db.expire(queue.clients, remember)
@@ -158,7 +157,7 @@ export const refresh: MemoryOperation = (db, keys, args) => {
   const holder = db.hash(lock)?.keys().next().value
   for (const owner of waiting) {
     if (owner === holder) continue
-    if (db.zscore(queue.timeouts, owner) === undefined) queueUp(db, lock, queue, owner, now, patience)
+    if (db.zscore(queue.timeouts, owner) === undefined) queueUp(db, lock, queue, owner, { now, patience })
     else shift(db, queue.timeouts, owner, Number(elapsed))
   }
   head = db.list(queue.queue)[0]

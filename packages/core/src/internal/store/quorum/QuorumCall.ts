@@ -35,6 +35,16 @@ export const keysAt = ({ keyOf }: Member, keys: ReadonlyArray<string>): Readonly
 /** The outcome of a member whose answer nobody waits for any more. */
 const unread: Outcome = Exit.succeed(0)
 
+/** What decides a call, and what follows. */
+interface CallSteps<A> {
+  readonly timeoutMillis: number
+  /** The conclusion from what has come in; undefined while more must come. */
+  readonly conclude: (outcomes: Outcomes, isLast: boolean) => A | undefined
+  readonly onDecided: (conclusion: A) => void
+  /** Every member has answered, or was given up. */
+  readonly onSettled?: ((outcomes: ReadonlyArray<Outcome>) => void) | undefined
+}
+
 /**
  * One question to all members at once, each with the same time to answer. It is decided when the outcomes so far suffice, and
  * over when all are there.
@@ -47,11 +57,11 @@ export class QuorumCall<A> implements Alarm {
   readonly #timeoutMillis: number
   readonly #alarms: AlarmClock
   readonly #conclude: (outcomes: Outcomes, isLast: boolean) => A | undefined
-  readonly #decided: (conclusion: A) => void
-  readonly #over: ((outcomes: ReadonlyArray<Outcome>) => void) | undefined
+  readonly #onDecided: (conclusion: A) => void
+  readonly #onSettled: ((outcomes: ReadonlyArray<Outcome>) => void) | undefined
   readonly #outcomes: Array<Outcome | undefined>
   readonly #sent: Array<Cancellable>
-  /** So many outcomes at least can decide it: all that keep the others from being a majority. */
+  /** The fewest outcomes that can decide it: enough to keep the others from being a majority. */
   readonly #fewest: number
   #pending: number
   #isDecided = false
@@ -59,19 +69,16 @@ export class QuorumCall<A> implements Alarm {
   constructor(
     members: ReadonlyArray<Member>,
     command: StoreCommand,
-    timeoutMillis: number,
     alarms: AlarmClock,
-    conclude: (outcomes: Outcomes, isLast: boolean) => A | undefined,
-    decided: (conclusion: A) => void,
-    over: ((outcomes: ReadonlyArray<Outcome>) => void) | undefined
+    { conclude, onDecided, onSettled, timeoutMillis }: CallSteps<A>
   ) {
     this.#members = members
     this.#command = command
     this.#timeoutMillis = timeoutMillis
     this.#alarms = alarms
     this.#conclude = conclude
-    this.#decided = decided
-    this.#over = over
+    this.#onDecided = onDecided
+    this.#onSettled = onSettled
     this.#pending = members.length
     const majority = Math.floor(members.length / 2) + 1
     this.#fewest = members.length - majority + 1
@@ -79,11 +86,11 @@ export class QuorumCall<A> implements Alarm {
     this.#sent = []
   }
 
-  get isOver(): boolean {
+  get isSettled(): boolean {
     return this.#pending === 0
   }
 
-  /** Asks all of them. */
+  /** Sends the command to all members. */
   start(now: number): void {
     const { args, keys, operation } = this.#command
     this.#alarms.set(this, now + this.#timeoutMillis)
@@ -102,18 +109,18 @@ export class QuorumCall<A> implements Alarm {
       const conclusion = this.#conclude(this.#outcomes, isLast)
       if (conclusion !== undefined) {
         this.#isDecided = true
-        this.#decided(conclusion)
+        this.#onDecided(conclusion)
       }
     }
-    if (isLast) this.#over?.(this.#outcomes as ReadonlyArray<Outcome>)
+    if (isLast) this.#onSettled?.(this.#outcomes as ReadonlyArray<Outcome>)
   }
 
-  /** Their time is over: what is late counts as failed. */
+  /** The timeout is over: members without a reply count as failed. */
   ring(): void {
     this.#settleRest(Exit.fail(this.#late()))
   }
 
-  /** What is still to come does not matter any more. */
+  /** The remaining replies do not matter any more. */
   abandon(): void {
     this.#settleRest(unread)
   }
@@ -126,7 +133,7 @@ export class QuorumCall<A> implements Alarm {
     }
   }
 
-  /** Nobody waits for the result any more. */
+  /** The caller does not wait for the result any more. */
   cancel(): void {
     this.#isDecided = true
     this.#alarms.cancel(this)

@@ -11,15 +11,18 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
-import { LockStoreError, QuorumNotReached, type StoreReason } from "../../../LockError.ts"
+import { LockStoreError } from "../../../LockError.ts"
 import type { LockStore, Operation } from "../../../LockStore.ts"
-import type { Reply, Signal } from "../../../RedisDriver.ts"
+import type { Reply } from "../../../RedisDriver.ts"
 import type { AlarmClock } from "../../time/AlarmClock.ts"
 import type { StoreCommand } from "../StoreCommand.ts"
 import { fromCallback } from "../startable.ts"
-import { isFinal } from "../passing.ts"
-import { reconnecting, releaseRetries } from "../../time/schedules.ts"
-import { QuorumCall, failureOf, keysAt, memberText, type Member, type Outcome, type Outcomes } from "./QuorumCall.ts"
+import { isFinal } from "../transient.ts"
+import { releaseRetries } from "../../time/schedules.ts"
+import { QuorumCall, failureOf, keysAt, type Member, type Outcome } from "./QuorumCall.ts"
+import { countVotes, type Vote } from "./countVotes.ts"
+import { memberSignals } from "./memberSignals.ts"
+import { notReached } from "./notReached.ts"
 import { decide } from "./decide.ts"
 
 export interface QuorumSettings {
@@ -93,7 +96,7 @@ export class QuorumStore {
     return {
       run: (operation, keys, args) =>
         acquiring.has(operation) ? this.#acquire(operation, keys, args) : this.#vote({ operation, keys, args }),
-      subscribe: (channel) => this.#merge((member) => subscription(member, channel)),
+      subscribe: (channel) => this.#merge((member) => memberSignals(member, channel)),
       scan: (pattern) => this.#merge((member) => member.store.scan(pattern)),
       publish: first.store.publish,
       slot: (key) => first.store.slot(keysAt(first, [key])[0]!),
@@ -142,22 +145,19 @@ export class QuorumStore {
     return fromCallback((resume) => {
       // a member that has to be sent the script once more would be asked to acquire after it was asked to release
       if (isRelease) this.#unanswered.get(String(args[0]))?.abandon()
-      const ballot = new QuorumCall(
-        this.members,
-        command,
+      const call = new QuorumCall(this.members, command, this.#alarms, {
         timeoutMillis,
-        this.#alarms,
-        (outcomes, isLast) => decide(operation, outcomes, this.required, isLast),
-        (decision) =>
+        conclude: (outcomes, isLast) => decide(operation, outcomes, this.required, isLast),
+        onDecided: (decision) =>
           resume(
             decision._tag === "Decided"
               ? Exit.succeed(decision.reply)
-              : this.#notReached(command, decision.outcomes, acquired)
+              : notReached(this.members, this.required, command, decision.outcomes, acquired)
           ),
-        isRelease ? (outcomes) => this.#releaseLater(command, outcomes) : undefined
-      )
-      ballot.start(this.#now())
-      return ballot
+        onSettled: isRelease ? (outcomes) => this.#releaseLater(command, outcomes) : undefined
+      })
+      call.start(this.#now())
+      return call
     })
   }
 
@@ -224,23 +224,20 @@ export class QuorumStore {
       const sentAt = this.#now()
       const command = { operation, keys, args: this.#bounded(operation, keys[0]!, args) }
       const writerToken = operation === "read_lock/acquire" && args[2] !== "" ? Number(args[3]) : undefined
-      const ballot: QuorumCall<Vote> = new QuorumCall(
-        this.members,
-        command,
-        this.#timeout(leaseMillis),
-        this.#alarms,
-        (outcomes, isLast) => this.#count(outcomes, isLast, writerToken),
-        (vote) => {
-          if (!ballot.isOver) this.#unanswered.set(owner, ballot)
+      const call: QuorumCall<Vote> = new QuorumCall(this.members, command, this.#alarms, {
+        timeoutMillis: this.#timeout(leaseMillis),
+        conclude: (outcomes, isLast) => countVotes(outcomes, this.required, isLast, writerToken),
+        onDecided: (vote) => {
+          if (!call.isSettled) this.#unanswered.set(owner, call)
           resume(this.#outcomeOf(vote, command))
         },
-        (outcomes) => {
+        onSettled: (outcomes) => {
           this.#unanswered.delete(owner)
           this.#noteUnsettled(owner, outcomes)
         }
-      )
-      ballot.start(sentAt)
-      return ballot
+      })
+      call.start(sentAt)
+      return call
     })
   }
 
@@ -257,7 +254,7 @@ export class QuorumStore {
           vote.isSplit ? Math.random() * this.#settings.retryMillis : 0
         ])
       case "Failed":
-        return this.#notReached(command, vote.outcomes, vote.acquired)
+        return notReached(this.members, this.required, command, vote.outcomes, vote.acquired)
     }
   }
 
@@ -271,130 +268,4 @@ export class QuorumStore {
     }
     return Effect.as(this.#vote(raise, this.#timeout(leaseMillis), this.required), token)
   }
-
-  #count(outcomes: Outcomes, isLast: boolean, writerToken: number | undefined): Vote | undefined {
-    let granted = 0
-    let failed = 0
-    let pending = 0
-    let token = 0
-    let onRecord = 0
-    let isWriter = false
-    for (const outcome of outcomes) {
-      if (outcome === undefined) {
-        pending++
-      } else if (Exit.isFailure(outcome)) {
-        failed++
-      } else if (typeof outcome.value === "number") {
-        granted++
-        if (outcome.value > token) onRecord = 0
-        token = Math.max(token, outcome.value)
-        if (outcome.value === token) onRecord++
-        if (outcome.value === writerToken) isWriter = true
-      }
-    }
-    if (granted >= this.required) {
-      // while it writes no later grant counts, and its own does
-      return isWriter ? { _tag: "Won", token: writerToken!, onRecord: granted } : { _tag: "Won", token, onRecord }
-    }
-    if (granted + pending >= this.required) return undefined
-    if (failed > outcomes.length - this.required) {
-      return isLast ? { _tag: "Failed", outcomes, acquired: granted } : undefined
-    }
-    const { holder, remaining, votes } = holderOf(outcomes)
-    const hasMajority = votes >= this.required
-    if (!hasMajority && granted + failed === 0 && pending > 0) return undefined
-    const isPartial = granted + failed + pending > 0
-    return {
-      _tag: "Lost",
-      remaining,
-      owner: holder,
-      isPartial,
-      // where every member has a holder there is somebody to wait for: others whose votes are split, or readers, of whom each
-      // member names one
-      isSplit: isPartial && !hasMajority
-    }
-  }
-
-  #notReached(
-    { keys, operation }: StoreCommand,
-    outcomes: Outcomes,
-    acquired: number
-  ): Exit.Exit<never, LockStoreError> {
-    const name = keys[0]!
-    const passing: Array<StoreReason> = []
-    const lasting: Array<StoreReason> = []
-    const failures = outcomes.flatMap((outcome, i) => {
-      if (outcome === undefined || Exit.isSuccess(outcome)) return []
-      const failure = failureOf(outcome, name)
-      const { cause, found, isTransient, reason } = failure
-      ;(isTransient ? passing : lasting).push(reason)
-      // what the reason says is said once for all
-      const message = cause instanceof Error && found === undefined ? cause.message : failure.message
-      return [{ member: memberText(this.members[i]!), reason, message }]
-    })
-    // without the members whose failures pass there is no majority, or without the others
-    const [reason = "Failed"] =
-      lasting.length > this.members.length - this.required ? lasting : [...passing, ...lasting]
-    return Exit.fail(
-      new LockStoreError({
-        operation,
-        lock: name,
-        reason,
-        cause: new QuorumNotReached({ lock: name, acquired, required: this.required, failures })
-      })
-    )
-  }
-}
-
-/** Whom most members name as the holder, and how long the first of all holders still has. */
-const holderOf = (outcomes: Outcomes) => {
-  const deniedBy = new Map<string, number>()
-  let remaining = -1
-  for (const outcome of outcomes) {
-    if (outcome === undefined || Exit.isFailure(outcome) || typeof outcome.value === "number") continue
-    const [left, owner] = outcome.value as readonly [number, string]
-    deniedBy.set(owner, (deniedBy.get(owner) ?? 0) + 1)
-    if (left >= 0) remaining = remaining < 0 ? left : Math.min(remaining, left)
-  }
-  let holder = ""
-  let votes = 0
-  for (const [owner, count] of deniedBy) if (count > votes) [holder, votes] = [owner, count]
-  return { holder, remaining, votes }
-}
-
-type Vote =
-  /** A majority has granted; `onRecord` of them know this token. */
-  | { readonly _tag: "Won"; readonly token: number; readonly onRecord: number }
-  /** Somebody else has it, or nobody. */
-  | {
-      readonly _tag: "Lost"
-      readonly remaining: number
-      readonly owner: string
-      /** Whether some member may have granted it. */
-      readonly isPartial: boolean
-      /** Whether nobody is known to have a majority, so that asking again soon may help. */
-      readonly isSplit: boolean
-    }
-  | { readonly _tag: "Failed"; readonly outcomes: Outcomes; readonly acquired: number }
-
-/** A member's signals, for as long as anybody listens: one member that is down must not silence the others. */
-const subscription = (member: Member, channel: string): Stream.Stream<Signal, LockStoreError> => {
-  let isDown = false
-  return Stream.suspend(() => member.store.subscribe(keysAt(member, [channel])[0]!)).pipe(
-    Stream.tap(() =>
-      Effect.sync(() => {
-        isDown = false
-      })
-    ),
-    Stream.tapError((error) =>
-      Effect.suspend(() => {
-        if (isDown) return Effect.void
-        isDown = true
-        return Effect.annotateLogs(Effect.logWarning("No wake-up signals from one server of the quorum.", error), {
-          member: memberText(member)
-        })
-      })
-    ),
-    Stream.retry(reconnecting)
-  )
 }

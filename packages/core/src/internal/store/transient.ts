@@ -1,6 +1,6 @@
 /**
- * What passes by itself: a restart, a failover, a lost connection, a server that loads its data. To somebody who is willing to wait it
- * is as if the lock was taken: it costs time, and nothing else.
+ * Transient failures: a restart, a failover, a lost connection, a server that loads its data. A waiter treats them as if the lock
+ * was taken: they cost time, and nothing else.
  */
 import type * as Cause from "effect/Cause"
 import { LockStoreError } from "../../LockError.ts"
@@ -9,7 +9,7 @@ import { LockStoreError } from "../../LockError.ts"
  * A grant whose lease was over before it was known.
  */
 export class GrantedTooLate extends Error {
-  /** Whether the lease is shorter than a round trip may well take, so that asking again would end likewise. */
+  /** Whether the lease is shorter than a slow round trip, so that asking again would end the same way. */
   readonly isHopeless: boolean
 
   constructor(tookMillis: number, leaseMillis: number) {
@@ -21,24 +21,24 @@ export class GrantedTooLate extends Error {
 const shortestLeaseMillis = 1000
 
 /** The failure of the store after which a waiter asks again; undefined where asking again would not help. */
-export const passing = (cause: Cause.Cause<unknown>): LockStoreError | undefined => {
+export const transientFailure = (cause: Cause.Cause<unknown>): LockStoreError | undefined => {
   let failure: LockStoreError | undefined
   for (const reason of cause.reasons) {
     // of several that are asked together, the others are interrupted
     if (reason._tag === "Interrupt") continue
-    if (reason._tag !== "Fail" || !(reason.error instanceof LockStoreError) || !isPassing(reason.error))
+    if (reason._tag !== "Fail" || !(reason.error instanceof LockStoreError) || !isRetryable(reason.error))
       return undefined
     failure ??= reason.error
   }
   return failure
 }
 
-export const isPassing = ({ cause, isTransient }: LockStoreError): boolean =>
+export const isRetryable = ({ cause, isTransient }: LockStoreError): boolean =>
   isTransient && !(cause instanceof GrantedTooLate && cause.isHopeless)
 
 /**
- * Whether there is no use in trying again to give something back. All other refusals may pass while it is tried: that of a full disk, or
- * of a full memory, among them.
+ * Whether a failed release cannot succeed later. All other refusals may end while it is repeated, also those of a full disk or a
+ * full memory.
  */
 export const isFinal = ({ reason }: LockStoreError): boolean =>
   reason === "WrongType" || reason === "NoPermission" || reason === "NotAuthenticated"

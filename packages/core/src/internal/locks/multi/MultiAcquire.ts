@@ -1,159 +1,46 @@
+/**
+ * Acquires all members of a `MultiLock`: at once while that may succeed, then one by one in a common order.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { Fiber } from "effect/Fiber"
 import * as Option from "effect/Option"
-import type * as Scope from "effect/Scope"
-import type { AcquireOptions, LockState } from "../../Lock.ts"
-import {
-  type AcquireError,
-  type InvalidLockName,
-  InvalidLockOptions,
-  LockStoreError,
-  LockTimeout
-} from "../../LockError.ts"
-import type { RedisLock } from "../../RedisLock.ts"
-import type { AcquireRequest } from "../acquire/AcquireRequest.ts"
-import {
-  AnyLock,
-  type PreparedAcquire,
-  type Invalid,
-  isInvalid,
-  isSame,
-  provideUnbound,
-  type Subject
-} from "./AnyLock.ts"
-import { tryAcquireTogether } from "../acquire/acquireOnce.ts"
-import type { Hold, InternalHolding } from "../hold/Hold.ts"
-import { PreparedLockAcquire, type Times, timesOf } from "./LockImpl.ts"
+import { type AcquireError, LockStoreError, LockTimeout } from "../../../LockError.ts"
+import type { AcquireRequest } from "../../acquire/AcquireRequest.ts"
+import { type PreparedAcquire, type Subject } from "../AnyLock.ts"
+import { tryAcquireTogether } from "../../acquire/acquireOnce.ts"
+import type { Hold, InternalHolding } from "../../hold/Hold.ts"
+import { PreparedLockAcquire, type Times } from "../LockImpl.ts"
 import { MultiHold, releaseAll, type Tokens } from "./MultiHold.ts"
-import { isPassing, passing } from "../store/passing.ts"
-import { fallback } from "../acquire/giveUp.ts"
-import type { Restore } from "../hold/guard.ts"
+import { isRetryable, transientFailure } from "../../store/transient.ts"
+import { fallback } from "../../acquire/giveUp.ts"
+import type { Restore } from "../../hold/guard.ts"
 
-/** After so many rounds without success the members are taken one by one, in an order that is the same for everybody. */
+/** After this many rounds without success the members are acquired one by one, in an order that is the same for everybody. */
 const roundsAtOnce = 3
 
-/** So many members at most are taken by one command: while it runs, the server does nothing else. */
+/** The most members that one command acquires: while it runs, the server does nothing else. */
 const membersPerCommand = 1000
 
-/** How long one that has some members waits for the next: not for ever, should somebody else's order differ after all. */
-const patienceMillis = 2000
+/** How long a holder of some members waits for the next one: with a limit, should another client's order differ after all. */
+const memberWaitMillis = 2000
 
-/**
- * Several locks as one.
- */
-export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
-  readonly name: string
-  readonly #members: ReadonlyArray<AnyLock<R, E, T>>
-  readonly #options: AcquireOptions | undefined
-
-  constructor(members: ReadonlyArray<AnyLock<R, E, T>>, options: AcquireOptions | undefined) {
-    super()
-    this.name = members.map(({ name }) => name).join(", ")
-    this.#members = members
-    this.#options = options
-  }
-
-  get isBound(): boolean {
-    return this.#members.every((member) => member.isBound)
-  }
-
-  provide(service: RedisLock["Service"]): MultiLockImpl<Exclude<R, RedisLock>, E, T> {
-    return new MultiLockImpl(provideUnbound(this.#members, service), this.#options)
-  }
-
-  prepare(
-    fiber: Fiber<unknown, unknown>,
-    scope: Scope.Scope | undefined,
-    options: AcquireOptions | undefined
-  ): PreparedAcquire<E, Tokens<T>> | Invalid {
-    if (this.#members.length === 0) {
-      return new InvalidLockOptions({ option: "MultiLock", problem: "it has no members" })
-    }
-    const times = timesOf(options, this.#options)
-    if (isInvalid(times)) return times
-    const lease = times.leaseMillis === undefined ? undefined : { leaseTime: times.leaseMillis }
-    const askings: Array<PreparedAcquire<E, T>> = []
-    const subjects: Array<Subject> = []
-    for (const member of this.#members) {
-      const asking = member.prepare(fiber, scope, lease)
-      if (isInvalid(asking)) return asking
-      for (const subject of asking.subjects) {
-        if (subjects.some((other) => isSame(subject, other))) {
-          return new InvalidLockOptions({ option: "MultiLock", problem: `"${asking.name}" is among its members twice` })
-        }
-        subjects.push(subject)
-      }
-      askings.push(asking)
-    }
-    const waiting = (index: number, waitTime: number) =>
-      this.#members[index]!.prepare(fiber, scope, { ...lease, waitTime }) as PreparedAcquire<E, T>
-    return new AskingAll(this.name, subjects, askings, waiting, times, subjects[0]!.client.now)
-  }
-
-  holding(fiber: Fiber<unknown, unknown>): Effect.Effect<InternalHolding<Tokens<T>> | undefined, InvalidLockName> {
-    return Effect.map(Effect.all(this.#members.map((member) => member.holding(fiber))), (all) => {
-      const held = all.filter((member) => member !== undefined)
-      return held.length === 0 || held.length < all.length ? undefined : new MultiHold(this.name, held)
-    })
-  }
-
-  /** Locked when every member is, for as long as every member is. */
-  inspect(fiber: Fiber<unknown, unknown>): Effect.Effect<LockState | undefined, LockStoreError | InvalidLockName> {
-    return Effect.map(
-      this.#each((member) => member.inspect(fiber)),
-      (all) => {
-        const states = all.filter((state) => state !== undefined)
-        if (states.length === 0 || states.length < all.length) return undefined
-        const remaining = states
-          .map((state) => state.remaining ?? Duration.infinity)
-          .reduce((a, b) => Duration.min(a, b))
-        return {
-          name: this.name,
-          holders: states.flatMap(({ holders }) => holders),
-          remaining: Duration.isFinite(remaining) ? remaining : undefined,
-          token: undefined
-        }
-      }
-    )
-  }
-
-  holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, LockStoreError | InvalidLockName> {
-    return Effect.map(
-      this.#each((member) => member.holdCount(fiber)),
-      (all) => (all.length === 0 ? 0 : Math.min(...all))
-    )
-  }
-
-  forceRelease(fiber: Fiber<unknown, unknown>): Effect.Effect<boolean, LockStoreError | InvalidLockName> {
-    return Effect.map(
-      this.#each((member) => member.forceRelease(fiber)),
-      (all) => all.some((released) => released)
-    )
-  }
-
-  #each<A, E2>(f: (member: AnyLock<R, E, T>) => Effect.Effect<A, E2>): Effect.Effect<Array<A>, E2> {
-    return Effect.forEach(this.#members, f, { concurrency: "unbounded" })
-  }
-}
-
-/** What has become of asking for all members: which one was denied, if it was one. */
+/** The outcome of a request for all members: the member that was denied, if there was one. */
 type Attempt<T> = MultiHold<T> | Denied
 
 interface Denied {
   readonly blocker: number | undefined
-  /** Why it is not known who was denied: a failure of the store that passes by itself. */
+  /** The transient failure of the store because of which the blocker is not known. */
   readonly failure: LockStoreError | undefined
 }
 
 const lostMeanwhile: Denied = { blocker: undefined, failure: undefined }
 
-class AskingAll<E, T> implements PreparedAcquire<E, Tokens<T>> {
+export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>> {
   readonly name: string
   readonly subjects: ReadonlyArray<Subject>
-  /** What is asked for at once. */
+  /** The members, requested at once. */
   readonly #members: ReadonlyArray<PreparedAcquire<E, T>>
-  /** A member that is waited for so long at most. */
+  /** A member whose wait is limited. */
   readonly #waiting: (index: number, waitMillis: number) => PreparedAcquire<E, T>
   readonly #times: Times
   readonly #now: () => number
@@ -165,16 +52,15 @@ class AskingAll<E, T> implements PreparedAcquire<E, Tokens<T>> {
     subjects: ReadonlyArray<Subject>,
     members: ReadonlyArray<PreparedAcquire<E, T>>,
     waiting: (index: number, waitMillis: number) => PreparedAcquire<E, T>,
-    times: Times,
-    now: () => number
+    times: Times
   ) {
     this.name = name
     this.subjects = subjects
     this.#members = members
     this.#waiting = waiting
     this.#times = times
-    this.#now = now
-    this.#startedAt = now()
+    this.#now = subjects[0]!.client.now
+    this.#startedAt = this.#now()
     this.#held = members.map(() => undefined)
   }
 
@@ -199,7 +85,7 @@ class AskingAll<E, T> implements PreparedAcquire<E, Tokens<T>> {
     const attempt = this.#attempt(restore)
     return this.#orNone(
       Effect.flatMap(
-        waits ? orPassing(attempt) : attempt,
+        waits ? orTransient(attempt) : attempt,
         (attempt): Effect.Effect<InternalHolding<Tokens<T>>, AcquireError | E> =>
           attempt instanceof MultiHold ? Effect.succeed(attempt) : Effect.gen(() => this.#again(attempt, restore))
       )
@@ -244,7 +130,7 @@ class AskingAll<E, T> implements PreparedAcquire<E, Tokens<T>> {
       if (round < roundsAtOnce || round % 2 === 1) {
         // the one that was taken is waited for with nothing else in hand
         if (blocker !== undefined) this.#held[blocker] = yield* this.#wait(blocker, until - this.#now(), restore)
-        const attempt: Attempt<T> = yield* orPassing(this.#attempt(restore))
+        const attempt: Attempt<T> = yield* orTransient(this.#attempt(restore))
         if (attempt instanceof MultiHold) return attempt
         blocker = attempt.blocker ?? blocker
         failure = attempt.failure
@@ -266,7 +152,7 @@ class AskingAll<E, T> implements PreparedAcquire<E, Tokens<T>> {
           }
         }
         if (isDenied) continue
-        const completed: Attempt<T> = yield* orPassing(this.#complete)
+        const completed: Attempt<T> = yield* orTransient(this.#complete)
         if (completed instanceof MultiHold) return completed
         failure = completed.failure
       }
@@ -278,7 +164,7 @@ class AskingAll<E, T> implements PreparedAcquire<E, Tokens<T>> {
   }
 
   #patience(): number {
-    const longest = Math.min(patienceMillis, (this.#times.leaseMillis ?? Number.POSITIVE_INFINITY) / 3)
+    const longest = Math.min(memberWaitMillis, (this.#times.leaseMillis ?? Number.POSITIVE_INFINITY) / 3)
     return longest * (0.5 + Math.random() / 2)
   }
 
@@ -369,15 +255,15 @@ class AskingAll<E, T> implements PreparedAcquire<E, Tokens<T>> {
   }
 }
 
-/** Whoever waits tries again after what passes by itself. */
-const orPassing = <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A | Denied, E> =>
+/** A transient failure as a value: a waiter tries again. */
+const orTransient = <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A | Denied, E> =>
   Effect.catchCause(self, (cause): Effect.Effect<Denied, E> => {
-    const failure = passing(cause)
+    const failure = transientFailure(cause)
     return failure === undefined ? Effect.failCause(cause) : Effect.succeed({ blocker: undefined, failure })
   })
 
 const isNotForGood = (error: unknown): boolean =>
-  error instanceof LockTimeout || (error instanceof LockStoreError && isPassing(error))
+  error instanceof LockTimeout || (error instanceof LockStoreError && isRetryable(error))
 
 /** Whether two single locks are of one client and slot. */
 const isOneCommand = (first: PreparedAcquire, second: PreparedLockAcquire<unknown>): boolean =>

@@ -1,10 +1,10 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type { InvalidLockOptions, LockLost, LockStoreError } from "../../LockError.ts"
-import { Hold, type InternalHolding } from "../hold/Hold.ts"
-import type { Lease } from "../hold/Lease.ts"
-import { releaseTogether } from "../hold/release.ts"
+import type { InvalidLockOptions, LockLost, LockStoreError } from "../../../LockError.ts"
+import { Hold, type InternalHolding } from "../../hold/Hold.ts"
+import type { Lease } from "../../hold/Lease.ts"
+import { releaseTogether } from "../../hold/release.ts"
 
 /** What each member was granted, by its name; a second one of the same name is `name#2`. */
 export type Tokens<T> = Readonly<Record<string, T>>

@@ -1,0 +1,121 @@
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { Fiber } from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import type { AcquireOptions, LockState } from "../../../Lock.ts"
+import { type InvalidLockName, InvalidLockOptions, LockStoreError } from "../../../LockError.ts"
+import type { RedisLock } from "../../../RedisLock.ts"
+import {
+  AnyLock,
+  type PreparedAcquire,
+  type Invalid,
+  isInvalid,
+  isSame,
+  provideUnbound,
+  type Subject
+} from "../AnyLock.ts"
+import type { InternalHolding } from "../../hold/Hold.ts"
+import { timesOf } from "../LockImpl.ts"
+import { PreparedMultiAcquire } from "./MultiAcquire.ts"
+import { MultiHold, type Tokens } from "./MultiHold.ts"
+
+/**
+ * Several locks as one.
+ */
+export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
+  readonly name: string
+  readonly #members: ReadonlyArray<AnyLock<R, E, T>>
+  readonly #options: AcquireOptions | undefined
+
+  constructor(members: ReadonlyArray<AnyLock<R, E, T>>, options: AcquireOptions | undefined) {
+    super()
+    this.name = members.map(({ name }) => name).join(", ")
+    this.#members = members
+    this.#options = options
+  }
+
+  get isBound(): boolean {
+    return this.#members.every((member) => member.isBound)
+  }
+
+  provide(service: RedisLock["Service"]): MultiLockImpl<Exclude<R, RedisLock>, E, T> {
+    return new MultiLockImpl(provideUnbound(this.#members, service), this.#options)
+  }
+
+  prepare(
+    fiber: Fiber<unknown, unknown>,
+    scope: Scope.Scope | undefined,
+    options: AcquireOptions | undefined
+  ): PreparedAcquire<E, Tokens<T>> | Invalid {
+    if (this.#members.length === 0) {
+      return new InvalidLockOptions({ option: "MultiLock", problem: "it has no members" })
+    }
+    const times = timesOf(options, this.#options)
+    if (isInvalid(times)) return times
+    const lease = times.leaseMillis === undefined ? undefined : { leaseTime: times.leaseMillis }
+    const prepared: Array<PreparedAcquire<E, T>> = []
+    const subjects: Array<Subject> = []
+    for (const member of this.#members) {
+      const request = member.prepare(fiber, scope, lease)
+      if (isInvalid(request)) return request
+      for (const subject of request.subjects) {
+        if (subjects.some((other) => isSame(subject, other))) {
+          return new InvalidLockOptions({
+            option: "MultiLock",
+            problem: `"${request.name}" is among its members twice`
+          })
+        }
+        subjects.push(subject)
+      }
+      prepared.push(request)
+    }
+    const waiting = (index: number, waitTime: number) =>
+      this.#members[index]!.prepare(fiber, scope, { ...lease, waitTime }) as PreparedAcquire<E, T>
+    return new PreparedMultiAcquire(this.name, subjects, prepared, waiting, times)
+  }
+
+  holding(fiber: Fiber<unknown, unknown>): Effect.Effect<InternalHolding<Tokens<T>> | undefined, InvalidLockName> {
+    return Effect.map(Effect.all(this.#members.map((member) => member.holding(fiber))), (all) => {
+      const held = all.filter((member) => member !== undefined)
+      return held.length === 0 || held.length < all.length ? undefined : new MultiHold(this.name, held)
+    })
+  }
+
+  /** Locked when every member is, for as long as every member is. */
+  inspect(fiber: Fiber<unknown, unknown>): Effect.Effect<LockState | undefined, LockStoreError | InvalidLockName> {
+    return Effect.map(
+      this.#each((member) => member.inspect(fiber)),
+      (all) => {
+        const states = all.filter((state) => state !== undefined)
+        if (states.length === 0 || states.length < all.length) return undefined
+        const remaining = states
+          .map((state) => state.remaining ?? Duration.infinity)
+          .reduce((a, b) => Duration.min(a, b))
+        return {
+          name: this.name,
+          holders: states.flatMap(({ holders }) => holders),
+          remaining: Duration.isFinite(remaining) ? remaining : undefined,
+          token: undefined
+        }
+      }
+    )
+  }
+
+  holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, LockStoreError | InvalidLockName> {
+    return Effect.map(
+      this.#each((member) => member.holdCount(fiber)),
+      (all) => (all.length === 0 ? 0 : Math.min(...all))
+    )
+  }
+
+  forceRelease(fiber: Fiber<unknown, unknown>): Effect.Effect<boolean, LockStoreError | InvalidLockName> {
+    return Effect.map(
+      this.#each((member) => member.forceRelease(fiber)),
+      (all) => all.some((released) => released)
+    )
+  }
+
+  #each<A, E2>(f: (member: AnyLock<R, E, T>) => Effect.Effect<A, E2>): Effect.Effect<Array<A>, E2> {
+    return Effect.forEach(this.#members, f, { concurrency: "unbounded" })
+  }
+}

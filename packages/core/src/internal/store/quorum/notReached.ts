@@ -1,0 +1,36 @@
+import * as Exit from "effect/Exit"
+import { LockStoreError, QuorumNotReached, type StoreReason } from "../../../LockError.ts"
+import type { StoreCommand } from "../StoreCommand.ts"
+import { failureOf, type Member, memberText, type Outcomes } from "./QuorumCall.ts"
+
+/** The failure of a command on which no majority has agreed, with what went wrong at each member. */
+export const notReached = (
+  members: ReadonlyArray<Member>,
+  required: number,
+  { keys, operation }: StoreCommand,
+  outcomes: Outcomes,
+  acquired: number
+): Exit.Exit<never, LockStoreError> => {
+  const name = keys[0]!
+  const passing: Array<StoreReason> = []
+  const lasting: Array<StoreReason> = []
+  const failures = outcomes.flatMap((outcome, i) => {
+    if (outcome === undefined || Exit.isSuccess(outcome)) return []
+    const failure = failureOf(outcome, name)
+    const { cause, found, isTransient, reason } = failure
+    ;(isTransient ? passing : lasting).push(reason)
+    // what the reason says is said once for all
+    const message = cause instanceof Error && found === undefined ? cause.message : failure.message
+    return [{ member: memberText(members[i]!), reason, message }]
+  })
+  // without the members whose failures pass there is no majority, or without the others
+  const [reason = "Failed"] = lasting.length > members.length - required ? lasting : [...passing, ...lasting]
+  return Exit.fail(
+    new LockStoreError({
+      operation,
+      lock: name,
+      reason,
+      cause: new QuorumNotReached({ lock: name, acquired, required: required, failures })
+    })
+  )
+}
