@@ -118,7 +118,7 @@ const suite = (where: string, clients: Effect.Effect<Live, never, Scope.Scope>, 
           const { close, name, other, service } = yield* setUp
           const lock = make(name)
           const rival = kind === "a read lock" ? ReadWriteLock.make(name).writeLock : lock
-          const waiting = yield* as(other)(
+          const errors = yield* as(other)(
             Effect.gen(function* () {
               const waiting = yield* Effect.forkChild(
                 Effect.forEach([1, 2, 3], () => Effect.flip(as(service)(Lock.withLock(Effect.void, lock))), {
@@ -127,10 +127,10 @@ const suite = (where: string, clients: Effect.Effect<Live, never, Scope.Scope>, 
               )
               yield* Effect.sleep(50)
               yield* close
-              return waiting
+              return yield* Fiber.join(waiting)
             }).pipe(Lock.withLock(rival))
           )
-          for (const error of yield* Fiber.join(waiting)) {
+          for (const error of errors) {
             assert.strictEqual(error._tag === "LockStoreError" && error.reason, "Closed")
           }
           // neither a place nor an announcement keeps others out
