@@ -146,8 +146,15 @@ const withLatch = <A, E>(
  * @since 0.2.0
  */
 export const trySetCount: {
-  (count: number): <L extends CountDownLatch<unknown> | string>(latch: L) => Command<boolean, L>
-  <L extends CountDownLatch<unknown> | string>(latch: L, count: number): Command<boolean, L>
+  (
+    count: number
+  ): <L extends CountDownLatch<unknown> | string>(
+    latch: L
+  ) => Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>>
+  <L extends CountDownLatch<unknown> | string>(
+    latch: L,
+    count: number
+  ): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>>
 } = dual(2, (latch: CountDownLatch<unknown> | string, count: number) => {
   if (!Number.isSafeInteger(count) || count < 1) {
     const problem = `it is not a whole number from 1 (${shown(count)})`
@@ -164,9 +171,6 @@ export const trySetCount: {
     )
   )
 })
-
-/** One command about a latch. */
-type Command<A, L> = Effect.Effect<A, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>>
 
 /**
  * Counts down by one and returns the count that is left; at zero all waiters go on. Zero, and nothing changed, where there is
@@ -240,22 +244,23 @@ const await_: <
   latchOrOptions: Arg,
   options?: AwaitOptions<WaitTime>
 ) => [Arg] extends [CountDownLatch<unknown> | string]
-  ? Await<Arg, WaitTime>
-  : <L extends CountDownLatch<unknown> | string>(latch: L) => Await<L, WaitTimeOf<Arg>> = dual(
-  isDataFirst,
-  (latch: CountDownLatch<unknown> | string, options?: AwaitOptions) => {
-    const waitMillis =
-      options?.waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", options.waitTime)
-    if (typeof waitMillis !== "number") return Effect.fail(waitMillis)
-    return withLatch(latch, (client, key) => client.latchWaiters.await(latchOf(latch).name, key, waitMillis))
-  }
-)
-
-type Await<L, WaitTime> = Effect.Effect<
-  void,
-  TimeoutOf<WaitTime, LatchTimeout> | LockStoreError | InvalidLockName | InvalidLockOptions,
-  Services<L>
->
+  ? Effect.Effect<
+      void,
+      TimeoutOf<WaitTime, LatchTimeout> | LockStoreError | InvalidLockName | InvalidLockOptions,
+      Services<Arg>
+    >
+  : <L extends CountDownLatch<unknown> | string>(
+      latch: L
+    ) => Effect.Effect<
+      void,
+      TimeoutOf<WaitTimeOf<Arg>, LatchTimeout> | LockStoreError | InvalidLockName | InvalidLockOptions,
+      Services<L>
+    > = dual(isDataFirst, (latch: CountDownLatch<unknown> | string, options?: AwaitOptions) => {
+  const waitMillis =
+    options?.waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", options.waitTime)
+  if (typeof waitMillis !== "number") return Effect.fail(waitMillis)
+  return withLatch(latch, (client, key) => client.latchWaiters.await(latchOf(latch).name, key, waitMillis))
+})
 
 export {
   /**

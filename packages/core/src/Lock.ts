@@ -270,8 +270,18 @@ export const scoped: <
   lockOrOptions: Arg,
   options?: AcquireOptions<WaitTime>
 ) => [Arg] extends [Lock<unknown, unknown, unknown> | string]
-  ? Scoped<Arg, WaitTime>
-  : <L extends Lock<unknown, unknown, unknown> | string>(lock: L) => Scoped<L, WaitTimeOf<Arg>> = dual(
+  ? Effect.Effect<
+      HoldingOf<Token<Arg>>,
+      TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | Failures<Arg>,
+      Services<Arg> | Scope.Scope
+    >
+  : <L extends Lock<unknown, unknown, unknown> | string>(
+      lock: L
+    ) => Effect.Effect<
+      HoldingOf<Token<L>>,
+      TimeoutOf<WaitTimeOf<Arg>> | LockStoreError | InvalidLockName | InvalidLockOptions | Failures<L>,
+      Services<L> | Scope.Scope
+    > = dual(
   isDataFirst,
   <R, E, T>(
     lock: Lock<R, E, T> | string,
@@ -301,8 +311,18 @@ export const tryScoped: <Arg extends Lock<unknown, unknown, unknown> | string | 
   lockOrOptions: Arg,
   options?: Pick<AcquireOptions, "leaseTime">
 ) => [Arg] extends [Lock<unknown, unknown, unknown> | string]
-  ? TryScoped<Arg>
-  : <L extends Lock<unknown, unknown, unknown> | string>(lock: L) => TryScoped<L> = dual(
+  ? Effect.Effect<
+      Option.Option<HoldingOf<Token<Arg>>>,
+      LockStoreError | InvalidLockName | InvalidLockOptions | Exclude<Failures<Arg>, LockTimeout>,
+      Services<Arg> | Scope.Scope
+    >
+  : <L extends Lock<unknown, unknown, unknown> | string>(
+      lock: L
+    ) => Effect.Effect<
+      Option.Option<HoldingOf<Token<L>>>,
+      LockStoreError | InvalidLockName | InvalidLockOptions | Exclude<Failures<L>, LockTimeout>,
+      Services<L> | Scope.Scope
+    > = dual(
   isDataFirst,
   <R, E, T>(
     lock: Lock<R, E, T> | string,
@@ -312,18 +332,6 @@ export const tryScoped: <Arg extends Lock<unknown, unknown, unknown> | string | 
       Option.isNone(held) ? Effect.succeedNone : Effect.asSome(keep(held.value))
     )
 )
-
-type Scoped<L, WaitTime> = Effect.Effect<
-  HoldingOf<Token<L>>,
-  TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | Failures<L>,
-  Services<L> | Scope.Scope
->
-
-type TryScoped<L> = Effect.Effect<
-  Option.Option<HoldingOf<Token<L>>>,
-  LockStoreError | InvalidLockName | InvalidLockOptions | Exclude<Failures<L>, LockTimeout>,
-  Services<L> | Scope.Scope
->
 
 /**
  * Runs an effect under a lock.

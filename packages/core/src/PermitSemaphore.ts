@@ -249,18 +249,20 @@ export const scoped: <
   semaphoreOrOptions: Arg,
   options?: ScopedOptions<WaitTime>
 ) => [Arg] extends [PermitSemaphore<unknown> | string]
-  ? Scoped<Arg, WaitTime>
-  : <S extends PermitSemaphore<unknown> | string>(semaphore: S) => Scoped<S, WaitTimeOf<Arg>> = dual(
-  isDataFirst,
-  (semaphore: PermitSemaphore<unknown> | string, options?: ScopedOptions) =>
-    acquireWith(semaphore, options?.permits ?? 1, options, keep)
+  ? Effect.Effect<
+      Permit,
+      TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions,
+      Services<Arg> | Scope.Scope
+    >
+  : <S extends PermitSemaphore<unknown> | string>(
+      semaphore: S
+    ) => Effect.Effect<
+      Permit,
+      TimeoutOf<WaitTimeOf<Arg>> | LockStoreError | InvalidLockName | InvalidLockOptions,
+      Services<S> | Scope.Scope
+    > = dual(isDataFirst, (semaphore: PermitSemaphore<unknown> | string, options?: ScopedOptions) =>
+  acquireWith(semaphore, options?.permits ?? 1, options, keep)
 )
-
-type Scoped<S, WaitTime> = Effect.Effect<
-  Permit,
-  TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions,
-  Services<S> | Scope.Scope
->
 
 /**
  * Asks once for permits, without waiting; otherwise as {@link scoped}. `None` when they are not free.
@@ -283,18 +285,20 @@ export const tryScoped: <Arg extends PermitSemaphore<unknown> | string | Omit<Sc
   semaphoreOrOptions: Arg,
   options?: Omit<ScopedOptions, "waitTime">
 ) => [Arg] extends [PermitSemaphore<unknown> | string]
-  ? TryScoped<Arg>
-  : <S extends PermitSemaphore<unknown> | string>(semaphore: S) => TryScoped<S> = dual(
-  isDataFirst,
-  (semaphore: PermitSemaphore<unknown> | string, options?: Omit<ScopedOptions, "waitTime">) =>
-    tryWith(semaphore, options?.permits ?? 1, options, keep)
+  ? Effect.Effect<
+      Option.Option<Permit>,
+      LockStoreError | InvalidLockName | InvalidLockOptions,
+      Services<Arg> | Scope.Scope
+    >
+  : <S extends PermitSemaphore<unknown> | string>(
+      semaphore: S
+    ) => Effect.Effect<
+      Option.Option<Permit>,
+      LockStoreError | InvalidLockName | InvalidLockOptions,
+      Services<S> | Scope.Scope
+    > = dual(isDataFirst, (semaphore: PermitSemaphore<unknown> | string, options?: Omit<ScopedOptions, "waitTime">) =>
+  tryWith(semaphore, options?.permits ?? 1, options, keep)
 )
-
-type TryScoped<S> = Effect.Effect<
-  Option.Option<Permit>,
-  LockStoreError | InvalidLockName | InvalidLockOptions,
-  Services<S> | Scope.Scope
->
 
 /**
  * Runs an effect with permits, and gives them back however it ends.
@@ -424,9 +428,6 @@ export const withPermitIfAvailable: {
   ) => tryWith(semaphore, 1, options, (hold, restore) => guard(hold, self, restore))
 )
 
-/** One command about a semaphore. */
-type Command<A, S> = Effect.Effect<A, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-
 /**
  * Creates the semaphore with `permits` permits in all, from 0. `false`, and nothing changed, where it exists. Permits that
  * are still held although their semaphore was removed count towards `permits`, as in {@link setPermits}.
@@ -437,8 +438,15 @@ type Command<A, S> = Effect.Effect<A, LockStoreError | InvalidLockName | Invalid
  * @since 0.2.0
  */
 export const trySetPermits: {
-  (permits: number): <S extends PermitSemaphore<unknown> | string>(semaphore: S) => Command<boolean, S>
-  <S extends PermitSemaphore<unknown> | string>(semaphore: S, permits: number): Command<boolean, S>
+  (
+    permits: number
+  ): <S extends PermitSemaphore<unknown> | string>(
+    semaphore: S
+  ) => Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
+  <S extends PermitSemaphore<unknown> | string>(
+    semaphore: S,
+    permits: number
+  ): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
 } = dual(2, (semaphore: PermitSemaphore<unknown> | string, permits: number) =>
   commands.setPermits(semaphore, permits, false)
 )
@@ -459,8 +467,15 @@ export const trySetPermits: {
  * @since 0.2.0
  */
 export const setPermits: {
-  (permits: number): <S extends PermitSemaphore<unknown> | string>(semaphore: S) => Command<void, S>
-  <S extends PermitSemaphore<unknown> | string>(semaphore: S, permits: number): Command<void, S>
+  (
+    permits: number
+  ): <S extends PermitSemaphore<unknown> | string>(
+    semaphore: S
+  ) => Effect.Effect<void, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
+  <S extends PermitSemaphore<unknown> | string>(
+    semaphore: S,
+    permits: number
+  ): Effect.Effect<void, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
 } = dual(2, (semaphore: PermitSemaphore<unknown> | string, permits: number) =>
   Effect.asVoid(commands.setPermits(semaphore, permits, true))
 )
@@ -475,8 +490,15 @@ export const setPermits: {
  * @since 0.2.0
  */
 export const addPermits: {
-  (permits: number): <S extends PermitSemaphore<unknown> | string>(semaphore: S) => Command<void, S>
-  <S extends PermitSemaphore<unknown> | string>(semaphore: S, permits: number): Command<void, S>
+  (
+    permits: number
+  ): <S extends PermitSemaphore<unknown> | string>(
+    semaphore: S
+  ) => Effect.Effect<void, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
+  <S extends PermitSemaphore<unknown> | string>(
+    semaphore: S,
+    permits: number
+  ): Effect.Effect<void, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
 } = dual(2, (semaphore: PermitSemaphore<unknown> | string, permits: number) => {
   const impl = permitSemaphoreOf(semaphore)
   const invalid = checkPermits("permits", permits, -maxPermits)
@@ -541,8 +563,15 @@ export const totalPermits = <S extends PermitSemaphore<unknown> | string>(
  * @since 0.2.0
  */
 export const tryRelease: {
-  (ids: ReadonlyArray<string>): <S extends PermitSemaphore<unknown> | string>(semaphore: S) => Command<boolean, S>
-  <S extends PermitSemaphore<unknown> | string>(semaphore: S, ids: ReadonlyArray<string>): Command<boolean, S>
+  (
+    ids: ReadonlyArray<string>
+  ): <S extends PermitSemaphore<unknown> | string>(
+    semaphore: S
+  ) => Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
+  <S extends PermitSemaphore<unknown> | string>(
+    semaphore: S,
+    ids: ReadonlyArray<string>
+  ): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
 } = dual(2, (semaphore: PermitSemaphore<unknown> | string, ids: ReadonlyArray<string>) =>
   commands.tryRelease(semaphore, ids)
 )
@@ -554,8 +583,15 @@ export const tryRelease: {
  * @since 0.2.0
  */
 export const release: {
-  (id: string): <S extends PermitSemaphore<unknown> | string>(semaphore: S) => Release<S>
-  <S extends PermitSemaphore<unknown> | string>(semaphore: S, id: string): Release<S>
+  (
+    id: string
+  ): <S extends PermitSemaphore<unknown> | string>(
+    semaphore: S
+  ) => Effect.Effect<void, LockLost | LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
+  <S extends PermitSemaphore<unknown> | string>(
+    semaphore: S,
+    id: string
+  ): Effect.Effect<void, LockLost | LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
 } = dual(2, (semaphore: PermitSemaphore<unknown> | string, id: string) =>
   Effect.flatMap(commands.tryRelease(semaphore, [id]), (released) =>
     released
@@ -571,8 +607,6 @@ export const release: {
   )
 )
 
-type Release<S> = Effect.Effect<void, LockLost | LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-
 /**
  * Gives a permit that is known by its id another lease, from now, longer or shorter; an infinite one never ends. `false`
  * where the permit is not held. What this process holds as a {@link Permit} is renewed by `Permit.renew`.
@@ -586,12 +620,14 @@ export const updateLeaseTime: {
   (
     id: string,
     leaseTime: Duration.Input
-  ): <S extends PermitSemaphore<unknown> | string>(semaphore: S) => Command<boolean, S>
+  ): <S extends PermitSemaphore<unknown> | string>(
+    semaphore: S
+  ) => Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
   <S extends PermitSemaphore<unknown> | string>(
     semaphore: S,
     id: string,
     leaseTime: Duration.Input
-  ): Command<boolean, S>
+  ): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
 } = dual(3, (semaphore: PermitSemaphore<unknown> | string, id: string, leaseTime: Duration.Input) => {
   const isEndless = parseWait("leaseTime", leaseTime) === Number.POSITIVE_INFINITY
   const lease = isEndless ? -1 : parsePeriod("leaseTime", leaseTime)
@@ -620,8 +656,17 @@ export const updateLeaseTime: {
 export const leaseTime: {
   (
     id: string
-  ): <S extends PermitSemaphore<unknown> | string>(semaphore: S) => Command<Option.Option<Duration.Duration>, S>
-  <S extends PermitSemaphore<unknown> | string>(semaphore: S, id: string): Command<Option.Option<Duration.Duration>, S>
+  ): <S extends PermitSemaphore<unknown> | string>(
+    semaphore: S
+  ) => Effect.Effect<
+    Option.Option<Duration.Duration>,
+    LockStoreError | InvalidLockName | InvalidLockOptions,
+    Services<S>
+  >
+  <S extends PermitSemaphore<unknown> | string>(
+    semaphore: S,
+    id: string
+  ): Effect.Effect<Option.Option<Duration.Duration>, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
 } = dual(2, (semaphore: PermitSemaphore<unknown> | string, id: string) =>
   commands.withIds(semaphore, [id], (client, key, ids, impl) =>
     Effect.map(

@@ -342,18 +342,13 @@ export const acquire: <
   permitsOrOptions?: [Arg] extends [number] ? AcquireOptions<WaitTime> : number,
   options?: AcquireOptions<WaitTime>
 ) => [Arg] extends [number]
-  ? <S extends Semaphore<unknown> | string>(semaphore: S) => Acquire<S, WaitTime>
-  : Acquire<Arg, WaitTime> = dual(
-  isDataFirstOfPermits,
-  (semaphore: Semaphore<unknown> | string, permits: number = 1, options?: AcquireOptions) =>
+  ? <S extends Semaphore<unknown> | string>(
+      semaphore: S
+    ) => Effect.Effect<void, TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
+  : Effect.Effect<void, TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions, Services<Arg>> =
+  dual(isDataFirstOfPermits, (semaphore: Semaphore<unknown> | string, permits: number = 1, options?: AcquireOptions) =>
     acquireWith(semaphore, permits, options, undoMarkerMillis, () => Effect.void)
-)
-
-type Acquire<S, WaitTime> = Effect.Effect<
-  void,
-  TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions,
-  Services<S>
->
+  )
 
 /**
  * Asks once for permits, one unless `permits` says otherwise, that nothing gives back by itself; without waiting, otherwise as
@@ -366,16 +361,17 @@ export const tryAcquire: <Arg extends Semaphore<unknown> | string | number>(
   semaphoreOrPermits: Arg,
   permits?: number
 ) => [Arg] extends [number]
-  ? <S extends Semaphore<unknown> | string>(semaphore: S) => Command<boolean, S>
-  : Command<boolean, Arg> = dual(isDataFirstOfPermits, (semaphore: Semaphore<unknown> | string, permits: number = 1) =>
-  Effect.map(
-    tryWith(semaphore, permits, undoMarkerMillis, () => Effect.void),
-    Option.isSome
-  )
+  ? <S extends Semaphore<unknown> | string>(
+      semaphore: S
+    ) => Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
+  : Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<Arg>> = dual(
+  isDataFirstOfPermits,
+  (semaphore: Semaphore<unknown> | string, permits: number = 1) =>
+    Effect.map(
+      tryWith(semaphore, permits, undoMarkerMillis, () => Effect.void),
+      Option.isSome
+    )
 )
-
-/** One command about a semaphore. */
-type Command<A, S> = Effect.Effect<A, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
 
 /**
  * Gives back permits that were taken with {@link acquire}, one unless `permits` says otherwise, and tells waiters. Creates a
@@ -397,11 +393,15 @@ export const release: <Arg extends Semaphore<unknown> | string | number>(
   semaphoreOrPermits: Arg,
   permits?: number
 ) => [Arg] extends [number]
-  ? <S extends Semaphore<unknown> | string>(semaphore: S) => Command<void, S>
-  : Command<void, Arg> = dual(isDataFirstOfPermits, (semaphore: Semaphore<unknown> | string, permits: number = 1) =>
-  withSemaphore(semaphore, permits, 0, (impl, client, key) =>
-    permits === 0 ? Effect.void : Effect.asVoid(add(impl, client, key, permits, impl.permits !== undefined))
-  )
+  ? <S extends Semaphore<unknown> | string>(
+      semaphore: S
+    ) => Effect.Effect<void, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
+  : Effect.Effect<void, LockStoreError | InvalidLockName | InvalidLockOptions, Services<Arg>> = dual(
+  isDataFirstOfPermits,
+  (semaphore: Semaphore<unknown> | string, permits: number = 1) =>
+    withSemaphore(semaphore, permits, 0, (impl, client, key) =>
+      permits === 0 ? Effect.void : Effect.asVoid(add(impl, client, key, permits, impl.permits !== undefined))
+    )
 )
 
 /**
@@ -414,9 +414,13 @@ export const releaseIfExists: <Arg extends Semaphore<unknown> | string | number>
   semaphoreOrPermits: Arg,
   permits?: number
 ) => [Arg] extends [number]
-  ? <S extends Semaphore<unknown> | string>(semaphore: S) => Command<boolean, S>
-  : Command<boolean, Arg> = dual(isDataFirstOfPermits, (semaphore: Semaphore<unknown> | string, permits: number = 1) =>
-  withSemaphore(semaphore, permits, 1, (impl, client, key) => add(impl, client, key, permits, true))
+  ? <S extends Semaphore<unknown> | string>(
+      semaphore: S
+    ) => Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
+  : Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<Arg>> = dual(
+  isDataFirstOfPermits,
+  (semaphore: Semaphore<unknown> | string, permits: number = 1) =>
+    withSemaphore(semaphore, permits, 1, (impl, client, key) => add(impl, client, key, permits, true))
 )
 
 /**
@@ -432,12 +436,14 @@ export const trySetPermits: {
   (
     permits: number,
     options?: { readonly timeToLive?: Duration.Input | undefined }
-  ): <S extends Semaphore<unknown> | string>(semaphore: S) => Command<boolean, S>
+  ): <S extends Semaphore<unknown> | string>(
+    semaphore: S
+  ) => Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
   <S extends Semaphore<unknown> | string>(
     semaphore: S,
     permits: number,
     options?: { readonly timeToLive?: Duration.Input | undefined }
-  ): Command<boolean, S>
+  ): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
 } = dual(
   isDataFirstOfPermits,
   (
@@ -470,8 +476,15 @@ export const trySetPermits: {
  * @since 0.2.0
  */
 export const addPermits: {
-  (permits: number): <S extends Semaphore<unknown> | string>(semaphore: S) => Command<void, S>
-  <S extends Semaphore<unknown> | string>(semaphore: S, permits: number): Command<void, S>
+  (
+    permits: number
+  ): <S extends Semaphore<unknown> | string>(
+    semaphore: S
+  ) => Effect.Effect<void, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
+  <S extends Semaphore<unknown> | string>(
+    semaphore: S,
+    permits: number
+  ): Effect.Effect<void, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
 } = dual(2, (semaphore: Semaphore<unknown> | string, permits: number) =>
   withSemaphore(semaphore, permits, -maxPermits, (impl, client, key) =>
     Effect.asVoid(add(impl, client, key, permits, false))
