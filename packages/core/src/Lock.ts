@@ -8,7 +8,6 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { Fiber } from "effect/Fiber"
 import { dual } from "effect/Function"
 import * as Option from "effect/Option"
 import type { Pipeable } from "effect/Pipeable"
@@ -19,10 +18,10 @@ import type * as Types from "effect/Types"
 import type { Holding, HoldingOf } from "./Holding.ts"
 import { clientIn } from "./internal/client/RedisLock.ts"
 import { CurrentOwner } from "./internal/hold/owner.ts"
-import { type AnyLock, type Invalid, TypeId as internalTypeId } from "./internal/locks/AnyLock.ts"
+import { type Invalid, TypeId as internalTypeId } from "./internal/locks/AnyLock.ts"
 import { listHeld } from "./internal/locks/listHeld.ts"
 import { lockOf, makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
-import { acquire, scopedWith, section, tryAcquire } from "./internal/locks/sections.ts"
+import { acquire, scopedWith, section, tryAcquire, using } from "./internal/locks/sections.ts"
 import { isDataFirst } from "./internal/options/isDataFirst.ts"
 import { reentrant } from "./internal/protocol/exclusive.ts"
 import {
@@ -553,12 +552,6 @@ export const currentHolding = <L extends Lock<unknown, unknown, unknown> | strin
         : Effect.succeed(held as Holding<any> as HoldingOf<Token<L>>)
     )
   )
-
-const using = <L extends Lock<unknown, unknown, unknown> | string, A, E>(
-  lock: L,
-  f: (lock: AnyLock<unknown, unknown, unknown>, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E>
-): Effect.Effect<A, E, Services<L>> =>
-  Effect.withFiber<A, E>((fiber) => f(lockOf(lock), fiber)) as Effect.Effect<A, E, Services<L>>
 
 /**
  * What Redis knows of the lock: who holds it, how often, for how long. `None` when it is free. Of a read-write lock, each side

@@ -9,12 +9,10 @@
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import { errorJson } from "./internal/report/errorJson.ts"
+import { lossText } from "./internal/report/lossText.ts"
+import { seconds } from "./internal/report/seconds.ts"
+import { storeReasons } from "./internal/report/storeReasons.ts"
 import { shown } from "./internal/report/shown.ts"
-
-const seconds = (duration: Duration.Duration): string => {
-  const millis = Duration.toMillis(duration)
-  return millis < 1000 ? `${Math.round(millis)} ms` : `${(millis / 1000).toFixed(1)} s`
-}
 
 /**
  * What is known of the one who holds a lock: the owner (`<client uuid>:<id>`) and how long its lease still runs.
@@ -158,22 +156,6 @@ export const LossReason = Schema.Literals(["Expired", "NotOwner", "RenewalFailed
  */
 export type LossReason = typeof LossReason.Type
 
-/** What was seen, and what can be done about it. */
-const lossText = ({ cause, reason, stalled }: LockLost): string => {
-  switch (reason) {
-    case "Expired":
-      return stalled === true
-        ? "its lease ran out while the process was stopped or blocked"
-        : "its lease ran out before it was released. Renew it (leave out leaseTime), or choose a longer lease"
-    case "NotOwner":
-      return "Redis no longer has it under this owner: it was force-released, deleted, evicted, or Redis lost its data"
-    case "RenewalFailed":
-      return `it was not renewed before its lease ran out: ${renewalText(cause)}`
-    case "ClientClosed":
-      return "its client was closed while it was held, and gave it back"
-  }
-}
-
 const renewalText = (cause: unknown): string =>
   cause instanceof LockStoreError
     ? storeReasons[cause.reason]
@@ -204,7 +186,7 @@ export class LockLost extends Schema.TaggedError<LockLost>("effect-redis-lock/Lo
         ? ""
         : ` Noticed ${seconds(this.late)} after the lease had ended` +
           (this.stalled === true && this.reason !== "Expired" ? ", as the process was stopped or blocked." : ".")
-    return `Lock "${this.lock}" was lost: ${lossText(this)}.${late}`
+    return `Lock "${this.lock}" was lost: ${lossText(this, renewalText(this.cause))}.${late}`
   }
 
   override toJSON(): unknown {
@@ -305,32 +287,6 @@ export class InvalidLockOptions extends Schema.TaggedError<InvalidLockOptions>("
     return errorJson(this)
   }
 }
-
-const storeReasons = {
-  ConnectionRefused: "Redis refused the connection. Check that it runs and that address, port and TLS are right",
-  NotConnected: "there is no connection to Redis at the moment; the command was not sent. Try again shortly",
-  ConnectionLost: "the connection broke before the reply came, so the command may or may not have run",
-  TimedOut: "Redis did not answer in time, so the command may or may not have run",
-  OutOfMemory: "Redis is out of memory (OOM). Raise maxmemory, or keep locks apart from caches",
-  TooLate:
-    "the command reached Redis after the time at which it was given up, and was not run: the server had stopped, or a clock was set. Try again",
-  ReadOnly: "the server is a read-only replica. Connect to the master, or through Sentinel",
-  PersistenceFailed: "Redis refuses writes because it cannot save to disk (MISCONF). Look at its log and its disk",
-  NotEnoughReplicas:
-    "Redis refuses writes because too few replicas are connected (NOREPLICAS). Look at the replicas, or at min-replicas-to-write",
-  Loading: "Redis is still loading its data (LOADING). Try again shortly",
-  Busy: "Redis is busy with another script (BUSY). Find the slow script, or SCRIPT KILL it",
-  NoPermission:
-    "the Redis user may not do this (NOPERM). It needs EVALSHA and EVAL, the commands inside the scripts, the keys of the locks, and their channels: the driver's README has a minimal ACL",
-  NotAuthenticated: "Redis does not let this client in (NOAUTH, WRONGPASS, DENIED). Check user and password",
-  WrongType: "the key holds something that is not a lock (WRONGTYPE). Choose another name, or a key prefix",
-  ClusterDown: "the Redis Cluster cannot serve this slot now (CLUSTERDOWN, TRYAGAIN). See the cluster's state",
-  ClusterMismatch:
-    "the server belongs to a Redis Cluster and cannot run this (MOVED, CROSSSLOT). Connect with IoRedis.layerCluster",
-  Closed:
-    "the lock client is closed, as the scope of its layer has ended. Use locks within that scope, or provide the layer further out",
-  Failed: "Redis answered with an error"
-} as const
 
 /**
  * Why Redis could not do what was asked.

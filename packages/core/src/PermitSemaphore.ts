@@ -15,10 +15,10 @@
  *
  * @since 0.2.0
  */
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { dual } from "effect/Function"
-import * as Option from "effect/Option"
+import type * as Option from "effect/Option"
 import type { Pipeable } from "effect/Pipeable"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
@@ -31,21 +31,16 @@ import {
   permitSemaphoreOf,
   TypeId as internalTypeId
 } from "./internal/locks/PermitSemaphoreImpl.ts"
-import { use } from "./internal/locks/Synchronizer.ts"
-import { parsePeriod, parseWait } from "./internal/options/durations.ts"
 import { isDataFirst } from "./internal/options/isDataFirst.ts"
-import { checkPermits, maxPermits } from "./internal/options/permitCount.ts"
-import { permitIds } from "./internal/store/keys.ts"
-import {
-  type InvalidLockName,
-  type InvalidLockOptions,
+import type {
+  InvalidLockName,
+  InvalidLockOptions,
   LockLost,
-  type LockStoreError,
-  type TimeoutOf,
-  type WaitTimeOf
+  LockStoreError,
+  TimeoutOf,
+  WaitTimeOf
 } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
-import { runOrDescribe } from "./internal/store/wrongType.ts"
 
 /**
  * Marks the values of this module at run time; see {@link isPermitSemaphore}.
@@ -499,20 +494,7 @@ export const addPermits: {
     semaphore: S,
     permits: number
   ): Effect.Effect<void, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-} = dual(2, (semaphore: PermitSemaphore<unknown> | string, permits: number) => {
-  const impl = permitSemaphoreOf(semaphore)
-  const invalid = checkPermits("permits", permits, -maxPermits)
-  if (invalid !== undefined) return Effect.fail(impl.invalid ?? invalid)
-  return use(impl, (client, key) =>
-    Effect.asVoid(
-      runOrDescribe(client, impl.title, {
-        operation: "permit_semaphore/add",
-        keys: commands.keysAt(key),
-        args: [impl.permits ?? "", permits, client.store.publish]
-      })
-    )
-  )
-})
+} = dual(2, commands.addPermits)
 
 /**
  * The number of permits that are free at this moment. It may have changed by the time you see it: to act on it, acquire.
@@ -572,9 +554,7 @@ export const tryRelease: {
     semaphore: S,
     ids: ReadonlyArray<string>
   ): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-} = dual(2, (semaphore: PermitSemaphore<unknown> | string, ids: ReadonlyArray<string>) =>
-  commands.tryRelease(semaphore, ids)
-)
+} = dual(2, commands.tryRelease)
 
 /**
  * Gives back one permit that is known by its id; see {@link tryRelease}. Fails with `LockLost` where it is not held.
@@ -592,20 +572,7 @@ export const release: {
     semaphore: S,
     id: string
   ): Effect.Effect<void, LockLost | LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-} = dual(2, (semaphore: PermitSemaphore<unknown> | string, id: string) =>
-  Effect.flatMap(commands.tryRelease(semaphore, [id]), (released) =>
-    released
-      ? Effect.void
-      : Effect.fail(
-          new LockLost({
-            lock: permitSemaphoreOf(semaphore).name,
-            owner: id,
-            reason: "NotOwner",
-            late: Duration.zero
-          })
-        )
-  )
-)
+} = dual(2, commands.release)
 
 /**
  * Gives a permit that is known by its id another lease, from now, longer or shorter; an infinite one never ends. `false`
@@ -628,21 +595,7 @@ export const updateLeaseTime: {
     id: string,
     leaseTime: Duration.Input
   ): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-} = dual(3, (semaphore: PermitSemaphore<unknown> | string, id: string, leaseTime: Duration.Input) => {
-  const isEndless = parseWait("leaseTime", leaseTime) === Number.POSITIVE_INFINITY
-  const lease = isEndless ? -1 : parsePeriod("leaseTime", leaseTime)
-  if (typeof lease !== "number") return Effect.fail(lease)
-  return commands.withIds(semaphore, [id], (client, key, ids, impl) =>
-    Effect.map(
-      runOrDescribe(client, impl.title, {
-        operation: "permit_semaphore/update_lease",
-        keys: [permitIds(key)],
-        args: [ids[0]!, lease]
-      }),
-      (reply) => reply === 1
-    )
-  )
-})
+} = dual(3, commands.updateLeaseTime)
 
 /**
  * How long the lease of a permit that is known by its id still runs, infinite where it never ends; `None` where the permit
@@ -667,14 +620,4 @@ export const leaseTime: {
     semaphore: S,
     id: string
   ): Effect.Effect<Option.Option<Duration.Duration>, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-} = dual(2, (semaphore: PermitSemaphore<unknown> | string, id: string) =>
-  commands.withIds(semaphore, [id], (client, key, ids, impl) =>
-    Effect.map(
-      runOrDescribe(client, impl.title, { operation: "permit_semaphore/lease", keys: [permitIds(key)], args: ids }),
-      (reply) => {
-        const left = reply as number
-        return left === -2 ? Option.none() : Option.some(left === -1 ? Duration.infinity : Duration.millis(left))
-      }
-    )
-  )
-)
+} = dual(2, commands.leaseTime)

@@ -29,9 +29,8 @@ import type * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
 import { heldMarkerMillis, undoMarkerMillis } from "./internal/hold/AnonymousPermits.ts"
 import { guard, nothing } from "./internal/hold/guard.ts"
-import { acquireWith, add, keep, tryWith, withSemaphore } from "./internal/locks/semaphoreCommands.ts"
+import { acquireWith, add, countFree, drain, keep, tryWith, withSemaphore } from "./internal/locks/semaphoreCommands.ts"
 import { SemaphoreImpl, semaphoreOf, TypeId as internalTypeId } from "./internal/locks/SemaphoreImpl.ts"
-import { use } from "./internal/locks/Synchronizer.ts"
 import { parsePeriod } from "./internal/options/durations.ts"
 import { isDataFirstOfPermits } from "./internal/options/isDataFirst.ts"
 import { maxPermits } from "./internal/options/permitCount.ts"
@@ -502,19 +501,7 @@ export const addPermits: {
  */
 export const drainPermits = <S extends Semaphore<unknown> | string>(
   semaphore: S
-): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>> => {
-  const impl = semaphoreOf(semaphore)
-  return use(impl, (client, key) =>
-    Effect.map(
-      runOrDescribe(client, impl.title, {
-        operation: "semaphore/drain",
-        keys: [key, permitIds(key)],
-        args: [impl.permits ?? ""]
-      }),
-      (reply) => reply as number
-    )
-  )
-}
+): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>> => drain(semaphore)
 
 /**
  * The number of permits that are free at this moment. It may have changed by the time you see it: to act on it, acquire.
@@ -526,12 +513,4 @@ export const drainPermits = <S extends Semaphore<unknown> | string>(
  */
 export const availablePermits = <S extends Semaphore<unknown> | string>(
   semaphore: S
-): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>> => {
-  const impl = semaphoreOf(semaphore)
-  return use(impl, (client, key) =>
-    Effect.map(
-      runOrDescribe(client, impl.title, { operation: "semaphore/available", keys: [key], args: [] }),
-      (reply) => (reply as number | null) ?? impl.permits ?? 0
-    )
-  )
-}
+): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>> => countFree(semaphore)

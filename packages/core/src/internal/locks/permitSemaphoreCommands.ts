@@ -1,11 +1,14 @@
 /**
  * The commands about a `PermitSemaphore`: its permits in all, and permits that are known by their ids.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
+import * as Option from "effect/Option"
+import { InvalidLockOptions, LockLost, type LockStoreError } from "../../LockError.ts"
 import type { PermitSemaphore } from "../../PermitSemaphore.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import { checkPermits } from "../options/permitCount.ts"
+import { parsePeriod, parseWait } from "../options/durations.ts"
+import { checkPermits, maxPermits } from "../options/permitCount.ts"
 import { shown } from "../report/shown.ts"
 import { permitIds, semaphoreChannel } from "../store/keys.ts"
 import { mostAtOnce } from "./leasedPermits.ts"
@@ -102,4 +105,73 @@ export const tryRelease = (
           }),
           (reply) => reply === ids.length
         )
+  )
+
+export const release = (
+  semaphore: SemaphoreOrName,
+  id: string
+): Effect.Effect<void, LockLost | LockStoreError | Invalid> =>
+  Effect.flatMap(tryRelease(semaphore, [id]), (released) =>
+    released
+      ? Effect.void
+      : Effect.fail(
+          new LockLost({
+            lock: permitSemaphoreOf(semaphore).name,
+            owner: id,
+            reason: "NotOwner",
+            late: Duration.zero
+          })
+        )
+  )
+
+export const addPermits = (
+  semaphore: SemaphoreOrName,
+  permits: number
+): Effect.Effect<void, LockStoreError | Invalid> => {
+  const impl = permitSemaphoreOf(semaphore)
+  const invalid = checkPermits("permits", permits, -maxPermits)
+  if (invalid !== undefined) return Effect.fail(impl.invalid ?? invalid)
+  return use(impl, (client, key) =>
+    Effect.asVoid(
+      runOrDescribe(client, impl.title, {
+        operation: "permit_semaphore/add",
+        keys: keysAt(key),
+        args: [impl.permits ?? "", permits, client.store.publish]
+      })
+    )
+  )
+}
+
+export const updateLeaseTime = (
+  semaphore: SemaphoreOrName,
+  id: string,
+  leaseTime: Duration.Input
+): Effect.Effect<boolean, LockStoreError | Invalid> => {
+  const isEndless = parseWait("leaseTime", leaseTime) === Number.POSITIVE_INFINITY
+  const lease = isEndless ? -1 : parsePeriod("leaseTime", leaseTime)
+  if (typeof lease !== "number") return Effect.fail(lease)
+  return withIds(semaphore, [id], (client, key, ids, impl) =>
+    Effect.map(
+      runOrDescribe(client, impl.title, {
+        operation: "permit_semaphore/update_lease",
+        keys: [permitIds(key)],
+        args: [ids[0]!, lease]
+      }),
+      (reply) => reply === 1
+    )
+  )
+}
+
+export const leaseTime = (
+  semaphore: SemaphoreOrName,
+  id: string
+): Effect.Effect<Option.Option<Duration.Duration>, LockStoreError | Invalid> =>
+  withIds(semaphore, [id], (client, key, ids, impl) =>
+    Effect.map(
+      runOrDescribe(client, impl.title, { operation: "permit_semaphore/lease", keys: [permitIds(key)], args: ids }),
+      (reply) => {
+        const left = reply as number
+        return left === -2 ? Option.none() : Option.some(left === -1 ? Duration.infinity : Duration.millis(left))
+      }
+    )
   )

@@ -8,13 +8,13 @@ import type * as Option from "effect/Option"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import type { Holding, HoldingOf } from "../../Holding.ts"
-import type { AcquireOptions, Lock } from "../../Lock.ts"
+import type { AcquireOptions, Lock, Services } from "../../Lock.ts"
 import type { AcquireError, LockLost, LockStoreError } from "../../LockError.ts"
 import { guard, isClosed, type Restore } from "../hold/guard.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
 import { CurrentOwner } from "../hold/owner.ts"
 import { traced, tracedUntilClosed } from "../report/telemetry.ts"
-import { type Invalid, isInvalid, type PreparedAcquire } from "./AnyLock.ts"
+import { type AnyLock, type Invalid, isInvalid, type PreparedAcquire } from "./AnyLock.ts"
 import { lockOf } from "./LockImpl.ts"
 
 type Ask<E, T, A, E2> = (asking: PreparedAcquire<E, T>, restore: Restore) => Effect.Effect<A, E2>
@@ -101,3 +101,10 @@ const insideSection =
       { ...fiber.getRef(References.CurrentLogAnnotations), lock: name }
     )
   }
+
+/** Runs something with a lock, outside of any acquisition. */
+export const using = <L extends Lock<unknown, unknown, unknown> | string, A, E>(
+  lock: L,
+  f: (lock: AnyLock<unknown, unknown, unknown>, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E>
+): Effect.Effect<A, E, Services<L>> =>
+  Effect.withFiber<A, E>((fiber) => f(lockOf(lock), fiber)) as Effect.Effect<A, E, Services<L>>

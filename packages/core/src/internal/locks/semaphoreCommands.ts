@@ -150,3 +150,29 @@ export const add = (
     }),
     (reply) => reply === 1
   )
+
+/** Takes all permits that are free. */
+export const drain = (semaphore: SemaphoreOrName): Effect.Effect<number, LockStoreError | Invalid> => {
+  const impl = semaphoreOf(semaphore)
+  return use(impl, (client, key) =>
+    Effect.map(
+      runOrDescribe(client, impl.title, {
+        operation: "semaphore/drain",
+        keys: [key, permitIds(key)],
+        args: [impl.permits ?? ""]
+      }),
+      (reply) => reply as number
+    )
+  )
+}
+
+/** The permits that are free. */
+export const countFree = (semaphore: SemaphoreOrName): Effect.Effect<number, LockStoreError | Invalid> => {
+  const impl = semaphoreOf(semaphore)
+  return use(impl, (client, key) =>
+    Effect.map(
+      runOrDescribe(client, impl.title, { operation: "semaphore/available", keys: [key], args: [] }),
+      (reply) => (reply as number | null) ?? impl.permits ?? 0
+    )
+  )
+}

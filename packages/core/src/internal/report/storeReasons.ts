@@ -1,0 +1,26 @@
+/** What each reason of a `LockStoreError` means, and what can be done about it. */
+export const storeReasons = {
+  ConnectionRefused: "Redis refused the connection. Check that it runs and that address, port and TLS are right",
+  NotConnected: "there is no connection to Redis at the moment; the command was not sent. Try again shortly",
+  ConnectionLost: "the connection broke before the reply came, so the command may or may not have run",
+  TimedOut: "Redis did not answer in time, so the command may or may not have run",
+  OutOfMemory: "Redis is out of memory (OOM). Raise maxmemory, or keep locks apart from caches",
+  TooLate:
+    "the command reached Redis after the time at which it was given up, and was not run: the server had stopped, or a clock was set. Try again",
+  ReadOnly: "the server is a read-only replica. Connect to the master, or through Sentinel",
+  PersistenceFailed: "Redis refuses writes because it cannot save to disk (MISCONF). Look at its log and its disk",
+  NotEnoughReplicas:
+    "Redis refuses writes because too few replicas are connected (NOREPLICAS). Look at the replicas, or at min-replicas-to-write",
+  Loading: "Redis is still loading its data (LOADING). Try again shortly",
+  Busy: "Redis is busy with another script (BUSY). Find the slow script, or SCRIPT KILL it",
+  NoPermission:
+    "the Redis user may not do this (NOPERM). It needs EVALSHA and EVAL, the commands inside the scripts, the keys of the locks, and their channels: the driver's README has a minimal ACL",
+  NotAuthenticated: "Redis does not let this client in (NOAUTH, WRONGPASS, DENIED). Check user and password",
+  WrongType: "the key holds something that is not a lock (WRONGTYPE). Choose another name, or a key prefix",
+  ClusterDown: "the Redis Cluster cannot serve this slot now (CLUSTERDOWN, TRYAGAIN). See the cluster's state",
+  ClusterMismatch:
+    "the server belongs to a Redis Cluster and cannot run this (MOVED, CROSSSLOT). Connect with IoRedis.layerCluster",
+  Closed:
+    "the lock client is closed, as the scope of its layer has ended. Use locks within that scope, or provide the layer further out",
+  Failed: "Redis answered with an error"
+} as const
