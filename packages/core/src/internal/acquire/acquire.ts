@@ -69,7 +69,8 @@ const reenterUntilSettled = (
       const { client, waitMillis } = request
       const left = startedAt + waitMillis - client.now()
       if (left <= 0 || transientFailure(cause) === undefined) return Effect.failCause(cause)
-      const pause = restore(Effect.sleep(Math.min(fallback(client, undefined), left)))
+      // rounded up: a clock may not tell a sleep of less than a nanosecond from none
+      const pause = restore(Effect.sleep(Math.min(fallback(client, undefined), Math.ceil(left))))
       return Effect.andThen(
         pause,
         Effect.suspend(() => acquire(request, restore, startedAt))

@@ -125,7 +125,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
         yield* restore(Effect.sleep(Math.random() * Math.min(2 ** (round - 1), 16)))
       } else {
         const { client } = this.subjects[0]!
-        yield* restore(Effect.sleep(Math.min(fallback(client, undefined), left)))
+        yield* restore(Effect.sleep(Math.min(fallback(client, undefined), Math.ceil(left))))
       }
       if (round < roundsAtOnce || round % 2 === 1) {
         // the one that was taken is waited for with nothing else in hand
