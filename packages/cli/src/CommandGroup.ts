@@ -12,15 +12,16 @@ import { say } from "./say.ts"
 export interface CommandGroup {
   /** Waits for the command itself to end: its exit code, or 128+n when signal n killed it. */
   readonly exitCode: Effect.Effect<number>
-  /** Sends a signal to every process of the group; does nothing when there is none any more. */
+  /** Sends a signal to every process of the group; does nothing if none is left. */
   readonly signal: (signal: NodeJS.Signals) => Effect.Effect<void>
   /** Waits until no process of the group is left, which may be later than the command's own end. */
   readonly gone: Effect.Effect<void>
 }
 
 /**
- * Starts a command: no shell, our stdin, stdout and stderr, our environment and some variables more. Fails as a shell does
- * when it cannot be started. A command that still runs when the scope closes is killed: it must not go on without the lock.
+ * Starts a command without a shell, with our stdin, stdout and stderr, and with our environment plus some variables. Fails as a
+ * shell does if it cannot be started. A command that still runs when the scope closes is killed: it must not go on without the
+ * lock.
  */
 export const start = (
   command: string,
@@ -50,7 +51,7 @@ const spawned = (
 ): Effect.Effect<ChildProcess, ExitWith> =>
   Effect.callback((resume) => {
     const refuse = (error: unknown) => resume(Effect.fail(notStarted(command, error as NodeJS.ErrnoException)))
-    // some errors are thrown, others emitted
+    // spawn throws some errors and emits others
     try {
       // detached: a new session, and with it a new process group
       const child = spawn(command, args, { detached: true, stdio: "inherit", env: { ...process.env, ...variables } })
@@ -64,7 +65,7 @@ const spawned = (
     }
   })
 
-/** What a shell says of a command that this signal has killed. */
+/** The exit code with which a shell reports a command that this signal has killed. */
 export const codeOf = (signal: NodeJS.Signals): number => ExitCode.killed + constants.signals[signal]
 
 const notStarted = (command: string, error: NodeJS.ErrnoException): ExitWith =>

@@ -1,18 +1,18 @@
 /**
- * The signals that redis-lock does not die of.
+ * The signals that redis-lock survives.
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 
-/** What ends a foreground job: from a terminal, a supervisor or `kill`. */
+/** Signals that end a foreground job, from a terminal, a supervisor or `kill`. */
 const ending: ReadonlyArray<NodeJS.Signals> = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"]
 
 /** Ctrl-Z would stop the renewal of the lock but not the command, which has a process group of its own. */
 const ignored: NodeJS.Signals = "SIGTSTP"
 
 /**
- * From now until the scope closes, signals that would end this process come in a queue instead.
+ * Puts signals that would end this process into a queue instead, from now until the scope closes.
  */
 export const listen: Effect.Effect<Queue.Dequeue<NodeJS.Signals>, never, Scope.Scope> = Effect.gen(function* () {
   const queue = yield* Queue.unbounded<NodeJS.Signals>()

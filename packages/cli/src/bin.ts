@@ -4,7 +4,7 @@ import * as Runtime from "effect/Runtime"
 import { ExitCode } from "./exit.ts"
 import { main } from "./main.ts"
 
-// Not NodeRuntime.runMain: what signals do is decided while a command runs, and the exit code is the command's.
+// Not NodeRuntime.runMain: redis-lock handles signals itself while a command runs, and exits with the command's code.
 const runMain = Runtime.makeRunMain(({ fiber, teardown }) =>
   fiber.addObserver((exit) => teardown(exit, (code) => process.exit(code)))
 )

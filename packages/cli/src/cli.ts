@@ -1,5 +1,5 @@
 /**
- * The command line: what there is, and what the help says of it.
+ * The command line: commands, flags and their help.
  */
 import * as Argument from "effect/cli/Argument"
 import { ValidationError } from "effect/cli/CliError"
@@ -14,7 +14,7 @@ import { Usage } from "./presenter.ts"
 import { defaultLease, redis } from "./redis.ts"
 import { run } from "./run.ts"
 
-/** The help indents the first line of a description; so the others. */
+/** Indents every line but the first of a description, which the help indents itself. */
 const paragraphs = (text: string): string => text.trim().replaceAll(/\n(?=.)/g, "\n  ")
 
 const duration = (name: string) =>
@@ -26,8 +26,8 @@ const duration = (name: string) =>
 const shortestLease = Duration.seconds(1)
 
 /**
- * Only what stands behind `--` is the command, so that none of its flags is ever taken for ours. The parser puts all
- * operands into one row; hence this look at what was typed.
+ * Only the words behind `--` are the command, so that none of its flags is ever taken for ours. The parser puts all operands
+ * into one list; hence this look at the words as they were typed.
  */
 const commandBehindDashes = (args: ReadonlyArray<string>) =>
   Effect.flatMap(
@@ -41,11 +41,11 @@ const commandBehindDashes = (args: ReadonlyArray<string>) =>
 const runCommand = Command.make(
   "run",
   {
-    name: Argument.String("NAME").pipe(Argument.withDescription("The lock: the same name excludes, everywhere")),
+    name: Argument.String("NAME").pipe(Argument.withDescription("The name of the lock, the same on all machines")),
     command: Argument.String("COMMAND").pipe(Argument.withDescription("What to run; found on the PATH")),
     args: Argument.String("ARGS").pipe(Argument.withDescription("Its arguments, untouched"), Argument.variadic()),
     wait: duration("wait").pipe(
-      Flag.withDescription("How long to wait for the lock; 0 tries once. Default: for ever"),
+      Flag.withDescription("How long to wait for the lock; 0 tries once. Default: without limit"),
       Flag.optional
     ),
     lease: duration("lease").pipe(
@@ -67,10 +67,10 @@ const runCommand = Command.make(
     paragraphs(`
 Waits for the lock NAME, runs COMMAND under it, and exits with the command's exit code.
 
-SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the command and all its children. When the lock is lost they
+SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the command and all its children. If the lock is lost, they
 get SIGTERM and, before the lease ends, SIGKILL. No shell is involved unless you name one.
 
-The command finds in its environment:
+The command's environment has, in addition to redis-lock's:
   REDIS_LOCK_NAME   the lock's name
   REDIS_LOCK_TOKEN  the fencing token: higher for every grant of that name
   REDIS_LOCK_OWNER  the owner, as redis-lock ls shows it
@@ -94,7 +94,7 @@ const lsCommand = Command.make(
   "ls",
   {
     pattern: Argument.String("PATTERN").pipe(
-      Argument.withDescription("Only names that match this glob pattern of Redis; quote it for the shell"),
+      Argument.withDescription("Only names that match this Redis glob pattern; quote it for the shell"),
       Argument.withDefault("*")
     ),
     json: Flag.Boolean("json").pipe(Flag.withDescription("Print a JSON array"), Flag.withDefault(false)),
@@ -106,8 +106,8 @@ const lsCommand = Command.make(
   Command.withShortDescription("List the locks that are held"),
   Command.withDescription(
     paragraphs(`
-Lists the locks that are held: name, owner, hold count, remaining time of the lease, and last fencing token. Looks
-with SCAN, never with KEYS, so a busy Redis is not held up.
+Lists the locks that are held: name, owner, hold count, remaining time of the lease, and last fencing token. It
+walks the keys with SCAN, never with KEYS, so a busy Redis is not blocked.
 
 Exit codes:
   0   also when there are none

@@ -5,7 +5,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type { LockStoreError, RedisDriver } from "effect-redis-lock"
 
-/** From `sysexits.h` where that has one; what is said of commands follows the shells. */
+/** From `sysexits.h` where it has a code; codes about the command are those of shells. */
 export const ExitCode = {
   /** A bug of redis-lock itself. */
   defect: 1,
@@ -25,13 +25,13 @@ export const ExitCode = {
   killed: 128
 } as const
 
-/** Ends redis-lock with a code. The message goes to stderr; it is empty where the command has said what there is to say. */
+/** Ends redis-lock with a code. The message goes to stderr; it is empty if there is nothing to add to the command's output. */
 export class ExitWith extends Data.TaggedError("ExitWith")<{
   readonly code: number
   readonly message: string
 }> {}
 
-/** Redis could not be asked. */
+/** Redis could not be reached, or refused. */
 export const unreachable = (error: LockStoreError | RedisDriver.RedisDriverError): Effect.Effect<never, ExitWith> =>
   Effect.fail(
     new ExitWith({

@@ -21,12 +21,12 @@ export interface LsOptions {
 interface Hold {
   readonly name: string
   readonly owner: string
-  /** `read` and `write`: of a read-write lock. */
+  /** `read` or `write` for a read-write lock. */
   readonly mode: Lock.LockState["holders"][number]["mode"]
   readonly holds: number
-  /** `null` where the lock never expires. */
+  /** `null` if the lock never expires. */
   readonly remainingMillis: number | null
-  /** A string, as a token may exceed what a JSON reader takes for an integer; `null` where the lock never had one. */
+  /** A string, as a token may be larger than a JSON reader's integers; `null` if the lock never had one. */
   readonly token: string | null
 }
 
@@ -71,13 +71,13 @@ const table = (holds: ReadonlyArray<Hold>): string => {
   return rows.map((row) => `${line(row).trimEnd()}\n`).join("")
 }
 
-/** A name is anybody's text: no character of it may end the line, move the cursor or colour the terminal. */
+/** A name may contain any text: no character of it may end the line, move the cursor or colour the terminal. */
 const visible = (name: string): string =>
   name.replace(/[\\\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
     character === "\\" ? "\\\\" : `\\u{${character.codePointAt(0)!.toString(16)}}`
   )
 
-/** Waits until everything is written. A reader that has seen enough, as in `ls | head -1`, is no failure. */
+/** Waits until everything is written. A reader that stops early, as in `ls | head -1`, is not a failure. */
 const print = (text: string): Effect.Effect<void, ExitWith> =>
   Effect.callback((resume) => {
     process.stdout.on("error", ({ code, message }: NodeJS.ErrnoException) =>

@@ -1,5 +1,5 @@
 /**
- * What effect/cli shows: help that was asked for on stdout, everything about bad usage on stderr.
+ * Prints what effect/cli has to show: requested help on stdout, everything about bad usage on stderr.
  */
 import * as CliOutput from "effect/cli/CliOutput"
 import type { HelpDoc } from "effect/cli/HelpDoc"
@@ -8,7 +8,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { say } from "./say.ts"
 
-/** Annotates a command with its usage line, where the derived one is not the truth. */
+/** Annotates a command with its usage line, if the derived one is wrong. */
 export const Usage = Context.Reference<string | undefined>("@effect-redis-lock/cli/Usage", {
   defaultValue: () => undefined
 })

@@ -1,5 +1,5 @@
 /**
- * Which Redis, and the way to it.
+ * The `--redis` flag, and a lock client of that Redis.
  */
 import { IoRedis, RedisUrl } from "@effect-redis-lock/ioredis"
 import * as Flag from "effect/cli/Flag"
@@ -10,7 +10,7 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import { type InvalidLockOptions, type RedisDriver, RedisLock } from "effect-redis-lock"
 
-/** What is wrong with the URL, without showing it. */
+/** The problem with a URL, without showing it. */
 const problemOf = (url: Redacted.Redacted): string | undefined => {
   const parsed = RedisUrl.parse(url)
   return Result.isFailure(parsed) ? parsed.failure.problem : undefined
@@ -32,12 +32,12 @@ export const redis = Flag.Redacted("redis").pipe(
 export const defaultLease = Duration.seconds(30)
 const longestCommandTimeout = Duration.seconds(3)
 
-/** A client of the locks in that Redis. Its own locks have this lease and are renewed. */
+/** A client of the locks in that Redis. Locks that it acquires have this lease and are renewed. */
 export const locksIn = (
   url: Redacted.Redacted,
   lease: Duration.Duration = defaultLease
 ): Layer.Layer<RedisLock.RedisLock, InvalidLockOptions | RedisDriver.RedisDriverError> => {
-  // a renewal without an answer must be given up in time for another one
+  // a renewal that gets no answer must time out early enough for another one
   const commandTimeout = Duration.min(longestCommandTimeout, Duration.divideUnsafe(lease, 3))
   return Layer.provide(RedisLock.layer({ watchdogLeaseTime: lease }), IoRedis.layer({ url, commandTimeout }))
 }

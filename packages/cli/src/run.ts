@@ -14,7 +14,7 @@ import { ExitCode, ExitWith, unreachable } from "./exit.ts"
 import { locksIn } from "./redis.ts"
 import { say } from "./say.ts"
 import * as Signals from "./Signals.ts"
-import { graceOf, type Threat, threatTo } from "./threat.ts"
+import { awaitLossWarning, graceOf, type LossWarning } from "./lossWarning.ts"
 
 export interface RunOptions {
   readonly name: string
@@ -36,9 +36,9 @@ export const run = (options: RunOptions): Effect.Effect<void, ExitWith> =>
         REDIS_LOCK_TOKEN: String(holding.token),
         REDIS_LOCK_OWNER: holding.owner
       })
-      // what to do about a signal is the command's affair: we wait for its end either way
+      // the command decides what a signal means: we wait for its end either way
       yield* Queue.take(signals).pipe(Effect.flatMap(group.signal), Effect.forever, Effect.forkScoped)
-      const outcome = yield* Effect.raceFirst(group.exitCode, threatTo(holding, graceOf(options.lease)))
+      const outcome = yield* Effect.raceFirst(group.exitCode, awaitLossWarning(holding, graceOf(options.lease)))
       if (typeof outcome !== "number") return yield* stop(group, holding, outcome)
       yield* release(holding)
       if (outcome !== 0) return yield* new ExitWith({ code: outcome, message: "" })
@@ -62,21 +62,21 @@ const acquire = ({ lease, name, redis, wait }: RunOptions): Effect.Effect<Holdin
 const giveUp = (signal: NodeJS.Signals): Effect.Effect<never, ExitWith> =>
   Effect.fail(new ExitWith({ code: CommandGroup.codeOf(signal), message: `${signal}: gave up waiting for the lock` }))
 
-/** Ends the whole group, by force if need be, because the lock is lost or about to be. */
+/** Ends the whole group, by force if necessary, because the lock is lost or about to be. */
 const stop = Effect.fnUntraced(function* (
   group: CommandGroup.CommandGroup,
   holding: Holding,
-  { message, patience }: Threat
+  { graceMillis, message }: LossWarning
 ) {
   yield* say(`${message} Stopping the command.`)
   yield* group.signal("SIGTERM")
-  yield* Effect.timeoutOrElse(group.gone, { duration: patience, orElse: () => group.signal("SIGKILL") })
+  yield* Effect.timeoutOrElse(group.gone, { duration: graceMillis, orElse: () => group.signal("SIGKILL") })
   yield* group.exitCode
   yield* Effect.ignore(holding.release)
   return yield* new ExitWith({ code: ExitCode.lockLost, message: "" })
 })
 
-/** The work is done, so a release that cannot be confirmed is only worth a warning: the lock frees itself. */
+/** The work is done, so a release that cannot be confirmed only deserves a warning: the lock frees itself. */
 const release = (holding: Holding): Effect.Effect<void, ExitWith> =>
   Effect.catchTags(holding.release, {
     LockStoreError: ({ message }) => say(message),

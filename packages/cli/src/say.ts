@@ -10,7 +10,7 @@ export const sayNow = (message: string): void => {
   try {
     writeSync(2, `redis-lock: ${message}\n`)
   } catch {
-    // closed or full: there is nowhere left to complain
+    // closed or full: there is nowhere left to report it
   }
 }
 

@@ -20,8 +20,8 @@ export const layer: Layer.Layer<Workers, never, FileSystem.FileSystem> = Layer.e
         const events = yield* Queue.unbounded<WorkerEvent, WorkerFailed | Cause.Done>()
         const report = (event: WorkerEvent) => Effect.asVoid(Queue.offer(events, event))
 
-        // A client of its own, in a scope of its own, over a store that it can be cut off from: then nobody renews what the
-        // fiber holds, and nobody releases it either. This is what is left of a process after SIGKILL.
+        // Each worker has a client and a scope of its own, over a store that it can be cut off from: then nobody renews or
+        // releases the lock that the fiber holds, as after the SIGKILL of a process.
         const scope = yield* Scope.fork(yield* Effect.scope)
         let isCut = false
         const store = Context.get(context, LockStore.LockStore)

@@ -4,10 +4,10 @@
  */
 import { Context, Effect, FileSystem, Layer, Schema } from "effect"
 
-/** What the file says. `token` is the highest fencing token that ever wrote. */
+/** The contents of the file. `token` is the highest fencing token of all writes. */
 const Page = Schema.fromJsonString(Schema.Struct({ balance: Schema.Int, token: Schema.BigIntFromString }))
 
-/** A write that comes too late: a later holder of the lock has written already. */
+/** A late write: a later holder of the lock has written already. */
 export class StaleToken extends Schema.TaggedError<StaleToken>()("StaleToken", {
   token: Schema.BigInt,
   highest: Schema.BigInt
@@ -26,7 +26,7 @@ export class Ledger extends Context.Service<
     readonly write: (balance: number, token?: bigint) => Effect.Effect<void, StaleToken>
   }
 >()("@effect-redis-lock/demo/Ledger") {
-  /** A ledger that exists. */
+  /** An existing ledger. */
   static readonly layer = (file: string): Layer.Layer<Ledger, never, FileSystem.FileSystem> =>
     Layer.effect(Ledger, open(file))
 

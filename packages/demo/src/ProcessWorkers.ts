@@ -34,7 +34,7 @@ export const layer = (redis: {
                   REDIS_LOCK_WATCHDOG_LEASE_TIME: `${job.leaseMillis} millis`
                 },
                 extendEnv: true,
-                // never ends: that would tell the worker that we are gone
+                // never ends: its end would tell the worker that we are gone
                 stdin: Stream.concat(Stream.fromEffect(Effect.as(go, new TextEncoder().encode("go\n"))), Stream.never),
                 stderr: "inherit",
                 forceKillAfter: "3 seconds"

@@ -3,7 +3,7 @@
  */
 import { Context, type Effect, Schema, type Scope, type Stream } from "effect"
 
-/** What one worker has to do. */
+/** The job of one worker. */
 export const Job = Schema.Struct({
   /** 1, 2, 3, ... */
   worker: Schema.Int,
@@ -19,13 +19,13 @@ export const Job = Schema.Struct({
 
 export type Job = typeof Job.Type
 
-/** A deposit: when the worker asked for the lock, and from when to when it was in its section. Milliseconds. */
+/** A deposit: when the worker asked for the lock, and when it entered and left its section, milliseconds. */
 export const Deposited = Schema.TaggedStruct("Deposited", {
   worker: Schema.Int,
   askedAt: Schema.Number,
   enteredAt: Schema.Number,
   leftAt: Schema.Number,
-  /** The fencing token, where there is a lock. */
+  /** The fencing token, if there is a lock. */
   token: Schema.optional(Schema.BigIntFromString)
 })
 
@@ -56,7 +56,7 @@ export class WorkerFailed extends Schema.TaggedError<WorkerFailed>()("WorkerFail
   }
 }
 
-/** What a worker reports. */
+/** A report of a worker. */
 export const WorkerEvent = Schema.Union([Schema.TaggedStruct("Ready", {}), Deposited, Stuck, WorkerFailed])
 
 export type WorkerEvent = typeof WorkerEvent.Type
@@ -64,7 +64,7 @@ export type WorkerEvent = typeof WorkerEvent.Type
 export interface Worker {
   /** Ends with the worker. */
   readonly events: Stream.Stream<WorkerEvent, WorkerFailed>
-  /** As hard as possible: the worker gets no chance to release anything. */
+  /** Kills the worker so hard that it has no chance to release anything. */
   readonly kill: Effect.Effect<void>
 }
 
@@ -72,7 +72,7 @@ export class Workers extends Context.Service<
   Workers,
   {
     readonly kind: "processes" | "fibers"
-    /** Starts a worker. It reports `Ready`, and begins when `go` completes. It ends with the scope at the latest. */
+    /** Starts a worker, which reports `Ready`, begins when `go` completes, and ends with the scope at the latest. */
     readonly start: (job: Job, go: Effect.Effect<void>) => Effect.Effect<Worker, WorkerFailed, Scope.Scope>
   }
 >()("@effect-redis-lock/demo/Workers") {}

@@ -1,5 +1,5 @@
 /**
- * The three acts. In each the workers make their deposits on a new ledger, and it is told what came of it.
+ * The three acts. In each, the workers make their deposits on a new ledger, and the result is printed.
  */
 import { Console, Effect, Schema } from "effect"
 import { Ledger } from "./Ledger.ts"
@@ -63,7 +63,7 @@ export const withKill = Effect.gen(function* () {
           kind === "processes"
             ? `   Worker ${event.worker} is killed with SIGKILL, after it has read the balance and before it writes.`
             : `   Worker ${event.worker} dies after it has read the balance and before it writes: nobody releases or renews\n` +
-                `   its lock any more. On Redis it is a process, and killed with SIGKILL.`
+                `   its lock. On Redis it is a process, which is killed with SIGKILL.`
         )
         yield* progress.say(`   The others wait for the rest of its lease of ${leaseMillis / 1000} seconds ...`)
         return
@@ -87,12 +87,12 @@ export const withKill = Effect.gen(function* () {
     Report.fencing(outcome)
   )
 
-  // The dead worker's write may still be under way somewhere. The ledger knows its token for an old one.
+  // The dead worker's write may still be under way somewhere. The ledger recognises its token as an old one.
   const { killed } = outcome
   if (killed !== undefined) {
     const ledger = yield* Ledger
     yield* Effect.catchTag(ledger.write(killed.balance, killed.token), "StaleToken", ({ message }) =>
-      print(`   Should its write still arrive, the ledger refuses it: ${message}`)
+      print(`   If its write arrives now, the ledger refuses it: ${message}`)
     )
   }
   yield* check(outcome)

@@ -12,26 +12,26 @@ import * as ProcessWorkers from "./ProcessWorkers.ts"
 import * as Report from "./report.ts"
 import { Workers } from "./Workers.ts"
 
-/** Processes where there is a Redis for them, else fibers. */
+/** Processes if there is a Redis for them, else fibers. */
 const workers = Layer.unwrap(
   Effect.gen(function* (): Effect.fn.Return<WorkersLayer, TestRedis.NoRedisFound, Scope.Scope> {
-    const patience = yield* Console.log("Redis: still looking (Docker may have to pull an image first) ...").pipe(
+    const stillLooking = yield* Console.log("Redis: still looking (Docker may have to pull an image first) ...").pipe(
       Effect.delay("2 seconds"),
       Effect.forkChild
     )
     const redis = yield* TestRedis.find
-    yield* Fiber.interrupt(patience)
+    yield* Fiber.interrupt(stillLooking)
     if (Option.isNone(redis)) {
-      yield* Console.log("Redis: none found, so the embedded memory store is used, and fibers instead of processes")
+      yield* Console.log("Redis: none found, so the demo uses the memory store, and fibers instead of processes")
       return FiberWorkers.layer
     }
-    const keyPrefix = `effect-redis-lock:demo:${crypto.randomUUID()}:` // nobody else's "ledger"
+    const keyPrefix = `effect-redis-lock:demo:${crypto.randomUUID()}:` // so that no other "ledger" is touched
     return ProcessWorkers.layer({ url: redis.value.url, keyPrefix })
   })
 )
 
 const howToSeeItOnRedis = `
-To see it with processes on Redis, do any one of these and run it again:
+To see it with processes on Redis, do one of these and run it again:
   - set REDIS_URL, e.g. to redis://127.0.0.1:6379
   - put redis-server or valkey-server on the PATH (apt-get install redis-server, brew install redis)
   - start Docker`
@@ -59,13 +59,13 @@ const demo = Effect.gen(function* () {
 const main = demo.pipe(
   Effect.onError((cause) =>
     Console.error(
-      Cause.hasInterruptsOnly(cause) ? "\nStopped: no worker and no server is left running." : Report.failure(cause)
+      Cause.hasInterruptsOnly(cause) ? "\nStopped. No worker or server is left running." : Report.failure(cause)
     )
   ),
   Effect.provide(NodeServices.layer)
 )
 
-// When the terminal is closed, or the reader of our output goes away (`demo | head`), it is as after Ctrl-C.
+// A closed terminal, or a reader of our output that goes away (`demo | head`), has the same effect as Ctrl-C.
 const stop = () => process.kill(process.pid, "SIGINT")
 process.on("SIGHUP", stop)
 process.stdout.on("error", stop)

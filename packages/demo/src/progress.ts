@@ -1,6 +1,6 @@
 /**
- * What is shown while the workers are at it: on a terminal one line that is drawn again and again, elsewhere a plain line
- * every hundred deposits.
+ * Shows the progress of the workers: on a terminal as one line that is redrawn, elsewhere as a plain line every hundred
+ * deposits.
  */
 import { Console, Effect } from "effect"
 import { depositsPerWorker, workerCount } from "./run.ts"
@@ -10,9 +10,9 @@ const total = workerCount * depositsPerWorker
 export interface Progress {
   /** A worker has made another deposit. */
   readonly deposited: (worker: number) => Effect.Effect<void>
-  /** A line of its own, which stays. */
+  /** Prints a line that stays. */
   readonly say: (line: string) => Effect.Effect<void>
-  /** Takes the drawn line away. */
+  /** Clears the drawn line. */
   readonly done: Effect.Effect<void>
 }
 

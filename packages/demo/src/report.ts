@@ -1,5 +1,5 @@
 /**
- * What a run has come to, in words, numbers and pictures.
+ * The outcome of a run, in words, numbers and pictures.
  */
 import { Array, Cause, Order } from "effect"
 import { styleText } from "node:util"
@@ -7,7 +7,7 @@ import { type Outcome, workerCount } from "./run.ts"
 import { duration, type Span, timeline } from "./timeline.ts"
 import type { Deposited } from "./Workers.ts"
 
-// plain text where the output is no terminal, or NO_COLOR is set
+// plain text if the output is no terminal, or NO_COLOR is set
 const bold = (text: string) => styleText("bold", text)
 const green = (text: string) => styleText("green", text)
 const red = (text: string) => styleText("red", text)
@@ -33,7 +33,7 @@ const picture = (spans: ReadonlyArray<Span>, shown: ReadonlyArray<Deposited>): s
     width: Math.min(100, process.stdout.columns || 100)
   })
 
-/** A few deposits out of the middle. */
+/** A few deposits from the middle. */
 const someOf = ({ deposits }: Outcome): ReadonlyArray<Deposited> => {
   const count = 24
   const start = Math.max(0, Math.floor((deposits.length - count) / 2))
@@ -41,7 +41,7 @@ const someOf = ({ deposits }: Outcome): ReadonlyArray<Deposited> => {
 }
 
 export const momentWithoutLock = (outcome: Outcome): string =>
-  "   A moment of it (█ between reading and writing; of two at once, one is overwritten):\n" +
+  "   A moment of it (█ between reading and writing; if two overlap, one is overwritten):\n" +
   picture(sections(outcome), someOf(outcome))
 
 export const momentWithLock = (outcome: Outcome): string =>

@@ -1,5 +1,5 @@
 /**
- * One run: four workers on a new ledger, begun together and watched until all have ended.
+ * One run: four workers on a new ledger, started together and watched until all have ended.
  */
 import { Array, Effect, Latch, Order, type Scope, Stream } from "effect"
 import { Ledger } from "./Ledger.ts"
@@ -17,7 +17,7 @@ export interface Plan {
 }
 
 export interface Outcome {
-  /** All that were made, in the order in which the workers entered their sections. */
+  /** All deposits, in the order in which the workers entered their sections. */
   readonly deposits: ReadonlyArray<Deposited>
   readonly balance: number
   readonly lost: number

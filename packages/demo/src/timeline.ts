@@ -1,5 +1,5 @@
 /**
- * A picture in text of who did what when: a row for every worker, a column for every instant.
+ * Draws in text what each worker did when: a row for every worker, a column for every instant.
  */
 import { Array } from "effect"
 
@@ -7,12 +7,12 @@ export interface Span {
   readonly worker: number
   readonly from: number
   readonly to: number
-  /** One character. Of two spans at the same instant the later in the list is drawn. */
+  /** One character. If two spans cover the same instant, the later in the list is drawn. */
   readonly mark: string
 }
 
 /**
- * A column shows an instant, not a period: two rows have marks in one column only if both workers were there at that very
+ * A column shows an instant, not a period: two rows have marks in one column only if both workers were there at that
  * instant.
  */
 export const timeline = (

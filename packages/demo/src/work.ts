@@ -1,12 +1,12 @@
 /**
- * What a worker does, be it a process or a fiber: its deposits, one after the other, and a report on each.
+ * The job of a worker, process or fiber: its deposits, one after the other, with a report on each.
  */
 import { Clock, Effect } from "effect"
 import { deposit, depositLocked } from "./deposit.ts"
 import { Ledger } from "./Ledger.ts"
 import type { Job, WorkerEvent } from "./Workers.ts"
 
-/** Monotonic, and one and the same clock for all processes of a machine. */
+/** Monotonic time, the same for all processes of a machine. */
 const millis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
 export const work = Effect.fnUntraced(function* (job: Job, report: (event: WorkerEvent) => Effect.Effect<void>) {
@@ -15,7 +15,7 @@ export const work = Effect.fnUntraced(function* (job: Job, report: (event: Worke
     const ledger = yield* reporting(job.worker, n === job.stuckAt, report)
     yield* (job.locked ? depositLocked(1) : deposit(1)).pipe(
       Effect.provideService(Ledger, ledger),
-      // This machine was so busy that the lease ran out in the middle of a section. It happens; do it again.
+      // On a busy machine the lease may run out in the middle of a section. Then the deposit is made again.
       Effect.retry({ while: ({ _tag }) => _tag === "LockLost" || _tag === "StaleToken" })
     )
   }
@@ -44,7 +44,7 @@ const reporting = Effect.fnUntraced(function* (
         yield* report({ _tag: "Stuck", worker, askedAt, enteredAt, token: token ?? 0n, balance })
         return yield* Effect.never
       }
-      // written and reported, or neither: else the deposits could not be counted
+      // written and reported, or neither: otherwise the deposits could not be counted
       yield* Effect.gen(function* () {
         yield* ledger.write(balance, token)
         yield* report({ _tag: "Deposited", worker, askedAt, enteredAt, leftAt: yield* millis, token })

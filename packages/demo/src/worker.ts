@@ -14,7 +14,7 @@ import { work } from "./work.ts"
 const report = (event: WorkerEvent) =>
   Schema.encodeEffect(Schema.fromJsonString(WorkerEvent))(event).pipe(Effect.flatMap(Console.log), Effect.orDie)
 
-// Where the parent was killed, nobody reads what is written; then the end of our input stops us in good order.
+// If the parent was killed, nobody reads our output; the end of our input then stops us in good order.
 process.stdout.on("error", () => {})
 
 const main = Effect.gen(function* () {
@@ -33,7 +33,7 @@ const main = Effect.gen(function* () {
       Cause.hasInterruptsOnly(cause) ? Effect.void : report(WorkerFailed.of(job.worker, Cause.squash(cause)))
     )
   )
-  // The first line says "go"; the end of input says that the parent is gone, however it died.
+  // The first line means "go"; the end of input means that the parent is gone, however it died.
   const listen = Stream.runForEach(stdin, () => go.open).pipe(
     Effect.ensuring(Effect.sync(() => process.stdin.destroy())) // while it is open, Node does not exit
   )
