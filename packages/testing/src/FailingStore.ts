@@ -1,6 +1,6 @@
 /**
- * A store of locks that fails when a test says so: how does the application behave when Redis is gone, is full, or has run a
- * command whose reply is lost?
+ * A lock store that fails on demand: how does the application behave when Redis is gone, is full, or has run a command whose
+ * reply is lost?
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -8,25 +8,25 @@ import * as Layer from "effect/Layer"
 import { LockStoreError, type LockStore, type StoreReason } from "effect-redis-lock"
 import * as Store from "effect-redis-lock/LockStore"
 
-/** What is to fail, and how. */
+/** Which operations fail, and how. */
 export interface Failure {
   /** The `reason` of the `LockStoreError`. Default: `NotConnected`. */
   readonly reason?: StoreReason | undefined
   /** Which operations fail, such as `lock/acquire`, `lock/renew` or `lock/release`. Default: all. */
   readonly operations?: ReadonlyArray<LockStore.Operation> | undefined
-  /** Whether an operation that fails is carried out all the same, as when only its reply is lost. Default: false. */
+  /** Whether a failing operation is carried out nevertheless, as if only its reply were lost. Default: false. */
   readonly carriedOut?: boolean | undefined
 }
 
 /**
- * Has the store fail, and repairs it. Made by {@link layer}.
+ * Makes the store fail, and repairs it. Made by {@link layer}.
  */
 export class FailingStore extends Context.Service<
   FailingStore,
   {
-    /** From now on operations fail; an earlier failure is replaced. Subscriptions go on. */
+    /** Makes operations fail from now on; replaces an earlier failure. Subscriptions go on. */
     readonly fail: (failure?: Failure) => Effect.Effect<void>
-    /** From now on nothing fails. */
+    /** Stops all failures. */
     readonly repair: Effect.Effect<void>
     /** How many operations have failed so far. */
     readonly failures: Effect.Effect<number>
@@ -34,9 +34,9 @@ export class FailingStore extends Context.Service<
 >()("@effect-redis-lock/testing/FailingStore") {}
 
 /**
- * Puts a {@link FailingStore} before the store that is given, in memory or in Redis. Nothing fails until `fail` is called.
+ * Wraps the provided store, in memory or in Redis, in a {@link FailingStore}. Nothing fails until `fail` is called.
  *
- * The failures are those that locks see. For connections that break in earnest, see `TcpProxy`.
+ * The failures are those that locks see. For connections that really break, see `TcpProxy`.
  *
  * **Example**
  *

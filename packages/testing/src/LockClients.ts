@@ -1,5 +1,5 @@
 /**
- * Several clients of one store: what two instances of an application do to each other, in one test.
+ * Several clients of one store: how two instances of an application affect each other, in one test.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -7,15 +7,16 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { type InvalidLockOptions, type LockStore, RedisLock } from "effect-redis-lock"
 
-/** A client of locks, as a process of its own would be one. */
+/** A lock client, as a process of its own would have. */
 export type LockClient = Context.Service.Shape<typeof RedisLock.RedisLock>
 
 /**
- * Makes `count` clients of the store that is given, until the scope is closed. They know nothing of each other, as two
- * instances of an application do not: what one holds the other waits for. Within one client, fibers wait in line locally, and
- * a section can be re-entered; so a test with one client does not show what a second instance sees.
+ * Makes `count` clients of the provided store, until the scope is closed. Like two instances of an application, they know
+ * nothing of each other: one waits for a lock that the other holds. Within one client, fibers wait in a local queue, and a
+ * section can be re-entered; so a test with one client does not show what a second instance sees.
  *
- * Over `LockStore.layerMemory` they share memory and run under `TestClock`; over `LockStore.layerRedis` and a driver, Redis.
+ * Over `LockStore.layerMemory` they share memory and run under `TestClock`; over `LockStore.layerRedis` and a driver they share
+ * a Redis.
  *
  * **Example**
  *

@@ -1,6 +1,6 @@
 /**
- * A Redis Cluster of our own: masters and replicas as `redis-server` processes on free ports of 127.0.0.1, each to be killed,
- * paused and restarted. Slots can be moved between them. Needs Redis 7 or newer, or Valkey.
+ * A Redis Cluster for a test: masters and replicas as `redis-server` processes on free ports of 127.0.0.1. Each can be killed,
+ * paused and restarted, and slots can be moved between them. Needs Redis 7 or newer, or Valkey.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -15,16 +15,16 @@ import * as RedisServer from "./RedisServer.ts"
 
 /** How to start a cluster. All fields are optional. */
 export interface Options {
-  /** How many masters share the slots, at least 3 where failover is to work. Default: 3. */
+  /** How many masters share the slots, at least 3 for failover to work. Default: 3. */
   readonly masters?: number | undefined
   /** How many replicas each master has. Default: 0. */
   readonly replicas?: number | undefined
   /**
-   * After how long without an answer a node counts as failed; a replica takes over one or two seconds later. Default: 2
+   * How long a node may not answer before it counts as failed; a replica takes over one or two seconds later. Default: 2
    * seconds.
    */
   readonly nodeTimeout?: Duration.Input | undefined
-  /** Further arguments of every node. Default: none. */
+  /** Additional arguments of every node. Default: none. */
   readonly args?: ReadonlyArray<string> | undefined
   /** The program, as in {@link RedisServer.Options}. Default: `redis-server`, else `valkey-server`. */
   readonly binary?: string | undefined
@@ -33,30 +33,30 @@ export interface Options {
 /** A running cluster. */
 export interface RedisCluster {
   /**
-   * The nodes, the masters of the beginning first, then the replicas. A node keeps its identity through a kill and restart,
-   * but none of its data.
+   * The nodes: first the initial masters, then the replicas. A node keeps its identity through a kill and restart, but none
+   * of its data.
    */
   readonly nodes: ReadonlyArray<RedisServer.RedisServer>
   /** The URL of each node: the seeds for a client. */
   readonly urls: ReadonlyArray<string>
-  /** The hash slot of a key, as the cluster computes it. Fails where no node answers. */
+  /** The hash slot of a key, as the cluster computes it. Fails if no node answers. */
   readonly slotOf: (key: string) => Effect.Effect<number, RedisClusterError>
-  /** The master that serves a slot now, in the view of most nodes. Fails where none does. */
+  /** The master that serves a slot now, in the view of most nodes. Fails if none does. */
   readonly ownerOf: (slot: number) => Effect.Effect<RedisServer.RedisServer, RedisClusterError>
-  /** Moves a slot with its keys to another master, as `redis-cli --cluster reshard` does. Fails where a step is refused. */
+  /** Moves a slot with its keys to another master, as `redis-cli --cluster reshard` does. Fails if a step is refused. */
   readonly moveSlot: (slot: number, to: RedisServer.RedisServer) => Effect.Effect<void, RedisClusterError>
   /**
-   * The same in two halves: the outer effect moves the keys and leaves the slot open (`ASK`, `TRYAGAIN`), the inner closes it.
+   * Does the same in two halves: the outer effect moves the keys and leaves the slot open (`ASK`, `TRYAGAIN`), the inner closes it.
    */
   readonly beginMoveSlot: (
     slot: number,
     to: RedisServer.RedisServer
   ) => Effect.Effect<Effect.Effect<void, RedisClusterError>, RedisClusterError>
-  /** Waits until every node that runs says `cluster_state:ok`. Fails after 30 seconds. */
+  /** Waits until every running node reports `cluster_state:ok`. Fails after 30 seconds. */
   readonly ok: Effect.Effect<void, RedisClusterError>
 }
 
-/** The cluster did not come about, or refused a change; the message says which step. */
+/** The cluster could not be formed, or refused a change; the message names the step. */
 export class RedisClusterError extends Schema.TaggedError<RedisClusterError>(
   "@effect-redis-lock/testing/RedisClusterError"
 )("RedisClusterError", { message: Schema.String }) {}
@@ -68,7 +68,7 @@ const VOTE_MILLIS = 1000
 const wrap = <A>(self: Effect.Effect<A, CommandFailed>): Effect.Effect<A, RedisClusterError> =>
   Effect.mapError(self, ({ message }) => new RedisClusterError({ message }))
 
-/** What a node says in CLUSTER INFO. */
+/** A field of a node's CLUSTER INFO. */
 const clusterInfo = (node: RedisServer.RedisServer) =>
   Effect.map(
     command(node, "CLUSTER", "INFO"),
@@ -78,10 +78,10 @@ const clusterInfo = (node: RedisServer.RedisServer) =>
 const idOf = (node: RedisServer.RedisServer) => Effect.map(wrap(command(node, "CLUSTER", "MYID")), String)
 
 /**
- * Starts a cluster and waits until every node serves. All of it is stopped when the scope closes; it takes about three
- * seconds, as a new node waits two before it accepts writes.
+ * Starts a cluster and waits until every node serves, which takes about three seconds, as a new node waits two before it
+ * accepts writes. All nodes are stopped when the scope closes.
  *
- * Fails like {@link RedisServer.start}, and with `RedisClusterError` where the nodes do not find each other.
+ * Fails like {@link RedisServer.start}, and with `RedisClusterError` if the nodes do not find each other.
  *
  * **Example**
  *
@@ -108,7 +108,7 @@ export const start: (
     const masterCount = options?.masters ?? 3
     const replicaCount = masterCount * (options?.replicas ?? 0)
     const nodeTimeout = Duration.toMillis(Duration.fromInputUnsafe(options?.nodeTimeout ?? "2 seconds"))
-    // outlives the processes, so that a restarted node knows who it was
+    // outlives the processes, so that a restarted node keeps its identity
     const directory = yield* temporaryDirectory("redis-cluster")
 
     const nodes = yield* Effect.forEach(
@@ -181,7 +181,7 @@ export const start: (
         nodes,
         (node) =>
           command(node, "CLUSTER", "SLOTS").pipe(
-            // one that is paused has no say
+            // a paused node does not count
             Effect.timeout(VOTE_MILLIS),
             Effect.orElseSucceed(() => [])
           ),
@@ -217,7 +217,7 @@ export const start: (
         // the new owner first, so that the slot is never without one
         const others = nodes.filter((node) => node !== to && node !== from)
         for (const node of [to, from]) yield* wrap(command(node, "CLUSTER", "SETSLOT", slot, "NODE", toId))
-        // the rest hear of it by gossip anyway; replicas may not be told at all
+        // the others learn of it by gossip anyway; replicas refuse the command
         yield* Effect.forEach(others, (node) => Effect.ignore(command(node, "CLUSTER", "SETSLOT", slot, "NODE", toId)))
       }).pipe(withRealClock)
     })

@@ -1,6 +1,6 @@
 /**
- * A master with replicas, watched by Redis Sentinels, all as processes of our own on free ports of 127.0.0.1, to be killed,
- * paused and restarted.
+ * A master with replicas, watched by Redis Sentinels, all as processes on free ports of 127.0.0.1 that can be killed, paused
+ * and restarted.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -22,9 +22,9 @@ export interface Options {
   readonly replicas?: number | undefined
   /** The name under which the sentinels know the master. Default: `mymaster`. */
   readonly name?: string | undefined
-  /** After how long without an answer the master counts as down. Default: 1 second. */
+  /** How long the master may not answer before it counts as down. Default: 1 second. */
   readonly downAfter?: Duration.Input | undefined
-  /** Further arguments of master and replicas. Default: none. */
+  /** Additional arguments of master and replicas. Default: none. */
   readonly args?: ReadonlyArray<string> | undefined
   /** The program, as in {@link RedisServer.Options}. Default: `redis-server`, else `valkey-server`. */
   readonly binary?: string | undefined
@@ -34,20 +34,20 @@ export interface Options {
 export interface RedisSentinel {
   /** The name of the master among the sentinels. */
   readonly name: string
-  /** The master of the beginning first, then its replicas. */
+  /** The initial master first, then its replicas. */
   readonly servers: ReadonlyArray<RedisServer.RedisServer>
   /** The sentinels. */
   readonly sentinels: ReadonlyArray<RedisServer.RedisServer>
-  /** Which server the sentinels name as the master now. */
+  /** The server that the sentinels name as the master now. */
   readonly master: Effect.Effect<RedisServer.RedisServer, RedisSentinelError>
   /**
-   * Makes a replica the master, and waits until it is. Both servers live on; for a failover by force, kill or pause the
+   * Makes a replica the master, and waits until it is. Both servers keep running; to force a failover, kill or pause the
    * master instead.
    */
   readonly failover: Effect.Effect<void, RedisSentinelError>
 }
 
-/** The sentinels did not get where they should, or refused; the message says at which step. */
+/** The sentinels did not reach the expected state, or refused a command; the message names the step. */
 export class RedisSentinelError extends Schema.TaggedError<RedisSentinelError>(
   "@effect-redis-lock/testing/RedisSentinelError"
 )("RedisSentinelError", { message: Schema.String }) {}
@@ -58,10 +58,10 @@ const wrap = <A>(self: Effect.Effect<A, CommandFailed>): Effect.Effect<A, RedisS
   Effect.mapError(self, ({ message }) => new RedisSentinelError({ message }))
 
 /**
- * Starts a master, its replicas and the sentinels, and waits until these know all of them. Everything is stopped when the
+ * Starts a master, its replicas and the sentinels, and waits until the sentinels know all of them. Everything is stopped when the
  * scope closes.
  *
- * Fails like {@link RedisServer.start}, and with `RedisSentinelError` where the processes do not find each other.
+ * Fails like {@link RedisServer.start}, and with `RedisSentinelError` if the processes do not find each other.
  *
  * **Example**
  *
@@ -115,7 +115,7 @@ export const start: (
         const configuration = [
           `sentinel monitor ${name} ${first.host} ${first.port} ${quorum}`,
           `sentinel down-after-milliseconds ${name} ${downAfter}`,
-          // where the sentinels' votes are split, they vote again after twice this time
+          // if the sentinels' votes are split, they vote again after twice this time
           `sentinel failover-timeout ${name} 3000`,
           ""
         ].join("\n")
@@ -166,7 +166,7 @@ export const start: (
 
     const failover = Effect.gen(function* () {
       const before = yield* master
-      // refused for a moment where a sentinel has not yet heard from the replicas
+      // refused for a moment if a sentinel has not yet heard from the replicas
       yield* awaits(
         "a sentinel begins the failover",
         Effect.as(command(sentinels[0]!, "SENTINEL", "FAILOVER", name), true)

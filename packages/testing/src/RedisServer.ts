@@ -1,6 +1,6 @@
 /**
- * A `redis-server` (or `valkey-server`) process of our own: on a free port of 127.0.0.1, empty, nothing on disk, gone
- * when the scope closes and also when our process dies by Ctrl-C or SIGKILL. It can be killed, paused and restarted.
+ * A `redis-server` (or `valkey-server`) process for a test: on a free port of 127.0.0.1, empty, with nothing on disk. It ends
+ * when the scope closes, and also when our process dies by Ctrl-C or SIGKILL. It can be killed, paused and restarted.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -20,8 +20,8 @@ export interface Options {
   /** The port on 127.0.0.1. Default: a free one. */
   readonly port?: number | undefined
   /**
-   * Further arguments, after ours, so that they win: `["--maxmemory", "1mb"]`. Where the first one is not an option it
-   * is a configuration file and goes first, as redis-server wants it. Default: none.
+   * Additional arguments, after ours, so that they win: `["--maxmemory", "1mb"]`. If the first one is not an option, it
+   * is a configuration file and goes first, as redis-server expects. Default: none.
    */
   readonly args?: ReadonlyArray<string> | undefined
   /**
@@ -39,19 +39,19 @@ export interface RedisServer {
   readonly port: number
   /** `redis://127.0.0.1:<port>` */
   readonly url: string
-  /** What runs, e.g. `redis-server 7.0.15`. */
+  /** Name and version, e.g. `redis-server 7.0.15`. */
   readonly name: string
-  /** The process id of the server itself; another one after a restart. */
+  /** The process id of the server itself; a restart changes it. */
   readonly pid: number
-  /** SIGKILL, and waits until the process is gone. Does nothing when it is gone already. */
+  /** Sends SIGKILL, and waits until the process is gone. Does nothing if it is gone already. */
   readonly kill: Effect.Effect<void>
-  /** SIGSTOP: connections stay open and nothing is answered. Fails with `NotRunning` after a kill. */
+  /** Sends SIGSTOP: connections stay open and nothing is answered. Fails with `NotRunning` after a kill. */
   readonly pause: Effect.Effect<void, RedisServerError>
-  /** SIGCONT: goes on after a pause. Fails with `NotRunning` after a kill. */
+  /** Sends SIGCONT, which ends a pause. Fails with `NotRunning` after a kill. */
   readonly resume: Effect.Effect<void, RedisServerError>
   /**
-   * Starts an empty server on the same port, with the same arguments, and waits until it answers PING. One that still
-   * runs is killed first. Fails like {@link start}, and with `NotRunning` once the scope is closed.
+   * Starts an empty server on the same port, with the same arguments, and waits until it answers PING. A server that
+   * still runs is killed first. Fails like {@link start}, and with `NotRunning` once the scope is closed.
    */
   readonly restart: Effect.Effect<void, RedisServerError>
 }
@@ -61,7 +61,7 @@ export interface RedisServer {
  *
  * - `NotFound`: there is no such program
  * - `PortTaken`: another process listens on the port
- * - `Exited`: the server ended instead of answering; the message ends with what it wrote last
+ * - `Exited`: the server ended instead of answering; the message ends with its last lines of output
  * - `NoAnswer`: it runs, but did not answer PING in 30 seconds
  * - `NotRunning`: it was killed, or its scope is closed
  */
@@ -106,7 +106,7 @@ const stop = (process: ServerProcess): Effect.Effect<string> =>
  * Starts a server and waits until it answers PING. It is stopped when the scope closes.
  *
  * Nothing is written to disk and nothing survives a restart. The server has a session of its own, so Ctrl-C does not
- * reach it: it is still there while finalizers run, and it ends with our process however that one ends.
+ * reach it: it still runs while finalizers run, and it ends with our process, however that ends.
  *
  * **Example**
  *
@@ -148,7 +148,7 @@ export const start: (options?: Options) => Effect.Effect<RedisServer, RedisServe
     const becomesReady = (process: ServerProcess, port: number): Effect.Effect<void, RedisServerError> => {
       const answers = ping(`redis://127.0.0.1:${port}`, PING_TIMEOUT_MILLIS).pipe(
         Effect.retry({ schedule: Schedule.spaced(10), until: (error) => error.wantsCredentials }),
-        // a server with a password is ready, and says no more than that
+        // a server that asks for a password is ready, but tells nothing else
         Effect.catch(() => Effect.succeed({ name: "redis", version: undefined, processId: undefined })),
         Effect.flatMap((info) => {
           version = info.version

@@ -13,46 +13,46 @@ import { createServer } from "node:net"
 import { Connection, type Mode } from "./internal/connection.ts"
 import { withRealClock } from "./internal/realClock.ts"
 
-/** What to stand before. */
+/** Where to forward to. */
 export interface Options {
-  /** The server: host (default `127.0.0.1`) and port, or a URL like `TestRedis`'s. A {@link RedisServer} fits as it is. */
+  /** The server: host (default `127.0.0.1`) and port, or a URL like `TestRedis`'s. A {@link RedisServer} can be passed as it is. */
   readonly target: string | { readonly host?: string | undefined; readonly port: number }
   /** The proxy's own port on 127.0.0.1. Default: a free one. */
   readonly port?: number | undefined
 }
 
 /**
- * What a client has to send: this text somewhere in its bytes (compared exactly; ioredis sends command names in lower
+ * What a client has to send to match: this text somewhere in its bytes (compared exactly; ioredis sends command names in lower
  * case), or whatever the function recognizes. The function gets the last 64 KiB that one connection has sent since it
  * was armed, each byte as one character.
  */
 export type Match = string | ((sent: string) => boolean)
 
 /**
- * A running proxy. What it is told holds for all connections, those to come included.
+ * A running proxy. Its settings apply to all connections, including later ones.
  *
  * Requests are the bytes from clients to the server, replies those from the server to clients, pushed messages included.
- * Nothing is changed by a method but what it names; {@link TcpProxy.resume} and {@link TcpProxy.restore} undo.
+ * Each method changes only what it names; {@link TcpProxy.resume} and {@link TcpProxy.restore} undo the changes.
  */
 export interface TcpProxy {
   /** Always `127.0.0.1`. */
   readonly host: string
   readonly port: number
-  /** The target's URL with the proxy's host and port; `redis://127.0.0.1:<port>` where the target is no URL. */
+  /** The target's URL with the proxy's host and port; `redis://127.0.0.1:<port>` if the target is no URL. */
   readonly url: string
   /** How many clients are connected. */
   readonly connections: Effect.Effect<number>
   /** Breaks every connection (clients see ECONNRESET) and stops listening (clients see ECONNREFUSED). */
   readonly cut: Effect.Effect<void>
-  /** Listens again after {@link TcpProxy.cut}, on the same port. Fails where something else has taken it meanwhile. */
+  /** Listens again after {@link TcpProxy.cut}, on the same port. Fails if another process has taken it meanwhile. */
   readonly restore: Effect.Effect<void, TcpProxyError>
   /** Breaks every connection and accepts new ones at once: a blip. */
   readonly dropConnections: Effect.Effect<void>
-  /** Accepts connections and keeps them open, but holds everything back in both directions, also that a side has closed. */
+  /** Accepts connections and keeps them open, but holds everything back in both directions, even the end of a connection. */
   readonly stall: Effect.Effect<void>
-  /** Forwards requests and holds replies back: the reply that does not come, though the command was run. */
+  /** Forwards requests and holds replies back: commands are run, but their replies do not come. */
   readonly stallReplies: Effect.Effect<void>
-  /** Forwards requests and discards replies, those held back included. A server's closing is still passed on. */
+  /** Forwards requests and discards replies, including those held back. The end of a connection is still passed on. */
   readonly dropReplies: Effect.Effect<void>
   /**
    * {@link TcpProxy.stallReplies} from the moment a client sends what matches: those bytes are still forwarded, their reply is
@@ -72,7 +72,7 @@ export interface TcpProxy {
   readonly delay: (each: Duration.Input) => Effect.Effect<void>
 }
 
-/** The proxy could not listen on its port, or the target is not understood. */
+/** The proxy could not listen on its port, or the target is not valid. */
 export class TcpProxyError extends Schema.TaggedError<TcpProxyError>("@effect-redis-lock/testing/TcpProxyError")(
   "TcpProxyError",
   { message: Schema.String }
@@ -110,7 +110,7 @@ const parseTarget = (target: Options["target"]) => {
 /**
  * Starts a proxy on a free port of 127.0.0.1. When the scope closes it stops listening and breaks its connections.
  *
- * A target that cannot be reached shows to the client as a connection that breaks at once.
+ * If the target cannot be reached, the client sees a connection that breaks at once.
  *
  * **Example**
  *

@@ -1,9 +1,9 @@
 /**
- * Finds a Redis for a test, a demo or a benchmark. The first of these that is there is used:
+ * Finds a Redis for a test, a demo or a benchmark. It uses the first of these that exists:
  *
- * 1. `REDIS_URL`, an environment variable. It is taken as it is and never stopped.
- * 2. `redis-server` or `valkey-server` on the PATH: an own process, stopped at the end.
- * 3. A container run with Testcontainers, where the package `testcontainers` is installed and a Docker engine answers: removed
+ * 1. `REDIS_URL`, an environment variable. The server is used as it is and never stopped.
+ * 2. `redis-server` or `valkey-server` on the PATH: a new process, stopped at the end.
+ * 3. A container run with Testcontainers, if the package `testcontainers` is installed and a Docker engine answers: removed
  *    at the end.
  */
 import * as Console from "effect/Console"
@@ -23,7 +23,7 @@ import * as RedisServer from "./RedisServer.ts"
 /**
  * The Redis that was found.
  *
- * - `url`: where it is, to be given to any client
+ * - `url`: its address, for any client
  * - `source`: which of the three ways it was found
  * - `description`: the same for a human reader, e.g. `own redis-server 7.0.15 on 127.0.0.1:43117 (stopped at the end)`
  *
@@ -52,7 +52,7 @@ export class TestRedis extends Context.Service<
 
 /** How to search. All fields are optional. */
 export interface Options {
-  /** Whether to say nothing about what is used. Default: false, one line on the console. */
+  /** Whether to print nothing. Default: false, one line on the console says which Redis is used. */
   readonly quiet?: boolean | undefined
   /** The container's image, of Redis or Valkey. Default: `REDIS_IMAGE`, an environment variable, else `redis:7.2-alpine`. */
   readonly image?: string | undefined
@@ -60,7 +60,7 @@ export interface Options {
 
 /** How to search with {@link layerWith}. */
 export interface LayerOptions extends Options {
-  /** Whether to install redis-server where nothing is found, see {@link layerOrInstall}. Default: false. */
+  /** Whether to install redis-server if nothing is found, see {@link layerOrInstall}. Default: false. */
   readonly install?: boolean | undefined
 }
 
@@ -149,7 +149,7 @@ const noRedisFound = ({ container, localServer }: Reasons, installation?: string
     ].join("\n")
   })
 
-/** The search itself: a Redis, or why there is none. */
+/** The search itself: a Redis, or the reason why there is none. */
 const search = Effect.fnUntraced(function* (
   options: Options | undefined
 ): Effect.fn.Return<Service | Reasons, NoRedisFound, Scope.Scope> {
@@ -188,11 +188,11 @@ export const findWith = (options: Options): Effect.Effect<Option.Option<Service>
   )
 
 /**
- * Searches for a Redis, without installing anything, and prints one line saying which one is used. What it starts is
- * stopped when the scope closes.
+ * Searches for a Redis, without installing anything, and prints one line saying which one is used. A server or container
+ * that it starts is stopped when the scope closes.
  *
- * Finding none is not a failure here. It does fail where `REDIS_URL` is set and does not answer: falling back to
- * something else would hide the mistake.
+ * Finding none is not a failure here. It does fail if `REDIS_URL` is set and does not answer: falling back to another Redis
+ * would hide the mistake.
  *
  * **Example**
  *
@@ -211,9 +211,9 @@ export const findWith = (options: Options): Effect.Effect<Option.Option<Service>
 export const find: Effect.Effect<Option.Option<Service>, NoRedisFound, Scope.Scope> = findWith({})
 
 /**
- * A container run with Testcontainers, whatever else there is. It is removed when the scope closes, and also when our
- * process dies, with or without Ryuk. Fails with {@link NoRedisFound} where the package `testcontainers` is not installed,
- * Docker does not answer, or the image cannot be had.
+ * Runs a container with Testcontainers, even if another Redis could be found. It is removed when the scope closes, and also
+ * when our process dies, with or without Ryuk. Fails with {@link NoRedisFound} if the package `testcontainers` is not
+ * installed, Docker does not answer, or the image cannot be pulled.
  *
  * **Example**
  *
@@ -237,7 +237,7 @@ export const container = (options?: Options): Effect.Effect<Service, NoRedisFoun
 
 const install = Effect.fnUntraced(function* (reasons: Reasons): Effect.fn.Return<Service, NoRedisFound, Scope.Scope> {
   if (!(yield* canAptInstall)) return yield* noRedisFound(reasons)
-  // said even when quiet: this changes the machine
+  // printed even when quiet: this changes the machine
   yield* Console.log("Redis: none was found, so redis-server is installed with apt-get (root on Debian)")
   return yield* aptInstall.pipe(
     Effect.andThen(Effect.mapError(fromLocalServer, (error) => error.message)),
@@ -272,7 +272,7 @@ export const layerWith = (options: LayerOptions): Layer.Layer<TestRedis, NoRedis
 
 /**
  * The Redis that the search finds, for the life of the layer. Prints one line saying which one is used; fails with
- * {@link NoRedisFound}, whose message names the three ways, where there is none.
+ * {@link NoRedisFound}, whose message names the three ways, if there is none.
  *
  * **Example**
  *
@@ -292,7 +292,7 @@ export const layerWith = (options: LayerOptions): Layer.Layer<TestRedis, NoRedis
 export const layer: Layer.Layer<TestRedis, NoRedisFound> = layerWith({})
 
 /**
- * As {@link layer}; but where nothing is found and we are root on Debian (or Ubuntu), as in most CI containers, it runs
+ * Like {@link layer}, but if nothing is found and we are root on Debian (or Ubuntu), as in most CI containers, it runs
  * `apt-get install redis-server`, says so beforehand, and uses that. No service is left running or enabled. Elsewhere it
  * fails with {@link NoRedisFound}.
  *

@@ -1,12 +1,12 @@
 /**
- * A real Redis for a test, a network and a store that fail on demand:
+ * A real Redis for a test, and a network and a lock store that fail on demand:
  *
  * - {@link TestRedis} finds a Redis: `REDIS_URL`, a local server, or a container
- * - {@link RedisServer} runs a redis-server process of our own, to be killed, paused and restarted
+ * - {@link RedisServer} runs a redis-server process that a test kills, pauses and restarts
  * - {@link RedisCluster} and {@link RedisSentinel} run several of them, with failover
  * - {@link TcpProxy} stands between a client and its server and cuts, stalls, delays or drops
- * - {@link FailingStore} stands before a store of locks, whose operations fail as a test says
- * - {@link LockClients} are several clients of one store, as several instances of an application are
+ * - {@link FailingStore} wraps a lock store, whose operations then fail as the test says
+ * - {@link LockClients} makes several clients of one store, like several instances of an application
  */
 export * as FailingStore from "./FailingStore.ts"
 export * as LockClients from "./LockClients.ts"

@@ -6,7 +6,7 @@ import { findExecutable } from "./executable.ts"
 import { accepts } from "./tcp.ts"
 
 /**
- * policy-rc.d is how Debian is told to start no service, whatever the init system; one that exists already (as in
+ * policy-rc.d tells Debian to start no service, with any init system; one that exists already (as in
  * Docker's images) is left alone. The lock keeps two test runs from disturbing each other; it is on a file that is there anyway,
  * so that none is left behind.
  */

@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net"
 
-/** What happens to what a direction has to deliver: it is delivered, held back, or (bytes only) discarded. */
+/** Whether a direction delivers its data, holds it back, or (bytes only) discards it. */
 export type Mode = "flow" | "hold" | "drop"
 
 /** Read at each step, so that a change takes effect on what is under way. */
@@ -14,7 +14,7 @@ export interface Rules {
 
 type Event = Buffer | "end" | "reset"
 
-/** setTimeout takes anything longer for 1 ms. */
+/** setTimeout treats any longer delay as 1 ms. */
 const LONGEST_TIMER = 2 ** 31 - 1
 
 /** One direction of one connection: a queue of bytes, ends and resets, delivered in order once due. */
@@ -55,7 +55,7 @@ class Lane {
     }
   }
 
-  /** Delivers nothing any more. */
+  /** Stops delivering. */
   discard(): void {
     this.discarded = true
     clearTimeout(this.timer)

@@ -23,7 +23,7 @@ kill -KILL $!
 const firstLine = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).trim().split("\n")[0] ?? ""
 
-/** Installing it is left to those who want a container: it brings some 200 packages. */
+/** Installed only by users that want a container, as it brings some 200 packages. */
 const loadTestcontainers = Effect.tryPromise({
   try: () => import("testcontainers"),
   catch: (error) =>
@@ -77,7 +77,7 @@ export const startRedisContainer: (image: string) => Effect.Effect<RedisContaine
         this.hostConfig.AutoRemove = true
         this.withEntrypoint(["sh", "-c", script]).withCommand([]).withExposedPorts(REDIS_PORT)
         this.withLabels({ [LABEL]: "true" })
-        // ready is what answers PING, and the caller asks for that
+        // it is ready when it answers PING, which the caller checks
         this.withWaitStrategy(Wait.forAll([]))
       }
 

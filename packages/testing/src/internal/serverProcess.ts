@@ -16,7 +16,7 @@ export interface ServerProcess {
  * The server's parent. Standard input is the lifeline: our process holds the other end and never writes, so that end of
  * file means that our process is gone, however it died. A directory of its own keeps what a server may write there (a
  * replica's transfer file, nodes.conf) away from the working directory. Once the server runs, the shell itself writes
- * nowhere: when our process is gone, a word about a killed job would be its own death, and the directory would stay.
+ * nowhere: when our process is gone, writing about a killed job would kill the shell itself, and the directory would stay.
  */
 const script = `
 exec 3<&0 </dev/null
@@ -33,7 +33,7 @@ wait
 cd / && rm -rf "$dir"
 `
 
-/** Enough for an error message; the server's log as a whole is of no interest. */
+/** Enough for an error message; the rest of the server's log is not kept. */
 const KEPT_OUTPUT = 4000
 
 /** Starts a server under the guard of a shell; fails with the reason when there is no process at all. */

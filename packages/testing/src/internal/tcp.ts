@@ -4,7 +4,7 @@ import { connect, createServer } from "node:net"
 /** Ports above this have no room for the cluster bus, which listens on the port + 10000. */
 const HIGHEST_PORT = 55_535
 
-/** A port of 127.0.0.1 that was free a moment ago; whoever uses it must be ready to find it taken. */
+/** A port of 127.0.0.1 that was free a moment ago; the caller must be ready to find it taken. */
 export const freePort: Effect.Effect<number, Error> = Effect.callback<number, Error>((resume) => {
   const server = createServer()
   server.once("error", (error) => resume(Effect.fail(error)))
