@@ -6,7 +6,7 @@ import { client, freshName, redisLock, start, until } from "./redisLock.ts"
 const showArguments = ["node", "-e", "console.log(JSON.stringify(process.argv.slice(1)))", "--"]
 
 describe("the command", () => {
-  it.live("runs under the lock, and sees its name, token and owner", () =>
+  it.live("The command runs under the lock, and sees its name, token and owner", () =>
     Effect.gen(function* () {
       const name = freshName()
       const redis = yield* client()
@@ -26,7 +26,7 @@ describe("the command", () => {
     })
   )
 
-  it.live("keeps others out for as long as it runs, and then wakes them", () =>
+  it.live("The command keeps others out while it runs, and wakes them when it ends", () =>
     Effect.gen(function* () {
       const name = freshName()
       const redis = yield* client()
@@ -47,7 +47,7 @@ describe("the command", () => {
     })
   )
 
-  it.live("gets its arguments untouched", () =>
+  it.live("The command gets its arguments untouched", () =>
     Effect.gen(function* () {
       const args = ["-la", "--json", "--wait", "5s", "--help", "--", "-v", "", " ", "a b", "*", "'\"\\", "é\n"]
       const flags = ["--wait", "5s"]
@@ -62,7 +62,7 @@ describe("the command", () => {
     })
   )
 
-  it.live("is not given to a shell, unless one is named", () =>
+  it.live("The command is not run by a shell unless one is named", () =>
     Effect.gen(function* () {
       const text = "$HOME `id` $(id) ; exit 3 | cat > /dev/null && * ~"
       const plain = yield* redisLock(["run", freshName(), "--", "echo", text])
@@ -74,7 +74,7 @@ describe("the command", () => {
     })
   )
 
-  it.live("has our stdin, stdout and stderr to itself", () =>
+  it.live("The command has redis-lock's stdin, stdout and stderr to itself", () =>
     Effect.gen(function* () {
       const much = "0123456789abcdef".repeat(20_000)
       const copied = yield* redisLock(["run", freshName(), "--", "cat"], { stdin: much })
@@ -85,7 +85,7 @@ describe("the command", () => {
     })
   )
 
-  it.live("leads a process group of its own", () =>
+  it.live("The command leads a process group of its own", () =>
     Effect.gen(function* () {
       const running = yield* start(["run", freshName(), "--", "sh", "-c", "echo pid $$; read line"])
       const pid = yield* running.number("pid")

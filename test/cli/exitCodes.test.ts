@@ -14,14 +14,14 @@ describe("the command's exit code", () => {
     ["kill -TERM $$", 143],
     ["kill -KILL $$", 137],
     ["kill -INT $$", 130]
-  ] as const)("of sh -c '%s' is passed through as %i", ([script, code]) =>
+  ] as const)("The exit code of sh -c '%s' is passed through as %i", ([script, code]) =>
     Effect.gen(function* () {
       const ended = yield* redisLock(["run", freshName(), "--", "sh", "-c", script])
       assert.deepStrictEqual(ended, { code, stdout: "", stderr: "" })
     })
   )
 
-  it.live("is 127 when it is not found, and the lock is free again", () =>
+  it.live("The exit code is 127 if the command is not found, and the lock is free again", () =>
     Effect.gen(function* () {
       const name = freshName()
       const ended = yield* redisLock(["run", name, "--", "no-such-command-anywhere", "x"])
@@ -32,23 +32,25 @@ describe("the command's exit code", () => {
     })
   )
 
-  it.live("is 127 for an empty command", () =>
+  it.live("The exit code of an empty command is 127", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* redisLock(["run", freshName(), "--", ""])).code, 127)
     })
   )
 
-  it.live.each(["/etc/passwd", "/", "/etc/passwd/x"])("is 126 when it cannot be executed: %s", (file) =>
-    Effect.gen(function* () {
-      const ended = yield* redisLock(["run", freshName(), "--", file])
-      assert.strictEqual(ended.code, 126)
-      assert.match(ended.stderr, /^redis-lock: \/.*: cannot be executed \(E\w+\)\n$/)
-    })
+  it.live.each(["/etc/passwd", "/", "/etc/passwd/x"])(
+    "The exit code is 126 if the command cannot be executed: %s",
+    (file) =>
+      Effect.gen(function* () {
+        const ended = yield* redisLock(["run", freshName(), "--", file])
+        assert.strictEqual(ended.code, 126)
+        assert.match(ended.stderr, /^redis-lock: \/.*: cannot be executed \(E\w+\)\n$/)
+      })
   )
 })
 
 describe("75: the wait ran out", () => {
-  it.live.each(["0", "0.3", "300ms"])("--wait %s", (wait) =>
+  it.live.each(["0", "0.3", "300ms"])("redis-lock exits with 75 when the wait runs out: --wait %s", (wait) =>
     Effect.gen(function* () {
       const name = freshName()
       const redis = yield* client()
@@ -62,7 +64,7 @@ describe("75: the wait ran out", () => {
     })
   )
 
-  it.live("not when the lock comes free in time", () =>
+  it.live("redis-lock does not exit with 75 when the lock becomes free in time", () =>
     Effect.gen(function* () {
       const name = freshName()
       const redis = yield* client()
@@ -78,7 +80,7 @@ describe("69: Redis cannot be reached, or refuses", () => {
   it.live.each([
     ["run", ["run", "--redis", nobodyListens, "x", "--", "echo", "ran"]],
     ["ls", ["ls", "--redis", nobodyListens]]
-  ] as const)("%s where nobody listens", ([, args]) =>
+  ] as const)("redis-lock exits with 69 when nobody listens: %s", ([, args]) =>
     Effect.gen(function* () {
       const ended = yield* redisLock(args)
       assert.strictEqual(ended.code, 69)
@@ -88,7 +90,7 @@ describe("69: Redis cannot be reached, or refuses", () => {
     })
   )
 
-  it.live("REDIS_URL counts where there is no --redis, and --redis wins", () =>
+  it.live("REDIS_URL is used if there is no --redis, and --redis wins over it", () =>
     Effect.gen(function* () {
       const env = { REDIS_URL: nobodyListens }
       assert.strictEqual((yield* redisLock(["run", freshName(), "--", "true"], { env })).code, 69)
@@ -97,7 +99,7 @@ describe("69: Redis cannot be reached, or refuses", () => {
     })
   )
 
-  it.live("a wrong password, which is not repeated", () =>
+  it.live("redis-lock exits with 69 when the password is wrong, and does not repeat it", () =>
     Effect.gen(function* () {
       const url = new URL(redisUrl)
       url.username = "nobody"
@@ -110,7 +112,7 @@ describe("69: Redis cannot be reached, or refuses", () => {
     })
   )
 
-  it.live("a key that is no lock", () =>
+  it.live("redis-lock exits with 69 when the key is not a lock", () =>
     Effect.gen(function* () {
       const name = freshName()
       const redis = yield* client()
@@ -156,7 +158,7 @@ describe("64: bad usage", () => {
     ["an option of ioredis", run("--redis", "redis://:s3cret@127.0.0.1?connectTimeout=abc", "x", "--", "echo", "ran")],
     ["ls of two patterns", ["ls", "a", "b"]],
     ["ls with an unknown flag", ["ls", "--xml"]]
-  ] as const)("%s", ([, args]) =>
+  ] as const)("redis-lock exits with 64 on bad usage: %s", ([, args]) =>
     Effect.gen(function* () {
       const ended = yield* redisLock(args)
       assert.strictEqual(ended.code, 64)
@@ -166,7 +168,7 @@ describe("64: bad usage", () => {
     })
   )
 
-  it.live("says what is wrong, and how it should be", () =>
+  it.live("A message about bad usage says what is wrong, and what is right", () =>
     Effect.gen(function* () {
       const { stderr } = yield* redisLock(["run", "x", "--wait", "soon", "--", "true"])
       assert.deepStrictEqual(stderr.split("\n"), [
@@ -178,7 +180,7 @@ describe("64: bad usage", () => {
     })
   )
 
-  it.live("says which part of a URL is wrong, and not the URL", () =>
+  it.live("A message about a bad URL says which part is wrong, and does not show the URL", () =>
     Effect.gen(function* () {
       for (const [url, problem] of [
         ["redis://:s3cret@h/abc", "the database (what follows the host) must be an integer, 0 or greater"],
@@ -197,7 +199,7 @@ describe("64: bad usage", () => {
     })
   )
 
-  it.live("a REDIS_URL that is none; an empty one counts as absent", () =>
+  it.live("redis-lock exits with 64 when REDIS_URL is not a URL; an empty one counts as absent", () =>
     Effect.gen(function* () {
       const bad = yield* redisLock(["ls"], { env: { REDIS_URL: "s3cret" } })
       assert.strictEqual(bad.code, 64)
@@ -211,7 +213,7 @@ describe("64: bad usage", () => {
 })
 
 describe("help", () => {
-  it.live("documents each exit code and variable, on stdout", () =>
+  it.live("The help documents each exit code and variable, on stdout", () =>
     Effect.gen(function* () {
       const { code, stderr, stdout } = yield* redisLock(["run", "--help"])
       assert.deepStrictEqual([code, stderr], [0, ""])
@@ -224,7 +226,7 @@ describe("help", () => {
     })
   )
 
-  it.live("--version", () =>
+  it.live("redis-lock --version prints the version", () =>
     Effect.gen(function* () {
       assert.match((yield* redisLock(["--version"])).stdout, /^redis-lock \d+\.\d+\.\d+\n$/)
     })

@@ -33,7 +33,7 @@ const survivedByChild = [
 ]
 
 describe("when Redis says that the lock is not ours", () => {
-  it.live("the command gets SIGTERM, and redis-lock exits with 70 whatever the command says", () =>
+  it.live("A command whose lock is lost gets SIGTERM, and redis-lock exits with 70, whatever the command's code", () =>
     Effect.gen(function* () {
       const name = freshName()
       const redis = yield* client()
@@ -49,7 +49,7 @@ describe("when Redis says that the lock is not ours", () => {
   it.live.each([
     ["a command that ignores SIGTERM", stubborn],
     ["a child that ignores SIGTERM and outlives the command", survivedByChild]
-  ] as const)("SIGKILL ends %s", ([, command]) =>
+  ] as const)("After the loss of the lock SIGKILL ends %s", ([, command]) =>
     Effect.gen(function* () {
       const name = freshName()
       const redis = yield* client()
@@ -63,7 +63,7 @@ describe("when Redis says that the lock is not ours", () => {
     })
   )
 
-  it.live("another's lock is left alone", () =>
+  it.live("After the loss of the lock, the lock of another owner is left alone", () =>
     Effect.gen(function* () {
       const name = freshName()
       const redis = yield* client()
@@ -77,7 +77,7 @@ describe("when Redis says that the lock is not ours", () => {
     })
   )
 
-  it.live("a command that has succeeded still means 70, when only the release finds it out", () =>
+  it.live("redis-lock exits with 70 although the command has succeeded, if the release finds the lock lost", () =>
     Effect.gen(function* () {
       const name = freshName()
       const redis = yield* client()
@@ -93,7 +93,7 @@ describe("when Redis says that the lock is not ours", () => {
 })
 
 describe("when Redis cannot be reached any more", () => {
-  it.live("the whole group is dead before the lease ends, stubborn or not", () =>
+  it.live("Without Redis the whole group is dead before the lease ends, even if it ignores SIGTERM", () =>
     Effect.gen(function* () {
       const name = freshName()
       const redis = yield* client()
@@ -120,7 +120,7 @@ describe("when Redis cannot be reached any more", () => {
     })
   )
 
-  it.live("the command is asked first, with time to end in good order", () =>
+  it.live("When Redis cannot be reached any more, the command gets SIGTERM first, and time to end in good order", () =>
     Effect.gen(function* () {
       const name = freshName()
       const redis = yield* client()
@@ -134,7 +134,7 @@ describe("when Redis cannot be reached any more", () => {
     })
   )
 
-  it.live("for a moment only: nothing happens", () =>
+  it.live("When Redis cannot be reached for a moment only, nothing happens to the command", () =>
     Effect.gen(function* () {
       const name = freshName()
       const redis = yield* client()
@@ -163,7 +163,7 @@ describe("when Redis cannot be reached any more", () => {
     })
   )
 
-  it.live("and the command has ended by itself: its code, with a warning", () =>
+  it.live("If the command has ended by itself without Redis, its code stands, with a warning", () =>
     Effect.gen(function* () {
       const server = yield* RedisServer.start()
       const script = "echo ready; read line; exit 3"
@@ -182,7 +182,7 @@ describe("when Redis cannot be reached any more", () => {
   )
 })
 
-it.live("the lock is renewed for as long as the command runs", () =>
+it.live("The lock is renewed while the command runs", () =>
   Effect.gen(function* () {
     const name = freshName()
     const redis = yield* client()
@@ -198,7 +198,7 @@ it.live("the lock is renewed for as long as the command runs", () =>
   })
 )
 
-it.live("a redis-lock that was stopped for longer than the lease kills the command as soon as it wakes", () =>
+it.live("A redis-lock that was stopped for longer than the lease kills the command as soon as it continues", () =>
   Effect.gen(function* () {
     const name = freshName()
     const redis = yield* client()

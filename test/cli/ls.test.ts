@@ -15,7 +15,7 @@ interface Hold {
 const listed = (stdout: string) => JSON.parse(stdout) as ReadonlyArray<Hold>
 
 describe("ls", () => {
-  it.live("shows what redis-lock run holds, as a table and as JSON", () =>
+  it.live("redis-lock ls shows the lock of redis-lock run, as a table and as JSON", () =>
     Effect.gen(function* () {
       const name = freshName()
       const script = 'echo "$REDIS_LOCK_OWNER $REDIS_LOCK_TOKEN"; read line'
@@ -50,7 +50,7 @@ describe("ls", () => {
     })
   )
 
-  it.live("shows locks of Java clients: hold counts, no token, no expiry; sorted by name, and nothing else", () =>
+  it.live("redis-lock ls shows only locks, by name, those of Java with hold counts and without token", () =>
     Effect.gen(function* () {
       const server = yield* RedisServer.start()
       const redis = yield* client(server.url)
@@ -77,7 +77,7 @@ describe("ls", () => {
     })
   )
 
-  it.live("tells who reads and who writes", () =>
+  it.live("redis-lock ls tells readers from writers", () =>
     Effect.gen(function* () {
       const redis = yield* client()
       const name = freshName()
@@ -97,7 +97,7 @@ describe("ls", () => {
     })
   )
 
-  it.live("uses SCAN and never KEYS, also where there are many keys", () =>
+  it.live("redis-lock ls uses SCAN and never KEYS, even with many keys", () =>
     Effect.gen(function* () {
       const server = yield* RedisServer.start()
       const redis = yield* client(server.url)
@@ -118,7 +118,7 @@ describe("ls", () => {
     })
   )
 
-  it.live("takes a glob pattern", () =>
+  it.live("redis-lock ls takes a glob pattern", () =>
     Effect.gen(function* () {
       const redis = yield* client()
       const prefix = freshName()
@@ -131,14 +131,14 @@ describe("ls", () => {
     })
   )
 
-  it.live("prints nothing, or [], when there are none", () =>
+  it.live("redis-lock ls prints nothing, or [], if there are no locks", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* redisLock(["ls", freshName()]), { code: 0, stdout: "", stderr: "" })
       assert.deepStrictEqual(yield* redisLock(["ls", "--json", freshName()]), { code: 0, stdout: "[]\n", stderr: "" })
     })
   )
 
-  it.live("a name can neither break the table nor touch the terminal, and JSON has it as it is", () =>
+  it.live("A name cannot break the table or control the terminal, and JSON shows it as it is", () =>
     Effect.gen(function* () {
       const redis = yield* client()
       const prefix = freshName()
@@ -159,7 +159,7 @@ describe("ls", () => {
     })
   )
 
-  it.live("redis-lock run takes such names as well", () =>
+  it.live("redis-lock run takes names with control characters as well", () =>
     Effect.gen(function* () {
       const name = `${freshName()} two\nlines {tag} $HOME é 🔒`
       const ended = yield* redisLock(["run", name, "--", "sh", "-c", 'printf %s "$REDIS_LOCK_NAME"'])

@@ -17,7 +17,7 @@ const recorder = (role: string) => `
 `
 
 describe("while the command runs", () => {
-  it.live.each(signals)("%s reaches it, and redis-lock ends with its code %i", ([signal, code]) =>
+  it.live.each(signals)("%s reaches the running command, and redis-lock ends with its code %i", ([signal, code]) =>
     Effect.gen(function* () {
       const name = freshName()
       const redis = yield* client()
@@ -34,7 +34,7 @@ describe("while the command runs", () => {
     })
   )
 
-  it.live("each signal reaches the whole group, as often as it comes; the lock is held until the command ends", () =>
+  it.live("Each signal reaches the whole group, each time, and the lock is held until the command ends", () =>
     Effect.gen(function* () {
       const name = freshName()
       const redis = yield* client()
@@ -67,7 +67,7 @@ describe("while the command runs", () => {
     })
   )
 
-  it.live("a command that handles a signal decides the exit code", () =>
+  it.live("A command that handles a signal decides the exit code", () =>
     Effect.gen(function* () {
       const script = 'trap "echo bye; exit 9" TERM; echo ready; while :; do sleep 0.05; done'
       const running = yield* start(["run", freshName(), "--", "sh", "-c", script])
@@ -90,7 +90,7 @@ describe("while the command runs", () => {
 })
 
 describe("while waiting for the lock", () => {
-  it.live.each(signals)("%s gives up with code %i, and nothing is left in Redis", ([signal, code]) =>
+  it.live.each(signals)("%s ends a wait for the lock with code %i, and nothing is left in Redis", ([signal, code]) =>
     Effect.gen(function* () {
       const name = freshName()
       const redis = yield* client()

@@ -68,7 +68,7 @@ const readWrite = <E>(name: string, store: Layer.Layer<Stores, E>) =>
       const isFree = (lock: Lock.Lock<RedisLock.RedisLock, any>) =>
         Effect.map(Lock.withLockIfAvailable(Effect.void, lock), (got) => got._tag === "Some")
 
-      it.effect("lets readers of several clients in together, and no writer", () =>
+      it.effect("A read-write lock on a quorum lets readers of several clients in together, and no writer", () =>
         Effect.gen(function* () {
           const { readLock, writeLock } = yield* make
           yield* Effect.gen(function* () {
@@ -79,7 +79,7 @@ const readWrite = <E>(name: string, store: Layer.Layer<Stores, E>) =>
         })
       )
 
-      it.effect("lets a writer in alone, who may read", () =>
+      it.effect("A read-write lock on a quorum lets a writer in alone, which may read", () =>
         Effect.gen(function* () {
           const { readLock, writeLock } = yield* make
           yield* Effect.gen(function* () {
@@ -92,7 +92,7 @@ const readWrite = <E>(name: string, store: Layer.Layer<Stores, E>) =>
         })
       )
 
-      it.effect("hands over from readers to a waiting writer, and back", () =>
+      it.effect("A read-write lock on a quorum hands over from readers to a waiting writer, and back", () =>
         Effect.gen(function* () {
           const { readLock, writeLock } = yield* make
           const letGo = yield* Deferred.make<void>()
@@ -113,7 +113,7 @@ const readWrite = <E>(name: string, store: Layer.Layer<Stores, E>) =>
         })
       )
 
-      it.effect("counts re-entry, and refuses a reader who would write", () =>
+      it.effect("A read-write lock on a quorum counts re-entries, and refuses a reader that wants to write", () =>
         Effect.gen(function* () {
           const { readLock, writeLock } = yield* make
           yield* Effect.gen(function* () {

@@ -25,32 +25,32 @@ const decided = (operation: LockStore.Operation, members: ReadonlyArray<unknown>
 }
 
 describe("an operation on a quorum", () => {
-  it("is confirmed by a majority, whatever the others say, and as soon as that is known", () => {
+  it("An operation on a quorum is confirmed by a majority, whatever the others reply, and as soon as that is known", () => {
     assert.deepStrictEqual(decided("lock/hold", [1, 1, 1, 0, failed]), 1)
     assert.deepStrictEqual(decided("lock/hold", [1, 1, 1, pending, pending]), 1)
     assert.deepStrictEqual(decided("lock/raise_token", [1, pending, 1]), 1)
   })
 
-  it("is refused when a majority can no longer confirm", () => {
+  it("An operation on a quorum is refused when a majority can no longer confirm it", () => {
     assert.deepStrictEqual(decided("lock/hold", [0, 0, 0, 1, 1]), 0)
     assert.deepStrictEqual(decided("lock/hold", [0, 0, 0, pending, pending]), 0)
     assert.deepStrictEqual(decided("lock/hold", [0, -1, 1]), -1)
   })
 
-  it("is open while those who have not answered could decide it", () => {
+  it("An operation on a quorum is open while members that have not answered could decide it", () => {
     assert.deepStrictEqual(decided("lock/hold", [1, 1, 0, 0, pending]), "waits")
     assert.deepStrictEqual(decided("lock/hold", [1, pending, pending]), "waits")
     assert.deepStrictEqual(decided("lock/hold", [failed, failed, pending]), "waits")
   })
 
-  it("is undecided when those who failed could have", () => {
+  it("An operation on a quorum is undecided if members that failed could have decided it", () => {
     assert.deepStrictEqual(decided("lock/hold", [1, 1, 0, failed, failed]), "undecided")
     assert.deepStrictEqual(decided("lock/hold", [0, 1, failed]), "undecided")
     assert.deepStrictEqual(decided("lock/hold", [1, failed, failed]), "undecided")
     assert.deepStrictEqual(decided("lock/inspect", [[-2, null, []], failed, failed]), "undecided")
   })
 
-  it("that looks, or frees by force, waits for everybody", () => {
+  it("An operation on a quorum that inspects, or releases by force, waits for all members", () => {
     for (const operation of ["lock/force_release", "read_lock/force_release", "write_lock/force_release"] as const) {
       assert.deepStrictEqual(decided(operation, [1, 1, 1, 1, pending]), "waits", operation)
       assert.deepStrictEqual(decided(operation, [1, 3, 1, 0, failed]), 3, operation)
@@ -61,7 +61,7 @@ describe("an operation on a quorum", () => {
 })
 
 describe("a renewal of several on a quorum", () => {
-  it("is decided for each by itself", () => {
+  it("A renewal of several locks on a quorum is decided for each lock by itself", () => {
     assert.deepStrictEqual(
       decided("lock/renew", [
         [1, 0, 1],
@@ -72,12 +72,12 @@ describe("a renewal of several on a quorum", () => {
     )
   })
 
-  it("leaves open what a member that failed could have confirmed, and is no loss for the others", () => {
+  it("A renewal of several locks on a quorum leaves open what a failed member could have confirmed, and is no loss for the others", () => {
     assert.deepStrictEqual(decided("lock/renew", [[1, 1, 0], [1, 0, 0], failed]), [1, -1, 0])
     assert.deepStrictEqual(decided("read_lock/renew", [[1, 1, 0], [1, 0, 0], failed]), [1, -1, 0])
   })
 
-  it("waits while anything is open, and not longer", () => {
+  it("A renewal of several locks on a quorum waits while anything is open, and no longer", () => {
     assert.deepStrictEqual(decided("lock/renew", [[1, 1], [1, 0], pending]), "waits")
     assert.deepStrictEqual(decided("lock/renew", [[1, 1], [1, 1], pending]), [1, 1])
     assert.deepStrictEqual(decided("lock/renew", [[1, 0], failed, failed]), "undecided")
@@ -88,7 +88,7 @@ describe("a look at a quorum", () => {
   const free = [-2, null, []]
   const by = (owner: string, left: number, token: string) => [left, token, [owner, "1"]]
 
-  it("sees who holds a majority, until the majority runs out, with the token that a majority knows", () => {
+  it("Inspecting a quorum shows the holder of a majority, until the majority runs out, with the token that a majority knows", () => {
     assert.deepStrictEqual(decided("lock/inspect", [by("x", 500, "7"), by("x", 300, "9"), by("x", 400, "8")]), [
       400,
       "8",
@@ -98,21 +98,21 @@ describe("a look at a quorum", () => {
     assert.deepStrictEqual(decided("lock/inspect", [by("x", -1, "7"), by("x", -1, "7"), free]), [-1, "7", ["x", "1"]])
   })
 
-  it("sees the hold count that a majority has", () => {
+  it("Inspecting a quorum shows the hold count that a majority has", () => {
     const held = (count: number) => [500, null, ["x", String(count)]]
     assert.deepStrictEqual(decided("lock/inspect", [held(1), held(2), held(2)]), [500, null, ["x", "2"]])
     assert.deepStrictEqual(decided("lock/inspect", [held(2), held(1), held(1)]), [500, null, ["x", "1"]])
     assert.deepStrictEqual(decided("lock/inspect", [held(1), held(3), held(2)]), [500, null, ["x", "2"]])
   })
 
-  it("sees nobody where nobody has a majority", () => {
+  it("Inspecting a quorum shows no holder if nobody has a majority", () => {
     assert.deepStrictEqual(decided("lock/inspect", [by("x", 500, "7"), by("y", 300, "9"), free]), [-2, "7", []])
     assert.deepStrictEqual(decided("lock/inspect", [free, free, failed]), [-2, null, []])
     const read = (owner: string) => [500, null, ["mode", "read", owner, "1"]]
     assert.deepStrictEqual(decided("lock/inspect", [read("x"), read("y"), read("z")]), [-2, null, []])
   })
 
-  it("sees the readers that a majority knows", () => {
+  it("Inspecting a quorum shows the readers that a majority knows", () => {
     const read = (...owners: ReadonlyArray<string>) => [500, null, ["mode", "read", ...owners.flatMap((o) => [o, "1"])]]
     assert.deepStrictEqual(decided("lock/inspect", [read("x", "y"), read("y", "x"), read("y")]), [
       500,
@@ -121,7 +121,7 @@ describe("a look at a quorum", () => {
     ])
   })
 
-  it("waits for all, for one that is free may be about to say so", () => {
+  it("Inspecting a quorum waits for all members, as a late one may report the lock free", () => {
     assert.deepStrictEqual(decided("lock/inspect", [free, free, pending]), "waits")
     assert.deepStrictEqual(decided("lock/found", ["hash", "none", pending]), "waits")
     assert.deepStrictEqual(decided("lock/found", ["none", "none", "hash"]), "hash")

@@ -22,7 +22,7 @@ const failures = <A, E>(exit: Exit.Exit<A, E>): ReadonlyArray<E> =>
   Exit.isFailure(exit) ? exit.cause.reasons.flatMap((reason) => (reason._tag === "Fail" ? [reason.error] : [])) : []
 
 describe("a lock of several", () => {
-  it.effect("of one service takes one command to acquire and one to release, however many they are", () =>
+  it.effect("A lock of any number of members of one service takes one command to acquire and one to release", () =>
     Effect.gen(function* () {
       const [store] = yield* testStores(1)
       const lock = MultiLock.make(["a", "b", "c"].map((name) => Lock.make(name)))
@@ -55,7 +55,7 @@ describe("a lock of several", () => {
     })
   )
 
-  it.effect("of thousands of names keeps the server busy for no longer than a thousand take", () =>
+  it.effect("A lock of thousands of names keeps the server busy for no longer than a thousand names take", () =>
     Effect.gen(function* () {
       const [store] = yield* testStores(1)
       const lock = MultiLock.make(Array.from({ length: 2500 }, (_, i) => Lock.make(`many:${i}`)))
@@ -68,7 +68,7 @@ describe("a lock of several", () => {
     })
   )
 
-  it.effect("is waited for without asking: two commands in an hour, and one that gets it", () =>
+  it.effect("A wait for a lock of several costs two commands in an hour, and one that acquires it", () =>
     Effect.gen(function* () {
       const [store] = yield* testStores(1)
       const options = { fallbackInterval: "10 hours" } as const
@@ -95,7 +95,7 @@ describe("a lock of several", () => {
     })
   )
 
-  it.effect("may be a member of another, which asks for it more than once", () =>
+  it.effect("A lock of several may be a member of another, which acquires it more than once", () =>
     Effect.gen(function* () {
       const [near, far] = yield* testStores(2)
       const inner = MultiLock.make(["a", "b"].map((name) => Lock.make(name)))
@@ -124,7 +124,7 @@ describe("a lock of several", () => {
     })
   )
 
-  it.effect("that has lost one member fails with that loss, also where another cannot be released", () =>
+  it.effect("A lock of several that has lost one member fails with that loss, even if another cannot be released", () =>
     Effect.gen(function* () {
       expectWarning(/^Could not release in time; the lock frees itself when its lease ends\./)
       const { both, stores } = yield* twoStores
@@ -140,7 +140,7 @@ describe("a lock of several", () => {
     })
   )
 
-  it.effect("has a fixed lease from its last member's grant on, for each member", () =>
+  it.effect("A lock of several has a fixed lease for each member, from its last member's grant on", () =>
     Effect.gen(function* () {
       const { a, b, both, stores } = yield* twoStores
       stores[1]!.delay = (operation) => (operation.endsWith("acquire") ? 4000 : 0)
@@ -159,7 +159,7 @@ describe("a lock of several", () => {
     })
   )
 
-  it.effect("reports each failure of its release", () =>
+  it.effect("A lock of several reports each failure of its release", () =>
     Effect.gen(function* () {
       expectWarning(/^Could not release in time; the lock frees itself when its lease ends\./)
       const { both, stores } = yield* twoStores
@@ -179,7 +179,7 @@ describe("a lock of several", () => {
     })
   )
 
-  it.effect("is nothing, and no failure, where one member is lost while another is asked for without waiting", () =>
+  it.effect("tryScoped gives None, not a failure, if one member is lost while another is requested", () =>
     Effect.gen(function* () {
       const { a, both, stores } = yield* twoStores
       stores[1]!.delay = (operation) => (operation.endsWith("acquire") ? 3000 : 0)
@@ -200,7 +200,7 @@ describe("a lock of several", () => {
     })
   )
 
-  it.effect("refuses a member that is there twice, also within a member, before any command", () =>
+  it.effect("A lock of several refuses a member that is given twice, even within a member, before any command", () =>
     Effect.gen(function* () {
       const { a, b, both, stores } = yield* twoStores
       for (const lock of [MultiLock.make([a, b, a]), MultiLock.make([a, both]), MultiLock.make([both, both])]) {
@@ -219,7 +219,7 @@ describe("a lock of several", () => {
     })
   )
 
-  it.effect("has a token for every member, whatever the members are called", () =>
+  it.effect("A lock of several has a token for every member, whatever the members are called", () =>
     Effect.gen(function* () {
       const [store, other] = yield* testStores(2)
       const [here, there] = [yield* clientOf(store!), yield* clientOf(other!)]

@@ -74,7 +74,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         Effect.provide(self, Layer.fresh(Layer.orDie(clients)))
       const areLocked = (locks: ReadonlyArray<string>) => Effect.forEach(locks, (lock) => Lock.isLocked(lock))
 
-      it.effect("holds all, and then none", () =>
+      it.effect("A lock of several holds all its members, and then none", () =>
         Effect.gen(function* () {
           const all = yield* names
           const lock = multi(all)
@@ -95,7 +95,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         })
       )
 
-      it.effect("holds nothing while one of them is taken, and times out by its own name with the holder's", () =>
+      it.effect("A lock of several holds nothing while one is taken, and times out by its own name", () =>
         Effect.gen(function* () {
           const all = yield* names
           const lock = multi(all)
@@ -117,7 +117,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         })
       )
 
-      it.effect("is woken by whichever was taken, one after the other", () =>
+      it.effect("A wait for a lock of several is woken by each taken member, one after the other", () =>
         Effect.gen(function* () {
           const all = yield* names
           const holders = yield* Effect.forEach(all, (name) => hold(Lock.make(name), elsewhere))
@@ -132,7 +132,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         })
       )
 
-      it.effect("waits its turn among those who wait for one of them only, who also get theirs", () =>
+      it.effect("A lock of several waits its turn among waiters for a single member, which also get theirs", () =>
         Effect.gen(function* () {
           const all = yield* names
           const holder = yield* hold(Lock.make(all[0]), elsewhere)
@@ -150,7 +150,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         })
       )
 
-      it.effect("is lost with one of them, soon, by its name, and gives the others back", () =>
+      it.effect("A lock of several is lost soon with one member, by its name, and gives the others back", () =>
         Effect.gen(function* () {
           const all = yield* names
           for (const lostOne of all) {
@@ -177,7 +177,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         })
       )
 
-      it.effect("is renewed as a whole, and tells what it has", () =>
+      it.effect("A lock of several is renewed as a whole, and tells what it holds", () =>
         Effect.gen(function* () {
           const all = yield* names
           yield* Effect.gen(function* () {
@@ -199,7 +199,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         })
       )
 
-      it.effect("with a fixed lease has it from the last grant on", () =>
+      it.effect("A lock of several with a fixed lease has it from the last grant on", () =>
         Effect.gen(function* () {
           const all = yield* names
           // the first member is entered again: its own lease began earlier, and is longer or shorter
@@ -219,7 +219,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         })
       )
 
-      it.effect("can be entered again, and by its members, and as a member of another", () =>
+      it.effect("A lock of several can be re-entered as a whole, by its members, and as a member of another", () =>
         Effect.gen(function* () {
           const [a, b, c] = yield* names
           const inner = multi([a, b])
@@ -241,7 +241,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         })
       )
 
-      it.effect("may have members of every kind", () =>
+      it.effect("A lock of several may have members of every kind", () =>
         Effect.gen(function* () {
           const run = crypto.randomUUID().slice(0, 8)
           const { writeLock } = ReadWriteLock.make(`kinds:${run}:rw`)
@@ -276,7 +276,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         })
       )
 
-      it.effect("may have members on another service, and one that a majority keeps", () =>
+      it.effect("A lock of several may have members on another service, and one that a majority keeps", () =>
         Effect.gen(function* () {
           const [a, b, c] = yield* names
           const services = yield* Effect.forEach([1, 2, 3], () =>
@@ -309,7 +309,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         }).pipe(Effect.scoped)
       )
 
-      it.effect("without members is refused", () =>
+      it.effect("A lock of several without members is refused", () =>
         Effect.gen(function* () {
           const error = yield* Effect.flip(Lock.withLock(Effect.void, MultiLock.make([])))
           assert.strictEqual(error._tag, "InvalidLockOptions")

@@ -24,7 +24,7 @@ const count = (operations: ReadonlyArray<string>, operation: string) =>
   operations.filter((other) => other === operation).length
 
 describe("waiting for a quorum's lock", () => {
-  it.effect("does not turn in circles where a member has lost its share of the holder's lock", () =>
+  it.effect("A wait for a quorum's lock does not loop tightly when a member has lost the holder's share", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(3)
       const options = { fallbackInterval: "1 second" } as const
@@ -51,7 +51,7 @@ describe("waiting for a quorum's lock", () => {
     })
   )
 
-  it.effect("is quiet for a writer behind readers, whichever of them each member names", () =>
+  it.effect("A writer that waits for a quorum's readers asks rarely, whichever reader each member names", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(3)
       const { writeLock } = ReadWriteLock.make("rw")
@@ -79,7 +79,7 @@ describe("fencing tokens of a quorum", () => {
   const grant = (lock: string | Lock.Lock<RedisLock.RedisLock>) =>
     Effect.map(Lock.currentHolding(lock), ({ token }) => token).pipe(Lock.withLock(lock))
 
-  it.effect("do not run ahead of the clocks when clients take turns", () =>
+  it.effect("Fencing tokens of a quorum do not run ahead of the clocks when clients take turns", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(year2026)
       const stores = yield* testStores(3)
@@ -94,7 +94,7 @@ describe("fencing tokens of a quorum", () => {
     })
   )
 
-  it.effect("of one name leave those of other names alone, however high", () =>
+  it.effect("Fencing tokens of one name on a quorum do not affect those of other names, however high they are", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(year2026)
       const stores = yield* testStores(3)
@@ -106,7 +106,7 @@ describe("fencing tokens of a quorum", () => {
     })
   )
 
-  it.effect("are those of a fenced lock also where a plain lock has left its own", () =>
+  it.effect("A fenced lock on a quorum has its own tokens even if a plain lock has left one", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(year2026)
       const stores = [yield* testStore(), yield* testStore(1000), yield* testStore(2000)]
@@ -131,7 +131,7 @@ describe("fencing tokens of a quorum", () => {
 })
 
 describe("several locks of a quorum", () => {
-  it.effect("are had all or none, and are lost with one of them", () =>
+  it.effect("Several locks of a quorum are acquired all or none, and are lost with one of them", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(3)
       const [mine, others] = [as(yield* quorumOf(stores)), as(yield* quorumOf(stores))]
@@ -169,7 +169,7 @@ describe("several locks of a quorum", () => {
 })
 
 describe("releasing a quorum's lock", () => {
-  it.effect("is no loss where too few can be told at first, and those who were have forgotten it the second time", () =>
+  it.effect("Releasing a quorum's lock is no loss if too few members are told at first and later forget it", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(3)
       const service = yield* quorumOf(stores)
@@ -184,7 +184,7 @@ describe("releasing a quorum's lock", () => {
     })
   )
 
-  it.effect("is done when a majority confirms; a member that is late is told again until it answers", () =>
+  it.effect("A release is done when a majority confirms; a late member is told again until it answers", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(3)
       const [first, second, third] = stores as [TestStore, TestStore, TestStore]
@@ -212,7 +212,7 @@ describe("releasing a quorum's lock", () => {
     })
   )
 
-  it.effect("is told to a member that comes back within the lease of the lock, however long that is", () =>
+  it.effect("A release is told to a member that comes back within the lease of the lock, even a long one", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(3)
       const [, , third] = stores as [TestStore, TestStore, TestStore]
@@ -236,7 +236,7 @@ describe("releasing a quorum's lock", () => {
 })
 
 describe("the validity of a quorum's lock", () => {
-  it.effect("is the lease less what it took, the drift and 2 ms", () =>
+  it.effect("The validity of a quorum's lock is the lease less the elapsed time, the drift and 2 ms", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(3)
       const service = yield* quorumOf(stores, {}, { driftFactor: 0.1, memberTimeout: "5 seconds" })
@@ -251,7 +251,7 @@ describe("the validity of a quorum's lock", () => {
     })
   )
 
-  it.effect("must be positive: else it fails, and is released on all members, also on those that answered late", () =>
+  it.effect("A quorum's lock without validity fails, and is released on all members, even on late ones", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(3)
       const service = yield* quorumOf(stores, {}, { memberTimeout: "1 minute" })
@@ -274,7 +274,7 @@ describe("the validity of a quorum's lock", () => {
     })
   )
 
-  it.effect("is kept up by a majority of renewals; errors of a minority are no loss, silence of the majority is", () =>
+  it.effect("A majority of renewals keeps a quorum's lock; errors of a minority are no loss", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(3)
       const service = yield* quorumOf(stores)
@@ -295,7 +295,7 @@ describe("the validity of a quorum's lock", () => {
     })
   )
 
-  it.effect("ends at once when a majority says that the lock is somebody else's or nobody's", () =>
+  it.effect("A quorum's lock is lost at once when a majority says that it is somebody else's or free", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(3)
       const service = yield* quorumOf(stores)
@@ -314,7 +314,7 @@ describe("the validity of a quorum's lock", () => {
 })
 
 describe("the options of a quorum", () => {
-  it.effect("are checked before any command", () =>
+  it.effect("The options of a quorum are checked before any command", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(3)
       const services = yield* Effect.forEach(stores, (store) => clientOf(store))
@@ -366,7 +366,7 @@ describe("the options of a quorum", () => {
 })
 
 describe("the members of a quorum", () => {
-  it.effect("count as failed at once where their store breaks down, and it is told what happened", () =>
+  it.effect("A member of a quorum whose store breaks down counts as failed at once, with the reason", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(3)
       const use = as(yield* quorumOf(stores))
@@ -391,7 +391,7 @@ describe("the members of a quorum", () => {
     })
   )
 
-  it.effect("are refused where one of them is there twice", () =>
+  it.effect("The members of a quorum are refused if one of them is given twice", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(2)
       const [a, b] = [yield* clientOf(stores[0]!), yield* clientOf(stores[1]!)]
@@ -405,7 +405,7 @@ describe("the members of a quorum", () => {
     })
   )
 
-  it.effect("are one client's, however many names their locks have had", () =>
+  it.effect("The members of a quorum share one client, however many names their locks have had", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(3)
       for (const options of [{}, { keyPrefix: "app:" }]) {
@@ -423,7 +423,7 @@ describe("the members of a quorum", () => {
     })
   )
 
-  it.effect("may be services of different prefixes", () =>
+  it.effect("The members of a quorum may be services of different prefixes", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(3)
       const services = yield* Effect.forEach(stores, (store, i) => clientOf(store, { keyPrefix: `app${i}:` }))
@@ -439,7 +439,7 @@ describe("the members of a quorum", () => {
     })
   )
 
-  it.effect("are as many servers as there are layers, also where a layer is given more than once", () =>
+  it.effect("A quorum has as many servers as layers, even if a layer is given more than once", () =>
     Effect.gen(function* () {
       let built = 0
       const member = RedisLock.layerFromStore().pipe(

@@ -16,7 +16,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
   it.layer(Layer.provideMerge(RedisLock.layerFromStore(), store), { excludeTestServices: true })(
     `several locks by one command on ${where}`,
     (it) => {
-      it.effect("name the one that is no lock of this kind, and hold none", () =>
+      it.effect("A command for several locks names the one that is no lock of this kind, and acquires none", () =>
         Effect.gen(function* () {
           const [a, b, c] = yield* names
           const { readLock } = ReadWriteLock.make(b)
@@ -32,7 +32,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         })
       )
 
-      it.effect("hold none where the last token of one of them is no token", () =>
+      it.effect("A command for several locks acquires none if the last token of one of them is no token", () =>
         Effect.gen(function* () {
           const [a, b, c] = yield* names
           const { run } = yield* LockStore.LockStore

@@ -25,7 +25,7 @@ const onlyAnswer = (stores: ReadonlyArray<TestStore>, members: ReadonlyArray<num
 
 describe("tokens of a quorum with clocks apart", () => {
   for (const [kind, lock] of Object.entries(locks)) {
-    it.effect(`rise by alternating majorities that share one member an hour behind: ${kind}`, () =>
+    it.effect(`Tokens of a quorum rise across majorities that share one member an hour behind: ${kind}`, () =>
       Effect.gen(function* () {
         yield* TestClock.setTime(year2026)
         const skews = [hour, 2 * hour, -hour, 0, 1000]
@@ -50,7 +50,7 @@ describe("tokens of a quorum with clocks apart", () => {
     )
   }
 
-  it.effect("count only what a majority has on record: otherwise there is no grant", () =>
+  it.effect("A grant of a quorum counts only if a majority has its token on record", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(year2026)
       const stores = yield* Effect.forEach([hour, 0, 0], (skew) => testStore(skew))
@@ -68,28 +68,26 @@ describe("tokens of a quorum with clocks apart", () => {
     })
   )
 
-  it.effect(
-    "are done without by a lock that has none: its grant counts at once, and no member remembers anything",
-    () =>
-      Effect.gen(function* () {
-        yield* TestClock.setTime(year2026)
-        const stores = yield* Effect.forEach([hour, 0, -hour], (skew) => testStore(skew))
-        const service = yield* quorumOf(stores)
-        const both = ReadWriteLock.make("rw", { tokens: "none" })
-        for (const lock of [Lock.make("a", { tokens: "none" }), both.writeLock, both.readLock]) {
-          const holding = yield* as(service)(Effect.scoped(Lock.scoped(lock, { waitTime: 0 })))
-          assert.isUndefined((holding as unknown as { readonly token: unknown }).token)
+  it.effect("A lock without tokens is granted by a quorum at once, and no member remembers anything", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(year2026)
+      const stores = yield* Effect.forEach([hour, 0, -hour], (skew) => testStore(skew))
+      const service = yield* quorumOf(stores)
+      const both = ReadWriteLock.make("rw", { tokens: "none" })
+      for (const lock of [Lock.make("a", { tokens: "none" }), both.writeLock, both.readLock]) {
+        const holding = yield* as(service)(Effect.scoped(Lock.scoped(lock, { waitTime: 0 })))
+        assert.isUndefined((holding as unknown as { readonly token: unknown }).token)
+      }
+      for (const { operations, store } of stores) {
+        assert.notInclude(operations, "lock/raise_token")
+        for (const name of ["a", "rw"]) {
+          assert.strictEqual(yield* store.run("lock/found", [`redisson_lock_token:{${name}}`], []), "none")
         }
-        for (const { operations, store } of stores) {
-          assert.notInclude(operations, "lock/raise_token")
-          for (const name of ["a", "rw"]) {
-            assert.strictEqual(yield* store.run("lock/found", [`redisson_lock_token:{${name}}`], []), "none")
-          }
-        }
-      })
+      }
+    })
   )
 
-  it.effect("of readers are higher than those of all earlier writers, also when all members have forgotten them", () =>
+  it.effect("Tokens of a quorum's readers are higher than those of all earlier writers, even forgotten ones", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(year2026)
       const stores = yield* Effect.forEach([hour, 0, -hour], (skew) => testStore(skew))
@@ -111,7 +109,7 @@ describe("tokens of a quorum with clocks apart", () => {
     })
   )
 
-  it.effect("of readers are on record too: the next writer's is higher", () =>
+  it.effect("Tokens of a quorum's readers are on record too, so the next writer's is higher", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(year2026)
       const stores = yield* Effect.forEach([0, 0, hour], (skew) => testStore(skew))
@@ -132,7 +130,7 @@ describe("tokens of a quorum with clocks apart", () => {
     })
   )
 
-  it.effect("are the same for a writer that reads, whatever a member has granted too late", () =>
+  it.effect("A writer that reads on a quorum keeps its token, whatever a member has granted too late", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(year2026)
       const stores = yield* Effect.forEach([0, 0, hour], (skew) => testStore(skew))
@@ -154,7 +152,7 @@ describe("tokens of a quorum with clocks apart", () => {
     })
   )
 
-  it.effect("need one round trip only where the clocks agree, and where they have been seen", () =>
+  it.effect("A grant of a quorum needs one round trip only, if the clocks agree or have been seen", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(year2026)
       const stores = yield* Effect.forEach([0, 20, 400], (skew) => testStore(skew))
@@ -179,7 +177,7 @@ describe("tokens of a quorum with clocks apart", () => {
   const Skew = Schema.Int.check(Schema.isBetween({ minimum: -2 * hour, maximum: 2 * hour }))
 
   it.effect.prop(
-    "rise whatever the clocks say and whoever answers",
+    "Tokens of a quorum rise whatever the clocks say and whichever members answer",
     {
       skews: Arbitrary.array(Arbitrary.schema(Skew), { minLength: 5, maxLength: 5 }),
       steps: Arbitrary.array(Arbitrary.schema(Step), { minLength: 15, maxLength: 30 })

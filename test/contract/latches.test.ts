@@ -83,7 +83,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
   describe(`latches on ${name}`, () => {
     suite("a latch", (it) => {
-      it.effect("costs one command to pass where it is open", () =>
+      it.effect("Passing an open latch costs one command", () =>
         Effect.gen(function* () {
           const operations: Array<string> = []
           yield* CountDownLatch.await(yield* freshName).pipe(over(recording(operations)))
@@ -91,7 +91,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("wakes everybody with one look, whoever counts down", () =>
+      it.effect("A latch wakes all waiters with one look at the count, whoever counts down", () =>
         Effect.gen(function* () {
           const latch = yield* freshName
           const operations: Array<string> = []
@@ -111,7 +111,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("needs no message: a lost one costs the fallback interval at most", () =>
+      it.effect("A lost message of a latch costs at most the fallback interval", () =>
         Effect.gen(function* () {
           const latch = yield* freshName
           yield* CountDownLatch.trySetCount(latch, 1)
@@ -129,7 +129,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("hears of a count down while it looks", () =>
+      it.effect("A wait for a latch notices a count down that happens while it looks", () =>
         Effect.gen(function* () {
           const latch = yield* freshName
           yield* CountDownLatch.trySetCount(latch, 2)
@@ -166,7 +166,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("is open for those who wait when it is deleted, or its key is gone", () =>
+      it.effect("A latch is open for its waiters when it is deleted, or its key is gone", () =>
         Effect.gen(function* () {
           const latch = yield* freshName
           yield* CountDownLatch.trySetCount(latch, 3)
@@ -177,7 +177,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("keeps waiting those who come while it is set anew", () =>
+      it.effect("Fibers that arrive while a latch is set again wait", () =>
         Effect.gen(function* () {
           const latch = yield* freshName
           yield* CountDownLatch.trySetCount(latch, 1)
@@ -194,7 +194,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("is given up after the wait time, not before the count is known", () =>
+      it.effect("A wait for a latch ends after the wait time, and not before the count is known", () =>
         Effect.gen(function* () {
           const latch = yield* freshName
           yield* CountDownLatch.await(latch, { waitTime: 0 })
@@ -212,7 +212,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("tells all who wait when Redis refuses to be asked", () =>
+      it.effect("All waiters of a latch learn that Redis refuses", () =>
         Effect.gen(function* () {
           const latch = yield* freshName
           yield* CountDownLatch.trySetCount(latch, 1)
@@ -238,7 +238,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("refuses bad names and numbers before any command", () =>
+      it.effect("A latch refuses bad names and numbers before any command", () =>
         Effect.gen(function* () {
           const operations: Array<string> = []
           const latch = yield* freshName
@@ -265,7 +265,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("refuses a name whose channel is in another slot", () =>
+      it.effect("A latch refuses a name whose channel is in another slot", () =>
         Effect.gen(function* () {
           const slots = (store: Store): Store => ({ ...store, slot: (key) => (key.includes("channel") ? 1 : 2) })
           const error = yield* CountDownLatch.await("a{b}").pipe(over(slots), Effect.flip)
@@ -274,7 +274,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("says what else is under its name", () =>
+      it.effect("A latch says what else is under its name", () =>
         Effect.gen(function* () {
           const latch = yield* freshName
           yield* Effect.gen(function* () {
@@ -295,7 +295,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("is bound to a service, and reached through a key prefix", () =>
+      it.effect("A latch can be bound to a service, and reached through a key prefix", () =>
         Effect.gen(function* () {
           const latch = yield* freshName
           const service = yield* RedisLock.RedisLock

@@ -20,7 +20,7 @@ for (const [title, store] of Object.entries(stores)) {
     const client = RedisLock.layerFromStore()
     const freshName = () => `totals ${unique} ${++names}`
 
-    it.effect("a wait for permits of a semaphore that was never created says that there is none", () =>
+    it.effect("A wait for permits of a semaphore that was never created says that there is none", () =>
       Effect.gen(function* () {
         const name = freshName()
         for (const waitTime of [0, 20]) {
@@ -44,7 +44,7 @@ for (const [title, store] of Object.entries(stores)) {
     )
 
     it.effect(
-      "permits: 3 on a semaphore that has 5 is said once by each client that is denied, and setPermits ends it",
+      "Each client that is denied reports once that a semaphore has 5 permits and not 3, until setPermits corrects it",
       () =>
         Effect.gen(function* () {
           const name = freshName()

@@ -167,7 +167,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
   describe(`semaphores on ${name}`, () => {
     for (const { acquiring, kind, make, returning } of kinds) {
       suite(kind, (it) => {
-        it.effect("begins with its permits when it is first used, and keeps those that it has", () =>
+        it.effect("A semaphore begins with its permits when it is first used, and keeps those that it has", () =>
           Effect.gen(function* () {
             const key = yield* freshName
             const five = make(key, 5)
@@ -184,7 +184,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           })
         )
 
-        it.effect("begins with its permits also when it is first changed", () =>
+        it.effect("A semaphore begins with its permits even if it is first changed", () =>
           Effect.gen(function* () {
             const five = make(yield* freshName, 5)
             yield* five.add(2)
@@ -192,7 +192,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           })
         )
 
-        it.effect("costs one command to acquire and one to give back", () =>
+        it.effect("A permit costs one command to acquire and one to give back", () =>
           Effect.gen(function* () {
             const operations: Array<string> = []
             yield* Effect.void.pipe(make(yield* freshName, 2).section(2), over(recording(operations)))
@@ -200,7 +200,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           })
         )
 
-        it.effect("gives permits back however the section ends, and the section's failure wins", () =>
+        it.effect("A semaphore gets its permits back however the section ends, and the section's failure wins", () =>
           Effect.gen(function* () {
             const { available, section } = make(yield* freshName, 3)
             assert.strictEqual(yield* Effect.succeed("in").pipe(section(2)), "in")
@@ -213,7 +213,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           })
         )
 
-        it.effect("serves whoever fits, several after one signal, first come, first served", () =>
+        it.effect("A semaphore serves all waiters that fit after one signal, first come, first served", () =>
           Effect.gen(function* () {
             const key = yield* freshName
             const { add, available, section } = make(key, 1)
@@ -249,7 +249,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           })
         )
 
-        it.effect("lets nobody pass who comes later and wants as much", () =>
+        it.effect("A waiter for permits is not overtaken by one that arrives later and wants as many", () =>
           Effect.gen(function* () {
             const key = yield* freshName
             const { section } = make(key, 1)
@@ -273,7 +273,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           })
         )
 
-        it.effect("gives up after the wait time, and says what was wanted and what there was", () =>
+        it.effect("A wait for permits ends after the wait time, and says what was wanted and free", () =>
           Effect.gen(function* () {
             const key = yield* freshName
             const { available, section } = make(key, 3)
@@ -300,7 +300,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           })
         )
 
-        it.effect("needs no message: a lost one costs the fallback interval at most", () =>
+        it.effect("A lost message of a semaphore costs at most the fallback interval", () =>
           Effect.gen(function* () {
             const key = yield* freshName
             const { add, section } = make(key, 1)
@@ -327,7 +327,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           })
         )
 
-        it.effect("hears of what becomes free while it asks, before and after it has a place in line", () =>
+        it.effect("A waiter notices permits that become free while it asks, queued or not", () =>
           Effect.gen(function* () {
             const key = yield* freshName
             const { add, available, section } = make(key)
@@ -375,7 +375,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           })
         )
 
-        it.effect("passes the turn on when its waiter is interrupted in the middle of the question", () =>
+        it.effect("A waiter for permits that is interrupted during its request passes the turn on", () =>
           Effect.gen(function* () {
             const key = yield* freshName
             const { add, section } = make(key, 1)
@@ -406,22 +406,24 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         )
 
         for (const hasRun of [true, false]) {
-          it.effect(`undoes an acquisition whose reply is lost, ${hasRun ? "after" : "before"} it has run`, () =>
-            Effect.gen(function* () {
-              const { add, available, section } = make(yield* freshName)
-              yield* add(5)
-              const error = yield* Effect.void.pipe(
-                section(3, { waitTime: 0 }),
-                over(losing(acquiring, hasRun)),
-                Effect.flip
-              )
-              assert.instanceOf(error, LockStoreError)
-              assert.strictEqual(error.reason, "TimedOut")
-              assert.strictEqual(yield* available, 5)
-            })
+          it.effect(
+            `Permits are rolled back if the reply of the request is lost, ${hasRun ? "after" : "before"} it has run`,
+            () =>
+              Effect.gen(function* () {
+                const { add, available, section } = make(yield* freshName)
+                yield* add(5)
+                const error = yield* Effect.void.pipe(
+                  section(3, { waitTime: 0 }),
+                  over(losing(acquiring, hasRun)),
+                  Effect.flip
+                )
+                assert.instanceOf(error, LockStoreError)
+                assert.strictEqual(error.reason, "TimedOut")
+                assert.strictEqual(yield* available, 5)
+              })
           )
 
-          it.effect(`gives back once when the reply is lost, ${hasRun ? "after" : "before"} that has run`, () =>
+          it.effect(`Permits are given back once if the reply is lost, ${hasRun ? "after" : "before"} it has run`, () =>
             Effect.gen(function* () {
               const { available, section } = make(yield* freshName, 5)
               const fiber = yield* background(Effect.succeed("in").pipe(section(3), over(losing(returning, hasRun))))
@@ -431,7 +433,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           )
         }
 
-        it.effect("fails when Redis knows no more of what is given back, though the section had succeeded", () =>
+        it.effect("A section that succeeded fails if Redis no longer knows its permits at the end", () =>
           Effect.gen(function* () {
             const { section } = make(yield* freshName, 5)
             const wiping = (store: Store): Store => ({
@@ -447,7 +449,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           })
         )
 
-        it.effect("refuses bad names and numbers before any command", () =>
+        it.effect("A semaphore refuses bad names and numbers before any command", () =>
           Effect.gen(function* () {
             const operations: Array<string> = []
             const key = yield* freshName
@@ -477,7 +479,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           })
         )
 
-        it.effect("says what else is under its name", () =>
+        it.effect("A semaphore says what else is under its name", () =>
           Effect.gen(function* () {
             const key = yield* freshName
             const { add, available, section } = make(key, 1)
@@ -499,7 +501,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           })
         )
 
-        it.effect("is reached through a key prefix, or bound to a service", () =>
+        it.effect("A semaphore can be reached through a key prefix, or bound to a service", () =>
           Effect.gen(function* () {
             const key = yield* freshName
             const { available, section } = make(key, 4)
@@ -517,7 +519,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
     }
 
     suite("a semaphore of its own kind", (it) => {
-      it.effect("asks once, or for a scope, or for somebody else to release", () =>
+      it.effect("Anonymous permits are acquired without waiting, for a scope, or for somebody else to release", () =>
         Effect.gen(function* () {
           const service = yield* RedisLock.RedisLock
           const semaphore = Semaphore.provide(Semaphore.make(yield* freshName, { permits: 3 }), service)
@@ -538,7 +540,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("is refused where a permit semaphore has the name", () =>
+      it.effect("A semaphore is refused if a permit semaphore has the name", () =>
         Effect.gen(function* () {
           const key = yield* freshName
           yield* Effect.gen(function* () {
@@ -550,7 +552,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("gives back on trust what was held for longer than its marker lives", () =>
+      it.effect("Permits that were held for longer than their marker lives are given back without it", () =>
         virtual
           ? Effect.gen(function* () {
               const { available, section } = kinds[0].make(yield* freshName, 3)
@@ -564,7 +566,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
     })
 
     suite("a permit semaphore of its own kind", (it) => {
-      it.effect("renews what it holds, for longer than a lease", () =>
+      it.effect("A permit semaphore renews held permits for longer than a lease", () =>
         Effect.gen(function* () {
           const semaphore = PermitSemaphore.make(yield* freshName, { permits: 2 })
           const letGo = yield* holding((n) => PermitSemaphore.withPermits(semaphore, n), 2)
@@ -575,7 +577,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("interrupts the section whose fixed lease has run out, and somebody else gets the permit", () =>
+      it.effect("A section whose permit's fixed lease has run out is interrupted, and another gets the permit", () =>
         Effect.gen(function* () {
           const semaphore = PermitSemaphore.make(yield* freshName, { permits: 1 })
           const doomed = yield* background(
@@ -589,7 +591,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("interrupts the section whose permit somebody else has given back, with the next renewal", () =>
+      it.effect("A section whose permit somebody else has given back is interrupted at the next renewal", () =>
         Effect.gen(function* () {
           expectWarning(/^The scope of permits has closed, but giving them back went wrong\./)
           const semaphore = PermitSemaphore.make(yield* freshName, { permits: 1 })
@@ -607,7 +609,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("knows by the clock whether it is held; renews by hand; releases early, once", () =>
+      it.effect("A held permit checks the clock, can be renewed by hand, and can be released early, once", () =>
         Effect.gen(function* () {
           const semaphore = PermitSemaphore.make(yield* freshName, { permits: 2 })
           const permit = yield* PermitSemaphore.scoped(semaphore, { permits: 2, leaseTime: "10 seconds" })
@@ -625,7 +627,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         }).pipe(Effect.scoped)
       )
 
-      it.effect("asks once", () =>
+      it.effect("tryScoped asks once for a permit", () =>
         Effect.gen(function* () {
           const semaphore = PermitSemaphore.make(yield* freshName, { permits: 1 })
           const inner = PermitSemaphore.withPermitIfAvailable(Effect.succeed("in"), semaphore)
@@ -634,7 +636,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         })
       )
 
-      it.effect("recovers 10000 permits at once whose leases have ended", () =>
+      it.effect("A permit semaphore recovers 10000 permits at once whose leases have ended", () =>
         Effect.gen(function* () {
           expectWarning(/^The scope of permits has closed, but giving them back went wrong\./)
           const many = 10_000

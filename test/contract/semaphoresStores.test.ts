@@ -165,7 +165,7 @@ const advanceRedis = (redis: Redis, prefix: string, millis: number) =>
 
 it.layer(both)("semaphores and latches on memory and on Redis", (it) => {
   it.effect.prop(
-    "answer and notify alike, whatever happens in whatever order",
+    "Semaphores and latches reply and notify alike on memory and on Redis, whatever happens in whatever order",
     [Arbitrary.array(Arbitrary.schema(Op), { minLength: 10, maxLength: 60 })],
     ([ops]) =>
       Effect.gen(function* () {

@@ -305,7 +305,7 @@ const advanceRedis = (redis: Redis, prefix: string, millis: number) =>
 it.layer(both)("memory and Redis", (it) => {
   for (const [title, operations] of Object.entries(mixes)) {
     it.effect.prop(
-      `answer alike, whatever happens in whatever order: ${title}`,
+      `Memory and Redis reply alike, whatever happens in whatever order: ${title}`,
       [Arbitrary.array(Arbitrary.schema(opOf(operations)), { minLength: 10, maxLength: 60 })],
       ([ops]) =>
         Effect.gen(function* () {

@@ -89,7 +89,7 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
   const clients = RedisLock.layerFromStore({ fallbackInterval: "1 hour" })
   it.layer(Layer.provideMerge(clients, store), { excludeTestServices: true })(`tokens on ${title}`, (it) => {
     for (const [kind, make] of Object.entries(kinds)) {
-      it.effect(`${kind}: what is no token under the token's key is refused as WrongType, and nothing is changed`, () =>
+      it.effect(`A value that is no token is refused as WrongType, and nothing is changed: ${kind}`, () =>
         Effect.gen(function* () {
           const texts = ["abc", "1.5", "nan", "", ...(kind === "FencedLock" ? [] : ["9007199254740993", "1e300"])]
           for (const text of texts) {
@@ -117,7 +117,7 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
       )
     }
 
-    it.effect("what is no token under the token's key of a held lock does not keep it from being looked at", () =>
+    it.effect("A value under the token's key that is no token does not keep a held lock from being inspected", () =>
       Effect.gen(function* () {
         const name = freshName()
         yield* put(tokenOf(name), "abc")
@@ -127,28 +127,26 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
       })
     )
 
-    it.effect(
-      "a reader's token is higher than that of any earlier writer, also when Redis has forgotten that one",
-      () =>
-        Effect.gen(function* () {
-          const name = freshName()
-          const { readLock, writeLock } = ReadWriteLock.make(name, { leaseTime: "60 millis" })
-          const tokenOfA = (lock: AnyLock): Effect.Effect<bigint, unknown, any> =>
-            Effect.scoped(Effect.map(Lock.scoped(lock), (holding) => (holding as { readonly token: bigint }).token))
-          const first = yield* tokenOfA(readLock)
-          assert.isTrue(first > 1_000_000_000_000_000n, `${first}, where nobody has ever written`)
-          const written = yield* tokenOfA(writeLock)
-          assert.isTrue(written > first)
-          yield* until(Effect.map(found(tokenOf(name)), (type) => type === "none"))
-          const second = yield* tokenOfA(readLock)
-          assert.isTrue(second > written, `${second} after ${written}`)
-          assert.isTrue((yield* tokenOfA(writeLock)) > second)
-          assert.strictEqual(yield* found(`${name} nothing`), "none")
-        }).pipe(Effect.provide(Layer.fresh(RedisLock.layerFromStore({ tokenRetention: 0 }))))
+    it.effect("A reader's token is higher than that of any earlier writer, even if Redis has forgotten that one", () =>
+      Effect.gen(function* () {
+        const name = freshName()
+        const { readLock, writeLock } = ReadWriteLock.make(name, { leaseTime: "60 millis" })
+        const tokenOfA = (lock: AnyLock): Effect.Effect<bigint, unknown, any> =>
+          Effect.scoped(Effect.map(Lock.scoped(lock), (holding) => (holding as { readonly token: bigint }).token))
+        const first = yield* tokenOfA(readLock)
+        assert.isTrue(first > 1_000_000_000_000_000n, `${first}, where nobody has ever written`)
+        const written = yield* tokenOfA(writeLock)
+        assert.isTrue(written > first)
+        yield* until(Effect.map(found(tokenOf(name)), (type) => type === "none"))
+        const second = yield* tokenOfA(readLock)
+        assert.isTrue(second > written, `${second} after ${written}`)
+        assert.isTrue((yield* tokenOfA(writeLock)) > second)
+        assert.strictEqual(yield* found(`${name} nothing`), "none")
+      }).pipe(Effect.provide(Layer.fresh(RedisLock.layerFromStore({ tokenRetention: 0 }))))
     )
 
     for (const [kind, make] of Object.entries(tokenless)) {
-      it.effect(`${kind} without tokens excludes as one with them, and leaves nothing in Redis`, () =>
+      it.effect(`${kind} without tokens excludes like one with tokens, and leaves nothing in Redis`, () =>
         Effect.gen(function* () {
           const name = freshName()
           const lock = make(name)
@@ -176,7 +174,7 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
       )
     }
 
-    it.effect("several locks, some of them without tokens, are taken by one command, each with its token or none", () =>
+    it.effect("Several locks, some of them without tokens, are acquired by one command", () =>
       Effect.gen(function* () {
         const [one, two, three] = [freshName(), freshName(), freshName()]
         const all = MultiLock.make([
@@ -192,7 +190,7 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
       })
     )
 
-    it.effect("a command for a lock without tokens that is sent twice is granted twice, by 0", () =>
+    it.effect("A command for a lock without tokens that is sent twice is granted twice, by 0", () =>
       LockStore.LockStore.use((store) =>
         Effect.gen(function* () {
           const name = freshName()
@@ -208,7 +206,7 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
 
 const patient = RedisLock.layerFromStore({ tokenRetention: "1 minute" })
 
-it.live("the last token is remembered for the lease and the retention of the client that was granted it", () =>
+it.live("The last token is remembered for the lease and the retention of the client that was granted it", () =>
   Effect.gen(function* () {
     const name = freshName()
     yield* Lock.withLock(Effect.void, name, { leaseTime: "10 seconds" })

@@ -72,7 +72,7 @@ const assertSafe = ({ balances, output, text }: Effect.Success<ReturnType<typeof
 
 layer(NodeServices.layer, { excludeTestServices: true })("demo", (it) => {
   it.effect(
-    "runs processes on the Redis of REDIS_URL, and leaves nothing there but tokens that expire",
+    "The demo runs processes on the Redis of REDIS_URL, and leaves nothing there but tokens that expire",
     Effect.fnUntraced(function* () {
       const result = yield* run({ REDIS_URL: redisUrl })
       assert.match(result.output[0]!, /^Redis: REDIS_URL, /)
@@ -86,7 +86,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("demo", (it) => {
   )
 
   it.effect(
-    "ends on SIGINT with 130, its workers and its lock with it",
+    "The demo ends on SIGINT with 130, its workers and its lock with it",
     Effect.fnUntraced(function* () {
       const fs = yield* FileSystem.FileSystem
       const { demo, directory, lines } = yield* start({ REDIS_URL: redisUrl })
@@ -111,10 +111,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("demo", (it) => {
 
   // a Docker engine at its usual place would be found
   it.effect.skipIf(existsSync("/var/run/docker.sock"))(
-    "runs fibers on the memory store where there is no Redis, and says how to see it on one",
+    "The demo runs fibers on the memory store if there is no Redis, and says how to see it on one",
     Effect.fnUntraced(function* () {
       const result = yield* run({ PATH: "/nonexistent" })
-      assert.match(result.output[0]!, /^Redis: none found, so the embedded memory store is used/)
+      assert.match(result.output[0]!, /^Redis: none found, so the demo uses the memory store/)
       assert.match(result.text, /4 fibers make 100 deposits each/)
       assert.match(result.text, /set REDIS_URL/)
       assertSafe(result)

@@ -40,7 +40,7 @@ const endsAndGivesBack = (settings: ClosingSettings, servers: ReadonlyArray<Pick
 
 describe("SIGTERM to a process that closes its client first", () => {
   it.live(
-    "leaves nothing of it on a server",
+    "A process that closes its client at SIGTERM leaves nothing on a server",
     onServer(({ redis, server }) =>
       Effect.andThen(
         endsAndGivesBack({ where: "server", urls: [server.url], lock: "report" }, [server]),
@@ -50,7 +50,7 @@ describe("SIGTERM to a process that closes its client first", () => {
   )
 
   it.live(
-    "leaves nothing of it on a quorum",
+    "A process that closes its client at SIGTERM leaves nothing on a quorum",
     onServer((first) =>
       onServer((second) =>
         onServer((third) => {
@@ -61,7 +61,7 @@ describe("SIGTERM to a process that closes its client first", () => {
     )
   )
 
-  it.live("leaves nothing of it on a cluster", () =>
+  it.live("A process that closes its client at SIGTERM leaves nothing on a cluster", () =>
     Effect.gen(function* () {
       const cluster = yield* RedisCluster.start()
       yield* endsAndGivesBack(

@@ -47,7 +47,7 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
         yield* cluster.ok
       })
 
-    it.effect("locks are taken and released through a failover, with transient failures at worst", () =>
+    it.effect("Locks are acquired and released through a cluster's failover, with transient failures at worst", () =>
       mended(
         Effect.gen(function* () {
           const cluster = yield* TheCluster
@@ -120,7 +120,7 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
       )
     )
 
-    it.effect("a lock that a failover has lost is reported, and belongs to whoever took it", () =>
+    it.effect("A lock that a cluster's failover has lost is reported, and belongs to its new holder", () =>
       mended(
         Effect.gen(function* () {
           const cluster = yield* TheCluster
@@ -152,7 +152,7 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
       )
     )
 
-    it.effect("a waiter is served whose subscription was with a master that is killed", () =>
+    it.effect("A waiter whose subscription was with a killed master of a cluster is served", () =>
       mended(
         Effect.gen(function* () {
           const cluster = yield* TheCluster
@@ -175,7 +175,7 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
       )
     )
 
-    it.effect("a master that hangs costs time-outs until its replica takes over, and no lock", () =>
+    it.effect("A master of a cluster that hangs costs time-outs until its replica takes over, and no lock", () =>
       mended(
         Effect.gen(function* () {
           const cluster = yield* TheCluster

@@ -36,7 +36,7 @@ const impatient = { retryStrategy: () => 20 }
 
 describe("a connection", () => {
   it.live(
-    "that is lost, refused and back is logged once each, however often it is tried meanwhile; commands are told why",
+    "A connection that is lost, refused and back is logged once each, however often it is tried meanwhile; commands are told why",
     behindProxy(({ proxy }) =>
       Effect.gen(function* () {
         const log = recording()
@@ -79,7 +79,7 @@ describe("a connection", () => {
   )
 
   it.live(
-    "for subscriptions is logged as well",
+    "A connection for subscriptions is logged as well",
     behindProxy(({ proxy, redis }) =>
       Effect.gen(function* () {
         const log = recording()
@@ -99,43 +99,41 @@ describe("a connection", () => {
     )
   )
 
-  it.live(
-    "whose password was rotated fails commands with NotAuthenticated, which is not transient, until it is right again",
-    () =>
-      Effect.gen(function* () {
-        const server = yield* RedisServer.start()
-        const redis = yield* bare(server)
-        const password = (text: string) =>
-          Effect.promise(() => redis.call("ACL", "SETUSER", "locks", "resetpass", `>${text}`))
-        yield* Effect.promise(() => redis.call("ACL", "SETUSER", "locks", "on", ">old", "~*", "&*", "+@all"))
-        const log = recording()
-        const url = `redis://locks:old@${server.host}:${server.port}`
-        const mine = yield* Effect.provide(clientOf(locksOver(IoRedis.layer({ url, ioredis: impatient }))), log.layer)
-        assert.strictEqual(yield* mine.run(section), "done")
-        yield* password("new")
-        // what is connected stays so
-        assert.strictEqual(yield* mine.run(section), "done")
-        yield* Effect.promise(() => redis.call("CLIENT", "KILL", "USER", "locks"))
-        const error = yield* eventually(
-          "a command is told that the password is wrong",
-          async () => storeError(await Effect.runPromise(Effect.exit(mine.run(Lock.isLocked("report"))))),
-          ({ reason }) => reason === "NotAuthenticated"
-        )
-        assert.isFalse(error.isTransient)
-        assert.include(error.message, "WRONGPASS")
-        yield* Effect.sleep(200)
-        assert.deepStrictEqual(log.logged(), ["Warn lost commands", "Warn refused commands"])
-        assert.deepInclude(log.lines[1], { reason: "NotAuthenticated" })
-        yield* password("old")
-        yield* connected(mine)
-        assert.strictEqual(yield* mine.run(section), "done")
-        yield* eventually("that it is back is logged", log.logged, (lines) => lines.length === 3)
-      })
+  it.live("A rotated password fails commands with NotAuthenticated until it is right again", () =>
+    Effect.gen(function* () {
+      const server = yield* RedisServer.start()
+      const redis = yield* bare(server)
+      const password = (text: string) =>
+        Effect.promise(() => redis.call("ACL", "SETUSER", "locks", "resetpass", `>${text}`))
+      yield* Effect.promise(() => redis.call("ACL", "SETUSER", "locks", "on", ">old", "~*", "&*", "+@all"))
+      const log = recording()
+      const url = `redis://locks:old@${server.host}:${server.port}`
+      const mine = yield* Effect.provide(clientOf(locksOver(IoRedis.layer({ url, ioredis: impatient }))), log.layer)
+      assert.strictEqual(yield* mine.run(section), "done")
+      yield* password("new")
+      // what is connected stays so
+      assert.strictEqual(yield* mine.run(section), "done")
+      yield* Effect.promise(() => redis.call("CLIENT", "KILL", "USER", "locks"))
+      const error = yield* eventually(
+        "a command is told that the password is wrong",
+        async () => storeError(await Effect.runPromise(Effect.exit(mine.run(Lock.isLocked("report"))))),
+        ({ reason }) => reason === "NotAuthenticated"
+      )
+      assert.isFalse(error.isTransient)
+      assert.include(error.message, "WRONGPASS")
+      yield* Effect.sleep(200)
+      assert.deepStrictEqual(log.logged(), ["Warn lost commands", "Warn refused commands"])
+      assert.deepInclude(log.lines[1], { reason: "NotAuthenticated" })
+      yield* password("old")
+      yield* connected(mine)
+      assert.strictEqual(yield* mine.run(section), "done")
+      yield* eventually("that it is back is logged", log.logged, (lines) => lines.length === 3)
+    })
   )
 
   // over ioredis 5 RedisServer.start does not see that a server wants a password
   const maybe = it.live.skipIf(!hasFastPath)
-  maybe("to a server that comes back with another password is logged as refused twice: for either reason", () =>
+  maybe("A server that comes back with another password is logged as refused once for each reason", () =>
     Effect.gen(function* () {
       const server = yield* RedisServer.start()
       const log = recording()
@@ -155,40 +153,38 @@ describe("a connection", () => {
     })
   )
 
-  it.live(
-    "to a cluster's nodes: those that are lost are logged, and a password that was rotated is a reason that lasts",
-    () =>
-      Effect.gen(function* () {
-        const cluster = yield* RedisCluster.start()
-        const nodes = yield* Effect.forEach(cluster.urls, (url) => bare({ url }))
-        const onAll = (...args: readonly [string, ...ReadonlyArray<string>]) =>
-          Effect.promise(() => Promise.all(nodes.map((node) => node.call(...(args as [string])))))
-        yield* onAll("ACL", "SETUSER", "locks", "on", ">old", "~*", "&*", "+@all")
-        const log = recording()
-        const urls = cluster.urls.map((url) => url.replace("://", "://locks:old@"))
-        const mine = yield* Effect.provide(clientOf(locksOver(IoRedis.layerCluster({ nodes: urls }))), log.layer)
-        const names = Array.from({ length: 12 }, (_, i) => `report:${i}`)
-        const all = Effect.forEach(names, (name) => Effect.exit(mine.run(Lock.withLock(Effect.succeed("done"), name))))
-        yield* all
-        assert.deepStrictEqual(log.logged(), [])
-        yield* onAll("ACL", "SETUSER", "locks", "resetpass", ">new")
-        yield* onAll("CLIENT", "KILL", "USER", "locks")
-        const exits = yield* eventually(
-          "all commands are told that the password is wrong",
-          () => Effect.runPromise(all),
-          (exits) => exits.every((exit) => exit._tag === "Failure" && storeError(exit).reason === "NotAuthenticated")
-        )
-        for (const exit of exits) assert.isFalse(storeError(exit).isTransient)
-        assert.strictEqual(log.lines.filter(({ event }) => event === "lost").length, 3)
-        const refused = log.lines.filter(({ event }) => event === "refused")
-        assert.isNotEmpty(refused)
-        for (const { reason } of refused) assert.strictEqual(reason, "NotAuthenticated")
-        yield* onAll("ACL", "SETUSER", "locks", "resetpass", ">old")
-        yield* eventually(
-          "the locks are had again",
-          () => Effect.runPromise(all),
-          (exits) => exits.every((exit) => exit._tag === "Success")
-        )
-      })
+  it.live("Lost connections to a cluster's nodes are logged, and a rotated password is a reason that lasts", () =>
+    Effect.gen(function* () {
+      const cluster = yield* RedisCluster.start()
+      const nodes = yield* Effect.forEach(cluster.urls, (url) => bare({ url }))
+      const onAll = (...args: readonly [string, ...ReadonlyArray<string>]) =>
+        Effect.promise(() => Promise.all(nodes.map((node) => node.call(...(args as [string])))))
+      yield* onAll("ACL", "SETUSER", "locks", "on", ">old", "~*", "&*", "+@all")
+      const log = recording()
+      const urls = cluster.urls.map((url) => url.replace("://", "://locks:old@"))
+      const mine = yield* Effect.provide(clientOf(locksOver(IoRedis.layerCluster({ nodes: urls }))), log.layer)
+      const names = Array.from({ length: 12 }, (_, i) => `report:${i}`)
+      const all = Effect.forEach(names, (name) => Effect.exit(mine.run(Lock.withLock(Effect.succeed("done"), name))))
+      yield* all
+      assert.deepStrictEqual(log.logged(), [])
+      yield* onAll("ACL", "SETUSER", "locks", "resetpass", ">new")
+      yield* onAll("CLIENT", "KILL", "USER", "locks")
+      const exits = yield* eventually(
+        "all commands are told that the password is wrong",
+        () => Effect.runPromise(all),
+        (exits) => exits.every((exit) => exit._tag === "Failure" && storeError(exit).reason === "NotAuthenticated")
+      )
+      for (const exit of exits) assert.isFalse(storeError(exit).isTransient)
+      assert.strictEqual(log.lines.filter(({ event }) => event === "lost").length, 3)
+      const refused = log.lines.filter(({ event }) => event === "refused")
+      assert.isNotEmpty(refused)
+      for (const { reason } of refused) assert.strictEqual(reason, "NotAuthenticated")
+      yield* onAll("ACL", "SETUSER", "locks", "resetpass", ">old")
+      yield* eventually(
+        "the locks are had again",
+        () => Effect.runPromise(all),
+        (exits) => exits.every((exit) => exit._tag === "Success")
+      )
+    })
   )
 })

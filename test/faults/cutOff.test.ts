@@ -22,7 +22,7 @@ describe("a holder that is cut off from the server", () => {
   ] as const
   for (const [why, how, commandTimeout] of ways) {
     it.live(
-      `${why}: is interrupted before anybody else gets in, and harms nobody when it is back`,
+      `A holder that is cut off is interrupted before anybody else gets in, and harms nobody when it is back: ${why}`,
       behindProxy(({ proxy, redis, server }) =>
         Effect.gen(function* () {
           const far = yield* client(proxy, { commandTimeout, watchdogLeaseTime: 3000 })
@@ -53,7 +53,7 @@ describe("a holder that is cut off from the server", () => {
   }
 
   it.live(
-    "for less than the lease: goes on, and is renewed again",
+    "A holder that is cut off for less than the lease goes on, and is renewed again",
     behindProxy(({ proxy, redis }) =>
       Effect.gen(function* () {
         const far = yield* client(proxy, { watchdogLeaseTime: "6 seconds" })
@@ -79,7 +79,7 @@ describe("a holder that is cut off from the server", () => {
   )
 
   it.live(
-    "when its section ends: releases as soon as it is connected again",
+    "A holder that is cut off when its section ends releases as soon as it is connected again",
     behindProxy(({ proxy, redis }) =>
       Effect.gen(function* () {
         const far = yield* client(proxy, { watchdogLeaseTime: "30 seconds", releaseTimeout: "20 seconds" })
@@ -96,7 +96,7 @@ describe("a holder that is cut off from the server", () => {
   )
 
   it.live(
-    "when its section ends, and stays so: the section fails in time, and the lock is released after all",
+    "A holder that is cut off when its section ends and stays so fails in time, and the lock is released after all",
     behindProxy(({ proxy, redis }) =>
       Effect.gen(function* () {
         const far = yield* client(proxy, { watchdogLeaseTime: "30 seconds", releaseTimeout: 500 })

@@ -19,7 +19,7 @@ const nothingAnywhere = (redis: Redis) =>
 
 describe("a database that the server refuses", () => {
   it.live(
-    "because there is none of that number fails the building of the layer, and says so",
+    "A database that does not exist fails the building of the layer, and the error says so",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         for (const layer of [
@@ -38,7 +38,7 @@ describe("a database that the server refuses", () => {
   )
 
   it.live(
-    "because the user may not SELECT fails the building of the layer with NoPermission",
+    "A database that the user may not SELECT fails the building of the layer with NoPermission",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         yield* Effect.promise(() => redis.acl("SETUSER", "locks", "on", ">pw", "~*", "&*", "+@all", "-select"))
@@ -50,7 +50,7 @@ describe("a database that the server refuses", () => {
     )
   )
 
-  it.live("because there is none of that number fails also by way of Sentinel", () =>
+  it.live("A database that does not exist fails the layer behind Sentinel, too", () =>
     Effect.gen(function* () {
       const site = yield* RedisSentinel.start()
       const sentinels = site.sentinels.map(({ url }) => url)
@@ -60,7 +60,7 @@ describe("a database that the server refuses", () => {
   )
 
   it.live(
-    "after a reconnect, because the right was withdrawn: commands fail with NoPermission until it is given back, and go to no other database; so for the application's own client",
+    "When the right to a database is withdrawn, commands fail with NoPermission after a reconnect until it is given back, and go to no other database, also over the application's own client",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         yield* Effect.promise(() => redis.acl("SETUSER", "locks", "on", ">pw", "~*", "&*", "+@all"))
@@ -97,7 +97,7 @@ describe("a database that the server refuses", () => {
   )
 
   it.live(
-    "to a connection for subscriptions: it is given up, and the waiter falls back to asking",
+    "A connection for subscriptions that the server refuses the database is given up, and the waiter falls back to asking",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         yield* Effect.promise(() => redis.acl("SETUSER", "locks", "on", ">pw", "~*", "&*", "+@all"))
@@ -119,7 +119,7 @@ describe("a database that the server refuses", () => {
   )
 
   it.live(
-    "to the application's own client before it was given to us fails the building of the layer",
+    "An application's own client that was refused its database fails the building of the layer",
     onServer(({ server }) =>
       Effect.gen(function* () {
         const redis = yield* Effect.acquireRelease(

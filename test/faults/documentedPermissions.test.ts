@@ -110,7 +110,7 @@ describe("a Redis user with the documented permissions", () => {
   for (const [kind, cases] of Object.entries(uses)) {
     for (const [what, use] of Object.entries(cases)) {
       it.live(
-        `may do everything with ${what}`,
+        `A Redis user with the documented permissions may do everything with ${what}`,
         onServer(({ redis, server }) =>
           Effect.gen(function* () {
             const rules = [...documented.get("Lock")!, ...documented.get(kind)!]

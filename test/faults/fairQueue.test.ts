@@ -15,7 +15,7 @@ const slack = 3000
 
 describe("waiters of a fair lock", () => {
   it.live(
-    "of which 30 of 50 are killed, the head among them: the others are served in their order, at most as late as the dead live",
+    "When 30 of 50 fair waiters are killed, the head among them, the others are served in their order, at most as late as the dead live",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server, patient)
@@ -62,7 +62,7 @@ describe("waiters of a fair lock", () => {
   )
 
   it.live(
-    "whose process is stopped are passed over, and stand at the end when it goes on",
+    "Fair waiters whose process is stopped are passed over, and are at the end of the queue when it continues",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server, patient)
@@ -104,7 +104,7 @@ describe("waiters of a fair lock", () => {
   )
 
   it.live(
-    "are not held up by a head that is killed while the lock is free",
+    "Fair waiters are not held up by a head that is killed while the lock is free",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server, patient)
@@ -128,7 +128,7 @@ describe("waiters of a fair lock", () => {
   )
 
   it.live(
-    "keep their places when the server stands still for less than a second, though others reach it again before them",
+    "Fair waiters keep their places when the server stands still for less than a second, though others reach it again before them",
     behindProxy(({ proxy, redis, server }) =>
       Effect.gen(function* () {
         const holding = yield* hold(yield* client(server, patient), lock)
@@ -177,7 +177,7 @@ describe("waiters of a fair lock", () => {
   )
 
   it.live(
-    "that hear no message on a connection that looks alive find their turn by themselves, in order",
+    "Fair waiters that receive no message on a connection that looks alive find their turn by themselves, in order",
     behindProxy(({ proxy, redis, server }) =>
       Effect.gen(function* () {
         const holding = yield* hold(yield* client(server, patient), lock)
@@ -196,7 +196,7 @@ describe("waiters of a fair lock", () => {
   )
 
   it.live(
-    "are all served by a server that has restarted empty",
+    "Fair waiters are all served by a server that has restarted empty",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         yield* Effect.exit(hold(yield* client(server, patient), lock))
@@ -233,7 +233,7 @@ describe("waiters of a fair lock", () => {
   const javaWaiter = `${crypto.randomUUID()}:77`
 
   it.live(
-    "are not held up by one in Java whose clock is far behind",
+    "Fair waiters are not held up by one in Java whose clock is far behind",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const holding = yield* hold(yield* client(server, patient), lock)
@@ -250,7 +250,7 @@ describe("waiters of a fair lock", () => {
   )
 
   it.live(
-    "wait for one in Java whose clock is far ahead, and are served when it has gone without a word",
+    "Fair waiters wait for one in Java whose clock is far ahead, and are served when it has gone silently",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server, patient)
@@ -274,7 +274,7 @@ describe("waiters of a fair lock", () => {
   )
 
   it.live(
-    "500 of one process are served in their order, with at most 8 commands each",
+    "500 fair waiters of one process are served in their order, with at most 8 commands each",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const { run } = yield* client(server, patient)
@@ -308,7 +308,7 @@ describe("waiters of a fair lock", () => {
   )
 
   it.live(
-    "100 of one process cost at most 3 commands a second",
+    "100 fair waiters of one process cost at most 3 commands a second",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         yield* hold(yield* client(server, patient), lock)
@@ -332,7 +332,7 @@ describe("waiters of a fair lock", () => {
 
 describe("a holder of a fair lock that is killed", () => {
   it.live(
-    "is replaced by the first in the queue when its lease is over",
+    "A killed holder of a fair lock is replaced by the first in the queue when its lease is over",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const settings = { url: server.url, kind: "fair", lock: "turn", fibers: 1, watchdogLeaseTime: 1500 } as const

@@ -31,7 +31,7 @@ const over = (driver: typeof replacing, url: string) =>
 
 describe("a half-open connection of node-redis", () => {
   it.live(
-    "times out the first command; the next ones fail at once and are not sent, until something comes back",
+    "A half-open connection of node-redis times out the first command; the next ones fail at once, unsent, until something comes back",
     behindProxy(({ proxy, redis }) =>
       Effect.gen(function* () {
         const plain = Layer.provide(
@@ -62,7 +62,7 @@ describe("a half-open connection of node-redis", () => {
   )
 
   it.live(
-    "is replaced where the client is told so, as documented",
+    "A half-open connection of node-redis is replaced by the documented recipe",
     behindProxy(({ proxy }) =>
       Effect.gen(function* () {
         const mine = yield* clientOf(over(replacing, proxy.url))
@@ -83,7 +83,7 @@ describe("a half-open connection of node-redis", () => {
   )
 
   it.live(
-    "does not keep its layer from closing, as documented",
+    "A half-open connection of node-redis does not keep its layer from closing, by the documented recipe",
     behindProxy(({ proxy }) =>
       Effect.gen(function* () {
         const scope = yield* Scope.make()

@@ -5,7 +5,7 @@ import { start } from "./processes.ts"
 
 describe("SIGKILL", () => {
   it.live(
-    "of a holder: a waiter gets the lock when the lease is over, with a higher token",
+    "After SIGKILL of a holder a waiter gets the lock when the lease is over, with a higher token",
     onServer(({ server, redis }) =>
       Effect.gen(function* () {
         const holder = yield* start("holder", { url: server.url, lock: "report", watchdogLeaseTime: 2000 })
@@ -24,7 +24,7 @@ describe("SIGKILL", () => {
   )
 
   it.live(
-    "of a waiter: nothing of it is left, and the next in line is not held up",
+    "After SIGKILL of a waiter nothing of it is left, and the next waiter is not held up",
     onServer(({ server, redis }) =>
       Effect.gen(function* () {
         const mine = yield* client(server)

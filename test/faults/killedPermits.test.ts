@@ -9,7 +9,7 @@ const semaphore = "partner"
 
 describe("SIGKILL of two out of three processes that share 5 permits among 30 fibers", () => {
   it.live(
-    "never more than 5 are inside or held, and the permits of the killed come back",
+    "When two of three processes with 5 permits are killed, never more than 5 are inside or held, and the killed processes' permits come back",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const lease = 2000

@@ -11,7 +11,7 @@ describe("a killed holder", () => {
     ["spin", (name: string) => SpinLock.make(name)]
   ] as const) {
     it.live(
-      `of a ${kind} lock is replaced when its lease is over, with a higher token`,
+      `A killed holder of a ${kind} lock is replaced when its lease is over, with a higher token`,
       onServer(({ redis, server }) =>
         Effect.gen(function* () {
           const settings = { url: server.url, kind, lock: "report", fibers: 1, watchdogLeaseTime: 1500 } as const
@@ -33,7 +33,7 @@ describe("a killed holder", () => {
 describe("4 processes of 4 fibers with 50 sections each, on one name, with a counter that nothing else protects", () => {
   for (const kind of ["fair", "write", "spin", "fenced"] as const) {
     it.live(
-      `count to exactly 800 under a ${kind} lock`,
+      `4 processes of 4 fibers count to exactly 800 under a ${kind} lock`,
       onServer(({ redis, server }) =>
         Effect.gen(function* () {
           const settings = { url: server.url, kind, lock: "ledger", fibers: 4, sections: 50, work: 0 } as const

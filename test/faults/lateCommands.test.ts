@@ -163,7 +163,7 @@ const isFree = (redis: Redis, kind: string) =>
 describe("an acquisition that was undone before it arrived", () => {
   for (const [kind, { acquire, script }] of Object.entries(kinds)) {
     it.live(
-      `is refused once its sender has given up: ${kind}`,
+      `An acquisition after its rollback is refused once its sender has given up: ${kind}`,
       onServer(({ redis, server }) =>
         Effect.gen(function* () {
           const client = yield* clientThatLoses(server)
@@ -183,7 +183,7 @@ describe("an acquisition that was undone before it arrived", () => {
     )
 
     it.live(
-      `is undone once more where it arrives behind its undo, but in time: ${kind}`,
+      `An acquisition after its rollback, but in time, is rolled back once more: ${kind}`,
       onServer(({ redis, server }) =>
         Effect.gen(function* () {
           const client = yield* clientThatLoses(server)
@@ -210,7 +210,7 @@ const lock = Lock.withLock(ordinary, "name", { waitTime: 0 })
 
 describe("an acquisition that was undone before it arrived, elsewhere than at one server over ioredis,", () => {
   it.live(
-    "is refused once its sender has given up: over Effect's Redis service",
+    "An acquisition after its rollback is refused once its sender has given up: over Effect's Redis",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const client = yield* clientThatLoses(server, overEffectsRedis)
@@ -227,7 +227,7 @@ describe("an acquisition that was undone before it arrived, elsewhere than at on
 
   for (const when of ["in time", "too late"] as const) {
     it.live(
-      `leaves no vote behind that it takes ${when} at one member of a quorum`,
+      `An acquisition that arrives after its rollback leaves no vote behind that it takes ${when} at one member of a quorum`,
       onServers(3, (places) =>
         Effect.gen(function* () {
           const slow = losing(overIoRedis(places[0]!.server))
@@ -256,7 +256,7 @@ describe("an acquisition that was undone before it arrived, elsewhere than at on
     )
   }
 
-  it.live("is refused once its sender has given up: on Redis Cluster", () =>
+  it.live("An acquisition after its rollback is refused once its sender has given up: on Redis Cluster", () =>
     Effect.gen(function* () {
       const cluster = yield* RedisCluster.start()
       const driver = losing(IoRedis.layerCluster({ nodes: cluster.urls, commandTimeout }))
@@ -275,7 +275,7 @@ describe("an acquisition that was undone before it arrived, elsewhere than at on
 
 describe("a waiter of a fair lock", () => {
   it.live(
-    "that was granted the lock without hearing of it, and asks again, holds it no longer than Redis keeps it",
+    "A fair waiter that was granted the lock without learning of it, and asks again, holds it no longer than Redis keeps it",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const client = yield* clientThatLoses(server)
@@ -302,7 +302,7 @@ describe("a waiter of a fair lock", () => {
 
 describe("a command that arrives late", () => {
   it.live(
-    "frees no lock that another client has taken meanwhile, where it is a forced release",
+    "A forced release that arrives late frees no lock that another client has taken meanwhile",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const client = yield* clientThatLoses(server)
@@ -321,7 +321,7 @@ describe("a command that arrives late", () => {
   )
 
   it.live(
-    "changes no count, where it counts down a latch or sets permits",
+    "A command that counts down a latch or sets permits changes no count if it arrives late",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const client = yield* clientThatLoses(server)
@@ -338,7 +338,7 @@ describe("a command that arrives late", () => {
   )
 
   it.live(
-    "gives a waiter of a fair lock that has gone no place again, where it is a refresh",
+    "A refresh of a fair lock that arrives late gives no place to a waiter that has gone",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const lock = FairLock.make("name")

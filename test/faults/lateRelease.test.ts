@@ -26,7 +26,7 @@ const losesReply = Layer.effect(
 const clients = RedisLock.layerFromStore()
 
 describe("a release of a fair lock that was sent again", () => {
-  it.live("may still be under way: its owner is not used again", () =>
+  it.live("An owner of a fair lock is not used again while a repeated release of it may still be under way", () =>
     Effect.gen(function* () {
       const lock = FairLock.make("turn")
       const gate = yield* Layer.build(Layer.fresh(clients))

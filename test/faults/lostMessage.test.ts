@@ -15,7 +15,7 @@ import {
 
 describe("a wake-up message that never comes", () => {
   it.live(
-    "because it is lost on a connection that looks alive: the waiters ask by themselves",
+    "Waiters ask by themselves when a message is lost on a connection that looks alive",
     behindProxy(({ proxy, redis, server }) =>
       Effect.gen(function* () {
         const holder = yield* enter(yield* client(server, { watchdogLeaseTime: "5 minutes" }), "report")
@@ -37,7 +37,7 @@ describe("a wake-up message that never comes", () => {
   )
 
   it.live(
-    "because subscribing hangs: the waiter asks by itself",
+    "A waiter asks by itself when subscribing hangs",
     behindProxy(({ proxy, redis, server }) =>
       Effect.gen(function* () {
         yield* proxy.stall
@@ -55,7 +55,7 @@ describe("a wake-up message that never comes", () => {
   )
 
   it.live(
-    "because somebody deleted the key and told nobody: the waiter asks by itself, the holder learns of it",
+    "When somebody deletes the key and tells nobody, the waiter asks by itself, and the holder learns of it",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const holder = yield* enter(yield* client(server, { watchdogLeaseTime: "6 seconds" }), "report")

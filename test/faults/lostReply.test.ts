@@ -32,7 +32,7 @@ const ways = {
 describe("an acquisition whose reply never comes", () => {
   for (const [name, acquire] of Object.entries(ways)) {
     it.live(
-      `times out with unknown outcome and is undone, though no reply comes at all: ${name}`,
+      `An acquisition whose reply never comes times out with unknown outcome and is rolled back: ${name}`,
       behindProxy(({ proxy, redis }) =>
         Effect.gen(function* () {
           const mine = yield* client(proxy, { commandTimeout, watchdogLeaseTime })
@@ -56,7 +56,7 @@ describe("an acquisition whose reply never comes", () => {
   }
 
   it.live(
-    "because the connection breaks fails with unknown outcome, and is undone when there is a connection again",
+    "An acquisition whose connection breaks fails with unknown outcome, and is rolled back when there is a connection again",
     behindProxy(({ proxy, redis }) =>
       Effect.gen(function* () {
         const mine = yield* client(proxy, { watchdogLeaseTime })
@@ -80,7 +80,7 @@ describe("an acquisition whose reply never comes", () => {
   )
 
   it.live(
-    "is undone when its caller gives up",
+    "An acquisition whose reply never comes is rolled back when its caller gives up",
     behindProxy(({ proxy, redis }) =>
       Effect.gen(function* () {
         const mine = yield* client(proxy, { watchdogLeaseTime })
@@ -99,7 +99,7 @@ describe("an acquisition whose reply never comes", () => {
 
 describe("a release whose reply never comes", () => {
   it.live(
-    "is repeated until one comes, and then counts as done",
+    "A release whose reply never comes is repeated until one comes, and then counts as done",
     behindProxy(({ proxy, redis, server }) =>
       Effect.gen(function* () {
         yield* warmUp(yield* client(server))
@@ -117,7 +117,7 @@ describe("a release whose reply never comes", () => {
   )
 
   it.live(
-    "because the connection breaks counts as done, also where the client sends it again by itself",
+    "A release whose connection breaks counts as done, even if the client sends it again by itself",
     behindProxy(({ proxy, redis, server }) =>
       Effect.gen(function* () {
         yield* warmUp(yield* client(server))
@@ -138,7 +138,7 @@ describe("a release whose reply never comes", () => {
   )
 
   it.live(
-    "within the release timeout fails the section, in time",
+    "A release whose reply does not come within the release timeout fails the section, in time",
     behindProxy(({ proxy, redis, server }) =>
       Effect.gen(function* () {
         yield* warmUp(yield* client(server))

@@ -19,7 +19,7 @@ const patient = { fallbackInterval: "5 minutes", watchdogLeaseTime: "5 minutes" 
 
 describe("a subscription that breaks while waiting", () => {
   it.live(
-    "is made again, and wakes the waiter when the lock is released",
+    "A subscription that breaks is made again, and wakes the waiter when the lock is released",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const holder = yield* enter(yield* client(server, patient), "report")
@@ -39,7 +39,7 @@ describe("a subscription that breaks while waiting", () => {
   )
 
   it.live(
-    "wakes the waiter when it stands again: it may have missed the release, and has",
+    "A subscription that is made again wakes the waiter, which may have missed the release",
     behindProxy(({ proxy, redis, server }) =>
       Effect.gen(function* () {
         const holder = yield* enter(yield* client(server, patient), "report")
@@ -62,7 +62,7 @@ describe("a subscription that breaks while waiting", () => {
   )
 
   it.live(
-    "without a word, on a network that loses everything, is noticed by its silence and made again",
+    "A subscription that breaks on a network that loses everything is noticed by its silence and made again",
     behindProxy(({ proxy, redis, server }) =>
       Effect.gen(function* () {
         const holder = yield* enter(yield* client(server, patient), "report")
@@ -84,7 +84,7 @@ describe("a subscription that breaks while waiting", () => {
   )
 
   it.live(
-    "is not taken to be broken while nothing is said on it",
+    "A subscription without messages is not taken for broken",
     behindProxy(({ proxy, redis, server }) =>
       Effect.gen(function* () {
         const holder = yield* enter(yield* client(server, patient), "report")

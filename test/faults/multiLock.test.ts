@@ -16,7 +16,7 @@ describe("two processes that want {a, b} and {b, a}", () => {
     ["on a server each, where they are taken one by one", 2]
   ] as const) {
     it.live(
-      `get them ${cycles} times each ${where}: no deadlock, no half of it, and neither starves`,
+      `Two processes that want {a, b} and {b, a} get them ${cycles} times each ${where}, without deadlock, half an acquisition or starvation`,
       onServer(({ redis: counter, server: counterServer }) =>
         Effect.gen(function* () {
           const urls = yield* Effect.forEach(Array.from({ length: servers }), () =>

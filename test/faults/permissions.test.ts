@@ -24,7 +24,7 @@ describe("a Redis user with few permissions (NOPERM)", () => {
   ]
   for (const [what, says, rules] of refused) {
     it.live(
-      `may not use ${what}: nothing is acquired, and the error says so`,
+      `A Redis user that may not use ${what} acquires nothing, and the error says so`,
       onServer((site) =>
         Effect.gen(function* () {
           const { run } = yield* clientWith(site, rules)
@@ -44,7 +44,7 @@ describe("a Redis user with few permissions (NOPERM)", () => {
   }
 
   it.live(
-    "may not use SUBSCRIBE: waiting falls back to asking, and works",
+    "A Redis user that may not use SUBSCRIBE waits by asking",
     onServer((site) =>
       Effect.gen(function* () {
         const holder = yield* enter(yield* client(site.server), "report")
@@ -66,7 +66,7 @@ describe("a Redis user with few permissions (NOPERM)", () => {
   )
 
   it.live(
-    "may not use the channel: waiting falls back to asking, and the release is done though it could not notify",
+    "A Redis user that may not use the channel waits by asking, and releases though it cannot notify",
     onServer((site) =>
       Effect.gen(function* () {
         const holder = yield* enter(yield* client(site.server), "report")
@@ -82,7 +82,7 @@ describe("a Redis user with few permissions (NOPERM)", () => {
   )
 
   it.live(
-    "may do everything with these",
+    "A Redis user may do everything with these few permissions",
     onServer((site) =>
       Effect.gen(function* () {
         const { run } = yield* clientWith(site, [

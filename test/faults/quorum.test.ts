@@ -34,7 +34,7 @@ const hold = Effect.fnUntraced(function* (lock: Lock.Lock<never, any>, options?:
 
 describe("a lock on five servers", () => {
   it.live(
-    "works with two of them killed, and excludes",
+    "A lock on five servers works with two of them killed, and excludes",
     onServers(5, (places) =>
       Effect.gen(function* () {
         const [mine, others] = [yield* process(places), yield* process(places)]
@@ -52,7 +52,7 @@ describe("a lock on five servers", () => {
   )
 
   it.live(
-    "is refused with three of them killed, soon, with what was wrong with each, and no key is left",
+    "A lock on five servers is refused soon with three of them killed, with the failure of each, and no key is left",
     onServers(5, (places) =>
       Effect.gen(function* () {
         const services = yield* process(places)
@@ -84,7 +84,7 @@ describe("a lock on five servers", () => {
   )
 
   it.live(
-    "is granted within the member timeout while two of them hang",
+    "A lock on five servers is granted within the member timeout while two of them hang",
     onServers(5, (places) =>
       Effect.gen(function* () {
         const services = yield* process(places)
@@ -103,7 +103,7 @@ describe("a lock on five servers", () => {
   )
 
   it.live(
-    "stays held while one of them restarts empty, is renewed, and excludes those who ask afterwards",
+    "A lock on five servers stays held while one of them restarts empty, is renewed, and excludes later requests",
     onServers(5, (places) =>
       Effect.gen(function* () {
         const [mine, others] = [
@@ -126,7 +126,7 @@ describe("a lock on five servers", () => {
   )
 
   it.live(
-    "stays held while two of them are gone for good",
+    "A lock on five servers stays held while two of them are gone for good",
     onServers(5, (places) =>
       Effect.gen(function* () {
         const services = yield* process(places, { watchdogLeaseTime: "1500 millis" })
@@ -140,7 +140,7 @@ describe("a lock on five servers", () => {
   )
 
   it.live(
-    "is lost before its validity is over when three of them are gone",
+    "A lock on five servers is lost before its validity is over when three of them are gone",
     onServers(5, (places) =>
       Effect.gen(function* () {
         const services = yield* process(places, { watchdogLeaseTime: "2 seconds" })
@@ -157,7 +157,7 @@ describe("a lock on five servers", () => {
   )
 
   it.live(
-    "leaves no ghost on a member that runs the acquisition late",
+    "A lock on five servers leaves nothing on a member that runs the acquisition late",
     onServers(3, (places) =>
       Effect.gen(function* () {
         const slow = yield* Effect.forEach(places.slice(1), ({ server }) => TcpProxy.make({ target: server }))
@@ -195,7 +195,7 @@ describe("a lock on five servers", () => {
   )
 
   it.live(
-    "leaves no ghost on a slow member that has to be sent the script first",
+    "A lock on five servers leaves nothing on a slow member that has to be sent the script first",
     onServers(3, (places) =>
       Effect.gen(function* () {
         const { redis, server } = places[2]!
@@ -222,7 +222,7 @@ describe("a lock on five servers", () => {
   )
 
   it.live(
-    "resolves when four ask at once, again and again: exactly one is in at a time",
+    "Four clients that ask five servers at once, again and again, resolve their votes: exactly one is in at a time",
     onServers(5, (places) =>
       Effect.gen(function* () {
         const contenders = yield* Effect.forEach([1, 2, 3, 4], () => process(places))
@@ -248,7 +248,7 @@ describe("a lock on five servers", () => {
   )
 
   it.live(
-    "wakes who waits by the message of any member, also with the first one gone",
+    "A lock on five servers wakes its waiters by the message of any member, even with the first one gone",
     onServers(5, (places) =>
       Effect.gen(function* () {
         const options = { watchdogLeaseTime: "1 hour", fallbackInterval: "1 hour" } as const
@@ -271,7 +271,7 @@ describe("a lock on five servers", () => {
   )
 
   it.live(
-    "may have another name on each server, as in Redisson's documentation",
+    "A lock on five servers may have another name on each server, as in Redisson's documentation",
     onServers(3, (places) =>
       Effect.gen(function* () {
         const names = ["lock1", "lock2", "lock3"]

@@ -24,7 +24,7 @@ const connections = async ({ redis }: Place) => ((await redis.client("LIST")) as
 
 describe("the layer of a quorum", () => {
   it.live(
-    "counts exactly with 4 processes while servers die and return, with their data or after the longest lease",
+    "4 processes on a quorum count exactly while servers die and return, with their data or after the longest lease",
     onServer(({ redis: counter, server: counterServer }) =>
       Effect.gen(function* () {
         const directory = yield* Effect.acquireRelease(
@@ -70,7 +70,7 @@ describe("the layer of a quorum", () => {
   )
 
   it.live(
-    "is built while one server is absent, which joins later and leaves no connection of its failed attempts",
+    "The layer of a quorum is built while one server is absent, which joins later and leaves no connection of its failed attempts",
     onServers(3, (places) =>
       Effect.gen(function* () {
         const absent = places[2]!
@@ -102,7 +102,7 @@ describe("the layer of a quorum", () => {
   )
 
   it.live(
-    "cannot be built on a minority",
+    "The layer of a quorum cannot be built on a minority",
     onServers(3, (places) =>
       Effect.gen(function* () {
         yield* places[0]!.server.kill
@@ -114,7 +114,7 @@ describe("the layer of a quorum", () => {
   )
 
   it.live(
-    "keeps plain locks on all servers, and refuses fair ones before any command",
+    "The layer of a quorum keeps plain locks on all servers, and refuses fair ones before any command",
     onServers(3, (places) =>
       Effect.gen(function* () {
         const quorum = yield* clientOf(quorumAt(places))
@@ -140,7 +140,7 @@ describe("the layer of a quorum", () => {
   )
 
   it.live(
-    "excludes a single server's locks where they matter: those on a majority",
+    "The layer of a quorum excludes single servers' locks of the same name if a majority has them",
     onServers(3, (places) =>
       Effect.gen(function* () {
         const quorum = yield* clientOf(quorumAt(places))

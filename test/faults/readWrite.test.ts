@@ -16,7 +16,7 @@ const forget = (redis: { readonly del: (...keys: Array<string>) => Promise<numbe
 
 describe("a read-write lock", () => {
   it.live(
-    "with 20 readers in a loop in 4 processes lets a writer in within a second",
+    "A read-write lock with 20 readers in a loop in 4 processes lets a writer in within a second",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const readers = { url: server.url, kind: "read", lock: "page", fibers: 5, work: 20, log: "log" } as const
@@ -45,7 +45,7 @@ describe("a read-write lock", () => {
   )
 
   it.live(
-    "with 4 writers in a loop in 4 processes lets readers in",
+    "A read-write lock with 4 writers in a loop in 4 processes lets readers in",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const writers = { url: server.url, kind: "write", lock: "page", fibers: 1, work: 2, log: "log" } as const
@@ -67,7 +67,7 @@ describe("a read-write lock", () => {
   )
 
   it.live(
-    "is kept by a killed reader for its own lease, while readers of another client renew theirs and release",
+    "A read-write lock is kept by a killed reader for its own lease, while readers of another client renew theirs and release",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const lease = 1500
@@ -92,7 +92,7 @@ describe("a read-write lock", () => {
   )
 
   it.live(
-    "whose writer is killed lets those who wait in when its lease is over: readers together, then the next writer",
+    "A read-write lock whose writer is killed lets its waiters in when the lease is over: readers together, then the next writer",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const settings = { url: server.url, kind: "write", lock: "page", fibers: 1, watchdogLeaseTime: 1500 } as const
@@ -119,7 +119,7 @@ describe("a read-write lock", () => {
   )
 
   it.live(
-    "serves those who hear no message on a connection that looks alive",
+    "A read-write lock serves waiters that receive no message on a connection that looks alive",
     behindProxy(({ proxy, redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server, patient)

@@ -49,7 +49,7 @@ const otherAddress = Object.values(networkInterfaces())
 
 describe("a server that turns a connection away", () => {
   it.live(
-    "because it has too many clients: its own words are in the error, which is transient, and the lock is had when there is room",
+    "The error of a server with too many clients has the server's own words and is transient, and the lock is acquired when there is room",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         yield* Effect.promise(() => redis.config("SET", "maxclients", "1"))
@@ -80,7 +80,7 @@ describe("a server that turns a connection away", () => {
     )
   )
 
-  it.live("because it has too many clients: a cluster, too, passes on its words", () =>
+  it.live("The error of a cluster with too many clients has the server's own words, too", () =>
     Effect.gen(function* () {
       const { urls } = yield* RedisCluster.start()
       for (const url of urls) {
@@ -94,7 +94,7 @@ describe("a server that turns a connection away", () => {
   )
 
   it.live.skipIf(otherAddress === undefined)(
-    "because it is in protected mode: the error says so, and is not transient",
+    "The error of a server in protected mode says so, and is not transient",
     () =>
       Effect.gen(function* () {
         const { port } = yield* RedisServer.start({ args: ["--bind", "0.0.0.0", "--protected-mode", "yes"] })
@@ -105,7 +105,7 @@ describe("a server that turns a connection away", () => {
       })
   )
 
-  it.live("because it belongs to a cluster: says that this takes layerCluster, and is not transient", () =>
+  it.live("The error of a server that belongs to a cluster names layerCluster, and is not transient", () =>
     Effect.gen(function* () {
       const cluster = yield* RedisCluster.start()
       const mine = yield* clientOf(locksOver(IoRedis.layer({ url: cluster.urls[0] })))
@@ -125,7 +125,7 @@ describe("a server that turns a connection away", () => {
 })
 
 describe("a server that is no Redis", () => {
-  it.live("because it speaks HTTP: its first line is in the error, which is not transient", () =>
+  it.live("The error of a server that speaks HTTP has its first line, and is not transient", () =>
     Effect.gen(function* () {
       const port = yield* listening(() => createHttpServer((_, response) => response.end("hello")))
       for (const protocol of [2, 3] as const) {
@@ -136,7 +136,7 @@ describe("a server that is no Redis", () => {
     })
   )
 
-  it.live("because it sends mail: its greeting is in the error", () =>
+  it.live("The error of a mail server has its greeting", () =>
     Effect.gen(function* () {
       const { port } = yield* accepting((socket) => socket.write("220 mail.example ESMTP Postfix\r\n"))
       const error = yield* refusal(IoRedis.layer({ url: `redis://127.0.0.1:${port}` }))
@@ -145,7 +145,7 @@ describe("a server that is no Redis", () => {
     })
   )
 
-  it.live("because it hangs up without a word: the error is transient", () =>
+  it.live("The error of a server that hangs up silently is transient", () =>
     Effect.gen(function* () {
       const { port } = yield* accepting((socket) => socket.end())
       const error = yield* refusal(IoRedis.layer({ url: `redis://127.0.0.1:${port}` }))
@@ -161,82 +161,86 @@ describe("a layer that is closed while a server hangs in the middle of the hands
     Cluster: (url: string) => IoRedis.layerCluster({ nodes: [url], connectTimeout: "1 minute" })
   }
 
-  it.live.each(Object.entries(layers))("prints nothing: %s", ([, layerOf]) =>
-    Effect.gen(function* () {
-      const printed = yield* Effect.acquireRelease(
-        Effect.sync(() => vi.spyOn(console, "error").mockImplementation(() => {})),
-        (spy) => Effect.sync(() => spy.mockRestore())
-      )
-      for (const end of [
-        (socket: Socket) => socket.destroy(),
-        (socket: Socket) => socket.resetAndDestroy(),
-        (socket: Socket) => socket.end("-ERR too late\r\n"),
-        (socket: Socket) => socket.end("nonsense\r\n")
-      ]) {
-        const { port, sockets } = yield* accepting(() => {})
-        const building = yield* Effect.forkChild(Effect.scoped(Layer.build(layerOf(`redis://127.0.0.1:${port}`))), {
-          startImmediately: true
-        })
-        const handshakes = () => [...sockets].filter((socket) => socket.bytesRead > 0)
-        for (const socket of sockets) socket.resume()
-        yield* eventually(
-          "the handshake has begun",
-          () => {
-            for (const socket of sockets) socket.resume()
-            return handshakes().length
-          },
-          (count) => count > 0
+  it.live.each(Object.entries(layers))(
+    "A layer that is closed while a server hangs in the handshake prints nothing: %s",
+    ([, layerOf]) =>
+      Effect.gen(function* () {
+        const printed = yield* Effect.acquireRelease(
+          Effect.sync(() => vi.spyOn(console, "error").mockImplementation(() => {})),
+          (spy) => Effect.sync(() => spy.mockRestore())
         )
-        building.interruptUnsafe()
-        for (const socket of sockets) end(socket)
-        yield* eventually(
-          "all connections are closed",
-          () => [...sockets].filter((socket) => !socket.destroyed).length,
-          (open) => open === 0
-        )
-      }
-      yield* Effect.sleep(100)
-      assert.deepStrictEqual(printed.mock.calls, [])
-    }).pipe(Effect.scoped)
-  )
-
-  it.live.each([2, 3] as const)("prints nothing where it connects again and is refused too late: RESP%i", (protocol) =>
-    Effect.gen(function* () {
-      const printed = yield* Effect.acquireRelease(
-        Effect.sync(() => vi.spyOn(console, "error").mockImplementation(() => {})),
-        (spy) => Effect.sync(() => spy.mockRestore())
-      )
-      const server = yield* RedisServer.start()
-      const redis = yield* bare(server)
-      const password = (text: string) => Effect.promise(() => redis.acl("SETUSER", "locks", "resetpass", `>${text}`))
-      yield* Effect.promise(() => redis.acl("SETUSER", "locks", "on", ">old", "~*", "&*", "+@all"))
-      const proxy = yield* TcpProxy.make({ target: server })
-      yield* Effect.gen(function* () {
-        const url = proxy.url.replace("://", "://locks:old@")
-        yield* Layer.build(IoRedis.layer({ url, ioredis: { protocol, retryStrategy: () => 10 } }))
-        yield* password("new")
-        yield* proxy.stall
-        yield* proxy.dropConnections
-        yield* eventually(
-          "it connects again",
-          () => Effect.runPromise(proxy.connections),
-          (count) => count === 1
-        )
-        // the handshake is sent
+        for (const end of [
+          (socket: Socket) => socket.destroy(),
+          (socket: Socket) => socket.resetAndDestroy(),
+          (socket: Socket) => socket.end("-ERR too late\r\n"),
+          (socket: Socket) => socket.end("nonsense\r\n")
+        ]) {
+          const { port, sockets } = yield* accepting(() => {})
+          const building = yield* Effect.forkChild(Effect.scoped(Layer.build(layerOf(`redis://127.0.0.1:${port}`))), {
+            startImmediately: true
+          })
+          const handshakes = () => [...sockets].filter((socket) => socket.bytesRead > 0)
+          for (const socket of sockets) socket.resume()
+          yield* eventually(
+            "the handshake has begun",
+            () => {
+              for (const socket of sockets) socket.resume()
+              return handshakes().length
+            },
+            (count) => count > 0
+          )
+          building.interruptUnsafe()
+          for (const socket of sockets) end(socket)
+          yield* eventually(
+            "all connections are closed",
+            () => [...sockets].filter((socket) => !socket.destroyed).length,
+            (open) => open === 0
+          )
+        }
         yield* Effect.sleep(100)
+        assert.deepStrictEqual(printed.mock.calls, [])
       }).pipe(Effect.scoped)
-      yield* proxy.resume
-      yield* eventually(
-        "the connection is closed",
-        () => Effect.runPromise(proxy.connections),
-        (count) => count === 0
-      )
-      yield* Effect.sleep(50)
-      assert.deepStrictEqual(printed.mock.calls, [])
-    }).pipe(Effect.scoped)
   )
 
-  it.live("prints nothing where it is connected and its connection for subscriptions is in the handshake", () =>
+  it.live.each([2, 3] as const)(
+    "A layer that is closed before a new connection is refused prints nothing: RESP%i",
+    (protocol) =>
+      Effect.gen(function* () {
+        const printed = yield* Effect.acquireRelease(
+          Effect.sync(() => vi.spyOn(console, "error").mockImplementation(() => {})),
+          (spy) => Effect.sync(() => spy.mockRestore())
+        )
+        const server = yield* RedisServer.start()
+        const redis = yield* bare(server)
+        const password = (text: string) => Effect.promise(() => redis.acl("SETUSER", "locks", "resetpass", `>${text}`))
+        yield* Effect.promise(() => redis.acl("SETUSER", "locks", "on", ">old", "~*", "&*", "+@all"))
+        const proxy = yield* TcpProxy.make({ target: server })
+        yield* Effect.gen(function* () {
+          const url = proxy.url.replace("://", "://locks:old@")
+          yield* Layer.build(IoRedis.layer({ url, ioredis: { protocol, retryStrategy: () => 10 } }))
+          yield* password("new")
+          yield* proxy.stall
+          yield* proxy.dropConnections
+          yield* eventually(
+            "it connects again",
+            () => Effect.runPromise(proxy.connections),
+            (count) => count === 1
+          )
+          // the handshake is sent
+          yield* Effect.sleep(100)
+        }).pipe(Effect.scoped)
+        yield* proxy.resume
+        yield* eventually(
+          "the connection is closed",
+          () => Effect.runPromise(proxy.connections),
+          (count) => count === 0
+        )
+        yield* Effect.sleep(50)
+        assert.deepStrictEqual(printed.mock.calls, [])
+      }).pipe(Effect.scoped)
+  )
+
+  it.live("A layer that is closed while its connection for subscriptions is in the handshake prints nothing", () =>
     Effect.gen(function* () {
       const printed = yield* Effect.acquireRelease(
         Effect.sync(() => vi.spyOn(console, "error").mockImplementation(() => {})),
@@ -267,7 +271,7 @@ describe("a layer that is closed while a server hangs in the middle of the hands
 
 describe("sentinels that end", () => {
   // on the plain path nobody listens for failovers
-  it.live.skipIf(pathOfThisRun === "plain")("are no reason to print anything", () =>
+  it.live.skipIf(pathOfThisRun === "plain")("Sentinels that end are no reason to print anything", () =>
     Effect.gen(function* () {
       const printed = yield* Effect.acquireRelease(
         Effect.sync(() => vi.spyOn(console, "error").mockImplementation(() => {})),

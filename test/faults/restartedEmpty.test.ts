@@ -4,7 +4,7 @@ import { belongsTo, client, connected, enter, loss, onServer, queueUp, soon, wai
 
 describe("a server that restarts empty", () => {
   it.live(
-    "interrupts the section that had a lock there: the next renewal says that the lock is gone",
+    "A server that restarts empty interrupts the section that had a lock there: the next renewal finds it gone",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server)
@@ -29,7 +29,7 @@ describe("a server that restarts empty", () => {
     ["with a fixed lease, which only its release finds gone", "5 minutes"]
   ] as const) {
     it.live(
-      `gives the lock to somebody else: a section ${what}, fails and leaves the new holder alone`,
+      `A server that restarts empty gives the lock to somebody else: a section ${what}, fails and leaves the new holder alone`,
       onServer(({ redis, server }) =>
         Effect.gen(function* () {
           const mine = yield* client(server)
@@ -60,7 +60,7 @@ describe("a server that restarts empty", () => {
   }
 
   it.live(
-    "wakes those who wait",
+    "A server that restarts empty wakes its waiters",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const patient = { fallbackInterval: "5 minutes", watchdogLeaseTime: "5 minutes" } as const

@@ -9,7 +9,7 @@ import { bare, client, eventually, onServer } from "./harness.ts"
 
 describe("SCRIPT FLUSH in a loop", () => {
   it.live(
-    "costs nobody a section: two clients count to exactly 400, and a long section stays renewed",
+    "SCRIPT FLUSH in a loop costs no section: two clients count to exactly 400, and a long section stays renewed",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         let flushes = 0
@@ -62,7 +62,7 @@ describe.each(Object.entries(drivers))("a script that the server does not know: 
     Effect.map(Layer.build(Layer.fresh(layerOf(url))), (context) => Context.get(context, RedisDriver.RedisDriver))
 
   it.live(
-    "is sent once, however many want to run it at the same time",
+    "A script that the server does not know is sent once, however many callers want to run it at the same time",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const driver = yield* driverOf(server.url)
@@ -93,7 +93,7 @@ describe("a server that was restarted and has forgotten all scripts", () => {
     )
 
   it.live(
-    "is sent each script with its first use: no command costs two round trips, and they stay in the order of the calls",
+    "A restarted server is sent each script with its first use: no command costs two round trips, and they stay in the order of the calls",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const driver = yield* driverOf(server.url)

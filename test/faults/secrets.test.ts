@@ -161,7 +161,7 @@ const reasonOf = (exit: Exit.Exit<unknown, unknown>): unknown =>
   exit._tag === "Failure" ? (Cause.squash(exit.cause) as { readonly reason?: unknown }).reason : "Success"
 
 describe("a password", () => {
-  it.live.each(places)("for %s is shown nowhere, be it right or wrong", ([, place]) =>
+  it.live.each(places)("A password for %s is shown nowhere, whether it is right or wrong", ([, place]) =>
     Effect.gen(function* () {
       const { driverFor } = yield* place
       for (const redacted of [false, true]) {
@@ -174,7 +174,7 @@ describe("a password", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("for members of a quorum is shown nowhere, also in the warning of a member that is absent", () =>
+  it.live("A password for members of a quorum is shown nowhere, not even in the warning about an absent member", () =>
     Effect.gen(function* () {
       const servers = yield* Effect.all([1, 2, 3].map(() => RedisServer.start()))
       for (const { url } of servers) yield* protect(url)
@@ -202,7 +202,7 @@ describe("a password", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("from the environment is shown nowhere, also where the URL is none", () =>
+  it.live("A password from the environment is shown nowhere, not even if the URL is invalid", () =>
     Effect.gen(function* () {
       for (const url of [`http://u:${encoded(SECRET)}@h`, `redis://u:${SECRET}@h`, `u:${encoded(SECRET)}@h`]) {
         const { exit } = yield* everythingOf(
@@ -220,7 +220,7 @@ describe("a password", () => {
   )
 
   it.live(
-    "that a server repeats in its error, as old ones do with a command that they do not know, is shown nowhere",
+    "A password that a server repeats in its error, as old ones do with a command that they do not know, is shown nowhere",
     () =>
       Effect.gen(function* () {
         for (const answer of [
@@ -238,7 +238,7 @@ describe("a password", () => {
       }).pipe(Effect.scoped)
   )
 
-  it.live("that is rotated while a client runs is shown nowhere, and the log says that it is refused", () =>
+  it.live("A password that is rotated while a client runs is shown nowhere, and the log says that it is refused", () =>
     Effect.gen(function* () {
       const { url } = yield* RedisServer.start()
       yield* protect(url)

@@ -23,7 +23,7 @@ const leased = PermitSemaphore.make("leased", { permits: 5 })
 describe("a Redis user with few permissions", () => {
   for (const command of ["set", "incrby", "zadd"]) {
     it.live(
-      `who may not use ${command} inside of the script acquires nothing, and takes nothing away`,
+      `A Redis user that may not use ${command} inside a script acquires no permits, and takes none away`,
       onServer((site) =>
         Effect.gen(function* () {
           yield* Effect.promise(() => site.redis.mset("app:counted", "5", "app:leased", "5"))

@@ -30,7 +30,7 @@ const sentinelClient = (redis: RedisSentinel.RedisSentinel, options?: RedisLock.
   )
 
 describe("the master that sentinels name", () => {
-  it.live("is followed through a failover, by commands and by subscriptions", () =>
+  it.live("The master that sentinels name is followed through a failover, by commands and by subscriptions", () =>
     Effect.gen(function* () {
       const redis = yield* RedisSentinel.start()
       const options = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 minute" } as const
@@ -49,7 +49,7 @@ describe("the master that sentinels name", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("may be killed: locks work on its successor", () =>
+  it.live("After the death of the master that sentinels name, locks work on its successor", () =>
     Effect.gen(function* () {
       const redis = yield* RedisSentinel.start({ sentinels: 3, downAfter: "500 millis" })
       const client = yield* sentinelClient(redis)
@@ -67,38 +67,40 @@ describe("the master that sentinels name", () => {
   )
 
   // on the plain path nobody listens for failovers
-  it.live.skipIf(pathOfThisRun === "plain")("may change while a client asks for it", () =>
-    Effect.gen(function* () {
-      const redis = yield* RedisSentinel.start()
-      const sentinel = redis.sentinels[0]!
-      const proxy = yield* TcpProxy.make({ target: sentinel })
-      // the answer comes by the proxy, the news of the failover by the direct way
-      const client = yield* clientOf(
-        locksOver(IoRedis.layerSentinel({ sentinels: [proxy.url, sentinel.url], commandTimeout: "30 seconds" }))
-      )
-      const sentinelItself = yield* bare(sentinel)
-      yield* eventually(
-        "the client listens to the sentinel both ways",
-        async () => (await sentinelItself.client("LIST")) as string,
-        (clients) => clients.match(/ sub=1 /g)?.length === 2
-      )
-      const before = yield* redis.master
-      const asked = yield* proxy.stallRepliesAfter("get-master-addr-by-name")
-      const former = yield* bare(before)
-      yield* Effect.promise(() => former.call("CLIENT", "KILL", "TYPE", "normal"))
-      yield* soon("the client asks for the master", asked)
-      yield* redis.failover
-      yield* proxy.resume
-      const section = yield* enter(client, "report", { persistent: true })
-      const after = yield* redis.master
-      assert.notStrictEqual(after, before)
-      yield* lockKey(yield* bare(after), "report", "there")
-      yield* section.end
-      assert.strictEqual(yield* Effect.flatten(section.exit), "done")
-    }).pipe(Effect.scoped)
+  it.live.skipIf(pathOfThisRun === "plain")(
+    "The master that sentinels name may change while a client asks for it",
+    () =>
+      Effect.gen(function* () {
+        const redis = yield* RedisSentinel.start()
+        const sentinel = redis.sentinels[0]!
+        const proxy = yield* TcpProxy.make({ target: sentinel })
+        // the answer comes by the proxy, the news of the failover by the direct way
+        const client = yield* clientOf(
+          locksOver(IoRedis.layerSentinel({ sentinels: [proxy.url, sentinel.url], commandTimeout: "30 seconds" }))
+        )
+        const sentinelItself = yield* bare(sentinel)
+        yield* eventually(
+          "the client listens to the sentinel both ways",
+          async () => (await sentinelItself.client("LIST")) as string,
+          (clients) => clients.match(/ sub=1 /g)?.length === 2
+        )
+        const before = yield* redis.master
+        const asked = yield* proxy.stallRepliesAfter("get-master-addr-by-name")
+        const former = yield* bare(before)
+        yield* Effect.promise(() => former.call("CLIENT", "KILL", "TYPE", "normal"))
+        yield* soon("the client asks for the master", asked)
+        yield* redis.failover
+        yield* proxy.resume
+        const section = yield* enter(client, "report", { persistent: true })
+        const after = yield* redis.master
+        assert.notStrictEqual(after, before)
+        yield* lockKey(yield* bare(after), "report", "there")
+        yield* section.end
+        assert.strictEqual(yield* Effect.flatten(section.exit), "done")
+      }).pipe(Effect.scoped)
   )
 
-  it.live("fails the layer where no sentinel answers", () =>
+  it.live("The Sentinel layer fails if no sentinel answers", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(Layer.build(IoRedis.layerSentinel({ sentinels: ["redis://127.0.0.1:1"] })))
       assert.deepInclude(error, { _tag: "RedisDriverError", reason: "ConnectionRefused" })

@@ -41,7 +41,7 @@ const callers = ({ run }: Client): Effect.Effect<ReadonlyArray<Exit.Exit<unknown
 
 describe("a caller that gives up while the server is down", () => {
   it.live(
-    "because it was killed: is told at once, and nothing is acquired when it is back",
+    "A caller that gives up while the server is killed is told at once, and nothing is acquired when it is back",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server)
@@ -66,7 +66,7 @@ describe("a caller that gives up while the server is down", () => {
     ["for longer than the lease", 500, 2000]
   ] as const) {
     it.live(
-      `because it hangs ${how}: what it was asked for is refused when it goes on`,
+      `A request to a server that hangs ${how} is refused when it continues, if its caller has given up`,
       onServer(({ redis, server }) =>
         Effect.gen(function* () {
           const mine = yield* client(server, { commandTimeout: 1000, watchdogLeaseTime })
@@ -89,7 +89,7 @@ describe("a caller that gives up while the server is down", () => {
   }
 
   it.live(
-    "over an application's own client, which sends commands again: none that was given up takes the lock",
+    "No command that was given up takes the lock, even over an application's own client, which sends commands again",
     behindProxy(({ proxy, redis }) =>
       Effect.gen(function* () {
         const mine = yield* clientOver(yield* bare(proxy), { commandTimeout: 1000, watchdogLeaseTime: 2000 })
@@ -127,7 +127,7 @@ const drivers = {
 describe("a connection that comes and goes", () => {
   for (const [name, connect] of Object.entries(drivers)) {
     it.live(
-      `fails what does not get through with a reason that says so, and leaves no lock behind: ${name}`,
+      `A connection that comes and goes fails commands that do not get through, with a reason that says so, and leaves no lock behind: ${name}`,
       behindProxy(({ proxy, redis }) =>
         Effect.gen(function* () {
           const mine = yield* connect(proxy)

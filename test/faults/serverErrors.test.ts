@@ -49,7 +49,7 @@ const load = Effect.fnUntraced(function* (redis: Redis, other: Redis) {
 
 describe("a server that refuses", () => {
   it.live(
-    "because it is out of memory (OOM): nothing is acquired, what is held stays held and is released",
+    "A server that is out of memory (OOM) grants nothing, and keeps and releases held locks",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server)
@@ -70,7 +70,7 @@ describe("a server that refuses", () => {
   )
 
   it.live(
-    "because it is out of memory (OOM): a re-entry fails, the section around it goes on",
+    "On a server that is out of memory (OOM) a re-entry fails, and the section around it goes on",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server)
@@ -89,7 +89,7 @@ describe("a server that refuses", () => {
   )
 
   it.live(
-    "because it is a replica (READONLY)",
+    "A replica (READONLY) refuses a lock",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const master = yield* RedisServer.start()
@@ -103,7 +103,7 @@ describe("a server that refuses", () => {
   )
 
   it.live(
-    "because it cannot save (MISCONF): also a release fails, and says that the work is done",
+    "On a server that cannot save (MISCONF) a release fails, too, and says that the work is done",
     onServer(
       ({ redis, server }) =>
         Effect.gen(function* () {
@@ -130,7 +130,7 @@ describe("a server that refuses", () => {
   )
 
   it.live(
-    "because too few replicas are connected (NOREPLICAS): a lock is refused, and to try again once they are back helps",
+    "A server with too few replicas (NOREPLICAS) refuses a lock, and grants it once they are back",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server)
@@ -150,7 +150,7 @@ describe("a server that refuses", () => {
   )
 
   it.live(
-    "because too few replicas are connected (NOREPLICAS): a release is tried again until they are back",
+    "A release at a server with too few replicas (NOREPLICAS) is repeated until they are back",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server, { watchdogLeaseTime: "5 minutes" })
@@ -167,7 +167,7 @@ describe("a server that refuses", () => {
   )
 
   it.live(
-    "because it is loading (LOADING): to try again while that is transient helps",
+    "A server that is loading (LOADING) grants a lock to a caller that retries",
     onServer(
       ({ redis, server }) =>
         Effect.gen(function* () {
@@ -190,7 +190,7 @@ describe("a server that refuses", () => {
   )
 
   it.live(
-    "because it is loading: a layer that is built meanwhile waits for as long as the server answers",
+    "A layer that is built while the server is loading waits as long as the server answers",
     onServer(
       ({ redis, server }) =>
         Effect.gen(function* () {
@@ -220,7 +220,7 @@ describe("a server that refuses", () => {
   )
 
   it.live(
-    "because a script runs for too long (BUSY): a release waits for it",
+    "A release waits for a script that runs for too long (BUSY)",
     onServer(
       ({ redis, server }) =>
         Effect.gen(function* () {
@@ -246,7 +246,7 @@ describe("a server that refuses", () => {
   )
 
   it.live(
-    "because there is no lock at the key (WRONGTYPE): what is there stays as it is",
+    "A key that is not a lock (WRONGTYPE) is refused, and its value stays as it is",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server)
@@ -267,7 +267,7 @@ describe("a server that refuses", () => {
   )
 
   it.live(
-    "because somebody put something else in the place of a lock that is held: the holder has lost it",
+    "A holder has lost its lock if somebody replaces it by a value of another type",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server)
@@ -287,7 +287,7 @@ describe("a server that refuses", () => {
   )
 
   it.live(
-    "because there is no token at the token's key (WRONGTYPE): nothing is acquired",
+    "Nothing is acquired if the token's key has no token (WRONGTYPE)",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server)

@@ -16,7 +16,7 @@ const reasonOf = (error: { readonly _tag: string }) => ("reason" in error ? erro
 
 describe("a connection on which nothing comes back", () => {
   it.live(
-    "is replaced, and so is one whose handshake is not answered; an application's own is left alone",
+    "A silent connection is replaced, and so is one whose handshake is not answered; an application's own is left alone",
     behindProxy(({ proxy, redis: observer }) =>
       Effect.gen(function* () {
         const received = async () => Number(/total_connections_received:(\d+)/.exec(await observer.info("stats"))![1])
@@ -45,7 +45,7 @@ describe("a connection on which nothing comes back", () => {
   )
 
   it.live(
-    "for longer than a command may take, but not for ever: is kept",
+    "A connection that is silent for longer than a command may take, but comes back, is kept",
     behindProxy(({ proxy, redis: observer }) =>
       Effect.gen(function* () {
         const clients = Effect.promise(async () =>
@@ -71,7 +71,7 @@ describe("a connection on which nothing comes back", () => {
   )
 
   it.live(
-    "fails a command after the timeout of an application's client, where that is shorter",
+    "A silent connection fails a command after the timeout of an application's client, if that is shorter",
     behindProxy(({ proxy }) =>
       Effect.gen(function* () {
         const redis = yield* Effect.acquireRelease(

@@ -46,7 +46,7 @@ const kinds = {
 
 describe.skipIf(impossible !== undefined)("a quorum of servers with clocks hours apart", () => {
   for (const [name, sides] of Object.entries(kinds)) {
-    it.live(`grants rising tokens by alternating majorities: ${name}`, () =>
+    it.live(`A quorum with clocks hours apart grants rising tokens by alternating majorities: ${name}`, () =>
       Effect.gen(function* () {
         const places = yield* skewedServers(skews)
         const clients = [yield* clientOn(places), yield* clientOn(places)]
@@ -64,7 +64,7 @@ describe.skipIf(impossible !== undefined)("a quorum of servers with clocks hours
     )
   }
 
-  it.live("keeps a lock for as long as its lease is renewed, and no longer than it lasts", () =>
+  it.live("A quorum with clocks hours apart keeps a lock while its lease is renewed, and no longer than it lasts", () =>
     Effect.gen(function* () {
       const places = yield* skewedServers([7200, -3600, 0])
       const [mine, others] = [yield* clientOn(places), yield* clientOn(places)]

@@ -26,7 +26,7 @@ const token = ({ run }: Client, lock: Lock.Lock<RedisLock.RedisLock, LockReenter
 const steps = [3600, 0, -3600, 10, -10, 0]
 
 describe.skipIf(impossible !== undefined)("a server whose clock is set", () => {
-  it.live("forwards and back grants locks of every kind without waiting, with rising tokens", () =>
+  it.live("A server whose clock is set grants locks of every kind without waiting, with rising tokens", () =>
     Effect.gen(function* () {
       const [place] = yield* skewedServers([0])
       const { server, setClock } = place!
@@ -58,7 +58,7 @@ describe.skipIf(impossible !== undefined)("a server whose clock is set", () => {
     }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "Error"))
   )
 
-  it.live("forwards refuses the next command of each client once, and backwards none", () =>
+  it.live("A clock set forwards costs each client one refused command, and one set back costs none", () =>
     Effect.gen(function* () {
       const [place] = yield* skewedServers([0])
       const { redis, server, setClock } = place!

@@ -44,7 +44,7 @@ describe("SIGSTOP for longer than the lease, then SIGCONT", () => {
   }
 
   it.live(
-    "while the grant is on its way: it comes too late, is not taken, and is undone",
+    "A grant that arrives while the process is stopped comes too late, is not used, and is rolled back",
     behindProxy(({ proxy, redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server)

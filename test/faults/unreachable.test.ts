@@ -23,7 +23,7 @@ const connecting = (options: IoRedis.IoRedisOptions) =>
 const closedPort = Effect.scoped(Effect.map(TcpProxy.make({ target: { port: 1 } }), ({ port }) => port))
 
 describe("a server that cannot be reached", () => {
-  it.live("because nobody listens there: the layer fails with ConnectionRefused", () =>
+  it.live("The layer fails with ConnectionRefused if nobody listens", () =>
     Effect.gen(function* () {
       const port = yield* closedPort
       const error = yield* connecting({ url: `redis://127.0.0.1:${port}` })
@@ -32,7 +32,7 @@ describe("a server that cannot be reached", () => {
     })
   )
 
-  it.live("because nobody listens there: so it does over an application's own client", () =>
+  it.live("The layer fails with ConnectionRefused if nobody listens, also over an application's own client", () =>
     Effect.gen(function* () {
       const port = yield* closedPort
       for (const lazyConnect of [false, true]) {
@@ -47,7 +47,7 @@ describe("a server that cannot be reached", () => {
   )
 
   it.live(
-    "yet, because an application's own client is still connecting: is waited for",
+    "The layer waits for an application's own client that is still connecting",
     onServer(({ server }) =>
       Effect.gen(function* () {
         const redis = yield* bare(server)
@@ -58,7 +58,7 @@ describe("a server that cannot be reached", () => {
     )
   )
 
-  it.live("because it wants other credentials: the layer fails with NotAuthenticated", () =>
+  it.live("The layer fails with NotAuthenticated if the server wants other credentials", () =>
     Effect.gen(function* () {
       const { host, port } = yield* RedisServer.start({ args: ["--requirepass", "secret"] })
       for (const [credentials, says] of [
@@ -76,7 +76,7 @@ describe("a server that cannot be reached", () => {
   )
 
   it.live(
-    "because nothing comes back: the layer fails in time",
+    "The layer fails in time if nothing comes back",
     behindProxy(({ proxy }) =>
       Effect.gen(function* () {
         yield* proxy.stall

@@ -67,7 +67,7 @@ const patient = { watchdogLeaseTime: "5 minutes", commandTimeout: 1000 } as cons
 
 describe("those who wait", () => {
   it.live(
-    "outlive a server that is killed and started again, empty, whatever they wait for, and so do those who come meanwhile",
+    "Waiters of every kind outlive a server that is killed and started again empty, and so do those that arrive meanwhile",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const holder = yield* client(server, patient)
@@ -96,7 +96,7 @@ describe("those who wait", () => {
   )
 
   it.live(
-    "for a fair lock keep their order while the server stands still for longer than places live",
+    "Fair waiters keep their order while the server stands still for longer than places live",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const lock = FairLock.make("turn")
@@ -125,7 +125,7 @@ describe("those who wait", () => {
 
   for (const kind of ["plain", "read", "write", "semaphore", "permits", "latch"]) {
     it.live(
-      `are served though 2000 of them in one process, of one name, wait while the server stands still: ${kind}`,
+      `2000 waiters of one name in one process are served though the server stands still while they wait: ${kind}`,
       onServer(({ redis, server }) =>
         Effect.gen(function* () {
           const { held, wait } = kinds[kind]!

@@ -29,7 +29,7 @@ const freshName = () => `cluster:${++names}`
 
 it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it) => {
   describe("a lock", () => {
-    it.effect("is taken and released on every master, as often as wanted", () =>
+    it.effect("A lock on a cluster is acquired and released on every master, again and again", () =>
       Effect.gen(function* () {
         const cluster = yield* TheCluster
         const { run } = yield* clusterClient(cluster)
@@ -53,7 +53,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
       })
     )
 
-    it.effect("is renewed together with those of its slot, wherever they are", () =>
+    it.effect("A lock on a cluster is renewed together with the locks of its slot, on whichever master they are", () =>
       Effect.gen(function* () {
         const { run } = yield* clusterClient(yield* TheCluster, { watchdogLeaseTime: "900 millis" })
         const locks = Array.from({ length: 12 }, freshName)
@@ -67,7 +67,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
       })
     )
 
-    it.effect("survives SCRIPT FLUSH on one node", () =>
+    it.effect("A lock on a cluster survives SCRIPT FLUSH on one node", () =>
       Effect.gen(function* () {
         const cluster = yield* TheCluster
         const { run } = yield* clusterClient(cluster)
@@ -93,7 +93,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
       write: (name: string) => ReadWriteLock.make(name).writeLock
     }
     for (const [kind, make] of Object.entries(kinds)) {
-      it.effect(`is handed over: ${kind}`, () =>
+      it.effect(`A lock is handed over on a cluster: ${kind}`, () =>
         Effect.gen(function* () {
           const cluster = yield* TheCluster
           const name = freshName()
@@ -129,7 +129,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
     }
   })
 
-  it.effect("several locks are taken together, all or none, wherever they are", () =>
+  it.effect("Several locks are acquired together on a cluster, all or none, on whichever masters they are", () =>
     Effect.gen(function* () {
       const cluster = yield* TheCluster
       const one = yield* clusterClient(cluster)
@@ -148,7 +148,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
   )
 
   describe("names", () => {
-    it.effect("are taken where all keys share a slot as the cluster sees it, and refused where they do not", () =>
+    it.effect("A name is accepted if all its keys share a slot of the cluster, and refused if they do not", () =>
       Effect.gen(function* () {
         const cluster = yield* TheCluster
         const client = yield* clusterClient(cluster)
@@ -182,7 +182,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
     )
 
     it.effect(
-      "of semaphores and latches are used where all keys share a slot, and refused before any command elsewhere",
+      "A name of a semaphore or a latch is accepted if all its keys share a slot, and otherwise refused before any command",
       () =>
         Effect.gen(function* () {
           const cluster = yield* TheCluster
@@ -233,7 +233,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         })
     )
 
-    it.effect("are checked with the prefix of all keys", () =>
+    it.effect("A name is checked for its slot with the key prefix", () =>
       Effect.gen(function* () {
         const cluster = yield* TheCluster
         const tagged = yield* clusterClient(cluster, { keyPrefix: "{app}:" })
@@ -247,7 +247,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
 
   describe("waiting", () => {
     for (const shardedPubSub of ["auto", "off"] as const) {
-      it.effect(`ends with a message (sharded pub/sub: ${shardedPubSub})`, () =>
+      it.effect(`A wait on a cluster ends with a message (sharded pub/sub: ${shardedPubSub})`, () =>
         Effect.gen(function* () {
           const cluster = yield* TheCluster
           const lock = freshName()
@@ -269,7 +269,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
       )
     }
 
-    it.effect("goes on where the slot goes", () =>
+    it.effect("A wait on a cluster goes on at the master to which the slot moves", () =>
       Effect.gen(function* () {
         const cluster = yield* TheCluster
         const lock = freshName()
@@ -289,7 +289,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
   })
 
   describe("a slot on the move", () => {
-    it.effect("keeps a command waiting until it has arrived", () =>
+    it.effect("A slot that is being moved keeps a command waiting until it has arrived", () =>
       Effect.gen(function* () {
         const cluster = yield* TheCluster
         const lock = freshName()
@@ -310,7 +310,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
       })
     )
 
-    it.effect("fails a command in the end, with a reason that says so", () =>
+    it.effect("A slot that stays open for too long fails a command, with a reason that says so", () =>
       Effect.gen(function* () {
         const cluster = yield* TheCluster
         const lock = freshName()
@@ -331,7 +331,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         Effect.flatMap((context) => Effect.provideContext(RedisDriver.RedisDriver, context))
       )
 
-    it.effect("scans all masters", () =>
+    it.effect("The cluster driver scans all masters", () =>
       Effect.gen(function* () {
         const cluster = yield* TheCluster
         const driver = yield* driverOver(IoRedis.layerCluster({ nodes: cluster.urls }))
@@ -347,7 +347,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
       })
     )
 
-    it.effect("subscribes and unsubscribes with one command for what one slot serves", () =>
+    it.effect("The cluster driver subscribes to all channels of a slot with one command, and unsubscribes alike", () =>
       Effect.gen(function* () {
         const cluster = yield* TheCluster
         const driver = yield* driverOver(IoRedis.layerCluster({ nodes: cluster.urls }))
@@ -373,7 +373,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
       })
     )
 
-    it.effect("needs no more rights than its documentation says", () =>
+    it.effect("The cluster driver needs no more rights than its documentation says", () =>
       Effect.gen(function* () {
         const cluster = yield* TheCluster
         const readme = yield* Effect.promise(() =>
@@ -401,7 +401,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
       })
     )
 
-    it.effect("takes a Cluster of the application, and leaves it open", () =>
+    it.effect("The cluster driver takes a Cluster of the application, and leaves it open", () =>
       Effect.gen(function* () {
         const cluster = yield* TheCluster
         const own = yield* Effect.acquireRelease(
@@ -424,7 +424,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
       })
     )
 
-    it.effect("refuses a Cluster that changes keys", () =>
+    it.effect("The cluster driver refuses a Cluster that changes keys", () =>
       Effect.gen(function* () {
         const own = new Cluster([{ port: 1 }], { lazyConnect: true, keyPrefix: "app:" })
         const error = yield* Effect.flip(driverOver(IoRedis.fromClient(own)))
@@ -435,7 +435,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
 })
 
 describe("a cluster that is not there", () => {
-  it.live("fails the layer, and says why", () =>
+  it.live("A cluster that cannot be reached fails the layer, and says why", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(
         Layer.build(IoRedis.layerCluster({ nodes: ["redis://127.0.0.1:1", "redis://127.0.0.1:2"] }))
@@ -444,7 +444,7 @@ describe("a cluster that is not there", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is no cluster where a server has none", () =>
+  it.live("A server that is not part of a cluster fails the cluster layer", () =>
     Effect.gen(function* () {
       const server = yield* RedisServer.start()
       const error = yield* Effect.flip(Layer.build(IoRedis.layerCluster({ nodes: [server.url] })))
@@ -454,7 +454,7 @@ describe("a cluster that is not there", () => {
 })
 
 describe("one server", () => {
-  it.live("is asked for many channels with one command", () =>
+  it.live("One server is asked for many channels with one command", () =>
     Effect.gen(function* () {
       const server = yield* RedisServer.start()
       const context = yield* Layer.build(IoRedis.layer({ url: server.url }))

@@ -100,7 +100,7 @@ const cutting = (target: URL): Effect.Effect<number, never, Scope.Scope> =>
   })
 
 describe("a server is reached", () => {
-  it.live("over TLS, where its certificate can be trusted", () =>
+  it.live("A server is reached over TLS if its certificate can be trusted", () =>
     Effect.gen(function* () {
       const port = yield* tlsServer
       const ca = yield* Effect.promise(() => readFile(certificate, "utf8"))
@@ -109,7 +109,7 @@ describe("a server is reached", () => {
     })
   )
 
-  it.live("over TLS not at all where its certificate cannot be trusted", () =>
+  it.live("A server is not reached over TLS if its certificate cannot be trusted", () =>
     Effect.gen(function* () {
       const port = yield* tlsServer
       const error = yield* Effect.flip(locksOver({ url: `rediss://127.0.0.1:${port}`, connectTimeout: "5 seconds" }))
@@ -118,7 +118,7 @@ describe("a server is reached", () => {
     })
   )
 
-  it.live("by a socket of the file system", () =>
+  it.live("A server is reached by a socket of the file system", () =>
     Effect.gen(function* () {
       const path = join(tmpdir(), `effect-redis-lock-${crypto.randomUUID()}.sock`)
       yield* RedisServer.start({ args: ["--unixsocket", path] })
@@ -127,14 +127,14 @@ describe("a server is reached", () => {
     })
   )
 
-  it.live("by a name that may stand for several addresses, of which one answers", () =>
+  it.live("A server is reached by a name with several addresses, of which one answers", () =>
     Effect.gen(function* () {
       const { port } = yield* RedisServer.start()
       yield* handsOver({ url: `redis://localhost:${port}` })
     })
   )
 
-  it.live("by way of sentinels among ioredis' own options", () =>
+  it.live("A server is reached through sentinels that are given as ioredis' own options", () =>
     Effect.gen(function* () {
       const redis = yield* RedisSentinel.start()
       const sentinels = redis.sentinels.map(({ host, port }) => ({ host, port }))
@@ -142,7 +142,7 @@ describe("a server is reached", () => {
     })
   )
 
-  it.live("by the application's own way", () =>
+  it.live("A server is reached through a connector of the application", () =>
     Effect.gen(function* () {
       const { hostname, port } = new URL(redisUrl)
       let connections = 0
@@ -190,18 +190,20 @@ describe("a URL with rediss://", () => {
     layerSentinel: (url: string) => IoRedis.layerSentinel({ sentinels: [url], ...options })
   }
   for (const [name, layerOf] of Object.entries(ways)) {
-    it.live.each(["rediss", "REDISS"])(`means TLS for ${name}, and no password goes out in plain text: %s`, (scheme) =>
-      Effect.gen(function* () {
-        const { port, received } = yield* firstBytes
-        yield* Effect.flip(Effect.scoped(Layer.build(layerOf(`${scheme}://u:s3cr3t@127.0.0.1:${port}`))))
-        assert.isNotEmpty(received)
-        // the type of a TLS handshake record
-        for (const bytes of received) assert.strictEqual(bytes.charCodeAt(0), 22, bytes)
-      }).pipe(Effect.scoped)
+    it.live.each(["rediss", "REDISS"])(
+      `A URL with rediss:// means TLS for ${name}, and no password is sent in plain text: %s`,
+      (scheme) =>
+        Effect.gen(function* () {
+          const { port, received } = yield* firstBytes
+          yield* Effect.flip(Effect.scoped(Layer.build(layerOf(`${scheme}://u:s3cr3t@127.0.0.1:${port}`))))
+          assert.isNotEmpty(received)
+          // the type of a TLS handshake record
+          for (const bytes of received) assert.strictEqual(bytes.charCodeAt(0), 22, bytes)
+        }).pipe(Effect.scoped)
     )
   }
 
-  it.live("is spoken to sentinels, and the TLS of ioredis' options to the master that they name", () =>
+  it.live("A URL with rediss:// means TLS to the sentinels, and ioredis' options decide for the master", () =>
     Effect.gen(function* () {
       const site = yield* RedisSentinel.start()
       const ca = yield* Effect.promise(() => readFile(certificate, "utf8"))
@@ -247,7 +249,7 @@ describe("a URL with rediss://", () => {
 })
 
 describe("a reply", () => {
-  it.live("may come in pieces, be longer than what is read at once, and cross others", () =>
+  it.live("A reply may arrive in pieces, be longer than one read, and overlap with others", () =>
     Effect.gen(function* () {
       const url = `redis://127.0.0.1:${yield* cutting(new URL(redisUrl))}`
       const stem = `pieces:${crypto.randomUUID()}:`.padEnd(150, "-")

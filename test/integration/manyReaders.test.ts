@@ -121,7 +121,7 @@ describe("many readers of one lock", () => {
 
 describe("a lock that is read", () => {
   it.live(
-    "A read lock lives as long as the longest of its holds, whichever reader of whatever lease leaves first",
+    "A read lock lives as long as the longest of its holds, in whatever order its readers leave",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server)
@@ -161,7 +161,7 @@ describe("a lock that is read", () => {
   )
 
   it.live(
-    "A read lock lives as long as a Java reader's hold, and is freed by whoever of both leaves last",
+    "A read lock lives as long as a Java reader's hold, and is free when the last of both has left",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server)
@@ -182,7 +182,7 @@ describe("a lock that is read", () => {
   )
 
   it.live(
-    "A Java reader that freed a read lock by force and reads anew keeps it for its whole lease: the reader that is gone does not hide it",
+    "A Java reader that freed a read lock by force and reads again keeps it for its whole lease, unaffected by the reader that is gone",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server)

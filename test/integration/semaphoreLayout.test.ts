@@ -66,7 +66,7 @@ it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestService
   for (const form of [0, 1, 2, 3]) {
     const counters = crypto.randomUUID()
     const { channel, name } = forms(counters)[form]!
-    it.effect(`semaphore ${shown(name, counters)}: a counter, and messages with the new total`, () =>
+    it.effect(`The semaphore ${shown(name, counters)} is a counter, and sends messages with its total`, () =>
       Effect.gen(function* () {
         const heard = yield* messages(channel)
         yield* Semaphore.trySetPermits(name, 10)
@@ -103,7 +103,7 @@ it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestService
     )
   }
 
-  it.effect("a semaphore that is created by its first user tells of what is left", () =>
+  it.effect("A semaphore that is created by its first user announces the permits that are left", () =>
     Effect.gen(function* () {
       const name = `semaphore ${crypto.randomUUID()}`
       const heard = yield* messages(`redisson_sc:{${name}}`)
@@ -113,7 +113,7 @@ it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestService
     }).pipe(Effect.scoped)
   )
 
-  it.effect("a time to live survives adding, taking away and draining", () =>
+  it.effect("The time to live of a semaphore survives adding, removing and draining permits", () =>
     Effect.gen(function* () {
       const name = `semaphore ${crypto.randomUUID()}`
       yield* Semaphore.trySetPermits(name, 5, { timeToLive: "1 hour" })
@@ -130,7 +130,7 @@ it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestService
   const leased = crypto.randomUUID()
   for (const { channel, ids, name } of forms(leased)) {
     it.effect(
-      `permit semaphore ${shown(name, leased)}: 16 raw bytes for each permit, scored with the end of its lease`,
+      `The permit semaphore ${shown(name, leased)} keeps 16 raw bytes for each permit, scored with the end of its lease`,
       () =>
         Effect.gen(function* () {
           const heard = yield* messages(channel)
@@ -176,7 +176,7 @@ it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestService
 
   const latches = crypto.randomUUID()
   for (const name of [`deploy ${latches}`, `{deploy ${latches}}:5`, `a{${latches}`]) {
-    it.effect(`latch ${shown(name, latches)}: a count, and messages 1 for shut and 0 for open`, () =>
+    it.effect(`The latch ${shown(name, latches)} is a count, and sends 1 when closed and 0 when open`, () =>
       Effect.gen(function* () {
         const channel = `redisson_countdownlatch__channel__{${name}}`
         const heard = yield* messages(channel)

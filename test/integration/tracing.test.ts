@@ -33,7 +33,7 @@ const tracing = Effect.gen(function* () {
 })
 
 describe("a script", () => {
-  it.live("is traced with its arguments, from its sending to its reply", () =>
+  it.live("A script is traced with its arguments, from its sending to its reply", () =>
     Effect.gen(function* () {
       const name = `traced:${crypto.randomUUID()}`
       const locks = yield* Layer.build(Layer.provide(RedisLock.layer(), IoRedis.layer({ url: redisUrl })))

@@ -80,7 +80,7 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
     )
   }
 
-  it.effect("force release deletes the hash and sends one message", () =>
+  it.effect("A forced release deletes the hash and sends one message", () =>
     Effect.gen(function* () {
       const name = `forced ${unique}`
       const heard = yield* messages(`redisson_lock__channel:{${name}}`)
@@ -93,7 +93,7 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
     }).pipe(Effect.scoped)
   )
 
-  it.effect("the counter of a Java RFencedLock goes on counting by one and keeps no expiry", () =>
+  it.effect("The counter of a Java RFencedLock continues to count by one and gets no expiry", () =>
     Effect.gen(function* () {
       const name = `fenced ${unique}`
       const key = `redisson_lock_token:{${name}}`
@@ -106,7 +106,7 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
     })
   )
 
-  it.effect("a token is never lower than the last, also when the server's clock has stepped back", () =>
+  it.effect("A token is never lower than the last, even if the server's clock has stepped back", () =>
     Effect.gen(function* () {
       const name = `clock ${unique}`
       const future = 9_000_000_000_000_000

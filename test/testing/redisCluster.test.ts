@@ -11,7 +11,7 @@ const ask = <A>(node: RedisServer.RedisServer, f: (redis: Redis) => Promise<A>) 
   )
 
 describe("a cluster of our own", () => {
-  it.live("serves all slots, and moves one with its keys", () =>
+  it.live("A test cluster serves all slots, and moves one with its keys", () =>
     Effect.gen(function* () {
       const cluster = yield* RedisCluster.start()
       assert.lengthOf(cluster.nodes, 3)
@@ -28,7 +28,7 @@ describe("a cluster of our own", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("lets a replica take over, and takes the killed master back as its replica", () =>
+  it.live("A test cluster lets a replica take over, and takes the killed master back as its replica", () =>
     Effect.gen(function* () {
       const cluster = yield* RedisCluster.start({ replicas: 1, nodeTimeout: "1 second" })
       assert.lengthOf(cluster.nodes, 6)

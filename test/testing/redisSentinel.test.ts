@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 
 describe("sentinels of our own", () => {
-  it.live("name the master, and another one after a failover", () =>
+  it.live("Test sentinels name the master, and another one after a failover", () =>
     Effect.gen(function* () {
       const redis = yield* RedisSentinel.start({ sentinels: 3 })
       assert.lengthOf(redis.sentinels, 3)

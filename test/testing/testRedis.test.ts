@@ -29,7 +29,7 @@ const engine = await Effect.runPromise(Effect.result(Effect.scoped(TestRedis.con
 if (Result.isFailure(engine)) console.log(`The container tests are skipped: ${engine.failure.message}`)
 
 describe("the search for a Redis", () => {
-  it.live("takes REDIS_URL first", () =>
+  it.live("The search for a Redis takes REDIS_URL first", () =>
     Effect.gen(function* () {
       const server = yield* RedisServer.start()
       yield* withEnvironment({ REDIS_URL: server.url })
@@ -38,7 +38,7 @@ describe("the search for a Redis", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("does not pass over a REDIS_URL that does not answer", () =>
+  it.live("The search for a Redis does not skip a REDIS_URL that does not answer", () =>
     Effect.gen(function* () {
       yield* withEnvironment({ REDIS_URL: "redis://127.0.0.1:1" })
       const error = yield* Effect.flip(TestRedis.findWith({ quiet: true }))
@@ -46,7 +46,7 @@ describe("the search for a Redis", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("runs a server from the PATH, which ends with the scope", () =>
+  it.live("The search for a Redis runs a server from the PATH, which ends with the scope", () =>
     Effect.gen(function* () {
       yield* withEnvironment({ REDIS_URL: undefined })
       const url = yield* Effect.gen(function* () {
@@ -60,7 +60,7 @@ describe("the search for a Redis", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("names the three ways where there is none", () =>
+  it.live("The search for a Redis names the three ways if it finds none", () =>
     Effect.gen(function* () {
       yield* withEnvironment({
         REDIS_URL: undefined,
@@ -77,7 +77,7 @@ describe("the search for a Redis", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live.skipIf(Result.isFailure(engine))("runs a container, where locks work", () =>
+  it.live.skipIf(Result.isFailure(engine))("The search for a Redis runs a container, in which locks work", () =>
     Effect.gen(function* () {
       yield* withEnvironment({ REDIS_URL: undefined, PATH: "/nonexistent" })
       const redis = Option.getOrThrow(yield* TestRedis.findWith({ quiet: true }))

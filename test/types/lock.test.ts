@@ -260,7 +260,7 @@ it("withLockIfAvailable cannot time out", () =>
     expectTypeOf(Lock.withLockIfAvailable(body, "a", { leaseTime: 1 })).toEqualTypeOf<Guarded>()
   }))
 
-it("a holding", () =>
+it("A holding has the documented types", () =>
   types(() => {
     expectTypeOf<Holding["name"]>().toEqualTypeOf<string>()
     expectTypeOf<Holding["owner"]>().toEqualTypeOf<string>()
@@ -285,7 +285,7 @@ it("orDieIfInvalid leaves no invalid name or option among the failures", () =>
     >()
   }))
 
-it("looking and administering", () =>
+it("Functions that look at and administer locks have the documented types", () =>
   types(() => {
     type Looking<A> = Effect.Effect<A, LockStoreError | InvalidLockName, Service>
     expectTypeOf(Lock.isLocked("a")).toEqualTypeOf<Looking<boolean>>()
@@ -313,7 +313,7 @@ it("only the layers make a RedisLock service", () =>
     Lock.provide(Lock.make("a"), { clientId: "a" })
   }))
 
-it("the layers", () =>
+it("The layers have the documented requirements and failures", () =>
   types(() => {
     expectTypeOf(RedisLock.layer()).toEqualTypeOf<Layer.Layer<Service, InvalidLockOptions, RedisDriver.RedisDriver>>()
     expectTypeOf(RedisLock.layerConfig()).toEqualTypeOf<

@@ -41,7 +41,7 @@ const keep = (name: string, options?: Lock.AcquireOptions) =>
 
 describe("an observer of the application that throws", () => {
   it.effect(
-    "when its section loses the lock, ends no renewal, no loss and no wait of other locks, and is logged",
+    "An observer that throws when its section loses the lock ends no renewal, loss or wait of other locks, and is logged",
     () => {
       const messages: Array<string> = []
       return Effect.gen(function* () {
@@ -71,7 +71,7 @@ describe("an observer of the application that throws", () => {
     }
   )
 
-  it.effect("when a renewal finds its lock lost, does not take along the other locks of that renewal", () =>
+  it.effect("An observer that throws when a renewal finds its lock lost does not affect other locks", () =>
     Effect.gen(function* () {
       const server = yield* testStore()
       const service = yield* clientOf(server, { watchdogLeaseTime: 3000 })
@@ -89,7 +89,7 @@ describe("an observer of the application that throws", () => {
     }).pipe(Effect.provide(noting([])))
   )
 
-  it.effect("when its latch opens, keeps nobody else from hearing of it", () =>
+  it.effect("An observer that throws when its latch opens does not keep others from learning of it", () =>
     Effect.gen(function* () {
       const service = yield* clientOf(yield* testStore())
       yield* Effect.gen(function* () {

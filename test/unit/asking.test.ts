@@ -50,7 +50,7 @@ const sections = {
 
 describe("who waits", () => {
   for (const [what, { operation, section, rival = section }] of Object.entries<Case>(sections)) {
-    it.effect(`for ${what} asks when it comes, when it hears the channel, and when it is told`, () =>
+    it.effect(`A waiter for ${what} asks when it arrives, when it is subscribed, and at each message`, () =>
       Effect.gen(function* () {
         const server = yield* testStore()
         const { subscribe } = server.store
@@ -78,7 +78,7 @@ describe("who waits", () => {
 
   for (const what of ["a lock", "a write lock"] as const) {
     const { operation, section } = sections[what]
-    it.effect(`for ${what} that another fiber of its process holds asks when that is over`, () =>
+    it.effect(`A waiter for ${what} that another fiber of its process holds asks when that is released`, () =>
       Effect.gen(function* () {
         const server = yield* testStore()
         const service = yield* clientOf(server, patient)

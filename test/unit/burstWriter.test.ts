@@ -29,7 +29,7 @@ const counted = (log: ReadonlyArray<string>): ReadonlyArray<string> => {
 }
 
 describe("the way to a server", () => {
-  it.effect("writes a command at once, and those that follow it in the same go together, 16 at most", () =>
+  it.effect("The burst writer sends a command at once, and those behind it together, 16 at most", () =>
     Effect.gen(function* () {
       const client = new NotingClient()
       const writer = new BurstWriter(client as unknown as Redis)
@@ -49,7 +49,7 @@ describe("the way to a server", () => {
     })
   )
 
-  it.effect("writes for other servers, and later for the same, although a stream has thrown", () =>
+  it.effect("The burst writer serves other servers, and later the same, although a stream has thrown", () =>
     Effect.gen(function* () {
       const [broken, other] = [new NotingClient(), new NotingClient()]
       const uncork = broken.stream.uncork

@@ -67,7 +67,7 @@ const suite = (where: string, clients: Effect.Effect<Live, never, Scope.Scope>, 
     })
 
     for (const [kind, make] of Object.entries(kinds)) {
-      it.live(`gives back ${kind} of a scope that is closed later, which says nothing more`, () => {
+      it.live(`Closing a client of ${where} gives back ${kind} of a scope that is closed later`, () => {
         const messages: Array<string> = []
         return Effect.gen(function* () {
           const { live, name, other } = yield* setUp
@@ -85,7 +85,7 @@ const suite = (where: string, clients: Effect.Effect<Live, never, Scope.Scope>, 
         }).pipe(Effect.scoped, Effect.provide(noting(messages)))
       })
 
-      it.live(`interrupts a section of ${kind}, and gives the lock back when that has ended`, () =>
+      it.live(`Closing a client of ${where} interrupts a section of ${kind}, and then gives it back`, () =>
         Effect.gen(function* () {
           const { close, name, other, service } = yield* setUp
           const lock = make(name)
@@ -113,7 +113,7 @@ const suite = (where: string, clients: Effect.Effect<Live, never, Scope.Scope>, 
         }).pipe(Effect.scoped)
       )
 
-      it.live(`sends home who waits for ${kind}, and leaves nothing behind`, () =>
+      it.live(`Closing a client of ${where} first ends the waits for ${kind}, and leaves nothing behind`, () =>
         Effect.gen(function* () {
           const { close, name, other, service } = yield* setUp
           const lock = make(name)
@@ -140,7 +140,7 @@ const suite = (where: string, clients: Effect.Effect<Live, never, Scope.Scope>, 
       )
     }
 
-    it.live("refuses whoever asks later", () =>
+    it.live("Closing a client of ${where} first refuses later requests", () =>
       Effect.gen(function* () {
         const { close, name, service } = yield* setUp
         yield* close
@@ -162,7 +162,7 @@ suite("a quorum", quorum, quorumKinds)
 
 describe("closing a client first", () => {
   const semaphores = (where: string, live: Effect.Effect<Live, never, Scope.Scope>) => {
-    it.live(`gives back the permits of semaphores on ${where}`, () => {
+    it.live(`Closing a client first gives back the permits of semaphores on ${where}`, () => {
       const messages: Array<string> = []
       return Effect.gen(function* () {
         const clients = yield* live
@@ -190,7 +190,7 @@ describe("closing a client first", () => {
       }).pipe(Effect.scoped, Effect.provide(noting(messages)))
     })
 
-    it.live(`interrupts sections with permits on ${where}, and ends waits`, () =>
+    it.live(`Closing a client first interrupts sections with permits on ${where}, and ends waits`, () =>
       Effect.gen(function* () {
         const clients = yield* live
         const name = `closing:${crypto.randomUUID()}`
@@ -223,7 +223,7 @@ describe("closing a client first", () => {
   semaphores("a store in memory", memory)
   semaphores("Redis", Effect.succeed(redis))
 
-  it.live("gives back a lock on a majority, whichever member's client is closed first", () => {
+  it.live("A lock on a majority is given back, whichever member's client is closed first", () => {
     const messages: Array<string> = []
     return Effect.gen(function* () {
       for (const first of [0, 1, 2]) {
@@ -247,7 +247,7 @@ describe("closing a client first", () => {
     }).pipe(Effect.scoped, Effect.provide(noting(messages)))
   })
 
-  it.live("says within the release timeout what it could not give back", () => {
+  it.live("Closing a client reports within the release timeout what it could not give back", () => {
     const messages: Array<string> = []
     return Effect.gen(function* () {
       const server = yield* testStore()
@@ -266,7 +266,7 @@ describe("closing a client first", () => {
     }).pipe(Effect.scoped, Effect.provide(noting(messages)))
   })
 
-  it.live("waits for an acquisition that is under way, and takes it back", () =>
+  it.live("Closing a client waits for an acquisition that is under way, and rolls it back", () =>
     Effect.gen(function* () {
       const server = yield* testStore()
       const scope = yield* Scope.make()
@@ -321,7 +321,7 @@ describe("the body of a section", () => {
         Semaphore.withPermitsIfAvailable(body, Semaphore.make("counted", { permits: 1 }), 1)
     }
   for (const [title, section] of Object.entries(sections)) {
-    it.effect(`of ${title} ends the fibers that it has forked, unless they are detached`, () =>
+    it.effect(`The body of a section of ${title} ends the fibers that it has forked, unless they are detached`, () =>
       Effect.gen(function* () {
         const fibers: Array<Fiber.Fiber<never>> = []
         yield* section(

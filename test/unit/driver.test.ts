@@ -2,7 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
 
-it("sorts the errors of Redis and of its clients", () => {
+it("RedisDriver.reasonOf sorts the errors of Redis and of its clients", () => {
   const cases: ReadonlyArray<readonly [string, string]> = [
     ["OOM command not allowed when used memory > 'maxmemory'.", "OutOfMemory"],
     ["READONLY You can't write against a read only replica.", "ReadOnly"],
@@ -43,7 +43,7 @@ it("sorts the errors of Redis and of its clients", () => {
   assert.strictEqual(RedisDriver.reasonOf(new TimeoutError()), "TimedOut")
 })
 
-it.live("bad names and options reach no driver", () =>
+it.live("Bad names and options reach no driver", () =>
   Effect.gen(function* () {
     let commands = 0
     const driver = Layer.succeed(RedisDriver.RedisDriver, {

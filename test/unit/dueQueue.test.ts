@@ -9,7 +9,7 @@ const Op = Schema.Struct({
 })
 
 it.effect.prop(
-  "the first is always the one that is due first",
+  "The first item of a DueQueue is always the one that is due first",
   [Arbitrary.array(Arbitrary.schema(Op), { minLength: 5, maxLength: 80 })],
   ([ops]) =>
     Effect.sync(() => {

@@ -30,7 +30,7 @@ const quietly = <A, E, R>(self: Effect.Effect<A, E, R>) =>
 const idOf = (service: Service) => (service as unknown as { readonly clientId: string }).clientId
 
 describe("a place in the queue of a fair lock", () => {
-  it.effect("is kept, and the order with it, while nobody can report for longer than places live", () =>
+  it.effect("Places in a fair queue keep their order while nobody can report for longer than places live", () =>
     Effect.gen(function* () {
       const server = yield* testStore()
       // each client reaches the store in its own way
@@ -75,7 +75,7 @@ describe("a place in the queue of a fair lock", () => {
     }).pipe(quietly)
   )
 
-  it.effect("is reported at once when the store can be reached again", () =>
+  it.effect("A place in a fair queue is reported at once when the store can be reached again", () =>
     Effect.gen(function* () {
       const server = yield* testStore()
       const holder = yield* clientOf({ store: server.store }, patient)
@@ -115,7 +115,7 @@ describe("a place in the queue of a fair lock", () => {
     }).pipe(quietly)
   )
 
-  it.effect("is reported soon after its channel is heard again, though commands do not get through yet", () =>
+  it.effect("A fair waiter reports soon after its channel is heard again, though commands fail at first", () =>
     Effect.gen(function* () {
       const server = yield* testStore()
       const holder = yield* clientOf({ store: server.store }, patient)
@@ -154,7 +154,7 @@ describe("a place in the queue of a fair lock", () => {
     }).pipe(quietly)
   )
 
-  it.effect("that was given up while the store could not be reached is removed, whoever else waits there", () =>
+  it.effect("A fair waiter's place that was given up during an outage is removed, whoever else waits there", () =>
     Effect.gen(function* () {
       const server = yield* testStore()
       const near = { ...server.store }
@@ -180,7 +180,7 @@ describe("a place in the queue of a fair lock", () => {
     }).pipe(quietly)
   )
 
-  it.effect("that a late command has made for one who has given up is removed, though its process still waits", () =>
+  it.effect("A place that a late command has made for a gone fair waiter is removed, though its process waits", () =>
     Effect.gen(function* () {
       const server = yield* testStore()
       const [holder, mine] = [yield* clientOf(server, patient), yield* clientOf(server)]
@@ -203,7 +203,7 @@ describe("a place in the queue of a fair lock", () => {
   )
 
   it.effect(
-    "whose waiter was granted the lock without hearing of it is that of the holder as soon as it hears again",
+    "A fair waiter that was granted the lock without learning of it holds the lock as soon as it reaches the store again",
     () =>
       Effect.gen(function* () {
         const server = yield* testStore()

@@ -368,7 +368,7 @@ describe("what cannot be is refused by a typed error, before any command", () =>
     values: ReadonlyArray<unknown>
   ) => {
     for (const [name, take] of Object.entries(takes)) {
-      it.live(`${title} of ${name}`, () =>
+      it.live(`Invalid input is refused before any command: ${title} of ${name}`, () =>
         Effect.gen(function* () {
           for (const value of values) {
             const message = yield* refuses(tag, () => take(value))
@@ -388,7 +388,7 @@ describe("what cannot be is refused by a typed error, before any command", () =>
     table("a bad value", "InvalidLockOptions", { [name]: take }, values)
   }
 
-  it.live("a bad lease to renew for", () =>
+  it.live("Holding.renew refuses a bad lease", () =>
     Effect.gen(function* () {
       const holding = yield* Lock.scoped("renewed")
       for (const leaseTime of given(badLeases)) {
@@ -398,7 +398,7 @@ describe("what cannot be is refused by a typed error, before any command", () =>
   )
 })
 
-it.effect("no options at all, not even an object of them, are no options", () =>
+it.effect("A missing options object counts as no options", () =>
   Effect.gen(function* () {
     const none = forced<undefined>(null)
     for (const make of Object.values(locks)) yield* Lock.withLock(Effect.void, make("a", none), none)
@@ -408,7 +408,7 @@ it.effect("no options at all, not even an object of them, are no options", () =>
   }).pipe(Effect.provide(service))
 )
 
-it.effect("the shortest lease that the drift leaves something of can be granted", () =>
+it.effect("The shortest lease that exceeds the drift can be granted", () =>
   Effect.gen(function* () {
     yield* Effect.scoped(Lock.scoped("a", { leaseTime: 3 }))
     const message = yield* refuses("InvalidLockOptions", () => Effect.scoped(Lock.scoped("a", { leaseTime: 2 })))
@@ -416,7 +416,7 @@ it.effect("the shortest lease that the drift leaves something of can be granted"
   }).pipe(Effect.provide(service))
 )
 
-it.effect("a quorum counts with its own drift: a lease of which that leaves nothing is refused", () =>
+it.effect("A quorum refuses a lease that is not longer than its own drift", () =>
   Effect.gen(function* () {
     const lock = RedLock.make([Lock.make("a")], { driftFactor: 0.49 })
     yield* Effect.scoped(Lock.scoped(lock, { leaseTime: 5 }))
@@ -424,7 +424,7 @@ it.effect("a quorum counts with its own drift: a lease of which that leaves noth
   }).pipe(Effect.provide(service))
 )
 
-it.effect("of objects only those with the parts of a duration are durations", () =>
+it.effect("An object is a duration only if it has the parts of one", () =>
   Effect.gen(function* () {
     for (const waitTime of [{ seconds: 1 }, { days: 0 }, [1, 0] as const, 10n]) {
       yield* Lock.withLock(Effect.void, "a", { waitTime })
@@ -432,7 +432,7 @@ it.effect("of objects only those with the parts of a duration are durations", ()
   }).pipe(Effect.provide(service))
 )
 
-it.live("a schedule without pauses does not keep the server busy", () =>
+it.live("A schedule without pauses does not keep the server busy", () =>
   Effect.gen(function* () {
     const lock = SpinLock.make("spun", { schedule: Schedule.forever })
     yield* Lock.scoped(Lock.make("spun"))

@@ -3,7 +3,7 @@ import { Clock, Effect, Layer, Option } from "effect"
 import { Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { Keyspace } from "../../packages/core/dist/internal/store/memory/Keyspace.js"
 
-it.effect("a wall clock that is set forward ends no lease of the store in memory", () =>
+it.effect("A wall clock that is set forward ends no lease in the memory store", () =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock
     let wall = Date.UTC(2026, 0, 1)
@@ -23,7 +23,7 @@ it.effect("a wall clock that is set forward ends no lease of the store in memory
   })
 )
 
-it("a store in memory frees what has expired, whoever asks for what", () => {
+it("The memory store frees expired keys at any command, whichever key it names", () => {
   let now = 0
   const db = new Keyspace(() => now, Date.UTC(2026, 0, 1))
   for (let i = 0; i < 10_000; i++) {
@@ -47,7 +47,7 @@ it("a store in memory frees what has expired, whoever asks for what", () => {
   assert.strictEqual(db.size, 0)
 })
 
-it("a key that is written anew has the expiry of that alone", () => {
+it("A key that is written again has only its new expiry", () => {
   let now = 0
   const db = new Keyspace(() => now, 0)
   db.setString("a", "1", 1000)

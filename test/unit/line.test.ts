@@ -12,7 +12,7 @@ const steps = Array.from({ length: 60 }, (_, i) => i + 3)
 
 describe("fibers that wait for the same lock", () => {
   for (const [kind, lock] of Object.entries({ plain: Lock.make("a"), spin: SpinLock.make("a") })) {
-    it.effect(`all give up in time: ${kind}`, () =>
+    it.effect(`Fibers that wait for the same lock all give up in time: ${kind}`, () =>
       Effect.gen(function* () {
         const server = yield* testStore()
         const holder = yield* clientOf(server)

@@ -45,7 +45,7 @@ const imports = `
 `
 
 describe("what is logged in a test", () => {
-  it.effect("is recorded, and not printed by Effect's default logger", () =>
+  it.effect("A log entry of a test is recorded, and not printed by Effect's default logger", () =>
     Effect.gen(function* () {
       expectWarning(/^as expected$/)
       yield* Effect.logWarning("as expected")
@@ -53,7 +53,7 @@ describe("what is logged in a test", () => {
     })
   )
 
-  it("is printed where the test fails, and only there", async () => {
+  it("The log of a test is printed if the test fails, and only then", async () => {
     const { code, output } = await runOf(`${imports}
       it("passes", () => Effect.runSync(Effect.logInfo("of no " + "interest")))
       it("fails", () => { warn(); throw new Error("no") })
@@ -63,7 +63,7 @@ describe("what is logged in a test", () => {
     assert.notInclude(output, "of no interest")
   })
 
-  it("is reported where it is a warning that the test does not expect", async () => {
+  it("A warning that a test does not expect is reported", async () => {
     const { code, output } = await runOf(`${imports}
       it("warns once", warn)
       it("warns twice", () => { warn(); warn(); console.warn("console") })
@@ -74,7 +74,7 @@ describe("what is logged in a test", () => {
     assert.include(output, "some.test.mjs: console (1, first in: warns twice)")
   })
 
-  it("is nobody's error where tests run at the same time, and one of them expects it", async () => {
+  it("A warning among concurrent tests is no error if one of them expects it", async () => {
     const { code, output } = await runOf(`${imports}
       const pause = () => new Promise((resolve) => setTimeout(resolve, 100))
       it.concurrent("warns as it must", async () => { expectWarning(/beware/); await pause(); warn(); await pause() })
@@ -84,7 +84,7 @@ describe("what is logged in a test", () => {
     assert.notInclude(output, "beware")
   })
 
-  it("must be the warning that the test expects", async () => {
+  it("A test that expects a warning fails without it", async () => {
     const { code, output } = await runOf(`${imports}
       it("says nothing", () => expectWarning(/beware/))
     `)

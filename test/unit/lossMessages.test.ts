@@ -43,7 +43,7 @@ describe("LockLost", () => {
     ["TimedOut", /Redis did not answer in time/]
   ]
   for (const [reason, says] of refusals) {
-    it.effect(`names what the renewals failed with: ${reason}`, () =>
+    it.effect(`LockLost names the reason why the renewals failed: ${reason}`, () =>
       Effect.gen(function* () {
         const lost = yield* lossBy(reason)
         assert.strictEqual(lost.reason, "RenewalFailed")
@@ -54,7 +54,7 @@ describe("LockLost", () => {
     )
   }
 
-  it.effect("says that a renewal was not answered where none was", () =>
+  it.effect("LockLost says that a renewal was not answered", () =>
     Effect.gen(function* () {
       const lost = yield* lossBy(undefined)
       assert.strictEqual(lost.reason, "RenewalFailed")
@@ -75,7 +75,7 @@ describe("LockLost", () => {
       }).pipe(Effect.scoped, as(service))
     })
 
-  it.live("says that the process was stopped or blocked where its own timer was late", () =>
+  it.live("LockLost says that the process was stopped or blocked if its own timer was late", () =>
     Effect.gen(function* () {
       expectWarning(/^The lock's scope has closed, but its release went wrong\./)
       const { message } = yield* blockFor(300)
@@ -85,7 +85,7 @@ describe("LockLost", () => {
     })
   )
 
-  it("does not say so where that is not known", () => {
+  it("LockLost does not say that the process was stopped if that is not known", () => {
     const { message } = new LockLost({ lock: "a", owner: "me:1", reason: "Expired", late: Duration.millis(3) })
     assert.notInclude(message, "stopped or blocked")
     assert.include(message, "or choose a longer lease")
@@ -94,7 +94,7 @@ describe("LockLost", () => {
 })
 
 describe("LockTimeout", () => {
-  it("tells the holder's lease, which is not how long the lock stays taken", () => {
+  it("LockTimeout tells the holder's lease, and that the lock may stay taken for longer", () => {
     const { message } = new LockTimeout({
       lock: "report",
       waited: Duration.seconds(2),
@@ -111,7 +111,7 @@ describe("an acquisition that the server's user may not make", () => {
   }
   for (const [what, ask] of Object.entries(asked)) {
     // a warning that no test expects is an error
-    it.live(`of ${what} fails with that, and warns of nothing besides`, () =>
+    it.live(`An acquisition of ${what} without permission fails with NoPermission, and warns of nothing else`, () =>
       Effect.gen(function* () {
         const server = yield* testStore()
         const service = yield* clientOf({

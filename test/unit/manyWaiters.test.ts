@@ -92,7 +92,7 @@ describe(`${crowd} fibers that wait for the same name`, () => {
   for (const [kind, { held, wait }] of Object.entries(kinds)) {
     // its waiters do not ask while they wait, and each has its own subscription
     if (kind === "a fair lock") continue
-    it.effect(`all learn that the store refuses them, on no deeper a stack than one: ${kind}`, () =>
+    it.effect(`${crowd} waiters all learn that the store refuses them, on no deeper a stack than one: ${kind}`, () =>
       Effect.gen(function* () {
         const server = yield* refusingStore
         const holder = yield* clientOf(server)
@@ -132,7 +132,7 @@ const passUntil = (isOver: () => boolean, seconds: number) =>
 describe(`${crowd} fibers that wait for the same name through an outage of 40 seconds, with leases of 30`, () => {
   for (const [kind, { givesUp, held, open, wait }] of Object.entries(kinds)) {
     it.effect(
-      `are served, or give up when they wanted to, and leave nothing behind: ${kind}`,
+      `${crowd} fibers that wait through an outage of 40 seconds, with leases of 30, are served, or give up when they wanted to, and leave nothing behind: ${kind}`,
       () =>
         Effect.gen(function* () {
           const server = yield* testStore()

@@ -57,7 +57,7 @@ const nameOf = ({ after, before, ours, parts }: (typeof shape)["Type"]): string 
   before + ours + parts.join("") + after
 
 it.prop(
-  "of random names, many of which look like keys, no two that are taken share one of the same type",
+  "No two accepted names share a key of the same type, even among random names that look like keys",
   [Arbitrary.array(Arbitrary.schema(shape), { minLength: 40, maxLength: 60 })],
   ([shapes]) => {
     const names = [...new Set(shapes.map(nameOf).filter((name) => name !== ""))]
@@ -71,7 +71,7 @@ it.prop(
   { arbitrary: { runs: 40, size: 60 } }
 )
 
-it("names of every day are taken, also those that only resemble a key", () => {
+it("Ordinary names are accepted, even those that only resemble a key", () => {
   for (const name of [
     "a",
     "order:{42}",
@@ -121,7 +121,7 @@ const uses: Record<string, (name: string) => Effect.Effect<unknown, unknown, Red
 
 for (const [title, use] of Object.entries(uses)) {
   it.effect(
-    `a name that maps onto another one's keys is refused before any command, and says onto whose: ${title}`,
+    `A name that maps onto another name's keys is refused before any command, with the other name: ${title}`,
     () =>
       Effect.gen(function* () {
         for (const [name, said] of [
@@ -143,7 +143,7 @@ for (const [title, use] of Object.entries(uses)) {
   )
 }
 
-it.effect("what counts is the name behind the client's prefix", () =>
+it.effect("A name is checked for collisions together with the client's prefix", () =>
   Effect.gen(function* () {
     const prefixed = (keyPrefix: string) =>
       Layer.provide(RedisLock.layerFromStore({ keyPrefix }), LockStore.layerMemory)
@@ -159,7 +159,7 @@ it.effect("what counts is the name behind the client's prefix", () =>
   })
 )
 
-it.effect("a lock whose name is where a semaphore of another name keeps its leases is refused by its type", () =>
+it.effect("A lock whose name is the key of another semaphore's leases is refused by its type", () =>
   Effect.gen(function* () {
     const semaphore = PermitSemaphore.make("a", { permits: 1 })
     const error = yield* Effect.flip(PermitSemaphore.withPermit(Lock.withLock(Effect.void, "{a}:timeout"), semaphore))

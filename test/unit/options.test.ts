@@ -11,7 +11,7 @@ const lease = Effect.map(
   Option.match({ onNone: () => 0, onSome: Duration.toMillis })
 )
 
-it.effect("the watchdog's lease is 30 seconds unless told otherwise", () =>
+it.effect("The watchdog's lease is 30 seconds by default", () =>
   Effect.gen(function* () {
     assert.strictEqual(yield* Effect.provide(lease, RedisLock.layerMemory), 30_000)
     assert.strictEqual(
@@ -21,7 +21,7 @@ it.effect("the watchdog's lease is 30 seconds unless told otherwise", () =>
   })
 )
 
-it.effect("bad settings fail the layer, naming the option", () =>
+it.effect("Bad settings fail the layer, and the error names the option", () =>
   Effect.gen(function* () {
     const bad: ReadonlyArray<RedisLock.RedisLockOptions> = [
       { watchdogLeaseTime: 0 },
@@ -40,7 +40,7 @@ it.effect("bad settings fail the layer, naming the option", () =>
   })
 )
 
-it.effect("bad timeouts fail the driver's layer before it connects", () =>
+it.effect("Bad timeouts fail the driver's layer before it connects", () =>
   Effect.gen(function* () {
     for (const options of [{ commandTimeout: 0 }, { commandTimeout: Number.NaN }, { connectTimeout: -1 }]) {
       const error = yield* Effect.flip(Layer.build(IoRedis.layer({ url: "redis://127.0.0.1:1", ...options })))
@@ -51,7 +51,7 @@ it.effect("bad timeouts fail the driver's layer before it connects", () =>
   })
 )
 
-it.effect("settings can come from the environment", () =>
+it.effect("Settings can come from the environment", () =>
   Effect.gen(function* () {
     const settings = yield* Effect.provide(
       RedisLock.settings,

@@ -128,33 +128,31 @@ describe("waiting outlives an outage:", () => {
   for (const [what, each] of Object.entries(cases)) {
     const { held, open, wait } = each
 
-    it.effect(
-      `who waits for ${what} goes on when the store is back, and asks at most once an interval until then`,
-      () =>
-        on(each, ({ asked, holder, setDown, waiter }) =>
-          Effect.gen(function* () {
-            const holding = yield* fork(as(holder)(held))
-            yield* pass(1)
-            const waiting = yield* fork(as(waiter)(wait()))
-            yield* pass(3)
-            setDown(true)
-            const before = asked()
-            yield* pass(20)
-            assert.isUndefined(waiting.pollUnsafe(), "the outage ended its wait")
-            // the holder's client may ask, too, to renew
-            assert.isAtMost(asked() - before, 50)
-            setDown(false)
-            yield* pass(2)
-            assert.isUndefined(waiting.pollUnsafe(), "it is held yet")
-            yield* Fiber.interrupt(holding)
-            if (open !== undefined) yield* as(holder)(open)
-            yield* pass(5)
-            assert.deepStrictEqual(waiting.pollUnsafe(), Exit.void)
-          })
-        )
+    it.effect(`A waiter for ${what} goes on when the store is back, and asks at most once an interval until then`, () =>
+      on(each, ({ asked, holder, setDown, waiter }) =>
+        Effect.gen(function* () {
+          const holding = yield* fork(as(holder)(held))
+          yield* pass(1)
+          const waiting = yield* fork(as(waiter)(wait()))
+          yield* pass(3)
+          setDown(true)
+          const before = asked()
+          yield* pass(20)
+          assert.isUndefined(waiting.pollUnsafe(), "the outage ended its wait")
+          // the holder's client may ask, too, to renew
+          assert.isAtMost(asked() - before, 50)
+          setDown(false)
+          yield* pass(2)
+          assert.isUndefined(waiting.pollUnsafe(), "it is held yet")
+          yield* Fiber.interrupt(holding)
+          if (open !== undefined) yield* as(holder)(open)
+          yield* pass(5)
+          assert.deepStrictEqual(waiting.pollUnsafe(), Exit.void)
+        })
+      )
     )
 
-    it.effect(`who comes during an outage waits for ${what} as anybody does`, () =>
+    it.effect(`A fiber that arrives during an outage waits for ${what} like any other`, () =>
       on(each, ({ setDown, waiter }) =>
         Effect.gen(function* () {
           setDown(true)
@@ -168,7 +166,7 @@ describe("waiting outlives an outage:", () => {
       )
     )
 
-    it.effect(`who gives up during an outage, waiting for ${what}, is told why it could not be known`, () =>
+    it.effect(`A waiter for ${what} that gives up during an outage fails with the store's failure`, () =>
       on(each, ({ setDown, waiter }) =>
         Effect.gen(function* () {
           setDown(true)
@@ -184,7 +182,7 @@ describe("waiting outlives an outage:", () => {
       )
     )
 
-    it.effect(`who gives up after an outage, waiting for ${what}, is told that it was taken`, () =>
+    it.effect(`A waiter for ${what} that gives up after an outage is told that it was taken`, () =>
       on(each, ({ holder, setDown, waiter }) =>
         Effect.gen(function* () {
           yield* fork(as(holder)(held))
@@ -200,7 +198,7 @@ describe("waiting outlives an outage:", () => {
       )
     )
 
-    it.effect(`who is not willing to wait for ${what} fails at once`, () =>
+    it.effect(`A request for ${what} without waiting fails at once during an outage`, () =>
       on(each, ({ setDown, waiter }) =>
         Effect.gen(function* () {
           setDown(true)
@@ -211,7 +209,7 @@ describe("waiting outlives an outage:", () => {
       )
     )
 
-    it.effect(`who waits for ${what} fails at once where waiting does not help`, () =>
+    it.effect(`A waiter for ${what} fails at once if waiting does not help`, () =>
       on(each, ({ refuse, waiter }) =>
         Effect.gen(function* () {
           refuse("NoPermission")

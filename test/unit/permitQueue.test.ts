@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { RedisLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 
-it.effect("a waiter whose wait time ends before it sleeps does not sleep", () =>
+it.effect("A waiter for permits whose wait time ends before it sleeps does not sleep", () =>
   Effect.gen(function* () {
     const client = (yield* RedisLock.RedisLock) as unknown as LockClient
     const line = client.permitQueues.open("pool")

@@ -15,7 +15,7 @@ const until = async (holds: () => boolean) => {
 const exited = (child: ChildProcess) => (child.exitCode ?? child.signalCode) !== null || once(child, "exit")
 
 describe("a process", () => {
-  it("that runs is seen running, and one that was killed is not", async () => {
+  it("A process that runs is seen running, and one that was killed is not", async () => {
     const child = spawn("sleep", ["60"])
     await once(child, "spawn")
     assert.isTrue(isRunning(child.pid!))
@@ -24,7 +24,7 @@ describe("a process", () => {
     assert.isFalse(isRunning(child.pid!))
   })
 
-  it.runIf(hasProc)("that nobody has reaped yet is not seen running", async () => {
+  it.runIf(hasProc)("A process that nobody has reaped yet is not seen running", async () => {
     // the shell becomes a sleep, which never waits for the child that it has inherited
     const parent = spawn("sh", ["-c", "sleep 0.1 & echo $!; exec sleep 60"])
     const [line] = (await once(parent.stdout, "data")) as [Buffer]
@@ -35,7 +35,7 @@ describe("a process", () => {
     await exited(parent)
   })
 
-  it.runIf(hasProc)("is found by a variable that it has inherited, also below a process that has died", async () => {
+  it.runIf(hasProc)("A process is found by a variable that it has inherited, even below a dead process", async () => {
     const id = `test-${process.pid}`
     const parent = spawn("sh", ["-c", "sleep 60 & echo started; wait"], { env: { ...process.env, FOUND_BY: id } })
     await once(parent.stdout, "data")
@@ -53,15 +53,17 @@ describe("a process", () => {
 })
 
 describe("a run of the tests that is killed", () => {
-  it.runIf(hasProc)("leaves no process behind, not even one that has a session of its own", async () => {
-    const directory = realpathSync(mkdtempSync(join(tmpdir(), "killed-run-")))
-    const leftovers = fileURLToPath(new URL("../dist/run/leftovers.js", import.meta.url))
-    const run = spawn(
-      process.execPath,
-      [
-        "--input-type=module",
-        "--eval",
-        `
+  it.runIf(hasProc)(
+    "A killed run of the tests leaves no process behind, not even one with its own session",
+    async () => {
+      const directory = realpathSync(mkdtempSync(join(tmpdir(), "killed-run-")))
+      const leftovers = fileURLToPath(new URL("../dist/run/leftovers.js", import.meta.url))
+      const run = spawn(
+        process.execPath,
+        [
+          "--input-type=module",
+          "--eval",
+          `
           import { spawn } from "node:child_process"
           import { watchLeftovers } from ${JSON.stringify(leftovers)}
           watchLeftovers()
@@ -69,14 +71,15 @@ describe("a run of the tests that is killed", () => {
           console.log(process.env.TMPDIR)
           setInterval(() => {}, 1000)
         `
-      ],
-      { env: { ...process.env, TMPDIR: directory } }
-    )
-    const [line] = (await once(run.stdout, "data")) as [Buffer]
-    const ours = String(line).trim()
-    await until(() => processesOfRun(ours).some(({ command }) => command === "sleep 60"))
-    run.kill("SIGKILL")
-    await until(() => processesOfRun(ours).length === 0)
-    rmSync(directory, { recursive: true })
-  })
+        ],
+        { env: { ...process.env, TMPDIR: directory } }
+      )
+      const [line] = (await once(run.stdout, "data")) as [Buffer]
+      const ours = String(line).trim()
+      await until(() => processesOfRun(ours).some(({ command }) => command === "sleep 60"))
+      run.kill("SIGKILL")
+      await until(() => processesOfRun(ours).length === 0)
+      rmSync(directory, { recursive: true })
+    }
+  )
 })

@@ -34,7 +34,7 @@ describe("the URL of a Redis", () => {
     ],
     ["/run/redis.sock", { ...nothing, address: socket("/run/redis.sock") }],
     ["/run/redis.sock?db=2", { ...nothing, address: socket("/run/redis.sock"), database: 2 }]
-  ])("%s is understood", (url, parts) => {
+  ])("RedisUrl.parse understands %s", (url, parts) => {
     assert.deepStrictEqual(read(url), parts as never)
   })
 
@@ -74,7 +74,7 @@ describe("the URL of a Redis", () => {
     [`unix://u:${SECRET}@/run/redis.sock?db=x`, "database"],
     [`unix://u:${SECRET}@/run/redis.sock?password=${SECRET}`, "query"],
     [`unix://u:${SECRET}@/run/%zz`, "path"]
-  ])("%j is refused by every layer before it connects, without a word of the URL", (url, part) =>
+  ])("The URL %j is refused by every layer before it connects, without a word of it", (url, part) =>
     Effect.runPromise(
       Effect.gen(function* () {
         const layers = {
@@ -96,12 +96,12 @@ describe("the URL of a Redis", () => {
     )
   )
 
-  it("is refused where it is no string, as only a caller without types can have it", () => {
+  it("A URL that is not a string is refused, as an untyped caller may pass one", () => {
     const error = Result.getOrThrow(Result.flip(RedisUrl.parse(new URL("redis://h") as never)))
     assert.include(error.message, "must be a string")
   })
 
-  it("hides its password from those who print it", () => {
+  it("A RedisUrl hides its password when it is printed", () => {
     const url = Result.getOrThrow(RedisUrl.parse(`redis://u:${SECRET}@h`))
     for (const text of [String(url), inspect(url, { depth: 10 }), JSON.stringify(url)]) assert.notInclude(text, SECRET)
   })
@@ -118,7 +118,7 @@ describe("several servers that are spoken to in one way", () => {
     [["redis://a", "redis://u:pw@b"], "nodes[1]", "user and password"],
     [["redis://a", "redis://b/1"], "nodes[1]", "database"],
     [["/run/redis.sock"], "nodes[0]", "redis://host:port"]
-  ] as const)("must not contradict each other: %j", ([nodes, option, part]) =>
+  ] as const)("URLs of several servers must not contradict each other: %j", ([nodes, option, part]) =>
     Effect.gen(function* () {
       const ofCluster = yield* refusal(IoRedis.layerCluster({ nodes }))
       assert.instanceOf(ofCluster, InvalidLockOptions)
@@ -149,7 +149,7 @@ describe("options of ioredis", () => {
     { host: {} },
     { retryStrategy: 50 },
     { reconnectOnError: true }
-  ])("that ioredis would take for something else, or end the process with, are refused: %j", (ioredis) =>
+  ])("Options that ioredis would misread, or end the process with, are refused: %j", (ioredis) =>
     Effect.gen(function* () {
       const [name] = Object.keys(ioredis)
       const bad = ioredis as never
@@ -169,7 +169,7 @@ describe("options of ioredis", () => {
     })
   )
 
-  it.effect("cannot choose a database of a cluster, which has one", () =>
+  it.effect("Options cannot choose a database of a cluster, which has one", () =>
     Effect.gen(function* () {
       const error = yield* refusal(IoRedis.layerCluster({ nodes: ["redis://h"], ioredis: { redisOptions: { db: 1 } } }))
       assert.deepInclude(error, { _tag: "InvalidLockOptions", option: "ioredis.redisOptions.db" })

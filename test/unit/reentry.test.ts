@@ -8,7 +8,7 @@ import { TestClock } from "effect/testing"
 import { as, clientOf, testStore } from "../compose/stores.ts"
 
 describe("a re-entry that is not answered", () => {
-  it.effect("can be interrupted, and the outer hold stays", () =>
+  it.effect("A re-entry that is not answered can be interrupted, and the outer hold stays", () =>
     Effect.gen(function* () {
       const server = yield* testStore()
       yield* Effect.gen(function* () {
@@ -26,7 +26,7 @@ describe("a re-entry that is not answered", () => {
     })
   )
 
-  it.effect("does not keep a section going whose lock is lost", () =>
+  it.effect("A re-entry that is not answered does not keep a section going whose lock is lost", () =>
     Effect.gen(function* () {
       const server = yield* testStore()
       server.delay = (operation) => (operation === "lock/acquire" ? 0 : 60_000)

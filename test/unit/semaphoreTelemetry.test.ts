@@ -12,7 +12,7 @@ const counts = Effect.map(Metric.snapshot, (metrics) =>
   )
 )
 
-it.effect("counts what is acquired of semaphores, and what is held now", () =>
+it.effect("Telemetry counts the acquired permits of semaphores, and those held now", () =>
   Effect.gen(function* () {
     const counted = Semaphore.make("counted", { permits: 5 })
     const leased = PermitSemaphore.make("leased", { permits: 5 })

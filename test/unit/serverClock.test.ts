@@ -12,11 +12,11 @@ const learn = (clock: ServerClock, sentAt: number, millis: number, receivedAt: n
   clock.learn(offset + millis * 1000, sentAt, receivedAt)
 
 describe("a server's clock", () => {
-  it("is unknown before any reply has told it", () => {
+  it("A server's clock is unknown before any reply has told it", () => {
     assert.strictEqual(new ServerClock().microsAt(1000), Number.NEGATIVE_INFINITY)
   })
 
-  it("is never estimated ahead of what it is, however long a command or its reply takes", () => {
+  it("A server's clock is never estimated ahead of what it is, however long a command or its reply takes", () => {
     const clock = new ServerClock()
     for (const [sentAt, at, receivedAt] of [
       [0, 900, 1000],
@@ -29,7 +29,7 @@ describe("a server's clock", () => {
     }
   })
 
-  it("is known better by every quick reply, and no worse by a slow one", () => {
+  it("A server's clock is known better by every quick reply, and no worse by a slow one", () => {
     const clock = new ServerClock()
     learn(clock, 0, 10, 1000)
     assert.isAtMost(clock.microsAt(1000), ahead + 10_000)
@@ -40,7 +40,7 @@ describe("a server's clock", () => {
     assert.isAtLeast(clock.microsAt(2000) - (ahead + 2_000_000), -2000)
   })
 
-  it("is learnt anew when it was set back or forwards by more than a reply can hide", () => {
+  it("A server's clock is learnt anew when it was set back or forwards by more than a reply can hide", () => {
     for (const step of [-3600, -10, 10, 3600]) {
       const clock = new ServerClock()
       learn(clock, 0, 1, 2)
@@ -51,7 +51,7 @@ describe("a server's clock", () => {
     }
   })
 
-  it("is trusted less and less while nothing is heard of it, as clocks drift apart", () => {
+  it("A server's clock is trusted less and less while nothing is heard of it, as clocks drift apart", () => {
     const clock = new ServerClock()
     learn(clock, 0, 0, 0)
     const hour = 3_600_000

@@ -49,7 +49,7 @@ const suite = <E>(where: string, stores: Layer.Layer<LockStore.LockStore, E>) =>
       return { store, lock, canWrite }
     })
 
-    it.live("a reader's re-entry that is interrupted takes no lease from another that was sent at the same time", () =>
+    it.live("A reader's re-entry that is interrupted takes no lease from another that was sent at the same time", () =>
       Effect.gen(function* () {
         const { canWrite, lock, store } = yield* setUp
         const service = yield* clientOf({ store: gated(store, "read_lock/hold", 1, "command", Effect.never) })
@@ -162,7 +162,7 @@ describe("a fiber that has left its section", () => {
       return yield* as(service)(f(service))
     }).pipe(Effect.scoped)
 
-  it.effect("is kept out by a detached fiber that it has left in there", () =>
+  it.effect("A fiber that has left its section is kept out by a detached fiber that it has left inside", () =>
     on(() =>
       Effect.gen(function* () {
         const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -177,7 +177,7 @@ describe("a fiber that has left its section", () => {
     )
   )
 
-  it.effect("is kept out as well where it asks for a scope", () =>
+  it.effect("A fiber that has left its section is kept out as well if it asks for a scope", () =>
     on(() =>
       Effect.gen(function* () {
         const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -188,7 +188,7 @@ describe("a fiber that has left its section", () => {
     )
   )
 
-  it.effect("lets no second fiber in that the section has left behind, where one of them is in already", () =>
+  it.effect("Of several fibers that a section has left behind, only one at a time is let in", () =>
     on(() =>
       Effect.gen(function* () {
         const [entered, gate, over] = [
@@ -213,7 +213,7 @@ describe("a fiber that has left its section", () => {
     )
   )
 
-  it.effect("who is in still re-enters", () =>
+  it.effect("A detached fiber inside a section still re-enters", () =>
     on(() =>
       Effect.gen(function* () {
         const [entered, gate, done] = [
@@ -235,7 +235,7 @@ describe("a fiber that has left its section", () => {
     )
   )
 
-  it.effect("of two fibers with one scope, who has released early is let in by the scope and not beside others", () =>
+  it.effect("Of two fibers with one scope, the one that has released early re-enters by the scope alone", () =>
     on(() =>
       Effect.gen(function* () {
         const shared = yield* Scope.make()
@@ -277,7 +277,7 @@ describe("a reply that is read after the lease is over", () => {
     return { ...server, store: { ...server.store, run } }
   })
 
-  it.live("begins no inner section", () =>
+  it.live("A re-entry whose reply is read after the lease is over begins no inner section", () =>
     Effect.gen(function* () {
       const rivals = yield* Scope.make()
       const service = yield* clientOf(
@@ -298,7 +298,7 @@ describe("a reply that is read after the lease is over", () => {
     })
   )
 
-  it.live("begins no section", () =>
+  it.live("An acquisition whose reply is read after the lease is over begins no section", () =>
     Effect.gen(function* () {
       const service = yield* clientOf(yield* blockedAfter("lock/acquire"))
       let entered = 0
@@ -313,7 +313,7 @@ describe("a reply that is read after the lease is over", () => {
     })
   )
 
-  it.live("renews nothing, and says that the renewal came too late", () =>
+  it.live("A renewal whose reply is read after the lease renews nothing, and the loss says so", () =>
     Effect.gen(function* () {
       expectWarning(/^The lock's scope has closed, but its release went wrong\./)
       const service = yield* clientOf(yield* blockedAfter("lock/renew"), { watchdogLeaseTime: 300 })
@@ -328,7 +328,7 @@ describe("a reply that is read after the lease is over", () => {
   )
 })
 
-it.live("a renewal that is unanswered at the deadline has failed, whoever looks first", () =>
+it.live("A renewal that is unanswered at the deadline has failed, whoever checks first", () =>
   Effect.gen(function* () {
     expectWarning(/^The lock's scope has closed, but its release went wrong\./)
     const server = yield* testStore()

@@ -20,7 +20,7 @@ const snapshot = Effect.map(Metric.snapshot, (metrics) =>
   )
 )
 
-it.effect("counts what was acquired, timed out and lost, how long it took, and what is held now", () =>
+it.effect("Telemetry counts acquired, timed out and lost locks, how long acquiring took, and the locks held now", () =>
   Effect.gen(function* () {
     yield* Effect.gen(function* () {
       assert.deepInclude(yield* snapshot, { "redis_lock_held kind=reentrant": 1 })
@@ -57,7 +57,7 @@ const recordSpans = Effect.sync(() => {
   return { spans, tracer }
 })
 
-it.effect("has spans for a caller that traces, and none for others", () =>
+it.effect("A caller that traces gets spans, and others get none", () =>
   Effect.gen(function* () {
     const { spans, tracer } = yield* recordSpans
     yield* Lock.withLock(Effect.void, "a").pipe(Effect.withTracer(tracer))
@@ -82,7 +82,7 @@ it.effect("has spans for a caller that traces, and none for others", () =>
   }).pipe(Effect.provide(live))
 )
 
-it.effect("has a span for a scoped hold until it ends", () =>
+it.effect("A scoped hold has a span until it ends", () =>
   Effect.gen(function* () {
     const { spans, tracer } = yield* recordSpans
     yield* Effect.gen(function* () {
@@ -100,7 +100,7 @@ it.effect("has a span for a scoped hold until it ends", () =>
   }).pipe(Effect.provide(live))
 )
 
-it.effect("annotates the log lines of a section with the lock's name", () =>
+it.effect("Log lines of a section are annotated with the lock's name", () =>
   Effect.gen(function* () {
     const lines: Array<unknown> = []
     const logger = Logger.make((options) => {

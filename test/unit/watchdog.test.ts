@@ -8,7 +8,7 @@ import { TestClock } from "effect/testing"
 import { as, clientOf, testStore, unreachable } from "../compose/stores.ts"
 
 describe("a reader that has lost its lock while the store could not be reached", () => {
-  it.effect("gives back its inner hold, whose lease still runs there, when the store is back", () =>
+  it.effect("A reader that has lost its lock in an outage gives back its inner hold when the store is back", () =>
     Effect.gen(function* () {
       const server = yield* testStore()
       const client = yield* clientOf(server)
@@ -34,7 +34,7 @@ describe("a reader that has lost its lock while the store could not be reached",
 
 describe("the watchdog", () => {
   it.effect(
-    "renews a reader's outer hold while an inner one with a longer fixed lease runs, which does not keep it",
+    "The watchdog renews a reader's outer hold while an inner one with a longer fixed lease runs, which does not keep it",
     () =>
       Effect.gen(function* () {
         const client = yield* clientOf(yield* testStore())
@@ -53,7 +53,7 @@ describe("the watchdog", () => {
   )
 
   it.effect(
-    "watches the outer hold of a fixed lease although a renewal for the inner one fails after that has ended",
+    "The watchdog watches the outer hold of a fixed lease although a renewal for the inner one fails after that has ended",
     () =>
       Effect.gen(function* () {
         const server = yield* testStore()

@@ -23,7 +23,7 @@ export const excluding = ({
   make
 }: Contract): void => {
   suite("a lock", (it) => {
-    it.effect("is free, then held, then free again, and can be used again", () =>
+    it.effect("A lock is free, then held, then free again, and can be used again", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         for (let i = 0; i < 2; i++) {
@@ -37,7 +37,7 @@ export const excluding = ({
       })
     )
 
-    it.effect("returns what the section returns, and fails with what it fails with", () =>
+    it.effect("withLock returns what the section returns, and fails with what it fails with", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         assert.strictEqual(yield* Lock.withLock(Effect.succeed(1), lock), 1)
@@ -49,7 +49,7 @@ export const excluding = ({
     )
 
     if (!isShared) {
-      it.effect("excludes the fibers of one client from each other", () =>
+      it.effect("A lock excludes the fibers of one client from each other", () =>
         Effect.gen(function* () {
           const lock = yield* freshLock
           const counter = yield* Ref.make(0)
@@ -72,7 +72,7 @@ export const excluding = ({
       )
     }
 
-    it.effect("excludes other clients, and is handed over when it is released", () =>
+    it.effect("A lock excludes other clients, and is handed over when it is released", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         const other = yield* holdElsewhere(rival(lock))
@@ -85,7 +85,7 @@ export const excluding = ({
     )
 
     if (!isShared) {
-      it.effect("lets the fibers of a client in first come, first served", () =>
+      it.effect("A lock lets the fibers of a client in first come, first served", () =>
         Effect.gen(function* () {
           const lock = yield* freshLock
           const order: Array<number> = []
@@ -107,7 +107,7 @@ export const excluding = ({
 
     // who asks by the clock cannot keep up where no time passes between two sections
     if (!isShared && !(kind.polls && virtual)) {
-      it.effect("lets other clients in, though its own fibers always wait", () =>
+      it.effect("A lock lets other clients in, though fibers of the holding client always wait", () =>
         Effect.gen(function* () {
           const lock = yield* freshLock
           const sections = { here: 0, there: 0 }
@@ -132,7 +132,7 @@ export const excluding = ({
       )
     }
 
-    it.effect("takes any name that is allowed", () =>
+    it.effect("A lock takes any allowed name", () =>
       Effect.gen(function* () {
         const unique = yield* freshName("n")
         const anywhere = [`{${unique}}:a`, `a{${unique}}`, `ü 锁 🔒 ${unique}`, unique.padEnd(1024, "x")]

@@ -64,7 +64,7 @@ export const fairness = ({
     })
 
   suite("fairness", (it) => {
-    it.effect("serves in the order of asking, across clients", () =>
+    it.effect("A fair lock serves in the order of asking, across clients", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         const order: Array<number> = []
@@ -87,7 +87,7 @@ export const fairness = ({
       })
     )
 
-    it.effect("is not overtaken by somebody who does not wait, though the lock is free", () =>
+    it.effect("A waiter of a fair lock is not overtaken by a request that does not wait, though the lock is free", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         const first = ghost(lock)
@@ -113,7 +113,7 @@ export const fairness = ({
       })
     )
 
-    it.effect("counts the silence of a client only while the store answered others", () =>
+    it.effect("A fair lock counts the silence of a client only while the store answered others", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         const silent = ghost(lock)
@@ -136,7 +136,7 @@ export const fairness = ({
       })
     )
 
-    it.effect("passes over those whose client has not reported for too long", () =>
+    it.effect("A fair lock passes over waiters whose client has not reported for too long", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         const other = yield* holdElsewhere(lock)
@@ -154,7 +154,7 @@ export const fairness = ({
     )
 
     for (const how of ["timed out", "was interrupted"] as const) {
-      it.effect(`a waiter that ${how} leaves nothing, and the next is served at once`, () =>
+      it.effect(`A waiter of a fair lock that ${how} leaves nothing, and the next is served at once`, () =>
         Effect.gen(function* () {
           const lock = yield* freshLock
           const other = yield* holdElsewhere(lock)
@@ -186,7 +186,7 @@ export const fairness = ({
       )
     }
 
-    it.effect("a waiter that was taken for dead stands in line again", () =>
+    it.effect("A waiter of a fair lock that was taken for dead gets a new place", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         const other = yield* holdElsewhere(lock)
@@ -210,7 +210,7 @@ export const fairness = ({
     )
 
     if (virtual) {
-      it.effect("keeps a place for as long as one waits", () =>
+      it.effect("A waiter of a fair lock keeps its place while it waits", () =>
         Effect.gen(function* () {
           const lock = yield* freshLock
           const order: Array<string> = []

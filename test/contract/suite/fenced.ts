@@ -11,7 +11,7 @@ export const fencing = ({ elsewhere, freshLock, freshName, make, pass, suite, vi
     Effect.map(Lock.currentHolding(lock), ({ token }) => token).pipe(Lock.withLock(lock))
 
   suite("a counter", (it) => {
-    it.effect("counts the grants of the name across clients, not re-entries nor denials", () =>
+    it.effect("A fenced lock counts the grants of the name across clients, but no re-entries or denials", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         assert.strictEqual(yield* tokenOf(lock), 1n)
@@ -26,7 +26,7 @@ export const fencing = ({ elsewhere, freshLock, freshName, make, pass, suite, vi
       })
     )
 
-    it.effect("is continued by a plain lock of the name", () =>
+    it.effect("A plain lock of the same name continues the counter of a fenced lock", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         assert.strictEqual(yield* tokenOf(lock), 1n)
@@ -37,7 +37,7 @@ export const fencing = ({ elsewhere, freshLock, freshName, make, pass, suite, vi
       })
     )
 
-    it.effect("goes on from the token of a plain lock that came first, and does not expire then", () =>
+    it.effect("A fenced lock continues from the token of an earlier plain lock, which then does not expire", () =>
       Effect.gen(function* () {
         const name = yield* freshName()
         const plain = yield* tokenOf(Lock.make(name))

@@ -15,7 +15,7 @@ import type { Contract } from "./contract.ts"
 
 export const input = ({ suite, freshLock, make }: Contract): void => {
   suite("bad input", (it) => {
-    it.effect("fails with a typed error", () =>
+    it.effect("Bad input fails with a typed error", () =>
       Effect.gen(function* () {
         for (const name of ["", "x".repeat(1025), "é".repeat(513), "a\0b"]) {
           const lock = make(name)
@@ -50,7 +50,7 @@ export const input = ({ suite, freshLock, make }: Contract): void => {
       })
     )
 
-    it.effect("that is another type under the lock's key fails with LockStoreError", () =>
+    it.effect("Another type under the lock's key fails with LockStoreError", () =>
       Effect.gen(function* () {
         const string = yield* freshLock
         yield* LockStore.LockStore.use((store) =>

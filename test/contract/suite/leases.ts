@@ -19,7 +19,7 @@ export const leases = ({
   watchdogLease
 }: Contract): void => {
   suite("a lease", (it) => {
-    it.effect("of a fixed length is never renewed: the section is interrupted with LockLost", () =>
+    it.effect("A fixed lease is never renewed: the section is interrupted with LockLost", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         let interrupted = false
@@ -36,7 +36,7 @@ export const leases = ({
       })
     )
 
-    it.effect("that runs out is seen by the first check", () =>
+    it.effect("A lease that has run out is seen by the first check", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         yield* Effect.gen(function* () {
@@ -56,7 +56,7 @@ export const leases = ({
       })
     )
 
-    it.effect("without a length is renewed by the watchdog for as long as it is held", () =>
+    it.effect("A lease without a length is renewed by the watchdog while the lock is held", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         yield* Effect.gen(function* () {
@@ -73,7 +73,7 @@ export const leases = ({
     )
 
     if (kind.reentrant) {
-      it.effect("is renewed from a fixed outer hold's side only while an inner hold wants it", () =>
+      it.effect("The lease of a fixed outer hold is renewed only while an inner hold needs it", () =>
         Effect.gen(function* () {
           const lock = yield* freshLock
           yield* Effect.gen(function* () {
@@ -87,7 +87,7 @@ export const leases = ({
       )
     }
 
-    it.effect("can be renewed by hand, and is never shortened", () =>
+    it.effect("A lease can be renewed by hand, and is never shortened", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         yield* Effect.gen(function* () {

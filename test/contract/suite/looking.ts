@@ -8,7 +8,7 @@ import type { Contract } from "./contract.ts"
 
 export const looking = ({ options, suite, freshName, freshLock, make }: Contract): void => {
   suite("looking", (it) => {
-    it.effect("at all locks finds those that are held and match", () =>
+    it.effect("Lock.list finds the held locks that match", () =>
       Effect.gen(function* () {
         const prefix = yield* freshName("list")
         const listed = Stream.runCollect(Stream.map(Lock.list(`${prefix}:*`), (lock) => lock.name))
@@ -18,7 +18,7 @@ export const looking = ({ options, suite, freshName, freshLock, make }: Contract
       })
     )
 
-    it.effect("for a holding outside of a section fails with NotLockOwner", () =>
+    it.effect("Lock.currentHolding fails with NotLockOwner outside of a section", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         assert.strictEqual((yield* Effect.flip(Lock.currentHolding(lock)))._tag, "NotLockOwner")
@@ -27,7 +27,7 @@ export const looking = ({ options, suite, freshName, freshLock, make }: Contract
       })
     )
 
-    it.effect("through a key prefix, or a lock bound to a service", () =>
+    it.effect("Locks are inspected through a key prefix, or bound to a service", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         const service = yield* RedisLock.RedisLock

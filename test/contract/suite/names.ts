@@ -54,7 +54,7 @@ export const wrongKinds = ({ elsewhere, freshName, holdElsewhere, suite }: Contr
   suite("a name of another kind", (it) => {
     for (const [title, make] of exclusive) {
       for (const [otherTitle, makeOther] of sides) {
-        it.effect(`fails: ${title} and a side of ${otherTitle}, either way`, () =>
+        it.effect(`Using one name for ${title} and a side of ${otherTitle} fails, either way`, () =>
           Effect.gen(function* () {
             const name = yield* freshName()
             const one = yield* holdElsewhere(make(name))

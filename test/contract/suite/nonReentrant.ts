@@ -29,7 +29,7 @@ const assertRefused = (lock: AnyLock) =>
 
 export const refusing = ({ freshLock, suite }: Contract): void => {
   suite("asking again", (it) => {
-    it.effect("is refused in a section, also in a timeout or another fiber below it", () =>
+    it.effect("Re-entry is refused in a section, even in a timeout or another fiber below it", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         yield* Effect.gen(function* () {
@@ -42,7 +42,7 @@ export const refusing = ({ freshLock, suite }: Contract): void => {
       })
     )
 
-    it.effect("is refused in the same fiber and in the same scope", () =>
+    it.effect("Re-entry is refused in the same fiber and in the same scope", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         yield* Effect.gen(function* () {
@@ -56,7 +56,7 @@ export const refusing = ({ freshLock, suite }: Contract): void => {
       })
     )
 
-    it.effect("is refused everywhere below withOwner", () =>
+    it.effect("Re-entry is refused everywhere below withOwner", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         yield* Effect.gen(function* () {
@@ -67,7 +67,7 @@ export const refusing = ({ freshLock, suite }: Contract): void => {
       })
     )
 
-    it.effect("is refused where the owner holds the plain lock of the name", () =>
+    it.effect("A non-reentrant lock is refused if the owner holds the plain lock of the name", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         yield* Effect.gen(function* () {

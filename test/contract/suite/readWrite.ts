@@ -30,7 +30,7 @@ export const sharing = ({
   const fork = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(self, { startImmediately: true })
 
   suite("readers and writers", (it) => {
-    it.effect("readers share, in one client and across clients, and keep writers out", () =>
+    it.effect("Readers share a lock, in one client and across clients, and keep writers out", () =>
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh()
         const first = yield* hold(readLock)
@@ -54,7 +54,7 @@ export const sharing = ({
       })
     )
 
-    it.effect("a writer keeps readers and writers out, everywhere", () =>
+    it.effect("A writer keeps readers and writers out, everywhere", () =>
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh()
         const writer = yield* hold(writeLock)
@@ -67,7 +67,7 @@ export const sharing = ({
       })
     )
 
-    it.effect("readers that wait for a writer are let in together when it ends", () =>
+    it.effect("Readers that wait for a writer are let in together when it ends", () =>
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh()
         const writer = yield* holdElsewhere(writeLock)
@@ -93,7 +93,7 @@ export const sharing = ({
       })
     )
 
-    it.effect("a writer may read; each side sees its own", () =>
+    it.effect("A writer may read, and each side sees its own holds", () =>
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh()
         yield* Effect.gen(function* () {
@@ -121,7 +121,7 @@ export const sharing = ({
       })
     )
 
-    it.effect("a writer that goes on reading lets other readers in at once, and no writer", () =>
+    it.effect("A writer that goes on reading lets other readers in at once, and no writer", () =>
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh()
         yield* Effect.gen(function* () {
@@ -150,7 +150,7 @@ export const sharing = ({
       })
     )
 
-    it.effect("a reader that asks to write is refused at once, and keeps reading", () =>
+    it.effect("A reader that asks to write is refused at once, and keeps reading", () =>
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh()
         yield* Effect.gen(function* () {
@@ -175,7 +175,7 @@ export const sharing = ({
     )
 
     for (const where of ["in another client", "in the same client"] as const) {
-      it.effect(`a waiting writer ${where} holds off new readers, but no re-entry`, () =>
+      it.effect(`A waiting writer ${where} holds off new readers, but no re-entry`, () =>
         Effect.gen(function* () {
           const { readLock, writeLock } = yield* fresh()
           const there = (where === "in another client" ? elsewhere : <A>(self: A) => self) as typeof elsewhere
@@ -204,7 +204,7 @@ export const sharing = ({
       )
 
       for (const how of ["gives up", "is interrupted"] as const) {
-        it.effect(`a writer ${where} that ${how} lets readers in at once`, () =>
+        it.effect(`A writer ${where} that ${how} lets readers in at once`, () =>
           Effect.gen(function* () {
             const { readLock, writeLock } = yield* fresh()
             const there = (where === "in another client" ? elsewhere : <A>(self: A) => self) as typeof elsewhere
@@ -231,7 +231,7 @@ export const sharing = ({
       }
     }
 
-    it.effect("a writer reads though other writers wait", () =>
+    it.effect("A writer may read though other writers wait", () =>
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh()
         yield* Effect.gen(function* () {
@@ -244,7 +244,7 @@ export const sharing = ({
       })
     )
 
-    it.effect("readers go in while a writer waits, where readers are preferred", () =>
+    it.effect("Readers enter while a writer waits if readers are preferred", () =>
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh({ preference: "reader" })
         const reading = yield* hold(readLock)
@@ -256,7 +256,7 @@ export const sharing = ({
       })
     )
 
-    it.effect("the token of readers is that of the last writer", () =>
+    it.effect("The token of readers is that of the last writer", () =>
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh()
         const token = (lock: typeof writeLock) =>
@@ -274,7 +274,7 @@ export const sharing = ({
       })
     )
 
-    it.effect("readers whose lease has run out do not keep a writer out, nor do others lose theirs", () =>
+    it.effect("Readers whose lease has run out do not keep a writer out, and other readers keep theirs", () =>
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh()
         yield* Effect.gen(function* () {
@@ -289,7 +289,7 @@ export const sharing = ({
       })
     )
 
-    it.effect("by force, each side frees its own holders", () =>
+    it.effect("A forced release of each side frees its own holders", () =>
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh()
         const readers = [yield* hold(readLock), yield* holdElsewhere(readLock)]
@@ -314,7 +314,7 @@ export const sharing = ({
   })
 
   suite("holds of one reader", (it) => {
-    it.effect("are all renewed, also one whose own lease has run out while another kept the lock", () =>
+    it.effect("All holds of a reader are renewed, even one whose own lease has run out", () =>
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh()
         yield* Effect.gen(function* () {
@@ -331,7 +331,7 @@ export const sharing = ({
       })
     )
 
-    it.effect("each have their own lease: one that ends leaves nothing of its own to the others", () =>
+    it.effect("Each hold of a reader has its own lease: one that ends leaves nothing of its own to the others", () =>
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh()
         yield* Effect.gen(function* () {
@@ -354,7 +354,7 @@ export const sharing = ({
       })
     )
 
-    it.effect("can end in any order", () =>
+    it.effect("The holds of a reader can end in any order", () =>
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh()
         yield* Effect.gen(function* () {

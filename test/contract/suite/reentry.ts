@@ -21,7 +21,7 @@ export const reentry = ({
   if (!kind.reentrant) return
 
   suite("re-entry", (it) => {
-    it.effect("works down a section, through timeouts and forks, and is counted", () =>
+    it.effect("Re-entry works anywhere down a section, through timeouts and forks, and is counted", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         assert.strictEqual(yield* Lock.holdCount(lock), 0)
@@ -40,7 +40,7 @@ export const reentry = ({
       })
     )
 
-    it.effect("works for the same fiber and in the same scope", () =>
+    it.effect("Re-entry works for the same fiber and in the same scope", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         yield* Effect.gen(function* () {
@@ -58,7 +58,7 @@ export const reentry = ({
     )
 
     if (!isShared) {
-      it.effect("does not happen between sibling fibers, also inside a section of another lock", () =>
+      it.effect("Re-entry does not happen between sibling fibers, even inside a section of another lock", () =>
         Effect.gen(function* () {
           const lock = yield* freshLock
           const inside = yield* Deferred.make<void>()
@@ -77,7 +77,7 @@ export const reentry = ({
       )
     }
 
-    it.effect("spans everything below withOwner", () =>
+    it.effect("Re-entry spans everything below withOwner", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         yield* Effect.gen(function* () {
@@ -90,7 +90,7 @@ export const reentry = ({
       })
     )
 
-    it.effect("wakes a fiber that waits already when its owner gets the lock", () =>
+    it.effect("Re-entry wakes a fiber that waits already when its owner gets the lock", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         const other = yield* holdElsewhere(rival(lock))
@@ -109,7 +109,7 @@ export const reentry = ({
       })
     )
 
-    it.effect("never lowers the deadline, and an inner exit never frees the outer hold", () =>
+    it.effect("Re-entry never lowers the deadline, and an inner exit never frees the outer hold", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         yield* Effect.gen(function* () {

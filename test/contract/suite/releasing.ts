@@ -8,7 +8,7 @@ import type { Contract } from "./contract.ts"
 
 export const releasing = ({ suite, freshLock, elsewhere, outcome, failure, holdElsewhere }: Contract): void => {
   suite("releasing", (it) => {
-    it.effect("early is final and can be repeated", () =>
+    it.effect("An early release is final and can be repeated", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         yield* Effect.gen(function* () {
@@ -27,7 +27,7 @@ export const releasing = ({ suite, freshLock, elsewhere, outcome, failure, holdE
       })
     )
 
-    it.effect("by force frees the lock, and its section fails with LockLost even if it succeeded", () =>
+    it.effect("A forced release frees the lock, and its section fails with LockLost even if it succeeded", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         assert.isFalse(yield* Lock.forceRelease(lock))
@@ -46,7 +46,7 @@ export const releasing = ({ suite, freshLock, elsewhere, outcome, failure, holdE
       })
     )
 
-    it.effect("by force interrupts a section of the same client at once, of another with its next renewal", () =>
+    it.effect("A forced release interrupts sections of its client at once, of others at their next renewal", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         for (const who of [<A, E, R>(self: Effect.Effect<A, E, R>) => self, elsewhere]) {
@@ -63,7 +63,7 @@ export const releasing = ({ suite, freshLock, elsewhere, outcome, failure, holdE
       })
     )
 
-    it.effect("lets the section's own failure win over the loss", () =>
+    it.effect("A section's own failure wins over the loss", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         const error = yield* Effect.andThen(elsewhere(Lock.forceRelease(lock)), Effect.fail("mine")).pipe(

@@ -22,7 +22,7 @@ export const spinning = ({
   virtual
 }: Contract): void => {
   suite("spinning", (it) => {
-    it.effect("gets in without any subscription", () =>
+    it.effect("A spin lock is acquired without any subscription", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         const other = yield* holdElsewhere(lock)
@@ -43,7 +43,7 @@ export const spinning = ({
       })
     )
 
-    it.effect("ends with LockTimeout when the schedule does", () =>
+    it.effect("A wait for a spin lock ends with LockTimeout when the schedule ends", () =>
       Effect.gen(function* () {
         const name = yield* freshName()
         const lock = SpinLock.make(name, {
@@ -58,7 +58,7 @@ export const spinning = ({
       })
     )
 
-    it.effect("wakes those who wait for the plain lock of the name", () =>
+    it.effect("A spin lock wakes waiters of the plain lock of the name", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         const other = yield* holdElsewhere(lock)
@@ -77,7 +77,7 @@ export const spinning = ({
     )
 
     if (virtual) {
-      it.effect("asks at the pauses of the schedule", () =>
+      it.effect("A spin lock asks at the pauses of the schedule", () =>
         Effect.gen(function* () {
           const lock = SpinLock.make(yield* freshName(), { schedule: Schedule.spaced("1 second") })
           const other = yield* holdElsewhere(lock)
@@ -89,7 +89,7 @@ export const spinning = ({
         })
       )
 
-      it.effect("backs off by default to 128 milliseconds", () =>
+      it.effect("A spin lock backs off to 128 milliseconds by default", () =>
         Effect.gen(function* () {
           const lock = yield* freshLock
           const other = yield* holdElsewhere(lock)

@@ -11,7 +11,7 @@ export const tokens = ({ kind, suite, isShared, freshLock, elsewhere, holdElsewh
   if (isShared) return
 
   suite("the fencing token", (it) => {
-    it.effect("rises with every grant, across clients, also after a force release", () =>
+    it.effect("The token rises with every grant, across clients, even after a forced release", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         const token = Effect.map(Lock.currentHolding(lock), (holding) => holding.token).pipe(Lock.withLock(lock))
@@ -30,7 +30,7 @@ export const tokens = ({ kind, suite, isShared, freshLock, elsewhere, holdElsewh
     )
 
     if (kind.reentrant) {
-      it.effect("belongs to the holding: re-entries share it", () =>
+      it.effect("The token belongs to the holding: re-entries share it", () =>
         Effect.gen(function* () {
           const lock = yield* freshLock
           yield* Effect.gen(function* () {

@@ -8,7 +8,7 @@ import type { Contract } from "./contract.ts"
 
 export const trying = ({ suite, freshLock, rival, holdElsewhere }: Contract): void => {
   suite("asking without waiting", (it) => {
-    it.effect("gives the lock, or nothing", () =>
+    it.effect("Trying gives the lock, or None", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         const other = yield* holdElsewhere(rival(lock))

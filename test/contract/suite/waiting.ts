@@ -17,7 +17,7 @@ export const waiting = ({
   holdElsewhere
 }: Contract): void => {
   suite("waiting", (it) => {
-    it.effect("ends with LockTimeout after waitTime, and says who holds the lock", () =>
+    it.effect("A wait ends with LockTimeout after waitTime, and says who holds the lock", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         const other = yield* holdElsewhere(rival(lock))
@@ -33,7 +33,7 @@ export const waiting = ({
       })
     )
 
-    it.effect("asks once with waitTime zero", () =>
+    it.effect("A wait with waitTime zero asks once", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         assert.strictEqual(yield* Lock.withLock(Effect.succeed(1), lock, { waitTime: 0 }), 1)
@@ -44,7 +44,7 @@ export const waiting = ({
       })
     )
 
-    it.effect("times out in the line, too", () =>
+    it.effect("A wait times out in the local queue, too", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         yield* Effect.gen(function* () {
@@ -63,7 +63,7 @@ export const waiting = ({
       })
     )
 
-    it.effect("can be interrupted, and the next in line gets its turn", () =>
+    it.effect("A wait can be interrupted, and the next waiter gets its turn", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
         const other = yield* holdElsewhere(rival(lock))
