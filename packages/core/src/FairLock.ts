@@ -11,25 +11,29 @@ import type { TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
- * A reentrant lock that is handed over in the order of asking, among all fibers of all processes, as Redisson's fair lock:
- * same queue, same scores, same channels, so that Java and TypeScript stand in one line. Every function of `Lock` works on
+ * A reentrant lock that is handed over in the order of the requests, among all fibers of all processes, as Redisson's fair
+ * lock: same queue, same scores, same channels, so that Java and TypeScript wait in one queue. Every function of `Lock` works on
  * it.
  *
  * A waiting fiber keeps its place however long it waits; its process reports every half second for all its waiters. One whose
- * process has not reported for 1.5 seconds, because it died or was stopped, is passed over; if it comes back, it stands at the
+ * process has not reported for 1.5 seconds, because it died or was stopped, is skipped; if it comes back, it rejoins at the
  * end. Silence counts only while Redis answered others: after an outage of Redis a process has up to five seconds to report.
  *
- * `Lock.tryScoped` and `Lock.withLockIfAvailable` never take the lock from somebody who waits.
+ * `Lock.tryScoped` and `Lock.withLockIfAvailable` never take the lock ahead of a waiter.
  *
  * **Gotchas**
  *
- * A plain lock of the same name excludes it and is excluded by it, but does not know the queue.
+ * A plain lock of the same name excludes it and is excluded by it, but ignores the queue.
  * The places of a process that died remain in Redis until somebody else asks for the lock, or gives it back.
  * A waiting Java client whose process has died holds up the queue for Redisson's `fairLockWaitTimeout` (5 minutes by default).
  *
+ * **When to use**
+ *
+ * Where waiters of several processes must be served in the order in which they asked.
+ *
  * **When not to use**
  *
- * Where order does not matter: a hand-over costs a round trip to a certain waiter, and every release a look at the queue.
+ * Where order does not matter: each hand-over costs a round trip to one particular waiter, and each release a look at the queue.
  * Fibers of one process are served in order by every kind of lock.
  *
  * @example

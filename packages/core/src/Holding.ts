@@ -44,7 +44,7 @@ export interface Holding<out T = bigint> extends HoldingWithoutToken {
 }
 
 /**
- * What you have while you hold a lock that has no fencing tokens (`tokens: "none"`): the same but for them.
+ * What you have while you hold a lock without fencing tokens (`tokens: "none"`).
  *
  * @category models
  * @since 0.2.0
@@ -56,11 +56,11 @@ export interface HoldingWithoutToken {
   readonly owner: string
   /** Whether the lock is still held. Asks nobody. */
   readonly isHeld: Effect.Effect<boolean>
-  /** Fails with `LockLost` when the lock is held no more, also after it was released. Asks nobody. */
+  /** Fails with `LockLost` once the lock is no longer held, also after it was released. Asks nobody. */
   readonly ensureHeld: Effect.Effect<void, LockLost>
-  /** How long the lock is surely still held without another renewal; zero when it is not. */
+  /** How long the lock is certainly held without another renewal; zero when it is not. */
   readonly remaining: Effect.Effect<Duration.Duration>
-  /** Waits until the lock is lost, then fails: for racing against your work. Never ends for a lock that is released. */
+  /** Waits until the lock is lost, then fails: for racing against your work. Never ends once the lock is released. */
   readonly awaitLost: Effect.Effect<never, LockLost>
   /**
    * Extends the lease to `leaseTime` from now (default: the watchdog's lease, 30 seconds), unless it runs longer anyway.
@@ -76,7 +76,7 @@ export interface HoldingWithoutToken {
 }
 
 /**
- * What one has while holding a lock whose fencing token is a `T`: `undefined` where there are none.
+ * What you have while you hold a lock whose fencing token is a `T`: `undefined` where there is none.
  *
  * @category type-level
  * @since 0.2.0

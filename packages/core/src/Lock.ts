@@ -1,5 +1,5 @@
 /**
- * Locks: exclusive, reentrant, held as resources of a `Scope` or around an effect.
+ * Locks: exclusive and reentrant, held as resources of a `Scope` or around an effect.
  *
  * A lock is a value. Making one costs nothing and talks to nobody; the same functions work on every kind of lock. Where a
  * function takes a lock, a name does as well: `Lock.scoped("report")` is `Lock.scoped(Lock.make("report"))`.
@@ -107,30 +107,30 @@ export type Failures<L> = L extends Lock<unknown, infer E, unknown> ? E : never
 export type Token<L> = L extends Lock<unknown, unknown, infer T> ? T : bigint
 
 /**
- * How to acquire. Each durations is an Effect duration: a number is milliseconds.
+ * How to acquire. Durations are Effect durations: a number is milliseconds.
  *
  * @category options
  * @since 0.1.0
  */
 export interface AcquireOptions<out WaitTime extends Duration.Input | undefined = Duration.Input | undefined> {
   /**
-   * How long to wait at most for the lock; zero to ask once. Then `LockTimeout`. The wait can be interrupted at any time.
-   * While Redis does not answer, it may be exceeded by one command timeout of the driver. Default: without limit.
+   * The longest wait for the lock; zero to ask once. Then `LockTimeout`. The wait can be interrupted at any time. While Redis
+   * does not answer, it may be exceeded by one command timeout of the driver. Default: no limit, and no `LockTimeout`.
    *
    * The wait outlives what passes by itself: a restart, a failover, a lost connection and every other `LockStoreError` whose
    * `isTransient` is true. If Redis still cannot be asked when the time is over, the wait fails with that `LockStoreError`.
    */
   readonly waitTime?: WaitTime | undefined
   /**
-   * A fixed lease: the lock is lost when it has run out, and is never renewed. At least 3 ms, or as much as the drift
-   * (`clockDriftFactor`) leaves something of. Default: a lease of 30 seconds (`watchdogLeaseTime`), renewed every third of it
+   * A fixed lease: the lock is lost when it has run out, and is never renewed. At least 3 ms, and long enough
+   * that the drift (`clockDriftFactor`) leaves some of it. Default: a lease of 30 seconds (`watchdogLeaseTime`), renewed every third of it
    * until released.
    */
   readonly leaseTime?: Duration.Input | undefined
 }
 
 /**
- * Each grant has a fencing token: see {@link WithoutTokens} for how to do without.
+ * Each grant has a fencing token: {@link WithoutTokens} is the alternative.
  *
  * @category options
  * @since 0.2.0
@@ -146,14 +146,14 @@ export interface WithTokens {
  *
  * **When not to use**
  *
- * Where the resource checks `Holding.token`; and under a name that others lock with tokens: theirs then rise only as far as
+ * Where the resource checks `Holding.token`, and under a name that others lock with tokens: theirs then rise only as fast as
  * the server's clock does.
  *
  * @category options
  * @since 0.2.0
  */
 export interface WithoutTokens {
-  /** `"none"`: then `Holding` has no `token`. */
+  /** With `"none"` the `Holding` has no `token`. */
   readonly tokens: "none"
 }
 
@@ -181,14 +181,14 @@ export interface LockState {
  * A reentrant lock, as Redisson's `RLock`: exclusive among all owners of all processes, in no particular order.
  *
  * The name is any non-empty string of at most 1 KiB in UTF-8, well-formed and without NUL; with braces (`order:{42}`) the part between them
- * is the hash tag on a cluster. Refused, too, are names that share keys with another name: one that is nothing
- * but its tag (`{42}` and `42`), and what is a key itself (`redisson_lock_token:{42}`). A bad name or option is reported when the lock is used, as `InvalidLockName` or
+ * is the hash tag on a cluster. Names that share keys with another name are refused as well: a name that is only a
+ * tag (`{42}` and `42`), or that is a key itself (`redisson_lock_token:{42}`). A bad name or option is reported when the lock is used, as `InvalidLockName` or
  * `InvalidLockOptions`, before any command is sent. `options` are defaults for every acquisition.
  *
  * **When not to use**
  *
- * A lock with a lease makes work exclusive as long as clocks and pauses behave; it cannot make a stalled process stop. If
- * two at once would cost money, have the resource check `Holding.token`.
+ * As the only protection where two at once would cost money: a lock with a lease makes work exclusive as long as clocks and
+ * pauses behave, but it cannot stop a stalled process. Have the resource check `Holding.token` as well.
  *
  * @example
  * ```ts
@@ -239,14 +239,18 @@ export const provide: {
  * Re-enters a lock that the same fiber, the same scope or a surrounding {@link withLock} section holds already; for
  * re-entry across timeouts and forks without `withLock`, see {@link withOwner}.
  *
+ * **When to use**
+ *
+ * Where the lock is to be held across several effects, or released early.
+ *
  * **Gotchas**
  *
- * A loss does not interrupt you here: check `ensureHeld` between steps, race `awaitLost`, or use {@link withLock}. A
- * release that goes wrong when the scope closes can only be logged; call `Holding.release` to have it as a value. Where the
- * client's layer is closed first, it gives the lock back then, and the holding is lost: `ClientClosed`.
+ * A loss does not interrupt you here: check `ensureHeld` between steps, race `awaitLost`, or use {@link withLock}. A failed
+ * release can only be logged when the scope closes; call `Holding.release` to have it as a value. A client whose layer closes
+ * first gives the lock back then, and the holding is lost: `ClientClosed`.
  *
- * Fails with `LockTimeout` when `waitTime` ran out, `LockStoreError` when Redis could not be asked until then, or refuses for
- * good (what may have been acquired is undone), `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockTimeout` when `waitTime` ran out, `LockStoreError` when Redis could not be asked until then, or refuses
+ * permanently (what may have been acquired is undone), `InvalidLockName` and `InvalidLockOptions` before any command.
  *
  * @example
  * ```ts
@@ -290,7 +294,7 @@ export const scoped: <
 )
 
 /**
- * Asks once for a lock, without waiting; otherwise as {@link scoped}. `None` when somebody else holds it.
+ * Asks once for a lock, without waiting; otherwise as {@link scoped}. `None` when another owner holds it.
  *
  * @example
  * ```ts
@@ -341,8 +345,8 @@ export const tryScoped: <Arg extends Lock<unknown, unknown, unknown> | string | 
  * and {@link currentHolding} gives the token.
  *
  * The effect runs in a fiber of its own, so that a loss can interrupt it and nothing else. Fibers that it forks with
- * `Effect.forkChild` therefore end with the section: no work that was begun under the lock outlives it. What is to go on takes
- * `Effect.forkDetach`, or `Effect.forkIn` a scope from outside.
+ * `Effect.forkChild` therefore end with the section: no work that was begun under the lock outlives it. For work that is to go
+ * on, use `Effect.forkDetach`, or `Effect.forkIn` with a scope from outside.
  *
  * Fails with `LockTimeout` when `waitTime` ran out, `LockLost`, `LockStoreError` when Redis could not be asked or the
  * release could not be confirmed within the release timeout, `InvalidLockName` and `InvalidLockOptions` before any command.
@@ -403,9 +407,9 @@ export const withLock: {
  *
  * **When not to use**
  *
- * Alone, for a job that is to run once per night, or once per event. A lock excludes, it does not deduplicate: an instance
+ * On its own, for a job that is to run once per night or once per event. A lock excludes, it does not deduplicate: an instance
  * whose timer fires after another one has finished finds the lock free and runs the job again. Have the job record that it
- * was done, and look there under the lock, as below.
+ * was done, and check that record under the lock, as below.
  *
  * @example
  * ```ts
@@ -525,8 +529,8 @@ export const orDieIfInvalid = <A, E, R>(
   ) as Effect.Effect<A, Exclude<E, InvalidLockName | InvalidLockOptions>, R>
 
 /**
- * The hold of this lock that the running code has: inside {@link withLock}, the section's. Fails with `NotLockOwner` where
- * there is none. Asks nobody.
+ * The holding that the running code has of this lock: inside {@link withLock}, that of the section. Fails with `NotLockOwner`
+ * where there is none. Asks nobody.
  *
  * @example
  * ```ts
@@ -554,7 +558,7 @@ export const currentHolding = <L extends Lock<unknown, unknown, unknown> | strin
   )
 
 /**
- * What Redis knows of the lock: who holds it, how often, for how long. `None` when it is free. Of a read-write lock, each side
+ * What Redis knows of the lock: its holders, their hold counts, and how long the lease still runs. `None` when it is free. Of a read-write lock, each side
  * sees its own holders.
  *
  * @category getters
@@ -566,7 +570,7 @@ export const inspect = <L extends Lock<unknown, unknown, unknown> | string>(
   using(lock, (impl, fiber) => Effect.map(impl.inspect(fiber), Option.fromUndefinedOr))
 
 /**
- * Whether anybody, anywhere, holds the lock at this moment. By the time you look it may have changed: to act on it,
+ * Whether anybody, anywhere, holds the lock at this moment. It may have changed by the time you see it: to act on it,
  * acquire.
  *
  * @category getters
@@ -577,7 +581,7 @@ export const isLocked = <L extends Lock<unknown, unknown, unknown> | string>(
 ): Effect.Effect<boolean, LockStoreError | InvalidLockName, Services<L>> => Effect.map(inspect(lock), Option.isSome)
 
 /**
- * How long the present lease of the lock still runs, whoever holds it: `None` when it is free, infinite where the key has no
+ * How long the current lease of the lock still runs, whoever holds it: `None` when it is free, infinite where the key has no
  * expiry. A watchdog may renew it meanwhile.
  *
  * @category getters
@@ -615,9 +619,13 @@ export const isHeldByCurrentOwner = <L extends Lock<unknown, unknown, unknown> |
 
 /**
  * Frees the lock, whoever holds it, and wakes a waiter. `false` when it was free. A holder of this client learns of it at
- * once, others when they next renew: until then two may believe that they hold the lock. For operators, not for programs.
+ * once, others when they next renew: until then two may believe that they hold the lock.
  *
- * What is no lock of this kind is left alone: `LockStoreError` with reason `WrongType`.
+ * Anything that is not a lock of this kind is left alone: `LockStoreError` with reason `WrongType`.
+ *
+ * **When to use**
+ *
+ * As an operator, from a console; not in programs.
  *
  * @category mutations
  * @since 0.1.0
@@ -628,8 +636,8 @@ export const forceRelease = <L extends Lock<unknown, unknown, unknown> | string>
   using(lock, (impl, fiber) => impl.forceRelease(fiber))
 
 /**
- * All locks that are held at this moment and whose name matches a glob pattern of Redis (default: all), walked with SCAN.
- * Locks that come or go meanwhile may or may not be there.
+ * All locks that are held at this moment and whose name matches a glob pattern of Redis (default: all), found with SCAN.
+ * Locks that are acquired or released meanwhile may or may not be among them.
  *
  * @example
  * ```ts

@@ -15,7 +15,7 @@ import { storeReasons } from "./internal/report/storeReasons.ts"
 import { shown } from "./internal/report/shown.ts"
 
 /**
- * What is known of the one who holds a lock: the owner (`<client uuid>:<id>`) and how long its lease still runs.
+ * What is known of the holder of a lock: the owner (`<client uuid>:<id>`) and how long its lease still runs.
  * `remaining` is absent for a key without expiry.
  *
  * @category models
@@ -36,7 +36,7 @@ export type Holder = typeof Holder.Type
 
 /**
  * The lock was not free within `waitTime`. A value to catch, not a fault: nothing was acquired and nothing is left
- * behind. `holder` is the last one seen. A fair lock may have been free all the same, when another waiter was before this one: then
+ * behind. `holder` is the last one seen. A fair lock may have been free all the same, when another waiter was ahead of this one: then
  * there is no holder, and `next` is the owner that was first in the queue. Of a semaphore, `permits` says how many were wanted and how many were free when it
  * was last asked; there is no single holder.
  *
@@ -164,7 +164,7 @@ const renewalText = (cause: unknown): string =>
       : "the renewal failed"
 
 /**
- * A lock that was held is held no more. What ran under it was interrupted (`withLock`) or must stop (`scoped`); somebody
+ * A lock that was held is no longer held. What ran under it was interrupted (`withLock`) or must stop (`scoped`); somebody
  * else may hold the lock by now. Of many permits `owner` has the first ids and how many more there are. `late` is how long after the deadline the loss was noticed (zero when it was noticed
  * before), `cause` the last failure of the renewal. `stalled` is true where this process is known to have been stopped or blocked:
  * its own timer for the end of the lease went off late.
@@ -216,7 +216,7 @@ export class NotLockOwner extends Schema.TaggedError<NotLockOwner>("effect-redis
 }
 
 /**
- * The current owner holds the lock already, in a way that cannot be added to: waiting would be waiting for itself, for ever.
+ * The current owner already holds the lock in a way that cannot be extended: waiting would be a deadlock with itself.
  *
  * - `reenter`: a `NonReentrantLock` was asked for by its holder.
  * - `upgrade`: a reader of a `ReadWriteLock` asked to write. Release the read lock first, or write from the start: a writer
@@ -386,7 +386,7 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
   }
 
   /**
-   * Whether the same call may well succeed a little later.
+   * Whether the same call may succeed a little later.
    */
   get isTransient(): boolean {
     switch (this.reason) {
@@ -408,7 +408,7 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
 }
 
 /**
- * A lock on several servers could not be had, because too many of them failed: fewer than `required` can have granted it
+ * A lock on several servers could not be acquired, because too many of them failed: fewer than `required` can have granted it
  * (`acquired` did, and were released again). `failures` says what was wrong with each. Try again when more servers answer.
  *
  * @category errors

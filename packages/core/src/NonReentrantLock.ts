@@ -31,6 +31,8 @@ export interface NonReentrantOptions<
  * `withLock` section, fiber, scope or `withOwner`), that fails at once with `LockReentered`, instead of waiting for itself.
  * Every function of `Lock` works on it.
  *
+ * **When to use**
+ *
  * For sections that must never run within themselves, where taking the lock twice can only be a mistake.
  *
  * @example

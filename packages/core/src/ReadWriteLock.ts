@@ -21,9 +21,9 @@ export interface ReadWriteOptions<
   out WaitTime extends Duration.Input | undefined = Duration.Input | undefined
 > extends AcquireOptions<WaitTime> {
   /**
-   * Who goes first while readers hold the lock and a writer waits. `"writer"`: readers that come now wait until it was in, so
-   * that a stream of readers cannot keep it out for ever. `"reader"`: they go in, as in Redisson. Default: `"writer"`. Behind a
-   * writer neither has a preference, so that a stream of writers cannot keep readers out either.
+   * Who goes first while readers hold the lock and a writer waits. `"writer"`: new readers wait until the writer has
+   * finished, so that a stream of readers cannot keep it out. `"reader"`: they go in, as in Redisson. Default: `"writer"`. When a
+   * writer releases, neither is preferred, so that a stream of writers cannot keep readers out either.
    *
    * Only clients of this library know of waiting writers: readers in Java always go in.
    */
@@ -42,16 +42,16 @@ export interface ReadWriteLock<out T = bigint, out E = never> {
    * is higher than those of all earlier writers. On a quorum it may be higher in any case. It is lower than the next writer's.
    */
   readonly readLock: Lock<RedisLock, E, T>
-  /** Held by one owner while nobody reads. Fails with `LockReentered` for somebody who reads: see {@link make}. */
+  /** Held by one owner while nobody reads. Fails with `LockReentered` for an owner that reads: see {@link make}. */
   readonly writeLock: Lock<RedisLock, LockReentered | E, T>
 }
 
 /**
- * A read-write lock, as Redisson's `RReadWriteLock`. Every function of `Lock` works on both sides; looking and administering
- * (`Lock.isLocked`, `Lock.inspect`, `Lock.forceRelease`) mean the side they are given.
+ * A read-write lock, as Redisson's `RReadWriteLock`. Every function of `Lock` works on both sides; getters and mutations
+ * (`Lock.isLocked`, `Lock.inspect`, `Lock.forceRelease`) apply to the side they are given.
  *
- * Both sides are reentrant. Who writes may read as well, and goes on reading when the write lock is released first: other readers
- * are let in at that moment. Who only reads cannot write: two readers that both did would wait for each other, so it fails at
+ * Both sides are reentrant. A writer may read as well, and keeps reading when it releases the write lock first: other readers
+ * are let in at that moment. A reader cannot become a writer: two readers that tried would wait for each other, so it fails at
  * once with `LockReentered`.
  *
  * Every hold has a lease of its own: a reader whose process has died keeps writers out until its own lease has run out, and no
@@ -59,8 +59,8 @@ export interface ReadWriteLock<out T = bigint, out E = never> {
  *
  * **Gotchas**
  *
- * With `preference: "writer"`, who reads and waits for another fiber that wants to read as well can come to wait for a writer in
- * between, and the writer for it. Within a `Lock.withLock` section, or under `Lock.withOwner`, all fibers are one reader.
+ * With `preference: "writer"`, a reader that waits for another reader can deadlock behind a queued writer. Within a
+ * `Lock.withLock` section, or under `Lock.withOwner`, all fibers are one reader.
  *
  * **When not to use**
  *

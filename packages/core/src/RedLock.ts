@@ -26,14 +26,19 @@ export interface RedLockOptions<out WaitTime extends Duration.Input | undefined 
  * bound with `Lock.provide`; a minority of the servers may be down, slow or without their data. Every function of `Lock` works
  * on it.
  *
- * All servers are asked at once; it is won with a majority and some validity left: lease - elapsed - (lease x `driftFactor` +
- * 2 ms). Otherwise it is released everywhere, also where the answer is not known. The watchdog renews on all servers; the lock
+ * All servers are asked at once; the lock is acquired when a majority grants it and some validity is left: lease - elapsed -
+ * (lease x `driftFactor` + 2 ms). Otherwise it is released everywhere, also where the answer is unknown. The watchdog renews on all servers; the lock
  * is lost when no majority confirms before the validity is over. The fencing token is greater than that of every earlier grant,
  * however much the servers' clocks differ.
  *
- * Fails with `QuorumNotReached` when too many servers fail until `waitTime` is over; it names what was wrong with each. Fails with `InvalidLockOptions`
+ * Fails with `QuorumNotReached` when too many servers still fail at the end of `waitTime`; it says what was wrong with each. Fails with `InvalidLockOptions`
  * before any command when an option is out of range, when there are no members, or one of them twice, and with members that a
  * quorum cannot keep: composed or fair ones, or sides of read-write locks mixed with others.
+ *
+ * **When to use**
+ *
+ * To keep locks available while a minority of independent servers is down. `RedisLock.layerQuorum` does the same for all locks
+ * of a program.
  *
  * **When not to use**
  *

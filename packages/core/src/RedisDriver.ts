@@ -43,7 +43,7 @@ export interface RedisScript {
 export type Reply = number | string | null | ReadonlyArray<Reply>
 
 /**
- * What a subscription tells: that it is established (first, and again after every reconnect: messages may have been
+ * What a subscription signals: that it is established (first, and again after every reconnect, as messages may have been
  * missed), or a message.
  *
  * @category models
@@ -244,11 +244,11 @@ export const isUnknownScript = (error: unknown): boolean =>
  */
 export interface LayerRedisOptions {
   /**
-   * How long a command may take, at most a day. Default: 3 seconds.
+   * The longest a command may take, at most a day. Default: 3 seconds.
    */
   readonly commandTimeout?: Duration.Input | undefined
   /**
-   * What to do about a connection on which nothing comes back: run when a command has timed out and a PING is not answered for as
+   * What to do about a silent connection: run when a command has timed out and a PING is not answered for as
    * long again, once until something comes back. Have the client connect again, as that service does not do it by itself, see
    * {@link layerRedis}. Default: nothing.
    */

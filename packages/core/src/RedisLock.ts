@@ -61,12 +61,12 @@ export {
  */
 export interface RedisLockOptions {
   /**
-   * The lease of locks acquired without `leaseTime`, renewed every third of it while they are held: how long a lock
-   * outlives its process. Redisson's `lockWatchdogTimeout`; the two need not be equal. Default: 30 seconds.
+   * The lease of locks acquired without `leaseTime`, renewed every third of it while they are held: how long a lock may
+   * outlive its process. Redisson's `lockWatchdogTimeout`; the two need not be equal. Default: 30 seconds.
    */
   readonly watchdogLeaseTime?: Duration.Input | undefined
   /**
-   * How long a waiter sleeps at most before it asks again, should every wake-up message be lost. Jittered by a fifth.
+   * The longest a waiter sleeps before it asks again, should every wake-up message be lost. Jittered by a fifth.
    * Default: 1 second.
    */
   readonly fallbackInterval?: Duration.Input | undefined
@@ -80,13 +80,13 @@ export interface RedisLockOptions {
    */
   readonly subscriptionIdleTime?: Duration.Input | undefined
   /**
-   * The share of a lease by which this machine's clock and the server's may differ in rate; the deadline of a holding is
-   * earlier by it, and by 2 ms. Default: 0.01, as in the Redlock specification.
+   * How much this machine's clock and the server's may differ in rate, as a share of the lease: the deadline of a holding
+   * is that much earlier, and another 2 ms. Default: 0.01, as in the Redlock specification.
    */
   readonly clockDriftFactor?: number | undefined
   /**
-   * How long Redis remembers the last fencing token of a name after the lease of its last grant, from zero: that costs a key
-   * of about 150 bytes for each name that was locked in this time. See docs/memory.md. Default: 24 hours.
+   * How long Redis remembers the last fencing token of a name after the lease of its last grant; zero or longer. It costs a key
+   * of about 150 bytes for each name that was locked within this time. See docs/memory.md. Default: 24 hours.
    *
    * Tokens are server time in microseconds, so they rise without it as long as the server's clock does. What is remembered
    * keeps them rising when the clock is set back, and after a failover to a server whose clock is behind, and on a quorum when
@@ -137,7 +137,7 @@ const checkOptions = Effect.fnUntraced(function* (
 })
 
 /**
- * A client of whatever {@link Store.LockStore} is given.
+ * A client of the {@link Store.LockStore} that is provided: `LockStore.layerRedis`, `LockStore.layerMemory`, or one of your own.
  *
  * @category layers
  * @since 0.1.0
@@ -153,7 +153,7 @@ export const layerFromStore = (
   )
 
 /**
- * A client of Redis, through the driver that is given: `IoRedis.layer` of `@effect-redis-lock/ioredis`, or
+ * A client of Redis, through the driver that is provided: `IoRedis.layer` of `@effect-redis-lock/ioredis`, or
  * `RedisDriver.layerRedis`. Build it once per process and server: a client knows only its own waiters and holdings.
  *
  * A client whose scope closes gives back what it still holds, before its connection goes, within the `releaseTimeout`: sections are
@@ -237,7 +237,7 @@ export const layerMemory: Layer.Layer<RedisLock> = layerFromStore().pipe(
  * members must have the same `keyPrefix`; other settings are those of the first.
  *
  * Locks that a quorum cannot keep (fair ones, semaphores, latches) fail with `InvalidLockOptions` before any command. Where too
- * many servers fail, acquiring fails with a `LockStoreError` whose `cause` is a `QuorumNotReached`; whoever waits, when `waitTime` is over.
+ * many servers fail, acquiring fails with a `LockStoreError` whose `cause` is a `QuorumNotReached`; for waiters, at the end of `waitTime`.
  *
  * @example
  * ```ts

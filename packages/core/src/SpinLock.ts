@@ -33,10 +33,10 @@ export interface SpinOptions<
 }
 
 /**
- * A reentrant lock whose waiters never subscribe: they ask again after a pause. It is the lock of {@link Lock.make} in all else,
- * shares its name with that, and wakes its waiters. Every function of `Lock` works on it.
+ * A reentrant lock whose waiters never subscribe: they ask again after a pause. Otherwise it is the lock of {@link Lock.make}:
+ * the two share their names, and each wakes the other's waiters. Every function of `Lock` works on it.
  *
- * Of the fibers that wait in one process, one asks.
+ * Of all fibers of a process that wait for it, only one asks.
  *
  * **When not to use**
  *
