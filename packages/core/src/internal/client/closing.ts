@@ -13,7 +13,7 @@ import type { LockClient } from "./LockClient.ts"
 export type Returnable = Lease | AnonymousPermits
 
 const giveBack = (held: Returnable): Effect.Effect<unknown> =>
-  held instanceof Lease ? releaseUntilConfirmed(releaseOf(held, held.deadline)) : held.returnUntilConfirmed
+  held instanceof Lease ? releaseUntilConfirmed(releaseOf(held, held.overAt)) : held.returnUntilConfirmed
 
 /** How often to look whether all has ended; real time, as a process that ends has no other. */
 const tickMillis = 2

@@ -163,6 +163,11 @@ export class Lease implements Due, OwnerRef {
     this.mayLastUntil = Math.max(this.mayLastUntil, until)
   }
 
+  /** The latest time at which Redis may still keep the lock for us. */
+  get overAt(): number {
+    return Math.max(this.deadline, this.mayLastUntil)
+  }
+
   /** Counts the outermost hold, which Redis has granted. */
   begin(outermost: Hold): void {
     this.held = [outermost]

@@ -131,7 +131,7 @@ class PendingRelease {
     const until = Math.min(lease.deadline, this.#sentAt + client.options.releaseTimeoutMillis)
     const outlook = "the work is done; the lock frees itself when its lease ends"
     const confirmed = Effect.flatMap(
-      repeatRelease(releaseOf(lease, lease.deadline), failure, until, lease.name, outlook),
+      repeatRelease(releaseOf(lease, lease.overAt), failure, until, lease.name, outlook),
       ({ mayHaveRunBefore, reply }) => {
         // until the first one was sent the lock was ours by the clock: it was that one that released it
         const lost = this.#confirm(mayHaveRunBefore ? 1 : reply)
@@ -161,7 +161,7 @@ const releaseLost = (lease: Lease): Effect.Effect<Reply, LockStoreError> =>
   Effect.retry(
     Effect.suspend(() => sendRelease(lease)),
     {
-      while: (error) => !isFinal(error) && lease.client.now() < lease.mayLastUntil,
+      while: (error) => !isFinal(error) && lease.client.now() < lease.overAt,
       schedule: releaseRetries
     }
   )
