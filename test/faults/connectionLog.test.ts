@@ -153,8 +153,9 @@ describe("a connection", () => {
     })
   )
 
-<<<<<<< HEAD
-  it.live("Lost connections to a cluster's nodes are logged, and a rotated password is a reason that lasts", () =>
+  // TODO: over ioredis 5.3.0 commands to a cluster are never told NotAuthenticated; over 5.11 they are
+  const unlessOldest = it.live.skipIf(process.env["IOREDIS_OF_THIS_RUN"] === "ioredis-5-oldest")
+  unlessOldest("Lost connections to a cluster's nodes are logged, and a rotated password is a reason that lasts", () =>
     Effect.gen(function* () {
       const cluster = yield* RedisCluster.start()
       const nodes = yield* Effect.forEach(cluster.urls, (url) => bare({ url }))
@@ -187,43 +188,5 @@ describe("a connection", () => {
         (exits) => exits.every((exit) => exit._tag === "Success")
       )
     })
-=======
-  // TODO: over ioredis 5.3.0 commands to a cluster are never told NotAuthenticated; over 5.11 they are
-  it.live.skipIf(process.env["IOREDIS_OF_THIS_RUN"] === "ioredis-5-oldest")(
-    "to a cluster's nodes: those that are lost are logged, and a password that was rotated is a reason that lasts",
-    () =>
-      Effect.gen(function* () {
-        const cluster = yield* RedisCluster.start()
-        const nodes = yield* Effect.forEach(cluster.urls, (url) => bare({ url }))
-        const onAll = (...args: readonly [string, ...ReadonlyArray<string>]) =>
-          Effect.promise(() => Promise.all(nodes.map((node) => node.call(...(args as [string])))))
-        yield* onAll("ACL", "SETUSER", "locks", "on", ">old", "~*", "&*", "+@all")
-        const log = recording()
-        const urls = cluster.urls.map((url) => url.replace("://", "://locks:old@"))
-        const mine = yield* Effect.provide(clientOf(locksOver(IoRedis.layerCluster({ nodes: urls }))), log.layer)
-        const names = Array.from({ length: 12 }, (_, i) => `report:${i}`)
-        const all = Effect.forEach(names, (name) => Effect.exit(mine.run(Lock.withLock(Effect.succeed("done"), name))))
-        yield* all
-        assert.deepStrictEqual(log.logged(), [])
-        yield* onAll("ACL", "SETUSER", "locks", "resetpass", ">new")
-        yield* onAll("CLIENT", "KILL", "USER", "locks")
-        const exits = yield* eventually(
-          "all commands are told that the password is wrong",
-          () => Effect.runPromise(all),
-          (exits) => exits.every((exit) => exit._tag === "Failure" && storeError(exit).reason === "NotAuthenticated")
-        )
-        for (const exit of exits) assert.isFalse(storeError(exit).isTransient)
-        assert.strictEqual(log.lines.filter(({ event }) => event === "lost").length, 3)
-        const refused = log.lines.filter(({ event }) => event === "refused")
-        assert.isNotEmpty(refused)
-        for (const { reason } of refused) assert.strictEqual(reason, "NotAuthenticated")
-        yield* onAll("ACL", "SETUSER", "locks", "resetpass", ">old")
-        yield* eventually(
-          "the locks are had again",
-          () => Effect.runPromise(all),
-          (exits) => exits.every((exit) => exit._tag === "Success")
-        )
-      })
->>>>>>> 833328c (Over ioredis 5.3.0 a cluster's rotated password is not yet told to commands: the test says so)
   )
 })
