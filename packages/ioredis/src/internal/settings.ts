@@ -14,6 +14,8 @@ export const settingsOf = (
 ): RedisOptions & { readonly replyMapping: "legacy" } => ({
   Connector: ioredis.sentinels ? path.SentinelConnector : path.Connector,
   ...path.defaults,
+  // ioredis looks after a second only whether a server that has restarted still loads its data: places in fair queues would be lost
+  maxLoadingRetryTime: 100,
   ...ioredis,
   // ioredis would speak plain text to the master otherwise
   ...(ioredis.sentinels && ioredis.tls ? { enableTLSForSentinelMode: true } : {}),

@@ -1,0 +1,11 @@
+import { assert, it } from "@effect/vitest"
+import { Duration } from "effect"
+import { fastPath } from "../../packages/ioredis/dist/internal/fast/fastPath.js"
+import { settingsOf } from "../../packages/ioredis/dist/internal/settings.js"
+
+it("A server that loads its data is asked again after 100 ms, or after what the application says", () => {
+  const settings = (maxLoadingRetryTime?: number) =>
+    settingsOf(fastPath, maxLoadingRetryTime === undefined ? {} : { maxLoadingRetryTime }, Duration.seconds(1))
+  assert.strictEqual(settings().maxLoadingRetryTime, 100)
+  assert.strictEqual(settings(300).maxLoadingRetryTime, 300)
+})
