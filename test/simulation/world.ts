@@ -255,6 +255,8 @@ class World {
   #leasesEndAt = 0
   /** Whether such a command has perhaps made places in the queue of a fair lock, which stay until somebody asks for it. */
   #hasLatePlaces = false
+  /** Anonymous permits that a command took too late, by a clock that was set back. */
+  #latePermits = 0
   readonly #hasLatch: boolean
   readonly #leavesNothing: boolean
   /** Whether all is over and free: from now on nothing may come. */
@@ -317,6 +319,10 @@ class World {
     if (this.#clocksStep && age > commandTimeoutMillis && creating.has(request.operation) && Exit.isSuccess(result)) {
       this.#leasesEndAt = this.time.now + longestLeaseMillis
       this.#hasLatePlaces ||= request.operation.startsWith("fair_lock/")
+      // anonymous permits have no lease: what is taken late may stay taken, as documented
+      if (request.operation === "semaphore/acquire" && (result.value as ReadonlyArray<number>)[0] === 1) {
+        this.#latePermits += Number(request.args[1])
+      }
     }
     if (this.#isOver) this.#checkKeys(server, "appears late")
   }
@@ -440,6 +446,8 @@ class World {
       }
       for (const context of contexts) {
         for (const side of sides) {
+          // may be taken for good, see above
+          if (this.#latePermits > 0 && side.names.includes("anonymous")) continue
           // a minority of a quorum may hear of the last release a little later
           yield* Effect.sleep(50)
           const free = yield* Effect.forkIn(
@@ -502,7 +510,10 @@ class World {
         this.#checkKeys(server, "is left")
         for (const name of ["permits", "anonymous"]) {
           const free = server.db.getString(name)
-          if (free !== undefined && free !== "3") this.fail(`${free} of 3 of "${name}" are free in the end`)
+          const missing = 3 - Number(free ?? 3)
+          if (missing < 0 || missing > (name === "anonymous" ? this.#latePermits : 0)) {
+            this.fail(`${free} of 3 of "${name}" are free in the end`)
+          }
         }
       }
     })

@@ -17,6 +17,7 @@ import {
   NonReentrantLock,
   PermitSemaphore,
   ReadWriteLock,
+  RedLock,
   type RedisLock,
   Semaphore,
   SpinLock
@@ -220,4 +221,73 @@ describe("waiting outlives an outage:", () => {
       )
     )
   }
+})
+
+describe("waiting outlives a failed re-entry:", () => {
+  for (const [what, lock] of Object.entries({ "a lock": Lock.make("a"), "a fair lock": FairLock.make("a") })) {
+    it.effect(`A waiter that may re-enter ${what} does so when the store is back`, () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const service = yield* clientOf(server, patient)
+        const rival = yield* fork(as(yield* clientOf(server, patient))(Lock.withLock(Effect.never, lock)))
+        yield* pass(1)
+        let entered = 0
+        const section = Lock.withLock(
+          Effect.andThen(
+            Effect.sync(() => entered++),
+            Effect.never
+          ),
+          lock
+        )
+        const waiters = yield* fork(
+          as(service)(Lock.withOwner(Effect.all([section, section], { concurrency: "unbounded" })))
+        )
+        yield* pass(1)
+        server.refuses = (operation) => operation === "lock/hold"
+        yield* Fiber.interrupt(rival)
+        yield* pass(3)
+        assert.isUndefined(waiters.pollUnsafe())
+        assert.strictEqual(entered, 1, "the other cannot enter yet")
+        server.refuses = () => false
+        yield* pass(3)
+        assert.strictEqual(entered, 2)
+      }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
+    )
+  }
+})
+
+describe("waiting outlives a missing quorum:", () => {
+  const multi = Effect.gen(function* () {
+    const stores = yield* testStores(3)
+    const services = yield* Effect.forEach(stores, (store) => clientOf(store, patient))
+    const red = (name: string) => RedLock.make(services.map((service) => Lock.provide(Lock.make(name), service)))
+    const setDown = (isDown: boolean) => {
+      for (const store of stores.slice(1)) store.isDown = isDown
+    }
+    return { lock: MultiLock.make([red("a"), red("b")]), setDown }
+  })
+
+  it.effect("A waiter for several RedLocks goes on when a majority is back", () =>
+    Effect.gen(function* () {
+      const { lock, setDown } = yield* multi
+      setDown(true)
+      const waiting = yield* fork(Lock.withLock(Effect.void, lock, { waitTime: "1 minute" }))
+      yield* pass(5)
+      assert.isUndefined(waiting.pollUnsafe())
+      setDown(false)
+      yield* pass(10)
+      assert.isTrue(Exit.isSuccess(waiting.pollUnsafe()!))
+    }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
+  )
+
+  it.effect("A waiter for several RedLocks that gives up without a majority fails with QuorumNotReached", () =>
+    Effect.gen(function* () {
+      const { lock, setDown } = yield* multi
+      setDown(true)
+      const waiting = yield* fork(Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: "5 seconds" })))
+      yield* pass(12)
+      const exit = waiting.pollUnsafe()
+      assert.isTrue(exit !== undefined && Exit.isSuccess(exit) && exit.value._tag === "QuorumNotReached")
+    }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
+  )
 })

@@ -8,6 +8,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
+import { transientReasons } from "./internal/report/transientReasons.ts"
 import { errorJson } from "./internal/report/errorJson.ts"
 import { lossText } from "./internal/report/lossText.ts"
 import { seconds } from "./internal/report/seconds.ts"
@@ -389,21 +390,7 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
    * Whether the same call may succeed a little later.
    */
   get isTransient(): boolean {
-    switch (this.reason) {
-      case "ConnectionRefused":
-      case "NotConnected":
-      case "ConnectionLost":
-      case "TimedOut":
-      case "TooLate":
-      case "ReadOnly":
-      case "NotEnoughReplicas":
-      case "Loading":
-      case "Busy":
-      case "ClusterDown":
-        return true
-      default:
-        return false
-    }
+    return transientReasons.has(this.reason)
   }
 }
 
@@ -423,6 +410,13 @@ export class QuorumNotReached extends Schema.TaggedError<QuorumNotReached>("effe
     failures: Schema.Array(Schema.Struct({ member: Schema.String, reason: StoreReason, message: Schema.String }))
   }
 ) {
+  /**
+   * Whether the same call may succeed a little later: the servers that failed for other reasons leave a majority.
+   */
+  get isTransient(): boolean {
+    return this.failures.filter(({ reason }) => !transientReasons.has(reason)).length < this.required
+  }
+
   override get message(): string {
     // members that failed for the same reason stand together, and each text is said once
     const reasons = new Map<StoreReason, Map<string, Array<string>>>()

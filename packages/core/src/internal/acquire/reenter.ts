@@ -4,6 +4,7 @@
 import * as Effect from "effect/Effect"
 import { LockReentered, type LockStoreError } from "../../LockError.ts"
 import type { AcquireRequest } from "./AcquireRequest.ts"
+import { transientFailure } from "../store/transient.ts"
 import { leaseMillisOf } from "./acquireOnce.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { Lease } from "../hold/Lease.ts"
@@ -28,6 +29,19 @@ export const reenter = (
   return kind.mode === "write" && client.find(keys.lock, "read", identity) !== undefined
     ? Effect.fail(new LockReentered({ lock: name, attempt: "upgrade" }))
     : undefined
+}
+
+/** {@link reenter} for a waiter: a transient failure is a value. */
+export const tryReenter = (
+  request: AcquireRequest,
+  restore: Restore
+): Effect.Effect<Hold | LockStoreError | undefined, LockReentered | LockStoreError> => {
+  const reentered = reenter(request, restore)
+  if (reentered === undefined) return Effect.undefined
+  return Effect.catchCause(reentered, (cause): Effect.Effect<LockStoreError, LockReentered | LockStoreError> => {
+    const failure = transientFailure(cause)
+    return failure === undefined ? Effect.failCause(cause) : Effect.succeed(failure)
+  })
 }
 
 /** Enters what this owner holds already; nothing when it turns out to be lost. */

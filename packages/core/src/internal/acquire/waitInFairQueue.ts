@@ -6,12 +6,12 @@ import * as Queue from "effect/Queue"
 import { type LockReentered, LockStoreError, type LockTimeout } from "../../LockError.ts"
 import type { AcquireRequest } from "./AcquireRequest.ts"
 import { acquireOnce, ownerRefOf, type Denial, leaseMillisOf } from "./acquireOnce.ts"
-import { reenter } from "./reenter.ts"
+import { tryReenter } from "./reenter.ts"
 import { type FairQueue, FairWaiter } from "../wait/FairQueue.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { Wake } from "../wait/WaitQueue.ts"
 import type { HeldRef } from "../hold/releaseCommand.ts"
-import { awaitReady, gaveUp } from "./giveUp.ts"
+import { awaitReady, fallback, gaveUp } from "./giveUp.ts"
 import { rollbackUnknown, giveBack } from "../hold/rollback.ts"
 import type { Restore } from "../hold/guard.ts"
 
@@ -110,8 +110,15 @@ const waitForTurn = (
     }
     while (true) {
       yield* restore(Queue.take(waiter.signals))
-      const hold = yield* reenter(request, restore) ?? Effect.undefined
-      if (hold !== undefined) return { hold, isTurn: false }
+      const entered = yield* tryReenter(request, restore)
+      if (entered instanceof Hold) return { hold: entered, isTurn: false }
+      if (entered !== undefined) {
+        const left = waitsUntil - client.now()
+        if (left <= 0) return yield* Effect.fail(entered)
+        yield* restore(Effect.sleep(Math.min(fallback(client, undefined), left)))
+        waiter.signal()
+        continue
+      }
       // while the store cannot be asked, the queue's refresh finds out for all when it can
       if (queue.failure === undefined || client.now() < waitsUntil) {
         const outcome = yield* ask

@@ -7,7 +7,7 @@ import { type LockReentered, LockStoreError, type LockTimeout } from "../../Lock
 import type { AcquireRequest } from "./AcquireRequest.ts"
 import { acquireOnce, ownerRefOf, type Denial } from "./acquireOnce.ts"
 import { backOff } from "../options/backOff.ts"
-import { reenter } from "./reenter.ts"
+import { tryReenter } from "./reenter.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { WaitQueue, Waiter } from "../wait/WaitQueue.ts"
 import { awaitReady, fallback, gaveUp } from "./giveUp.ts"
@@ -81,14 +81,25 @@ const whileQueued = Effect.fnUntraced(function* (
   const shouldNotAsk = () => client.isHeldHere(keys.lock, kind.mode) || client.now() < queue.quietUntil
   let skipsRequest = earlier !== undefined ? waiter.isFirst : shouldNotAsk()
 
+  let reentryFailed = false
+
   while (true) {
-    if (!waiter.isFirst) {
+    if (!waiter.isFirst && !reentryFailed) {
       if (waitsUntil < Number.POSITIVE_INFINITY) client.alarms.set(waiter, waitsUntil)
       yield* restore(waiter.awaitTurn)
       skipsRequest = shouldNotAsk()
     }
-    const hold = yield* reenter(request, restore) ?? Effect.undefined
-    if (hold !== undefined) return hold
+    const entered = yield* tryReenter(request, restore)
+    if (entered instanceof Hold) return entered
+    if (entered !== undefined) {
+      const left = waitsUntil - client.now()
+      if (left <= 0) return yield* Effect.fail(entered)
+      // only its own re-entry has failed: the others need not know
+      reentryFailed = true
+      yield* restore(Effect.sleep(Math.min(fallback(client, undefined), left)))
+      continue
+    }
+    reentryFailed = false
     // a release lets all readers in at once; while the store cannot be asked, only the first waiter keeps trying
     if ((waiter.isFirst || (isShared && queue.failure === undefined)) && !skipsRequest) {
       if (waiter.isFirst) queue.clear()

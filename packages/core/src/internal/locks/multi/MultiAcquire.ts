@@ -1,10 +1,11 @@
 /**
  * Acquires all members of a `MultiLock`: at once while that may succeed, then one by one in a common order.
  */
+import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { type AcquireError, LockStoreError, LockTimeout } from "../../../LockError.ts"
+import { type AcquireError, LockStoreError, LockTimeout, QuorumNotReached } from "../../../LockError.ts"
 import type { AcquireRequest } from "../../acquire/AcquireRequest.ts"
 import { type PreparedAcquire, type Subject } from "../AnyLock.ts"
 import { tryAcquireTogether } from "../../acquire/acquireOnce.ts"
@@ -30,7 +31,7 @@ type Attempt<T> = MultiHold<T> | Denied
 interface Denied {
   readonly blocker: number | undefined
   /** The transient failure of the store because of which the blocker is not known. */
-  readonly failure: LockStoreError | undefined
+  readonly failure: LockStoreError | QuorumNotReached | undefined
 }
 
 const lostMeanwhile: Denied = { blocker: undefined, failure: undefined }
@@ -119,7 +120,8 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     for (let round = 1; ; round++) {
       yield* this.#giveBack
       const left = until - this.#now()
-      if (left <= 0) return yield* Effect.fail(failure ?? this.#timedOut(undefined))
+      // a member that can fail so has it in its type
+      if (left <= 0) return yield* Effect.fail((failure ?? this.#timedOut(undefined)) as AcquireError | E)
       if (failure === undefined) {
         // those who met here should not meet again
         yield* restore(Effect.sleep(Math.random() * Math.min(2 ** (round - 1), 16)))
@@ -145,7 +147,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
           } else if (patience < left && isNotForGood(waited.failure)) {
             isDenied = true
             blocker = index
-            failure = waited.failure instanceof LockStoreError ? waited.failure : undefined
+            failure = isStoreFailure(waited.failure) ? waited.failure : undefined
             break
           } else {
             return yield* Effect.fail(waited.failure)
@@ -258,12 +260,29 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
 /** A transient failure as a value: a waiter tries again. */
 const orTransient = <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A | Denied, E> =>
   Effect.catchCause(self, (cause): Effect.Effect<Denied, E> => {
-    const failure = transientFailure(cause)
+    const failure = transientFailure(cause) ?? transientQuorum(cause)
     return failure === undefined ? Effect.failCause(cause) : Effect.succeed({ blocker: undefined, failure })
   })
 
+/** The same of a member that is a `RedLock`. */
+const transientQuorum = (cause: Cause.Cause<unknown>): QuorumNotReached | undefined => {
+  let failure: QuorumNotReached | undefined
+  for (const reason of cause.reasons) {
+    // of several that are asked together, the others are interrupted
+    if (reason._tag === "Interrupt") continue
+    if (reason._tag !== "Fail" || !isNotForGood(reason.error)) return undefined
+    if (reason.error instanceof QuorumNotReached) failure ??= reason.error
+  }
+  return failure
+}
+
 const isNotForGood = (error: unknown): boolean =>
-  error instanceof LockTimeout || (error instanceof LockStoreError && isRetryable(error))
+  error instanceof LockTimeout ||
+  (error instanceof LockStoreError && isRetryable(error)) ||
+  (error instanceof QuorumNotReached && error.isTransient)
+
+const isStoreFailure = (error: unknown): error is LockStoreError | QuorumNotReached =>
+  error instanceof LockStoreError || error instanceof QuorumNotReached
 
 /** Whether two single locks are of one client and slot. */
 const isOneCommand = (first: PreparedAcquire, second: PreparedLockAcquire<unknown>): boolean =>

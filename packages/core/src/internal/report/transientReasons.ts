@@ -1,0 +1,15 @@
+import type { StoreReason } from "../../LockError.ts"
+
+/** Failures after which the same call may succeed a little later. */
+export const transientReasons: ReadonlySet<StoreReason> = new Set<StoreReason>([
+  "ConnectionRefused",
+  "NotConnected",
+  "ConnectionLost",
+  "TimedOut",
+  "TooLate",
+  "ReadOnly",
+  "NotEnoughReplicas",
+  "Loading",
+  "Busy",
+  "ClusterDown"
+])
