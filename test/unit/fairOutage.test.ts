@@ -154,6 +154,40 @@ describe("a place in the queue of a fair lock", () => {
     }).pipe(quietly)
   )
 
+  it.effect("A place that a late report has queued again is removed once that report can act no more", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const { run } = server.store
+      let late: Effect.Effect<unknown, unknown> | undefined
+      let isLosing = false
+      const store = {
+        ...server.store,
+        run: (...args: Parameters<typeof run>) =>
+          Effect.suspend(() => {
+            if (!isLosing || args[0] !== "fair_lock/refresh") return run(...args)
+            isLosing = false
+            late = run(...args)
+            return Effect.fail(unreachable(args[0], args[1][0]!, "ConnectionLost"))
+          })
+      }
+      const holding = yield* fork(as(yield* clientOf(server, patient))(Lock.withLock(Effect.never, lock)))
+      yield* pass(1)
+      const waiting = yield* fork(as(yield* clientOf({ store }, patient))(Lock.withLock(Effect.void, lock)))
+      yield* pass(1)
+      isLosing = true
+      while (late === undefined) yield* pass(0.1)
+      yield* Fiber.interrupt(waiting)
+      const places = Effect.map(run("lock/found", [queue], []), (type) => type === "list")
+      yield* pass(0.6)
+      assert.isFalse(yield* places)
+      yield* late
+      assert.isTrue(yield* places, "the report has come after its waiter had left")
+      yield* pass(3)
+      assert.isFalse(yield* places)
+      yield* Fiber.interrupt(holding)
+    }).pipe(quietly)
+  )
+
   it.effect("A fair waiter's place that was given up during an outage is removed, whoever else waits there", () =>
     Effect.gen(function* () {
       const server = yield* testStore()

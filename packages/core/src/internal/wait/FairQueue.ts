@@ -14,6 +14,7 @@ import type { Wake } from "./WaitQueue.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
 import type { Identity } from "../hold/owner.ts"
+import { mayHaveRun } from "../store/outcome.ts"
 import { transientFailure } from "../store/transient.ts"
 
 export class FairWaiter implements Alarm, Linked<FairWaiter> {
@@ -66,6 +67,8 @@ export class FairQueue implements Alarm {
   readonly #client: WaitingClient
   readonly #keys: LockKeys
   readonly #end: () => void
+  /** The queue of this lock now: this one, or one that was opened after it had ended. */
+  readonly #current: () => FairQueue
   readonly #places = new Map<string, FairWaiter>()
   /** The same, in their order. */
   readonly #order = new LinkedList<FairWaiter>()
@@ -82,10 +85,11 @@ export class FairQueue implements Alarm {
   due = 0
   heapIndex = -1
 
-  constructor(client: WaitingClient, keys: LockKeys, end: () => void) {
+  constructor(client: WaitingClient, keys: LockKeys, end: () => void, current: () => FairQueue) {
     this.#client = client
     this.#keys = keys
     this.#end = end
+    this.#current = current
   }
 
   get isEmpty(): boolean {
@@ -223,6 +227,7 @@ export class FairQueue implements Alarm {
           // the places outlive a few refreshes; whoever asks next reports what does not pass
           onFailure: (cause) => {
             if (sweeps) this.sweep()
+            if (mayHaveRun(cause)) this.#sweepLater()
             if (atOnce) this.#mustLook = true
             const failure = transientFailure(cause)
             this.failure = failure ?? this.failure
@@ -233,6 +238,20 @@ export class FairQueue implements Alarm {
           }
         })
       })
+    )
+  }
+
+  /**
+   * A refresh may still take effect after its waiters have left: their releases may overtake it on a new connection. What it
+   * queues again then is removed once it can no longer take effect.
+   */
+  #sweepLater(): void {
+    const { fork, store } = this.#client
+    fork(
+      Effect.andThen(
+        Effect.sleep(store.commandLifeMillis + 1),
+        Effect.sync(() => this.#current().sweep())
+      )
     )
   }
 
@@ -316,9 +335,10 @@ export class FairQueues {
   open(keys: LockKeys): FairQueue {
     let queue = this.#queues.get(keys.lock)
     if (queue === undefined) {
-      const opened: FairQueue = new FairQueue(this.#client, keys, () => {
+      const end = () => {
         if (this.#queues.get(keys.lock) === opened) this.#queues.delete(keys.lock)
-      })
+      }
+      const opened: FairQueue = new FairQueue(this.#client, keys, end, () => this.open(keys))
       this.#queues.set(keys.lock, (queue = opened))
     }
     return queue
