@@ -4,52 +4,17 @@
  */
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
-import * as Queue from "effect/Queue"
 import type { LockStoreError, StoreReason } from "../../LockError.ts"
 import type { Reply } from "../../RedisDriver.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
 import { waiterTimeoutMillis } from "../protocol/fair.ts"
 import type { LockKeys } from "../store/keys.ts"
-import type { Wake } from "./WaitQueue.ts"
-import { type Linked, LinkedList } from "./LinkedList.ts"
+import { LinkedList } from "./LinkedList.ts"
+import type { FairWaiter } from "./FairWaiter.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
 import type { Identity } from "../hold/owner.ts"
 import { mayHaveRun } from "../store/outcome.ts"
 import { transientFailure } from "../store/transient.ts"
-
-export class FairWaiter implements Alarm, Linked<FairWaiter> {
-  readonly owner: string
-  readonly identity: Identity
-  readonly signals: Queue.Queue<Wake>
-  /** Whether a command is on its way that may end the wait: until then the place needs no refresh. */
-  asking = true
-  /** Whether a command of it has failed without its being known whether it ran: it may hold the lock. */
-  isUnsure = false
-  /** When it last asked. */
-  askedAt = Number.NEGATIVE_INFINITY
-  /** Until when it is willing to wait. */
-  readonly waitsUntil: number
-  before: FairWaiter | undefined = undefined
-  behind: FairWaiter | undefined = undefined
-  due = 0
-  heapIndex = -1
-
-  constructor(owner: string, identity: Identity, signals: Queue.Queue<Wake>, waitsUntil: number) {
-    this.owner = owner
-    this.identity = identity
-    this.signals = signals
-    this.waitsUntil = waitsUntil
-  }
-
-  /** The time it wanted to wait is over, or the holder's lease. */
-  ring(): void {
-    Queue.offerUnsafe(this.signals, "tick")
-  }
-
-  signal(): void {
-    Queue.offerUnsafe(this.signals, "signal")
-  }
-}
 
 /** Those who hear their channels again within so long are looked for together. */
 const lookMillis = 20
