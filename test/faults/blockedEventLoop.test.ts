@@ -21,7 +21,8 @@ describe("an event loop that is blocked", () => {
           const holding = yield* Lock.currentHolding("report")
           const waiter = yield* Scope.provide(start("holder", settings), scope)
           yield* waiter.told("ready")
-          yield* holding.ensureHeld
+          // no other renewal is under way while this one is answered: an unanswered one would be the reason of the loss
+          yield* holding.renew()
           block(3000)
           // nothing but the clock can have told
           assert.isFalse(yield* holding.isHeld)
