@@ -15,7 +15,7 @@ import type { Hold } from "../hold/Hold.ts"
 import { transientFailure } from "../store/transient.ts"
 import { waitInFairQueue } from "./waitInFairQueue.ts"
 import { isAsked, settled, waitInQueue } from "./waitInQueue.ts"
-import { fallback, gaveUp } from "./giveUp.ts"
+import { gaveUp, pauseAfterFailure } from "./giveUp.ts"
 import type { AcquireRequest } from "./AcquireRequest.ts"
 import type { Restore } from "../hold/guard.ts"
 
@@ -69,10 +69,8 @@ const reenterUntilSettled = (
       const { client, waitMillis } = request
       const left = startedAt + waitMillis - client.now()
       if (left <= 0 || transientFailure(cause) === undefined) return Effect.failCause(cause)
-      // rounded up: a clock may not tell a sleep of less than a nanosecond from none
-      const pause = restore(Effect.sleep(Math.min(fallback(client, undefined), Math.ceil(left))))
       return Effect.andThen(
-        pause,
+        pauseAfterFailure(client, left, restore),
         Effect.suspend(() => acquire(request, restore, startedAt))
       )
     }

@@ -6,6 +6,8 @@ import * as Effect from "effect/Effect"
 import { type Holder, type LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { Denial } from "./acquireOnce.ts"
 import type { AcquiringClient } from "./AcquiringClient.ts"
+import type { Restore } from "../hold/guard.ts"
+import { jittered } from "../time/schedules.ts"
 import type { Subscription } from "../wait/Subscriptions.ts"
 import type { AcquireRequest } from "./AcquireRequest.ts"
 
@@ -21,9 +23,16 @@ export const awaitReady = (
 
 /** The fallback interval, jittered so that processes do not ask together; at most until the holder's lease ends. */
 export const fallback = (client: AcquiringClient, denial: Denial | undefined): number => {
-  const interval = client.options.fallbackIntervalMillis * (0.8 + 0.4 * Math.random())
+  const interval = jittered(client.options.fallbackIntervalMillis)
   return denial === undefined || denial.remaining < 0 ? interval : Math.min(interval, denial.remaining + 1)
 }
+
+/**
+ * Pauses after a transient failure: for a fallback interval, or for the milliseconds that are left of the wait, rounded up, as a clock
+ * may not tell a sleep of less than a nanosecond from none.
+ */
+export const pauseAfterFailure = (client: AcquiringClient, left: number, restore: Restore): Effect.Effect<void> =>
+  restore(Effect.sleep(Math.min(fallback(client, undefined), Math.ceil(left))))
 
 /**
  * The wait is over. What the store said last decides how it fails: with `LockTimeout` where the lock was taken; with the store's own

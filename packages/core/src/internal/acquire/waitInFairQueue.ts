@@ -12,7 +12,7 @@ import { FairWaiter } from "../wait/FairWaiter.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { Wake } from "../wait/WaitQueue.ts"
 import type { HeldRef } from "../hold/releaseCommand.ts"
-import { awaitReady, fallback, gaveUp } from "./giveUp.ts"
+import { awaitReady, gaveUp, pauseAfterFailure } from "./giveUp.ts"
 import { rollbackUnknown, giveBack } from "../hold/rollback.ts"
 import type { Restore } from "../hold/guard.ts"
 
@@ -116,7 +116,7 @@ const waitForTurn = (
       if (entered !== undefined) {
         const left = waitsUntil - client.now()
         if (left <= 0) return yield* Effect.fail(entered)
-        yield* restore(Effect.sleep(Math.min(fallback(client, undefined), left)))
+        yield* pauseAfterFailure(client, left, restore)
         waiter.signal()
         continue
       }

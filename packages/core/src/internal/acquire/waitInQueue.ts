@@ -10,7 +10,7 @@ import { backOff } from "../options/backOff.ts"
 import { tryReenter } from "./reenter.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { WaitQueue, Waiter } from "../wait/WaitQueue.ts"
-import { awaitReady, fallback, gaveUp } from "./giveUp.ts"
+import { awaitReady, fallback, gaveUp, pauseAfterFailure } from "./giveUp.ts"
 import { cancelWriterIntent } from "../hold/rollback.ts"
 import type { Restore } from "../hold/guard.ts"
 
@@ -96,7 +96,7 @@ const whileQueued = Effect.fnUntraced(function* (
       if (left <= 0) return yield* Effect.fail(entered)
       // only its own re-entry has failed: the others need not know
       reentryFailed = true
-      yield* restore(Effect.sleep(Math.min(fallback(client, undefined), left)))
+      yield* pauseAfterFailure(client, left, restore)
       continue
     }
     reentryFailed = false

@@ -9,6 +9,7 @@ import { LatchTimeout, type LockStoreError } from "../../LockError.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
 import { latchChannel } from "../store/keys.ts"
 import { latchTitle } from "../protocol/latch.ts"
+import { jittered } from "../time/schedules.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
 import { transientFailure } from "../store/transient.ts"
 import type { Subscription } from "./Subscriptions.ts"
@@ -170,7 +171,7 @@ class LatchQueue implements Alarm {
       this.#lookAgain = false
       this.look()
     } else {
-      this.client.alarms.set(this, now + this.client.options.fallbackIntervalMillis * (0.8 + 0.4 * Math.random()))
+      this.client.alarms.set(this, now + jittered(this.client.options.fallbackIntervalMillis))
     }
   }
 

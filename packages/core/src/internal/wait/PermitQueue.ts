@@ -8,6 +8,7 @@ import type { LockStoreError } from "../../LockError.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
 import type { PermitReply } from "../protocol/PermitReply.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
+import { jittered } from "../time/schedules.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
 import type { Subscription } from "./Subscriptions.ts"
 
@@ -188,7 +189,7 @@ export class PermitQueue implements Alarm {
   /** Relies on messages until the fallback interval (jittered so that processes do not ask together) or a lease is over. */
   #rest(): void {
     const now = this.client.now()
-    const fallback = now + this.client.options.fallbackIntervalMillis * (0.8 + 0.4 * Math.random())
+    const fallback = now + jittered(this.client.options.fallbackIntervalMillis)
     this.client.alarms.set(this, Math.max(now, Math.min(fallback, this.#nextExpiry)))
   }
 }

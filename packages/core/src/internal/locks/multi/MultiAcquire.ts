@@ -13,7 +13,7 @@ import type { Hold, InternalHolding } from "../../hold/Hold.ts"
 import { PreparedLockAcquire, type Times } from "../LockImpl.ts"
 import { MultiHold, releaseAll, type Tokens } from "./MultiHold.ts"
 import { isRetryable, transientFailure } from "../../store/transient.ts"
-import { fallback } from "../../acquire/giveUp.ts"
+import { pauseAfterFailure } from "../../acquire/giveUp.ts"
 import type { Restore } from "../../hold/guard.ts"
 
 /** After this many rounds without success the members are acquired one by one, in an order that is the same for everybody. */
@@ -127,7 +127,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
         yield* restore(Effect.sleep(Math.random() * Math.min(2 ** (round - 1), 16)))
       } else {
         const { client } = this.subjects[0]!
-        yield* restore(Effect.sleep(Math.min(fallback(client, undefined), Math.ceil(left))))
+        yield* pauseAfterFailure(client, left, restore)
       }
       if (round < roundsAtOnce || round % 2 === 1) {
         // the one that was taken is waited for with nothing else in hand
