@@ -24,7 +24,7 @@ const rooms = [
     may: { types: ["public"] }
   },
   { room: "store", holds: "the seam, and the stores behind it", modules: ["LockStore", "RedisDriver"] },
-  { room: "options", holds: "checks of what the user has passed", modules: ["QuorumOptions"] },
+  { room: "options", holds: "checks of what the user has passed", modules: ["AcquireOptions", "QuorumOptions"] },
   { room: "time", holds: "alarms, schedules, the monotonic clock" },
   { room: "report", holds: "errors, metrics, and how things are shown", modules: ["LockError", "Holding"] }
 ]

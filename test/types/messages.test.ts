@@ -21,6 +21,14 @@ declare const body: Effect.Effect<number, "mine">
 const doesNotExist = (option: string, type: string, meant: string) =>
   `Object literal may only specify known properties, but '${option}' does not exist in type '${type}'. Did you mean to write '${meant}'?`
 
+/** For an option that resembles none. */
+const doesNotExistAtAll = (option: string, type: string) =>
+  `Object literal may only specify known properties, and '${option}' does not exist in type '${type}'.`
+
+/** Of options that come before what they are for. */
+const isNoOption = (option: string, type: string) =>
+  `Type '${type}' is not assignable to type '"${option} is not an option"'.`
+
 /** Wrong programs, and what both compilers say of them, whatever else they say. */
 const wrong: Record<string, readonly [program: string, says: string]> = {
   "an option that is misspelt, in a section": [
@@ -37,7 +45,47 @@ const wrong: Record<string, readonly [program: string, says: string]> = {
   ],
   "an option that is misspelt, before the lock": [
     `Lock.make("a").pipe(Lock.scoped({ leaseTme: "1 second" }))`,
-    `'leaseTme' does not exist in type`
+    isNoOption("leaseTme", '"1 second"')
+  ],
+  "an option that is misspelt beside a right one, before the lock": [
+    `Lock.make("a").pipe(Lock.scoped({ waitTime: 1, typo: 2 }))`,
+    isNoOption("typo", "number")
+  ],
+  "a waitTime beside a leaseTime before the lock, for a function that does not wait": [
+    `Lock.make("a").pipe(Lock.tryScoped({ leaseTime: 1000, waitTime: 2 }))`,
+    isNoOption("waitTime", "number")
+  ],
+  "an option that is misspelt beside a right one, before the effect": [
+    `body.pipe(Lock.withLock("a", { waitTime: 1, typo: 2 }))`,
+    doesNotExistAtAll("typo", "AcquireOptions<1>")
+  ],
+  "an option that is misspelt beside a right one, of a section without waiting": [
+    `body.pipe(Lock.withLockIfAvailable("a", { leaseTime: 1000, typo: 2 }))`,
+    doesNotExistAtAll("typo", 'Pick<AcquireOptions<Input | undefined>, "leaseTime">')
+  ],
+  "an option that is misspelt beside a right one, before a semaphore": [
+    `PermitSemaphore.make("a").pipe(PermitSemaphore.scoped({ waitTime: 1, typo: 2 }))`,
+    isNoOption("typo", "number")
+  ],
+  "a waitTime beside permits before a semaphore, for a function that does not wait": [
+    `PermitSemaphore.make("a").pipe(PermitSemaphore.tryScoped({ permits: 1, waitTime: 2 }))`,
+    isNoOption("waitTime", "number")
+  ],
+  "an option that is misspelt beside a right one, of a section with permits": [
+    `body.pipe(PermitSemaphore.withPermits("a", 1, { waitTime: 1, typo: 2 }))`,
+    doesNotExistAtAll("typo", "AcquireOptions<1>")
+  ],
+  "a lease of anonymous permits": [
+    `Semaphore.scoped("a", 1, { waitTime: 1, leaseTime: 2 })`,
+    doesNotExistAtAll("leaseTime", "AcquireOptions<1>")
+  ],
+  "a lease of anonymous permits that nothing gives back": [
+    `Semaphore.make("a").pipe(Semaphore.acquire(1, { waitTime: 1, leaseTime: 2 }))`,
+    doesNotExistAtAll("leaseTime", "AcquireOptions<1>")
+  ],
+  "an option that is misspelt beside a right one, before a latch": [
+    `CountDownLatch.make("a").pipe(CountDownLatch.await({ waitTime: 1, typo: 2 }))`,
+    isNoOption("typo", "number")
   ],
   "an option of a lock that is misspelt": [
     `FairLock.make("a", { leseTime: "1 second" })`,
@@ -106,6 +154,8 @@ const hovers: Record<string, string> = {
   'Lock.scoped("a", { waitTime: 1 })':
     "Effect<Holding<bigint>, LockTimeout | LockStoreError | InvalidLockName | InvalidLockOptions, RedisLock | Scope>",
   'body.pipe(Lock.withLock("a"), Lock.orDieIfInvalid)': 'Effect<number, LockStoreError | LockLost | "mine", RedisLock>',
+  'Lock.make("a").pipe(Lock.scoped({ waitTime: 1 }))':
+    "Effect<Holding<bigint>, LockTimeout | LockStoreError | InvalidLockName | InvalidLockOptions, RedisLock | Scope>",
   'Semaphore.tryAcquire("a")': "Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, RedisLock>",
   'PermitSemaphore.make("a").pipe(PermitSemaphore.setPermits(2))':
     "Effect<void, LockStoreError | InvalidLockName | InvalidLockOptions, RedisLock>",

@@ -26,6 +26,7 @@ import {
   type TimeoutOf,
   type WaitTimeOf
 } from "./LockError.ts"
+import type { AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
 import type { RedisLock } from "./RedisLock.ts"
 import { latchTitle } from "./internal/protocol/latch.ts"
 import { runOrDescribe } from "./internal/store/wrongType.ts"
@@ -221,24 +222,17 @@ export const count = <L extends CountDownLatch<unknown> | string>(
   )
 
 /**
- * How to wait for a latch.
+ * How to wait for a latch. When the `waitTime` is over the wait fails with `LatchTimeout`.
  *
  * @category options
  * @since 0.2.0
  */
-export interface AwaitOptions<out WaitTime extends Duration.Input | undefined = Duration.Input | undefined> {
-  /**
-   * The longest wait; zero to look once. Then `LatchTimeout`. While Redis does not answer, it may be exceeded by one command
-   * timeout of the driver. Default: no limit.
-   *
-   * The wait outlives what passes by itself: a restart, a failover, a lost connection and every other `LockStoreError` whose
-   * `isTransient` is true. If Redis still cannot be asked when the time is over, the wait fails with that `LockStoreError`.
-   */
-  readonly waitTime?: WaitTime | undefined
-}
+export interface AwaitOptions<
+  out WaitTime extends Duration.Input | undefined = Duration.Input | undefined
+> extends Pick<AcquireOptions<WaitTime>, "waitTime"> {}
 
 const await_: <
-  Arg extends CountDownLatch<unknown> | string | AwaitOptions,
+  Arg extends CountDownLatch<unknown> | string | OnlyOptions<Arg, AwaitOptions>,
   WaitTime extends Duration.Input | undefined = undefined
 >(
   latchOrOptions: Arg,

@@ -6,7 +6,8 @@
 import type * as Duration from "effect/Duration"
 import { fair } from "./internal/protocol/fair.ts"
 import { makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
-import type { AcquireOptions, Lock, WithoutTokens, WithTokens } from "./Lock.ts"
+import type { AcquireOptions } from "./AcquireOptions.ts"
+import type { Lock, WithoutTokens, WithTokens } from "./Lock.ts"
 import type { TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 

@@ -6,7 +6,8 @@
 import type * as Duration from "effect/Duration"
 import { fenced } from "./internal/protocol/exclusive.ts"
 import { LockImpl } from "./internal/locks/LockImpl.ts"
-import type { AcquireOptions, Lock } from "./Lock.ts"
+import type { AcquireOptions } from "./AcquireOptions.ts"
+import type { Lock } from "./Lock.ts"
 import type { TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 

@@ -15,6 +15,7 @@ import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
+import type { AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
 import type { Holding, HoldingOf } from "./Holding.ts"
 import { clientIn } from "./internal/client/RedisLock.ts"
 import { CurrentOwner } from "./internal/hold/owner.ts"
@@ -106,28 +107,7 @@ export type Failures<L> = L extends Lock<unknown, infer E, unknown> ? E : never
  */
 export type Token<L> = L extends Lock<unknown, unknown, infer T> ? T : bigint
 
-/**
- * How to acquire. Durations are Effect durations: a number is milliseconds.
- *
- * @category options
- * @since 0.1.0
- */
-export interface AcquireOptions<out WaitTime extends Duration.Input | undefined = Duration.Input | undefined> {
-  /**
-   * The longest wait for the lock; zero to ask once. Then `LockTimeout`. The wait can be interrupted at any time. While Redis
-   * does not answer, it may be exceeded by one command timeout of the driver. Default: no limit, and no `LockTimeout`.
-   *
-   * The wait outlives what passes by itself: a restart, a failover, a lost connection and every other `LockStoreError` whose
-   * `isTransient` is true. If Redis still cannot be asked when the time is over, the wait fails with that `LockStoreError`.
-   */
-  readonly waitTime?: WaitTime | undefined
-  /**
-   * A fixed lease: the lock is lost when it has run out, and is never renewed. At least 3 ms, and long enough
-   * that the drift (`clockDriftFactor`) leaves some of it. Default: a lease of 30 seconds (`watchdogLeaseTime`), renewed every third of it
-   * until released.
-   */
-  readonly leaseTime?: Duration.Input | undefined
-}
+export type { AcquireOptions } from "./AcquireOptions.ts"
 
 /**
  * Each grant has a fencing token: {@link WithoutTokens} is the alternative.
@@ -267,7 +247,7 @@ export const provide: {
  * @since 0.1.0
  */
 export const scoped: <
-  Arg extends Lock<unknown, unknown, unknown> | string | AcquireOptions,
+  Arg extends Lock<unknown, unknown, unknown> | string | OnlyOptions<Arg, AcquireOptions>,
   WaitTime extends Duration.Input | undefined = undefined
 >(
   lockOrOptions: Arg,
@@ -310,7 +290,9 @@ export const scoped: <
  * @category acquiring
  * @since 0.1.0
  */
-export const tryScoped: <Arg extends Lock<unknown, unknown, unknown> | string | Pick<AcquireOptions, "leaseTime">>(
+export const tryScoped: <
+  Arg extends Lock<unknown, unknown, unknown> | string | OnlyOptions<Arg, Pick<AcquireOptions, "leaseTime">>
+>(
   lockOrOptions: Arg,
   options?: Pick<AcquireOptions, "leaseTime">
 ) => [Arg] extends [Lock<unknown, unknown, unknown> | string]

@@ -6,7 +6,8 @@
 import type * as Duration from "effect/Duration"
 import { lockOf } from "./internal/locks/LockImpl.ts"
 import { MultiLockImpl } from "./internal/locks/multi/MultiLockImpl.ts"
-import type { AcquireOptions, Failures, Lock, Services, Token } from "./Lock.ts"
+import type { AcquireOptions } from "./AcquireOptions.ts"
+import type { Failures, Lock, Services, Token } from "./Lock.ts"
 import type { LockTimeout, TimeoutOf } from "./LockError.ts"
 
 /**

@@ -40,6 +40,7 @@ import type {
   TimeoutOf,
   WaitTimeOf
 } from "./LockError.ts"
+import type { AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -124,27 +125,7 @@ export interface Permit {
   readonly release: Effect.Effect<void, LockLost | LockStoreError>
 }
 
-/**
- * How to acquire.
- *
- * @category options
- * @since 0.2.0
- */
-export interface AcquireOptions<out WaitTime extends Duration.Input | undefined = Duration.Input | undefined> {
-  /**
-   * The longest wait for the permits; zero to ask once. Then `LockTimeout`. The wait can be interrupted at any time. While
-   * Redis does not answer, it may be exceeded by one command timeout of the driver. Default: no limit.
-   *
-   * The wait outlives what passes by itself: a restart, a failover, a lost connection and every other `LockStoreError` whose
-   * `isTransient` is true. If Redis still cannot be asked when the time is over, the wait fails with that `LockStoreError`.
-   */
-  readonly waitTime?: WaitTime | undefined
-  /**
-   * A fixed lease: the permits go back to the semaphore when it has run out, and are never renewed. Default: a lease of 30
-   * seconds (`watchdogLeaseTime`), renewed every third of it until released.
-   */
-  readonly leaseTime?: Duration.Input | undefined
-}
+export type { AcquireOptions } from "./AcquireOptions.ts"
 
 /**
  * How to acquire for a scope.
@@ -238,7 +219,7 @@ export const provide: {
  * @since 0.2.0
  */
 export const scoped: <
-  Arg extends PermitSemaphore<unknown> | string | ScopedOptions,
+  Arg extends PermitSemaphore<unknown> | string | OnlyOptions<Arg, ScopedOptions>,
   WaitTime extends Duration.Input | undefined = undefined
 >(
   semaphoreOrOptions: Arg,
@@ -276,7 +257,9 @@ export const scoped: <
  * @category acquiring
  * @since 0.2.0
  */
-export const tryScoped: <Arg extends PermitSemaphore<unknown> | string | Omit<ScopedOptions, "waitTime">>(
+export const tryScoped: <
+  Arg extends PermitSemaphore<unknown> | string | OnlyOptions<Arg, Omit<ScopedOptions, "waitTime">>
+>(
   semaphoreOrOptions: Arg,
   options?: Omit<ScopedOptions, "waitTime">
 ) => [Arg] extends [PermitSemaphore<unknown> | string]

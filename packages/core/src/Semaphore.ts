@@ -36,6 +36,7 @@ import { isDataFirstOfPermits } from "./internal/options/isDataFirst.ts"
 import { maxPermits } from "./internal/options/permitCount.ts"
 import { permitIds, semaphoreChannel } from "./internal/store/keys.ts"
 import type { InvalidLockName, InvalidLockOptions, LockLost, LockStoreError, TimeoutOf } from "./LockError.ts"
+import type { AcquireOptions as BaseOptions } from "./AcquireOptions.ts"
 import type { RedisLock } from "./RedisLock.ts"
 import { runOrDescribe } from "./internal/store/wrongType.ts"
 
@@ -88,21 +89,14 @@ export const isSemaphore = (u: unknown): u is Semaphore<unknown> => Predicate.ha
 export type Services<S> = S extends Semaphore<infer R> ? R : RedisLock
 
 /**
- * How to acquire.
+ * How to acquire: only how long to wait, as anonymous permits have no lease.
  *
  * @category options
  * @since 0.2.0
  */
-export interface AcquireOptions<out WaitTime extends Duration.Input | undefined = Duration.Input | undefined> {
-  /**
-   * The longest wait for the permits; zero to ask once. Then `LockTimeout`. The wait can be interrupted at any time. While
-   * Redis does not answer, it may be exceeded by one command timeout of the driver. Default: no limit.
-   *
-   * The wait outlives what passes by itself: a restart, a failover, a lost connection and every other `LockStoreError` whose
-   * `isTransient` is true. If Redis still cannot be asked when the time is over, the wait fails with that `LockStoreError`.
-   */
-  readonly waitTime?: WaitTime | undefined
-}
+export interface AcquireOptions<
+  out WaitTime extends Duration.Input | undefined = Duration.Input | undefined
+> extends Pick<BaseOptions<WaitTime>, "waitTime"> {}
 
 /**
  * A semaphore. With `permits`, its first use creates it with that many permits where it does not exist; without, it has none

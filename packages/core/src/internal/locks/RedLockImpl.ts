@@ -2,7 +2,8 @@ import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
-import type { AcquireOptions, LockState } from "../../Lock.ts"
+import type { AcquireOptions } from "../../AcquireOptions.ts"
+import type { LockState } from "../../Lock.ts"
 import {
   type AcquireError,
   type InvalidLockName,
