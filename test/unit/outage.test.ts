@@ -79,28 +79,36 @@ const cases: Record<string, Case> = {
 // so that what is held outlives the outage
 const patient = { watchdogLeaseTime: "10 minutes" } as const
 
-const siteOf = Effect.fnUntraced(function* ({ on }: Case) {
+const siteOf = Effect.fnUntraced(function* ({ on }: Case, options: RedisLock.RedisLockOptions = patient) {
   const stores: ReadonlyArray<TestStore> = on === "quorum" ? yield* testStores(3) : [yield* testStore()]
-  const service = () => (on === "quorum" ? quorumOf(stores, patient) : clientOf(stores[0]!, patient))
+  const service = () => (on === "quorum" ? quorumOf(stores, options) : clientOf(stores[0]!, options))
   return {
     holder: yield* service(),
     waiter: yield* service(),
     setDown: (isDown: boolean) => {
       for (const store of stores) store.isDown = isDown
     },
+    /** Subscriptions stand meanwhile. */
     refuse: (reason: LockStoreError["reason"]) => {
       for (const store of stores) {
         store.refuses = () => true
         store.reason = reason
       }
     },
+    answer: () => {
+      for (const store of stores) store.refuses = () => false
+    },
     asked: () => stores[0]!.asked
   }
 })
 
 /** A test on stores of its own; the warnings are what it provokes. */
-const on = (each: Case, body: (site: Effect.Success<ReturnType<typeof siteOf>>) => Effect.Effect<void, Failure, any>) =>
-  Effect.flatMap(siteOf(each), body).pipe(
+const on = (
+  each: Case,
+  body: (site: Effect.Success<ReturnType<typeof siteOf>>) => Effect.Effect<void, Failure, any>,
+  options?: RedisLock.RedisLockOptions
+) =>
+  Effect.flatMap(siteOf(each, options), body).pipe(
     Effect.scoped,
     Effect.provideService(References.MinimumLogLevel, "None")
   ) as Effect.Effect<void, Failure>
@@ -164,6 +172,24 @@ describe("waiting outlives an outage:", () => {
           yield* pass(6)
           for (const fiber of waiting) assert.deepStrictEqual(fiber.pollUnsafe(), Exit.void)
         })
+      )
+    )
+
+    // as when the connection for messages is back before that for commands: nothing will signal that the latter is, too
+    it.effect(`A waiter for ${what} goes on within seconds after an outage, however long its fallback interval`, () =>
+      on(
+        each,
+        ({ answer, refuse, waiter }) =>
+          Effect.gen(function* () {
+            refuse("NotConnected")
+            const waiting = yield* fork(as(waiter)(wait()))
+            yield* pass(20)
+            assert.isUndefined(waiting.pollUnsafe())
+            answer()
+            yield* pass(8)
+            assert.deepStrictEqual(waiting.pollUnsafe(), Exit.void)
+          }),
+        { ...patient, fallbackInterval: "5 minutes" }
       )
     )
 

@@ -66,7 +66,8 @@ export interface RedisLockOptions {
    */
   readonly watchdogLeaseTime?: Duration.Input | undefined
   /**
-   * The longest a waiter sleeps before it asks again, should every wake-up message be lost. Jittered by a fifth.
+   * The longest a waiter sleeps before it asks again, should every wake-up message be lost. Jittered by a fifth. While Redis
+   * cannot be asked, a waiter tries sooner: after 100 milliseconds at first, then less and less often, at least every 5 seconds.
    * Default: 1 second.
    */
   readonly fallbackInterval?: Duration.Input | undefined

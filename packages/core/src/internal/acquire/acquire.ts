@@ -16,6 +16,7 @@ import { transientFailure } from "../store/transient.ts"
 import { waitInFairQueue } from "./waitInFairQueue.ts"
 import { isAsked, settled, waitInQueue } from "./waitInQueue.ts"
 import { gaveUp, pauseAfterFailure } from "./giveUp.ts"
+import { Outage } from "../wait/Outage.ts"
 import type { AcquireRequest } from "./AcquireRequest.ts"
 import type { Restore } from "../hold/guard.ts"
 
@@ -23,11 +24,13 @@ import type { Restore } from "../hold/guard.ts"
 export const acquire = (
   request: AcquireRequest,
   restore: Restore,
-  startedAt = request.client.now()
+  startedAt = request.client.now(),
+  reentry?: Outage
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, keys, kind } = request
   const reentered = reenter(request, restore)
-  if (reentered !== undefined) return reenterUntilSettled(request, restore, startedAt, reentered)
+  if (reentered !== undefined)
+    return reenterUntilSettled(request, restore, startedAt, reentry ?? new Outage(), reentered)
   const waits = request.waitMillis > 0
   if (kind.queued && waits) return waitInFairQueue(request, restore, startedAt)
   const ask = (onSettled?: typeof settled) => {
@@ -61,6 +64,7 @@ const reenterUntilSettled = (
   request: AcquireRequest,
   restore: Restore,
   startedAt: number,
+  reentry: Outage,
   reentered: Effect.Effect<Hold | undefined, LockReentered | LockStoreError>
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> =>
   Effect.matchCauseEffect(reentered, {
@@ -68,10 +72,12 @@ const reenterUntilSettled = (
     onFailure: (cause): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
       const { client, waitMillis } = request
       const left = startedAt + waitMillis - client.now()
-      if (left <= 0 || transientFailure(cause) === undefined) return Effect.failCause(cause)
+      const failure = transientFailure(cause)
+      if (left <= 0 || failure === undefined) return Effect.failCause(cause)
+      reentry.failed(failure)
       return Effect.andThen(
-        pauseAfterFailure(client, left, restore),
-        Effect.suspend(() => acquire(request, restore, startedAt))
+        pauseAfterFailure(client, reentry, left, restore),
+        Effect.suspend(() => acquire(request, restore, startedAt, reentry))
       )
     }
   })

@@ -64,7 +64,8 @@ const wait = <A extends object>(
   const { client, key, permits } = request
   const queue = client.permitQueues.open(key)
   const waiter = queue.join(permits)
-  if (answer !== undefined) queue.failure = answer instanceof LockStoreError ? answer : undefined
+  if (answer instanceof LockStoreError) queue.outage.failed(answer)
+  else if (answer !== undefined) queue.outage.answered()
   return Effect.ensuring(
     waitInQueue(request, { restore, startedAt, answer, messagesSeen }, queue, waiter),
     Effect.sync(() => client.permitQueues.leave(key, queue, waiter))
@@ -111,7 +112,7 @@ const waitInQueue = Effect.fnUntraced(function* <A extends object>(
         last = answer
       }
     }
-    if (client.now() >= waitsUntil) return yield* gaveUp(request, startedAt, last, queue.failure)
+    if (client.now() >= waitsUntil) return yield* gaveUp(request, startedAt, last, queue.outage.failure)
   }
 })
 

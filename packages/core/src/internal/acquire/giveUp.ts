@@ -7,7 +7,7 @@ import { type Holder, type LockStoreError, LockTimeout } from "../../LockError.t
 import type { Denial } from "./acquireOnce.ts"
 import type { AcquiringClient } from "./AcquiringClient.ts"
 import type { Restore } from "../hold/guard.ts"
-import { jittered } from "../time/schedules.ts"
+import type { Outage } from "../wait/Outage.ts"
 import type { Subscription } from "../wait/Subscriptions.ts"
 import type { AcquireRequest } from "./AcquireRequest.ts"
 
@@ -21,18 +21,22 @@ export const awaitReady = (
   return Effect.asVoid(Effect.timeoutOption(subscription.ready, patience))
 }
 
-/** The fallback interval, jittered so that processes do not ask together; at most until the holder's lease ends. */
-export const fallback = (client: AcquiringClient, denial: Denial | undefined): number => {
-  const interval = jittered(client.options.fallbackIntervalMillis)
+/** How long to wait for a message: for the fallback interval, or until the holder's lease ends; less after a failure. */
+export const fallback = (client: AcquiringClient, denial: Denial | undefined, outage: Outage<unknown>): number => {
+  const interval = outage.pauseMillis(client.options.fallbackIntervalMillis)
   return denial === undefined || denial.remaining < 0 ? interval : Math.min(interval, denial.remaining + 1)
 }
 
 /**
- * Pauses after a transient failure: for a fallback interval, or for the milliseconds that are left of the wait, rounded up, as a clock
- * may not tell a sleep of less than a nanosecond from none.
+ * Pauses after a transient failure, for at most the milliseconds that are left of the wait, rounded up, as a clock may not tell a
+ * sleep of less than a nanosecond from none.
  */
-export const pauseAfterFailure = (client: AcquiringClient, left: number, restore: Restore): Effect.Effect<void> =>
-  restore(Effect.sleep(Math.min(fallback(client, undefined), Math.ceil(left))))
+export const pauseAfterFailure = (
+  client: AcquiringClient,
+  outage: Outage<unknown>,
+  left: number,
+  restore: Restore
+): Effect.Effect<void> => restore(Effect.sleep(Math.min(fallback(client, undefined, outage), Math.ceil(left))))
 
 /**
  * The wait is over. What the store said last decides how it fails: with `LockTimeout` where the lock was taken; with the store's own

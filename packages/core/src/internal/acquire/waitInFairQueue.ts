@@ -8,6 +8,7 @@ import type { AcquireRequest } from "./AcquireRequest.ts"
 import { acquireOnce, ownerRefOf, type Denial, leaseMillisOf } from "./acquireOnce.ts"
 import { tryReenter } from "./reenter.ts"
 import type { FairQueue } from "../wait/FairQueue.ts"
+import { Outage } from "../wait/Outage.ts"
 import { FairWaiter } from "../wait/FairWaiter.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { Wake } from "../wait/WaitQueue.ts"
@@ -96,6 +97,7 @@ const waitForTurn = (
   queue.join(waiter, denial?.remaining ?? -1)
 
   const channel = kind.channel(keys, waiter.owner)
+  const reentry = new Outage()
   let isSubscribed = false
   const subscription = client.subscriptions.subscribe(channel, (signal) => {
     // after an outage all channels are subscribed again at once: one request asks for all
@@ -116,10 +118,12 @@ const waitForTurn = (
       if (entered !== undefined) {
         const left = waitsUntil - client.now()
         if (left <= 0) return yield* Effect.fail(entered)
-        yield* pauseAfterFailure(client, left, restore)
+        reentry.failed(entered)
+        yield* pauseAfterFailure(client, reentry, left, restore)
         waiter.signal()
         continue
       }
+      reentry.answered()
       // while the store cannot be asked, the queue's refresh finds out for all when it can
       if (queue.failure === undefined || client.now() < waitsUntil) {
         const outcome = yield* ask

@@ -9,6 +9,7 @@ import { acquireOnce, ownerRefOf, type Denial } from "./acquireOnce.ts"
 import { backOff } from "../options/backOff.ts"
 import { tryReenter } from "./reenter.ts"
 import { Hold } from "../hold/Hold.ts"
+import { Outage } from "../wait/Outage.ts"
 import type { WaitQueue, Waiter } from "../wait/WaitQueue.ts"
 import { awaitReady, fallback, gaveUp, pauseAfterFailure } from "./giveUp.ts"
 import { cancelWriterIntent } from "../hold/rollback.ts"
@@ -41,9 +42,9 @@ export const waitInQueue = (
   const place = { isReserved: () => isAsked(request), atHead: kind.mode !== "read" && earlier !== undefined }
   return Effect.flatMap(client.waitQueues.join(keys.lock, kind.mode, identity, place), ([queue, waiter]) => {
     if (earlier?.answer instanceof LockStoreError) {
-      queue.failure = earlier.answer
+      queue.outage.failed(earlier.answer)
     } else if (earlier !== undefined) {
-      queue.failure = undefined
+      queue.outage.answered()
       queue.announced = kind.cancelWriterIntent !== undefined
     }
     // only now: another waiter that took the head meanwhile would be asking already
@@ -81,10 +82,10 @@ const whileQueued = Effect.fnUntraced(function* (
   const shouldNotAsk = () => client.isHeldHere(keys.lock, kind.mode) || client.now() < queue.quietUntil
   let skipsRequest = earlier !== undefined ? waiter.isFirst : shouldNotAsk()
 
-  let reentryFailed = false
+  const reentry = new Outage()
 
   while (true) {
-    if (!waiter.isFirst && !reentryFailed) {
+    if (!waiter.isFirst && reentry.failure === undefined) {
       if (waitsUntil < Number.POSITIVE_INFINITY) client.alarms.set(waiter, waitsUntil)
       yield* restore(waiter.awaitTurn)
       skipsRequest = shouldNotAsk()
@@ -95,13 +96,13 @@ const whileQueued = Effect.fnUntraced(function* (
       const left = waitsUntil - client.now()
       if (left <= 0) return yield* Effect.fail(entered)
       // only its own re-entry has failed: the others need not know
-      reentryFailed = true
-      yield* pauseAfterFailure(client, left, restore)
+      reentry.failed(entered)
+      yield* pauseAfterFailure(client, reentry, left, restore)
       continue
     }
-    reentryFailed = false
+    reentry.answered()
     // a release lets all readers in at once; while the store cannot be asked, only the first waiter keeps trying
-    if ((waiter.isFirst || (isShared && queue.failure === undefined)) && !skipsRequest) {
+    if ((waiter.isFirst || (isShared && queue.outage.failure === undefined)) && !skipsRequest) {
       if (waiter.isFirst) queue.clear()
       const ownerRef = ownerRefOf(request, client.nextOwner())
       messagesSeen = client.subscriptions.messagesSeen(kind.channel(keys, ownerRef.owner))
@@ -115,7 +116,8 @@ const whileQueued = Effect.fnUntraced(function* (
         onDenied: Effect.succeed<Denial | LockStoreError>,
         onTransient: Effect.succeed<LockStoreError>
       })
-      queue.failure = outcome instanceof LockStoreError ? outcome : undefined
+      if (outcome instanceof LockStoreError) queue.outage.failed(outcome)
+      else queue.outage.answered()
       if (outcome instanceof Hold) {
         queue.announced = false
         if (isShared) queue.wakeOthers()
@@ -126,7 +128,7 @@ const whileQueued = Effect.fnUntraced(function* (
     }
     const now = client.now()
     const remaining = waitsUntil - now
-    if (remaining <= 0) return yield* gaveUp(request, startedAt, denial, queue.failure)
+    if (remaining <= 0) return yield* gaveUp(request, startedAt, denial, queue.outage.failure)
     if (!waiter.isFirst) continue
     // Releases in this process wake waiters without a subscription.
     if (nextPause === undefined && queue.subscription === undefined && !client.isHeldHere(keys.lock, kind.mode)) {
@@ -139,7 +141,10 @@ const whileQueued = Effect.fnUntraced(function* (
         continue
       }
     }
-    const pause = nextPause === undefined || queue.failure !== undefined ? fallback(client, denial) : yield* nextPause
+    const pause =
+      nextPause === undefined || queue.outage.failure !== undefined
+        ? fallback(client, denial, queue.outage)
+        : yield* nextPause
     if (pause === undefined) return yield* gaveUp(request, startedAt, denial)
     const quiet = queue.quietUntil - now
     client.alarms.set(waiter, now + Math.min(quiet > 0 ? quiet : pause, remaining))

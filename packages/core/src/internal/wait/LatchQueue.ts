@@ -9,9 +9,9 @@ import { LatchTimeout, type LockStoreError } from "../../LockError.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
 import { latchChannel } from "../store/keys.ts"
 import { latchTitle } from "../protocol/latch.ts"
-import { jittered } from "../time/schedules.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
 import { transientFailure } from "../store/transient.ts"
+import { Outage } from "./Outage.ts"
 import type { Subscription } from "./Subscriptions.ts"
 import { runOrDescribe } from "../store/wrongType.ts"
 
@@ -45,7 +45,7 @@ class LatchWaiter implements Alarm {
   /** Its wait time is over. It gives up once it knows the count, or that the count cannot be known. */
   ring(now: number): void {
     this.#isLate = true
-    if (this.#looked || this.#queue.failure !== undefined) this.#giveUp(now)
+    if (this.#looked || this.#queue.outage.failure !== undefined) this.#giveUp(now)
   }
 
   looked(now: number): void {
@@ -64,7 +64,7 @@ class LatchWaiter implements Alarm {
   }
 
   #giveUp(now: number): void {
-    const { failure } = this.#queue
+    const { failure } = this.#queue.outage
     if (failure !== undefined) {
       this.end(Effect.fail(failure))
       return
@@ -84,8 +84,7 @@ class LatchQueue implements Alarm {
   #lookAgain = false
   /** The last count seen. */
   count = 0
-  /** Why the last look saw nothing; undefined where it did. */
-  failure: LockStoreError | undefined = undefined
+  readonly outage = new Outage()
   due = 0
   heapIndex = -1
 
@@ -138,7 +137,7 @@ class LatchQueue implements Alarm {
   #answered(asked: ReadonlyArray<LatchWaiter>, count: number, messagesSeen: number | undefined): void {
     this.#isLooking = false
     this.count = count
-    this.failure = undefined
+    this.outage.answered()
     const now = this.client.now()
     for (const waiter of asked) {
       // who has left in the meantime has nothing to be told
@@ -153,11 +152,13 @@ class LatchQueue implements Alarm {
 
   #failed(asked: ReadonlyArray<LatchWaiter>, cause: Cause.Cause<LockStoreError>): void {
     this.#isLooking = false
-    this.failure = transientFailure(cause)
+    const failure = transientFailure(cause)
+    if (failure === undefined) this.outage.answered()
+    else this.outage.failed(failure)
     const now = this.client.now()
     for (const waiter of asked) {
       if (!this.#waiters.has(waiter)) continue
-      if (this.failure === undefined) waiter.end(Effect.failCause(cause))
+      if (failure === undefined) waiter.end(Effect.failCause(cause))
       else waiter.failed(now)
     }
     if (this.#waiters.size === 0) return
@@ -171,7 +172,7 @@ class LatchQueue implements Alarm {
       this.#lookAgain = false
       this.look()
     } else {
-      this.client.alarms.set(this, now + jittered(this.client.options.fallbackIntervalMillis))
+      this.client.alarms.set(this, now + this.outage.pauseMillis(this.client.options.fallbackIntervalMillis))
     }
   }
 

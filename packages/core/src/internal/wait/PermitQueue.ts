@@ -8,7 +8,7 @@ import type { LockStoreError } from "../../LockError.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
 import type { PermitReply } from "../protocol/PermitReply.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
-import { jittered } from "../time/schedules.ts"
+import { Outage } from "./Outage.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
 import type { Subscription } from "./Subscriptions.ts"
 
@@ -76,8 +76,7 @@ export class PermitQueue implements Alarm {
   #signaled = false
   /** When a lease ends next, as far as known; on the monotonic clock. */
   #nextExpiry = Number.POSITIVE_INFINITY
-  /** What the store failed with when it was last asked; undefined where it has answered. */
-  failure: LockStoreError | undefined = undefined
+  readonly outage = new Outage()
   due = 0
   heapIndex = -1
 
@@ -135,16 +134,16 @@ export class PermitQueue implements Alarm {
   answered(waiter: PermitWaiter, { available, granted, remaining }: PermitReply<unknown>): void {
     if (granted !== undefined) this.#remove(waiter)
     else this.#nextExpiry = remaining < 0 ? Number.POSITIVE_INFINITY : this.client.now() + remaining + 1
-    this.failure = undefined
+    this.outage.answered()
     this.turn = undefined
     if (this.#signaled) this.signal()
     else this.#give(this.#first(available))
     if (this.turn === undefined && this.size > 0) this.#rest()
   }
 
-  /** Its request failed for a transient reason: the first waiter asks again after the fallback interval. */
+  /** Its request failed for a transient reason: the first waiter asks again after a pause. */
   failed(failure: LockStoreError): void {
-    this.failure = failure
+    this.outage.failed(failure)
     this.#nextExpiry = Number.POSITIVE_INFINITY
     this.turn = undefined
     if (this.#signaled) this.signal()
@@ -186,10 +185,10 @@ export class PermitQueue implements Alarm {
     waiter?.wake()
   }
 
-  /** Relies on messages until the fallback interval (jittered so that processes do not ask together) or a lease is over. */
+  /** Relies on messages until the fallback interval or a lease is over. */
   #rest(): void {
     const now = this.client.now()
-    const fallback = now + jittered(this.client.options.fallbackIntervalMillis)
+    const fallback = now + this.outage.pauseMillis(this.client.options.fallbackIntervalMillis)
     this.client.alarms.set(this, Math.max(now, Math.min(fallback, this.#nextExpiry)))
   }
 }

@@ -5,9 +5,9 @@
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
-import type { LockStoreError } from "../../LockError.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
+import { Outage } from "./Outage.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
 import type { Mode } from "../protocol/LockProtocol.ts"
 import type { Identity } from "../hold/owner.ts"
@@ -78,8 +78,7 @@ export class WaitQueue {
   announced = false
   /** Until when this queue leaves the lock to other processes, on the monotonic clock. */
   quietUntil = 0
-  /** What the store failed with when it was last asked; undefined where it has answered. */
-  failure: LockStoreError | undefined = undefined
+  readonly outage = new Outage()
   #handOvers = 0
   #firstHandOver = 0
 

@@ -14,6 +14,7 @@ import { PreparedLockAcquire, type Times } from "../LockImpl.ts"
 import { MultiHold, releaseAll, type Tokens } from "./MultiHold.ts"
 import { isRetryable, transientFailure } from "../../store/transient.ts"
 import { pauseAfterFailure } from "../../acquire/giveUp.ts"
+import { Outage } from "../../wait/Outage.ts"
 import type { Restore } from "../../hold/guard.ts"
 
 /** After this many rounds without success the members are acquired one by one, in an order that is the same for everybody. */
@@ -117,17 +118,20 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   *#again(first: Denied, restore: Restore): Effect.fn.Return<InternalHolding<Tokens<T>>, AcquireError | E> {
     const until = this.#startedAt + this.#times.waitMillis
     let { blocker, failure } = first
+    const outage = new Outage<typeof failure>()
     for (let round = 1; ; round++) {
       yield* this.#giveBack
       const left = until - this.#now()
       // a member that can fail so has it in its type
       if (left <= 0) return yield* Effect.fail((failure ?? this.#timedOut(undefined)) as AcquireError | E)
       if (failure === undefined) {
+        outage.answered()
         // those who met here should not meet again
         yield* restore(Effect.sleep(Math.random() * Math.min(2 ** (round - 1), 16)))
       } else {
         const { client } = this.subjects[0]!
-        yield* pauseAfterFailure(client, left, restore)
+        outage.failed(failure)
+        yield* pauseAfterFailure(client, outage, left, restore)
       }
       if (round < roundsAtOnce || round % 2 === 1) {
         // the one that was taken is waited for with nothing else in hand

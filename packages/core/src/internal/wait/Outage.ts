@@ -1,0 +1,36 @@
+import type { LockStoreError } from "../../LockError.ts"
+import { jittered } from "../time/schedules.ts"
+
+const shortestPauseMillis = 100
+const longestPauseMillis = 5000
+
+/**
+ * The failures of the store since it last answered. What passes is mostly short, so who waits asks again soon at first, then more and
+ * more rarely. It cannot rely on a signal: the connection for messages may be back before that for commands.
+ */
+export class Outage<Failure = LockStoreError> {
+  #failure: Failure | undefined = undefined
+  #failures = 0
+
+  /** What the store failed with when it was last asked; undefined where it has answered, or has not been asked. */
+  get failure(): Failure | undefined {
+    return this.#failure
+  }
+
+  failed(failure: Failure): void {
+    this.#failure = failure
+    this.#failures++
+  }
+
+  answered(): void {
+    this.#failure = undefined
+    this.#failures = 0
+  }
+
+  /** How long to wait for a message, in milliseconds. Jittered, so that processes do not ask together. */
+  pauseMillis(fallbackIntervalMillis: number): number {
+    if (this.#failures === 0) return jittered(fallbackIntervalMillis)
+    const pause = shortestPauseMillis * 2 ** (this.#failures - 1)
+    return jittered(Math.min(pause, longestPauseMillis, fallbackIntervalMillis))
+  }
+}
