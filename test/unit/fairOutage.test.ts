@@ -188,6 +188,44 @@ describe("a place in the queue of a fair lock", () => {
     }).pipe(quietly)
   )
 
+  for (const others of ["nobody waits", "others wait"]) {
+    it.effect(`A request of a fair waiter that acts after its release leaves nothing behind while ${others}`, () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const { run } = server.store
+        const late: Array<Effect.Effect<unknown, unknown>> = []
+        let isLosing = false
+        const store = {
+          ...server.store,
+          run: (...args: Parameters<typeof run>) =>
+            Effect.suspend(() => {
+              if (!isLosing || args[0] !== "fair_lock/acquire") return run(...args)
+              isLosing = false
+              late.push(run(...args))
+              return Effect.fail(unreachable(args[0], args[1][0]!, "ConnectionLost"))
+            })
+        }
+        const other = yield* clientOf(server, patient)
+        const holding = yield* fork(as(other)(Lock.withLock(Effect.never, lock)))
+        yield* pass(1)
+        const done = yield* fork(as(yield* clientOf({ store }, patient))(Lock.withLock(Effect.void, lock)))
+        yield* pass(1)
+        isLosing = true
+        yield* Fiber.interrupt(holding)
+        while (done.pollUnsafe() === undefined) yield* pass(0.1)
+        assert.strictEqual(late.length, 1)
+        const next = others === "others wait" ? yield* fork(as(other)(Lock.withLock(Effect.never, lock))) : undefined
+        const found = () =>
+          Effect.map(run("lock/found", [next === undefined ? "a" : queue], []), (type) => type !== "none")
+        assert.isFalse(yield* found())
+        yield* late[0]!
+        assert.isTrue(yield* found(), "the request has acted after the release")
+        yield* pass(3)
+        assert.isFalse(yield* found())
+      }).pipe(quietly)
+    )
+  }
+
   it.effect("A fair waiter's place that was given up during an outage is removed, whoever else waits there", () =>
     Effect.gen(function* () {
       const server = yield* testStore()

@@ -14,7 +14,7 @@ import { Hold } from "../hold/Hold.ts"
 import type { Wake } from "../wait/WaitQueue.ts"
 import type { HeldRef } from "../hold/releaseCommand.ts"
 import { awaitReady, gaveUp, pauseAfterFailure } from "./giveUp.ts"
-import { rollbackUnknown, giveBack } from "../hold/rollback.ts"
+import { giveBack, releaseAgainAfter, rollbackUnknown } from "../hold/rollback.ts"
 import type { Restore } from "../hold/guard.ts"
 
 /**
@@ -44,7 +44,10 @@ export const waitInFairQueue = (
           onGranted: Effect.succeed<Hold>,
           onDenied: Effect.succeed<Denial | LockStoreError>,
           onTransient: (failure, isUnsure) => {
-            if (isUnsure) waiter.isUnsure = true
+            if (isUnsure) {
+              waiter.isUnsure = true
+              waiter.unsureUntil = client.now() + client.store.commandLifeMillis
+            }
             return Effect.succeed(failure)
           }
         }),
@@ -147,7 +150,10 @@ const waitForTurn = (
     return giveBack(ownerRef, queue.settled, () => client.fairQueues.open(keys).sweep())
   })
   return Effect.matchCauseEffect(loop, {
-    onSuccess: ({ hold, isTurn }) => Effect.as(isTurn ? leave : Effect.andThen(leave, giveUp), hold),
+    onSuccess: ({ hold, isTurn }) => {
+      if (isTurn) releaseAgainAfter(hold, waiter.unsureUntil, leaseMillisOf(request))
+      return Effect.as(isTurn ? leave : Effect.andThen(leave, giveUp), hold)
+    },
     onFailure: (cause) => Effect.andThen(Effect.andThen(leave, giveUp), Effect.failCause(cause))
   })
 }

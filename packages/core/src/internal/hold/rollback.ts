@@ -63,6 +63,24 @@ export const rollbackUntilSettled = (
     return Effect.asVoid(Effect.timeoutOption(Deferred.await(isFirstOver), rollbackWaitMillis))
   })
 
+/**
+ * An earlier request of the same owner, whose outcome is unknown, may take effect until `until`: if the lock is released before,
+ * that request could acquire it again, or queue its owner again, with nobody to release it. So it is released once more then.
+ */
+export const releaseAgainAfter = ({ lease }: Hold, until: number, leaseMillis: number): void => {
+  const { client } = lease
+  const left = until - client.now()
+  if (left < 0) return
+  client.fork(
+    Effect.andThen(
+      Effect.sleep(left + 1),
+      Effect.suspend(() =>
+        lease.isHeld(client.now()) ? Effect.void : releaseUntilConfirmed(releaseOf(lease, until + leaseMillis))
+      )
+    )
+  )
+}
+
 /** Takes back a re-entry that may have succeeded without our knowing. */
 export const rollbackReentry = (hold: Hold): Effect.Effect<void> =>
   Effect.suspend(() => inBackground(hold.lease, Effect.ignore(releaseNow(hold))))

@@ -13,6 +13,8 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
   asking = true
   /** Whether a command of it has failed without its being known whether it ran: it may hold the lock. */
   isUnsure = false
+  /** Until when such a command may still take effect, on the monotonic clock. */
+  unsureUntil = Number.NEGATIVE_INFINITY
   /** When it last asked. */
   askedAt = Number.NEGATIVE_INFINITY
   /** Until when it is willing to wait. */
