@@ -17,7 +17,7 @@ const notSent: ReadonlySet<string> = new Set(["NotConnected"])
 
 type As = <A, E>(effect: Effect.Effect<A, E, RedisLock.RedisLock>) => Effect.Effect<A, E>
 
-/** Asks until there is an answer; `isUnknown` is told of attempts whose outcome is not known. */
+/** Asks until there is an answer. */
 const untilAnswered = <A, E extends { readonly _tag: string }>(
   ask: Effect.Effect<A, E>,
   random: Random
@@ -33,16 +33,26 @@ export const playLatches = (
   clients: ReadonlyArray<As>,
   random: Random,
   note: (event: string) => void,
-  fail: (problem: string) => Effect.Effect<never>
+  fail: (problem: string) => Effect.Effect<never>,
+  /** How many commands have taken effect later than their senders waited for them, as a clock had been set back. */
+  lateCommands: () => number
 ): Effect.Effect<number, never, Scope.Scope> =>
   Effect.gen(function* () {
     const anyone = () => clients[between(random, 0, clients.length - 1)]!
     let released = 0
+    // such a command sets the latch anew, or counts it down, for a round that is over: the latch is good again once it is deleted
+    let lateBefore = 0
+    const wasDisturbed = () => lateCommands() > lateBefore
+    const remove = Effect.suspend(() => {
+      lateBefore = lateCommands()
+      return untilAnswered(anyone()(CountDownLatch.delete(name)), random)
+    })
     for (let round = 1; round <= rounds; round++) {
       const count = between(random, 1, 6)
       let begun = 0
       let unknown = 0
       let isDeleted = false
+      while (wasDisturbed()) yield* remove
       yield* untilAnswered(anyone()(CountDownLatch.trySetCount(name, count)), random)
       note(`round ${round}: a count of ${count} is set`)
 
@@ -60,7 +70,8 @@ export const playLatches = (
         }
         released++
         note(`round ${round}: somebody who waited goes on, ${begun} of ${count} have begun to count down`)
-        if (begun < count && !isDeleted) return yield* fail("a latch let somebody go before it was counted down")
+        if (begun < count && !isDeleted && !wasDisturbed())
+          return yield* fail("a latch let somebody go before it was counted down")
       })
 
       const counter = Effect.gen(function* () {
@@ -86,15 +97,17 @@ export const playLatches = (
       const counters = yield* Effect.forEach(Array.from({ length: count }), () => Effect.forkScoped(counter))
       yield* Fiber.joinAll(counters)
       note(`round ${round}: all have counted down, ${unknown} of them perhaps`)
-      if (unknown > 0) {
+      if (unknown > 0 || wasDisturbed()) {
         isDeleted = true
-        yield* untilAnswered(anyone()(CountDownLatch.delete(name)), random)
+        yield* remove
       }
-      const isOpen = yield* Effect.timeoutOption(Fiber.joinAll(waiters), 60_000)
-      if (Option.isNone(isOpen)) return yield* fail("a latch that was counted down stays shut")
+      while (Option.isNone(yield* Effect.timeoutOption(Fiber.joinAll(waiters), 60_000))) {
+        if (!wasDisturbed()) return yield* fail("a latch that was counted down stays shut")
+        yield* remove
+      }
       // what of this round arrives in time does not count for the next one
       yield* Effect.sleep(pauseMillis)
-      if (unknown > 0) yield* untilAnswered(anyone()(CountDownLatch.delete(name)), random)
+      if (unknown > 0) yield* remove
     }
     return released
   })

@@ -257,6 +257,8 @@ class World {
   #hasLatePlaces = false
   /** Anonymous permits that a command took too late, by a clock that was set back. */
   #latePermits = 0
+  /** How often a latch was set or counted down too late, by a clock that was set back. */
+  #lateLatchCommands = 0
   readonly #hasLatch: boolean
   readonly #leavesNothing: boolean
   /** Whether all is over and free: from now on nothing may come. */
@@ -319,6 +321,7 @@ class World {
     if (this.#clocksStep && age > commandTimeoutMillis && creating.has(request.operation) && Exit.isSuccess(result)) {
       this.#leasesEndAt = this.time.now + longestLeaseMillis
       this.#hasLatePlaces ||= request.operation.startsWith("fair_lock/")
+      if (request.operation.startsWith("latch/")) this.#lateLatchCommands++
       // anonymous permits have no lease: what is taken late may stay taken, as documented
       if (request.operation === "semaphore/acquire" && (result.value as ReadonlyArray<number>)[0] === 1) {
         this.#latePermits += Number(request.args[1])
@@ -404,7 +407,8 @@ class World {
             contexts.map((context) => (effect) => Effect.provideContext(effect, context)),
             random,
             (event) => this.history.note(event),
-            (problem) => this.fail(problem)
+            (problem) => this.fail(problem),
+            () => this.#lateLatchCommands
           )
         )
         this.report.entered += yield* this.#within(600_000, released, "the rounds never end")
