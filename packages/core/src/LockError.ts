@@ -9,6 +9,7 @@
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import { transientReasons } from "./internal/report/transientReasons.ts"
+import { causeText, isError, nameOf } from "./internal/report/causeText.ts"
 import { errorJson } from "./internal/report/errorJson.ts"
 import { lossText } from "./internal/report/lossText.ts"
 import { seconds } from "./internal/report/seconds.ts"
@@ -158,10 +159,10 @@ export const LossReason = Schema.Literals(["Expired", "NotOwner", "RenewalFailed
 export type LossReason = typeof LossReason.Type
 
 const renewalText = (cause: unknown): string =>
-  cause instanceof LockStoreError
+  isError(cause) && cause instanceof LockStoreError
     ? storeReasons[cause.reason]
-    : cause instanceof Error
-      ? cause.message
+    : isError(cause)
+      ? causeText(cause)
       : "the renewal failed"
 
 /**
@@ -369,9 +370,8 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
       )
     }
     // says all of it, server by server
-    if (this.cause instanceof Error && this.cause.name === "effect-redis-lock/QuorumNotReached")
-      return this.cause.message
-    const cause = this.cause instanceof Error ? ` (${this.cause.message})` : ""
+    if (nameOf(this.cause) === "effect-redis-lock/QuorumNotReached") return causeText(this.cause)
+    const cause = isError(this.cause) ? ` (${causeText(this.cause)})` : ""
     return `Lock "${this.lock}", ${this.operation}: ${storeReasons[this.reason]}.${cause}`
   }
 

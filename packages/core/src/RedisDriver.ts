@@ -20,6 +20,7 @@ import * as Stream from "effect/Stream"
 import { parseTimeout } from "./internal/options/durations.ts"
 import * as Startable from "./internal/store/startable.ts"
 import { type InvalidLockOptions, StoreReason } from "./LockError.ts"
+import { allText, causeText, isError, showable } from "./internal/report/causeText.ts"
 import { errorJson } from "./internal/report/errorJson.ts"
 
 /**
@@ -66,7 +67,7 @@ export class RedisDriverError extends Schema.TaggedError<RedisDriverError>("effe
   }
 ) {
   override get message(): string {
-    return `${this.reason}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
+    return `${this.reason}: ${causeText(this.cause)}`
   }
 
   override toJSON(): unknown {
@@ -208,15 +209,13 @@ const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
  * @since 0.1.0
  */
 export const reasonOf = (error: unknown): StoreReason => {
-  // node-redis names some errors by their class alone
-  const text =
-    error instanceof Error
-      ? `${error.message} ${(error as { readonly code?: unknown }).code ?? ""} ${error.name} ${error.constructor.name}`
-      : String(error)
+  const text = allText(error)
   for (const [pattern, reason] of codes) {
     if (pattern.test(text)) return reason
   }
-  return error instanceof AggregateError && error.errors.length > 0 ? reasonOf(error.errors[0]) : "Failed"
+  return isError(error) && error instanceof AggregateError && error.errors.length > 0
+    ? reasonOf(error.errors[0])
+    : "Failed"
 }
 
 /**
@@ -225,7 +224,8 @@ export const reasonOf = (error: unknown): StoreReason => {
  * @category errors
  * @since 0.1.0
  */
-export const makeError = (cause: unknown): RedisDriverError => new RedisDriverError({ reason: reasonOf(cause), cause })
+export const makeError = (cause: unknown): RedisDriverError =>
+  new RedisDriverError({ reason: reasonOf(cause), cause: showable(cause) })
 
 /**
  * Whether an error says that the server does not know the script (NOSCRIPT), so that its text must be sent.
@@ -233,8 +233,7 @@ export const makeError = (cause: unknown): RedisDriverError => new RedisDriverEr
  * @category errors
  * @since 0.1.0
  */
-export const isUnknownScript = (error: unknown): boolean =>
-  String(error instanceof Error ? error.message : error).includes("NOSCRIPT")
+export const isUnknownScript = (error: unknown): boolean => causeText(error).includes("NOSCRIPT")
 
 /**
  * Options of {@link layerRedisWith}.

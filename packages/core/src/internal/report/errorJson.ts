@@ -1,13 +1,11 @@
+import { causeJson } from "./causeText.ts"
+
 /**
  * An error for logs in JSON: its fields and its message, which JSON otherwise leaves out. It is no encoding: to send an error
  * somewhere, encode it by its schema.
  */
 export const errorJson = (error: Error): Record<string, unknown> => {
   const fields: Record<string, unknown> = { ...error, message: error.message }
-  const { cause } = error
-  if (cause !== undefined) {
-    fields["cause"] =
-      cause instanceof Error && !("toJSON" in cause) ? { name: cause.name, message: cause.message } : cause
-  }
+  if (error.cause !== undefined) fields["cause"] = causeJson(error.cause)
   return fields
 }
