@@ -18,6 +18,7 @@ import {
 import { TestClock } from "effect/testing"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { as, clientLayer, clientOf, quorumOf, type TestStore, testStore, testStores } from "./stores.ts"
+import { runOperation } from "../kit/storeOperations.ts"
 
 const year2026 = Date.UTC(2026, 0, 1)
 const count = (operations: ReadonlyArray<string>, operation: string) =>
@@ -60,7 +61,8 @@ describe("waiting for a quorum's lock", () => {
       for (const [i, { store }] of stores.entries()) {
         for (let j = 0; j < readers.length; j++) {
           const owner = readers[(i + j) % readers.length]!
-          yield* store.run(
+          yield* runOperation(
+            store,
             "read_lock/acquire",
             ["rw", "redisson_lock_token:{rw}", `{rw}:${owner}:rwlock_timeout:1`, "redisson_rwlock_writers:{rw}"],
             [owner, 60_000, "", 0]
@@ -100,7 +102,7 @@ describe("fencing tokens of a quorum", () => {
       const stores = yield* testStores(3)
       const service = yield* quorumOf(stores)
       const far = 8_000_000_000_000_000
-      yield* stores[0]!.store.run("lock/raise_token", ["far", "redisson_lock_token:{far}"], [far, 60_000])
+      yield* runOperation(stores[0]!.store, "lock/raise_token", ["far", "redisson_lock_token:{far}"], [far, 60_000])
       for (let i = 0; i < 5; i++) assert.isTrue((yield* as(service)(grant("far"))) > BigInt(far))
       assert.isBelow(Number(yield* as(service)(grant("near"))) - year2026 * 1000, 2_000_000)
     })
@@ -123,7 +125,10 @@ describe("fencing tokens of a quorum", () => {
         [...new Set(tokens)].sort((a, b) => (a < b ? -1 : 1))
       )
       for (const { store } of stores) {
-        const [, token] = (yield* store.run("lock/inspect", ["a", "redisson_lock_token:{a}"], [])) as [number, string]
+        const [, token] = (yield* runOperation(store, "lock/inspect", ["a", "redisson_lock_token:{a}"])) as [
+          number,
+          string
+        ]
         assert.isTrue(BigInt(token) >= tokens[0]!)
       }
     })

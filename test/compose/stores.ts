@@ -3,9 +3,10 @@
  * them.
  */
 import { Clock, Context, Effect, Layer, type Scope, Stream } from "effect"
-import { LockStore, LockStoreError, RedisLock, type StoreReason } from "effect-redis-lock"
+import { LockStore, RedisLock, type StoreReason } from "effect-redis-lock"
+import { runOperation, typeOfKeyIn } from "../kit/storeOperations.ts"
+import { type Store, unreachable, wrappedStore } from "../kit/wrappedStore.ts"
 
-type Store = LockStore.LockStore["Service"]
 export type Service = RedisLock.RedisLock["Service"]
 
 /** A store in memory, and what a test may do to it. */
@@ -29,9 +30,6 @@ export interface TestStore {
   readonly delete: (name: string) => Effect.Effect<void>
   readonly isFree: (name: string) => Effect.Effect<boolean>
 }
-
-export const unreachable = (operation: string, name: string, reason: StoreReason = "NotConnected") =>
-  new LockStoreError({ operation, lock: name, reason })
 
 /** An empty store in memory whose clock is ahead of that of the test by so many milliseconds. */
 export const memoryStore = Effect.fnUntraced(function* (skewMillis: number) {
@@ -57,24 +55,24 @@ export const testStore = Effect.fnUntraced(function* (skewMillis = 0) {
     asked: 0,
     delay: () => 0,
     delete: (name) =>
-      Effect.asVoid(Effect.orDie(inner.run("lock/force_release", [name, `silent:${name}`], ["PUBLISH"]))),
-    isFree: (name) => Effect.map(Effect.orDie(inner.run("lock/found", [name], [])), (type) => type === "none"),
+      Effect.asVoid(Effect.orDie(runOperation(inner, "lock/force_release", [name, `silent:${name}`], ["PUBLISH"]))),
+    isFree: (name) => Effect.map(Effect.orDie(typeOfKeyIn(inner, name)), (type) => type === "none"),
     store: {
-      ...inner,
-      run: (operation, keys, args) =>
+      ...wrappedStore(inner, (request) =>
         Effect.suspend(() => {
-          const lateMillis = self.delay(operation)
+          const lateMillis = self.delay(request.operation)
           const run = Effect.suspend(() => {
-            self.operations.push(operation)
-            self.keys.push(keys)
-            return inner.run(operation, keys, args)
+            self.operations.push(request.operation)
+            self.keys.push(request.keys)
+            return request.run()
           })
           self.asked++
-          if (self.isDown || self.refuses(operation)) {
-            return Effect.fail(unreachable(operation, keys[0]!, self.isDown ? "NotConnected" : self.reason))
+          if (self.isDown || self.refuses(request.operation)) {
+            return request.fail(self.isDown ? "NotConnected" : self.reason)
           }
           return lateMillis === 0 ? run : Effect.andThen(Effect.sleep(lateMillis), run)
-        }),
+        })
+      ),
       subscribe: (channel) =>
         Stream.suspend(() => (self.isDown ? Stream.fail(unreachable("subscribe", channel)) : inner.subscribe(channel)))
     }

@@ -17,8 +17,7 @@ import {
 import { TestClock } from "effect/testing"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../redis.ts"
-
-type Store = LockStore.LockStore["Service"]
+import { changedStore, noting, type Store, wrappedStore } from "../kit/wrappedStore.ts"
 
 const freshName = Effect.sync(() => `latch:${crypto.randomUUID()}`)
 
@@ -38,25 +37,16 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
       fallbackInterval: RedisLock.RedisLockOptions["fallbackInterval"] = "10 minutes"
     ) =>
     <A, E, R>(self: Effect.Effect<A, E, R>) =>
-      Effect.provide(
-        self,
-        RedisLock.layerFromStore({ fallbackInterval }).pipe(
-          Layer.provide(Layer.effect(LockStore.LockStore, Effect.map(LockStore.LockStore, change)))
-        )
-      )
+      Effect.provide(self, RedisLock.layerFromStore({ fallbackInterval }).pipe(Layer.provide(changedStore(change))))
   const deaf = (store: Store): Store => ({
     ...store,
     subscribe: (channel) => Stream.filter(store.subscribe(channel), ({ _tag }) => _tag === "Subscribed")
   })
-  const recording =
-    (operations: Array<string>) =>
-    (store: Store): Store => ({
-      ...store,
-      run: (operation, keys, args) => {
-        operations.push(operation)
-        return store.run(operation, keys, args)
-      }
-    })
+  const recording = (operations: Array<string>) => (store: Store) =>
+    wrappedStore(
+      store,
+      noting(({ operation }) => operations.push(operation))
+    )
 
   const clientOf = Effect.map(RedisLock.RedisLock, (service) => service as unknown as LockClient)
   /** Waits until this client waits for the latch, and hears its channel. */
@@ -138,21 +128,20 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           const context = yield* Effect.context<RedisLock.RedisLock | LockStore.LockStore>()
           const countDown = Effect.provideContext(Effect.orDie(elsewhere(CountDownLatch.countDown(latch))), context)
           /** Once, before the count is known, it falls to zero and the message of that is heard. */
-          const interfering = (store: Store): Store => ({
-            ...store,
-            run: (operation, keys, args) =>
+          const interfering = (store: Store) =>
+            wrappedStore(store, ({ operation, run }) =>
               operation !== "latch/count" || !isArmed
-                ? store.run(operation, keys, args)
+                ? run()
                 : Effect.gen(function* () {
                     isArmed = false
-                    const count = yield* store.run(operation, keys, args)
+                    const count = yield* run()
                     const before = heard()
                     yield* countDown
                     yield* countDown
                     while (heard() === before) yield* breath
                     return count
                   })
-          })
+            )
           yield* Effect.gen(function* () {
             const client = yield* clientOf
             heard = () => client.subscriptions.messagesSeen(`redisson_countdownlatch__channel__{${latch}}`)
@@ -217,15 +206,10 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           const latch = yield* freshName
           yield* CountDownLatch.trySetCount(latch, 1)
           const broken = yield* Deferred.make<void>()
-          const breaking = (store: Store): Store => ({
-            ...store,
-            run: (operation, keys, args) =>
-              Effect.flatMap(Deferred.isDone(broken), (isBroken) =>
-                isBroken
-                  ? Effect.fail(new LockStoreError({ operation, lock: keys[0]!, reason: "NoPermission" }))
-                  : store.run(operation, keys, args)
-              )
-          })
+          const breaking = (store: Store) =>
+            wrappedStore(store, ({ fail, run }) =>
+              Effect.flatMap(Deferred.isDone(broken), (isBroken) => (isBroken ? fail("NoPermission") : run()))
+            )
           yield* Effect.gen(function* () {
             const waiters = []
             for (let i = 0; i < 3; i++) waiters.push(yield* background(Effect.flip(CountDownLatch.await(latch))))

@@ -20,8 +20,7 @@ import { TestClock } from "effect/testing"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../redis.ts"
 import { expectWarning } from "../run/logs.ts"
-
-type Store = LockStore.LockStore["Service"]
+import { changedStore, noting, type Store, wrappedStore } from "../kit/wrappedStore.ts"
 
 let names = 0
 const unique = crypto.randomUUID().slice(0, 8)
@@ -78,40 +77,25 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
   const over =
     (change: (store: Store) => Store, settings: RedisLock.RedisLockOptions = options) =>
     <A, E, R>(self: Effect.Effect<A, E, R>) =>
-      Effect.provide(
-        self,
-        RedisLock.layerFromStore(settings).pipe(
-          Layer.provide(Layer.effect(LockStore.LockStore, Effect.map(LockStore.LockStore, change)))
-        )
-      )
+      Effect.provide(self, RedisLock.layerFromStore(settings).pipe(Layer.provide(changedStore(change))))
   const deaf = (store: Store): Store => ({
     ...store,
     subscribe: (channel) => Stream.filter(store.subscribe(channel), ({ _tag }) => _tag === "Subscribed")
   })
-  const recording =
-    (operations: Array<string>) =>
-    (store: Store): Store => ({
-      ...store,
-      run: (operation, keys, args) => {
-        operations.push(operation)
-        return store.run(operation, keys, args)
-      }
-    })
+  const recording = (operations: Array<string>) => (store: Store) =>
+    wrappedStore(
+      store,
+      noting(({ operation }) => operations.push(operation))
+    )
   /** The first command of an operation fails with unknown outcome: it has run, or has not. */
-  const losing =
-    (operation: LockStore.Operation, hasRun: boolean) =>
-    (store: Store): Store => {
-      let lost = false
-      return {
-        ...store,
-        run: (actual, keys, args) => {
-          if (actual !== operation || lost) return store.run(actual, keys, args)
-          lost = true
-          const error = new LockStoreError({ operation, lock: keys[0]!, reason: "TimedOut" })
-          return hasRun ? Effect.andThen(store.run(actual, keys, args), Effect.fail(error)) : Effect.fail(error)
-        }
-      }
-    }
+  const losing = (losesFirst: LockStore.Operation, hasRun: boolean) => (store: Store) => {
+    let lost = false
+    return wrappedStore(store, ({ fail, operation, run }) => {
+      if (operation !== losesFirst || lost) return run()
+      lost = true
+      return hasRun ? Effect.andThen(run(), fail("TimedOut")) : fail("TimedOut")
+    })
+  }
 
   /** Both kinds, where they do the same. */
   const kinds = [
@@ -334,20 +318,19 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             yield* add(1)
             let isArmed = false
             /** Once, before the denial is known, a permit becomes free and the message of it is heard. */
-            const interfering = (store: Store): Store => ({
-              ...store,
-              run: (operation, keys, args) =>
+            const interfering = (store: Store) =>
+              wrappedStore(store, ({ operation, run }) =>
                 operation !== acquiring || !isArmed
-                  ? store.run(operation, keys, args)
+                  ? run()
                   : Effect.gen(function* () {
                       isArmed = false
-                      const denial = yield* store.run(operation, keys, args)
+                      const denial = yield* run()
                       const before = heard()
                       yield* free
                       while (heard() === before) yield* breath
                       return denial
                     })
-            })
+              )
             const context = yield* Effect.context<RedisLock.RedisLock | LockStore.LockStore>()
             const free = Effect.provideContext(Effect.orDie(elsewhere(add(1))), context)
             let heard: () => number | undefined = () => undefined
@@ -381,14 +364,12 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             const { add, section } = make(key, 1)
             let isArmed = false
             const asked = yield* Deferred.make<void>()
-            const hanging = (store: Store): Store => ({
-              ...store,
-              run: (operation, keys, args) => {
-                if (operation !== acquiring || !isArmed) return store.run(operation, keys, args)
+            const hanging = (store: Store) =>
+              wrappedStore(store, ({ operation, run }) => {
+                if (operation !== acquiring || !isArmed) return run()
                 isArmed = false
                 return Effect.andThen(Deferred.succeed(asked, undefined), Effect.never)
-              }
-            })
+              })
             yield* Effect.gen(function* () {
               const letGo = yield* holding(section, 1)
               const first = yield* background(Effect.void.pipe(section(1)))
@@ -436,13 +417,10 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         it.effect("A section that succeeded fails if Redis no longer knows its permits at the end", () =>
           Effect.gen(function* () {
             const { section } = make(yield* freshName, 5)
-            const wiping = (store: Store): Store => ({
-              ...store,
-              run: (operation, keys, args) => {
-                const run = store.run(operation, keys, args)
-                return operation === returning ? Effect.andThen(run, run) : run
-              }
-            })
+            const wiping = (store: Store) =>
+              wrappedStore(store, ({ operation, run }) =>
+                operation === returning ? Effect.andThen(run(), run()) : run()
+              )
             const error = yield* Effect.void.pipe(section(1), over(wiping), Effect.flip)
             assert.instanceOf(error, LockLost)
             assert.strictEqual(error.reason, "NotOwner")
@@ -646,11 +624,11 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             Effect.andThen((permit) => permit.awaitLost),
             // what is lost is not given back, so that all have to be reaped
             Effect.scoped,
-            over((store) => ({
-              ...store,
-              run: (operation, keys, args) =>
-                operation === "permit_semaphore/release" ? Effect.succeed(1) : store.run(operation, keys, args)
-            })),
+            over((store) =>
+              wrappedStore(store, ({ operation, run }) =>
+                operation === "permit_semaphore/release" ? Effect.succeed(1) : run()
+              )
+            ),
             background
           )
           assert.strictEqual(failure(yield* outcome(fiber))._tag, "LockLost")

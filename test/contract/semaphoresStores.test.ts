@@ -9,6 +9,7 @@ import { LockStore, type RedisDriver } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { Redis } from "ioredis"
 import { redisUrl } from "../redis.ts"
+import { runOperation } from "../kit/storeOperations.ts"
 
 class MemoryStore extends Context.Service<MemoryStore, LockStore.LockStore["Service"]>()("test/MemoryStore") {}
 class RedisStore extends Context.Service<RedisStore, LockStore.LockStore["Service"]>()("test/RedisStore") {}
@@ -203,8 +204,8 @@ it.layer(both)("semaphores and latches on memory and on Redis", (it) => {
           }
           const [operation, keys, args] = commandOf(op, prefix)
           const [here, there] = yield* Effect.all([
-            Effect.result(memory.run(operation, keys, args)),
-            Effect.result(redis.run(operation, keys, args))
+            Effect.result(runOperation(memory, operation, keys, args)),
+            Effect.result(runOperation(redis, operation, keys, args))
           ])
           if (operation === "lock/acquire" && Result.isSuccess(here) && Result.isSuccess(there)) continue
           assert.deepStrictEqual(

@@ -8,6 +8,7 @@ import { LockStore, type RedisDriver } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { Redis } from "ioredis"
 import { redisUrl } from "../redis.ts"
+import { runOperation } from "../kit/storeOperations.ts"
 
 class MemoryStore extends Context.Service<MemoryStore, LockStore.LockStore["Service"]>()("test/MemoryStore") {}
 class RedisStore extends Context.Service<RedisStore, LockStore.LockStore["Service"]>()("test/RedisStore") {}
@@ -133,7 +134,7 @@ const rounded = (millis: number): number => (millis < 0 ? millis : Math.ceil(mil
 
 /** Who reads a lock that has no writer. */
 const readersOf = (store: LockStore.LockStore["Service"], lock: string) =>
-  Effect.map(store.run("lock/inspect", [lock, `${lock} has no token`], []), (reply) => {
+  Effect.map(runOperation(store, "lock/inspect", [lock, `${lock} has no token`]), (reply) => {
     const [, , fields] = reply as [number, string | null, ReadonlyArray<string>]
     return fields[fields.indexOf("mode") + 1] === "read" ? fields.filter((_, i) => i % 2 === 0) : []
   })
@@ -326,8 +327,8 @@ it.layer(both)("memory and Redis", (it) => {
             const [keys, args] = requestOf(actual, prefix)
             const at = foreign ? [keys[1]!, `redisson_lock_token:{${keys[1]!}}`] : keys
             const [fromMemory, fromRedis] = yield* Effect.all([
-              Effect.result(memory.run(actual.operation as LockStore.Operation, at, args)),
-              Effect.result(redis.run(actual.operation as LockStore.Operation, at, args))
+              Effect.result(runOperation(memory, actual.operation as LockStore.Operation, at, args)),
+              Effect.result(runOperation(redis, actual.operation as LockStore.Operation, at, args))
             ])
             if (Result.isSuccess(fromMemory) && Result.isSuccess(fromRedis)) {
               if (foreign) continue

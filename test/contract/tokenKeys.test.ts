@@ -17,12 +17,11 @@ import {
 } from "effect-redis-lock"
 import { Redis } from "ioredis"
 import { redisUrl } from "../redis.ts"
+import { runOperation, typeOfKey } from "../kit/storeOperations.ts"
 
 type AnyLock = Lock.Lock<RedisLock.RedisLock, any, any>
 
 const tokenOf = (name: string) => `redisson_lock_token:{${name}}`
-
-const found = (key: string) => LockStore.LockStore.use((store) => store.run("lock/found", [key], []))
 
 const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   Effect.repeat(condition, { until: (isMet) => isMet, schedule: Schedule.spaced("5 millis") })
@@ -71,11 +70,14 @@ const backends: Record<string, Backend> = {
     store: LockStore.layerMemory,
     put: (key, text) =>
       LockStore.LockStore.use((store) =>
-        store.run("semaphore/set", [key, `${key}:ids`, key], [text, 0, store.publish])
+        runOperation(store, "semaphore/set", [key, `${key}:ids`, key], [text, 0, store.publish])
       ),
     get: (key) =>
       LockStore.LockStore.use((store) =>
-        Effect.map(store.run("lock/inspect", ["nothing", key], []), (reply) => (reply as ReadonlyArray<unknown>)[1])
+        Effect.map(
+          runOperation(store, "lock/inspect", ["nothing", key]),
+          (reply) => (reply as ReadonlyArray<unknown>)[1]
+        )
       )
   },
   Redis: {
@@ -109,7 +111,7 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
               )
             }
             for (const key of [name, `${name} other`, `redisson_lock_queue:{${name}}`]) {
-              assert.strictEqual(yield* found(key), "none", key)
+              assert.strictEqual(yield* typeOfKey(key), "none", key)
             }
             assert.strictEqual(yield* get(tokenOf(name)), text)
           }
@@ -137,11 +139,11 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
         assert.isTrue(first > 1_000_000_000_000_000n, `${first}, where nobody has ever written`)
         const written = yield* tokenOfA(writeLock)
         assert.isTrue(written > first)
-        yield* until(Effect.map(found(tokenOf(name)), (type) => type === "none"))
+        yield* until(Effect.map(typeOfKey(tokenOf(name)), (type) => type === "none"))
         const second = yield* tokenOfA(readLock)
         assert.isTrue(second > written, `${second} after ${written}`)
         assert.isTrue((yield* tokenOfA(writeLock)) > second)
-        assert.strictEqual(yield* found(`${name} nothing`), "none")
+        assert.strictEqual(yield* typeOfKey(`${name} nothing`), "none")
       }).pipe(Effect.provide(Layer.fresh(RedisLock.layerFromStore({ tokenRetention: 0 }))))
     )
 
@@ -165,11 +167,11 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
                 Effect.provide(Layer.fresh(clients))
               )
               assert.isTrue(Option.isNone(taken))
-              assert.strictEqual(yield* found(tokenOf(name)), "none")
+              assert.strictEqual(yield* typeOfKey(tokenOf(name)), "none")
             })
           )
-          assert.strictEqual(yield* found(name), "none")
-          assert.strictEqual(yield* found(tokenOf(name)), "none")
+          assert.strictEqual(yield* typeOfKey(name), "none")
+          assert.strictEqual(yield* typeOfKey(tokenOf(name)), "none")
         })
       )
     }
@@ -185,8 +187,8 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
         const tokens = yield* Effect.scoped(Effect.map(Lock.scoped(all), ({ token }) => token))
         assert.isTrue(tokens[one]! > 0n)
         assert.deepStrictEqual(tokens, { [one]: tokens[one], [two]: undefined, [three]: undefined })
-        assert.strictEqual(yield* found(tokenOf(one)), "string")
-        for (const name of [two, three]) assert.strictEqual(yield* found(tokenOf(name)), "none")
+        assert.strictEqual(yield* typeOfKey(tokenOf(one)), "string")
+        for (const name of [two, three]) assert.strictEqual(yield* typeOfKey(tokenOf(name)), "none")
       })
     )
 
@@ -195,9 +197,9 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
         Effect.gen(function* () {
           const name = freshName()
           for (let i = 0; i < 2; i++) {
-            assert.strictEqual(yield* store.run("lock/acquire", [name, name], ["owner", 30_000, 1, ""]), 0)
+            assert.strictEqual(yield* runOperation(store, "lock/acquire", [name, name], ["owner", 30_000, 1, ""]), 0)
           }
-          yield* store.run("lock/release", [name, `${name} channel`], ["owner", store.publish])
+          yield* runOperation(store, "lock/release", [name, `${name} channel`], ["owner", store.publish])
         })
       )
     )

@@ -1,27 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
-import { FairLock, Lock, LockStore, LockStoreError, RedisLock } from "effect-redis-lock"
+import { FairLock, Lock, LockStore, RedisLock } from "effect-redis-lock"
+import { wrappedStoreLayer } from "../kit/wrappedStore.ts"
 
 /** Whose next release gets no reply. */
 let unanswered: string | undefined
 
-const losesReply = Layer.effect(
-  LockStore.LockStore,
-  Effect.map(LockStore.LockStore, (store) => {
-    return {
-      ...store,
-      run: (operation, keys, args) => {
-        if (operation !== "fair_lock/release" || args[0] !== unanswered) return store.run(operation, keys, args)
-        unanswered = undefined
-        const cause = new Error("the reply did not come")
-        return Effect.andThen(
-          store.run(operation, keys, args),
-          Effect.fail(new LockStoreError({ operation, lock: keys[0]!, reason: "TimedOut", cause }))
-        )
-      }
-    }
-  })
-).pipe(Layer.provide(LockStore.layerMemory))
+const losesReply = wrappedStoreLayer((request) => {
+  if (request.operation !== "fair_lock/release" || request.args[0] !== unanswered) return request.run()
+  unanswered = undefined
+  return Effect.andThen(request.run(), request.fail("TimedOut", new Error("the reply did not come")))
+}).pipe(Layer.provide(LockStore.layerMemory))
 
 const clients = RedisLock.layerFromStore()
 

@@ -21,6 +21,7 @@ import { Redis } from "ioredis"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../redis.ts"
 import { sweep } from "./sweep.ts"
+import { typeOfKey, typeOfKeyIn } from "../kit/storeOperations.ts"
 
 const clients = RedisLock.layerFromStore({ subscriptionIdleTime: 1, fallbackInterval: 200 })
 const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
@@ -73,7 +74,7 @@ const assertNothing = (lock: string, index: number) =>
     Effect.forEach(
       keysOf(lock),
       (key) =>
-        Effect.map(store.run("lock/found", [key], []), (type) =>
+        Effect.map(typeOfKeyIn(store, key), (type) =>
           assert.strictEqual(type, "none", `${key} is left after ${index}`)
         ),
       { concurrency: "unbounded", discard: true }
@@ -226,9 +227,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
             check: (index) =>
               Effect.gen(function* () {
                 yield* assertIdle(writeLock.name, index)
-                const type = yield* LockStore.LockStore.use((store) =>
-                  store.run("lock/found", [keysOf(writeLock.name).at(-1)!], [])
-                )
+                const type = yield* typeOfKey(keysOf(writeLock.name).at(-1)!)
                 assert.strictEqual(type, "none", `readers are held off after ${index}`)
               })
           })

@@ -8,6 +8,7 @@ import { Deferred, Duration, Effect, Fiber, Layer, Option, Scope } from "effect"
 import { type Holding, Lock, type LockReentered, type LockTimeout, LockStore, RedisLock } from "effect-redis-lock"
 import { redisUrl } from "../redis.ts"
 import { expectWarning } from "../run/logs.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
 
 export const watchdogMillis = 900
 export const clients = RedisLock.layerFromStore({
@@ -24,11 +25,7 @@ export const clientInCrowd = <A, E, R>(self: Effect.Effect<A, E, R>) =>
 export const dyingClient = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   Effect.flatMap(LockStore.LockStore, (store) => {
     let isDead = false
-    const mortal: LockStore.LockStore["Service"] = {
-      ...store,
-      run: (operation, keys, args) =>
-        Effect.suspend(() => (isDead ? Effect.succeed(1) : store.run(operation, keys, args)))
-    }
+    const mortal = wrappedStore(store, ({ run }) => Effect.suspend(() => (isDead ? Effect.succeed(1) : run())))
     const dies = Effect.ensuring(
       self,
       Effect.sync(() => {

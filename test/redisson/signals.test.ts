@@ -8,6 +8,7 @@ import { Lock, LockStore, LockStoreError, RedisLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../redis.ts"
 import { elapsed, freshName, held, dyingClient, otherClient, storeAt } from "./kit.ts"
+import { runOperation } from "../kit/storeOperations.ts"
 
 // so long that nobody is ever woken by it
 const patient = RedisLock.layerFromStore({ fallbackInterval: "5 minutes" })
@@ -84,8 +85,8 @@ describe("signals", () => {
       for (const { ready } of listening) yield* ready
       isReady = true
       const owner = `${crypto.randomUUID()}:1`
-      yield* store.run("lock/acquire", [name, `redisson_lock_token:{${name}}`], [owner, 1000, 1000])
-      yield* store.run("lock/release", [name, channel], [owner, store.publish])
+      yield* runOperation(store, "lock/acquire", [name, `redisson_lock_token:{${name}}`], [owner, 1000, 1000])
+      yield* runOperation(store, "lock/release", [name, channel], [owner, store.publish])
       for (const told of heard) yield* Effect.timeout(Deferred.await(told), "10 seconds")
     }).pipe(Effect.provide(Layer.provideMerge(patient, storeAt(redisUrl))))
   )

@@ -5,7 +5,7 @@
  */
 import { Cause, Effect, Exit, Queue, Stream } from "effect"
 import type { LockStore, LockStoreError, RedisDriver, StoreReason } from "effect-redis-lock"
-import { unreachable } from "../compose/stores.ts"
+import { unreachable } from "../kit/wrappedStore.ts"
 import { CommandDeadlines, type Database, execute, makeDatabase, type Result, withDeadlines } from "./memory.ts"
 import type { VirtualTime } from "./virtualTime.ts"
 

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Option } from "effect"
 import { Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { readFileSync } from "node:fs"
+import { runOperation, typeOfKeyIn } from "../kit/storeOperations.ts"
 
 const locks = RedisLock.layerFromStore().pipe(
   Layer.provideMerge(FailingStore.layer),
@@ -38,12 +39,12 @@ describe("the failing store", () => {
   it.effect("A failing store that loses the reply of an acquisition has carried it out", () =>
     Effect.gen(function* () {
       const store = yield* FailingStore.FailingStore
-      const { run } = yield* LockStore.LockStore
+      const below = yield* LockStore.LockStore
       const key = ["ledger", "redisson_lock_token:{ledger}"]
-      const acquire = run("lock/acquire", key, ["owner:1", 30_000, 60_000, "", Number.MAX_SAFE_INTEGER])
+      const acquire = runOperation(below, "lock/acquire", key, ["owner:1", 30_000, 60_000, "", Number.MAX_SAFE_INTEGER])
       yield* store.fail({ operations: ["lock/acquire"], carriedOut: true })
       assert.deepInclude(yield* Effect.flip(acquire), { _tag: "LockStoreError", reason: "NotConnected" })
-      assert.strictEqual(yield* run("lock/found", ["ledger"], []), "hash")
+      assert.strictEqual(yield* typeOfKeyIn(below, "ledger"), "hash")
     }).pipe(Effect.provide(locks))
   )
 })

@@ -15,7 +15,6 @@ import {
   type LockLost,
   type LockReentered,
   type LockTimeout,
-  LockStore,
   MultiLock,
   NonReentrantLock,
   PermitSemaphore,
@@ -27,6 +26,7 @@ import {
 } from "effect-redis-lock"
 import { redisUrl } from "../redis.ts"
 import { as, clientLayer, clientOf, type Service, testStore, testStores } from "../compose/stores.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
 
 type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout, any>
 type Live = Layer.Layer<RedisLock.RedisLock>
@@ -271,16 +271,11 @@ describe("closing a client first", () => {
       const server = yield* testStore()
       const scope = yield* Scope.make()
       const [sent, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const store: LockStore.LockStore["Service"] = {
-        ...server.store,
-        run: (operation, keys, args) =>
-          operation === "lock/acquire"
-            ? Effect.andThen(
-                Effect.andThen(Deferred.succeed(sent, void 0), Deferred.await(gate)),
-                server.store.run(operation, keys, args)
-              )
-            : server.store.run(operation, keys, args)
-      }
+      const store = wrappedStore(server.store, ({ operation, run }) =>
+        operation === "lock/acquire"
+          ? Effect.andThen(Effect.andThen(Deferred.succeed(sent, void 0), Deferred.await(gate)), run())
+          : run()
+      )
       const context = yield* Layer.buildWithScope(clientLayer(store), scope)
       let entered = false
       const section = yield* Effect.forkChild(

@@ -3,9 +3,11 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Queue, References, Stream } from "effect"
-import { FairLock, Lock, type RedisDriver } from "effect-redis-lock"
+import { FairLock, Lock, type LockStore, type RedisDriver } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { as, clientOf, type Service, testStore, unreachable } from "../compose/stores.ts"
+import { as, clientOf, type Service, testStore } from "../compose/stores.ts"
+import { runOperation, typeOfKeyIn } from "../kit/storeOperations.ts"
+import { type Outcome, type Store, wrappedStore } from "../kit/wrappedStore.ts"
 
 const lock = FairLock.make("a")
 const patient = { watchdogLeaseTime: "10 minutes" } as const
@@ -29,6 +31,23 @@ const quietly = <A, E, R>(self: Effect.Effect<A, E, R>) =>
 
 const idOf = (service: Service) => (service as unknown as { readonly clientId: string }).clientId
 
+/** A store that loses the connection over the next request for an operation, once told to: what was lost can act later. */
+const losing = (store: Store, operation: LockStore.Operation) => {
+  const self = {
+    losesNext: false,
+    lost: [] as Array<Outcome>,
+    store: wrappedStore(store, (request): Outcome =>
+      Effect.suspend(() => {
+        if (!self.losesNext || request.operation !== operation) return request.run()
+        self.losesNext = false
+        self.lost.push(request.run())
+        return request.fail("ConnectionLost")
+      })
+    )
+  }
+  return self
+}
+
 describe("a place in the queue of a fair lock", () => {
   it.effect("Places in a fair queue keep their order while nobody can report for longer than places live", () =>
     Effect.gen(function* () {
@@ -36,12 +55,7 @@ describe("a place in the queue of a fair lock", () => {
       // each client reaches the store in its own way
       const ways = Array.from({ length: 4 }, () => ({ isDown: false }))
       const services = yield* Effect.forEach(ways, (way) => {
-        const { run } = server.store
-        const store = {
-          ...server.store,
-          run: (...args: Parameters<typeof run>) =>
-            Effect.suspend(() => (way.isDown ? Effect.fail(unreachable(args[0], args[1][0]!)) : run(...args)))
-        }
+        const store = wrappedStore(server.store, ({ fail, run }) => Effect.suspend(() => (way.isDown ? fail() : run())))
         return clientOf({ store }, patient)
       })
       const holding = yield* fork(as(services[0]!)(Lock.withLock(Effect.never, lock)))
@@ -82,18 +96,15 @@ describe("a place in the queue of a fair lock", () => {
       let isDown = false
       let isBack = false
       let reports = 0
-      const { run } = server.store
       const mine = yield* clientOf(
         {
-          store: {
-            ...server.store,
-            run: (...args) =>
-              Effect.suspend(() => {
-                if (isDown) return Effect.fail(unreachable(args[0], args[1][0]!, "ConnectionLost"))
-                if (isBack && args[0] === "fair_lock/refresh") reports++
-                return run(...args)
-              })
-          }
+          store: wrappedStore(server.store, ({ fail, operation, run }) =>
+            Effect.suspend(() => {
+              if (isDown) return fail("ConnectionLost")
+              if (isBack && operation === "fair_lock/refresh") reports++
+              return run()
+            })
+          )
         },
         patient
       )
@@ -122,19 +133,19 @@ describe("a place in the queue of a fair lock", () => {
       let isDown = false
       let reports = 0
       const again = yield* Queue.unbounded<RedisDriver.Signal>()
-      const { run, subscribe } = server.store
+      const heardAgain: Store = {
+        ...server.store,
+        subscribe: (channel) => Stream.merge(server.store.subscribe(channel), Stream.fromQueue(again))
+      }
       const mine = yield* clientOf(
         {
-          store: {
-            ...server.store,
-            subscribe: (channel) => Stream.merge(subscribe(channel), Stream.fromQueue(again)),
-            run: (...args) =>
-              Effect.suspend(() => {
-                if (isDown) return Effect.fail(unreachable(args[0], args[1][0]!))
-                if (args[0] === "fair_lock/refresh") reports++
-                return run(...args)
-              })
-          }
+          store: wrappedStore(heardAgain, ({ fail, operation, run }) =>
+            Effect.suspend(() => {
+              if (isDown) return fail()
+              if (operation === "fair_lock/refresh") reports++
+              return run()
+            })
+          )
         },
         patient
       )
@@ -157,30 +168,18 @@ describe("a place in the queue of a fair lock", () => {
   it.effect("A place that a late report has queued again is removed once that report can act no more", () =>
     Effect.gen(function* () {
       const server = yield* testStore()
-      const { run } = server.store
-      const late: Array<Effect.Effect<unknown, unknown>> = []
-      let isLosing = false
-      const store = {
-        ...server.store,
-        run: (...args: Parameters<typeof run>) =>
-          Effect.suspend(() => {
-            if (!isLosing || args[0] !== "fair_lock/refresh") return run(...args)
-            isLosing = false
-            late.push(run(...args))
-            return Effect.fail(unreachable(args[0], args[1][0]!, "ConnectionLost"))
-          })
-      }
+      const way = losing(server.store, "fair_lock/refresh")
       const holding = yield* fork(as(yield* clientOf(server, patient))(Lock.withLock(Effect.never, lock)))
       yield* pass(1)
-      const waiting = yield* fork(as(yield* clientOf({ store }, patient))(Lock.withLock(Effect.void, lock)))
+      const waiting = yield* fork(as(yield* clientOf(way, patient))(Lock.withLock(Effect.void, lock)))
       yield* pass(1)
-      isLosing = true
-      while (late.length === 0) yield* pass(0.1)
+      way.losesNext = true
+      while (way.lost.length === 0) yield* pass(0.1)
       yield* Fiber.interrupt(waiting)
-      const places = Effect.map(run("lock/found", [queue], []), (type) => type === "list")
+      const places = Effect.map(typeOfKeyIn(server.store, queue), (type) => type === "list")
       yield* pass(0.6)
       assert.isFalse(yield* places)
-      yield* late[0]!
+      yield* way.lost[0]!
       assert.isTrue(yield* places, "the report has come after its waiter had left")
       yield* pass(3)
       assert.isFalse(yield* places)
@@ -192,33 +191,21 @@ describe("a place in the queue of a fair lock", () => {
     it.effect(`A request of a fair waiter that acts after its release leaves nothing behind while ${others}`, () =>
       Effect.gen(function* () {
         const server = yield* testStore()
-        const { run } = server.store
-        const late: Array<Effect.Effect<unknown, unknown>> = []
-        let isLosing = false
-        const store = {
-          ...server.store,
-          run: (...args: Parameters<typeof run>) =>
-            Effect.suspend(() => {
-              if (!isLosing || args[0] !== "fair_lock/acquire") return run(...args)
-              isLosing = false
-              late.push(run(...args))
-              return Effect.fail(unreachable(args[0], args[1][0]!, "ConnectionLost"))
-            })
-        }
+        const way = losing(server.store, "fair_lock/acquire")
         const other = yield* clientOf(server, patient)
         const holding = yield* fork(as(other)(Lock.withLock(Effect.never, lock)))
         yield* pass(1)
-        const done = yield* fork(as(yield* clientOf({ store }, patient))(Lock.withLock(Effect.void, lock)))
+        const done = yield* fork(as(yield* clientOf(way, patient))(Lock.withLock(Effect.void, lock)))
         yield* pass(1)
-        isLosing = true
+        way.losesNext = true
         yield* Fiber.interrupt(holding)
         while (done.pollUnsafe() === undefined) yield* pass(0.1)
-        assert.strictEqual(late.length, 1)
+        assert.strictEqual(way.lost.length, 1)
         const next = others === "others wait" ? yield* fork(as(other)(Lock.withLock(Effect.never, lock))) : undefined
         const found = () =>
-          Effect.map(run("lock/found", [next === undefined ? "a" : queue], []), (type) => type !== "none")
+          Effect.map(typeOfKeyIn(server.store, next === undefined ? "a" : queue), (type) => type !== "none")
         assert.isFalse(yield* found())
-        yield* late[0]!
+        yield* way.lost[0]!
         assert.isTrue(yield* found(), "the request has acted after the release")
         yield* pass(3)
         assert.isFalse(yield* found())
@@ -260,7 +247,8 @@ describe("a place in the queue of a fair lock", () => {
       yield* pass(1)
       const gaveUp = `${idOf(mine)}:1`
       yield* Effect.orDie(
-        server.store.run(
+        runOperation(
+          server.store,
           "fair_lock/acquire",
           ["a", "redisson_lock_token:{a}", queue, timeouts, clients, channel],
           [gaveUp, 30_000, 86_400_000, 300_000, idOf(mine), 1500, "PUBLISH"]
@@ -281,22 +269,18 @@ describe("a place in the queue of a fair lock", () => {
         const server = yield* testStore()
         const holder = yield* clientOf(server, patient)
         let loses = false
-        const { run } = server.store
         const mine = yield* clientOf(
           {
-            store: {
-              ...server.store,
-              run: (operation, keys, args) => {
-                if (!loses || operation !== "fair_lock/acquire") return run(operation, keys, args)
-                loses = false
-                // it runs, and nobody hears
-                return Effect.flatMap(run(operation, keys, args), () => {
-                  server.refuses = () => true
-                  server.reason = "ConnectionLost"
-                  return run("lock/inspect", keys.slice(0, 2), [])
-                })
-              }
-            }
+            store: wrappedStore(server.store, ({ keys, operation, run }) => {
+              if (!loses || operation !== "fair_lock/acquire") return run()
+              loses = false
+              // it runs, and nobody hears
+              return Effect.flatMap(run(), () => {
+                server.refuses = () => true
+                server.reason = "ConnectionLost"
+                return runOperation(server.store, "lock/inspect", keys.slice(0, 2))
+              })
+            })
           },
           patient
         )

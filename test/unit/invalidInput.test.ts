@@ -19,6 +19,7 @@ import {
   Semaphore,
   SpinLock
 } from "effect-redis-lock"
+import { noting, wrappedStoreLayer } from "../kit/wrappedStore.ts"
 
 /** What no compiler lets through. */
 const forced = <A>(value: unknown): A => value as A
@@ -34,16 +35,7 @@ class Unprintable {
 
 const commands = { count: 0 }
 
-const counting = Layer.effect(
-  LockStore.LockStore,
-  Effect.map(LockStore.LockStore, (store) => ({
-    ...store,
-    run: (operation, keys, args) => {
-      commands.count++
-      return store.run(operation, keys, args)
-    }
-  }))
-).pipe(Layer.provide(LockStore.layerMemory))
+const counting = wrappedStoreLayer(noting(() => commands.count++)).pipe(Layer.provide(LockStore.layerMemory))
 
 const service = Layer.provide(RedisLock.layerFromStore(), counting)
 

@@ -5,8 +5,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { Lock, LockLost, LockTimeout, Semaphore, type StoreReason } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { as, clientOf, testStore, unreachable } from "../compose/stores.ts"
+import { as, clientOf, testStore } from "../compose/stores.ts"
 import { expectWarning } from "../run/logs.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
 
 /** How a renewed lock is lost whose renewals fail so, or are not answered. */
 const lossBy = (reason: StoreReason | undefined) =>
@@ -14,15 +15,9 @@ const lossBy = (reason: StoreReason | undefined) =>
     const server = yield* testStore()
     const service = yield* clientOf(
       {
-        store: {
-          ...server.store,
-          run: (operation, keys, args) =>
-            operation !== "lock/renew"
-              ? server.store.run(operation, keys, args)
-              : reason === undefined
-                ? Effect.never
-                : Effect.fail(unreachable(operation, keys[0]!, reason))
-        }
+        store: wrappedStore(server.store, ({ fail, operation, run }) =>
+          operation !== "lock/renew" ? run() : reason === undefined ? Effect.never : fail(reason)
+        )
       },
       { watchdogLeaseTime: 3000 }
     )
@@ -115,10 +110,7 @@ describe("an acquisition that the server's user may not make", () => {
       Effect.gen(function* () {
         const server = yield* testStore()
         const service = yield* clientOf({
-          store: {
-            ...server.store,
-            run: (operation, keys) => Effect.fail(unreachable(operation, keys[0]!, "NoPermission"))
-          }
+          store: wrappedStore(server.store, ({ fail }) => fail("NoPermission"))
         })
         const error = yield* Effect.flip(as(service)(ask))
         assert.strictEqual(error._tag === "LockStoreError" && error.reason, "NoPermission")

@@ -21,6 +21,7 @@ import {
 import { TestClock } from "effect/testing"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { as, clientOf, testStore } from "../compose/stores.ts"
+import { type Outcome, wrappedStore } from "../kit/wrappedStore.ts"
 
 const crowd = 10_000
 
@@ -77,13 +78,7 @@ const kinds: Record<string, Kind> = {
 const refusingStore = Effect.map(testStore(), (server) => {
   const self = {
     refuses: false,
-    store: {
-      ...server.store,
-      run: (operation: string, keys: ReadonlyArray<string>, args: ReadonlyArray<string | number>) =>
-        self.refuses
-          ? Effect.fail(new LockStoreError({ operation, lock: keys[0]!, reason: "NoPermission" }))
-          : server.store.run(operation as never, keys, args)
-    }
+    store: wrappedStore(server.store, ({ fail, run }): Outcome => (self.refuses ? fail("NoPermission") : run()))
   }
   return self
 })

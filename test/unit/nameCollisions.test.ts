@@ -19,6 +19,7 @@ import {
   Semaphore
 } from "effect-redis-lock"
 import { checkCollision, grantMarker, LockKeys, permitIds } from "../../packages/core/dist/internal/store/keys.js"
+import { noting, wrappedStoreLayer } from "../kit/wrappedStore.ts"
 
 const owner = `${"0".repeat(8)}-0000-4000-8000-${"0".repeat(12)}:1`
 
@@ -94,16 +95,7 @@ it("Ordinary names are accepted, even those that only resemble a key", () => {
 })
 
 const commands = { count: 0 }
-const counting = Layer.effect(
-  LockStore.LockStore,
-  Effect.map(LockStore.LockStore, (store) => ({
-    ...store,
-    run: (operation, keys, args) => {
-      commands.count++
-      return store.run(operation, keys, args)
-    }
-  }))
-).pipe(Layer.provide(LockStore.layerMemory))
+const counting = wrappedStoreLayer(noting(() => commands.count++)).pipe(Layer.provide(LockStore.layerMemory))
 
 const uses: Record<string, (name: string) => Effect.Effect<unknown, unknown, RedisLock.RedisLock>> = {
   Lock: (name) => Lock.withLock(Effect.void, name),

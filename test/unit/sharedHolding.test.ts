@@ -9,8 +9,7 @@ import { type Holding, Lock, LockStore, ReadWriteLock, RedisLock } from "effect-
 import { redisUrl } from "../redis.ts"
 import { as, clientOf, type Service, testStore } from "../compose/stores.ts"
 import { expectWarning } from "../run/logs.ts"
-
-type Store = LockStore.LockStore["Service"]
+import { type Store, wrappedStore } from "../kit/wrappedStore.ts"
 
 /** The `n`th time an operation is sent, it waits for the gate, before it is run or with its reply. */
 const gated = (
@@ -21,15 +20,13 @@ const gated = (
   gate: Effect.Effect<void>
 ): Store => {
   let sent = 0
-  return {
-    ...store,
-    run: (asked, keys, args) =>
-      Effect.suspend(() => {
-        const run = store.run(asked, keys, args)
-        if (asked !== operation || ++sent !== n) return run
-        return where === "command" ? Effect.andThen(gate, run) : Effect.tap(run, gate)
-      })
-  }
+  return wrappedStore(store, (request) =>
+    Effect.suspend(() => {
+      const run = request.run()
+      if (request.operation !== operation || ++sent !== n) return run
+      return where === "command" ? Effect.andThen(gate, run) : Effect.tap(run, gate)
+    })
+  )
 }
 
 /** A holding in a scope of its own. */
@@ -100,25 +97,23 @@ const suite = <E>(where: string, stores: Layer.Layer<LockStore.LockStore, E>) =>
         const arrived = yield* Deferred.make<void>()
         let first = true
         const service = yield* clientOf({
-          store: {
-            ...store,
-            run: (operation, keys, args) =>
-              Effect.suspend(() => {
-                const run = store.run(operation, keys, args)
-                if (operation !== "read_lock/hold" || !first) return run
-                first = false
-                // on its way over a connection of its own, whatever becomes of the caller
-                return Effect.andThen(
-                  Effect.forkDetach(
-                    Effect.andThen(
-                      Deferred.await(gate),
-                      Effect.andThen(Effect.exit(run), Deferred.succeed(arrived, void 0))
-                    )
-                  ),
-                  Effect.never
-                )
-              })
-          }
+          store: wrappedStore(store, (request) =>
+            Effect.suspend(() => {
+              const run = request.run()
+              if (request.operation !== "read_lock/hold" || !first) return run
+              first = false
+              // on its way over a connection of its own, whatever becomes of the caller
+              return Effect.andThen(
+                Effect.forkDetach(
+                  Effect.andThen(
+                    Deferred.await(gate),
+                    Effect.andThen(Effect.exit(run), Deferred.succeed(arrived, void 0))
+                  )
+                ),
+                Effect.never
+              )
+            })
+          )
         })
         yield* Effect.gen(function* () {
           const [outer, inner, never] = [yield* Scope.make(), yield* Scope.make(), yield* Scope.make()]
@@ -270,11 +265,12 @@ describe("a reply that is read after the lease is over", () => {
   ) {
     const server = yield* testStore()
     const rival = yield* clientOf(server)
-    const run: Store["run"] = (asked, keys, args) =>
-      Effect.tap(server.store.run(asked, keys, args), () =>
-        asked === operation ? Effect.andThen(block(300), meanwhile?.(rival) ?? Effect.void) : Effect.void
+    const store = wrappedStore(server.store, (request) =>
+      Effect.tap(request.run(), () =>
+        request.operation === operation ? Effect.andThen(block(300), meanwhile?.(rival) ?? Effect.void) : Effect.void
       )
-    return { ...server, store: { ...server.store, run } }
+    )
+    return { ...server, store }
   })
 
   it.live("A re-entry whose reply is read after the lease is over begins no inner section", () =>
@@ -336,13 +332,9 @@ it.live("A renewal that is unanswered at the deadline has failed, whoever checks
     const service = yield* clientOf(
       {
         ...server,
-        store: {
-          ...server.store,
-          run: (operation, keys, args) =>
-            operation === "lock/renew"
-              ? Effect.andThen(Deferred.succeed(sent, void 0), Effect.never)
-              : server.store.run(operation, keys, args)
-        }
+        store: wrappedStore(server.store, ({ operation, run }) =>
+          operation === "lock/renew" ? Effect.andThen(Deferred.succeed(sent, void 0), Effect.never) : run()
+        )
       },
       { watchdogLeaseTime: 300 }
     )

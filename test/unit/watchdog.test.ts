@@ -5,7 +5,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber, Option } from "effect"
 import { type AcquireError, Lock, LockLost, ReadWriteLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { as, clientOf, testStore, unreachable } from "../compose/stores.ts"
+import { as, clientOf, testStore } from "../compose/stores.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
 
 describe("a reader that has lost its lock while the store could not be reached", () => {
   it.effect("A reader that has lost its lock in an outage gives back its inner hold when the store is back", () =>
@@ -57,17 +58,12 @@ describe("the watchdog", () => {
     () =>
       Effect.gen(function* () {
         const server = yield* testStore()
-        const { run } = server.store
         const client = yield* clientOf(
           {
             ...server,
-            store: {
-              ...server.store,
-              run: (operation, keys, args) =>
-                operation === "lock/renew"
-                  ? Effect.andThen(Effect.sleep(300), Effect.fail(unreachable(operation, keys[0]!)))
-                  : run(operation, keys, args)
-            }
+            store: wrappedStore(server.store, ({ fail, operation, run }) =>
+              operation === "lock/renew" ? Effect.andThen(Effect.sleep(300), fail()) : run()
+            )
           },
           { watchdogLeaseTime: 1200 }
         )

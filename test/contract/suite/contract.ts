@@ -5,6 +5,8 @@ import { assert, it } from "@effect/vitest"
 import { Cause, Deferred, Duration, Effect, Exit, Fiber, Layer, Option } from "effect"
 import { type Holding, Lock, type LockReentered, type LockTimeout, LockStore, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { typeOfKey } from "../../kit/storeOperations.ts"
+import { changedStore, wrappedStore } from "../../kit/wrappedStore.ts"
 
 /** A lock of any kind. */
 export type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout>
@@ -52,24 +54,19 @@ export const contractOf = ({ isQuorum = false, store, time }: Backend, kind: Kin
   /** The store, and what is asked of it: how often it denied a lock, and which channels it was asked for. */
   const denied = new Map<string, number>()
   const channels = new Set<string>()
-  const observed = Layer.effect(
-    LockStore.LockStore,
-    Effect.map(LockStore.LockStore, (store) => ({
-      ...store,
-      run: (operation, keys, args) =>
-        Effect.tap(store.run(operation, keys, args), (reply) =>
-          Effect.sync(() => {
-            if (operation.endsWith("/acquire") && typeof reply !== "number") {
-              denied.set(keys[0]!, denials(keys[0]!) + 1)
-            }
-          })
-        ),
-      subscribe: (channel) => {
-        channels.add(channel)
-        return store.subscribe(channel)
-      }
-    }))
-  ).pipe(Layer.provide(store))
+  const observed = changedStore((store) => ({
+    ...wrappedStore(store, ({ keys, operation, run }) =>
+      Effect.tap(run(), (reply) =>
+        Effect.sync(() => {
+          if (operation.endsWith("/acquire") && typeof reply !== "number") denied.set(keys[0]!, denials(keys[0]!) + 1)
+        })
+      )
+    ),
+    subscribe: (channel) => {
+      channels.add(channel)
+      return store.subscribe(channel)
+    }
+  })).pipe(Layer.provide(store))
   const denials = (name: string) => denied.get(name) ?? 0
   /** Waits until a lock was denied so many times more, that is, until so many wait who did not before. */
   const untilDenied = <A, E, R>(lock: AnyLock, times: number, self: Effect.Effect<A, E, R>) =>
@@ -77,8 +74,6 @@ export const contractOf = ({ isQuorum = false, store, time }: Backend, kind: Kin
       const before = denials(lock.name)
       return Effect.tap(self, () => until(Effect.sync(() => denials(lock.name) >= before + times)))
     })
-  /** The type of a key, as Redis names it. */
-  const typeOf = (key: string) => LockStore.LockStore.use((store) => store.run("lock/found", [key], []))
 
   const clients = RedisLock.layerFromStore(options)
   /** Runs an effect as another client of the same store. */
@@ -145,7 +140,7 @@ export const contractOf = ({ isQuorum = false, store, time }: Backend, kind: Kin
     denials,
     untilDenied,
     channels,
-    typeOf,
+    typeOf: typeOfKey,
     hold,
     holdElsewhere
   }

@@ -5,6 +5,7 @@ import { assert } from "@effect/vitest"
 import { Duration, Effect, Fiber, Option } from "effect"
 import { Lock, LockStore } from "effect-redis-lock"
 import type { AnyLock, Contract } from "./contract.ts"
+import { runOperation } from "../../kit/storeOperations.ts"
 
 const keysOf = (name: string) => ({
   queue: `redisson_lock_queue:{${name}}`,
@@ -20,7 +21,7 @@ const ghost = (lock: AnyLock) => {
   const client = crypto.randomUUID()
   const owner = `${client}:1`
   const run = (operation: LockStore.Operation, keys: Array<string>, args: Array<string | number>) =>
-    LockStore.LockStore.use((store) => store.run(operation, [lock.name, ...keys], args))
+    LockStore.LockStore.use((store) => runOperation(store, operation, [lock.name, ...keys], args))
   return {
     owner,
     /** Queues up, and counts as alive for so long. */

@@ -12,6 +12,7 @@ import {
   type RedisLock
 } from "effect-redis-lock"
 import type { Contract } from "./contract.ts"
+import { runOperation } from "../../kit/storeOperations.ts"
 
 export const input = ({ suite, freshLock, make }: Contract): void => {
   suite("bad input", (it) => {
@@ -54,7 +55,12 @@ export const input = ({ suite, freshLock, make }: Contract): void => {
       Effect.gen(function* () {
         const string = yield* freshLock
         yield* LockStore.LockStore.use((store) =>
-          store.run("semaphore/set", [string.name, `{${string.name}}:ids`, string.name], [1, 0, store.publish])
+          runOperation(
+            store,
+            "semaphore/set",
+            [string.name, `{${string.name}}:ids`, string.name],
+            [1, 0, store.publish]
+          )
         )
         for (const use of [
           Lock.withLock(Effect.void, string),

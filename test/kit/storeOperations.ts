@@ -1,0 +1,20 @@
+/**
+ * Asks a store directly, behind the back of all clients.
+ */
+import { Effect } from "effect"
+import { LockStore } from "effect-redis-lock"
+import type { Store } from "./wrappedStore.ts"
+
+/** Runs one operation, with the keys and arguments of its file under `lua/`. */
+export const runOperation = (
+  store: Store,
+  operation: LockStore.Operation,
+  keys: ReadonlyArray<string>,
+  args: ReadonlyArray<string | number> = []
+) => store.run(operation, keys, args)
+
+/** The type of a key, as Redis names it; "none" where there is no such key. */
+export const typeOfKey = (key: string) => Effect.flatMap(LockStore.LockStore, (store) => typeOfKeyIn(store, key))
+
+/** {@link typeOfKey} in that store. */
+export const typeOfKeyIn = (store: Store, key: string) => runOperation(store, "lock/found", [key])

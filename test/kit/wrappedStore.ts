@@ -1,0 +1,59 @@
+/**
+ * Stores in front of stores: what happens to an operation on its way is up to the test. Every test that stands between a client and
+ * its store does so here.
+ */
+import { Effect, Layer } from "effect"
+import { LockStore, LockStoreError, type RedisDriver, type StoreReason } from "effect-redis-lock"
+
+export type Store = LockStore.LockStore["Service"]
+
+/** What a store answers, or how it fails. */
+export type Outcome = Effect.Effect<RedisDriver.Reply, LockStoreError>
+
+/** An operation that a client has asked of its store. */
+export interface Request {
+  readonly operation: LockStore.Operation
+  readonly keys: ReadonlyArray<string>
+  readonly args: ReadonlyArray<string | number>
+  /** Has the store behind carry it out, as often as it is called. */
+  readonly run: () => Outcome
+  /** Fails as a store does. Default: `NotConnected`. */
+  readonly fail: (reason?: StoreReason, cause?: unknown) => Outcome
+}
+
+/** What becomes of a request. */
+export type Handler = (request: Request) => Outcome
+
+/** The error of an operation that the store could not carry out. */
+export const unreachable = (operation: string, lock: string, reason: StoreReason = "NotConnected", cause?: unknown) =>
+  new LockStoreError({ operation, lock, reason, cause })
+
+/** A store whose operations go through `handle`; the handler is called where an operation would be started. */
+export const wrappedStore = (store: Store, handle: Handler): Store => ({
+  ...store,
+  run: (operation, keys, args) =>
+    handle({
+      operation,
+      keys,
+      args,
+      run: () => store.run(operation, keys, args),
+      fail: (reason, cause) => Effect.fail(unreachable(operation, keys[0]!, reason, cause))
+    })
+})
+
+/** Puts a change between the clients and the provided store. */
+export const changedStore = (
+  change: (store: Store) => Store
+): Layer.Layer<LockStore.LockStore, never, LockStore.LockStore> =>
+  Layer.effect(LockStore.LockStore, Effect.map(LockStore.LockStore, change))
+
+/** The provided store, whose operations go through `handle`. */
+export const wrappedStoreLayer = (handle: Handler) => changedStore((store) => wrappedStore(store, handle))
+
+/** Tells the operations that are asked of the provided store. */
+export const noting =
+  (onRequest: (request: Request) => void): Handler =>
+  (request) => {
+    onRequest(request)
+    return request.run()
+  }
