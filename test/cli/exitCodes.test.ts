@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { client, freshName, holdElsewhere, redisLock } from "./redisLock.ts"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 
 const nobodyListens = "redis://somebody:s3cret@127.0.0.1:1"
 

@@ -2,7 +2,7 @@ import { RedisServer, TcpProxy } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Redis } from "ioredis"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 import { client, freshName, isAlive, isDead, start, until } from "./redisLock.ts"
 
 const exists = (redis: Redis, name: string) =>

@@ -7,7 +7,7 @@ import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { constants } from "node:os"
 import { fileURLToPath } from "node:url"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 import { isRunning, kill, processesWith } from "../run/processes.ts"
 
 const bin = fileURLToPath(new URL("../../packages/cli/dist/bin.js", import.meta.url))

@@ -19,7 +19,7 @@ import {
   RedLock,
   SpinLock
 } from "effect-redis-lock"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 
 const watchdogLease = Duration.millis(1500)
 

@@ -1,7 +1,7 @@
 import { NodeRedis } from "@effect/platform-node"
 import { Layer } from "effect"
 import { LockStore, RedisDriver } from "effect-redis-lock"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 import { contract } from "./suite.ts"
 import { fair, reentrant } from "./suite/kinds.ts"
 

@@ -5,7 +5,7 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
 import { LockStore, type LockTimeout, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 
 const stores = {
   memory: LockStore.layerMemory,

@@ -7,7 +7,7 @@ import { Arbitrary, Context, Effect, Layer, Result, Schema } from "effect"
 import { LockStore, type RedisDriver } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { Redis } from "ioredis"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 import { runOperation } from "../kit/storeOperations.ts"
 
 class MemoryStore extends Context.Service<MemoryStore, LockStore.LockStore["Service"]>()("test/MemoryStore") {}

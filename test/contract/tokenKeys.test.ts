@@ -16,7 +16,7 @@ import {
   SpinLock
 } from "effect-redis-lock"
 import { Redis } from "ioredis"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 import { runOperation, typeOfKey } from "../kit/storeOperations.ts"
 
 type AnyLock = Lock.Lock<RedisLock.RedisLock, any, any>

@@ -8,7 +8,7 @@ import { ChildProcess } from "effect/process"
 import { Redis } from "ioredis"
 import { existsSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 
 const program = fileURLToPath(new URL("../../packages/demo/dist/main.js", import.meta.url))
 

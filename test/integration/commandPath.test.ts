@@ -9,7 +9,7 @@ import * as core from "effect-redis-lock"
 import { Redis } from "ioredis"
 import { vi } from "vitest"
 import { hasFastPath, notingPaths, pathLog, pathOfThisRun } from "../commandPath.ts"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 
 const VARIABLE = "REDIS_LOCK_FAST_PATH"
 

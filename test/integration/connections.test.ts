@@ -14,7 +14,7 @@ import { tmpdir } from "node:os"
 import { createServer as createTlsServer } from "node:tls"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 
 const locksOver = (options: IoRedis.IoRedisOptions) =>
   Layer.build(Layer.fresh(Layer.provide(RedisLock.layer({ fallbackInterval: "1 minute" }), IoRedis.layer(options))))

@@ -18,7 +18,7 @@ import type { Redis } from "ioredis"
 import { readFile } from "node:fs/promises"
 import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 import { command, raw } from "./raw.ts"
 
 /** 20 characters, as the page says. */

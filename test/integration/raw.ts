@@ -3,7 +3,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import { Redis } from "ioredis"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 
 export class Raw extends Context.Service<Raw, Redis>()("test/Raw") {}
 

@@ -6,7 +6,7 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
 import { Lock, LockStore, RedisDriver, RedisLock } from "effect-redis-lock"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 import { changedStore, wrappedStore } from "../kit/wrappedStore.ts"
 
 /** What passed through the wrappers of a client: one for its server, or one for each member of its quorum. */

@@ -8,7 +8,7 @@ import { Context, Effect, Fiber, Layer } from "effect"
 import { CountDownLatch, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { Redis } from "ioredis"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 
 class Raw extends Context.Service<Raw, Redis>()("test/Raw") {}
 

@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Lock, RedisLock } from "effect-redis-lock"
 import { tracingChannel } from "node:diagnostics_channel"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 
 interface Traced {
   readonly command: string

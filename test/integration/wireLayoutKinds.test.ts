@@ -6,7 +6,7 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Option } from "effect"
 import { FairLock, FencedLock, Lock, ReadWriteLock, RedisLock } from "effect-redis-lock"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 import { command, messages, raw, until } from "./raw.ts"
 
 // without messages a waiter here would sleep for five minutes

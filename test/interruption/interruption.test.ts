@@ -19,7 +19,7 @@ import {
 } from "effect-redis-lock"
 import { Redis } from "ioredis"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 import { sweep } from "./sweep.ts"
 import { typeOfKey, typeOfKeyIn } from "../kit/storeOperations.ts"
 

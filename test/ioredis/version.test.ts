@@ -9,7 +9,7 @@ import * as ioredis from "ioredis"
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { notingPaths } from "../commandPath.ts"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 
 const require = createRequire(import.meta.url)
 

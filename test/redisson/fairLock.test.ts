@@ -12,7 +12,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Layer, Schedule } from "effect"
 import { FairLock, Lock, RedisLock } from "effect-redis-lock"
 import { Redis } from "ioredis"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 import {
   abandoned,
   clients,

@@ -6,7 +6,7 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it, type Vitest } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Layer, Option, Scope } from "effect"
 import { type Holding, Lock, type LockReentered, type LockTimeout, LockStore, RedisLock } from "effect-redis-lock"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 import { expectWarning } from "../run/logs.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 

@@ -15,7 +15,7 @@ import { Duration, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import { Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { Redis } from "ioredis"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 import { clientInCrowd, dyingClient, freshName, held, otherThread, tryLock } from "./kit.ts"
 import { expectWarning } from "../run/logs.ts"
 

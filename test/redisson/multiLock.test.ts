@@ -7,7 +7,7 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Duration, Effect, Fiber, Layer, Option } from "effect"
 import { Lock, MultiLock, RedisLock, RedLock } from "effect-redis-lock"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 
 const serviceAt = (url: string) =>
   Effect.map(Layer.build(Layer.fresh(Layer.provide(RedisLock.layer(), IoRedis.layer({ url })))), (context) =>

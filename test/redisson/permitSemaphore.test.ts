@@ -15,7 +15,7 @@ import { Deferred, Duration, Effect, Fiber, Layer, Option, Scope } from "effect"
 import { CountDownLatch, LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { Redis } from "ioredis"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 
 // messages, and the ends of leases, must do: nobody here waits for the fallback interval
 const clients = RedisLock.layerFromStore({ subscriptionIdleTime: "100 millis", fallbackInterval: "5 minutes" })

@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
 import { Lock, LockStore, LockStoreError, RedisLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 import { elapsed, freshName, held, dyingClient, otherClient, storeAt } from "./kit.ts"
 import { runOperation } from "../kit/storeOperations.ts"
 

@@ -24,7 +24,7 @@ import {
   Semaphore,
   SpinLock
 } from "effect-redis-lock"
-import { redisUrl } from "../redis.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 import { as, clientLayer, clientOf, type Service, testStore, testStores } from "../compose/stores.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 
