@@ -1,7 +1,7 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { Layer } from "effect"
 import { LockStore } from "effect-redis-lock"
-import { hasFastPath } from "../commandPath.ts"
+import { hasFastPath } from "../kit/commandPath.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { contract } from "./suite.ts"
 import { kinds } from "./suite/kinds.ts"

@@ -6,7 +6,7 @@ import { RedisCluster, RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Logger, References } from "effect"
 import { Lock } from "effect-redis-lock"
-import { hasFastPath } from "../commandPath.ts"
+import { hasFastPath } from "../kit/commandPath.ts"
 import { bare, behindProxy, clientOf, connected, eventually, locksOver, storeError, subscribers } from "./harness.ts"
 
 interface Line {

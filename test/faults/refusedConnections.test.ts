@@ -9,7 +9,7 @@ import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net"
 import { createServer as createHttpServer } from "node:http"
 import { networkInterfaces } from "node:os"
-import { pathOfThisRun } from "../commandPath.ts"
+import { pathOfThisRun } from "../kit/commandPath.ts"
 import { bare, client, clientOf, eventually, locksOver, onServer, storeError } from "./harness.ts"
 
 /** The error with which building a layer fails. */

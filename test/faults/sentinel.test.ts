@@ -3,7 +3,7 @@ import { RedisSentinel, TcpProxy } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Lock, type RedisLock } from "effect-redis-lock"
-import { pathOfThisRun } from "../commandPath.ts"
+import { pathOfThisRun } from "../kit/commandPath.ts"
 import {
   bare,
   clientOf,

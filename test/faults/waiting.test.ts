@@ -16,7 +16,7 @@ import {
   Semaphore,
   SpinLock
 } from "effect-redis-lock"
-import { pathOfThisRun } from "../commandPath.ts"
+import { pathOfThisRun } from "../kit/commandPath.ts"
 import { client, onServer, soon } from "./harness.ts"
 import { type AnyLock, hold, queued, waitFor } from "./kinds.ts"
 

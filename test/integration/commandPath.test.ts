@@ -8,7 +8,7 @@ import { Effect, Layer } from "effect"
 import * as core from "effect-redis-lock"
 import { Redis } from "ioredis"
 import { vi } from "vitest"
-import { hasFastPath, notingPaths, pathLog, pathOfThisRun } from "../commandPath.ts"
+import { hasFastPath, notingPaths, pathLog, pathOfThisRun } from "../kit/commandPath.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 
 const VARIABLE = "REDIS_LOCK_FAST_PATH"

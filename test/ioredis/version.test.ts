@@ -8,7 +8,7 @@ import { Lock, RedisLock } from "effect-redis-lock"
 import * as ioredis from "ioredis"
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
-import { notingPaths } from "../commandPath.ts"
+import { notingPaths } from "../kit/commandPath.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 
 const require = createRequire(import.meta.url)
