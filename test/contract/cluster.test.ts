@@ -2,7 +2,7 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { Effect, Layer, ManagedRuntime } from "effect"
 import { LockStore } from "effect-redis-lock"
 import { afterAll } from "vitest"
-import { TheCluster } from "../cluster.ts"
+import { TheCluster } from "../kit/server/cluster.ts"
 import { contract } from "./suite.ts"
 import { fair, read, reentrant, write } from "./suite/kinds.ts"
 

@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Ref, type Scope } from "effect"
 import { type AcquireError, Lock, LockLost, LockStoreError, LockTimeout } from "effect-redis-lock"
-import { bareNode, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../cluster.ts"
+import { bareNode, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/server/cluster.ts"
 import { enter, eventually, failure, loss, queueUp, soon } from "./harness.ts"
 
 // Nobody falls back to asking within a test's time: who wakes up was told.

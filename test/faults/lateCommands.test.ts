@@ -21,7 +21,7 @@ import {
   SpinLock
 } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { bareNode } from "../cluster.ts"
+import { bareNode } from "../kit/server/cluster.ts"
 import { clientOf, eventually, locks, locksOver, onServer, soon, storeError } from "./harness.ts"
 import { queued, queueOf, serverTime, waitFor, hold } from "./kinds.ts"
 import { onServers } from "./quorumSite.ts"

@@ -18,7 +18,7 @@ import {
 } from "effect-redis-lock"
 import { Cluster, Redis } from "ioredis"
 import { readFile } from "node:fs/promises"
-import { bareNode, channelOf, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../cluster.ts"
+import { bareNode, channelOf, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/server/cluster.ts"
 import { clientOf, enter, eventually, failure, locksOver, queueUp, soon } from "../faults/harness.ts"
 
 // Nobody falls back to asking within a test's time: who wakes up was told.

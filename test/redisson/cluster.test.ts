@@ -5,7 +5,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Lock, ReadWriteLock, SpinLock } from "effect-redis-lock"
-import { clusterClient, TheCluster } from "../cluster.ts"
+import { clusterClient, TheCluster } from "../kit/server/cluster.ts"
 import { type AnyLock, freshName } from "./kit.ts"
 
 it.layer(TheCluster.layer(), { excludeTestServices: true })("in a cluster", (it) => {
