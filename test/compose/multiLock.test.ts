@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Option } from "effect"
 import { Lock, LockLost, MultiLock, ReadWriteLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { as, clientOf, testStores } from "./stores.ts"
+import { as, clientOf, testStores } from "../kit/testStore.ts"
 import { expectWarning } from "../run/logs.ts"
 
 /** Two locks on a store of their own each, and both as one. */

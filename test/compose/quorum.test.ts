@@ -17,7 +17,7 @@ import {
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
-import { as, clientLayer, clientOf, quorumOf, type TestStore, testStore, testStores } from "./stores.ts"
+import { as, clientLayer, clientOf, quorumOf, type TestStore, testStore, testStores } from "../kit/testStore.ts"
 import { runOperation } from "../kit/storeOperations.ts"
 
 const year2026 = Date.UTC(2026, 0, 1)

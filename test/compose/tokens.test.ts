@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Result, Schema } from "effect"
 import { FencedLock, Lock, type LockReentered, ReadWriteLock, type RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { as, quorumOf, testStore, type TestStore } from "./stores.ts"
+import { as, quorumOf, testStore, type TestStore } from "../kit/testStore.ts"
 import { runOperation, typeOfKeyIn } from "../kit/storeOperations.ts"
 
 const year2026 = Date.UTC(2026, 0, 1)

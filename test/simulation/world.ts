@@ -29,7 +29,7 @@ import {
   RedisLock
 } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
-import { clientOf, type Service, serviceOf } from "../compose/stores.ts"
+import { clientOf, type Service, serviceOf } from "../kit/testStore.ts"
 import { History } from "./history.ts"
 import { playLatches } from "./latches.ts"
 import {

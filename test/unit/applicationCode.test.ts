@@ -7,7 +7,7 @@ import { Deferred, Effect, Exit, Fiber, Layer, Logger, Option } from "effect"
 import { CountDownLatch, type Holding, Lock, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { as, clientOf, testStore } from "../compose/stores.ts"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
 
 const mistake = new Error("a mistake of the application")
 

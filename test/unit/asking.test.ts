@@ -15,7 +15,7 @@ import {
   Semaphore
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { as, clientOf, testStore } from "../compose/stores.ts"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
 
 const { readLock, writeLock } = ReadWriteLock.make("a")
 

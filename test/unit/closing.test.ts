@@ -25,7 +25,7 @@ import {
   SpinLock
 } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { as, clientLayer, clientOf, type Service, testStore, testStores } from "../compose/stores.ts"
+import { as, clientLayer, clientOf, type Service, testStore, testStores } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 
 type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout, any>

@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Queue, References, Stream } from "effect"
 import { FairLock, Lock, type LockStore, type RedisDriver } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { as, clientOf, type Service, testStore } from "../compose/stores.ts"
+import { as, clientOf, type Service, testStore } from "../kit/testStore.ts"
 import { runOperation, typeOfKeyIn } from "../kit/storeOperations.ts"
 import { type Outcome, type Store, wrappedStore } from "../kit/wrappedStore.ts"
 

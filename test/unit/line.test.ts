@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Option, Scheduler } from "effect"
 import { Lock, SpinLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { as, clientOf, testStore } from "../compose/stores.ts"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
 
 /** Below 3 Effect itself gets nowhere. */
 const steps = Array.from({ length: 60 }, (_, i) => i + 3)

@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { Lock, LockLost, LockTimeout, Semaphore, type StoreReason } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { as, clientOf, testStore } from "../compose/stores.ts"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { expectWarning } from "../run/logs.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 

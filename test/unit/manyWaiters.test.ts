@@ -20,7 +20,7 @@ import {
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
-import { as, clientOf, testStore } from "../compose/stores.ts"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { type Outcome, wrappedStore } from "../kit/wrappedStore.ts"
 
 const crowd = 10_000

@@ -23,7 +23,7 @@ import {
   SpinLock
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { as, clientOf, quorumOf, testStore, testStores, type TestStore } from "../compose/stores.ts"
+import { as, clientOf, quorumOf, testStore, testStores, type TestStore } from "../kit/testStore.ts"
 
 type Failure = AcquireError | LatchTimeout | LockLost | LockReentered
 type Wait = (options?: Lock.AcquireOptions) => Effect.Effect<void, Failure, RedisLock.RedisLock>

@@ -5,7 +5,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Lock, ReadWriteLock } from "effect-redis-lock"
-import { as, clientOf, testStore } from "../compose/stores.ts"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { expectWarning } from "../run/logs.ts"
 
 it.effect("the release of a writer that has read with a long lease is repeated until the key would be gone", () =>

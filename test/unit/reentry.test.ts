@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Option } from "effect"
 import { Lock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { as, clientOf, testStore } from "../compose/stores.ts"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
 
 describe("a re-entry that is not answered", () => {
   it.effect("A re-entry that is not answered can be interrupted, and the outer hold stays", () =>

@@ -7,7 +7,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import { type Holding, Lock, LockStore, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { as, clientOf, type Service, testStore } from "../compose/stores.ts"
+import { as, clientOf, type Service, testStore } from "../kit/testStore.ts"
 import { expectWarning } from "../run/logs.ts"
 import { type Store, wrappedStore } from "../kit/wrappedStore.ts"
 

@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber, Option } from "effect"
 import { type AcquireError, Lock, LockLost, ReadWriteLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { as, clientOf, testStore } from "../compose/stores.ts"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 
 describe("a reader that has lost its lock while the store could not be reached", () => {

@@ -4,8 +4,8 @@
  */
 import { Clock, Context, Effect, Layer, type Scope, Stream } from "effect"
 import { LockStore, RedisLock, type StoreReason } from "effect-redis-lock"
-import { runOperation, typeOfKeyIn } from "../kit/storeOperations.ts"
-import { type Store, unreachable, wrappedStore } from "../kit/wrappedStore.ts"
+import { runOperation, typeOfKeyIn } from "./storeOperations.ts"
+import { type Store, unreachable, wrappedStore } from "./wrappedStore.ts"
 
 export type Service = RedisLock.RedisLock["Service"]
 
