@@ -5,7 +5,7 @@ import { RedisCluster, type RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Redis } from "ioredis"
-import { eventually, onServer } from "./harness.ts"
+import { eventually, onServer } from "../kit/server/onServer.ts"
 import type { ClosingSettings } from "./fixtures/closing.ts"
 import { start } from "./processes.ts"
 

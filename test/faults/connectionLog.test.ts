@@ -7,7 +7,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Logger, References } from "effect"
 import { Lock } from "effect-redis-lock"
 import { hasFastPath } from "../kit/commandPath.ts"
-import { bare, behindProxy, clientOf, connected, eventually, locksOver, storeError, subscribers } from "./harness.ts"
+import { bare, behindProxy, clientOf, connected, eventually, locksOver, storeError, subscribers } from "../kit/server/onServer.ts"
 
 interface Line {
   readonly level: string

@@ -11,7 +11,7 @@ import {
   loss,
   queueUp,
   storeError
-} from "./harness.ts"
+} from "../kit/server/onServer.ts"
 
 describe("a holder that is cut off from the server", () => {
   const ways = [

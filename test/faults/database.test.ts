@@ -7,7 +7,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Lock, RedisDriver } from "effect-redis-lock"
 import { Redis } from "ioredis"
-import { bare, client, clientOver, connected, enter, eventually, onServer, queueUp, storeError } from "./harness.ts"
+import { bare, client, clientOver, connected, enter, eventually, onServer, queueUp, storeError } from "../kit/server/onServer.ts"
 
 const section = Lock.withLock(Effect.succeed("done"), "report")
 

@@ -15,7 +15,7 @@ import {
   SpinLock
 } from "effect-redis-lock"
 import { readFileSync } from "node:fs"
-import { client, eventually, onServer, storeError } from "./harness.ts"
+import { client, eventually, onServer, storeError } from "../kit/server/onServer.ts"
 
 /** The rules in the README of the driver, by the comment above them; those of every lock have none. */
 const documented = new Map<string, ReadonlyArray<string>>()

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Schedule } from "effect"
 import { FairLock, Lock } from "effect-redis-lock"
-import { bare, behindProxy, client, clientOver, eventually, lockKey, onServer, soon } from "./harness.ts"
+import { bare, behindProxy, client, clientOver, eventually, lockKey, onServer, soon } from "../kit/server/onServer.ts"
 import { clientsOf, commandsRun, entries, hold, queued, queueOf, serverTime, timeoutsOf, waitFor } from "./kinds.ts"
 import { start } from "./processes.ts"
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { belongsTo, client, enter, onServer, queueUp, subscribers } from "./harness.ts"
+import { belongsTo, client, enter, onServer, queueUp, subscribers } from "../kit/server/onServer.ts"
 import { start } from "./processes.ts"
 
 describe("SIGKILL", () => {

@@ -13,7 +13,7 @@ import {
 } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import type { Entry } from "./fixtures/worker.ts"
-import { type Client, eventually, soon } from "./harness.ts"
+import { type Client, eventually, soon } from "../kit/server/onServer.ts"
 
 export type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout>
 

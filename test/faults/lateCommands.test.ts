@@ -22,7 +22,7 @@ import {
 } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { bareNode } from "../kit/server/cluster.ts"
-import { clientOf, eventually, locks, locksOver, onServer, soon, storeError } from "./harness.ts"
+import { clientOf, eventually, locks, locksOver, onServer, soon, storeError } from "../kit/server/onServer.ts"
 import { queued, queueOf, serverTime, waitFor, hold } from "./kinds.ts"
 import { onServers } from "./quorumSite.ts"
 

@@ -11,7 +11,7 @@ import {
   onServer,
   queueUp,
   subscribers
-} from "./harness.ts"
+} from "../kit/server/onServer.ts"
 
 describe("a wake-up message that never comes", () => {
   it.live(

@@ -12,7 +12,7 @@ import {
   lockKey,
   soon,
   storeError
-} from "./harness.ts"
+} from "../kit/server/onServer.ts"
 
 // Long enough that only an undo can free the lock within the time of a test.
 const watchdogLeaseTime = "5 minutes"

@@ -12,7 +12,7 @@ import {
   queueUp,
   subscribers,
   waiterSleeps
-} from "./harness.ts"
+} from "../kit/server/onServer.ts"
 
 // Nobody falls back to asking within a test's time: who wakes up was told.
 const patient = { fallbackInterval: "5 minutes", watchdogLeaseTime: "5 minutes" } as const

@@ -10,7 +10,7 @@ import {
   SpinLock
 } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { bare, type Client, client, eventually, onServer } from "./harness.ts"
+import { bare, type Client, client, eventually, onServer } from "../kit/server/onServer.ts"
 import { type AnyLock, hold, serverTime } from "./kinds.ts"
 
 const lease = 1500

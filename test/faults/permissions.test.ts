@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option, Stream } from "effect"
 import { Lock } from "effect-redis-lock"
-import { client, enter, eventually, lockKey, onServer, queueUp, type Site, storeError, subscribers } from "./harness.ts"
+import { client, enter, eventually, lockKey, onServer, queueUp, type Site, storeError, subscribers } from "../kit/server/onServer.ts"
 
 /** A client of a user with these ACL rules. */
 const clientWith = ({ redis, server }: Site, rules: ReadonlyArray<string>) =>

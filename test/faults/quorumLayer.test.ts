@@ -8,7 +8,7 @@ import { FairLock, Lock, RedisLock } from "effect-redis-lock"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { clientOf, connected, eventually, locks, onServer } from "./harness.ts"
+import { clientOf, connected, eventually, locks, onServer } from "../kit/server/onServer.ts"
 import { start } from "./processes.ts"
 import { keyEverywhere, onServers, type Place } from "./quorumSite.ts"
 

@@ -6,7 +6,7 @@ import { assert } from "@effect/vitest"
 import { Context, Effect, Layer, type Scope } from "effect"
 import { Lock, RedisLock, RedLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { bare, type ClientOptions, eventually, locks } from "./harness.ts"
+import { bare, type ClientOptions, eventually, locks } from "../kit/server/onServer.ts"
 
 /** A server, and a client that looks at it from outside. */
 export interface Place {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { ReadWriteLock } from "effect-redis-lock"
-import { bare, behindProxy, client, clientOver, onServer, subscribers } from "./harness.ts"
+import { bare, behindProxy, client, clientOver, onServer, subscribers } from "../kit/server/onServer.ts"
 import { entries, hold, serverTime, waitFor } from "./kinds.ts"
 import { start } from "./processes.ts"
 

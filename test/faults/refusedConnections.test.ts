@@ -10,7 +10,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import { createServer as createHttpServer } from "node:http"
 import { networkInterfaces } from "node:os"
 import { pathOfThisRun } from "../kit/commandPath.ts"
-import { bare, client, clientOf, eventually, locksOver, onServer, storeError } from "./harness.ts"
+import { bare, client, clientOf, eventually, locksOver, onServer, storeError } from "../kit/server/onServer.ts"
 
 /** The error with which building a layer fails. */
 const refusal = <A, E>(layer: Layer.Layer<A, E>) =>

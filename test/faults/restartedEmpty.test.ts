@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { belongsTo, client, connected, enter, loss, onServer, queueUp, soon, waiterSleeps } from "./harness.ts"
+import { belongsTo, client, connected, enter, loss, onServer, queueUp, soon, waiterSleeps } from "../kit/server/onServer.ts"
 
 describe("a server that restarts empty", () => {
   it.live(

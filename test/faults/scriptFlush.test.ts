@@ -5,7 +5,7 @@ import { Context, Effect, Layer } from "effect"
 import { Lock, RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { createHash } from "node:crypto"
-import { bare, client, eventually, onServer } from "./harness.ts"
+import { bare, client, eventually, onServer } from "../kit/server/onServer.ts"
 
 describe("SCRIPT FLUSH in a loop", () => {
   it.live(

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { PermitSemaphore, Semaphore } from "effect-redis-lock"
-import { client, onServer, type Site, storeError } from "./harness.ts"
+import { client, onServer, type Site, storeError } from "../kit/server/onServer.ts"
 
 /** A client of a user with these ACL rules. */
 const clientWith = ({ redis, server }: Site, rules: ReadonlyArray<string>) =>

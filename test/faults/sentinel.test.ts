@@ -15,7 +15,7 @@ import {
   soon,
   storeError,
   subscribers
-} from "./harness.ts"
+} from "../kit/server/onServer.ts"
 
 const sentinelClient = (redis: RedisSentinel.RedisSentinel, options?: RedisLock.RedisLockOptions) =>
   clientOf(

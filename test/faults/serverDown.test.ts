@@ -18,7 +18,7 @@ import {
   onServer,
   soon,
   storeError
-} from "./harness.ts"
+} from "../kit/server/onServer.ts"
 
 // whoever is willing to wait outlives all this: see waiting.test.ts
 const section = Lock.withLock(Effect.void, "report", { waitTime: 0 })

@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Lock } from "effect-redis-lock"
 import { Redis } from "ioredis"
-import { bare, behindProxy, client, clientOf, clientOver, connected, eventually, locksOver } from "./harness.ts"
+import { bare, behindProxy, client, clientOf, clientOver, connected, eventually, locksOver } from "../kit/server/onServer.ts"
 
 const commandTimeout = 300
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { behindProxy, belongsTo, client, enter, lockKey, onServer, queueUp } from "./harness.ts"
+import { behindProxy, belongsTo, client, enter, lockKey, onServer, queueUp } from "../kit/server/onServer.ts"
 import { start } from "./processes.ts"
 
 const lease = 1500

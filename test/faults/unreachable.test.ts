@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Lock, RedisDriver } from "effect-redis-lock"
 import { Redis } from "ioredis"
-import { bare, behindProxy, client, clientOver, failure, onServer, soon } from "./harness.ts"
+import { bare, behindProxy, client, clientOver, failure, onServer, soon } from "../kit/server/onServer.ts"
 
 const section = Lock.withLock(Effect.succeed("done"), "report")
 

@@ -19,7 +19,7 @@ import {
 import { Cluster, Redis } from "ioredis"
 import { readFile } from "node:fs/promises"
 import { bareNode, channelOf, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/server/cluster.ts"
-import { clientOf, enter, eventually, failure, locksOver, queueUp, soon } from "../faults/harness.ts"
+import { clientOf, enter, eventually, failure, locksOver, queueUp, soon } from "../kit/server/onServer.ts"
 
 // Nobody falls back to asking within a test's time: who wakes up was told.
 const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 hour" } as const

@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Holding, Lock, ReadWriteLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { type Client, client, onServer } from "../faults/harness.ts"
+import { type Client, client, onServer } from "../kit/server/onServer.ts"
 import { hold } from "../faults/kinds.ts"
 import { expectWarning } from "../run/logs.ts"
 
