@@ -2,7 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { NodeRedis } from "@effect/platform-node"
 import { Duration, Effect, Fiber, Layer, Scope } from "effect"
 import { Lock, RedisDriver } from "effect-redis-lock"
-import { belongsTo, client, clientOf, locksOver, loss, onServer } from "../kit/server/onServer.ts"
+import { client, clientOf, locksOver } from "../kit/clients.ts"
+import { loss } from "../kit/exits.ts"
+import { belongsTo } from "../kit/server/conditions.ts"
+import { onServer } from "../kit/server/onServer.ts"
 import { start } from "./processes.ts"
 
 /** Lets nothing else run in this process: no timer, no reply. */

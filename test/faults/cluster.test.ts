@@ -2,7 +2,9 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Ref, type Scope } from "effect"
 import { type AcquireError, Lock, LockLost, LockStoreError, LockTimeout } from "effect-redis-lock"
 import { bareNode, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/server/cluster.ts"
-import { enter, eventually, failure, loss, queueUp, soon } from "../kit/server/onServer.ts"
+import { eventually, soon } from "../kit/eventually.ts"
+import { failure, loss } from "../kit/exits.ts"
+import { enter, queueUp } from "../kit/sections.ts"
 
 // Nobody falls back to asking within a test's time: who wakes up was told.
 const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 minute" } as const

@@ -7,7 +7,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Logger, References } from "effect"
 import { Lock } from "effect-redis-lock"
 import { hasFastPath } from "../kit/commandPath.ts"
-import { bare, behindProxy, clientOf, connected, eventually, locksOver, storeError, subscribers } from "../kit/server/onServer.ts"
+import { clientOf, locksOver } from "../kit/clients.ts"
+import { eventually } from "../kit/eventually.ts"
+import { storeError } from "../kit/exits.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { connected, subscribers } from "../kit/server/conditions.ts"
+import { behindProxy } from "../kit/server/onServer.ts"
 
 interface Line {
   readonly level: string

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Lock } from "effect-redis-lock"
-import { client, onServer } from "../kit/server/onServer.ts"
+import { client } from "../kit/clients.ts"
+import { onServer } from "../kit/server/onServer.ts"
 import { start } from "./processes.ts"
 
 describe("many at once, on one name, with a counter that nothing else protects", () => {

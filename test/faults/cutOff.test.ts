@@ -1,17 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import {
-  behindProxy,
-  belongsTo,
-  client,
-  connected,
-  enter,
-  eventually,
-  lockKey,
-  loss,
-  queueUp,
-  storeError
-} from "../kit/server/onServer.ts"
+import { client } from "../kit/clients.ts"
+import { eventually } from "../kit/eventually.ts"
+import { loss, storeError } from "../kit/exits.ts"
+import { enter, queueUp } from "../kit/sections.ts"
+import { belongsTo, connected, lockKey } from "../kit/server/conditions.ts"
+import { behindProxy } from "../kit/server/onServer.ts"
 
 describe("a holder that is cut off from the server", () => {
   const ways = [

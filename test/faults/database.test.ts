@@ -7,7 +7,13 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Lock, RedisDriver } from "effect-redis-lock"
 import { Redis } from "ioredis"
-import { bare, client, clientOver, connected, enter, eventually, onServer, queueUp, storeError } from "../kit/server/onServer.ts"
+import { client, clientOver } from "../kit/clients.ts"
+import { eventually } from "../kit/eventually.ts"
+import { storeError } from "../kit/exits.ts"
+import { enter, queueUp } from "../kit/sections.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { connected } from "../kit/server/conditions.ts"
+import { onServer } from "../kit/server/onServer.ts"
 
 const section = Lock.withLock(Effect.succeed("done"), "report")
 

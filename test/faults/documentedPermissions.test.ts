@@ -15,7 +15,10 @@ import {
   SpinLock
 } from "effect-redis-lock"
 import { readFileSync } from "node:fs"
-import { client, eventually, onServer, storeError } from "../kit/server/onServer.ts"
+import { client } from "../kit/clients.ts"
+import { eventually } from "../kit/eventually.ts"
+import { storeError } from "../kit/exits.ts"
+import { onServer } from "../kit/server/onServer.ts"
 
 /** The rules in the README of the driver, by the comment above them; those of every lock have none. */
 const documented = new Map<string, ReadonlyArray<string>>()

@@ -1,7 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Schedule } from "effect"
 import { FairLock, Lock } from "effect-redis-lock"
-import { bare, behindProxy, client, clientOver, eventually, lockKey, onServer, soon } from "../kit/server/onServer.ts"
+import { client, clientOver } from "../kit/clients.ts"
+import { eventually, soon } from "../kit/eventually.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { lockKey } from "../kit/server/conditions.ts"
+import { behindProxy, onServer } from "../kit/server/onServer.ts"
 import { clientsOf, commandsRun, entries, hold, queued, queueOf, serverTime, timeoutsOf, waitFor } from "./kinds.ts"
 import { start } from "./processes.ts"
 

@@ -5,7 +5,11 @@ import { NodeRedis } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Scope } from "effect"
 import { Lock, RedisDriver } from "effect-redis-lock"
-import { behindProxy, clientOf, connected, eventually, locksOver, soon, storeError } from "../kit/server/onServer.ts"
+import { clientOf, locksOver } from "../kit/clients.ts"
+import { eventually, soon } from "../kit/eventually.ts"
+import { storeError } from "../kit/exits.ts"
+import { connected } from "../kit/server/conditions.ts"
+import { behindProxy } from "../kit/server/onServer.ts"
 
 const commandTimeout = 200
 const section = Lock.withLock(Effect.succeed("done"), "report")

@@ -1,6 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { belongsTo, client, enter, onServer, queueUp, subscribers } from "../kit/server/onServer.ts"
+import { client } from "../kit/clients.ts"
+import { enter, queueUp } from "../kit/sections.ts"
+import { belongsTo, subscribers } from "../kit/server/conditions.ts"
+import { onServer } from "../kit/server/onServer.ts"
 import { start } from "./processes.ts"
 
 describe("SIGKILL", () => {

@@ -1,7 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { PermitSemaphore } from "effect-redis-lock"
-import { client, eventually, onServer } from "../kit/server/onServer.ts"
+import { client } from "../kit/clients.ts"
+import { eventually } from "../kit/eventually.ts"
+import { onServer } from "../kit/server/onServer.ts"
 import { start } from "./processes.ts"
 
 const permits = 5

@@ -13,7 +13,8 @@ import {
 } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import type { Entry } from "./fixtures/worker.ts"
-import { type Client, eventually, soon } from "../kit/server/onServer.ts"
+import type { Client } from "../kit/clients.ts"
+import { eventually, soon } from "../kit/eventually.ts"
 
 export type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout>
 

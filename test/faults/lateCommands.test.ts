@@ -22,7 +22,10 @@ import {
 } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { bareNode } from "../kit/server/cluster.ts"
-import { clientOf, eventually, locks, locksOver, onServer, soon, storeError } from "../kit/server/onServer.ts"
+import { clientOf, locks, locksOver } from "../kit/clients.ts"
+import { eventually, soon } from "../kit/eventually.ts"
+import { storeError } from "../kit/exits.ts"
+import { onServer } from "../kit/server/onServer.ts"
 import { queued, queueOf, serverTime, waitFor, hold } from "./kinds.ts"
 import { onServers } from "./quorumSite.ts"
 

@@ -1,17 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import {
-  bare,
-  behindProxy,
-  belongsTo,
-  client,
-  clientOver,
-  enter,
-  loss,
-  onServer,
-  queueUp,
-  subscribers
-} from "../kit/server/onServer.ts"
+import { client, clientOver } from "../kit/clients.ts"
+import { loss } from "../kit/exits.ts"
+import { enter, queueUp } from "../kit/sections.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { belongsTo, subscribers } from "../kit/server/conditions.ts"
+import { behindProxy, onServer } from "../kit/server/onServer.ts"
 
 describe("a wake-up message that never comes", () => {
   it.live(

@@ -1,18 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { Lock } from "effect-redis-lock"
-import {
-  bare,
-  behindProxy,
-  type Client,
-  client,
-  clientOver,
-  connected,
-  enter,
-  lockKey,
-  soon,
-  storeError
-} from "../kit/server/onServer.ts"
+import { type Client, client, clientOver } from "../kit/clients.ts"
+import { soon } from "../kit/eventually.ts"
+import { storeError } from "../kit/exits.ts"
+import { enter } from "../kit/sections.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { connected, lockKey } from "../kit/server/conditions.ts"
+import { behindProxy } from "../kit/server/onServer.ts"
 
 // Long enough that only an undo can free the lock within the time of a test.
 const watchdogLeaseTime = "5 minutes"

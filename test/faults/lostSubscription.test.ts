@@ -1,18 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import {
-  bare,
-  behindProxy,
-  client,
-  clientOver,
-  enter,
-  eventually,
-  lockKey,
-  onServer,
-  queueUp,
-  subscribers,
-  waiterSleeps
-} from "../kit/server/onServer.ts"
+import { client, clientOver } from "../kit/clients.ts"
+import { eventually } from "../kit/eventually.ts"
+import { enter, queueUp } from "../kit/sections.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { lockKey, subscribers, waiterSleeps } from "../kit/server/conditions.ts"
+import { behindProxy, onServer } from "../kit/server/onServer.ts"
 
 // Nobody falls back to asking within a test's time: who wakes up was told.
 const patient = { fallbackInterval: "5 minutes", watchdogLeaseTime: "5 minutes" } as const

@@ -4,7 +4,8 @@
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { bare, onServer } from "../kit/server/onServer.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { onServer } from "../kit/server/onServer.ts"
 import { start } from "./processes.ts"
 import { noLockLeft } from "./quorumSite.ts"
 

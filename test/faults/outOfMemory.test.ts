@@ -10,7 +10,10 @@ import {
   SpinLock
 } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { bare, type Client, client, eventually, onServer } from "../kit/server/onServer.ts"
+import { type Client, client } from "../kit/clients.ts"
+import { eventually } from "../kit/eventually.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { onServer } from "../kit/server/onServer.ts"
 import { type AnyLock, hold, serverTime } from "./kinds.ts"
 
 const lease = 1500

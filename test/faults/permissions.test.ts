@@ -1,7 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option, Stream } from "effect"
 import { Lock } from "effect-redis-lock"
-import { client, enter, eventually, lockKey, onServer, queueUp, type Site, storeError, subscribers } from "../kit/server/onServer.ts"
+import { client } from "../kit/clients.ts"
+import { eventually } from "../kit/eventually.ts"
+import { storeError } from "../kit/exits.ts"
+import { enter, queueUp } from "../kit/sections.ts"
+import { lockKey, subscribers } from "../kit/server/conditions.ts"
+import { onServer, type Site } from "../kit/server/onServer.ts"
 
 /** A client of a user with these ACL rules. */
 const clientWith = ({ redis, server }: Site, rules: ReadonlyArray<string>) =>

@@ -14,7 +14,7 @@ import type { PermitsEvent, PermitsSettings } from "./fixtures/permits.ts"
 import type { WorkerEvent, WorkerSettings } from "./fixtures/worker.ts"
 import type { MultiCounterEvent, MultiCounterSettings } from "./fixtures/multiCounter.ts"
 import type { QuorumCounterEvent, QuorumCounterSettings } from "./fixtures/quorumCounter.ts"
-import { eventually } from "../kit/server/onServer.ts"
+import { eventually } from "../kit/eventually.ts"
 
 interface Programs {
   readonly closing: { readonly settings: ClosingSettings; readonly event: ClosingEvent }

@@ -6,7 +6,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Option, Schedule } from "effect"
 import { Lock, LockStoreError, LockTimeout, QuorumNotReached } from "effect-redis-lock"
 import { scripts } from "../../packages/core/dist/internal/store/redis/scripts.generated.js"
-import { eventually, failure, loss, soon } from "../kit/server/onServer.ts"
+import { eventually, soon } from "../kit/eventually.ts"
+import { failure, loss } from "../kit/exits.ts"
 import { assertFreeAt, keyAt, keyEverywhere, onServers, type Place, process, redLock } from "./quorumSite.ts"
 
 const elapsed = <A, E, R>(self: Effect.Effect<A, E, R>) =>

@@ -6,7 +6,9 @@ import { assert } from "@effect/vitest"
 import { Context, Effect, Layer, type Scope } from "effect"
 import { Lock, RedisLock, RedLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { bare, type ClientOptions, eventually, locks } from "../kit/server/onServer.ts"
+import { type ClientOptions, locks } from "../kit/clients.ts"
+import { eventually } from "../kit/eventually.ts"
+import { bare } from "../kit/server/bareRedis.ts"
 
 /** A server, and a client that looks at it from outside. */
 export interface Place {

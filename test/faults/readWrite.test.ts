@@ -1,7 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { ReadWriteLock } from "effect-redis-lock"
-import { bare, behindProxy, client, clientOver, onServer, subscribers } from "../kit/server/onServer.ts"
+import { client, clientOver } from "../kit/clients.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { subscribers } from "../kit/server/conditions.ts"
+import { behindProxy, onServer } from "../kit/server/onServer.ts"
 import { entries, hold, serverTime, waitFor } from "./kinds.ts"
 import { start } from "./processes.ts"
 

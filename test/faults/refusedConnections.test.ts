@@ -10,7 +10,11 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import { createServer as createHttpServer } from "node:http"
 import { networkInterfaces } from "node:os"
 import { pathOfThisRun } from "../kit/commandPath.ts"
-import { bare, client, clientOf, eventually, locksOver, onServer, storeError } from "../kit/server/onServer.ts"
+import { client, clientOf, locksOver } from "../kit/clients.ts"
+import { eventually } from "../kit/eventually.ts"
+import { storeError } from "../kit/exits.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { onServer } from "../kit/server/onServer.ts"
 
 /** The error with which building a layer fails. */
 const refusal = <A, E>(layer: Layer.Layer<A, E>) =>

@@ -2,7 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Option, Scope } from "effect"
 import { PermitSemaphore } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { client, eventually, onServer, soon } from "../kit/server/onServer.ts"
+import { client } from "../kit/clients.ts"
+import { eventually, soon } from "../kit/eventually.ts"
+import { onServer } from "../kit/server/onServer.ts"
 
 const semaphore = "partner"
 

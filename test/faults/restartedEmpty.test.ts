@@ -1,6 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { belongsTo, client, connected, enter, loss, onServer, queueUp, soon, waiterSleeps } from "../kit/server/onServer.ts"
+import { client } from "../kit/clients.ts"
+import { soon } from "../kit/eventually.ts"
+import { loss } from "../kit/exits.ts"
+import { enter, queueUp } from "../kit/sections.ts"
+import { belongsTo, connected, waiterSleeps } from "../kit/server/conditions.ts"
+import { onServer } from "../kit/server/onServer.ts"
 
 describe("a server that restarts empty", () => {
   it.live(

@@ -5,7 +5,10 @@ import { Context, Effect, Layer } from "effect"
 import { Lock, RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { createHash } from "node:crypto"
-import { bare, client, eventually, onServer } from "../kit/server/onServer.ts"
+import { client } from "../kit/clients.ts"
+import { eventually } from "../kit/eventually.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { onServer } from "../kit/server/onServer.ts"
 
 describe("SCRIPT FLUSH in a loop", () => {
   it.live(

@@ -9,7 +9,7 @@ import { Lock, type RedisDriver, RedisLock } from "effect-redis-lock"
 import { Redis } from "ioredis"
 import { type AddressInfo, createServer } from "node:net"
 import { inspect } from "node:util"
-import { eventually } from "../kit/server/onServer.ts"
+import { eventually } from "../kit/eventually.ts"
 
 /** Also what is percent-encoded in a URL. */
 const SECRET = "s3cr3t/p@ss"

@@ -1,7 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { PermitSemaphore, Semaphore } from "effect-redis-lock"
-import { client, onServer, type Site, storeError } from "../kit/server/onServer.ts"
+import { client } from "../kit/clients.ts"
+import { storeError } from "../kit/exits.ts"
+import { onServer, type Site } from "../kit/server/onServer.ts"
 
 /** A client of a user with these ACL rules. */
 const clientWith = ({ redis, server }: Site, rules: ReadonlyArray<string>) =>

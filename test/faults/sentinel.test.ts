@@ -4,18 +4,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Lock, type RedisLock } from "effect-redis-lock"
 import { pathOfThisRun } from "../kit/commandPath.ts"
-import {
-  bare,
-  clientOf,
-  enter,
-  eventually,
-  lockKey,
-  locksOver,
-  queueUp,
-  soon,
-  storeError,
-  subscribers
-} from "../kit/server/onServer.ts"
+import { clientOf, locksOver } from "../kit/clients.ts"
+import { eventually, soon } from "../kit/eventually.ts"
+import { storeError } from "../kit/exits.ts"
+import { enter, queueUp } from "../kit/sections.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { lockKey, subscribers } from "../kit/server/conditions.ts"
 
 const sentinelClient = (redis: RedisSentinel.RedisSentinel, options?: RedisLock.RedisLockOptions) =>
   clientOf(

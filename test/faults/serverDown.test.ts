@@ -2,23 +2,12 @@ import { NodeRedis } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer } from "effect"
 import { Lock, RedisDriver } from "effect-redis-lock"
-import {
-  bare,
-  behindProxy,
-  type Client,
-  client,
-  clientOf,
-  clientOver,
-  connected,
-  disconnected,
-  eventually,
-  failure,
-  lockKey,
-  locksOver,
-  onServer,
-  soon,
-  storeError
-} from "../kit/server/onServer.ts"
+import { type Client, client, clientOf, clientOver, locksOver } from "../kit/clients.ts"
+import { eventually, soon } from "../kit/eventually.ts"
+import { failure, storeError } from "../kit/exits.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { connected, disconnected, lockKey } from "../kit/server/conditions.ts"
+import { behindProxy, onServer } from "../kit/server/onServer.ts"
 
 // whoever is willing to wait outlives all this: see waiting.test.ts
 const section = Lock.withLock(Effect.void, "report", { waitTime: 0 })

@@ -3,7 +3,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Schedule } from "effect"
 import { Lock, type StoreReason } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { bare, type Client, client, enter, eventually, loss, onServer, soon, storeError } from "../kit/server/onServer.ts"
+import { type Client, client } from "../kit/clients.ts"
+import { eventually, soon } from "../kit/eventually.ts"
+import { loss, storeError } from "../kit/exits.ts"
+import { enter } from "../kit/sections.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { onServer } from "../kit/server/onServer.ts"
 
 // whoever is willing to wait outlives most of this: see waiting.test.ts
 const section = Lock.withLock(Effect.succeed("done"), "report", { waitTime: 0 })

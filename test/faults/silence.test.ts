@@ -6,7 +6,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Lock } from "effect-redis-lock"
 import { Redis } from "ioredis"
-import { bare, behindProxy, client, clientOf, clientOver, connected, eventually, locksOver } from "../kit/server/onServer.ts"
+import { client, clientOf, clientOver, locksOver } from "../kit/clients.ts"
+import { eventually } from "../kit/eventually.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { connected } from "../kit/server/conditions.ts"
+import { behindProxy } from "../kit/server/onServer.ts"
 
 const commandTimeout = 300
 

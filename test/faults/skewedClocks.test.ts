@@ -5,7 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { FencedLock, Lock, type LockReentered, ReadWriteLock, RedisLock } from "effect-redis-lock"
-import { clientOf, locks } from "../kit/server/onServer.ts"
+import { clientOf, locks } from "../kit/clients.ts"
 import { noLockLeft, type Place } from "./quorumSite.ts"
 import { impossible, skewedServers } from "./skewedServers.ts"
 

@@ -9,7 +9,7 @@ import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } fr
 import { endianness, tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { bare } from "../kit/server/onServer.ts"
+import { bare } from "../kit/server/bareRedis.ts"
 import type { Place } from "./quorumSite.ts"
 
 const compile = (source: string, library: string) =>

@@ -12,7 +12,7 @@ import {
   ReadWriteLock,
   RedisLock
 } from "effect-redis-lock"
-import { type Client, clientOf, locks } from "../kit/server/onServer.ts"
+import { type Client, clientOf, locks } from "../kit/clients.ts"
 import { commandsRun } from "./kinds.ts"
 import { impossible, skewedServers } from "./skewedServers.ts"
 

@@ -1,6 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { behindProxy, belongsTo, client, enter, lockKey, onServer, queueUp } from "../kit/server/onServer.ts"
+import { client } from "../kit/clients.ts"
+import { enter, queueUp } from "../kit/sections.ts"
+import { belongsTo, lockKey } from "../kit/server/conditions.ts"
+import { behindProxy, onServer } from "../kit/server/onServer.ts"
 import { start } from "./processes.ts"
 
 const lease = 1500

@@ -4,7 +4,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Lock, RedisDriver } from "effect-redis-lock"
 import { Redis } from "ioredis"
-import { bare, behindProxy, client, clientOver, failure, onServer, soon } from "../kit/server/onServer.ts"
+import { client, clientOver } from "../kit/clients.ts"
+import { soon } from "../kit/eventually.ts"
+import { failure } from "../kit/exits.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { behindProxy, onServer } from "../kit/server/onServer.ts"
 
 const section = Lock.withLock(Effect.succeed("done"), "report")
 

@@ -17,7 +17,9 @@ import {
   SpinLock
 } from "effect-redis-lock"
 import { pathOfThisRun } from "../kit/commandPath.ts"
-import { client, onServer, soon } from "../kit/server/onServer.ts"
+import { client } from "../kit/clients.ts"
+import { soon } from "../kit/eventually.ts"
+import { onServer } from "../kit/server/onServer.ts"
 import { type AnyLock, hold, queued, waitFor } from "./kinds.ts"
 
 type Use = Effect.Effect<unknown, unknown, RedisLock.RedisLock>

@@ -19,7 +19,10 @@ import {
 import { Cluster, Redis } from "ioredis"
 import { readFile } from "node:fs/promises"
 import { bareNode, channelOf, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/server/cluster.ts"
-import { clientOf, enter, eventually, failure, locksOver, queueUp, soon } from "../kit/server/onServer.ts"
+import { clientOf, locksOver } from "../kit/clients.ts"
+import { eventually, soon } from "../kit/eventually.ts"
+import { failure } from "../kit/exits.ts"
+import { enter, queueUp } from "../kit/sections.ts"
 
 // Nobody falls back to asking within a test's time: who wakes up was told.
 const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 hour" } as const

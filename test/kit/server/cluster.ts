@@ -6,7 +6,8 @@ import { RedisCluster, type RedisServer } from "@effect-redis-lock/testing"
 import { Context, Effect, Layer } from "effect"
 import type { RedisLock } from "effect-redis-lock"
 import { Redis } from "ioredis"
-import { clientOf, eventually, locksOver } from "./onServer.ts"
+import { clientOf, locksOver } from "../clients.ts"
+import { eventually } from "../eventually.ts"
 
 /** The cluster of a file's tests. */
 export class TheCluster extends Context.Service<TheCluster, RedisCluster.RedisCluster>()("test/TheCluster") {

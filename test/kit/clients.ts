@@ -1,0 +1,61 @@
+/**
+ * Clients of the library as an application would build them: over ioredis, in real time.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { Effect, Layer, type Scope } from "effect"
+import { type RedisDriver, RedisLock } from "effect-redis-lock"
+import type { Redis } from "ioredis"
+import { reconnectsAtOnce } from "./server/bareRedis.ts"
+
+/** Options of a client, of its driver and of ioredis. */
+export interface ClientOptions extends RedisLock.RedisLockOptions, Omit<IoRedis.IoRedisOptions, "url"> {}
+
+/** The library over a driver, with leases short enough to wait for. */
+export const locksOver = <E>(driver: Layer.Layer<RedisDriver.RedisDriver, E>, options?: RedisLock.RedisLockOptions) =>
+  RedisLock.layer({ watchdogLeaseTime: "1500 millis", fallbackInterval: "200 millis", ...options }).pipe(
+    Layer.provide(driver)
+  )
+
+/** The library as an application uses it. */
+export const locks = (at: { readonly url: string }, options: ClientOptions = {}) =>
+  locksOver(
+    IoRedis.layer({
+      url: at.url,
+      commandTimeout: options.commandTimeout,
+      connectTimeout: options.connectTimeout,
+      ioredis: { ...reconnectsAtOnce, ...options.ioredis }
+    }),
+    options
+  )
+
+/** A client of the library. */
+export interface Client {
+  /** Runs an effect as this client. */
+  readonly run: <A, E>(self: Effect.Effect<A, E, RedisLock.RedisLock>) => Effect.Effect<A, E>
+}
+
+/** Builds a client, for as long as the scope is open. */
+export const clientOf = <E>(locks: Layer.Layer<RedisLock.RedisLock, E>): Effect.Effect<Client, E, Scope.Scope> =>
+  Effect.map(Layer.build(Layer.fresh(locks)), (context) => ({ run: (self) => Effect.provideContext(self, context) }))
+
+/** A client of the server or proxy at that address. */
+export const client = (at: { readonly url: string }, options?: ClientOptions) => clientOf(locks(at, options))
+
+/** Where something listens. */
+interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** A client over an application's own ioredis client; its subscriptions may go another way than its commands. */
+export const clientOver = Effect.fnUntraced(function* (
+  redis: Redis,
+  options?: RedisLock.RedisLockOptions & { readonly subscriptions?: Address; readonly commandTimeout?: number }
+) {
+  if (options?.subscriptions !== undefined) {
+    const { host, port } = options.subscriptions
+    const duplicate = redis.duplicate.bind(redis)
+    redis.duplicate = (override) => duplicate({ ...override, host, port })
+  }
+  return yield* clientOf(locksOver(IoRedis.fromClient(redis, { commandTimeout: options?.commandTimeout }), options))
+})

@@ -1,0 +1,44 @@
+/**
+ * Awaits what must come true in real time, on a machine however busy.
+ */
+import { assert } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+
+/** How long to wait for what must happen in the end. */
+const patience = Duration.minutes(4)
+
+/** What is looked at, again and again. */
+export type Look<A, E, R> = Effect.Effect<A, E, R> | (() => Promise<A> | A)
+
+/** Looks again and again until it is as it must be; fails with what was last seen where it never is. Default: within four minutes. */
+export const eventually = Effect.fnUntraced(function* <A, E = never, R = never>(
+  what: string,
+  look: Look<A, E, R>,
+  holds: (seen: A) => boolean,
+  within: Duration.Input = patience
+) {
+  const giveUpAt = performance.now() + Duration.toMillis(Duration.fromInputUnsafe(within))
+  while (true) {
+    const seen = yield* Effect.isEffect(look) ? look : Effect.promise(async () => look())
+    if (holds(seen)) return seen
+    if (performance.now() > giveUpAt) assert.fail(`never came true: ${what}; last seen: ${JSON.stringify(seen)}`)
+    // nothing tells when it comes true
+    yield* Effect.sleep(10)
+  }
+})
+
+/** {@link eventually} for what is true or false. */
+export const until = <E = never, R = never>(what: string, condition: Look<boolean, E, R>) =>
+  Effect.asVoid(eventually(what, condition, (holds) => holds))
+
+/** Waits for what must come. Default: within four minutes. */
+export const soon = <A, E, R>(
+  what: string,
+  self: Effect.Effect<A, E, R>,
+  within: Duration.Input = patience
+): Effect.Effect<A, E, R> =>
+  Effect.timeoutOrElse(self, {
+    duration: within,
+    orElse: () =>
+      Effect.die(new Error(`did not happen within ${Duration.format(Duration.fromInputUnsafe(within))}: ${what}`))
+  })
