@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Metric } from "effect"
+import { Effect, Fiber, Metric, Tracer } from "effect"
 import { PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 
@@ -44,4 +44,31 @@ it.effect("Telemetry counts the acquired permits of semaphores, and those held n
     // kept apart from the metrics of other tests
     (self) => Effect.suspend(() => Effect.provideService(self, Metric.MetricRegistry, new Map()))
   )
+)
+
+it.effect("A caller that traces gets spans of acquiring and of holding permits, as of a lock", () =>
+  Effect.gen(function* () {
+    const names: Array<string> = []
+    const tracer = Tracer.make({
+      span: (options) => {
+        names.push(options.name)
+        return new Tracer.NativeSpan(options)
+      }
+    })
+    const counted = Semaphore.make("counted", { permits: 5 })
+    const leased = PermitSemaphore.make("leased", { permits: 5 })
+    yield* Effect.gen(function* () {
+      yield* PermitSemaphore.tryScoped(leased)
+      yield* Semaphore.scoped(counted, 1)
+      yield* PermitSemaphore.withPermit(Effect.void, leased)
+      yield* Semaphore.withPermitsIfAvailable(Effect.void, counted, 1)
+      yield* Semaphore.acquire(counted)
+    }).pipe(Effect.scoped, Effect.withSpan("request"), Effect.withTracer(tracer))
+    assert.deepStrictEqual(names, [
+      "request",
+      ...["PermitSemaphore.acquire", "PermitSemaphore.hold", "Semaphore.acquire", "Semaphore.hold"],
+      ...["PermitSemaphore.acquire", "PermitSemaphore.hold", "Semaphore.acquire", "Semaphore.hold"],
+      "Semaphore.acquire"
+    ])
+  }).pipe(Effect.provide(RedisLock.layerMemory))
 )

@@ -17,7 +17,8 @@ import { latchChannel } from "./internal/store/keys.ts"
 import { LatchImpl, latchOf, TypeId as internalTypeId } from "./internal/locks/LatchImpl.ts"
 import type { LockClient } from "./internal/client/LockClient.ts"
 import { shown } from "./internal/report/shown.ts"
-import { type Invalid, use } from "./internal/locks/Synchronizer.ts"
+import { use } from "./internal/locks/Synchronizer.ts"
+import type { Invalid } from "./internal/options/invalid.ts"
 import {
   type InvalidLockName,
   InvalidLockOptions,

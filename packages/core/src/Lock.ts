@@ -19,10 +19,11 @@ import type { AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
 import type { Holding, HoldingOf } from "./Holding.ts"
 import { clientIn } from "./internal/client/RedisLock.ts"
 import { CurrentOwner } from "./internal/hold/owner.ts"
-import { type Invalid, TypeId as internalTypeId } from "./internal/locks/AnyLock.ts"
-import { listHeld } from "./internal/locks/listHeld.ts"
+import * as Sections from "./internal/acquire/sections.ts"
+import { TypeId as internalTypeId } from "./internal/locks/AnyLock.ts"
+import { listHeld, locks, prepareLock, using } from "./internal/locks/heldLocks.ts"
 import { lockOf, makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
-import { acquire, scopedWith, section, tryAcquire, using } from "./internal/locks/sections.ts"
+import type { Invalid } from "./internal/options/invalid.ts"
 import { isDataFirst } from "./internal/options/isDataFirst.ts"
 import { reentrant } from "./internal/protocol/exclusive.ts"
 import {
@@ -270,7 +271,7 @@ export const scoped: <
     lock: Lock<R, E, T> | string,
     options?: AcquireOptions
   ): Effect.Effect<HoldingOf<T>, AcquireError | E, R | Scope.Scope> =>
-    scopedWith(lock, options, acquire<E, T>, (held, keep) => keep(held))
+    Sections.scoped(locks, prepareLock(lock, options))
 )
 
 /**
@@ -313,9 +314,7 @@ export const tryScoped: <
     lock: Lock<R, E, T> | string,
     options?: Pick<AcquireOptions, "leaseTime">
   ): Effect.Effect<Option.Option<HoldingOf<T>>, LockStoreError | Invalid | E, R | Scope.Scope> =>
-    scopedWith(lock, options, tryAcquire<E, T>, (held, keep): Effect.Effect<Option.Option<HoldingOf<T>>> =>
-      Option.isNone(held) ? Effect.succeedNone : Effect.asSome(keep(held.value))
-    )
+    Sections.tryScoped(locks, prepareLock(lock, options))
 )
 
 /**
@@ -380,7 +379,7 @@ export const withLock: {
 } = dual(
   (args) => Effect.isEffect(args[0]),
   <A, E, R, R2, E2, T>(self: Effect.Effect<A, E, R>, lock: Lock<R2, E2, T> | string, options?: AcquireOptions) =>
-    section(lock, options, acquire<E2, T>, (held, run) => run(held, self))
+    Sections.section(locks, prepareLock(lock, options), self)
 )
 
 /**
@@ -441,14 +440,7 @@ export const withLockIfAvailable: {
     self: Effect.Effect<A, E, R>,
     lock: Lock<R2, E2, T> | string,
     options?: Pick<AcquireOptions, "leaseTime">
-  ) =>
-    section(
-      lock,
-      options,
-      tryAcquire<E2, T>,
-      (held, run): Effect.Effect<Option.Option<A>, E | LockStoreError | LockLost, R> =>
-        Option.isNone(held) ? Effect.succeedNone : Effect.asSome(run(held.value, self))
-    )
+  ) => Sections.trySection(locks, prepareLock(lock, options), self)
 )
 
 /**

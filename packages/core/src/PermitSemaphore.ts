@@ -23,8 +23,8 @@ import type { Pipeable } from "effect/Pipeable"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
-import { guard } from "./internal/hold/guard.ts"
-import { acquireWith, keep, tryWith } from "./internal/locks/leasedPermits.ts"
+import * as Sections from "./internal/acquire/sections.ts"
+import { leasedPermits, preparePermits } from "./internal/locks/leasedPermits.ts"
 import * as commands from "./internal/locks/permitSemaphoreCommands.ts"
 import {
   PermitSemaphoreImpl,
@@ -237,7 +237,7 @@ export const scoped: <
       TimeoutOf<WaitTimeOf<Arg>> | LockStoreError | InvalidLockName | InvalidLockOptions,
       Services<S> | Scope.Scope
     > = dual(isDataFirst, (semaphore: PermitSemaphore<unknown> | string, options?: ScopedOptions) =>
-  acquireWith(semaphore, options?.permits ?? 1, options, keep)
+  Sections.scoped(leasedPermits, preparePermits(semaphore, options?.permits ?? 1, options))
 )
 
 /**
@@ -275,7 +275,7 @@ export const tryScoped: <
       LockStoreError | InvalidLockName | InvalidLockOptions,
       Services<S> | Scope.Scope
     > = dual(isDataFirst, (semaphore: PermitSemaphore<unknown> | string, options?: Omit<ScopedOptions, "waitTime">) =>
-  tryWith(semaphore, options?.permits ?? 1, options, keep)
+  Sections.tryScoped(leasedPermits, preparePermits(semaphore, options?.permits ?? 1, options))
 )
 
 /**
@@ -335,7 +335,7 @@ export const withPermits: {
     semaphore: PermitSemaphore<unknown> | string,
     permits: number,
     options?: AcquireOptions
-  ) => acquireWith(semaphore, permits, options, (hold, restore) => guard(hold, self, restore))
+  ) => Sections.section(leasedPermits, preparePermits(semaphore, permits, options), self)
 )
 
 /**
@@ -403,7 +403,7 @@ export const withPermitIfAvailable: {
     self: Effect.Effect<A, E, R>,
     semaphore: PermitSemaphore<unknown> | string,
     options?: Pick<AcquireOptions, "leaseTime">
-  ) => tryWith(semaphore, 1, options, (hold, restore) => guard(hold, self, restore))
+  ) => Sections.trySection(leasedPermits, preparePermits(semaphore, 1, options), self)
 )
 
 /**

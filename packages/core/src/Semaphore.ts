@@ -28,8 +28,9 @@ import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
 import { heldMarkerMillis, undoMarkerMillis } from "./internal/hold/AnonymousPermits.ts"
-import { guard, nothing } from "./internal/hold/guard.ts"
-import { acquireWith, add, countFree, drain, keep, tryWith, withSemaphore } from "./internal/locks/semaphoreCommands.ts"
+import * as Sections from "./internal/acquire/sections.ts"
+import { anonymousPermits, prepareAnonymous } from "./internal/locks/anonymousPermits.ts"
+import { add, countFree, drain, withSemaphore } from "./internal/locks/semaphoreCommands.ts"
 import { SemaphoreImpl, semaphoreOf, TypeId as internalTypeId } from "./internal/locks/SemaphoreImpl.ts"
 import { parsePeriod } from "./internal/options/durations.ts"
 import { isDataFirstOfPermits } from "./internal/options/isDataFirst.ts"
@@ -212,10 +213,7 @@ export const withPermits: {
     semaphore: Semaphore<unknown> | string,
     permits: number,
     options?: AcquireOptions
-  ) =>
-    acquireWith(semaphore, permits, options, heldMarkerMillis, (granted, restore) =>
-      guard(granted ?? nothing, self, restore)
-    )
+  ) => Sections.section(anonymousPermits, prepareAnonymous(semaphore, permits, options, heldMarkerMillis), self)
 )
 
 /**
@@ -256,12 +254,7 @@ export const withPermitsIfAvailable: {
 } = dual(
   (args) => Effect.isEffect(args[0]),
   <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: Semaphore<unknown> | string, permits: number) =>
-    tryWith(
-      semaphore,
-      permits,
-      heldMarkerMillis,
-      (granted, restore): Effect.Effect<A, E | LockLost | LockStoreError, R> => guard(granted ?? nothing, self, restore)
-    )
+    Sections.trySection(anonymousPermits, prepareAnonymous(semaphore, permits, undefined, heldMarkerMillis), self)
 )
 
 /**
@@ -306,7 +299,7 @@ export const scoped: {
     Services<S> | Scope.Scope
   >
 } = dual(isDataFirstOfPermits, (semaphore: Semaphore<unknown> | string, permits: number, options?: AcquireOptions) =>
-  acquireWith(semaphore, permits, options, heldMarkerMillis, keep)
+  Effect.asVoid(Sections.scoped(anonymousPermits, prepareAnonymous(semaphore, permits, options, heldMarkerMillis)))
 )
 
 /**
@@ -340,7 +333,7 @@ export const acquire: <
     ) => Effect.Effect<void, TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
   : Effect.Effect<void, TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions, Services<Arg>> =
   dual(isDataFirstOfPermits, (semaphore: Semaphore<unknown> | string, permits: number = 1, options?: AcquireOptions) =>
-    acquireWith(semaphore, permits, options, undoMarkerMillis, () => Effect.void)
+    Sections.acquired(anonymousPermits, prepareAnonymous(semaphore, permits, options, undoMarkerMillis))
   )
 
 /**
@@ -360,10 +353,7 @@ export const tryAcquire: <Arg extends Semaphore<unknown> | string | number>(
   : Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<Arg>> = dual(
   isDataFirstOfPermits,
   (semaphore: Semaphore<unknown> | string, permits: number = 1) =>
-    Effect.map(
-      tryWith(semaphore, permits, undoMarkerMillis, () => Effect.void),
-      Option.isSome
-    )
+    Sections.tryAcquired(anonymousPermits, prepareAnonymous(semaphore, permits, undefined, undoMarkerMillis))
 )
 
 /**

@@ -19,14 +19,6 @@ export interface Guarded {
   readonly releaseNow: () => Effect.Effect<void, LockLost | LockStoreError>
 }
 
-/** What a body runs under that needs nothing. */
-export const nothing: Guarded = {
-  name: "nothing",
-  checkLost: () => undefined,
-  onLost: () => () => {},
-  releaseNow: () => Effect.void
-}
-
 /** Whether nothing went wrong but that the client was closed, and gave back what was held: the end of a scope says no more of it. */
 export const isClosed = (problems: Cause.Cause<LockLost | LockStoreError>): boolean =>
   problems.reasons.every(

@@ -4,18 +4,18 @@
 import type * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import { identity } from "effect/Function"
-import type * as Option from "effect/Option"
 import * as Pipeable from "effect/Pipeable"
 import type * as Scope from "effect/Scope"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
 import type { Lock, LockState } from "../../Lock.ts"
-import type { AcquireError, InvalidLockName, InvalidLockOptions, LockStoreError } from "../../LockError.ts"
+import type { InvalidLockName, LockStoreError } from "../../LockError.ts"
 import type { RedisLock } from "../../RedisLock.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
 import type { LockKeys } from "../store/keys.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { LockProtocol } from "../protocol/LockProtocol.ts"
-import type { Restore } from "../hold/guard.ts"
+import type { Prepared } from "../acquire/sections.ts"
+import type { Invalid } from "../options/invalid.ts"
 
 export const TypeId = "~effect-redis-lock/Lock"
 
@@ -29,25 +29,11 @@ export interface Subject {
 export const isSame = (a: Subject, b: Subject): boolean =>
   a.client === b.client && a.kind.mode === b.kind.mode && a.keys.lock === b.keys.lock
 
-/**
- * An acquisition that may be made: who asks for what is known, and checked.
- */
-export interface PreparedAcquire<out E = unknown, out T = unknown> {
-  /** The lock's. */
-  readonly name: string
-  /** The kind's, in spans. */
-  readonly label: string
-  /** What it asks for, of which client. */
+/** A validated request for a lock. */
+export interface PreparedAcquire<out E = unknown, out T = unknown> extends Prepared<InternalHolding<T>, E> {
+  /** The locks that it asks for, and of which client. */
   readonly subjects: ReadonlyArray<Subject>
-  /** Waits as long as allowed. To be run uninterruptibly. */
-  readonly acquire: (restore: Restore) => Effect.Effect<InternalHolding<T>, AcquireError | E>
-  /** Asks once. To be run uninterruptibly. */
-  readonly tryAcquire: (restore: Restore) => Effect.Effect<Option.Option<InternalHolding<T>>, LockStoreError | E>
 }
-
-export type Invalid = InvalidLockName | InvalidLockOptions
-
-export const isInvalid = <A extends object>(asking: A | Invalid): asking is Invalid => "_tag" in asking
 
 type Running = Fiber<unknown, unknown>
 

@@ -8,8 +8,9 @@ import type { Lock, LockState } from "../../Lock.ts"
 import { type AcquireError, type InvalidLockName, InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
 import type { RedisLock } from "../../RedisLock.ts"
 import { acquire, tryAcquire } from "../acquire/acquire.ts"
-import { AnyLock, type PreparedAcquire, type Invalid, isInvalid, TypeId } from "./AnyLock.ts"
-import { checkLease, parsePeriod, parseWait } from "../options/durations.ts"
+import { AnyLock, type PreparedAcquire, TypeId } from "./AnyLock.ts"
+import { checkLeaseOf, type Times, timesOf } from "../options/acquireTimes.ts"
+import { type Invalid, isInvalid } from "../options/invalid.ts"
 import { describeWrongType } from "../store/wrongType.ts"
 import type { Hold } from "../hold/Hold.ts"
 import { inspectSide } from "../protocol/inspect.ts"
@@ -73,32 +74,6 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
   }
 }
 
-/** Milliseconds: how long to wait (infinite: without limit), and a fixed lease if there is one. */
-export interface Times {
-  readonly waitMillis: number
-  readonly leaseMillis: number | undefined
-}
-
-/** The times of one acquisition: as asked for, else the lock's own, else the defaults. */
-export const timesOf = (asked: AcquireOptions | undefined, own: AcquireOptions | undefined): Times | Invalid => {
-  const waitTime = asked?.waitTime ?? own?.waitTime
-  const waitMillis = waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", waitTime)
-  if (typeof waitMillis !== "number") return waitMillis
-  const leaseTime = asked?.leaseTime ?? own?.leaseTime
-  const leaseMillis = leaseTime === undefined ? undefined : parsePeriod("leaseTime", leaseTime)
-  if (leaseMillis !== undefined && typeof leaseMillis !== "number") return leaseMillis
-  return { waitMillis, leaseMillis }
-}
-
-/** Why a lease, fixed or the client's own, could never be granted. */
-export const checkLeaseOf = (
-  { options }: LockClient,
-  leaseMillis: number | undefined
-): InvalidLockOptions | undefined =>
-  leaseMillis === undefined
-    ? checkLease("watchdogLeaseTime", options.watchdogLeaseMillis, options.clockDriftFactor)
-    : checkLease("leaseTime", leaseMillis, options.clockDriftFactor)
-
 /**
  * A lock under one name: checked when made, reported when used.
  */
@@ -158,7 +133,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     const times = timesOf(options, this.options)
     if (isInvalid(times)) return times
     const client = this.clientOf(fiber)
-    const shortLease = checkLeaseOf(client, times.leaseMillis)
+    const shortLease = checkLeaseOf(client.options, times.leaseMillis)
     if (shortLease !== undefined) return shortLease
     if (client.isQuorum && this.kind.queued) return noQuorum(this.kind)
     const keys = this.keys(client)

@@ -12,7 +12,8 @@ import {
   QuorumNotReached
 } from "../../LockError.ts"
 import type { RedisLock } from "../../RedisLock.ts"
-import { AnyLock, type PreparedAcquire, type Invalid, isInvalid, provideUnbound } from "./AnyLock.ts"
+import { AnyLock, type PreparedAcquire, provideUnbound } from "./AnyLock.ts"
+import { type Invalid, isInvalid } from "../options/invalid.ts"
 import { LockImpl, noQuorum } from "./LockImpl.ts"
 import type { NamedMember } from "../client/QuorumClients.ts"
 import type { RedLockSettings } from "../options/quorumOptions.ts"

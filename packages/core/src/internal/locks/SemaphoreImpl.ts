@@ -3,7 +3,8 @@ import type { Semaphore } from "../../Semaphore.ts"
 import { semaphoreTitle } from "../hold/AnonymousPermits.ts"
 import type { Service } from "../client/RedisLock.ts"
 import { checkPermits } from "../options/permitCount.ts"
-import { type Invalid, isMade, Synchronizer } from "./Synchronizer.ts"
+import type { Invalid } from "../options/invalid.ts"
+import { isMade, Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/Semaphore"
 

@@ -5,9 +5,8 @@ import { type InvalidLockName, InvalidLockOptions } from "../../LockError.ts"
 import { checkCollision, checkName, checkSlot, LockKeys } from "../store/keys.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { boundClient, checkService, clientIn, type Service } from "../client/RedisLock.ts"
+import { type Invalid, isInvalid } from "../options/invalid.ts"
 import { shown } from "../report/shown.ts"
-
-export type Invalid = InvalidLockName | InvalidLockOptions
 
 /**
  * A semaphore or a latch as a value: checked when made, reported when used.
@@ -44,10 +43,15 @@ export abstract class Synchronizer extends Pipeable.Class {
   }
 }
 
-/** What a synchronizer is called in Redis, or why it cannot be. */
-export const keysOf = (self: Synchronizer, client: LockClient): LockKeys | InvalidLockName => {
+/** The client that serves a synchronizer and its keys in Redis, or what is wrong with it. */
+export const resolve = (
+  self: Synchronizer,
+  fiber: Fiber<unknown, unknown>
+): { readonly client: LockClient; readonly keys: LockKeys } | Invalid => {
+  const client = self.clientOf(fiber)
+  if (isInvalid(client)) return client
   const keys = new LockKeys(client.options.keyPrefix + self.name)
-  return checkCollision(self.name, keys.lock) ?? self.checkSlot(keys, client.store.slot) ?? keys
+  return checkCollision(self.name, keys.lock) ?? self.checkSlot(keys, client.store.slot) ?? { client, keys }
 }
 
 /** Whether something was made by this library as a value of this kind; a name was not. */
@@ -60,8 +64,6 @@ export const use = <A, E, R>(
   f: (client: LockClient, key: string, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | Invalid, R> =>
   Effect.withFiber<A, E | Invalid, R>((fiber) => {
-    const client = self.clientOf(fiber)
-    if ("_tag" in client) return Effect.fail(client)
-    const keys = keysOf(self, client)
-    return "_tag" in keys ? Effect.fail(keys) : f(client, keys.lock, fiber)
+    const at = resolve(self, fiber)
+    return isInvalid(at) ? Effect.fail(at) : f(at.client, at.keys.lock, fiber)
   })

@@ -13,7 +13,8 @@ import { shown } from "../report/shown.ts"
 import { permitIds, semaphoreChannel } from "../store/keys.ts"
 import { mostAtOnce } from "./leasedPermits.ts"
 import { type PermitSemaphoreImpl, permitSemaphoreOf } from "./PermitSemaphoreImpl.ts"
-import { type Invalid, use } from "./Synchronizer.ts"
+import type { Invalid } from "../options/invalid.ts"
+import { use } from "./Synchronizer.ts"
 import { runOrDescribe } from "../store/wrongType.ts"
 
 type SemaphoreOrName = PermitSemaphore<unknown> | string

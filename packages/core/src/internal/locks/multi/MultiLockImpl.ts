@@ -6,17 +6,10 @@ import type { AcquireOptions } from "../../../AcquireOptions.ts"
 import type { LockState } from "../../../Lock.ts"
 import { type InvalidLockName, InvalidLockOptions, LockStoreError } from "../../../LockError.ts"
 import type { RedisLock } from "../../../RedisLock.ts"
-import {
-  AnyLock,
-  type PreparedAcquire,
-  type Invalid,
-  isInvalid,
-  isSame,
-  provideUnbound,
-  type Subject
-} from "../AnyLock.ts"
+import { AnyLock, isSame, type PreparedAcquire, provideUnbound, type Subject } from "../AnyLock.ts"
 import type { InternalHolding } from "../../hold/Hold.ts"
-import { timesOf } from "../LockImpl.ts"
+import { timesOf } from "../../options/acquireTimes.ts"
+import { type Invalid, isInvalid } from "../../options/invalid.ts"
 import { PreparedMultiAcquire } from "./MultiAcquire.ts"
 import { MultiHold, type Tokens } from "./MultiHold.ts"
 

@@ -1,0 +1,178 @@
+/**
+ * What is acquired is held for as long as a scope is open, or around an effect that its loss interrupts: locks and permits alike.
+ *
+ * What is asked runs uninterruptibly but for what is wrapped in `restore`.
+ */
+import type * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type { Fiber } from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import type { AcquireError, LockLost, LockStoreError } from "../../LockError.ts"
+import { guard, type Guarded, isClosed, type Restore } from "../hold/guard.ts"
+import { type Invalid, isInvalid } from "../options/invalid.ts"
+import { traced, tracedUntilClosed } from "../report/telemetry.ts"
+
+/** What was acquired. */
+export interface Held extends Guarded {
+  /** Safe to call again. */
+  readonly release: Effect.Effect<void, LockLost | LockStoreError>
+}
+
+/** A validated request. */
+export interface Prepared<out H extends Held, out E = never> {
+  /** The lock's, or the semaphore's. */
+  readonly name: string
+  /** The kind's, in spans. */
+  readonly label: string
+  /** Waits as long as allowed. To be run uninterruptibly. */
+  readonly acquire: (restore: Restore) => Effect.Effect<H, AcquireError | E>
+  /** Asks once. To be run uninterruptibly. */
+  readonly tryAcquire: (restore: Restore) => Effect.Effect<Option.Option<H>, LockStoreError | E>
+}
+
+type Running = Fiber<unknown, unknown>
+
+/** The request of a fiber, which may be for a scope; or what is wrong with it. */
+export type Prepare<H extends Held, E = never> = (
+  fiber: Running,
+  scope: Scope.Scope | undefined
+) => Prepared<H, E> | Invalid
+
+/** What differs between locks and the kinds of semaphore. */
+export interface Family<in H> {
+  readonly acquireSpan: string
+  readonly holdSpan: string
+  /** Reports that what a scope held could not be given back when it closed. */
+  readonly warn: (held: H, problems: Cause.Cause<LockLost | LockStoreError>) => Effect.Effect<void>
+  /** What the body of a section inherits from the section. */
+  readonly inside?: <R>(context: Context.Context<R>, held: H, fiber: Running) => Context.Context<R>
+}
+
+/** Acquires for as long as the scope is open. */
+export const scoped = <H extends Held, E>(
+  family: Family<H>,
+  prepare: Prepare<H, E>
+): Effect.Effect<H, AcquireError | E, Scope.Scope> =>
+  inScope((scope) => asking(family, prepare, scope, waiting<H, E>, (held, asked) => keep(family, held, asked, scope)))
+
+/** {@link scoped}, asking once. */
+export const tryScoped = <H extends Held, E>(
+  family: Family<H>,
+  prepare: Prepare<H, E>
+): Effect.Effect<Option.Option<H>, LockStoreError | Invalid | E, Scope.Scope> =>
+  inScope((scope) =>
+    asking(family, prepare, scope, once<H, E>, (held, asked) =>
+      Option.isNone(held) ? Effect.succeedNone : Effect.asSome(keep(family, held.value, asked, scope))
+    )
+  )
+
+/** Runs an effect while it holds what it acquires. */
+export const section = <H extends Held, E, A, E2, R>(
+  family: Family<H>,
+  prepare: Prepare<H, E>,
+  body: Effect.Effect<A, E2, R>
+): Effect.Effect<A, AcquireError | LockLost | E | E2, R> =>
+  asking(family, prepare, undefined, waiting<H, E>, (held, asked) => guarded(family, held, asked, body))
+
+/** {@link section}, asking once. */
+export const trySection = <H extends Held, E, A, E2, R>(
+  family: Family<H>,
+  prepare: Prepare<H, E>,
+  body: Effect.Effect<A, E2, R>
+): Effect.Effect<Option.Option<A>, LockStoreError | LockLost | Invalid | E | E2, R> =>
+  asking(
+    family,
+    prepare,
+    undefined,
+    once<H, E>,
+    (held, asked): Effect.Effect<Option.Option<A>, LockStoreError | LockLost | E2, R> =>
+      Option.isNone(held) ? Effect.succeedNone : Effect.asSome(guarded(family, held.value, asked, body))
+  )
+
+/** Acquires what nothing here gives back. */
+export const acquired = <H extends Held, E>(
+  family: Family<H>,
+  prepare: Prepare<H, E>
+): Effect.Effect<void, AcquireError | E> => asking(family, prepare, undefined, waiting<H, E>, () => Effect.void)
+
+/** {@link acquired}, asking once: whether it was acquired. */
+export const tryAcquired = <H extends Held, E>(
+  family: Family<H>,
+  prepare: Prepare<H, E>
+): Effect.Effect<boolean, LockStoreError | Invalid | E> =>
+  asking(family, prepare, undefined, once<H, E>, (held) => Effect.succeed(Option.isSome(held)))
+
+const inScope = <A, E>(f: (scope: Scope.Scope) => Effect.Effect<A, E>): Effect.Effect<A, E, Scope.Scope> =>
+  Effect.withFiber((fiber) => f(Context.getUnsafe(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)))
+
+const waiting = <H extends Held, E>(prepared: Prepared<H, E>, restore: Restore) => prepared.acquire(restore)
+
+const once = <H extends Held, E>(prepared: Prepared<H, E>, restore: Restore) => prepared.tryAcquire(restore)
+
+/** What was asked, by whom. */
+interface Asked {
+  readonly prepared: Prepared<Held, unknown>
+  readonly fiber: Running
+  readonly restore: Restore
+}
+
+/** Prepares, asks, and goes on with `f`. */
+const asking = <H extends Held, E, Answer, E2, A, E3, R>(
+  { acquireSpan }: Family<H>,
+  prepare: Prepare<H, E>,
+  scope: Scope.Scope | undefined,
+  ask: (prepared: Prepared<H, E>, restore: Restore) => Effect.Effect<Answer, E2>,
+  f: (answer: Answer, asked: Asked) => Effect.Effect<A, E3, R>
+): Effect.Effect<A, E2 | E3 | Invalid, R> =>
+  Effect.withFiber<A, E2 | E3 | Invalid, R>((fiber) => {
+    const prepared = prepare(fiber, scope)
+    if (isInvalid(prepared)) return Effect.fail(prepared)
+    return Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(
+        traced(fiber, acquireSpan, prepared, ask(prepared, restore)),
+        (answer): Effect.Effect<A, E2 | E3, R> => f(answer, { fiber, prepared, restore })
+      )
+    )
+  })
+
+/** Keeps what was acquired until the scope closes. */
+const keep = <H extends Held>(
+  family: Family<H>,
+  held: H,
+  { fiber, prepared }: Asked,
+  scope: Scope.Scope
+): Effect.Effect<H> =>
+  Effect.as(
+    Effect.andThen(
+      tracedUntilClosed(fiber, family.holdSpan, prepared, scope),
+      Scope.addFinalizerExit(scope, releaseOrWarn(family, held))
+    ),
+    held
+  )
+
+/** A finalizer that keeps nothing alive but what is held: much may be held for long. */
+const releaseOrWarn =
+  <H extends Held>({ warn }: Family<H>, held: H) =>
+  (): Effect.Effect<void> =>
+    Effect.catchCause(held.release, (problems) => (isClosed(problems) ? Effect.void : warn(held, problems)))
+
+const guarded = <H extends Held, A, E, R>(
+  { holdSpan, inside }: Family<H>,
+  held: H,
+  { fiber, prepared, restore }: Asked,
+  body: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | LockLost | LockStoreError, R> =>
+  guard(
+    held,
+    traced(
+      fiber,
+      holdSpan,
+      prepared,
+      inside === undefined
+        ? body
+        : Effect.updateContext(body, (context: Context.Context<R>) => inside(context, held, fiber))
+    ),
+    restore
+  )

@@ -1,0 +1,72 @@
+/**
+ * How the functions of `Lock` acquire a lock and use it.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type { Fiber } from "effect/Fiber"
+import * as References from "effect/References"
+import type { AcquireOptions } from "../../AcquireOptions.ts"
+import * as Stream from "effect/Stream"
+import type { Lock, LockState, Services } from "../../Lock.ts"
+import type { LockStoreError } from "../../LockError.ts"
+import type { HoldingOf } from "../../Holding.ts"
+import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
+import type { InternalHolding } from "../hold/Hold.ts"
+import type { Invalid } from "../options/invalid.ts"
+import { CurrentOwner } from "../hold/owner.ts"
+import type { LockClient } from "../client/LockClient.ts"
+import { inspect } from "../protocol/inspect.ts"
+import { LockKeys } from "../store/keys.ts"
+import type { AnyLock } from "./AnyLock.ts"
+import { lockOf } from "./LockImpl.ts"
+
+/** The body of a section inherits its holds, for re-entry, and has the lock's name on its log lines. */
+export const locks: Family<InternalHolding> = {
+  acquireSpan: "Lock.acquire",
+  holdSpan: "Lock.hold",
+  warn: ({ name, owner }, problems) =>
+    Effect.annotateLogs(Effect.logWarning("The lock's scope has closed, but its release went wrong.", problems), {
+      lock: name,
+      owner
+    }),
+  inside: (context, { holds, name }, fiber) => {
+    const { explicit, sections } = fiber.getRef(CurrentOwner)
+    let inner = sections
+    for (const hold of holds) inner = { hold, outer: inner }
+    return Context.add(
+      Context.add(context, CurrentOwner, { explicit, sections: inner }),
+      References.CurrentLogAnnotations,
+      { ...fiber.getRef(References.CurrentLogAnnotations), lock: name }
+    )
+  }
+}
+
+/** What a lock is held as: whether that has a token, the type of the lock says. */
+type HeldLock<T> = InternalHolding<T> & HoldingOf<T>
+
+/** A request for a lock, or for the lock of a name. */
+export const prepareLock =
+  <R, E, T>(lock: Lock<R, E, T> | string, options: AcquireOptions | undefined): Prepare<HeldLock<T>, E> =>
+  (fiber, scope) =>
+    lockOf(lock).prepare(fiber, scope, options) as Prepared<HeldLock<T>, E> | Invalid
+
+/** Runs something with a lock, outside of any acquisition. */
+export const using = <L extends Lock<unknown, unknown, unknown> | string, A, E>(
+  lock: L,
+  f: (lock: AnyLock<unknown, unknown, unknown>, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E>
+): Effect.Effect<A, E, Services<L>> =>
+  Effect.withFiber<A, E>((fiber) => f(lockOf(lock), fiber)) as Effect.Effect<A, E, Services<L>>
+
+/** The locks that are held and whose name matches a glob pattern, each once. */
+export const listHeld = (client: LockClient, pattern: string): Stream.Stream<LockState, LockStoreError> => {
+  const { keyPrefix } = client.options
+  const seen = new Set<string>()
+  return client.store.scan(keyPrefix.replace(/[[\]*?\\^]/g, "\\$&") + pattern).pipe(
+    Stream.mapEffect((key) => inspect(client, new LockKeys(key), key.slice(keyPrefix.length)), { concurrency: 16 }),
+    Stream.filter((state): state is LockState => {
+      if (state === undefined || seen.has(state.name)) return false
+      seen.add(state.name)
+      return true
+    })
+  )
+}

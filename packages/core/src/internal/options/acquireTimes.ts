@@ -1,0 +1,33 @@
+import type { AcquireOptions } from "../../AcquireOptions.ts"
+import type { InvalidLockOptions } from "../../LockError.ts"
+import type { ClientOptions } from "./ClientOptions.ts"
+import { checkLease, parsePeriod, parseWait } from "./durations.ts"
+
+/** Milliseconds: how long to wait (infinite: without limit), and a fixed lease if there is one. */
+export interface Times {
+  readonly waitMillis: number
+  readonly leaseMillis: number | undefined
+}
+
+/** The times of one acquisition: as asked for, else the lock's own, else the defaults. */
+export const timesOf = (
+  asked: AcquireOptions | undefined,
+  own: AcquireOptions | undefined
+): Times | InvalidLockOptions => {
+  const waitTime = asked?.waitTime ?? own?.waitTime
+  const waitMillis = waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", waitTime)
+  if (typeof waitMillis !== "number") return waitMillis
+  const leaseTime = asked?.leaseTime ?? own?.leaseTime
+  const leaseMillis = leaseTime === undefined ? undefined : parsePeriod("leaseTime", leaseTime)
+  if (leaseMillis !== undefined && typeof leaseMillis !== "number") return leaseMillis
+  return { waitMillis, leaseMillis }
+}
+
+/** Why a lease, fixed or the client's own, could never be granted. */
+export const checkLeaseOf = (
+  { clockDriftFactor, watchdogLeaseMillis }: ClientOptions,
+  leaseMillis: number | undefined
+): InvalidLockOptions | undefined =>
+  leaseMillis === undefined
+    ? checkLease("watchdogLeaseTime", watchdogLeaseMillis, clockDriftFactor)
+    : checkLease("leaseTime", leaseMillis, clockDriftFactor)
