@@ -69,6 +69,7 @@ const readWrite = [
   "read_lock/acquire",
   "read_lock/hold",
   "read_lock/release",
+  "read_lock/remove_hold",
   "read_lock/renew",
   "read_lock/force_release",
   "write_lock/acquire",
@@ -258,7 +259,12 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
     case "read_lock/release":
       return [
         [lock, sharedChannel, stem, readers],
-        [owner, op.times === 1 ? op.count - 1 : 0, "PUBLISH", 1 + (op.count % 2)]
+        [owner, "PUBLISH"]
+      ]
+    case "read_lock/remove_hold":
+      return [
+        [lock, sharedChannel, stem, readers],
+        [owner, op.count, "PUBLISH", 1 + (op.times % 2)]
       ]
     case "read_lock/renew": {
       const holds = Array.from({ length: op.count }, (_, i) => i + 1)

@@ -112,7 +112,7 @@ const longestStepMillis = 10_000
 /** How long a place is kept after a time in which nobody asked, and some more. */
 const longestReprieveMillis = 10_000
 
-/** Operations that create something, or extend it. */
+/** Operations that create something, extend it, or end one of several holds. */
 const creating: ReadonlySet<LockStore.Operation> = new Set<LockStore.Operation>([
   "fair_lock/acquire",
   "fair_lock/refresh",
@@ -124,6 +124,7 @@ const creating: ReadonlySet<LockStore.Operation> = new Set<LockStore.Operation>(
   "permit_semaphore/acquire",
   "read_lock/acquire",
   "read_lock/hold",
+  "read_lock/remove_hold",
   "semaphore/acquire",
   "write_lock/acquire"
 ])

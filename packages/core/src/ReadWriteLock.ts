@@ -63,6 +63,9 @@ export interface ReadWriteLock<out T = bigint, out E = never> {
  * With `preference: "writer"`, a reader that waits for another reader can deadlock behind a queued writer. Within a
  * `Lock.withLock` section, or under `Lock.withOwner`, all fibers are one reader.
  *
+ * When the reply to the release of a reader's inner hold is lost, that release fails with `LockStoreError`, and re-entering
+ * waits until it can no longer take effect: for the driver's `commandTimeout`.
+ *
  * **When not to use**
  *
  * For reads that take less than a few milliseconds: taking and releasing a read lock costs two round trips, as any lock does.

@@ -22,9 +22,14 @@ export const reenter = (
   const { client, identity, keys, kind, name } = request
   const mine = client.find(keys.lock, kind.mode, identity)
   if (mine !== undefined) {
-    return kind.reentrant
-      ? addHold(request, mine, restore)
-      : Effect.fail(new LockReentered({ lock: name, attempt: "reenter" }))
+    if (!kind.reentrant) return Effect.fail(new LockReentered({ lock: name, attempt: "reenter" }))
+    const left = mine.innerReleaseUntil - client.now()
+    if (left < 0) return addHold(request, mine, restore)
+    // a release that may still act would end the new hold in place of its own
+    return Effect.andThen(
+      restore(Effect.sleep(left + 1)),
+      Effect.suspend(() => reenter(request, restore) ?? Effect.undefined)
+    )
   }
   return kind.mode === "write" && client.find(keys.lock, "read", identity) !== undefined
     ? Effect.fail(new LockReentered({ lock: name, attempt: "upgrade" }))

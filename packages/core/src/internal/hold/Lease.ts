@@ -48,6 +48,8 @@ export class Lease implements Due, OwnerRef {
    * without its being known whether it got it, and a reader's inner hold outlives the loss of the outer one.
    */
   mayLastUntil = Number.NEGATIVE_INFINITY
+  /** Until when the release of an inner hold may still take effect, whose outcome is unknown: a re-entry is what it would end. */
+  innerReleaseUntil = Number.NEGATIVE_INFINITY
   /** Its holds, in the order of their numbers in Redis: from when their commands are sent until they begin to release. */
   held: Array<Hold> = []
   /** Holds without a fixed lease: while there are any, the watchdog renews. */

@@ -4,6 +4,7 @@
 import * as Effect from "effect/Effect"
 import type { LockLost, LockStoreError } from "../../LockError.ts"
 import type { Reply } from "../../RedisDriver.ts"
+import { mayHaveRun } from "../store/outcome.ts"
 import { isFinal } from "../store/transient.ts"
 import { releaseRetries } from "../time/schedules.ts"
 import type { Hold } from "./Hold.ts"
@@ -40,9 +41,16 @@ const removeHold = (lease: Lease, number: number): Effect.Effect<void, LockLost 
   const { client, kind } = lease
   client.watchdog.watch(lease)
   const command = kind.removeHold(lease, lease.holds, number)
-  return Effect.flatMap(client.store.run(command.operation, command.keys, command.args), (reply) =>
-    (reply as number) >= 1 ? Effect.void : Effect.fail(lease.lose("NotOwner", client.now()))
-  )
+  return Effect.matchCauseEffect(client.store.run(command.operation, command.keys, command.args), {
+    onSuccess: (reply) => ((reply as number) >= 1 ? Effect.void : Effect.fail(lease.lose("NotOwner", client.now()))),
+    onFailure: (cause) => {
+      // of other locks the count alone is written, which keeps nothing
+      if (kind.mode === "read" && mayHaveRun(cause)) {
+        lease.innerReleaseUntil = client.now() + client.store.commandLifeMillis
+      }
+      return Effect.failCause(cause)
+    }
+  })
 }
 
 /** Frees the lock: the last hold has ended. */

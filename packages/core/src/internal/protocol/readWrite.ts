@@ -30,14 +30,14 @@ export const read = (preference: Preference): LockProtocol => ({
     args: [owner, count, leaseMillis]
   }),
   removeHold: ({ client, keys, owner }, count, number) => ({
-    operation: "read_lock/release",
+    operation: "read_lock/remove_hold",
     keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
     args: [owner, count, client.store.publish, number]
   }),
   release: ({ keys, owner }, publish) => ({
     operation: "read_lock/release",
     keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
-    args: [owner, 0, publish, 1]
+    args: [owner, publish]
   }),
   renew: (ownerRefs, leaseMillis) => ({
     operation: "read_lock/renew",

@@ -65,6 +65,7 @@ const operations: Record<Operation, MemoryOperation> = {
   "read_lock/force_release": readWriteLock.forceReleaseRead,
   "read_lock/hold": readWriteLock.holdRead,
   "read_lock/release": readWriteLock.releaseRead,
+  "read_lock/remove_hold": readWriteLock.removeReadHold,
   "read_lock/renew": readWriteLock.renewRead,
   "write_lock/acquire": readWriteLock.acquireWrite,
   "write_lock/force_release": readWriteLock.forceReleaseWrite,

@@ -74,27 +74,38 @@ export const holdRead: MemoryOperation = (db, [lock, hold, noted], [owner, count
   return 1
 }
 
-export const releaseRead: MemoryOperation = (db, keys, args) => {
-  const [lock, channel, stem, noted] = keys as [string, string, string, string]
+export const releaseRead: MemoryOperation = (db, keys, [owner, publish]) => {
+  const [lock, , stem, noted] = keys as [string, string, string, string]
+  const held = db.hash(lock)?.get(owner!)
+  if (held === undefined) return db.exists(lock) ? -1 : 0
+  for (let i = 1; i <= Number(held); i++) db.delete(holdKey(stem, owner!, i))
+  db.hdel(lock, owner!)
+  db.zrem(noted, owner!)
+  return endRead(db, keys, publish!)
+}
+
+export const removeReadHold: MemoryOperation = (db, keys, args) => {
+  const [lock, , stem, noted] = keys as [string, string, string, string]
   const [owner, remainText, publish, number] = args as [string, string, string, string]
   const held = db.hash(lock)?.get(owner)
   if (held === undefined) return db.exists(lock) ? -1 : 0
-  const remain = Number(remainText)
-  if (remain < Number(held) && remain > 0 && Number(number) <= remain) {
+  const remain = Math.min(Number(held), Number(remainText))
+  if (remain < Number(held) && Number(number) <= remain) {
     const left = db.pttl(holdKey(stem, owner, Number(held)))
     const ended = holdKey(stem, owner, Number(number))
     if (left > 0) db.setString(ended, "1", left)
     else db.delete(ended)
   }
   for (let i = remain + 1; i <= Number(held); i++) db.delete(holdKey(stem, owner, i))
-  if (remain > 0) {
-    db.hset(lock, owner, remainText)
-    const lefts = Array.from({ length: remain }, (_, i) => db.pttl(holdKey(stem, owner, i + 1)))
-    if (db.zscore(noted, owner) !== undefined) db.zadd(noted, db.timeMillis() + Math.max(0, ...lefts), owner)
-  } else {
-    db.hdel(lock, owner)
-    db.zrem(noted, owner)
-  }
+  db.hset(lock, owner, String(remain))
+  const lefts = Array.from({ length: remain }, (_, i) => db.pttl(holdKey(stem, owner, i + 1)))
+  if (db.zscore(noted, owner) !== undefined) db.zadd(noted, db.timeMillis() + Math.max(0, ...lefts), owner)
+  return endRead(db, keys, publish)
+}
+
+/** `lua/include/end_read.lua` */
+const endRead = (db: Keyspace, keys: ReadonlyArray<string>, publish: string): number => {
+  const [lock, channel, stem, noted] = keys as [string, string, string, string]
   if (db.hash(lock)?.get("mode") === "write") return 1
   const longest = longestRead(db, lock, stem, noted)
   if (longest > 0) {
