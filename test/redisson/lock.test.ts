@@ -14,7 +14,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import { Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { Redis } from "ioredis"
-import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { clientInCrowd, dyingClient, freshName, held, otherThread, tryLock } from "./kit.ts"
 import { expectWarning } from "../run/logs.ts"
@@ -226,21 +225,14 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
       })
     )
 
-    it.effect("19. while a lock is held the watchdog knows it, under any contention", () =>
+    it.effect("31. a lock named after an entry of a map: free, held, free", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
-        const client = (yield* RedisLock.RedisLock) as unknown as LockClient
-        const worker = Effect.gen(function* () {
-          for (let i = 0; i < 200; i++) {
-            yield* Lock.withLockIfAvailable(
-              Effect.sync(() => assert.isAtLeast(client.watchdog.size, 1)),
-              lock
-            )
-          }
-        })
-        yield* Effect.forEach(Array.from({ length: 16 }), () => worker, { concurrency: "unbounded" })
-        assert.strictEqual(client.watchdog.size, 0)
-      }).pipe(clientInCrowd)
+        const lock = Lock.make(`{${yield* freshName}}:entry 1:key`)
+        assert.isFalse(yield* Lock.isLocked(lock))
+        const state = yield* Lock.withLock(Lock.inspect(lock), lock)
+        assert.strictEqual(Option.getOrThrow(state).holders.length, 1)
+        assert.isFalse(yield* Lock.isLocked(lock))
+      })
     )
 
     it.effect("20. 15 tasks of one client all complete", () =>

@@ -5,10 +5,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
 import { Lock, LockStore, LockStoreError, RedisLock } from "effect-redis-lock"
-import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { elapsed, freshName, held, dyingClient, otherClient, storeAt } from "./kit.ts"
-import { runOperation } from "../kit/storeOperations.ts"
 
 // so long that nobody is ever woken by it
 const patient = RedisLock.layerFromStore({ fallbackInterval: "5 minutes" })
@@ -67,28 +65,6 @@ describe("signals", () => {
         assert.deepStrictEqual(yield* Effect.timeout(Fiber.join(waiters), "10 seconds"), ["in", "in"])
       }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(patient, unserved)))
     })
-  )
-
-  it.live("45. one message reaches everybody who listens: 10 of 10", () =>
-    Effect.gen(function* () {
-      const { subscriptions, store } = (yield* RedisLock.RedisLock) as unknown as LockClient
-      const name = yield* freshName
-      const channel = `redisson_lock__channel:{${name}}`
-      const heard = Array.from({ length: 10 }, () => Deferred.makeUnsafe<void>())
-      // "subscribed" is a signal as well
-      let isReady = false
-      const listening = heard.map((told) =>
-        subscriptions.subscribe(channel, () => {
-          if (isReady) Deferred.doneUnsafe(told, Effect.void)
-        })
-      )
-      for (const { ready } of listening) yield* ready
-      isReady = true
-      const owner = `${crypto.randomUUID()}:1`
-      yield* runOperation(store, "lock/acquire", [name, `redisson_lock_token:{${name}}`], [owner, 1000, 1000])
-      yield* runOperation(store, "lock/release", [name, channel], [owner, store.publish])
-      for (const told of heard) yield* Effect.timeout(Deferred.await(told), "10 seconds")
-    }).pipe(Effect.provide(Layer.provideMerge(patient, storeAt(redisUrl))))
   )
 })
 

@@ -4,9 +4,8 @@
  */
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Schedule } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { Lock, SpinLock } from "effect-redis-lock"
-import { backOff } from "../../packages/core/dist/internal/options/backOff.js"
 import {
   clients,
   deadClient,
@@ -100,33 +99,6 @@ onBothStores("RSpinLock", (it) => {
   it.effect("63. concurrency: 15 tasks of one client", fifteenTasks(make))
   it.effect("63. concurrency: 16 clients of 100 sections", sixteenClients(make))
   it.effect("63. concurrency: 100 clients of one section", hundredClients(make))
-})
-
-describe("a spin lock's pauses", () => {
-  const pauses = (schedule: Schedule.Schedule<unknown>, count: number) =>
-    Effect.flatMap(backOff(schedule), (next) => Effect.replicateEffect(next, count))
-
-  it.effect("64. exponential backoff from 10 ms by 3 up to 100 ms", () =>
-    Effect.gen(function* () {
-      for (let i = 0; i < 20; i++) {
-        const [first, second, third, ...rest] = yield* pauses(
-          SpinLock.exponentialBackoff({ initial: "10 millis", max: "100 millis", multiplier: 3 }),
-          6
-        )
-        assert.strictEqual(first, 10)
-        assert.include([30, 31], second)
-        assert.include([90, 91, 92, 93, 94, 95], third)
-        assert.deepStrictEqual(rest, [100, 100, 100])
-      }
-    })
-  )
-
-  it.effect("65. constant backoff is the same every time", () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(yield* pauses(Schedule.spaced("64 millis"), 4), [64, 64, 64, 64])
-      assert.deepStrictEqual(yield* pauses(Schedule.recurs(2), 3), [1, 1, undefined])
-    })
-  )
 })
 
 describe("a spin lock on a Redis of its own", () => {

@@ -6,7 +6,6 @@ import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
 import { Lock, ReadWriteLock, RedisLock } from "effect-redis-lock"
-import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import {
   type AnyLock,
   clients,
@@ -96,20 +95,4 @@ onBothStores("renewal", (it) => {
       yield* holder.letGo
     })
   )
-
-  for (const [title, nested] of [
-    ["41. a read hold that has ended is renewed no more", false],
-    ["42. two nested read holds that have ended are renewed no more", true]
-  ] as const) {
-    it.effect(title, () =>
-      Effect.gen(function* () {
-        const lock = readLock(yield* freshName)
-        const client = (yield* RedisLock.RedisLock) as unknown as LockClient
-        const watched = Effect.sync(() => client.watchdog.size)
-        const inner = nested ? Lock.withLock(watched, lock) : watched
-        assert.strictEqual(yield* Lock.withLock(inner, lock), 1)
-        assert.strictEqual(client.watchdog.size, 0)
-      })
-    )
-  }
 })

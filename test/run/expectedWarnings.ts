@@ -30,7 +30,7 @@ export const expectedWarnings: ReadonlyArray<ExpectedWarning> = [
       "leases end and locks are released by force, which some stores and kinds see at the release and others earlier"
   },
   {
-    files: "compose/contract.test.ts",
+    files: "unit/contractOnQuorum.test.ts",
     messages: [lostAtTheEnd, lostInASection, notReleased],
     reason: "the same tests on a quorum, which cannot release what is of another type"
   },

@@ -7,8 +7,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { CountDownLatch, LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { Redis } from "ioredis"
-import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
+import { redisUrl } from "../../kit/server/redisUrl.ts"
 import { sweep } from "./sweep.ts"
 
 const clients = RedisLock.layerFromStore({ subscriptionIdleTime: 1, fallbackInterval: 200 })

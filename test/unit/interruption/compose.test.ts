@@ -5,8 +5,8 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Result } from "effect"
 import { Lock, LockStore, MultiLock, RedisLock, RedLock } from "effect-redis-lock"
-import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
+import { redisUrl } from "../../kit/server/redisUrl.ts"
 import { sweep } from "./sweep.ts"
 
 type Service = RedisLock.RedisLock["Service"]

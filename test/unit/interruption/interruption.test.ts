@@ -18,10 +18,10 @@ import {
   SpinLock
 } from "effect-redis-lock"
 import { Redis } from "ioredis"
-import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
+import { redisUrl } from "../../kit/server/redisUrl.ts"
 import { sweep } from "./sweep.ts"
-import { typeOfKey, typeOfKeyIn } from "../kit/storeOperations.ts"
+import { typeOfKey, typeOfKeyIn } from "../../kit/storeOperations.ts"
 
 const clients = RedisLock.layerFromStore({ subscriptionIdleTime: 1, fallbackInterval: 200 })
 const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))

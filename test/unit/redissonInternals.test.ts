@@ -1,0 +1,151 @@
+/**
+ * What Redisson's own tests verify by a look into its classes, by the numbers of the project's list of behaviours: here it is seen in
+ * the same place, the watchdog, the subscriptions and the pauses of a client. The others are in test/redisson.
+ *
+ * - 29 and 30: fewer names than there, where they are up to 50 000.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Layer, Schedule } from "effect"
+import { Lock, ReadWriteLock, RedisLock, SpinLock } from "effect-redis-lock"
+import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
+import { backOff } from "../../packages/core/dist/internal/options/backOff.js"
+import { runOperation } from "../kit/storeOperations.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
+import { clientInCrowd, freshName, onBothStores, storeAt } from "../redisson/kit.ts"
+
+onBothStores("RLock under load", (it) => {
+  const load = (
+    ask: (name: string, work: Effect.Effect<void>) => Effect.Effect<boolean, unknown, RedisLock.RedisLock>
+  ) =>
+    Effect.gen(function* () {
+      const prefix = yield* freshName
+      const client = (yield* RedisLock.RedisLock) as unknown as LockClient
+      const inside = new Map<string, number>()
+      const thread = Effect.forEach(Array.from({ length: 500 }), (_, i) => {
+        const name = `${prefix}:${i % 250}`
+        return ask(
+          name,
+          Effect.acquireUseRelease(
+            Effect.sync(() => inside.set(name, (inside.get(name) ?? 0) + 1)),
+            () =>
+              Effect.andThen(
+                Effect.yieldNow,
+                Effect.sync(() => assert.strictEqual(inside.get(name), 1))
+              ),
+            () => Effect.sync(() => inside.set(name, inside.get(name)! - 1))
+          )
+        )
+      })
+      const done = yield* Effect.forEach(Array.from({ length: 20 }), () => thread, { concurrency: "unbounded" })
+      assert.strictEqual(client.watchdog.size, 0)
+      return done.flat()
+    })
+
+  it.effect("29. 20 threads over 250 names, each twice, all complete", () =>
+    Effect.gen(function* () {
+      const done = yield* load((name, work) => Effect.as(Lock.withLock(work, name), true))
+      assert.strictEqual(done.filter(Boolean).length, 10_000)
+    })
+  )
+
+  it.effect("30. the same with waits of 0 to 9 ms, which may end in vain", () =>
+    Effect.gen(function* () {
+      const done = yield* load((name, work) =>
+        Lock.withLock(work, name, { waitTime: Math.floor(Math.random() * 10) }).pipe(
+          Effect.as(true),
+          Effect.catchTag("LockTimeout", () => Effect.succeed(false))
+        )
+      )
+      assert.strictEqual(done.length, 10_000)
+      assert.isTrue(done.includes(true))
+    })
+  )
+})
+
+onBothStores("what the watchdog knows", (it) => {
+  it.effect("19. while a lock is held the watchdog knows it, under any contention", () =>
+    Effect.gen(function* () {
+      const lock = yield* freshName
+      const client = (yield* RedisLock.RedisLock) as unknown as LockClient
+      const worker = Effect.gen(function* () {
+        for (let i = 0; i < 200; i++) {
+          yield* Lock.withLockIfAvailable(
+            Effect.sync(() => assert.isAtLeast(client.watchdog.size, 1)),
+            lock
+          )
+        }
+      })
+      yield* Effect.forEach(Array.from({ length: 16 }), () => worker, { concurrency: "unbounded" })
+      assert.strictEqual(client.watchdog.size, 0)
+    }).pipe(clientInCrowd)
+  )
+
+  for (const [title, nested] of [
+    ["41. a read hold that has ended is renewed no more", false],
+    ["42. two nested read holds that have ended are renewed no more", true]
+  ] as const) {
+    it.effect(title, () =>
+      Effect.gen(function* () {
+        const lock = ReadWriteLock.make(yield* freshName).readLock
+        const client = (yield* RedisLock.RedisLock) as unknown as LockClient
+        const watched = Effect.sync(() => client.watchdog.size)
+        const inner = nested ? Lock.withLock(watched, lock) : watched
+        assert.strictEqual(yield* Lock.withLock(inner, lock), 1)
+        assert.strictEqual(client.watchdog.size, 0)
+      })
+    )
+  }
+})
+
+describe("a spin lock's pauses", () => {
+  const pauses = (schedule: Schedule.Schedule<unknown>, count: number) =>
+    Effect.flatMap(backOff(schedule), (next) => Effect.replicateEffect(next, count))
+
+  it.effect("64. exponential backoff from 10 ms by 3 up to 100 ms", () =>
+    Effect.gen(function* () {
+      for (let i = 0; i < 20; i++) {
+        const [first, second, third, ...rest] = yield* pauses(
+          SpinLock.exponentialBackoff({ initial: "10 millis", max: "100 millis", multiplier: 3 }),
+          6
+        )
+        assert.strictEqual(first, 10)
+        assert.include([30, 31], second)
+        assert.include([90, 91, 92, 93, 94, 95], third)
+        assert.deepStrictEqual(rest, [100, 100, 100])
+      }
+    })
+  )
+
+  it.effect("65. constant backoff is the same every time", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* pauses(Schedule.spaced("64 millis"), 4), [64, 64, 64, 64])
+      assert.deepStrictEqual(yield* pauses(Schedule.recurs(2), 3), [1, 1, undefined])
+    })
+  )
+})
+
+describe("signals", () => {
+  it.live("45. one message reaches everybody who listens: 10 of 10", () =>
+    Effect.gen(function* () {
+      const { subscriptions, store } = (yield* RedisLock.RedisLock) as unknown as LockClient
+      const name = yield* freshName
+      const channel = `redisson_lock__channel:{${name}}`
+      const heard = Array.from({ length: 10 }, () => Deferred.makeUnsafe<void>())
+      // "subscribed" is a signal as well
+      let isReady = false
+      const listening = heard.map((told) =>
+        subscriptions.subscribe(channel, () => {
+          if (isReady) Deferred.doneUnsafe(told, Effect.void)
+        })
+      )
+      for (const { ready } of listening) yield* ready
+      isReady = true
+      const owner = `${crypto.randomUUID()}:1`
+      yield* runOperation(store, "lock/acquire", [name, `redisson_lock_token:{${name}}`], [owner, 1000, 1000])
+      yield* runOperation(store, "lock/release", [name, channel], [owner, store.publish])
+      for (const told of heard) yield* Effect.timeout(Deferred.await(told), "10 seconds")
+    }).pipe(
+      Effect.provide(Layer.provide(RedisLock.layerFromStore({ fallbackInterval: "5 minutes" }), storeAt(redisUrl)))
+    )
+  )
+})
