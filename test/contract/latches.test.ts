@@ -15,18 +15,21 @@ import {
   RedisLock
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { changedStore, noting, type Store, wrappedStore } from "../kit/wrappedStore.ts"
+import { ObservedStore, observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
 
 const freshName = Effect.sync(() => `latch:${crypto.randomUUID()}`)
 
 const background = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(self, { startImmediately: true })
 
+const channelOf = (latch: string) => `redisson_countdownlatch__channel__{${latch}}`
+
 const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>, time: "virtual" | "real"): void => {
   const virtual = time === "virtual"
   // messages must do: nobody here waits for the fallback interval, unless a test says so
-  const clients = RedisLock.layerFromStore({ fallbackInterval: "10 minutes" })
+  const options: RedisLock.RedisLockOptions = { fallbackInterval: "10 minutes", subscriptionIdleTime: "100 millis" }
+  const clients = RedisLock.layerFromStore(options)
   const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
   const breath = virtual ? Effect.yieldNow : Effect.sleep("2 millis")
 
@@ -37,7 +40,10 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
       fallbackInterval: RedisLock.RedisLockOptions["fallbackInterval"] = "10 minutes"
     ) =>
     <A, E, R>(self: Effect.Effect<A, E, R>) =>
-      Effect.provide(self, RedisLock.layerFromStore({ fallbackInterval }).pipe(Layer.provide(changedStore(change))))
+      Effect.provide(
+        self,
+        RedisLock.layerFromStore({ ...options, fallbackInterval }).pipe(Layer.provide(changedStore(change)))
+      )
   const deaf = (store: Store): Store => ({
     ...store,
     subscribe: (channel) => Stream.filter(store.subscribe(channel), ({ _tag }) => _tag === "Subscribed")
@@ -48,28 +54,22 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
       noting(({ operation }) => operations.push(operation))
     )
 
-  const clientOf = Effect.map(RedisLock.RedisLock, (service) => service as unknown as LockClient)
   /** Waits until this client waits for the latch, and hears its channel. */
-  const waiting = (latch: string) =>
-    Effect.flatMap(clientOf, (client) =>
+  const waiting = (latch: string) => waiterSleepsOn(channelOf(latch))
+  /** Waits until nobody waits for the latch. */
+  const idle = (latch: string) =>
+    Effect.flatMap(ObservedStore, (traffic) =>
       Effect.gen(function* () {
-        while (client.subscriptions.messagesSeen(`redisson_countdownlatch__channel__{${latch}}`) === undefined)
-          yield* breath
-        for (let i = 0; i < 5; i++) yield* breath
+        while (!traffic.isUnheard(channelOf(latch))) yield* virtual ? TestClock.adjust("10 millis") : breath
       })
     )
-  const idle = Effect.flatMap(clientOf, (client) =>
-    Effect.gen(function* () {
-      while (client.latchWaiters.size > 0) yield* breath
-    })
-  )
   /** Waits for a fiber, letting time pass. */
   const joined = Effect.fnUntraced(function* <A, E>(fiber: Fiber.Fiber<A, E>) {
     if (virtual) while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("100 millis")
     return yield* Fiber.join(fiber)
   })
 
-  const suite = it.layer(Layer.provideMerge(clients, store), { excludeTestServices: !virtual })
+  const suite = it.layer(Layer.provideMerge(clients, observedStore(store)), { excludeTestServices: !virtual })
 
   describe(`latches on ${name}`, () => {
     suite("a latch", (it) => {
@@ -96,7 +96,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             yield* elsewhere(CountDownLatch.countDown(latch))
             for (const waiter of waiters) yield* Fiber.join(waiter)
             assert.strictEqual(operations.length, before + 1)
-            yield* idle
+            yield* idle(latch)
           }).pipe(over(recording(operations)))
         })
       )
@@ -124,7 +124,8 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           const latch = yield* freshName
           yield* CountDownLatch.trySetCount(latch, 2)
           let isArmed = false
-          let heard: () => number | undefined = () => undefined
+          const traffic = yield* ObservedStore
+          const heard = () => traffic.signals(channelOf(latch))
           const context = yield* Effect.context<RedisLock.RedisLock | LockStore.LockStore>()
           const countDown = Effect.provideContext(Effect.orDie(elsewhere(CountDownLatch.countDown(latch))), context)
           /** Once, before the count is known, it falls to zero and the message of that is heard. */
@@ -143,8 +144,6 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
                   })
             )
           yield* Effect.gen(function* () {
-            const client = yield* clientOf
-            heard = () => client.subscriptions.messagesSeen(`redisson_countdownlatch__channel__{${latch}}`)
             const first = yield* background(CountDownLatch.await(latch))
             yield* waiting(latch)
             isArmed = true
@@ -197,7 +196,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           }
           assert.isUndefined(others.pollUnsafe())
           yield* Fiber.interrupt(others)
-          yield* idle
+          yield* idle(latch)
         })
       )
 
@@ -217,7 +216,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             yield* Deferred.succeed(broken, undefined)
             yield* elsewhere(CountDownLatch.countDown(latch))
             for (const waiter of waiters) assert.strictEqual((yield* Fiber.join(waiter))._tag, "LockStoreError")
-            yield* idle
+            yield* idle(latch)
           }).pipe(over(breaking))
         })
       )

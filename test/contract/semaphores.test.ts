@@ -17,10 +17,10 @@ import {
   Semaphore
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { expectWarning } from "../run/logs.ts"
 import { changedStore, noting, type Store, wrappedStore } from "../kit/wrappedStore.ts"
+import { ObservedStore, observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
 
 let names = 0
 const unique = crypto.randomUUID().slice(0, 8)
@@ -38,27 +38,14 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
   const breath = virtual ? Effect.yieldNow : Effect.sleep("2 millis")
   const pass = (duration: Duration.Input) => (virtual ? TestClock.adjust(duration) : Effect.sleep(duration))
-  /** Lets all go on that can, without time passing. */
-  const settle = (client: LockClient, key: string, waiters: number) =>
+  const channelOf = (key: string) => `redisson_sc:{${key}}`
+  /** Waits until all waiters for permits hear the channel, and sleep. */
+  const waiting = (key: string) => waiterSleepsOn(channelOf(key))
+  /** Waits until a condition holds, without time passing. */
+  const until = (condition: () => boolean) =>
     Effect.gen(function* () {
-      const ready = () =>
-        client.permitQueues.get(key)?.size === waiters && client.permitQueues.get(key)?.turn === undefined
-      for (let calm = 0; calm < 3; calm = ready() ? calm + 1 : 0) {
-        yield* virtual ? Effect.yieldNow : Effect.sleep("3 millis")
-      }
+      while (!condition()) yield* breath
     })
-  const clientOf = Effect.map(RedisLock.RedisLock, (service) => service as unknown as LockClient)
-  /** Waits until so many of this client wait, and hear the channel. */
-  const waiting = Effect.fnUntraced(function* (key: string, waiters: number) {
-    const client = yield* clientOf
-    while (
-      client.permitQueues.get(key)?.size !== waiters ||
-      client.subscriptions.messagesSeen(`redisson_sc:{${key}}`) === undefined
-    ) {
-      yield* breath
-    }
-    yield* settle(client, key, waiters)
-  })
 
   const outcome = <A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<Exit.Exit<A, E>> =>
     virtual
@@ -146,7 +133,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
     return Effect.andThen(Deferred.succeed(letGo, undefined), Fiber.await(fiber))
   })
 
-  const suite = it.layer(Layer.provideMerge(clients, store), { excludeTestServices: !virtual })
+  const suite = it.layer(Layer.provideMerge(clients, observedStore(store)), { excludeTestServices: !virtual })
 
   describe(`semaphores on ${name}`, () => {
     for (const { acquiring, kind, make, returning } of kinds) {
@@ -211,21 +198,25 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
                   Effect.never
                 ).pipe(section(demand), background)
               )
-              yield* waiting(key, fibers.length)
+              yield* waiting(key)
             }
             // not enough for the first, nor for the third: nobody waits behind them
             yield* elsewhere(add(1))
-            yield* waiting(key, 4)
+            yield* until(() => served.length >= 1)
+            yield* waiting(key)
             assert.deepStrictEqual(served, [1])
             // one message for two of them
             yield* elsewhere(add(4))
-            yield* waiting(key, 2)
+            yield* until(() => served.length >= 3)
+            yield* waiting(key)
             assert.deepStrictEqual(served.toSorted(), [1, 1, 3])
             yield* elsewhere(add(6))
-            yield* waiting(key, 1)
+            yield* until(() => served.length >= 4)
+            yield* waiting(key)
+            assert.strictEqual(served.length, 4)
             assert.strictEqual(served[3], 5)
             yield* elsewhere(add(1))
-            while (served.length < 5) yield* breath
+            yield* until(() => served.length >= 5)
             assert.strictEqual(served[4], 2)
             yield* Effect.forEach(fibers, Fiber.interrupt)
             yield* letGo
@@ -246,7 +237,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
                 fibers.push(
                   yield* Effect.sync(() => void order.push(i)).pipe(section(1, { waitTime: "1 hour" }), background)
                 )
-                yield* waiting(key, i + 1)
+                yield* waiting(key)
               }
               // the first one's question, before and after subscribing, is all that is asked for the four of them
               assert.isAtMost(operations.length, 4)
@@ -278,10 +269,12 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             const once = yield* Effect.flip(Effect.void.pipe(section(2, { waitTime: 0 })))
             assert.instanceOf(once, LockTimeout)
             assert.deepStrictEqual({ ...once.permits }, { wanted: 2, available: 1 })
-            assert.strictEqual((yield* clientOf).permitQueues.size, 0)
+            // nobody of this client waits any more
+            const traffic = yield* ObservedStore
+            while (!traffic.isUnheard(channelOf(key))) yield* pass("10 millis")
             yield* letGo
             assert.strictEqual(yield* available, 3)
-          })
+          }).pipe(over((store) => store, { ...options, subscriptionIdleTime: "100 millis" }))
         )
 
         it.effect("A lost message of a semaphore costs at most the fallback interval", () =>
@@ -291,20 +284,28 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             yield* Effect.gen(function* () {
               const letGo = yield* holding(section, 1)
               const waiters = []
+              let served = 0
+              const body = Effect.andThen(
+                Effect.sync(() => void served++),
+                Effect.never
+              )
               for (const demand of [2, 1, 1]) {
-                waiters.push(yield* background(Effect.never.pipe(section(demand))))
-                yield* waiting(key, waiters.length)
+                waiters.push(yield* background(body.pipe(section(demand))))
+                yield* waiting(key)
               }
               yield* elsewhere(add(2))
               if (virtual) {
                 yield* pass("700 millis")
-                yield* waiting(key, 3)
+                yield* waiting(key)
+                assert.strictEqual(served, 0)
                 yield* pass("600 millis")
               }
-              yield* waiting(key, 2)
+              yield* until(() => served >= 1)
+              yield* waiting(key)
+              assert.strictEqual(served, 1)
               yield* elsewhere(add(2))
               if (virtual) yield* pass("1300 millis")
-              while ((yield* clientOf).permitQueues.size > 0) yield* breath
+              yield* until(() => served >= 3)
               for (const waiter of waiters) yield* Fiber.interrupt(waiter)
               yield* letGo
             }).pipe(over(deaf, { ...options, fallbackInterval: virtual ? "1 second" : "300 millis" }))
@@ -333,14 +334,13 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
               )
             const context = yield* Effect.context<RedisLock.RedisLock | LockStore.LockStore>()
             const free = Effect.provideContext(Effect.orDie(elsewhere(add(1))), context)
-            let heard: () => number | undefined = () => undefined
+            const traffic = yield* ObservedStore
+            const heard = () => traffic.signals(channelOf(key))
             yield* Effect.gen(function* () {
-              const client = yield* clientOf
-              heard = () => client.subscriptions.messagesSeen(`redisson_sc:{${key}}`)
               const letGo = yield* holding(section, 1)
               // so that it is subscribed, and stays so for a while
               const first = yield* background(Effect.void.pipe(section(1)))
-              yield* waiting(key, 1)
+              yield* waiting(key)
               yield* letGo
               yield* Fiber.join(first)
               const again = yield* holding(section, 1)
@@ -348,7 +348,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
               yield* Effect.void.pipe(section(1))
               // and once more, during the question of one who waits already
               const waiter = yield* background(Effect.succeed("in").pipe(section(3)))
-              yield* waiting(key, 1)
+              yield* waiting(key)
               isArmed = true
               yield* elsewhere(add(1))
               assert.strictEqual(yield* Fiber.join(waiter), "in")
@@ -373,9 +373,9 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             yield* Effect.gen(function* () {
               const letGo = yield* holding(section, 1)
               const first = yield* background(Effect.void.pipe(section(1)))
-              yield* waiting(key, 1)
+              yield* waiting(key)
               const second = yield* background(Effect.succeed("in").pipe(section(1)))
-              yield* waiting(key, 2)
+              yield* waiting(key)
               isArmed = true
               yield* elsewhere(add(1))
               yield* Deferred.await(asked)

@@ -5,10 +5,10 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer } from "effect"
-import { CountDownLatch, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
+import { CountDownLatch, LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { Redis } from "ioredis"
-import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
 
 class Raw extends Context.Service<Raw, Redis>()("test/Raw") {}
 
@@ -18,7 +18,10 @@ const connection = Effect.acquireRelease(
 )
 
 // without messages a waiter here would sleep for five minutes
-const locks = Layer.provide(RedisLock.layer({ fallbackInterval: "5 minutes" }), IoRedis.layer({ url: redisUrl }))
+const locks = Layer.provideMerge(
+  RedisLock.layerFromStore({ fallbackInterval: "5 minutes" }),
+  observedStore(Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))
+)
 
 const command = <A>(f: (redis: Redis) => Promise<A>) => Raw.use((redis) => Effect.promise(() => f(redis)))
 
@@ -36,15 +39,6 @@ const messages = Effect.fnUntraced(function* (channel: string) {
     })
   }
 })
-
-/** Waits until this client hears a channel. */
-const hears = (channel: string) =>
-  Effect.flatMap(RedisLock.RedisLock, (service) =>
-    Effect.gen(function* () {
-      const { subscriptions } = service as unknown as LockClient
-      while (subscriptions.messagesSeen(channel) === undefined) yield* Effect.sleep("5 millis")
-    })
-  )
 
 /** All keys that have to do with a name. */
 const keysOf = (unique: string) =>
@@ -90,7 +84,7 @@ it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestService
         // Java takes and gives
         yield* command((redis) => redis.decrby(name, 7))
         const waiter = yield* Effect.forkChild(Semaphore.acquire(name, 2))
-        yield* hears(channel)
+        yield* waiterSleepsOn(channel)
         yield* command((redis) => redis.multi().incrby(name, 2).publish(channel, "2").exec())
         yield* Fiber.join(waiter)
         assert.strictEqual(yield* command((redis) => redis.get(name)), "0")
@@ -186,7 +180,7 @@ it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestService
         assert.strictEqual(yield* command((redis) => redis.get(name)), "2")
         assert.strictEqual(yield* command((redis) => redis.pttl(name)), -1)
         const waiter = yield* Effect.forkChild(CountDownLatch.await(name))
-        yield* hears(channel)
+        yield* waiterSleepsOn(channel)
         yield* CountDownLatch.countDown(name)
         // Java counts down
         yield* command((redis) => redis.multi().decr(name).del(name).publish(channel, "0").exec())

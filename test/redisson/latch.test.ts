@@ -8,8 +8,8 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { CountDownLatch, LatchTimeout, LockStore, RedisLock } from "effect-redis-lock"
-import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { ObservedStore, observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
 
 // messages must do: nobody here waits for the fallback interval
 const clients = RedisLock.layerFromStore({ subscriptionIdleTime: "100 millis", fallbackInterval: "5 minutes" })
@@ -19,127 +19,125 @@ const freshName = Effect.sync(() => `redisson:latch:${crypto.randomUUID()}`)
 
 const background = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(self, { startImmediately: true })
 
-/** Waits until so many fibers of this client wait. */
-const waiting = (latches: number) =>
-  Effect.flatMap(RedisLock.RedisLock, (service) =>
-    Effect.gen(function* () {
-      while ((service as unknown as LockClient).latchWaiters.size !== latches) yield* Effect.sleep("2 millis")
-    })
-  )
+const channelOf = (latch: string) => `redisson_countdownlatch__channel__{${latch}}`
 
 const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
-  it.layer(Layer.provideMerge(clients, store), { excludeTestServices: true })(`RCountDownLatch on ${name}`, (it) => {
-    it.effect("196. an absent latch has count 0", () =>
-      Effect.gen(function* () {
-        assert.strictEqual(yield* CountDownLatch.count(yield* freshName), 0)
-      })
-    )
-
-    it.effect("197. trySetCount is true once, false while a count exists", () =>
-      Effect.gen(function* () {
-        const latch = CountDownLatch.make(yield* freshName)
-        assert.isTrue(yield* CountDownLatch.trySetCount(latch, 2))
-        assert.isFalse(yield* CountDownLatch.trySetCount(latch, 5))
-        assert.strictEqual(yield* CountDownLatch.count(latch), 2)
-        yield* CountDownLatch.delete(latch)
-        assert.isTrue(yield* CountDownLatch.trySetCount(latch, 1))
-        yield* CountDownLatch.delete(latch)
-      })
-    )
-
-    it.effect("198. countDown lowers 2, 1, 0 and stays there; await returns at once at 0, repeatedly", () =>
-      Effect.gen(function* () {
-        const latch = yield* freshName
-        yield* CountDownLatch.trySetCount(latch, 2)
-        const counts = []
-        for (let i = 0; i < 4; i++) {
-          counts.push(yield* CountDownLatch.countDown(latch))
-          counts.push(yield* CountDownLatch.count(latch))
-        }
-        assert.deepStrictEqual(counts, [1, 1, 0, 0, 0, 0, 0, 0])
-        yield* CountDownLatch.await(latch)
-        yield* CountDownLatch.await(latch)
-      })
-    )
-
-    it.effect("199. await and countDown on a latch that was never set are harmless", () =>
-      Effect.gen(function* () {
-        const latch = yield* freshName
-        yield* CountDownLatch.await(latch)
-        assert.strictEqual(yield* CountDownLatch.countDown(latch), 0)
-        yield* CountDownLatch.await(latch)
-        assert.isTrue(yield* CountDownLatch.trySetCount(latch, 1))
-        yield* CountDownLatch.delete(latch)
-      })
-    )
-
-    it.effect("200. a timed await succeeds when the last countDown comes in time", () =>
-      Effect.gen(function* () {
-        const latch = yield* freshName
-        yield* CountDownLatch.trySetCount(latch, 2)
-        const waiter = yield* background(CountDownLatch.await(latch, { waitTime: "30 seconds" }))
-        yield* waiting(1)
-        yield* otherClient(CountDownLatch.countDown(latch))
-        assert.isUndefined(waiter.pollUnsafe())
-        yield* otherClient(CountDownLatch.countDown(latch))
-        yield* Fiber.join(waiter)
-      })
-    )
-
-    it.effect("201. a timed await fails when the last countDown comes too late", () =>
-      Effect.gen(function* () {
-        const latch = yield* freshName
-        yield* CountDownLatch.trySetCount(latch, 1)
-        const error = yield* Effect.flip(CountDownLatch.await(latch, { waitTime: "100 millis" }))
-        assert.instanceOf(error, LatchTimeout)
-        assert.strictEqual(error.count, 1)
-        yield* waiting(0)
-        yield* CountDownLatch.countDown(latch)
-      })
-    )
-
-    it.effect("202. five timed awaits all succeed after five countDowns", () =>
-      Effect.gen(function* () {
-        const latch = yield* freshName
-        yield* CountDownLatch.trySetCount(latch, 5)
-        const waiters = yield* Effect.forEach(Array.from({ length: 5 }), () =>
-          background(CountDownLatch.await(latch, { waitTime: "30 seconds" }))
-        )
-        for (let i = 0; i < 5; i++) yield* CountDownLatch.countDown(latch)
-        for (const waiter of waiters) yield* Fiber.join(waiter)
-      })
-    )
-
-    it.effect("203. many waiters and as many countDowns: every waiter returns, seeing count 0", () =>
-      Effect.gen(function* () {
-        const latch = yield* freshName
-        const many = 12
-        yield* CountDownLatch.trySetCount(latch, 2 * many)
-        const waitAndSee = Effect.andThen(CountDownLatch.await(latch), CountDownLatch.count(latch))
-        const all = Effect.forEach(Array.from({ length: many }), () => waitAndSee, { concurrency: "unbounded" })
-        const here = yield* background(all)
-        const there = yield* background(otherClient(all))
-        yield* Effect.forEach(Array.from({ length: 2 * many }), () => CountDownLatch.countDown(latch), {
-          concurrency: "unbounded"
+  it.layer(Layer.provideMerge(clients, observedStore(store)), { excludeTestServices: true })(
+    `RCountDownLatch on ${name}`,
+    (it) => {
+      it.effect("196. an absent latch has count 0", () =>
+        Effect.gen(function* () {
+          assert.strictEqual(yield* CountDownLatch.count(yield* freshName), 0)
         })
-        const seen = [...(yield* Fiber.join(here)), ...(yield* Fiber.join(there))]
-        assert.deepStrictEqual(
-          seen,
-          Array.from({ length: 2 * many }, () => 0)
-        )
-      })
-    )
+      )
 
-    it.effect("204. delete is true when the latch existed, false otherwise", () =>
-      Effect.gen(function* () {
-        const latch = yield* freshName
-        assert.isFalse(yield* CountDownLatch.delete(latch))
-        yield* CountDownLatch.trySetCount(latch, 1)
-        assert.isTrue(yield* CountDownLatch.delete(latch))
-        assert.isFalse(yield* CountDownLatch.delete(latch))
-      })
-    )
-  })
+      it.effect("197. trySetCount is true once, false while a count exists", () =>
+        Effect.gen(function* () {
+          const latch = CountDownLatch.make(yield* freshName)
+          assert.isTrue(yield* CountDownLatch.trySetCount(latch, 2))
+          assert.isFalse(yield* CountDownLatch.trySetCount(latch, 5))
+          assert.strictEqual(yield* CountDownLatch.count(latch), 2)
+          yield* CountDownLatch.delete(latch)
+          assert.isTrue(yield* CountDownLatch.trySetCount(latch, 1))
+          yield* CountDownLatch.delete(latch)
+        })
+      )
+
+      it.effect("198. countDown lowers 2, 1, 0 and stays there; await returns at once at 0, repeatedly", () =>
+        Effect.gen(function* () {
+          const latch = yield* freshName
+          yield* CountDownLatch.trySetCount(latch, 2)
+          const counts = []
+          for (let i = 0; i < 4; i++) {
+            counts.push(yield* CountDownLatch.countDown(latch))
+            counts.push(yield* CountDownLatch.count(latch))
+          }
+          assert.deepStrictEqual(counts, [1, 1, 0, 0, 0, 0, 0, 0])
+          yield* CountDownLatch.await(latch)
+          yield* CountDownLatch.await(latch)
+        })
+      )
+
+      it.effect("199. await and countDown on a latch that was never set are harmless", () =>
+        Effect.gen(function* () {
+          const latch = yield* freshName
+          yield* CountDownLatch.await(latch)
+          assert.strictEqual(yield* CountDownLatch.countDown(latch), 0)
+          yield* CountDownLatch.await(latch)
+          assert.isTrue(yield* CountDownLatch.trySetCount(latch, 1))
+          yield* CountDownLatch.delete(latch)
+        })
+      )
+
+      it.effect("200. a timed await succeeds when the last countDown comes in time", () =>
+        Effect.gen(function* () {
+          const latch = yield* freshName
+          yield* CountDownLatch.trySetCount(latch, 2)
+          const waiter = yield* background(CountDownLatch.await(latch, { waitTime: "30 seconds" }))
+          yield* waiterSleepsOn(channelOf(latch))
+          yield* otherClient(CountDownLatch.countDown(latch))
+          assert.isUndefined(waiter.pollUnsafe())
+          yield* otherClient(CountDownLatch.countDown(latch))
+          yield* Fiber.join(waiter)
+        })
+      )
+
+      it.effect("201. a timed await fails when the last countDown comes too late", () =>
+        Effect.gen(function* () {
+          const latch = yield* freshName
+          yield* CountDownLatch.trySetCount(latch, 1)
+          const error = yield* Effect.flip(CountDownLatch.await(latch, { waitTime: "100 millis" }))
+          assert.instanceOf(error, LatchTimeout)
+          assert.strictEqual(error.count, 1)
+          // nobody of this client waits any more
+          yield* (yield* ObservedStore).unheard(channelOf(latch))
+          yield* CountDownLatch.countDown(latch)
+        })
+      )
+
+      it.effect("202. five timed awaits all succeed after five countDowns", () =>
+        Effect.gen(function* () {
+          const latch = yield* freshName
+          yield* CountDownLatch.trySetCount(latch, 5)
+          const waiters = yield* Effect.forEach(Array.from({ length: 5 }), () =>
+            background(CountDownLatch.await(latch, { waitTime: "30 seconds" }))
+          )
+          for (let i = 0; i < 5; i++) yield* CountDownLatch.countDown(latch)
+          for (const waiter of waiters) yield* Fiber.join(waiter)
+        })
+      )
+
+      it.effect("203. many waiters and as many countDowns: every waiter returns, seeing count 0", () =>
+        Effect.gen(function* () {
+          const latch = yield* freshName
+          const many = 12
+          yield* CountDownLatch.trySetCount(latch, 2 * many)
+          const waitAndSee = Effect.andThen(CountDownLatch.await(latch), CountDownLatch.count(latch))
+          const all = Effect.forEach(Array.from({ length: many }), () => waitAndSee, { concurrency: "unbounded" })
+          const here = yield* background(all)
+          const there = yield* background(otherClient(all))
+          yield* Effect.forEach(Array.from({ length: 2 * many }), () => CountDownLatch.countDown(latch), {
+            concurrency: "unbounded"
+          })
+          const seen = [...(yield* Fiber.join(here)), ...(yield* Fiber.join(there))]
+          assert.deepStrictEqual(
+            seen,
+            Array.from({ length: 2 * many }, () => 0)
+          )
+        })
+      )
+
+      it.effect("204. delete is true when the latch existed, false otherwise", () =>
+        Effect.gen(function* () {
+          const latch = yield* freshName
+          assert.isFalse(yield* CountDownLatch.delete(latch))
+          yield* CountDownLatch.trySetCount(latch, 1)
+          assert.isTrue(yield* CountDownLatch.delete(latch))
+          assert.isFalse(yield* CountDownLatch.delete(latch))
+        })
+      )
+    }
+  )
 
 suite("memory", LockStore.layerMemory)
 suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))

@@ -14,8 +14,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Layer, Option, Scope } from "effect"
 import { CountDownLatch, LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { Redis } from "ioredis"
-import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
 
 // messages, and the ends of leases, must do: nobody here waits for the fallback interval
 const clients = RedisLock.layerFromStore({ subscriptionIdleTime: "100 millis", fallbackInterval: "5 minutes" })
@@ -26,17 +26,7 @@ const freshName = Effect.sync(() => `redisson:permits:${crypto.randomUUID()}`)
 const background = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(self, { startImmediately: true })
 
 /** Waits until fibers of this client wait for a semaphore, and hear its channel. */
-const waiting = (semaphore: string) =>
-  Effect.flatMap(RedisLock.RedisLock, (service) =>
-    Effect.gen(function* () {
-      const client = service as unknown as LockClient
-      const channel = `redisson_sc:{${semaphore}}`
-      while (client.permitQueues.size === 0 || client.subscriptions.messagesSeen(channel) === undefined)
-        yield* Effect.sleep("2 millis")
-      // the attempt that follows the subscription has been answered
-      yield* PermitSemaphore.availablePermits(semaphore)
-    })
-  )
+const waiting = (semaphore: string) => waiterSleepsOn(`redisson_sc:{${semaphore}}`)
 
 /** Ids that nobody in this process looks after, as if a Java client had them; they end after the lease. */
 const taken = (semaphore: string, permits: number, leaseTime: Duration.Input = "1 minute") =>
@@ -64,7 +54,7 @@ const free = Effect.fnUntraced(function* (semaphore: string, permits: number) {
 const unknown = "0123456789abcdef".repeat(2)
 
 const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
-  it.layer(Layer.provideMerge(clients, store), { excludeTestServices: true })(
+  it.layer(Layer.provideMerge(clients, observedStore(store)), { excludeTestServices: true })(
     `RPermitExpirableSemaphore on ${name}`,
     (it) => {
       it.effect("168. an absent semaphore has 0 available permits", () =>

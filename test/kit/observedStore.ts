@@ -1,0 +1,110 @@
+/**
+ * What passes between clients and their store: whether waiters listen, have been answered, and sleep.
+ */
+import { Context, Effect, Layer, Stream } from "effect"
+import { LockStore } from "effect-redis-lock"
+import { until } from "./eventually.ts"
+import { type Store, wrappedStore } from "./wrappedStore.ts"
+
+interface Listener {
+  isReady: boolean
+}
+
+/** So many turns of the event loop in a row without a request: what a reply or a signal has set off is done. */
+const calmTurns = 50
+
+const turn = Effect.promise(() => new Promise<void>((resume) => setImmediate(resume)))
+
+class Traffic {
+  #requests = 0
+  #requestsInFlight = 0
+  readonly #listeners = new Map<string, Set<Listener>>()
+  readonly #signals = new Map<string, number>()
+
+  /** How many signals of a channel clients were given, "subscribed" included. */
+  signals(channel: string): number {
+    return this.#signals.get(channel) ?? 0
+  }
+
+  /** Waits until clients listen to a channel and all that they have asked is answered, so that only what comes from outside wakes them. */
+  sleeps(channel: string): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      for (let calm = 0, requests = -1; calm < calmTurns;) {
+        yield* turn
+        calm = this.#isReady(channel) && this.#requestsInFlight === 0 && requests === this.#requests ? calm + 1 : 0
+        requests = this.#requests
+      }
+    })
+  }
+
+  /** Whether nobody listens to a channel any more: the last waiter has left, `subscriptionIdleTime` ago. */
+  isUnheard(channel: string): boolean {
+    return !this.#listeners.has(channel)
+  }
+
+  /** Waits until nobody listens to a channel any more, in real time. */
+  unheard(channel: string): Effect.Effect<void> {
+    return until(`nobody listens to "${channel}"`, () => this.isUnheard(channel))
+  }
+
+  watch(store: Store): Store {
+    return {
+      ...wrappedStore(store, ({ run }) =>
+        Effect.suspend(() => {
+          this.#requests++
+          this.#requestsInFlight++
+          return Effect.ensuring(
+            run(),
+            Effect.sync(() => this.#requestsInFlight--)
+          )
+        })
+      ),
+      subscribe: (channel) =>
+        Stream.suspend(() => {
+          const listener = this.#listen(channel)
+          return store.subscribe(channel).pipe(
+            Stream.tap(() =>
+              Effect.sync(() => {
+                listener.isReady = true
+                this.#signals.set(channel, this.signals(channel) + 1)
+              })
+            ),
+            Stream.ensuring(Effect.sync(() => this.#leave(channel, listener)))
+          )
+        })
+    }
+  }
+
+  #isReady(channel: string): boolean {
+    return [...(this.#listeners.get(channel) ?? [{ isReady: false }])].every(({ isReady }) => isReady)
+  }
+
+  #listen(channel: string): Listener {
+    const listener: Listener = { isReady: false }
+    this.#listeners.set(channel, (this.#listeners.get(channel) ?? new Set()).add(listener))
+    return listener
+  }
+
+  #leave(channel: string, listener: Listener): void {
+    const listeners = this.#listeners.get(channel)
+    listeners?.delete(listener)
+    if (listeners?.size === 0) this.#listeners.delete(channel)
+  }
+}
+
+/** Tells what passes between the clients of a test and their store. */
+export class ObservedStore extends Context.Service<ObservedStore, Traffic>()("test/ObservedStore") {}
+
+/** A store, and what passes between it and its clients. */
+export const observedStore = <E, R>(
+  store: Layer.Layer<LockStore.LockStore, E, R>
+): Layer.Layer<LockStore.LockStore | ObservedStore, E, R> =>
+  Layer.effectContext(
+    Effect.map(LockStore.LockStore, (store) => {
+      const traffic = new Traffic()
+      return Context.make(LockStore.LockStore, traffic.watch(store)).pipe(Context.add(ObservedStore, traffic))
+    })
+  ).pipe(Layer.provide(store))
+
+/** {@link Traffic.sleeps} at the store of this test. */
+export const waiterSleepsOn = (channel: string) => Effect.flatMap(ObservedStore, (traffic) => traffic.sleeps(channel))
