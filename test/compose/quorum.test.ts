@@ -76,6 +76,31 @@ describe("waiting for a quorum's lock", () => {
   )
 })
 
+describe("re-entering a quorum's read lock", () => {
+  it.effect("A member where the release of an inner hold may still act does not count for a reader's re-entry", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const { readLock } = ReadWriteLock.make("rw")
+      const enter = Effect.void.pipe(Lock.withLock(readLock, { waitTime: 0 }))
+      const section = Effect.gen(function* () {
+        stores[0]!.refuses = (operation) => operation === "read_lock/remove_hold"
+        stores[0]!.reason = "ConnectionLost"
+        yield* enter
+        stores[0]!.refuses = () => false
+        stores[2]!.isDown = true
+        const early = yield* Effect.flip(enter)
+        // as long as a command lives
+        yield* Effect.sleep("2 seconds")
+        yield* enter
+        return early._tag
+      })
+      const reading = yield* section.pipe(Lock.withLock(readLock), as(yield* quorumOf(stores)), Effect.forkChild)
+      for (let passed = 0; passed < 50; passed++) yield* TestClock.adjust(100)
+      assert.strictEqual(yield* Fiber.join(reading), "LockStoreError")
+    })
+  )
+})
+
 describe("fencing tokens of a quorum", () => {
   const grant = (lock: string | Lock.Lock<RedisLock.RedisLock>) =>
     Effect.map(Lock.currentHolding(lock), ({ token }) => token).pipe(Lock.withLock(lock))

@@ -19,7 +19,7 @@ import type { StoreCommand } from "../StoreCommand.ts"
 import { fromCallback } from "../startable.ts"
 import { isFinal } from "../transient.ts"
 import { releaseRetries } from "../../time/schedules.ts"
-import { QuorumCall, failureOf, keysAt, type Member, type Outcome } from "./QuorumCall.ts"
+import { QuorumCall, failureOf, keysAt, type Member, type Outcome, type Outcomes } from "./QuorumCall.ts"
 import { countVotes, type Vote } from "./countVotes.ts"
 import { memberSignals } from "./memberSignals.ts"
 import { notReached } from "./notReached.ts"
@@ -62,6 +62,9 @@ const boundMarginMicros = 2000
 
 const shortestTimeoutMillis = 100
 
+/** Members by owner, in the order of the times until which something may take effect there. */
+type Unsettled = Map<string, { readonly members: ReadonlySet<number>; readonly lastEffectAt: number }>
+
 export class QuorumStore {
   readonly members: ReadonlyArray<Member>
   readonly required: number
@@ -72,8 +75,10 @@ export class QuorumStore {
   #longestLeaseMillis: number
   /** Acquisitions that are decided but that some members have not answered yet, by owner. */
   readonly #unanswered = new Map<string, Pick<QuorumCall<Vote>, "abandon">>()
-  /** Members at which an acquisition may take effect yet, after it had failed there; by owner, in the order of these times. */
-  readonly #unsettled = new Map<string, { readonly members: ReadonlySet<number>; readonly lastEffectAt: number }>()
+  /** Members at which an acquisition may take effect yet, after it had failed there, by owner. */
+  readonly #unsettled: Unsettled = new Map()
+  /** Members at which the release of a reader's inner hold may take effect yet: it would end a hold that is entered since. */
+  readonly #unsettledInner: Unsettled = new Map()
 
   constructor(
     members: ReadonlyArray<Member>,
@@ -141,20 +146,36 @@ export class QuorumStore {
   ): Effect.Effect<Reply, LockStoreError> {
     const { args, operation } = command
     const isRelease = releasing.has(operation)
+    const owner = String(args[0])
+    const doubtful = operation === "read_lock/hold" ? this.#unsettledInner.get(owner) : undefined
+    const uncounted = doubtful !== undefined && doubtful.lastEffectAt >= this.#now() ? doubtful.members : undefined
     if (renewing.has(operation)) this.#longestLeaseMillis = Math.max(this.#longestLeaseMillis, Number(args[0]))
     return fromCallback((resume) => {
       // a member that has to be sent the script once more would be asked to acquire after it was asked to release
-      if (isRelease) this.#unanswered.get(String(args[0]))?.abandon()
+      if (isRelease) {
+        this.#unanswered.get(owner)?.abandon()
+        this.#unsettledInner.delete(owner)
+      }
       const call = new QuorumCall(this.members, command, this.#alarms, {
         timeoutMillis,
-        conclude: (outcomes, isLast) => decide(operation, outcomes, this.required, isLast),
+        conclude: (outcomes, isLast) =>
+          decide(
+            operation,
+            uncounted === undefined ? outcomes : without(outcomes, uncounted, command),
+            this.required,
+            isLast
+          ),
         onDecided: (decision) =>
           resume(
             decision._tag === "Decided"
               ? Exit.succeed(decision.reply)
               : notReached(this.members, this.required, command, decision.outcomes, acquired)
           ),
-        onSettled: isRelease ? (outcomes) => this.#releaseLater(command, outcomes) : undefined
+        onSettled: isRelease
+          ? (outcomes) => this.#releaseLater(command, outcomes)
+          : operation === "read_lock/remove_hold"
+            ? (outcomes) => this.#noteUnsettled(this.#unsettledInner, owner, outcomes)
+            : undefined
       })
       call.start(this.#now())
       return call
@@ -194,12 +215,12 @@ export class QuorumStore {
     }
   }
 
-  /** Keeps in mind where an acquisition may take effect although nobody heard of it. */
-  #noteUnsettled(owner: string, outcomes: ReadonlyArray<Outcome>): void {
+  /** Keeps in mind where a command may take effect although nobody heard of it. */
+  #noteUnsettled(unsettled: Unsettled, owner: string, outcomes: ReadonlyArray<Outcome>): void {
     const now = this.#now()
-    for (const [earlier, { lastEffectAt }] of this.#unsettled) {
+    for (const [earlier, { lastEffectAt }] of unsettled) {
       if (lastEffectAt > now) break
-      this.#unsettled.delete(earlier)
+      unsettled.delete(earlier)
     }
     const members = new Set<number>()
     let lifeMillis = 0
@@ -209,7 +230,10 @@ export class QuorumStore {
       members.add(i)
       lifeMillis = Math.max(lifeMillis, this.members[i]!.store.commandLifeMillis)
     }
-    if (members.size > 0) this.#unsettled.set(owner, { members, lastEffectAt: now + lifeMillis })
+    if (members.size === 0) return
+    for (const earlier of unsettled.get(owner)?.members ?? []) members.add(earlier)
+    unsettled.delete(owner)
+    unsettled.set(owner, { members, lastEffectAt: now + lifeMillis })
   }
 
   #acquire(
@@ -233,7 +257,7 @@ export class QuorumStore {
         },
         onSettled: (outcomes) => {
           this.#unanswered.delete(owner)
-          this.#noteUnsettled(owner, outcomes)
+          this.#noteUnsettled(this.#unsettled, owner, outcomes)
         }
       })
       call.start(sentAt)
@@ -269,3 +293,18 @@ export class QuorumStore {
     return Effect.as(this.#vote(raise, this.#timeout(leaseMillis), this.required), token)
   }
 }
+
+/** The outcomes where the replies of some members count as failures. */
+const without = (outcomes: Outcomes, members: ReadonlySet<number>, { keys, operation }: StoreCommand): Outcomes =>
+  outcomes.map((outcome, i) =>
+    outcome !== undefined && Exit.isSuccess(outcome) && members.has(i)
+      ? Exit.fail(
+          new LockStoreError({
+            operation,
+            lock: keys[0]!,
+            reason: "TimedOut",
+            cause: new Error("the release of another hold, which was not answered, may still take effect there")
+          })
+        )
+      : outcome
+  )
