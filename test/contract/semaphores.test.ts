@@ -21,6 +21,8 @@ import { redisUrl } from "../kit/server/redisUrl.ts"
 import { expectWarning } from "../run/logs.ts"
 import { changedStore, noting, type Store, wrappedStore } from "../kit/wrappedStore.ts"
 import { ObservedStore, observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { runOperation } from "../kit/storeOperations.ts"
 
 let names = 0
 const unique = crypto.randomUUID().slice(0, 8)
@@ -46,6 +48,24 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
     Effect.gen(function* () {
       while (!condition()) yield* breath
     })
+
+  /** A day later the markers of permits that are held have ended. On Redis nobody waits for that: see {@link aDayLater}. */
+  const markersEnd = (key: string) =>
+    virtual
+      ? pass("25 hours")
+      : Effect.scoped(
+          Effect.gen(function* () {
+            const redis = yield* bare({ url: redisUrl })
+            const markers = yield* Effect.promise(() => redis.keys(`effect_redis_lock_grant:{${key}}:*`))
+            assert.strictEqual(yield* Effect.promise(() => redis.del(...markers)), 1)
+          })
+        )
+
+  /** The client gives permits back as if it had held them for longer than a day. */
+  const aDayLater = (store: Store) =>
+    wrappedStore(store, ({ args, keys, operation, run }) =>
+      operation === "semaphore/return" ? runOperation(store, operation, keys, args.with(1, 1)) : run()
+    )
 
   const outcome = <A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<Exit.Exit<A, E>> =>
     virtual
@@ -308,7 +328,10 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
               yield* until(() => served >= 3)
               for (const waiter of waiters) yield* Fiber.interrupt(waiter)
               yield* letGo
-            }).pipe(over(deaf, { ...options, fallbackInterval: virtual ? "1 second" : "300 millis" }))
+            }).pipe(
+              // waiters also ask when the lease of a permit ends: not here
+              over(deaf, { watchdogLeaseTime: "30 seconds", fallbackInterval: virtual ? "1 second" : "300 millis" })
+            )
           })
         )
 
@@ -531,15 +554,14 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
       )
 
       it.effect("Permits that were held for longer than their marker lives are given back without it", () =>
-        virtual
-          ? Effect.gen(function* () {
-              const { available, section } = kinds[0].make(yield* freshName, 3)
-              const letGo = yield* holding(section, 2)
-              yield* pass("25 hours")
-              yield* letGo
-              assert.strictEqual(yield* available, 3)
-            })
-          : Effect.void
+        Effect.gen(function* () {
+          const key = yield* freshName
+          const { available, section } = kinds[0].make(key, 3)
+          const letGo = yield* holding(section, 2)
+          yield* markersEnd(key)
+          yield* letGo
+          assert.strictEqual(yield* available, 3)
+        }).pipe(over(virtual ? (store) => store : aDayLater))
       )
     })
 
