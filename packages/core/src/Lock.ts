@@ -17,7 +17,7 @@ import * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
 import type { AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
 import type { Holding, HoldingOf } from "./Holding.ts"
-import { clientIn } from "./internal/client/RedisLock.ts"
+import { clientIn } from "./internal/client/boundClient.ts"
 import { CurrentOwner } from "./internal/hold/owner.ts"
 import * as Sections from "./internal/acquire/sections.ts"
 import { TypeId as internalTypeId } from "./internal/locks/AnyLock.ts"
@@ -37,6 +37,7 @@ import {
   type TimeoutOf,
   type WaitTimeOf
 } from "./LockError.ts"
+import type { LockState } from "./LockState.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -109,6 +110,7 @@ export type Failures<L> = L extends Lock<unknown, infer E, unknown> ? E : never
 export type Token<L> = L extends Lock<unknown, unknown, infer T> ? T : bigint
 
 export type { AcquireOptions } from "./AcquireOptions.ts"
+export type { LockState } from "./LockState.ts"
 
 /**
  * Each grant has a fencing token: {@link WithoutTokens} is the alternative.
@@ -136,26 +138,6 @@ export interface WithTokens {
 export interface WithoutTokens {
   /** With `"none"` the `Holding` has no `token`. */
   readonly tokens: "none"
-}
-
-/**
- * What Redis knows of a held lock.
- *
- * @category models
- * @since 0.1.0
- */
-export interface LockState {
-  readonly name: string
-  /** `read` and `write` are the sides of a read-write lock. */
-  readonly holders: ReadonlyArray<{
-    readonly owner: string
-    readonly holdCount: number
-    readonly mode: "exclusive" | "read" | "write"
-  }>
-  /** How long the lease still runs; absent where the key has no expiry. */
-  readonly remaining: Duration.Duration | undefined
-  /** The last fencing token of the name; absent where only Java clients ever held the lock. */
-  readonly token: bigint | undefined
 }
 
 /**

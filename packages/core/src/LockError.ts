@@ -11,7 +11,7 @@ import * as Schema from "effect/Schema"
 import { transientReasons } from "./internal/report/transientReasons.ts"
 import { causeText, isError, nameOf } from "./internal/report/causeText.ts"
 import { errorJson } from "./internal/report/errorJson.ts"
-import { lossText } from "./internal/report/lossText.ts"
+import { lossReasons, lossText } from "./internal/report/lossText.ts"
 import { seconds } from "./internal/report/seconds.ts"
 import { storeReasons } from "./internal/report/storeReasons.ts"
 import { shown } from "./internal/report/shown.ts"
@@ -148,7 +148,7 @@ export class LatchTimeout extends Schema.TaggedError<LatchTimeout>("effect-redis
  * @category models
  * @since 0.1.0
  */
-export const LossReason = Schema.Literals(["Expired", "NotOwner", "RenewalFailed", "ClientClosed"])
+export const LossReason = Schema.Literals(lossReasons)
 
 /**
  * The type of {@link LossReason}.

@@ -1,6 +1,5 @@
-import type { Hold } from "../hold/Hold.ts"
-import type { HoldingClient } from "../hold/HoldingClient.ts"
-import type { Lease } from "../hold/Lease.ts"
+import type { PermitsClient } from "../hold/AnonymousPermits.ts"
+import type { Lease, LeaseClient, LeaseEntry } from "../hold/Lease.ts"
 import type { Identity } from "../hold/owner.ts"
 import type { Mode } from "../protocol/LockProtocol.ts"
 import type { FairQueues } from "../wait/FairQueue.ts"
@@ -9,7 +8,7 @@ import type { WaitingClient } from "../wait/WaitingClient.ts"
 import type { WaitQueues } from "../wait/WaitQueue.ts"
 
 /** What acquiring needs of the client, besides what holding and waiting need. */
-export interface AcquiringClient extends HoldingClient, WaitingClient {
+export interface AcquiringClient extends LeaseClient, PermitsClient, WaitingClient {
   /** Semaphores for which a different total was logged. */
   readonly comparedTotals: Set<string>
   readonly waitQueues: WaitQueues
@@ -19,7 +18,7 @@ export interface AcquiringClient extends HoldingClient, WaitingClient {
   readonly requestsInFlight: Set<string>
   readonly remember: (lease: Lease) => void
   /** Wakes waiters that may re-enter by a new hold. */
-  readonly wakeOwners: (hold: Hold) => void
+  readonly wakeOwners: (hold: LeaseEntry) => void
   /** The lease of this lock, on this side, that the identity may re-enter. */
   readonly find: (key: string, mode: Mode, identity: Identity) => Lease | undefined
   /** Every lease of the lock in this process. */

@@ -11,7 +11,7 @@ import type * as Scope from "effect/Scope"
 import type { LockStore, Operation } from "../../LockStore.ts"
 import { LockStoreError } from "../../LockError.ts"
 import { driftMillis } from "../options/durations.ts"
-import { type Identity, ownHold } from "../hold/owner.ts"
+import type { Identity } from "../hold/owner.ts"
 import { AlarmClock } from "../time/AlarmClock.ts"
 import { LatchQueues } from "../wait/LatchQueue.ts"
 import { WaitQueues } from "../wait/WaitQueue.ts"
@@ -22,10 +22,10 @@ import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
 import type { AcquiringClient } from "../acquire/AcquiringClient.ts"
 import type { HandOver, ReleasedLease } from "../hold/HoldingClient.ts"
 import { startHandOver } from "../wait/handOver.ts"
-import type { Hold } from "../hold/Hold.ts"
+import { ownHold } from "../hold/Hold.ts"
 import type { Mode } from "../protocol/LockProtocol.ts"
 import { inOwnTurn, makeReport, type Report } from "../report/ownTurn.ts"
-import type { Lease } from "../hold/Lease.ts"
+import type { Lease, LeaseEntry } from "../hold/Lease.ts"
 import { monotonicMillis } from "../time/monotonicMillis.ts"
 import { QuorumClients } from "./QuorumClients.ts"
 import { OpaqueClient, type Service, TypeId } from "./RedisLock.ts"
@@ -64,7 +64,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   /** Whether its store is kept by a majority of several. */
   readonly isQuorum: boolean
   /** The clients of quorums of which this one is the first member. */
-  readonly quorumClients = new QuorumClients()
+  readonly quorumClients = new QuorumClients<LockClient>()
   /** The clients of quorums of which this one is any member: they close before it does. */
   readonly joinedBy = new Set<LockClient>()
   /** Acquisitions and releases that are not answered yet: closing waits for them. */
@@ -214,7 +214,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   }
 
   /** Calls waiters that may re-enter by a new hold: only through an explicit owner or a scope can others than its own fiber. */
-  wakeOwners({ by, lease }: Hold): void {
+  wakeOwners({ by, lease }: LeaseEntry): void {
     if (by.owner.explicit === undefined && by.scope === undefined) return
     const { lock } = lease.keys
     const mayEnter = (identity: Identity) => ownHold(identity, lease) !== undefined

@@ -1,36 +1,42 @@
-import type { LockClient } from "./LockClient.ts"
+import type { ClientOptions } from "../options/ClientOptions.ts"
 import type { QuorumTimes } from "../options/quorumOptions.ts"
 
+/** A client that may be a member. */
+interface Member {
+  readonly clientId: string
+  readonly options: ClientOptions
+}
+
 /** One lock of a quorum: a name at a client. */
-export interface NamedMember {
-  readonly client: LockClient
+export interface NamedMember<Client> {
+  readonly client: Client
   readonly name: string
 }
 
-interface Quorum {
-  readonly members: ReadonlyArray<LockClient>
+interface Quorum<Client> {
+  readonly members: ReadonlyArray<Client>
   readonly times: QuorumTimes
   readonly driftFactor: number
-  readonly client: LockClient
+  readonly client: Client
 }
 
 /** The clients of quorums that have the same first member. */
-export class QuorumClients {
+export class QuorumClients<Client extends Member> {
   /** Of locks that are called the same at all members: few, whatever the locks are called. */
-  readonly #shared: Array<Quorum> = []
+  readonly #shared: Array<Quorum<Client>> = []
   /** Of locks with different keys at different clients: each has a client of its own, which finds them. */
-  readonly #named = new Map<string, LockClient>()
+  readonly #named = new Map<string, Client>()
 
-  get all(): ReadonlyArray<LockClient> {
+  get all(): ReadonlyArray<Client> {
     return [...this.#shared.map(({ client }) => client), ...this.#named.values()]
   }
 
   get(
-    members: ReadonlyArray<NamedMember>,
+    members: ReadonlyArray<NamedMember<Client>>,
     times: QuorumTimes,
     driftFactor: number,
-    make: (isShared: boolean) => LockClient
-  ): LockClient {
+    make: (isShared: boolean) => Client
+  ): Client {
     if (isShared(members)) {
       const known = this.#shared.find(
         (quorum) =>
@@ -53,8 +59,8 @@ export class QuorumClients {
 }
 
 /** Whether the lock has the same name and key at all members. */
-const isShared = (members: ReadonlyArray<NamedMember>): boolean => {
-  const [first] = members as readonly [NamedMember]
+const isShared = (members: ReadonlyArray<NamedMember<Member>>): boolean => {
+  const [first] = members as readonly [NamedMember<Member>]
   return members.every(
     ({ client, name }) => name === first.name && client.options.keyPrefix === first.client.options.keyPrefix
   )

@@ -7,10 +7,19 @@ import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
 import { Lease } from "../hold/Lease.ts"
 import { releaseOf } from "../hold/releaseCommand.ts"
 import { releaseUntilConfirmed } from "../hold/repeatedRelease.ts"
-import type { LockClient } from "./LockClient.ts"
+import type { HoldingClient } from "../hold/HoldingClient.ts"
 
 /** Something that is held, and can be given back by the client itself. */
 export type Returnable = Lease | AnonymousPermits
+
+/** What closing needs of the client. */
+interface ClosingClient extends Pick<HoldingClient, "options" | "background"> {
+  readonly toGiveBack: Set<Returnable>
+  readonly sendHome: () => void
+  readonly loseAll: () => void
+  /** Whether something is still to be answered, or to be taken back. */
+  readonly isBusy: boolean
+}
 
 const giveBack = (held: Returnable): Effect.Effect<unknown> =>
   held instanceof Lease ? releaseUntilConfirmed(releaseOf(held, held.overAt)) : held.returnUntilConfirmed
@@ -27,7 +36,7 @@ const longestList = 20
  * Loses all that is held, which interrupts its sections, and gives it back as soon as nobody works under it: all at once, within
  * the release timeout. What is still not given back then is reported, and frees itself when its lease ends.
  */
-export const giveBackAll = (client: LockClient): Effect.Effect<void> =>
+export const giveBackAll = (client: ClosingClient): Effect.Effect<void> =>
   Effect.gen(function* () {
     const until = performance.now() + client.options.releaseTimeoutMillis
     const left = client.toGiveBack

@@ -31,9 +31,15 @@ export const heldMarkerMillis = 24 * 60 * 60 * 1000
  */
 export const undoMarkerMillis = 60 * 1000
 
+/** What anonymous permits need of the client besides. */
+export interface PermitsClient extends HoldingClient {
+  readonly rememberPermits: (permits: AnonymousPermits) => void
+  readonly forgetPermits: (permits: AnonymousPermits) => void
+}
+
 export class AnonymousPermits implements Guarded {
   readonly kind = semaphoreKind
-  readonly client: HoldingClient
+  readonly client: PermitsClient
   readonly name: string
   readonly key: string
   readonly permits: number
@@ -44,7 +50,7 @@ export class AnonymousPermits implements Guarded {
   #released = false
   #lost: LockLost | undefined = undefined
 
-  constructor(client: HoldingClient, name: string, key: string, permits: number, markerMillis: number) {
+  constructor(client: PermitsClient, name: string, key: string, permits: number, markerMillis: number) {
     this.client = client
     this.name = name
     this.key = key

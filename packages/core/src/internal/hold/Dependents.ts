@@ -1,4 +1,7 @@
-import type { OwnTurn } from "./HoldingClient.ts"
+/** Runs what belongs to the application, such as the resumption of one of its fibers, on its own call stack. */
+export interface OwnTurn {
+  readonly inOwnTurn: (task: () => void) => void
+}
 
 /**
  * Those who depend on something that can be lost. Each is told once, in a turn of its own, and counts until it withdraws: a

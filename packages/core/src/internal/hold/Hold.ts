@@ -7,7 +7,7 @@ import type { Guarded } from "./guard.ts"
 import { type InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
 import { checkLease, parsePeriod } from "../options/durations.ts"
 import type { Identity } from "./owner.ts"
-import type { Lease } from "./Lease.ts"
+import type { Lease, LeaseEntry } from "./Lease.ts"
 import { release, releaseNow } from "./release.ts"
 import type { Reply } from "../../RedisDriver.ts"
 
@@ -30,14 +30,11 @@ interface HoldTerms {
 /**
  * One hold within a lease: the outermost acquisition or a re-entry.
  */
-export class Hold implements InternalHolding<bigint> {
+export class Hold implements InternalHolding<bigint>, LeaseEntry {
   readonly lease: Lease
-  /** Whether the watchdog renews for this hold. */
   readonly renewed: boolean
-  /** Who acquired it. */
   readonly by: Identity
   released = false
-  /** Until when its own lease runs, on the monotonic clock; no lease is known before Redis has confirmed it. */
   deadline = Number.NEGATIVE_INFINITY
   confirmedAt = Number.POSITIVE_INFINITY
 
@@ -161,3 +158,21 @@ const undecided = ({ name }: Lease, operation: string): LockStoreError =>
     reason: "TimedOut",
     cause: new Error("no majority of the servers confirmed the renewal")
   })
+
+/**
+ * The hold by which an acquisition may re-enter: that of a section around it, or one that was acquired by the same explicit owner,
+ * or, where neither side has an explicit owner, by the same fiber or in the same scope. Only holds that have not begun to release
+ * count: what a section has left to a fiber that outlives it belongs to that fiber alone.
+ */
+export const ownHold = (identity: Identity, lease: Lease): Hold | undefined => {
+  for (let section = identity.owner.sections; section !== undefined; section = section.outer) {
+    const { hold } = section
+    if (hold instanceof Hold && hold.lease === lease && !hold.released) return hold
+  }
+  return lease.held.find((entry): entry is Hold => entry instanceof Hold && isSame(identity, entry.by))
+}
+
+const isSame = (identity: Identity, by: Identity): boolean =>
+  identity.owner.explicit !== undefined || by.owner.explicit !== undefined
+    ? identity.owner.explicit === by.owner.explicit
+    : identity.fiberId === by.fiberId || (identity.scope !== undefined && identity.scope === by.scope)

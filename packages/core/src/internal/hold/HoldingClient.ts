@@ -4,13 +4,7 @@ import type { LockKeys } from "../store/keys.ts"
 import type { LockProtocol } from "../protocol/LockProtocol.ts"
 import type { ProtocolClient } from "../protocol/ProtocolClient.ts"
 import type { Telemetry } from "../report/telemetry.ts"
-import type { AnonymousPermits } from "./AnonymousPermits.ts"
-import type { Lease } from "./Lease.ts"
-
-/** Runs what belongs to the application, such as the resumption of one of its fibers, on its own call stack. */
-export interface OwnTurn {
-  readonly inOwnTurn: (task: () => void) => void
-}
+import type { OwnTurn } from "./Dependents.ts"
 
 /** A release that may be handed to a waiter of this process. */
 export interface HandOver {
@@ -23,7 +17,6 @@ export interface HoldingClient extends ProtocolClient, OwnTurn {
   readonly telemetry: Telemetry
   /** Whether its store is kept by a majority of several. */
   readonly isQuorum: boolean
-  readonly watchdog: { readonly watch: (lease: Lease) => void }
   /** Acquisitions and releases that are not answered yet: closing waits for them. */
   underWay: number
   /** Monotonic time in milliseconds. */
@@ -35,10 +28,6 @@ export interface HoldingClient extends ProtocolClient, OwnTurn {
   readonly nextOwner: () => string
   /** Until when a lease requested at `sentAt` surely holds. */
   readonly deadlineOf: (sentAt: number, leaseMillis: number) => number
-  /** No longer watched, nor found by re-entry. */
-  readonly forget: (lease: Lease) => void
-  readonly rememberPermits: (permits: AnonymousPermits) => void
-  readonly forgetPermits: (permits: AnonymousPermits) => void
   /** Wakes the first waiters of a lock in this process: it may be free. */
   readonly wakeWaiters: (key: string) => void
   /** A release is about to be sent: a waiter of this process may be woken before the reply. Undefined where nothing is left to do. */

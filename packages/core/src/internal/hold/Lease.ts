@@ -7,7 +7,7 @@ import { LockLost, type LossReason } from "../../LockError.ts"
 import type { HoldingClient } from "./HoldingClient.ts"
 import { Dependents } from "./Dependents.ts"
 import type { Due } from "../time/DueQueue.ts"
-import type { Hold } from "./Hold.ts"
+import type { Identity } from "./owner.ts"
 import type { LockKeys } from "../store/keys.ts"
 import type { OwnerRef, LockProtocol } from "../protocol/LockProtocol.ts"
 import { ownerText } from "../report/ownerText.ts"
@@ -15,9 +15,29 @@ import { ownerText } from "../report/ownerText.ts"
 /** So late at least is the alarm for a deadline where the process did not run; timers are late by some milliseconds anyway. */
 const stallMillis = 100
 
+/** What a lease needs of the client besides. */
+export interface LeaseClient extends HoldingClient {
+  readonly watchdog: { readonly watch: (lease: Lease) => void }
+  /** No longer watched, nor found by re-entry. */
+  readonly forget: (lease: Lease) => void
+}
+
+/** One entry into a lease; see `Hold`. */
+export interface LeaseEntry {
+  readonly lease: Lease
+  /** Who acquired it. */
+  readonly by: Identity
+  /** Whether the watchdog renews for it. */
+  readonly renewed: boolean
+  released: boolean
+  /** Until when its own lease runs, on the monotonic clock; no lease is known before Redis has confirmed it. */
+  deadline: number
+  confirmedAt: number
+}
+
 /** The lock that was granted. */
 export interface LeaseSubject {
-  readonly client: HoldingClient
+  readonly client: LeaseClient
   readonly kind: LockProtocol
   readonly name: string
   readonly keys: LockKeys
@@ -33,7 +53,7 @@ interface GrantReply {
 }
 
 export class Lease implements Due, OwnerRef {
-  readonly client: HoldingClient
+  readonly client: LeaseClient
   readonly kind: LockProtocol
   readonly name: string
   readonly keys: LockKeys
@@ -51,7 +71,7 @@ export class Lease implements Due, OwnerRef {
   /** Until when the release of an inner hold may still take effect, whose outcome is unknown: a re-entry is what it would end. */
   innerReleaseUntil = Number.NEGATIVE_INFINITY
   /** Its holds, in the order of their numbers in Redis: from when their commands are sent until they begin to release. */
-  held: Array<Hold> = []
+  held: Array<LeaseEntry> = []
   /** Holds without a fixed lease: while there are any, the watchdog renews. */
   renewedHolds = 0
   /** Set once, when it turns out that the lock is held no more. */
@@ -171,7 +191,7 @@ export class Lease implements Due, OwnerRef {
   }
 
   /** Counts the outermost hold, which Redis has granted. */
-  begin(outermost: Hold): void {
+  begin(outermost: LeaseEntry): void {
     this.held = [outermost]
     if (outermost.renewed) this.renewedHolds = 1
     outermost.deadline = this.deadline
@@ -179,13 +199,13 @@ export class Lease implements Due, OwnerRef {
   }
 
   /** Counts a re-entry whose command is about to be sent; the result is its number in Redis. */
-  add(hold: Hold): number {
+  add(hold: LeaseEntry): number {
     if (hold.renewed) this.renewedHolds++
     return this.held.push(hold)
   }
 
   /** A hold ends, and what it kept of a reader's lease is gone with it: the result is its number, which the newest takes over. */
-  remove(hold: Hold): number {
+  remove(hold: LeaseEntry): number {
     const { held } = this
     if (hold.renewed) this.renewedHolds--
     const index = held.indexOf(hold)
@@ -199,7 +219,7 @@ export class Lease implements Due, OwnerRef {
    * Redis confirmed a lease that was asked for at `sentAt`, for one hold or for all, and the reply is read now. The result is the
    * loss, if the lock's lease was over before; no deadline is lowered.
    */
-  confirm(sentAt: number, leaseMillis: number, hold?: Hold): LockLost | undefined {
+  confirm(sentAt: number, leaseMillis: number, hold?: LeaseEntry): LockLost | undefined {
     const now = this.client.now()
     const lost = this.checkLost(now)
     if (lost !== undefined) return lost

@@ -7,8 +7,7 @@ import * as Effect from "effect/Effect"
 import type { Reply } from "../../RedisDriver.ts"
 import type { Alarm, AlarmClock } from "../time/AlarmClock.ts"
 import { DueQueue } from "../time/DueQueue.ts"
-import type { HoldingClient } from "./HoldingClient.ts"
-import type { Lease } from "./Lease.ts"
+import type { Lease, LeaseClient } from "./Lease.ts"
 
 /** Keys per renewal command: long enough to be cheap, short enough not to hold up the server. */
 const batchSize = 200
@@ -17,7 +16,7 @@ const batchSize = 200
 const gather = 0.1
 
 /** What the watchdog needs of the client. */
-interface WatchedClient extends HoldingClient {
+interface WatchedClient extends LeaseClient {
   readonly alarms: AlarmClock
 }
 

@@ -5,14 +5,13 @@
 import * as Context from "effect/Context"
 import type { Fiber } from "effect/Fiber"
 import * as Scope from "effect/Scope"
-import type { Hold } from "./Hold.ts"
-import type { Lease } from "./Lease.ts"
 
 /**
  * The holds of the `withLock` sections around the running code, innermost first.
  */
 export interface Sections {
-  readonly hold: Hold
+  /** See `ownHold`. */
+  readonly hold: object
   readonly outer: Sections | undefined
 }
 
@@ -41,20 +40,3 @@ export const identityOf = (fiber: Fiber<unknown, unknown>, scope: Scope.Scope | 
   fiberId: fiber.id,
   scope
 })
-
-/**
- * The hold by which an acquisition may re-enter: that of a section around it, or one that was acquired by the same explicit owner,
- * or, where neither side has an explicit owner, by the same fiber or in the same scope. Only holds that have not begun to release
- * count: what a section has left to a fiber that outlives it belongs to that fiber alone.
- */
-export const ownHold = (identity: Identity, lease: Lease): Hold | undefined => {
-  for (let section = identity.owner.sections; section !== undefined; section = section.outer) {
-    if (section.hold.lease === lease && !section.hold.released) return section.hold
-  }
-  return lease.held.find(({ by }) => isSame(identity, by))
-}
-
-const isSame = (identity: Identity, by: Identity): boolean =>
-  identity.owner.explicit !== undefined || by.owner.explicit !== undefined
-    ? identity.owner.explicit === by.owner.explicit
-    : identity.fiberId === by.fiberId || (identity.scope !== undefined && identity.scope === by.scope)

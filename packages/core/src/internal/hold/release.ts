@@ -7,22 +7,21 @@ import type { Reply } from "../../RedisDriver.ts"
 import { mayHaveRun } from "../store/outcome.ts"
 import { isFinal } from "../store/transient.ts"
 import { releaseRetries } from "../time/schedules.ts"
-import type { Hold } from "./Hold.ts"
 import type { HandOver } from "./HoldingClient.ts"
-import type { Lease } from "./Lease.ts"
+import type { Lease, LeaseEntry } from "./Lease.ts"
 import { releaseOf, sendRelease } from "./releaseCommand.ts"
 import { repeatRelease } from "./repeatedRelease.ts"
 
 /**
  * Ends one hold; the last one frees the lock. Does nothing the second time.
  */
-export const release = (hold: Hold): Effect.Effect<void, LockLost | LockStoreError> =>
+export const release = (hold: LeaseEntry): Effect.Effect<void, LockLost | LockStoreError> =>
   Effect.uninterruptible(Effect.suspend(() => releaseNow(hold)))
 
 /**
  * {@link release} for a caller that is uninterruptible already and runs the result at once.
  */
-export const releaseNow = (hold: Hold): Effect.Effect<void, LockLost | LockStoreError> => {
+export const releaseNow = (hold: LeaseEntry): Effect.Effect<void, LockLost | LockStoreError> => {
   if (hold.released) return Effect.void
   hold.released = true
   const { lease } = hold
@@ -71,7 +70,7 @@ const free = (lease: Lease): Effect.Effect<void, LockLost | LockStoreError> => {
  * failures.
  */
 export const releaseTogether = (
-  holds: ReadonlyArray<Hold>
+  holds: ReadonlyArray<LeaseEntry>
 ): Effect.Effect<ReadonlyArray<LockLost | LockStoreError>> => {
   const failures: Array<LockLost | LockStoreError> = []
   const started: Array<PendingRelease> = []

@@ -5,8 +5,8 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type { Reply } from "../../RedisDriver.ts"
-import type { Hold } from "./Hold.ts"
 import type { HoldingClient } from "./HoldingClient.ts"
+import type { LeaseEntry } from "./Lease.ts"
 import { releaseNow } from "./release.ts"
 import { type HeldRef, releaseOf, sendRelease } from "./releaseCommand.ts"
 import { releaseUntilConfirmed } from "./repeatedRelease.ts"
@@ -67,7 +67,7 @@ export const rollbackUntilSettled = (
  * An earlier request of the same owner, whose outcome is unknown, may take effect until `until`: if the lock is released before,
  * that request could acquire it again, or queue its owner again, with nobody to release it. So it is released once more then.
  */
-export const releaseAgainAfter = ({ lease }: Hold, until: number, leaseMillis: number): void => {
+export const releaseAgainAfter = ({ lease }: LeaseEntry, until: number, leaseMillis: number): void => {
   const { client } = lease
   const left = until - client.now()
   if (left < 0) return
@@ -82,7 +82,7 @@ export const releaseAgainAfter = ({ lease }: Hold, until: number, leaseMillis: n
 }
 
 /** Takes back a re-entry that may have succeeded without our knowing. */
-export const rollbackReentry = (hold: Hold): Effect.Effect<void> =>
+export const rollbackReentry = (hold: LeaseEntry): Effect.Effect<void> =>
   Effect.suspend(() => inBackground(hold.lease, Effect.ignore(releaseNow(hold))))
 
 /**

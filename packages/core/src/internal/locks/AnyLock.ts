@@ -7,7 +7,7 @@ import { identity } from "effect/Function"
 import * as Pipeable from "effect/Pipeable"
 import type * as Scope from "effect/Scope"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
-import type { Lock, LockState } from "../../Lock.ts"
+import type { LockState } from "../../LockState.ts"
 import type { InvalidLockName, LockStoreError } from "../../LockError.ts"
 import type { RedisLock } from "../../RedisLock.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
@@ -37,7 +37,10 @@ export interface PreparedAcquire<out E = unknown, out T = unknown> extends Prepa
 
 type Running = Fiber<unknown, unknown>
 
-export abstract class AnyLock<R, E, T> extends Pipeable.Class implements Lock<R, E, T> {
+/** What is public of a lock. */
+export type PublicLock<R, E, T> = Pick<AnyLock<R, E, T>, typeof TypeId | "name">
+
+export abstract class AnyLock<R, E, T> extends Pipeable.Class {
   declare readonly [TypeId]: {
     readonly _R: (_: never) => R
     readonly _E: (_: never) => E

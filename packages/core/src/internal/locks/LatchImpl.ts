@@ -1,5 +1,4 @@
 import { identity } from "effect/Function"
-import type { CountDownLatch } from "../../CountDownLatch.ts"
 import { InvalidLockName } from "../../LockError.ts"
 import { latchTitle } from "../protocol/latch.ts"
 import { latchChannel, type LockKeys } from "../store/keys.ts"
@@ -7,7 +6,10 @@ import { isMade, Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/CountDownLatch"
 
-export class LatchImpl<R> extends Synchronizer implements CountDownLatch<R> {
+/** What is public of a latch. */
+export type PublicCountDownLatch<R> = Pick<LatchImpl<R>, typeof TypeId | "name">
+
+export class LatchImpl<R> extends Synchronizer {
   declare readonly [TypeId]: { readonly _R: (_: never) => R }
   readonly title = latchTitle
 
@@ -23,5 +25,5 @@ export class LatchImpl<R> extends Synchronizer implements CountDownLatch<R> {
 
 Object.defineProperty(LatchImpl.prototype, TypeId, { value: { _R: identity } })
 
-export const latchOf = <R>(latch: CountDownLatch<R> | string): LatchImpl<R> =>
+export const latchOf = <R>(latch: PublicCountDownLatch<R> | string): LatchImpl<R> =>
   isMade(latch, TypeId) ? (latch as LatchImpl<R>) : new LatchImpl<R>(latch as string, undefined)

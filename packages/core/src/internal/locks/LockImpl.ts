@@ -4,22 +4,22 @@ import type { Fiber } from "effect/Fiber"
 import type * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
-import type { Lock, LockState } from "../../Lock.ts"
+import type { LockState } from "../../LockState.ts"
 import { type AcquireError, type InvalidLockName, InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
 import type { RedisLock } from "../../RedisLock.ts"
 import { acquire, tryAcquire } from "../acquire/acquire.ts"
-import { AnyLock, type PreparedAcquire, TypeId } from "./AnyLock.ts"
+import { AnyLock, type PreparedAcquire, type PublicLock, TypeId } from "./AnyLock.ts"
 import { checkLeaseOf, type Times, timesOf } from "../options/acquireTimes.ts"
 import { type Invalid, isInvalid } from "../options/invalid.ts"
 import { describeWrongType } from "../store/wrongType.ts"
-import type { Hold } from "../hold/Hold.ts"
+import { type Hold, ownHold } from "../hold/Hold.ts"
 import { inspectSide } from "../protocol/inspect.ts"
 import { checkCollision, checkName, checkSlot, LockKeys } from "../store/keys.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import { boundClient, checkService, clientIn } from "../client/RedisLock.ts"
+import { boundClient, checkService, clientIn } from "../client/boundClient.ts"
 import { reentrant } from "../protocol/exclusive.ts"
 import { type LockProtocol, withoutTokens } from "../protocol/LockProtocol.ts"
-import { type Identity, identityOf, ownHold } from "../hold/owner.ts"
+import { type Identity, identityOf } from "../hold/owner.ts"
 import type { Lease } from "../hold/Lease.ts"
 import { shown } from "../report/shown.ts"
 import type { AcquireRequest } from "../acquire/AcquireRequest.ts"
@@ -232,7 +232,7 @@ export const makeLock = <E, T>(
   kind: LockProtocol,
   options: (AcquireOptions & TokenOptions) | undefined,
   problem?: InvalidLockOptions
-): Lock<RedisLock, E, T> => {
+): AnyLock<RedisLock, E, T> => {
   const tokens = options?.tokens
   const lock = new LockImpl<RedisLock, E>(
     name,
@@ -245,7 +245,7 @@ export const makeLock = <E, T>(
 }
 
 /** The lock that is given, or that of a name; whatever is neither is a name that is not valid. */
-export const lockOf = <R, E, T>(lock: Lock<R, E, T> | string): AnyLock<R, E, T> =>
+export const lockOf = <R, E, T>(lock: PublicLock<R, E, T> | string): AnyLock<R, E, T> =>
   typeof lock === "object" && lock !== null && TypeId in lock
     ? (lock as AnyLock<R, E, T>)
     : (new LockImpl(lock as string, reentrant, undefined, undefined) as AnyLock<R, E, any>)

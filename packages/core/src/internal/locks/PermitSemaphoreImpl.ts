@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import { identity } from "effect/Function"
 import type { LockStoreError, LockTimeout } from "../../LockError.ts"
-import type { Permit, PermitSemaphore } from "../../PermitSemaphore.ts"
 import type { AcquireRequest } from "../acquire/AcquireRequest.ts"
 import { grantedTooLate, possess } from "../acquire/acquireOnce.ts"
 import { acquire as acquireDemand } from "../acquire/acquirePermits.ts"
@@ -24,7 +23,10 @@ import type { Restore } from "../hold/guard.ts"
 
 export const TypeId = "~effect-redis-lock/PermitSemaphore"
 
-export class PermitSemaphoreImpl<R> extends Synchronizer implements PermitSemaphore<R> {
+/** What is public of a semaphore. */
+export type PublicPermitSemaphore<R> = Pick<PermitSemaphoreImpl<R>, typeof TypeId | "name">
+
+export class PermitSemaphoreImpl<R> extends Synchronizer {
   declare readonly [TypeId]: { readonly _R: (_: never) => R }
   readonly title = permitSemaphoreTitle
   /** What the semaphore begins with where it does not exist. */
@@ -40,7 +42,7 @@ export class PermitSemaphoreImpl<R> extends Synchronizer implements PermitSemaph
 
 Object.defineProperty(PermitSemaphoreImpl.prototype, TypeId, { value: { _R: identity } })
 
-export const permitSemaphoreOf = <R>(semaphore: PermitSemaphore<R> | string): PermitSemaphoreImpl<R> =>
+export const permitSemaphoreOf = <R>(semaphore: PublicPermitSemaphore<R> | string): PermitSemaphoreImpl<R> =>
   isMade(semaphore, TypeId)
     ? (semaphore as PermitSemaphoreImpl<R>)
     : new PermitSemaphoreImpl<R>(semaphore as string, undefined, undefined)
@@ -48,7 +50,7 @@ export const permitSemaphoreOf = <R>(semaphore: PermitSemaphore<R> | string): Pe
 /**
  * Permits that were acquired at once.
  */
-export class PermitHold extends Hold implements Permit {
+export class PermitHold extends Hold {
   get ids(): ReadonlyArray<string> {
     return idsOf(this.owner)
   }

@@ -3,7 +3,7 @@ import type { Fiber } from "effect/Fiber"
 import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
-import type { LockState } from "../../Lock.ts"
+import type { LockState } from "../../LockState.ts"
 import {
   type AcquireError,
   type InvalidLockName,
@@ -15,6 +15,7 @@ import type { RedisLock } from "../../RedisLock.ts"
 import { AnyLock, type PreparedAcquire, provideUnbound } from "./AnyLock.ts"
 import { type Invalid, isInvalid } from "../options/invalid.ts"
 import { LockImpl, noQuorum } from "./LockImpl.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import type { NamedMember } from "../client/QuorumClients.ts"
 import type { RedLockSettings } from "../options/quorumOptions.ts"
 import { combinedName, quorumClient } from "../quorum/quorumClient.ts"
@@ -77,7 +78,7 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
   }
 
   #join(fiber: Fiber<unknown, unknown>): LockImpl<R, E> | Invalid {
-    const members: Array<NamedMember> = []
+    const members: Array<NamedMember<LockClient>> = []
     for (const member of this.#members) {
       const { name } = member
       const client = member.clientOf(fiber)

@@ -1,5 +1,4 @@
 import { identity } from "effect/Function"
-import type { Semaphore } from "../../Semaphore.ts"
 import { semaphoreTitle } from "../hold/AnonymousPermits.ts"
 import type { Service } from "../client/RedisLock.ts"
 import { checkPermits } from "../options/permitCount.ts"
@@ -8,7 +7,10 @@ import { isMade, Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/Semaphore"
 
-export class SemaphoreImpl<R> extends Synchronizer implements Semaphore<R> {
+/** What is public of a semaphore. */
+export type PublicSemaphore<R> = Pick<SemaphoreImpl<R>, typeof TypeId | "name">
+
+export class SemaphoreImpl<R> extends Synchronizer {
   declare readonly [TypeId]: { readonly _R: (_: never) => R }
   readonly title = semaphoreTitle
   /** What the semaphore begins with where it does not exist. */
@@ -22,7 +24,7 @@ export class SemaphoreImpl<R> extends Synchronizer implements Semaphore<R> {
 
 Object.defineProperty(SemaphoreImpl.prototype, TypeId, { value: { _R: identity } })
 
-export const semaphoreOf = <R>(semaphore: Semaphore<R> | string): SemaphoreImpl<R> =>
+export const semaphoreOf = <R>(semaphore: PublicSemaphore<R> | string): SemaphoreImpl<R> =>
   isMade(semaphore, TypeId)
     ? (semaphore as SemaphoreImpl<R>)
     : new SemaphoreImpl<R>(semaphore as string, undefined, undefined)

@@ -3,7 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type { AcquireOptions, Semaphore } from "../../Semaphore.ts"
+import type { AcquireOptions } from "../../AcquireOptions.ts"
 import { acquire } from "../acquire/acquirePermits.ts"
 import type { Family, Held, Prepare, Prepared } from "../acquire/sections.ts"
 import { AnonymousPermits, semaphoreKind } from "../hold/AnonymousPermits.ts"
@@ -12,7 +12,7 @@ import { isInvalid } from "../options/invalid.ts"
 import { checkPermits } from "../options/permitCount.ts"
 import { semaphoreChannel } from "../store/keys.ts"
 import type { Restore } from "../hold/guard.ts"
-import { semaphoreOf } from "./SemaphoreImpl.ts"
+import { type PublicSemaphore, semaphoreOf } from "./SemaphoreImpl.ts"
 import { resolve } from "./Synchronizer.ts"
 
 export const anonymousPermits: Family<Held> = {
@@ -28,9 +28,9 @@ export const anonymousPermits: Family<Held> = {
 /** A request for so many permits of a semaphore, or of the semaphore of a name, under a marker that lives for `markerMillis`. */
 export const prepareAnonymous =
   (
-    semaphore: Semaphore<unknown> | string,
+    semaphore: PublicSemaphore<unknown> | string,
     permits: number,
-    options: AcquireOptions | undefined,
+    options: Pick<AcquireOptions, "waitTime"> | undefined,
     markerMillis: number
   ): Prepare<Held> =>
   (fiber) => {

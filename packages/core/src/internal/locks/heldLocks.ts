@@ -7,7 +7,7 @@ import type { Fiber } from "effect/Fiber"
 import * as References from "effect/References"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
 import * as Stream from "effect/Stream"
-import type { Lock, LockState, Services } from "../../Lock.ts"
+import type { LockState } from "../../LockState.ts"
 import type { LockStoreError } from "../../LockError.ts"
 import type { HoldingOf } from "../../Holding.ts"
 import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
@@ -17,7 +17,7 @@ import { CurrentOwner } from "../hold/owner.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { inspect } from "../protocol/inspect.ts"
 import { LockKeys } from "../store/keys.ts"
-import type { AnyLock } from "./AnyLock.ts"
+import type { AnyLock, PublicLock } from "./AnyLock.ts"
 import { lockOf } from "./LockImpl.ts"
 
 /** The body of a section inherits its holds, for re-entry, and has the lock's name on its log lines. */
@@ -46,16 +46,15 @@ type HeldLock<T> = InternalHolding<T> & HoldingOf<T>
 
 /** A request for a lock, or for the lock of a name. */
 export const prepareLock =
-  <R, E, T>(lock: Lock<R, E, T> | string, options: AcquireOptions | undefined): Prepare<HeldLock<T>, E> =>
+  <R, E, T>(lock: PublicLock<R, E, T> | string, options: AcquireOptions | undefined): Prepare<HeldLock<T>, E> =>
   (fiber, scope) =>
     lockOf(lock).prepare(fiber, scope, options) as Prepared<HeldLock<T>, E> | Invalid
 
 /** Runs something with a lock, outside of any acquisition. */
-export const using = <L extends Lock<unknown, unknown, unknown> | string, A, E>(
-  lock: L,
+export const using = <A, E>(
+  lock: PublicLock<unknown, unknown, unknown> | string,
   f: (lock: AnyLock<unknown, unknown, unknown>, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E>
-): Effect.Effect<A, E, Services<L>> =>
-  Effect.withFiber<A, E>((fiber) => f(lockOf(lock), fiber)) as Effect.Effect<A, E, Services<L>>
+): Effect.Effect<A, E> => Effect.withFiber<A, E>((fiber) => f(lockOf(lock), fiber))
 
 /** The locks that are held and whose name matches a glob pattern, each once. */
 export const listHeld = (client: LockClient, pattern: string): Stream.Stream<LockState, LockStoreError> => {

@@ -5,7 +5,6 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
 import { InvalidLockOptions } from "../../LockError.ts"
-import type { PermitSemaphore } from "../../PermitSemaphore.ts"
 import type { AcquireRequest } from "../acquire/AcquireRequest.ts"
 import type { Family, Prepare } from "../acquire/sections.ts"
 import { identityOf } from "../hold/owner.ts"
@@ -13,7 +12,7 @@ import { checkLeaseOf, timesOf } from "../options/acquireTimes.ts"
 import { isInvalid } from "../options/invalid.ts"
 import { checkPermits } from "../options/permitCount.ts"
 import { ownerText } from "../report/ownerText.ts"
-import { acquire, ask, type PermitHold, permitSemaphoreOf } from "./PermitSemaphoreImpl.ts"
+import { acquire, ask, type PermitHold, permitSemaphoreOf, type PublicPermitSemaphore } from "./PermitSemaphoreImpl.ts"
 import { resolve } from "./Synchronizer.ts"
 
 /** What can be asked for in one command. */
@@ -32,7 +31,7 @@ export const leasedPermits: Family<PermitHold> = {
 /** A request for so many permits of a semaphore, or of the semaphore of a name. */
 export const preparePermits =
   (
-    semaphore: PermitSemaphore<unknown> | string,
+    semaphore: PublicPermitSemaphore<unknown> | string,
     permits: number,
     options: AcquireOptions | undefined
   ): Prepare<PermitHold> =>

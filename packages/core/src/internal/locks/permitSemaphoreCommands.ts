@@ -5,19 +5,18 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { InvalidLockOptions, LockLost, type LockStoreError } from "../../LockError.ts"
-import type { PermitSemaphore } from "../../PermitSemaphore.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { parsePeriod, parseWait } from "../options/durations.ts"
 import { checkPermits, maxPermits } from "../options/permitCount.ts"
 import { shown } from "../report/shown.ts"
 import { permitIds, semaphoreChannel } from "../store/keys.ts"
 import { mostAtOnce } from "./leasedPermits.ts"
-import { type PermitSemaphoreImpl, permitSemaphoreOf } from "./PermitSemaphoreImpl.ts"
+import { type PermitSemaphoreImpl, permitSemaphoreOf, type PublicPermitSemaphore } from "./PermitSemaphoreImpl.ts"
 import type { Invalid } from "../options/invalid.ts"
 import { use } from "./Synchronizer.ts"
 import { runOrDescribe } from "../store/wrongType.ts"
 
-type SemaphoreOrName = PermitSemaphore<unknown> | string
+type SemaphoreOrName = PublicPermitSemaphore<unknown> | string
 
 /** The keys of every operation on a semaphore: the counter, the ids, the channel. */
 export const keysAt = (key: string) => [key, permitIds(key), semaphoreChannel(key)]

@@ -4,16 +4,15 @@
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import type { LockStoreError } from "../../LockError.ts"
-import type { Semaphore } from "../../Semaphore.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Invalid } from "../options/invalid.ts"
 import { checkPermits } from "../options/permitCount.ts"
 import { permitIds, semaphoreChannel } from "../store/keys.ts"
-import { type SemaphoreImpl, semaphoreOf } from "./SemaphoreImpl.ts"
+import { type PublicSemaphore, type SemaphoreImpl, semaphoreOf } from "./SemaphoreImpl.ts"
 import { use } from "./Synchronizer.ts"
 import { runOrDescribe } from "../store/wrongType.ts"
 
-type SemaphoreOrName = Semaphore<unknown> | string
+type SemaphoreOrName = PublicSemaphore<unknown> | string
 
 /** Runs `f` with a semaphore and a number of permits, once both have been checked. */
 export const withSemaphore = <A, E, R>(

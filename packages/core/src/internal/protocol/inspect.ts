@@ -1,6 +1,6 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { LockState } from "../../Lock.ts"
+import type { LockState } from "../../LockState.ts"
 import { LockStoreError } from "../../LockError.ts"
 import type { LockKeys } from "../store/keys.ts"
 import type { ProtocolClient } from "./ProtocolClient.ts"

@@ -51,7 +51,7 @@ export const combinedName = (names: ReadonlyArray<string>): string =>
  * long as its first member's client.
  */
 export const quorumClient = (
-  members: ReadonlyArray<NamedMember>,
+  members: ReadonlyArray<NamedMember<LockClient>>,
   times: QuorumTimes,
   driftFactor: number,
   fiber: Fiber<unknown, unknown>

@@ -1,8 +1,9 @@
-import type { LossReason } from "../../LockError.ts"
+/** How a lock can be lost. */
+export const lossReasons = ["Expired", "NotOwner", "RenewalFailed", "ClientClosed"] as const
 
 /** How a lock was lost, and what can be done about it; `renewal` says why the last renewal failed. */
 export const lossText = (
-  { reason, stalled }: { readonly reason: LossReason; readonly stalled?: boolean | undefined },
+  { reason, stalled }: { readonly reason: (typeof lossReasons)[number]; readonly stalled?: boolean | undefined },
   renewal: string
 ): string => {
   switch (reason) {

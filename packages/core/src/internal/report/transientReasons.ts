@@ -1,4 +1,6 @@
-import type { StoreReason } from "../../LockError.ts"
+import type { storeReasons } from "./storeReasons.ts"
+
+type StoreReason = keyof typeof storeReasons
 
 /** Failures after which the same call may succeed a little later. */
 export const transientReasons: ReadonlySet<StoreReason> = new Set<StoreReason>([
