@@ -11,7 +11,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
-import { LockStoreError } from "../../../LockError.ts"
+import type { LockStoreError } from "../../../LockError.ts"
 import type { LockStore, Operation } from "../../../LockStore.ts"
 import type { Reply } from "../../../RedisDriver.ts"
 import type { AlarmClock } from "../../time/AlarmClock.ts"
@@ -19,11 +19,12 @@ import type { StoreCommand } from "../StoreCommand.ts"
 import { fromCallback } from "../startable.ts"
 import { isFinal } from "../transient.ts"
 import { releaseRetries } from "../../time/schedules.ts"
-import { QuorumCall, failureOf, keysAt, type Member, type Outcome, type Outcomes } from "./QuorumCall.ts"
+import { QuorumCall, keysAt, type Member, type Outcome } from "./QuorumCall.ts"
 import { countVotes, type Vote } from "./countVotes.ts"
 import { memberSignals } from "./memberSignals.ts"
 import { notReached } from "./notReached.ts"
 import { decide } from "./decide.ts"
+import { UnsettledCommands, withoutMembers } from "./UnsettledCommands.ts"
 
 export interface QuorumSettings {
   /** How long a member may take; undefined: small against the lease. */
@@ -62,9 +63,6 @@ const boundMarginMicros = 2000
 
 const shortestTimeoutMillis = 100
 
-/** Members by owner, in the order of the times until which something may take effect there. */
-type Unsettled = Map<string, { readonly members: ReadonlySet<number>; readonly lastEffectAt: number }>
-
 export class QuorumStore {
   readonly members: ReadonlyArray<Member>
   readonly required: number
@@ -76,9 +74,9 @@ export class QuorumStore {
   /** Acquisitions that are decided but that some members have not answered yet, by owner. */
   readonly #unanswered = new Map<string, Pick<QuorumCall<Vote>, "abandon">>()
   /** Members at which an acquisition may take effect yet, after it had failed there, by owner. */
-  readonly #unsettled: Unsettled = new Map()
+  readonly #unsettled = new UnsettledCommands()
   /** Members at which the release of a reader's inner hold may take effect yet: it would end a hold that is entered since. */
-  readonly #unsettledInner: Unsettled = new Map()
+  readonly #unsettledInner = new UnsettledCommands()
 
   constructor(
     members: ReadonlyArray<Member>,
@@ -147,8 +145,7 @@ export class QuorumStore {
     const { args, operation } = command
     const isRelease = releasing.has(operation)
     const owner = String(args[0])
-    const doubtful = operation === "read_lock/hold" ? this.#unsettledInner.get(owner) : undefined
-    const uncounted = doubtful !== undefined && doubtful.lastEffectAt >= this.#now() ? doubtful.members : undefined
+    const uncounted = operation === "read_lock/hold" ? this.#unsettledInner.membersAt(owner, this.#now()) : undefined
     if (renewing.has(operation)) this.#longestLeaseMillis = Math.max(this.#longestLeaseMillis, Number(args[0]))
     return fromCallback((resume) => {
       // a member that has to be sent the script once more would be asked to acquire after it was asked to release
@@ -161,7 +158,7 @@ export class QuorumStore {
         conclude: (outcomes, isLast) =>
           decide(
             operation,
-            uncounted === undefined ? outcomes : without(outcomes, uncounted, command),
+            uncounted === undefined ? outcomes : withoutMembers(outcomes, uncounted, command),
             this.required,
             isLast
           ),
@@ -174,7 +171,7 @@ export class QuorumStore {
         onSettled: isRelease
           ? (outcomes) => this.#releaseLater(command, outcomes)
           : operation === "read_lock/remove_hold"
-            ? (outcomes) => this.#noteUnsettled(this.#unsettledInner, owner, outcomes)
+            ? (outcomes) => this.#unsettledInner.note(owner, outcomes, this.members, this.#now())
             : undefined
       })
       call.start(this.#now())
@@ -215,27 +212,6 @@ export class QuorumStore {
     }
   }
 
-  /** Keeps in mind where a command may take effect although nobody heard of it. */
-  #noteUnsettled(unsettled: Unsettled, owner: string, outcomes: ReadonlyArray<Outcome>): void {
-    const now = this.#now()
-    for (const [earlier, { lastEffectAt }] of unsettled) {
-      if (lastEffectAt > now) break
-      unsettled.delete(earlier)
-    }
-    const members = new Set<number>()
-    let lifeMillis = 0
-    for (let i = 0; i < outcomes.length; i++) {
-      const outcome = outcomes[i]!
-      if (Exit.isSuccess(outcome) || !failureOf(outcome, owner).isOutcomeUnknown) continue
-      members.add(i)
-      lifeMillis = Math.max(lifeMillis, this.members[i]!.store.commandLifeMillis)
-    }
-    if (members.size === 0) return
-    for (const earlier of unsettled.get(owner)?.members ?? []) members.add(earlier)
-    unsettled.delete(owner)
-    unsettled.set(owner, { members, lastEffectAt: now + lifeMillis })
-  }
-
   #acquire(
     operation: Operation,
     keys: ReadonlyArray<string>,
@@ -257,7 +233,7 @@ export class QuorumStore {
         },
         onSettled: (outcomes) => {
           this.#unanswered.delete(owner)
-          this.#noteUnsettled(this.#unsettled, owner, outcomes)
+          this.#unsettled.note(owner, outcomes, this.members, this.#now())
         }
       })
       call.start(sentAt)
@@ -293,18 +269,3 @@ export class QuorumStore {
     return Effect.as(this.#vote(raise, this.#timeout(leaseMillis), this.required), token)
   }
 }
-
-/** The outcomes where the replies of some members count as failures. */
-const without = (outcomes: Outcomes, members: ReadonlySet<number>, { keys, operation }: StoreCommand): Outcomes =>
-  outcomes.map((outcome, i) =>
-    outcome !== undefined && Exit.isSuccess(outcome) && members.has(i)
-      ? Exit.fail(
-          new LockStoreError({
-            operation,
-            lock: keys[0]!,
-            reason: "TimedOut",
-            cause: new Error("the release of another hold, which was not answered, may still take effect there")
-          })
-        )
-      : outcome
-  )
