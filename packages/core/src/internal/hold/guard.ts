@@ -33,27 +33,23 @@ export const isClosed = (problems: Cause.Cause<LockLost | LockStoreError>): bool
  * - the lock was lost, or the release finds it not ours: `LockLost`, even if the body succeeded
  * - otherwise what the body came to
  *
- * To be run uninterruptibly; `restore` gives the body the interruptibility of the caller.
+ * To be called when the result is run, uninterruptibly; `restore` gives the body the interruptibility of the caller.
  */
 export const guard = <A, E, R>(
   hold: Guarded,
   body: Effect.Effect<A, E, R>,
   restore: Restore
-): Effect.Effect<A, E | LockLost | LockStoreError, R> =>
-  Effect.suspend(() => {
-    // what came between the grant and this moment may have taken as long as the lease
-    const lost = hold.checkLost()
-    if (lost !== undefined) return Effect.andThen(Effect.ignore(hold.releaseNow()), Effect.fail(lost))
-    return Effect.flatMap(
-      Effect.forkChild(restore(body), { startImmediately: true, uninterruptible: true }),
-      (child) => {
-        const exit = child.pollUnsafe()
-        return exit === undefined
-          ? Effect.flatMap(outcome(hold, child, restore), (exit) => end(hold, exit))
-          : end(hold, exit)
-      }
-    )
+): Effect.Effect<A, E | LockLost | LockStoreError, R> => {
+  // what came between the grant and this moment may have taken as long as the lease
+  const lost = hold.checkLost()
+  if (lost !== undefined) return Effect.andThen(Effect.ignore(hold.releaseNow()), Effect.fail(lost))
+  return Effect.flatMap(Effect.forkChild(restore(body), { startImmediately: true, uninterruptible: true }), (child) => {
+    const exit = child.pollUnsafe()
+    return exit === undefined
+      ? Effect.flatMap(outcome(hold, child, restore), (exit) => end(hold, exit))
+      : end(hold, exit)
   })
+}
 
 const end = <A, E>(hold: Guarded, exit: Exit.Exit<A, E>): Effect.Effect<A, E | LockLost | LockStoreError> =>
   Effect.matchCauseEffect(hold.releaseNow(), {

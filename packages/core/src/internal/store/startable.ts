@@ -8,6 +8,7 @@
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Effectable from "effect/Effectable"
 import type * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
@@ -41,15 +42,39 @@ export const fromCallback = <A, E>(
         report(fiber?.context ?? Context.empty(), defect)
       }
     })
-    return Effect.sync(() => started.cancel())
+    return new Cancel(started)
   })
 
-/** An Effect that {@link start} starts without a fiber. */
-export const startable = <A, E>(start: Start<A, E>): Effect.Effect<A, E> => {
-  const effect = fromCallback(start) as Effect.Effect<A, E> & { [StartKey]?: Start<A, E> }
-  effect[StartKey] = start
-  return effect
+/** Cancels, as an Effect: one object, where a closure in an Effect would be three. */
+class Cancel extends Effectable.Class<void> {
+  readonly #started: Cancellable
+
+  constructor(started: Cancellable) {
+    super()
+    this.#started = started
+  }
+
+  override asEffect(): Effect.Effect<void> {
+    this.#started.cancel()
+    return Effect.void
+  }
 }
+
+class Startable<A, E> extends Effectable.Class<A, E> {
+  readonly [StartKey]: Start<A, E>
+
+  constructor(start: Start<A, E>) {
+    super()
+    this[StartKey] = start
+  }
+
+  override asEffect(): Effect.Effect<A, E> {
+    return fromCallback(this[StartKey])
+  }
+}
+
+/** An Effect that {@link start} starts without a fiber. */
+export const startable = <A, E>(start: Start<A, E>): Effect.Effect<A, E> => new Startable(start)
 
 /** Starts an Effect: without a fiber where it is {@link startable}, else on a fiber of its own. */
 export const start = <A, E>(effect: Effect.Effect<A, E>, onExit: (exit: Exit.Exit<A, E>) => void): Cancellable => {

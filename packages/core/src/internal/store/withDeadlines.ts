@@ -4,7 +4,7 @@ import * as Exit from "effect/Exit"
 import { LockStoreError } from "../../LockError.ts"
 import type { LockStore, Operation } from "../../LockStore.ts"
 import type { Reply } from "../../RedisDriver.ts"
-import type { CommandDeadlines } from "./CommandDeadlines.ts"
+import type { CommandDeadlines, TimedCommand } from "./CommandDeadlines.ts"
 import { type Cancellable, start, startable } from "./startable.ts"
 
 /** Runs one operation whose last argument is its deadline, if it has one. */
@@ -14,43 +14,95 @@ export type Execute<E> = (
   args: ReadonlyArray<string | number>
 ) => Effect.Effect<Reply, E>
 
+type ToStoreError<E> = (error: E, operation: Operation, keys: ReadonlyArray<string>) => LockStoreError
+
+interface Target<E> {
+  readonly execute: Execute<E>
+  readonly toStoreError: ToStoreError<E>
+}
+
+type OnExit = (exit: Exit.Exit<Reply, LockStoreError>) => void
+
 /**
  * Adds a deadline to every operation that creates something, and sends it again where the server's clock was not known.
  */
-export const withDeadlines =
-  <E extends { readonly cause?: unknown }>(
-    deadlines: CommandDeadlines,
-    execute: Execute<E>,
-    toStoreError: (error: E, operation: Operation, keys: ReadonlyArray<string>) => LockStoreError
-  ): LockStore["Service"]["run"] =>
-  (operation, keys, args) =>
+export const withDeadlines = <E extends { readonly cause?: unknown }>(
+  deadlines: CommandDeadlines,
+  execute: Execute<E>,
+  toStoreError: ToStoreError<E>
+): LockStore["Service"]["run"] => {
+  const target = { execute, toStoreError }
+  return (operation, keys, args) =>
     startable((onExit) => {
-      const failed = (exit: Exit.Failure<Reply, E>) =>
-        onExit(Exit.mapError(exit, (error) => toStoreError(error, operation, keys)))
       const command = deadlines.begin(operation, keys)
-      if (command === undefined) {
-        return start(execute(operation, keys, args), (exit) =>
-          Exit.isSuccess(exit) ? onExit(exit as Exit.Success<Reply>) : failed(exit)
-        )
-      }
-      let isCancelled = false
-      let sent: Cancellable | undefined
-      const send = () => {
-        sent = start(execute(operation, keys, command.stamp(args)), (exit) => {
-          if (Exit.isSuccess(exit)) return onExit(Exit.succeed(command.read(exit.value)))
-          if (!command.isLate((Cause.squash(exit.cause) as E).cause)) return failed(exit)
-          if (!command.maySendAgain) return onExit(Exit.fail(tooLate(operation, keys)))
-          if (!isCancelled) send()
-        })
-      }
-      send()
-      return {
-        cancel: () => {
-          isCancelled = true
-          sent?.cancel()
-        }
-      }
+      return command === undefined
+        ? start(execute(operation, keys, args), (exit) =>
+            onExit(
+              Exit.isSuccess(exit) ? (exit as Exit.Success<Reply>) : mapFailure(exit, toStoreError, operation, keys)
+            )
+          )
+        : new RepeatedCommand(command, target, operation, keys, args, onExit)
     })
+}
+
+const mapFailure = <E>(
+  exit: Exit.Failure<Reply, E>,
+  toStoreError: ToStoreError<E>,
+  operation: Operation,
+  keys: ReadonlyArray<string>
+): Exit.Exit<Reply, LockStoreError> => Exit.mapError(exit, (error) => toStoreError(error, operation, keys))
+
+/** A command that is sent, and sent again where it was late. */
+class RepeatedCommand<E extends { readonly cause?: unknown }> implements Cancellable {
+  readonly #command: TimedCommand
+  readonly #target: Target<E>
+  readonly #operation: Operation
+  readonly #keys: ReadonlyArray<string>
+  readonly #args: ReadonlyArray<string | number>
+  readonly #onExit: OnExit
+  #sent: Cancellable | undefined
+  #isCancelled = false
+
+  constructor(
+    command: TimedCommand,
+    target: Target<E>,
+    operation: Operation,
+    keys: ReadonlyArray<string>,
+    args: ReadonlyArray<string | number>,
+    onExit: OnExit
+  ) {
+    this.#command = command
+    this.#target = target
+    this.#operation = operation
+    this.#keys = keys
+    this.#args = args
+    this.#onExit = onExit
+    this.#send()
+  }
+
+  cancel(): void {
+    this.#isCancelled = true
+    this.#sent?.cancel()
+  }
+
+  #send(): void {
+    const stamped = this.#command.stamp(this.#args)
+    this.#sent = start(this.#target.execute(this.#operation, this.#keys, stamped), (exit) => this.#receive(exit))
+  }
+
+  #receive(exit: Exit.Exit<Reply, E>): void {
+    const command = this.#command
+    if (Exit.isSuccess(exit)) {
+      const reply = command.read(exit.value)
+      return this.#onExit(reply === exit.value ? (exit as Exit.Success<Reply>) : Exit.succeed(reply))
+    }
+    if (!command.isLate((Cause.squash(exit.cause) as E).cause)) {
+      return this.#onExit(mapFailure(exit, this.#target.toStoreError, this.#operation, this.#keys))
+    }
+    if (!command.maySendAgain) return this.#onExit(Exit.fail(tooLate(this.#operation, this.#keys)))
+    if (!this.#isCancelled) this.#send()
+  }
+}
 
 /** The server's clock was stepped again and again, or the server stopped each time. */
 const tooLate = (operation: Operation, keys: ReadonlyArray<string>): LockStoreError =>

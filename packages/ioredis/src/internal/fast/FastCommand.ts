@@ -97,14 +97,25 @@ class Observer {
 
 type Script = Pick<ScriptRequest, "keys" | "args"> & { readonly script: RedisDriver.RedisScript }
 
-const bulk = (text: string): string => `$${Buffer.byteLength(text)}\r\n${text}\r\n`
+/** Ends what comes before and begins a string of so many bytes: the pieces are many, and each one that is put together costs. */
+const beginnings: ReadonlyArray<string> = Array.from({ length: 256 }, (_, length) => `\r\n$${length}\r\n`)
 
-const wireOf = (head: string, { args, keys }: Script): string => {
+const beginning = (length: number): string => beginnings[length] ?? `\r\n$${length}\r\n`
+
+const bytesOf = (text: string): string => beginning(Buffer.byteLength(text)) + text
+
+const wireOf = (command: string, { args, keys }: Script): string => {
   const count = String(keys.length)
-  let wire = `*${3 + keys.length + args.length}\r\n${head}$${count.length}\r\n${count}\r\n`
-  for (const key of keys) wire += bulk(key)
-  for (const arg of args) wire += bulk(String(arg))
-  return wire
+  let wire = `*${3 + keys.length + args.length}${command}${beginning(count.length)}${count}`
+  for (const key of keys) wire += bytesOf(key)
+  for (const arg of args) {
+    if (typeof arg === "string") wire += bytesOf(arg)
+    else {
+      const digits = String(arg)
+      wire += beginning(digits.length) + digits
+    }
+  }
+  return wire + "\r\n"
 }
 
 let last: { readonly sha1: string; readonly keys: unknown; readonly args: unknown; readonly wire: string } | undefined
@@ -117,9 +128,9 @@ const evalshaOf = (script: Script): string => {
     script: { sha1 }
   } = script
   if (last === undefined || last.keys !== keys || last.args !== args || last.sha1 !== sha1) {
-    last = { sha1, keys, args, wire: wireOf(`$7\r\nevalsha\r\n$40\r\n${sha1}\r\n`, script) }
+    last = { sha1, keys, args, wire: wireOf(`\r\n$7\r\nevalsha\r\n$40\r\n${sha1}`, script) }
   }
   return last.wire
 }
 
-const evalOf = (script: Script): string => wireOf(`$4\r\neval\r\n${bulk(script.script.lua)}`, script)
+const evalOf = (script: Script): string => wireOf(`\r\n$4\r\neval${bytesOf(script.script.lua)}`, script)
