@@ -7,6 +7,9 @@ import { overPromises } from "./promises.ts"
 const lockScripts = { acquire: scripts["lock/acquire"], release: scripts["lock/release"] }
 const multiScripts = { acquire: scripts["multi_lock/acquire"], release: scripts["multi_lock/release"] }
 
+/** How long a command may take effect, by the clock of the servers, which is ours. */
+const lifeMillis = 10_000
+
 /** When so many of the promises are kept. */
 const keptBy = (required: number, promises: ReadonlyArray<Promise<unknown>>): Promise<void> =>
   new Promise((resolve, reject) => {
@@ -45,7 +48,7 @@ export const candidate: Library = {
           await askAll(
             acquire.sha1,
             [...names, ...names.map((name) => `redisson_lock_token:{${name}}`)],
-            [owner, leaseMillis, leaseMillis + 86_400_000]
+            [owner, leaseMillis, leaseMillis + 86_400_000, ...(kind === "multi" ? [] : [""]), Date.now() + lifeMillis]
           )
           return { names, owner, release }
         },
