@@ -44,7 +44,7 @@ export class CommandDeadlines {
   /** One command that is about to be sent; undefined for one that may take effect at any time. */
   begin(operation: Operation, keys: ReadonlyArray<string>): TimedCommand | undefined {
     return scripts[operation].hasDeadline
-      ? new TimedCommand(this, this.#clocks.of(this.#serverOf(keys[0]!)), tellsTime.has(operation))
+      ? new TimedCommand(this, this.#clocks.of(this.#serverOf(keys[0]!)), operation, keys)
       : undefined
   }
 
@@ -56,16 +56,18 @@ export class CommandDeadlines {
 }
 
 export class TimedCommand {
+  readonly operation: Operation
+  readonly keys: ReadonlyArray<string>
   readonly #deadlines: CommandDeadlines
   readonly #clock: ServerClock
-  readonly #tellsTime: boolean
   #sentAt = 0
   #sent = 0
 
-  constructor(deadlines: CommandDeadlines, clock: ServerClock, tellsTime: boolean) {
+  constructor(deadlines: CommandDeadlines, clock: ServerClock, operation: Operation, keys: ReadonlyArray<string>) {
     this.#deadlines = deadlines
     this.#clock = clock
-    this.#tellsTime = tellsTime
+    this.operation = operation
+    this.keys = keys
   }
 
   /** The arguments with the deadline behind them, for a command that is sent now. */
@@ -79,7 +81,7 @@ export class TimedCommand {
 
   /** What a reply says besides the server's time. */
   read(reply: Reply): Reply {
-    if (!this.#tellsTime) return reply
+    if (!tellsTime.has(this.operation)) return reply
     if (typeof reply === "number") {
       if (this.#sentAt - this.#clock.learntAt > learnIntervalMillis) this.#learn(reply)
       return reply

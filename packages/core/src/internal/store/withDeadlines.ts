@@ -41,7 +41,7 @@ export const withDeadlines = <E extends { readonly cause?: unknown }>(
               Exit.isSuccess(exit) ? (exit as Exit.Success<Reply>) : mapFailure(exit, toStoreError, operation, keys)
             )
           )
-        : new RepeatedCommand(command, target, operation, keys, args, onExit)
+        : new RepeatedCommand(command, target, args, onExit)
     })
 }
 
@@ -56,25 +56,14 @@ const mapFailure = <E>(
 class RepeatedCommand<E extends { readonly cause?: unknown }> implements Cancellable {
   readonly #command: TimedCommand
   readonly #target: Target<E>
-  readonly #operation: Operation
-  readonly #keys: ReadonlyArray<string>
   readonly #args: ReadonlyArray<string | number>
   readonly #onExit: OnExit
   #sent: Cancellable | undefined
   #isCancelled = false
 
-  constructor(
-    command: TimedCommand,
-    target: Target<E>,
-    operation: Operation,
-    keys: ReadonlyArray<string>,
-    args: ReadonlyArray<string | number>,
-    onExit: OnExit
-  ) {
+  constructor(command: TimedCommand, target: Target<E>, args: ReadonlyArray<string | number>, onExit: OnExit) {
     this.#command = command
     this.#target = target
-    this.#operation = operation
-    this.#keys = keys
     this.#args = args
     this.#onExit = onExit
     this.#send()
@@ -86,8 +75,9 @@ class RepeatedCommand<E extends { readonly cause?: unknown }> implements Cancell
   }
 
   #send(): void {
+    const { keys, operation } = this.#command
     const stamped = this.#command.stamp(this.#args)
-    this.#sent = start(this.#target.execute(this.#operation, this.#keys, stamped), (exit) => this.#receive(exit))
+    this.#sent = start(this.#target.execute(operation, keys, stamped), (exit) => this.#receive(exit))
   }
 
   #receive(exit: Exit.Exit<Reply, E>): void {
@@ -97,9 +87,9 @@ class RepeatedCommand<E extends { readonly cause?: unknown }> implements Cancell
       return this.#onExit(reply === exit.value ? (exit as Exit.Success<Reply>) : Exit.succeed(reply))
     }
     if (!command.isLate((Cause.squash(exit.cause) as E).cause)) {
-      return this.#onExit(mapFailure(exit, this.#target.toStoreError, this.#operation, this.#keys))
+      return this.#onExit(mapFailure(exit, this.#target.toStoreError, command.operation, command.keys))
     }
-    if (!command.maySendAgain) return this.#onExit(Exit.fail(tooLate(this.#operation, this.#keys)))
+    if (!command.maySendAgain) return this.#onExit(Exit.fail(tooLate(command.operation, command.keys)))
     if (!this.#isCancelled) this.#send()
   }
 }
