@@ -24,6 +24,7 @@ import { countVotes, type Vote } from "./countVotes.ts"
 import { memberSignals } from "./memberSignals.ts"
 import { notReached } from "./notReached.ts"
 import { decide } from "./decide.ts"
+import { acquiring, boundAt, releasing, renewing } from "./operations.ts"
 import { UnsettledCommands, withoutMembers } from "./UnsettledCommands.ts"
 
 export interface QuorumSettings {
@@ -36,27 +37,6 @@ export interface QuorumSettings {
   /** How long a fencing token is remembered beyond the lease. */
   readonly tokenRetentionMillis: number
 }
-
-const acquiring: ReadonlySet<Operation> = new Set<Operation>([
-  "lock/acquire",
-  "fenced_lock/acquire",
-  "read_lock/acquire",
-  "write_lock/acquire"
-])
-
-const releasing: ReadonlySet<Operation> = new Set<Operation>([
-  "lock/release",
-  "read_lock/release",
-  "write_lock/release"
-])
-
-const renewing: ReadonlySet<Operation> = new Set<Operation>(["lock/renew", "read_lock/renew"])
-
-/** Which argument is the lower bound for the token. */
-const boundAt: ReadonlyMap<Operation, number> = new Map<Operation, number>([
-  ["lock/acquire", 3],
-  ["write_lock/acquire", 5]
-])
 
 /** Added to the highest clock of the members, which is known only as well as a round trip allows. */
 const boundMarginMicros = 2000
