@@ -119,6 +119,20 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
       )
     }
 
+    for (const code of ["LOADING", "READONLY", "BUSY", "OOM", "LATE 5", "connect ECONNREFUSED"]) {
+      it.effect(`A value that is no token is refused as WrongType also where the lock is called "${code}"`, () =>
+        Effect.gen(function* () {
+          const name = `${freshName()} ${code}`
+          yield* put(tokenOf(name), "abc")
+          const error = yield* Effect.flip(Lock.withLock(Effect.void, name))
+          assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "WrongType")
+          // and nothing was learnt of the server's clock
+          const other = freshName()
+          yield* Lock.withLock(Effect.void, other)
+        })
+      )
+    }
+
     it.effect("A value under the token's key that is no token does not keep a held lock from being inspected", () =>
       Effect.gen(function* () {
         const name = freshName()

@@ -171,13 +171,14 @@ export const subscribeOf =
     Startable.startableStream((onSignal, onFailure) => subscribeUnsafe(channel, onSignal, onFailure))
 
 const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
+  // first: the scripts' own refusals name a key, whatever is in its name
+  [/\bWRONGTYPE\b/, "WrongType"],
   [/^(ERR )?OOM\b/, "OutOfMemory"],
   [/\bREADONLY\b/, "ReadOnly"],
   [/\bMISCONF\b/, "PersistenceFailed"],
   [/\bNOREPLICAS\b/, "NotEnoughReplicas"],
   [/\bLOADING\b/, "Loading"],
   [/\bBUSY\b/, "Busy"],
-  [/\bWRONGTYPE\b/, "WrongType"],
   [/\bNOPERM\b|ACL failure in script|The user executing the script can't/, "NoPermission"],
   [/\bNOAUTH\b|\bWRONGPASS\b|invalid password|without any password configured|^DENIED\b/, "NotAuthenticated"],
   [/\bCLUSTERDOWN\b|\bTRYAGAIN\b|\bMASTERDOWN\b/, "ClusterDown"],

@@ -25,8 +25,8 @@ const tellsTime: ReadonlySet<Operation> = new Set<Operation>([
 /** Grants that follow each other tell nothing new of a clock. */
 const learnIntervalMillis = 10
 
-/** A refusal as the scripts write it, with the server time in microseconds. */
-const refusal = /\bLATE (\d+)/
+/** A refusal as the scripts write it, with the server time in microseconds; not in the name of a key that an error tells. */
+const refusal = /^LATE (\d+)$/
 
 export class CommandDeadlines {
   /** How long after it was sent a command may take effect, milliseconds. */
