@@ -1,6 +1,7 @@
 /**
  * Ends holds: an inner one by its own command, the last one by freeing the lock.
  */
+import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { LockLost, LockStoreError } from "../../LockError.ts"
 import type { Reply } from "../../RedisDriver.ts"
@@ -35,20 +36,38 @@ export const releaseNow = (hold: LeaseEntry): Effect.Effect<void, LockLost | Loc
   return lost === undefined ? removeHold(lease, number) : Effect.fail(lost)
 }
 
-/** Ends an inner hold: the outer ones stay. */
+/**
+ * Ends an inner hold: the outer ones stay. After a failure it is repeated within the lease and the release timeout, but not once
+ * others have entered or ended: their commands say how many holds there are. In the end the outermost release frees all of them.
+ */
 const removeHold = (lease: Lease, number: number): Effect.Effect<void, LockLost | LockStoreError> => {
   const { client, kind } = lease
   client.watchdog.watch(lease)
   const command = kind.removeHold(lease, lease.holds, number)
-  return Effect.matchCauseEffect(client.store.run(command.operation, command.keys, command.args), {
-    onSuccess: (reply) => ((reply as number) >= 1 ? Effect.void : Effect.fail(lease.lose("NotOwner", client.now()))),
-    onFailure: (cause) => {
+  const left = [...lease.held]
+  const isAsLeft = () => lease.holds === left.length && lease.held.every((hold, i) => hold === left[i])
+  const noteLate = (cause: Cause.Cause<LockStoreError>) =>
+    Effect.sync(() => {
       // of other locks the count alone is written, which keeps nothing
       if (kind.mode === "read" && mayHaveRun(cause)) {
         lease.innerReleaseUntil = client.now() + client.store.commandLifeMillis
       }
-      return Effect.failCause(cause)
-    }
+    })
+  const send = Effect.suspend((): Effect.Effect<Reply, LockStoreError> =>
+    isAsLeft()
+      ? Effect.tapCause(client.store.run(command.operation, command.keys, command.args), noteLate)
+      : Effect.succeed(1)
+  )
+  const until = client.now() + client.options.releaseTimeoutMillis
+  const repeated = Effect.retry(send, {
+    while: (error) => !isFinal(error) && client.now() < until && lease.isHeld(client.now()),
+    schedule: releaseRetries
+  })
+  return Effect.matchEffect(repeated, {
+    onSuccess: (reply): Effect.Effect<void, LockLost> =>
+      (reply as number) >= 1 ? Effect.void : Effect.fail(lease.lose("NotOwner", client.now())),
+    onFailure: (error): Effect.Effect<void, LockLost | LockStoreError> =>
+      Effect.fail(lease.checkLost(client.now()) ?? error)
   })
 }
 
