@@ -1,19 +1,30 @@
 -- Gives back the permits of one grant, once, and tells how many are free. Idempotent:
--- only the call that deletes the marker gives back. If the counter is gone, so are the
--- permits.
+-- only the call that deletes the marker gives back; or, on trust, the call that finds no
+-- note that another one did. If the counter is gone, so are the permits.
 --
 -- KEYS[1]  the permits that are free
 -- KEYS[2]  the marker of the grant, a string: its permits
 -- KEYS[3]  the channel
 -- ARGV[1]  how many permits
--- ARGV[2]  1 when the grant is older than its marker lives: give back without it
+-- ARGV[2]  0; or, when the grant is older than its marker lives, so that it is given back
+--          on trust: how long to note that it was, milliseconds
 -- ARGV[3]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 --
 -- reply    1 given back, 0 the grant is not known
 
 --@include available
-if redis.call('DEL', KEYS[2]) == 0 and ARGV[2] ~= '1' then
-  return 0
+if ARGV[2] == '0' then
+  if redis.call('DEL', KEYS[2]) == 0 then
+    return 0
+  end
+else
+  local before = redis.call('GET', KEYS[2])
+  -- a full server (OOM) allows all writes of a script once it has removed something
+  redis.call('DEL', KEYS[2])
+  redis.call('SET', KEYS[2], 'returned', 'PX', ARGV[2])
+  if before == 'returned' then
+    return 1
+  end
 end
 if not available then
   return 0

@@ -108,7 +108,7 @@ const commandOf = (op: Op, prefix: string): Command => {
     case "semaphore/acquire":
       return [op.operation, [key, zset, marker, channel], [initial, op.many, lease, "PUBLISH"]]
     case "semaphore/return":
-      return [op.operation, [key, marker, channel], [op.many, op.flag ? 1 : 0, "PUBLISH", op.times === 1 ? 0 : lease]]
+      return [op.operation, [key, marker, channel], [op.many, op.flag ? lease : 0, "PUBLISH"]]
     case "semaphore/add":
       return [op.operation, [key, zset, channel], [initial, op.count, op.many === 1 ? 1 : 0, "PUBLISH"]]
     case "semaphore/set":

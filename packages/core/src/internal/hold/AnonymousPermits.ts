@@ -23,8 +23,11 @@ export const semaphoreKind = { name: "semaphore" }
 /** In messages. */
 export const semaphoreTitle = "Semaphore"
 
-/** How long the marker of permits that are held lives. What is held for longer is given back on trust. */
+/** How long the marker of permits that are held lives. */
 export const heldMarkerMillis = 24 * 60 * 60 * 1000
+
+/** What is held until so shortly before its marker ends, or for longer, is given back on trust. */
+const trustMillis = 60 * 60 * 1000
 
 /**
  * How long a marker lives that serves only to undo an acquisition: nobody gives back these permits by their marker.
@@ -115,12 +118,12 @@ export class AnonymousPermits implements Guarded {
     const now = client.now()
     client.forgetPermits(this)
     client.telemetry.released(this, now - this.askedAt)
-    const isOld = now - this.askedAt > this.markerMillis - undoMarkerMillis
+    const giveBack = this.#giveBack(now)
     client.underWay++
     return Effect.ensuring(
-      Effect.matchEffect(this.#return(isOld), {
+      Effect.matchEffect(giveBack.send, {
         onSuccess: (reply) => (reply === 1 ? Effect.void : this.#notKnown),
-        onFailure: (error) => this.#retry(now, error)
+        onFailure: (error) => this.#retry(giveBack, now, error)
       }),
       Effect.sync(() => void client.underWay--)
     )
@@ -155,7 +158,7 @@ export class AnonymousPermits implements Guarded {
 
   /** Gives them back until Redis confirms. */
   get returnUntilConfirmed(): Effect.Effect<Reply | undefined> {
-    return releaseUntilConfirmed(this.#repeatedReturn)
+    return Effect.suspend(() => releaseUntilConfirmed(this.#giveBack(this.client.now())))
   }
 
   #lossOf(reason: LossReason): LockLost {
@@ -169,20 +172,27 @@ export class AnonymousPermits implements Guarded {
     })
   }
 
-  #return(isOld: boolean): Effect.Effect<Reply, LockStoreError> {
-    const { client, key } = this
-    return client.store.run(
-      "semaphore/return",
-      [key, grantMarker(key, this.id), semaphoreChannel(key)],
-      [this.permits, isOld ? 1 : 0, client.store.publish]
-    )
+  /** What gives back permits that are held. How is decided now, for all attempts: Redis could not tell them apart otherwise. */
+  #giveBack(now: number): RepeatedRelease {
+    const isTrusted = now - this.askedAt > heldMarkerMillis - trustMillis
+    return isTrusted
+      ? this.#repeatedReturn(heldMarkerMillis, now + heldMarkerMillis - trustMillis)
+      : this.#repeatedReturn(0, this.askedAt + heldMarkerMillis)
   }
 
-  get #repeatedReturn(): RepeatedRelease {
+  /** With a `trustedMillis` of zero, only what the marker tells is given back. */
+  #repeatedReturn(trustedMillis: number, over: number): RepeatedRelease {
+    const { client, key, permits } = this
     return {
-      client: this.client,
-      send: Effect.suspend(() => this.#return(false)),
-      over: this.askedAt + this.markerMillis,
+      client,
+      send: Effect.suspend(() =>
+        client.store.run(
+          "semaphore/return",
+          [key, grantMarker(key, this.id), semaphoreChannel(key)],
+          [permits, trustedMillis, client.store.publish]
+        )
+      ),
+      over,
       warn: (failure) =>
         Effect.annotateLogs(
           Effect.logWarning("Could not give permits back; the semaphore has so many less from now on.", failure),
@@ -192,17 +202,21 @@ export class AnonymousPermits implements Guarded {
   }
 
   /** Repeats it within the release timeout. */
-  #retry(sentAt: number, error: LockStoreError): Effect.Effect<void, LockLost | LockStoreError> {
+  #retry(
+    giveBack: RepeatedRelease,
+    sentAt: number,
+    error: LockStoreError
+  ): Effect.Effect<void, LockLost | LockStoreError> {
     const until = sentAt + this.client.options.releaseTimeoutMillis
     const outlook = "the work is done; the permits are given back as soon as Redis answers this process"
-    return Effect.flatMap(
-      repeatRelease(this.#repeatedReturn, error, until, this.name, outlook),
-      ({ mayHaveRunBefore, reply }) => (reply === 1 || mayHaveRunBefore ? Effect.void : this.#notKnown)
+    return Effect.flatMap(repeatRelease(giveBack, error, until, this.name, outlook), ({ mayHaveRunBefore, reply }) =>
+      reply === 1 || mayHaveRunBefore ? Effect.void : this.#notKnown
     )
   }
 
   /** Takes back what may have been granted without our knowing. */
   #rollback(isForbidden: boolean): Effect.Effect<void> {
-    return rollbackUntilSettled(this.client, releaseUntilConfirmed(this.#repeatedReturn, isForbidden))
+    const undo = this.#repeatedReturn(0, this.askedAt + this.markerMillis)
+    return rollbackUntilSettled(this.client, releaseUntilConfirmed(undo, isForbidden))
   }
 }

@@ -33,9 +33,15 @@ export const acquire: MemoryOperation = (db, [semaphore, ids, marker, channel], 
   return [granted ? 1 : 0, available ?? 0, available === undefined ? 0 : 1]
 }
 
-export const giveBack: MemoryOperation = (db, [semaphore, marker, channel], [permits, old]) => {
+export const giveBack: MemoryOperation = (db, [semaphore, marker, channel], [permits, trusted]) => {
   const available = counter(db, semaphore!)
-  if (!db.delete(marker!) && old !== "1") return 0
+  if (trusted === "0") {
+    if (!db.delete(marker!)) return 0
+  } else {
+    const isReturned = db.getString(marker!) === "returned"
+    db.setString(marker!, "returned", Number(trusted))
+    if (isReturned) return 1
+  }
   if (available === undefined) return 0
   announce(db, channel!, db.incrBy(semaphore!, Number(permits)))
   return 1

@@ -1,0 +1,79 @@
+/**
+ * Permits that are held for so long that Redis has forgotten whose they are.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { LockStoreError, Semaphore } from "effect-redis-lock"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
+
+const semaphore = Semaphore.make("daily", { permits: 1 })
+
+describe("permits that are held for more than a day", () => {
+  for (const [what, reason] of [
+    ["cannot be reached", "NotConnected"],
+    ["does not answer", "TimedOut"]
+  ] as const) {
+    it.effect(`Permits that were held for more than a day are given back although Redis ${what} at first`, () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const service = yield* clientOf(server)
+        server.reason = reason
+        const section = yield* Effect.forkChild(
+          as(service)(Semaphore.withPermits(Effect.sleep("25 hours"), semaphore, 1)),
+          { startImmediately: true }
+        )
+        yield* TestClock.adjust("24 hours")
+        server.refuses = (operation) => operation === "semaphore/return"
+        yield* TestClock.adjust("1 hour")
+        server.refuses = () => false
+        yield* TestClock.adjust("10 seconds")
+        assert.isTrue(Exit.isSuccess(yield* Fiber.await(section)))
+        assert.strictEqual(yield* as(service)(Semaphore.availablePermits(semaphore)), 1)
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.effect("Permits that were held for more than a day are given back once, though the reply is lost", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const { run } = server.store
+      let lost = 0
+      const store: typeof server.store = {
+        ...server.store,
+        run: (operation, keys, args) => {
+          const asked = run(operation, keys, args)
+          if (operation !== "semaphore/return" || lost++ > 2) return asked
+          return Effect.andThen(
+            asked,
+            Effect.fail(new LockStoreError({ operation, lock: keys[0]!, reason: "TimedOut" }))
+          )
+        }
+      }
+      const service = yield* clientOf({ store })
+      const section = yield* Effect.forkChild(
+        as(service)(Semaphore.withPermits(Effect.sleep("25 hours"), semaphore, 1)),
+        { startImmediately: true }
+      )
+      yield* TestClock.adjust("26 hours")
+      assert.isTrue(Exit.isSuccess(yield* Fiber.await(section)))
+      assert.isAbove(lost, 3)
+      assert.strictEqual(yield* as(service)(Semaphore.availablePermits(semaphore)), 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("Permits that were held for more than a day are given back by a client that closes", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const scope = yield* Scope.make()
+      const service = yield* Scope.provide(clientOf(server), scope)
+      yield* Effect.forkChild(as(service)(Semaphore.withPermits(Effect.never, semaphore, 1)), {
+        startImmediately: true
+      })
+      yield* TestClock.adjust("25 hours")
+      yield* Effect.all([Scope.close(scope, Exit.void), TestClock.adjust("1 minute")], { concurrency: "unbounded" })
+      const other = yield* clientOf(server)
+      assert.strictEqual(yield* as(other)(Semaphore.availablePermits(semaphore)), 1)
+    }).pipe(Effect.scoped)
+  )
+})
