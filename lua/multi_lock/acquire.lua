@@ -19,7 +19,8 @@ local owner = ARGV[1]
 local count = #KEYS / 2
 -- by number: locks that an earlier sending of this same command has taken
 local mine = {}
-if call('EXISTS', unpack(KEYS, 1, count)) > 0 then
+-- usually all are free; Lua unpacks less than 8000 values
+if count >= 7000 or call('EXISTS', unpack(KEYS, 1, count)) > 0 then
   for i = 1, count do
     if call('EXISTS', KEYS[i]) == 1 then
       if call('HEXISTS', KEYS[i], owner) == 0 then

@@ -25,7 +25,11 @@ for i = 2, #ARGV, 2 do
   -- a server of a quorum may have missed an entry
   local last = type(held) == 'string' and key + 1 + math.min(holds, tonumber(held)) or key + 1
   replies[#replies + 1] = 0
-  if last > key + 1 and redis.call('EXISTS', unpack(KEYS, key + 2, last)) > 0 then
+  local first = key + 2
+  while first <= last and redis.call('EXISTS', KEYS[first]) == 0 do
+    first = first + 1
+  end
+  if first <= last then
     replies[#replies] = 1
     for hold = key + 2, last do
       local left = redis.call('PTTL', KEYS[hold])

@@ -3,10 +3,11 @@
  * Java included, which are played by raw commands.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect, Exit, Scope } from "effect"
 import { type Holding, Lock, ReadWriteLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { type Client, client } from "../kit/clients.ts"
+import { eventually } from "../kit/eventually.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import { hold } from "../faults/kinds.ts"
 import { expectWarning } from "../run/logs.ts"
@@ -61,6 +62,32 @@ const assertGone = Effect.fnUntraced(function* (redis: Redis) {
 })
 
 describe("many readers of one lock", () => {
+  it.live(
+    "A reader with more holds than Lua unpacks is renewed, and so are the others of its client",
+    onServer(({ server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server, { watchdogLeaseTime: "6 seconds" })
+        const other = yield* hold(mine, ReadWriteLock.make("other").readLock)
+        const scope = yield* Scope.make()
+        const holds = yield* Effect.forEach(Array.from({ length: 8100 }), () => Lock.scoped(readLock), {
+          concurrency: 50
+        }).pipe(Lock.withOwner, Scope.provide(scope), mine.run)
+        const renewedUntil = Effect.map(
+          Effect.all([other.remaining, holds[0]!.remaining]),
+          (left) => performance.now() + Math.min(...left.map(Duration.toMillis))
+        )
+        const before = yield* renewedUntil
+        yield* eventually(
+          "all have been renewed twice",
+          () => Effect.runPromise(renewedUntil),
+          (now) => now > before + 4000
+        )
+        yield* Scope.close(scope, Exit.void)
+        yield* other.release
+      })
+    )
+  )
+
   /** Which commands the server runs for something, those within scripts included, and how many of each. */
   const commandsOf = Effect.fnUntraced(function* <A, E, R>(redis: Redis, self: Effect.Effect<A, E, R>) {
     yield* ask(() => redis.config("RESETSTAT"))

@@ -333,3 +333,17 @@ describe("the body of a section", () => {
     )
   }
 })
+
+it.live("Waiting for a latch fails with Closed where the client is closed already", () =>
+  Effect.gen(function* () {
+    const store = yield* testStore()
+    const scope = yield* Scope.make()
+    const service = yield* Scope.provide(clientOf(store), scope)
+    yield* as(service)(CountDownLatch.trySetCount("start", 1))
+    yield* Scope.close(scope, Exit.void)
+    for (const waitTime of [undefined, "1 minute", 0] as const) {
+      const error = yield* Effect.flip(as(service)(CountDownLatch.await("start", { waitTime })))
+      assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "Closed")
+    }
+  }).pipe(Effect.scoped)
+)

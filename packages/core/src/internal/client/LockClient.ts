@@ -76,7 +76,8 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   readonly #report: Report
   readonly #held = new Map<string, Array<Lease>>()
   #background = 0
-  #isClosing = false
+  /** Whether nothing is acquired any more. */
+  isClosing = false
   #closed: Deferred.Deferred<void> | undefined = undefined
 
   constructor(parts: {
@@ -95,7 +96,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     const { store } = parts
     this.store = {
       run: (operation, keys, args) =>
-        this.#isClosing && !isGivingBack(operation)
+        this.isClosing && !isGivingBack(operation)
           ? Effect.fail(new LockStoreError({ operation, lock: keys[0]!, reason: "Closed" }))
           : store.run(operation, keys, args),
       subscribe: (channel) => store.subscribe(channel),
@@ -140,7 +141,9 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
 
   /** Whether something is still to be answered, or to be taken back. */
   get isBusy(): boolean {
-    return this.underWay + this.#background + this.waitQueues.size + this.fairQueues.size + this.permitQueues.size > 0
+    const { fairQueues, latchWaiters, permitQueues, waitQueues } = this
+    const waiting = waitQueues.size + fairQueues.size + permitQueues.size + latchWaiters.size
+    return this.underWay + this.#background + waiting > 0
   }
 
   /** Loses all that is held: it is to be given back. */
@@ -155,7 +158,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
 
   /** Nothing is acquired from now on: whoever waits asks once more, and fails. */
   sendHome(): void {
-    this.#isClosing = true
+    this.isClosing = true
     this.waitQueues.sendHome()
     this.fairQueues.sendHome()
     this.permitQueues.sendHome()
@@ -195,7 +198,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     if (held === undefined) this.#held.set(lease.keys.lock, [lease])
     else held.push(lease)
     this.watchdog.watch(lease)
-    if (this.#isClosing) this.#loseAtEnd(lease)
+    if (this.isClosing) this.#loseAtEnd(lease)
     else this.wakeOwners(lease.held[0]!)
   }
 
@@ -210,7 +213,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
 
   rememberPermits(grant: AnonymousPermits): void {
     this.anonymousPermits.add(grant)
-    if (this.#isClosing) this.#loseAtEnd(grant)
+    if (this.isClosing) this.#loseAtEnd(grant)
   }
 
   /** Calls waiters that may re-enter by a new hold: only through an explicit owner or a scope can others than its own fiber. */

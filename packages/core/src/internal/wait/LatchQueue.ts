@@ -207,6 +207,14 @@ export class LatchQueues {
 
   /** Waits until the count is zero. */
   await(name: string, key: string, waitMillis: number): Outcome {
+    return Effect.suspend(() =>
+      this.#client.isClosing
+        ? Effect.asVoid(this.#client.store.run("latch/count", [key], []))
+        : this.#wait(name, key, waitMillis)
+    )
+  }
+
+  #wait(name: string, key: string, waitMillis: number): Outcome {
     return Effect.callback<void, LatchTimeout | LockStoreError>((resume) => {
       let queue = this.#queues.get(key)
       if (queue === undefined)
