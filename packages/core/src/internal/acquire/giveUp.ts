@@ -1,5 +1,5 @@
 /**
- * Shared by all waiters: when the subscription is ready, when to ask without a message, and how a wait ends.
+ * Shared by all waiters: when to ask without a message, and how a wait ends.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -8,18 +8,7 @@ import type { Denial } from "./acquireOnce.ts"
 import type { AcquiringClient } from "./AcquiringClient.ts"
 import type { Restore } from "../hold/guard.ts"
 import type { Outage } from "../wait/Outage.ts"
-import type { Subscription } from "../wait/Subscriptions.ts"
 import type { AcquireRequest } from "./AcquireRequest.ts"
-
-/** Waits until the subscription is ready, for at most one fallback interval. */
-export const awaitReady = (
-  client: AcquiringClient,
-  subscription: Subscription,
-  waitsUntil: number
-): Effect.Effect<void> => {
-  const patience = Math.min(client.options.fallbackIntervalMillis, Math.max(0, waitsUntil - client.now()))
-  return Effect.asVoid(Effect.timeoutOption(subscription.ready, patience))
-}
 
 /** How long to wait for a message: for the fallback interval, or until the holder's lease ends; less after a failure. */
 export const fallback = (client: AcquiringClient, denial: Denial | undefined, outage: Outage<unknown>): number => {

@@ -13,7 +13,7 @@ import { FairWaiter } from "../wait/FairWaiter.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { Wake } from "../wait/WaitQueue.ts"
 import type { HeldRef } from "../hold/releaseCommand.ts"
-import { awaitReady, gaveUp, pauseAfterFailure } from "./giveUp.ts"
+import { gaveUp, pauseAfterFailure } from "./giveUp.ts"
 import { giveBack, releaseAgainAfter, rollbackUnknown } from "../hold/rollback.ts"
 import type { Restore } from "../hold/guard.ts"
 
@@ -59,11 +59,10 @@ export const waitInFairQueue = (
         }
       )
     })
-    const messagesSeen = client.subscriptions.messagesSeen(request.kind.channel(keys, waiter.owner))
     return Effect.matchCauseEffect(ask, {
       onSuccess: (outcome) => {
         if (!(outcome instanceof Hold)) {
-          return waitForTurn(request, { restore, startedAt, ownerRef, queue, waiter, ask }, outcome, messagesSeen)
+          return waitForTurn(request, { restore, startedAt, ownerRef, queue, waiter, ask }, outcome)
         }
         queue.leave(waiter)
         return Effect.succeed(outcome)
@@ -91,8 +90,7 @@ type Ask = Effect.Effect<Hold | Denial | LockStoreError, LockStoreError>
 const waitForTurn = (
   request: AcquireRequest,
   { ask, ownerRef, queue, restore, startedAt, waiter }: FairWait,
-  answer: Denial | LockStoreError,
-  messagesSeen: number | undefined
+  answer: Denial | LockStoreError
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, keys, kind } = request
   const { waitsUntil } = waiter
@@ -103,17 +101,14 @@ const waitForTurn = (
   const reentry = new Outage()
   let isSubscribed = false
   const subscription = client.subscriptions.subscribe(channel, (signal) => {
-    // after an outage all channels are subscribed again at once: one request asks for all
+    // Its turn may have been announced before the first subscription stood: it asks once more when it does.
+    // After an outage all channels are subscribed again at once: one request asks for all.
     if (signal._tag === "Subscribed" && (isSubscribed || queue.hasFailed)) queue.lookSoon()
     else waiter.signal()
     isSubscribed = true
   })
 
   const loop = Effect.gen(function* () {
-    if (messagesSeen === undefined || messagesSeen !== client.subscriptions.messagesSeen(channel)) {
-      // its turn may have been announced before the subscription was ready: it asks once more when it is
-      yield* restore(awaitReady(client, subscription, waitsUntil))
-    }
     while (true) {
       yield* restore(Queue.take(waiter.signals))
       const entered = yield* tryReenter(request, restore)

@@ -11,7 +11,7 @@ import { tryReenter } from "./reenter.ts"
 import { Hold } from "../hold/Hold.ts"
 import { Outage } from "../wait/Outage.ts"
 import type { WaitQueue, Waiter } from "../wait/WaitQueue.ts"
-import { awaitReady, fallback, gaveUp, pauseAfterFailure } from "./giveUp.ts"
+import { fallback, gaveUp, pauseAfterFailure } from "./giveUp.ts"
 import { cancelWriterIntent } from "../hold/rollback.ts"
 import type { Restore } from "../hold/guard.ts"
 
@@ -83,6 +83,7 @@ const whileQueued = Effect.fnUntraced(function* (
   let skipsRequest = earlier !== undefined ? waiter.isFirst : shouldNotAsk()
 
   const reentry = new Outage()
+  let isSubscribing = false
 
   while (true) {
     if (!waiter.isFirst && reentry.failure === undefined) {
@@ -134,9 +135,10 @@ const whileQueued = Effect.fnUntraced(function* (
     if (nextPause === undefined && queue.subscription === undefined && !client.isHeldHere(keys.lock, kind.mode)) {
       const channel = kind.channel(keys, client.clientId)
       queue.subscription = client.subscriptions.subscribe(channel, () => queue.signal())
-      if (messagesSeen === undefined || messagesSeen !== client.subscriptions.messagesSeen(channel)) {
-        // the release may have been announced before the subscription was ready
-        yield* restore(awaitReady(client, queue.subscription, waitsUntil))
+      const seenNow = client.subscriptions.messagesSeen(channel)
+      // the release may have been announced before the subscription stood: it signals when it does
+      isSubscribing = seenNow === undefined
+      if (seenNow !== undefined && seenNow !== messagesSeen) {
         skipsRequest = false
         continue
       }
@@ -152,6 +154,7 @@ const whileQueued = Effect.fnUntraced(function* (
     client.alarms.cancel(waiter)
     // the message may announce a release that this process has already used
     skipsRequest = wake === "signal" && shouldNotAsk()
-    if (isShared && !skipsRequest && wake === "signal") queue.wakeOthers()
+    if (isShared && !skipsRequest && !isSubscribing && wake === "signal") queue.wakeOthers()
+    isSubscribing = false
   }
 })

@@ -2,7 +2,6 @@
  * Wake-up signals from the store: one subscription per channel and client, kept a little while after the last waiter. Signals
  * are hints: where subscribing fails, waiters go on by polling.
  */
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type { LockStoreError } from "../../LockError.ts"
@@ -14,8 +13,6 @@ import { reconnecting } from "../time/schedules.ts"
 
 /** One listener's share of a subscription. */
 export interface Subscription {
-  /** Completes when Redis has confirmed the subscription, or it has failed. */
-  readonly ready: Effect.Effect<void>
   /** Ends this share; the subscription is kept a little longer. */
   stop(): void
 }
@@ -28,7 +25,7 @@ class SharedSubscription implements Alarm {
   /** Shared by all subscriptions of the client, so that a failure is logged once. */
   readonly #health: { isTold: boolean }
   readonly #listeners = new Set<(signal: Signal) => void>()
-  readonly #ready = Deferred.makeUnsafe<void>()
+  #isSettled = false
   readonly #fiber: Fiber.Fiber<void, LockStoreError>
   messagesSeen: number | undefined = undefined
   due = 0
@@ -48,7 +45,6 @@ class SharedSubscription implements Alarm {
     const listener = (signal: Signal) => onSignal(signal)
     this.#listeners.add(listener)
     return {
-      ready: Deferred.await(this.#ready),
       stop: () => {
         if (!this.#listeners.delete(listener) || this.#listeners.size > 0) return
         this.#client.alarms.set(this, this.#client.now() + this.#client.options.subscriptionIdleMillis)
@@ -70,14 +66,14 @@ class SharedSubscription implements Alarm {
     this.messagesSeen = (this.messagesSeen ?? 0) + 1
     this.#health.isTold = false
     for (const listener of [...this.#listeners]) listener(signal)
-    this.#client.inOwnTurn(() => Deferred.doneUnsafe(this.#ready, Effect.void))
+    this.#isSettled = true
   }
 
   readonly #failed = (error: LockStoreError): Effect.Effect<void> => {
     const hadSignals = this.messagesSeen !== undefined
     this.messagesSeen = undefined
-    const isFirst = !Deferred.isDoneUnsafe(this.#ready)
-    if (isFirst) this.#client.inOwnTurn(() => Deferred.doneUnsafe(this.#ready, Effect.void))
+    const isFirst = !this.#isSettled
+    this.#isSettled = true
     const isTold = this.#health.isTold
     this.#health.isTold = true
     return !isTold && (hadSignals || isFirst)

@@ -1,0 +1,37 @@
+/**
+ * Waiters whose subscription is not confirmed: messages are hints, and all else goes on.
+ */
+import { assert, it } from "@effect/vitest"
+import { Effect, Exit, Scope, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { FairLock, FencedLock, Lock, ReadWriteLock } from "effect-redis-lock"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
+
+const { readLock, writeLock } = ReadWriteLock.make("a")
+
+for (const [kind, lock, rival] of [
+  ["a lock", Lock.make("a"), Lock.make("a")],
+  ["a fenced lock", FencedLock.make("a"), FencedLock.make("a")],
+  ["a fair lock", FairLock.make("a"), FairLock.make("a")],
+  ["a read lock", readLock, writeLock],
+  ["a write lock", writeLock, readLock]
+] as const) {
+  it.effect(
+    `A waiter for ${kind} asks when the holder's lease is over, though its subscription is never confirmed`,
+    () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const options = { fallbackInterval: "1 minute", releaseTimeout: 10 } as const
+        const dead = yield* clientOf(server, options)
+        const waiter = yield* clientOf({ store: { ...server.store, subscribe: () => Stream.never } }, options)
+        yield* as(dead)(Scope.provide(Lock.scoped(rival, { leaseTime: "2 seconds" }), yield* Scope.make()))
+        const waiting = yield* Effect.forkChild(as(waiter)(Lock.withLock(Effect.void, lock)), {
+          startImmediately: true
+        })
+        yield* TestClock.adjust("1 second")
+        assert.isUndefined(waiting.pollUnsafe())
+        yield* TestClock.adjust("1500 millis")
+        assert.deepStrictEqual(waiting.pollUnsafe(), Exit.void)
+      }).pipe(Effect.scoped)
+  )
+}
