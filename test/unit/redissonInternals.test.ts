@@ -130,16 +130,14 @@ describe("signals", () => {
       const { subscriptions, store } = (yield* RedisLock.RedisLock) as unknown as LockClient
       const name = yield* freshName
       const channel = `redisson_lock__channel:{${name}}`
+      const subscribed = Deferred.makeUnsafe<void>()
       const heard = Array.from({ length: 10 }, () => Deferred.makeUnsafe<void>())
-      // "subscribed" is a signal as well
-      let isReady = false
-      const listening = heard.map((told) =>
-        subscriptions.subscribe(channel, () => {
-          if (isReady) Deferred.doneUnsafe(told, Effect.void)
+      for (const told of heard) {
+        subscriptions.subscribe(channel, ({ _tag }) => {
+          Deferred.doneUnsafe(_tag === "Subscribed" ? subscribed : told, Effect.void)
         })
-      )
-      for (const { ready } of listening) yield* ready
-      isReady = true
+      }
+      yield* Deferred.await(subscribed)
       const owner = `${crypto.randomUUID()}:1`
       yield* runOperation(store, "lock/acquire", [name, `redisson_lock_token:{${name}}`], [owner, 1000, 1000])
       yield* runOperation(store, "lock/release", [name, channel], [owner, store.publish])
