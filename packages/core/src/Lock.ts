@@ -486,7 +486,7 @@ export const orDieIfInvalid = <A, E, R>(
 
 /**
  * The holding that the running code has of this lock: inside {@link withLock}, that of the section. Fails with `NotLockOwner`
- * where there is none. Asks nobody.
+ * where there is none, and with `InvalidLockName` for a bad name. Asks nobody.
  *
  * @example
  * ```ts
@@ -514,8 +514,10 @@ export const currentHolding = <L extends Lock<unknown, unknown, unknown> | strin
   )
 
 /**
- * What Redis knows of the lock: its holders, their hold counts, and how long the lease still runs. `None` when it is free. Of a read-write lock, each side
- * sees its own holders.
+ * What Redis knows of the lock: its holders, their hold counts, and how long the lease still runs. `None` when it is free. Each
+ * side of a read-write lock sees its own holders.
+ *
+ * Fails with `LockStoreError` when Redis could not be asked, and with `InvalidLockName` before any command.
  *
  * @category getters
  * @since 0.1.0
@@ -529,6 +531,8 @@ export const inspect = <L extends Lock<unknown, unknown, unknown> | string>(
  * Whether anybody, anywhere, holds the lock at this moment. It may have changed by the time you see it: to act on it,
  * acquire.
  *
+ * Fails with `LockStoreError` when Redis could not be asked, and with `InvalidLockName` before any command.
+ *
  * @category getters
  * @since 0.1.0
  */
@@ -539,6 +543,8 @@ export const isLocked = <L extends Lock<unknown, unknown, unknown> | string>(
 /**
  * How long the current lease of the lock still runs, whoever holds it: `None` when it is free, infinite where the key has no
  * expiry. A watchdog may renew it meanwhile.
+ *
+ * Fails with `LockStoreError` when Redis could not be asked, and with `InvalidLockName` before any command.
  *
  * @category getters
  * @since 0.1.0
@@ -554,6 +560,8 @@ export const remainingTime = <L extends Lock<unknown, unknown, unknown> | string
 /**
  * How many times the current owner holds the lock, according to Redis; zero when it does not.
  *
+ * Fails with `LockStoreError` when Redis could not be asked, and with `InvalidLockName` before any command.
+ *
  * @category getters
  * @since 0.1.0
  */
@@ -564,6 +572,8 @@ export const holdCount = <L extends Lock<unknown, unknown, unknown> | string>(
 
 /**
  * Whether the running code is the holder of the lock, according to Redis and the deadline of its holding.
+ *
+ * Fails with `LockStoreError` when Redis could not be asked, and with `InvalidLockName` before any command.
  *
  * @category getters
  * @since 0.1.0
@@ -577,11 +587,16 @@ export const isHeldByCurrentOwner = <L extends Lock<unknown, unknown, unknown> |
  * Frees the lock, whoever holds it, and wakes a waiter. `false` when it was free. A holder of this client learns of it at
  * once, others when they next renew: until then two may believe that they hold the lock.
  *
- * Anything that is not a lock of this kind is left alone: `LockStoreError` with reason `WrongType`.
+ * Fails with `LockStoreError` when Redis could not be asked, and with `InvalidLockName` before any command. Anything that is not a lock of
+ * this kind is left alone: reason `WrongType`.
  *
  * **When to use**
  *
- * As an operator, from a console; not in programs.
+ * As an operator, from a console.
+ *
+ * **When not to use**
+ *
+ * In programs, to get past a holder that takes too long: it goes on working until it notices. Give its section a deadline instead.
  *
  * @category mutations
  * @since 0.1.0
@@ -593,7 +608,8 @@ export const forceRelease = <L extends Lock<unknown, unknown, unknown> | string>
 
 /**
  * All locks that are held at this moment and whose name matches a glob pattern of Redis (default: all), found with SCAN.
- * Locks that are acquired or released meanwhile may or may not be among them.
+ * Locks that are acquired or released meanwhile may or may not be among them. Fails with `LockStoreError` when Redis could not be
+ * asked.
  *
  * @example
  * ```ts

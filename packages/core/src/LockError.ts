@@ -38,9 +38,11 @@ export type Holder = typeof Holder.Type
 
 /**
  * The lock was not free within `waitTime`. A value to catch, not a fault: nothing was acquired and nothing is left
- * behind. `holder` is the last one seen. A fair lock may have been free all the same, when another waiter was ahead of this one: then
- * there is no holder, and `next` is the owner that was first in the queue. Of a semaphore, `permits` says how many were wanted and how many were free when it
- * was last asked; there is no single holder.
+ * behind.
+ *
+ * `holder` is the last one seen. A fair lock may even have been free, with another waiter ahead of this one: then there is no
+ * holder, and `next` is the owner that was first in the queue. For a semaphore there is no single holder: `permits` says how many
+ * were wanted, and how many were free when it was last asked.
  *
  * @example
  * ```ts
@@ -106,8 +108,8 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
 }
 
 /**
- * The latch was not open within `waitTime`: `count` is how often it had still to be counted down when it was last looked
- * at. A value to catch, not a fault.
+ * The latch did not open within `waitTime`. `count` is how often it still had to be counted down when it was last looked at. A
+ * value to catch, not a fault.
  *
  * @example
  * ```ts
@@ -167,9 +169,11 @@ const renewalText = (cause: unknown): string =>
 
 /**
  * A lock that was held is no longer held. What ran under it was interrupted (`withLock`) or must stop (`scoped`); somebody
- * else may hold the lock by now. Of many permits `owner` has the first ids and how many more there are. `late` is how long after the deadline the loss was noticed (zero when it was noticed
- * before), `cause` the last failure of the renewal. `stalled` is true where this process is known to have been stopped or blocked:
- * its own timer for the end of the lease went off late.
+ * else may hold the lock by now.
+ *
+ * `late` is how long after the deadline the loss was noticed, zero if it was noticed before; `cause` is the last failure of the
+ * renewal. `stalled` is true where this process is known to have been stopped or blocked: its own timer for the end of the lease
+ * went off late. For many permits, `owner` lists the first ids and says how many more there are.
  *
  * @category errors
  * @since 0.1.0
@@ -247,7 +251,7 @@ export class LockReentered extends Schema.TaggedError<LockReentered>("effect-red
 }
 
 /**
- * The name cannot be a lock's name. No command was sent.
+ * The name is not a valid name. No command was sent.
  *
  * @category errors
  * @since 0.1.0
@@ -293,8 +297,8 @@ export class InvalidLockOptions extends Schema.TaggedError<InvalidLockOptions>("
 /**
  * Why Redis could not do what was asked.
  *
- * After `ConnectionLost` and `TimedOut` the outcome is unknown: the command may have run. An acquisition that ends so is
- * undone by the library.
+ * After `ConnectionLost` and `TimedOut` the outcome is unknown: the command may have run. The library rolls back an acquisition
+ * that ends this way.
  *
  * @category models
  * @since 0.1.0
@@ -329,14 +333,14 @@ export const StoreReason = Schema.Literals([
 export type StoreReason = typeof StoreReason.Type
 
 /**
- * The store (Redis) could not run an operation. `reason` tells the cases apart, `operation` says what was tried.
+ * Redis, or another store, could not run an operation. `reason` tells the cases apart, `operation` says what was tried.
  *
  * @example
  * ```ts
  * import { Effect, Schedule } from "effect"
  * import { Lock } from "effect-redis-lock"
  *
- * // whoever waits outlives a restart of Redis anyway; whoever asks only once can ask again
+ * // a caller that waits outlives a restart of Redis anyway; one that asks only once has to ask again
  * const patient = Effect.succeed("written").pipe(
  *   Lock.withLock("report", { waitTime: 0 }),
  *   Effect.retry({
@@ -396,7 +400,8 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
 
 /**
  * A lock on several servers could not be acquired, because too many of them failed: fewer than `required` can have granted it
- * (`acquired` did, and were released again). `failures` says what was wrong with each. Try again when more servers answer.
+ * (`acquired` did, and were released again). `failures` says what was wrong with each of the others. Try again when more servers
+ * answer.
  *
  * @category errors
  * @since 0.2.0
@@ -437,7 +442,7 @@ export class QuorumNotReached extends Schema.TaggedError<QuorumNotReached>("effe
 }
 
 /**
- * All that can go wrong while a lock of any kind is being acquired.
+ * What can go wrong while a lock of any kind is being acquired.
  *
  * @category errors
  * @since 0.1.0

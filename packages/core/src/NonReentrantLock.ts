@@ -36,6 +36,10 @@ export interface NonReentrantOptions<
  *
  * For sections that must never run within themselves, where taking the lock twice can only be a mistake.
  *
+ * **When not to use**
+ *
+ * Where functions that take the lock call each other: use `Lock.make`, whose holder may take it again.
+ *
  * @example
  * ```ts
  * import { Effect } from "effect"

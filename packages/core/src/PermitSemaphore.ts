@@ -155,6 +155,10 @@ export interface ScopedOptions<
  *
  * The counter stays in Redis until somebody deletes it: see docs/memory.md.
  *
+ * **When not to use**
+ *
+ * For one permit: a lock also has a fencing token. Within one process: Effect's own `Semaphore`.
+ *
  * @example
  * ```ts
  * import { Effect } from "effect"

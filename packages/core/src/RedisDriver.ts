@@ -2,7 +2,7 @@
  * The narrow port through which the locks talk to Redis. Implementations: `@effect-redis-lock/ioredis` (the default), and
  * {@link layerRedis} over Effect's own `Redis` service.
  *
- * A driver of your own needs four things: run a script, subscribe to a channel, scan keys, and sort failures.
+ * A driver of your own has to do four things: run a script, subscribe to a channel, scan keys, and classify failures.
  *
  * @since 0.1.0
  */
@@ -53,8 +53,8 @@ export type Reply = number | string | null | ReadonlyArray<Reply>
 export type Signal = { readonly _tag: "Subscribed" } | { readonly _tag: "Message"; readonly message: string }
 
 /**
- * A failed command. `reason` decides what the locks do about it, so sort with care: {@link reasonOf} knows the error
- * codes of Redis and the usual socket errors.
+ * A failed command. `reason` decides what the locks do about it, so classify with care: {@link reasonOf} knows the
+ * error codes of Redis and the usual socket errors.
  *
  * @category errors
  * @since 0.1.0
@@ -76,7 +76,7 @@ export class RedisDriverError extends Schema.TaggedError<RedisDriverError>("effe
 }
 
 /**
- * A started operation: `cancel` gives it up, so that there is no callback any more, and what was not sent yet is not sent.
+ * A started operation. `cancel` gives it up: there is no callback any more, and what was not sent yet is never sent.
  *
  * @category models
  * @since 0.2.0
@@ -109,7 +109,7 @@ export type SubscribeUnsafe = (
 ) => Cancellable
 
 /**
- * The port.
+ * The port: what the locks need of Redis.
  *
  * - `eval` runs a script atomically: by SHA, healing NOSCRIPT itself. It never queues a command while disconnected
  *   (`NotConnected`), and fails with `TimedOut` when no reply comes in time; a command that it gave up is never sent
@@ -148,7 +148,7 @@ export class RedisDriver extends Context.Service<
 >()("effect-redis-lock/RedisDriver") {}
 
 /**
- * The `eval` of a driver whose client calls back. What `evalUnsafe` does runs without a fiber where many servers are asked at
+ * The `eval` of a driver whose client calls back. `evalUnsafe` runs without a fiber where many servers are asked at
  * once; an Effect made from the result (`Effect.map`, `Effect.timeout`, ...) is run by a fiber as any other.
  *
  * @category drivers
@@ -197,7 +197,7 @@ const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
 ]
 
 /**
- * Sorts an error of a Redis client by its code, name and message.
+ * Classifies an error of a Redis client by its code, name and message.
  *
  * @example
  * ```ts
@@ -248,8 +248,8 @@ export interface LayerRedisOptions {
    */
   readonly commandTimeout?: Duration.Input | undefined
   /**
-   * What to do about a silent connection: run when a command has timed out and a PING is not answered for as
-   * long again, once until something comes back. Have the client connect again, as that service does not do it by itself, see
+   * What to do about a silent connection: it runs when a command has timed out and a PING was not answered for as long again, once
+   * until something comes back. Have it make the client reconnect, as that service does not do so by itself; see
    * {@link layerRedis}. Default: nothing.
    */
   readonly onSilence?: Effect.Effect<unknown> | undefined
@@ -257,16 +257,16 @@ export interface LayerRedisOptions {
 
 /**
  * A driver over Effect's `Redis` service (`effect/persistence/Redis`), so that an application's `NodeRedis`, `BunRedis`
- * or `DenoRedis` layer serves the locks as well. For one server; its connection is shared with the application.
+ * or `DenoRedis` layer serves the locks as well. For one server; it shares the application's connection.
  *
  * **Details**
  *
  * That service hides reconnects and opens a connection per subscription; waiters then rely on the fallback interval a
  * little more often. Give node-redis `disableOfflineQueue: true`: with its offline queue a command waits for the server
- * to come back, and only the undoing of given-up acquisitions keeps ghosts away.
+ * to come back, and only the rollback of abandoned acquisitions prevents ghost locks.
  *
- * When a command has timed out, a PING is sent, and until something comes back others fail at once with `NotConnected`: they
- * have not been sent.
+ * When a command has timed out, a PING is sent; until something comes back, other commands fail at once with `NotConnected`,
+ * unsent.
  *
  * **Gotchas**
  *

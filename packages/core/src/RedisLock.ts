@@ -214,6 +214,10 @@ export const layerConfig = (
  * A client of a store in memory, on Effect's `Clock`: for tests (under `TestClock` hours pass in no time), demonstrations,
  * and programs of one process. For other settings provide {@link Store.layerMemory} to {@link layerFromStore}.
  *
+ * **When not to use**
+ *
+ * Where more than one process takes the locks: each would have a store of its own, and exclude nobody else.
+ *
  * @example
  * ```ts
  * import { Effect } from "effect"
@@ -239,6 +243,10 @@ export const layerMemory: Layer.Layer<RedisLock> = layerFromStore().pipe(
  *
  * Locks that a quorum cannot keep (fair ones, semaphores, latches) fail with `InvalidLockOptions` before any command. Where too
  * many servers fail, acquiring fails with a `LockStoreError` whose `cause` is a `QuorumNotReached`; for waiters, at the end of `waitTime`.
+ *
+ * **When not to use**
+ *
+ * With servers that replicate each other, as in a cluster or behind Sentinel, or in place of fencing: see `RedLock.make`.
  *
  * @example
  * ```ts

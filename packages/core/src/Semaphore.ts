@@ -117,6 +117,10 @@ export interface AcquireOptions<
  *
  * The counter stays in Redis until somebody deletes it: see docs/memory.md.
  *
+ * **When not to use**
+ *
+ * Where no Java service shares the counter: the permits of a `PermitSemaphore` come back when their process dies.
+ *
  * @example
  * ```ts
  * import { Effect } from "effect"

@@ -51,7 +51,7 @@ export interface IoRedisOptions {
   readonly fastPath?: boolean | undefined
   /**
    * Any other option of ioredis: `tls`, `username`, `family`, `retryStrategy`, ... What would let commands wait for a
-   * connection, or be sent again behind our back, is overruled; values that ioredis takes for something else (`db: "abc"`) are
+   * connection, or be sent again without our knowing, is overruled; values that ioredis takes for something else (`db: "abc"`) are
    * refused.
    */
   readonly ioredis?: Omit<RedisOptions, "keyPrefix" | "stringNumbers" | "replyMapping"> | undefined
@@ -151,7 +151,7 @@ export interface IoRedisClusterOptions {
   readonly fastPath?: boolean | undefined
   /**
    * Any other option of ioredis' Cluster: `natMap`, `dnsLookup`, `redisOptions` with `tls`, ... What would let commands wait
-   * for a lost connection, be sent again behind our back, or go to replicas, is overruled.
+   * for a lost connection, be sent again without our knowing, or go to replicas, is overruled.
    */
   readonly ioredis?:
     | (Omit<ClusterOptions, "keyPrefix" | "redisOptions"> & {
@@ -386,8 +386,8 @@ export interface FromClientOptions {
 }
 
 /**
- * Uses a client that the application has already, a `Redis` or a `Cluster`. It is never closed by us; connections of our own
- * with the same options serve the subscriptions and are closed with the layer.
+ * Uses a client that the application already has, a `Redis` or a `Cluster`. The layer never closes it; the subscriptions have
+ * connections of their own, with the same options, which are closed with the layer.
  *
  * **Gotchas**
  *
