@@ -1,5 +1,5 @@
 /**
- * What happened in a world, kept as it is and put in words only when it is asked for.
+ * What happened in a world: kept as values, and formatted only when a failure is printed.
  */
 import { Exit } from "effect"
 import type { Request, Server } from "./network.ts"

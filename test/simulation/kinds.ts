@@ -1,5 +1,5 @@
 /**
- * The kinds of lock, and who plays them in a world: alone, several together, and on quorums.
+ * The kinds of lock, and the workloads of the worlds that use them: alone, several together, and on quorums.
  */
 import { Effect } from "effect"
 import {
@@ -15,7 +15,7 @@ import {
   Semaphore,
   SpinLock
 } from "effect-redis-lock"
-import { type Cast, Members, type Side } from "./world.ts"
+import { Members, type Side, type Workload } from "./workload.ts"
 
 const holder = (
   lock: Lock.Lock<RedisLock.RedisLock, any>,
@@ -108,8 +108,8 @@ const different = (): ReadonlyArray<Side> => {
   ]
 }
 
-/** Who plays a kind, and on how many servers. */
-export interface Kind extends Cast {
+/** The workload of a kind, and the numbers of servers it runs on. */
+export interface Kind extends Workload {
   readonly servers: ReadonlyArray<number>
 }
 

@@ -1,6 +1,6 @@
 /**
- * Latches in a world: a coordinator sets a count, others count down once each, and nobody who waits is let go before as many
- * have begun to.
+ * Latches in a world: a coordinator sets a count, others count down once each, and no waiter goes on before that many have begun
+ * to count down.
  */
 import { Effect, Exit, Fiber, Option, type Scope } from "effect"
 import { CountDownLatch, type LockStoreError, type RedisLock } from "effect-redis-lock"
@@ -9,10 +9,10 @@ import { between, type Random } from "./network.ts"
 const name = "latch"
 const rounds = 4
 
-/** How long after a round a command of it may still take effect: as long as somebody waited for its reply, and a little more. */
+/** How long a command of a round may still take effect after its end: for its command timeout, and a little more. */
 const pauseMillis = 3000
 
-/** With these nothing was sent. */
+/** Failures before anything was sent. */
 const notSent: ReadonlySet<string> = new Set(["NotConnected"])
 
 type As = <A, E>(effect: Effect.Effect<A, E, RedisLock.RedisLock>) => Effect.Effect<A, E>
@@ -40,7 +40,7 @@ export const playLatches = (
   Effect.gen(function* () {
     const anyone = () => clients[between(random, 0, clients.length - 1)]!
     let released = 0
-    // such a command sets the latch anew, or counts it down, for a round that is over: the latch is good again once it is deleted
+    // such a command may set the latch again, or count it down, for a round that is over, until the latch is deleted
     let lateBefore = 0
     const wasDisturbed = () => lateCommands() > lateBefore
     const remove = Effect.suspend(() => {
@@ -105,7 +105,7 @@ export const playLatches = (
         if (!wasDisturbed()) return yield* fail("a latch that was counted down stays shut")
         yield* remove
       }
-      // what of this round arrives in time does not count for the next one
+      // commands of this round that arrive in time must not count in the next one
       yield* Effect.sleep(pauseMillis)
       if (unknown > 0) yield* remove
     }

@@ -1,6 +1,6 @@
 /**
- * Whatever goes wrong between clients and servers, and whenever: see `world.ts`. A failure names the seed of its world and
- * tells what went before; `pnpm worlds 1 <seed> "<kind>"` repeats it, and `pnpm worlds 20000` looks further.
+ * Random faults between clients and servers: see `world.ts`. A failure names the seed of its world and prints its last
+ * events; `pnpm worlds 1 <seed> "<kind>"` repeats it, and `pnpm worlds 20000` looks further.
  */
 import { assert, describe, it } from "vitest"
 import { kinds } from "./kinds.ts"
@@ -9,13 +9,13 @@ import { world } from "./world.ts"
 const seeds = 5
 
 describe("a world of faults", () => {
-  for (const [kind, { servers, ...cast }] of Object.entries(kinds)) {
+  for (const [kind, { servers, ...workload }] of Object.entries(kinds)) {
     for (const count of servers) {
       const where = `${kind} on ${count === 1 ? "one server" : `${count} servers`}`
       it(`a world of faults lets in who may be in, and is free in the end: ${where}`, async () => {
         let entered = 0
         for (let seed = 1; seed <= seeds; seed++) {
-          entered += world({ ...cast, seed, servers: count }).entered
+          entered += world({ ...workload, seed, servers: count }).entered
           // others have their turn
           await new Promise((resume) => setImmediate(resume))
         }

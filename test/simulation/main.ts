@@ -13,11 +13,11 @@ interface Play {
   failed: number
 }
 
-const all: ReadonlyArray<Play> = Object.entries(kinds).flatMap(([kind, { servers, ...cast }]) =>
+const all: ReadonlyArray<Play> = Object.entries(kinds).flatMap(([kind, { servers, ...workload }]) =>
   servers.flatMap((count) =>
     [false, true].map((clocksStep) => ({
       title: `${kind} on ${count === 1 ? "one server" : `${count} servers`}${clocksStep ? " with clocks that step" : ""}`,
-      options: { ...cast, servers: count, clocksStep },
+      options: { ...workload, servers: count, clocksStep },
       sum: { entered: 0, lost: 0, refused: 0, commands: 0 },
       worlds: 0,
       failed: 0

@@ -1,5 +1,5 @@
 /**
- * The two halves of a store in memory: what a server runs, on a keyspace, and what a client makes of a way to send it commands.
+ * The two halves of the memory store: the operations that a server runs on its keyspace, and the client that sends them.
  */
 import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
@@ -11,7 +11,7 @@ import type * as KeyspaceModule from "../../packages/core/dist/internal/store/me
 import type * as StoreModule from "../../packages/core/dist/internal/store/memory/MemoryStore.js"
 import type * as WithDeadlinesModule from "../../packages/core/dist/internal/store/withDeadlines.js"
 
-// by their place beside the package, so that they are found from here and from dist/ alike
+// resolved from the package, so that they are found both from here and from dist/
 const core = dirname(createRequire(import.meta.url).resolve("effect-redis-lock"))
 const load = (path: string) => import(pathToFileURL(join(core, "internal/store", path)).href)
 

@@ -1,7 +1,7 @@
 /**
- * Servers in memory behind a network: slow, and broken now and then. A broken connection is replaced by a new one; what had been
- * written into the old one may still arrive, in its own order and up to a minute late, whatever the new one delivers
- * meanwhile. Everything happens in virtual time as a seed has it, so that a failure can be repeated.
+ * Servers in memory behind a slow network that breaks now and then. A broken connection is replaced by a new one; what had been
+ * written to the old one may still arrive, in order and up to a minute late, whatever the new one has delivered by then.
+ * Everything happens in virtual time and is decided by a seed, so that a failure can be repeated.
  */
 import { Cause, Effect, Exit, Queue, Stream } from "effect"
 import type { LockStore, LockStoreError, RedisDriver, StoreReason } from "effect-redis-lock"
@@ -9,7 +9,7 @@ import { unreachable } from "../kit/wrappedStore.ts"
 import { CommandDeadlines, type Database, execute, makeDatabase, type Result, withDeadlines } from "./memory.ts"
 import type { VirtualTime } from "./virtualTime.ts"
 
-/** Numbers from 0 to 1, the same ones for the same seed (mulberry32). */
+/** A generator of numbers from 0 to 1, the same for the same seed (mulberry32). */
 export const randomOf = (seed: number) => () => {
   seed = (seed + 0x6d2b79f5) | 0
   let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed)
@@ -33,7 +33,7 @@ export interface Request {
   givenUpAt: number | undefined
 }
 
-/** Is told of what happens. */
+/** Is notified of what happens. */
 export interface Observer {
   readonly executed: (server: Server, request: Request, result: Result) => void
   readonly noted: (event: string) => void
@@ -49,10 +49,10 @@ export class Server {
   db: Database
   isDown = false
   isStopped = false
-  /** How often it crashed: a connection does not outlive that. */
+  /** How often it has crashed: connections do not survive a crash. */
   crashes = 0
   readonly #links: Array<Link> = []
-  /** What lies in its sockets while it is stopped. */
+  /** Requests in its sockets while it is stopped. */
   #waiting: Array<() => void> = []
 
   constructor(number: number, time: VirtualTime, aheadMillis: number, observer: Observer) {
@@ -129,11 +129,11 @@ export class Server {
 }
 
 export interface Faults {
-  /** How long a request or a reply usually takes, at most; some take ten times as long. */
+  /** The usual maximum for a request or a reply; some take up to ten times as long. */
   readonly latencyMillis: number
-  /** How often a connection breaks while a request is on it, or a message is lost. */
+  /** The probability that a request breaks its connection, or that a message is lost. */
   readonly loss: number
-  /** How long after a connection broke what was written into it still arrives, at most. */
+  /** The longest time after which something that was written to a broken connection still arrives. */
   readonly lateMillis: number
 }
 
@@ -146,7 +146,7 @@ interface Written {
   cancelArrival: () => void
 }
 
-/** One TCP connection: what is written into it arrives in that order, or not at all. */
+/** One TCP connection: what is written to it arrives in that order, or not at all. */
 class Connection {
   readonly server: Server
   readonly #link: Link
@@ -205,7 +205,7 @@ class Connection {
     for (const written of [...this.#written]) this.#arriveAt(written, this.server.time.now)
   }
 
-  /** Nobody hears any more of what is under way; some of it arrives all the same. */
+  /** No reply is delivered any more; some of the requests that are under way still arrive. */
   break(): void {
     this.isBroken = true
     const { link, server } = { link: this.#link, server: this.server }
@@ -247,7 +247,7 @@ export class Link {
   isCut = false
   #connection: Connection | undefined
   readonly #old: Array<Connection> = []
-  /** What is known of the server's clock: of another one perhaps, once it is connected to anew. */
+  /** What is known of the server's clock, which may be another server's after a reconnect. */
   readonly deadlines: InstanceType<typeof CommandDeadlines>
   readonly #subscriptions = new Set<Subscription>()
 
@@ -342,7 +342,7 @@ export class Link {
     return Math.max(0, ...this.#old.map((connection) => connection.restsAt))
   }
 
-  /** Sends one operation; the result gives it up. */
+  /** Sends one operation; the result abandons it. */
   send(
     operation: LockStore.Operation,
     keys: ReadonlyArray<string>,
@@ -382,7 +382,7 @@ export class Link {
     }
   }
 
-  /** Hears a channel; the result ends that. */
+  /** Subscribes to a channel; the result ends the subscription. */
   subscribe(channel: string, onSignal: Subscription["onSignal"], onFailure: Subscription["onFailure"]): () => void {
     const subscription: Subscription = { channel, onSignal, onFailure }
     if (this.#isUnreachable()) {

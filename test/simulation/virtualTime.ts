@@ -1,6 +1,6 @@
 /**
- * Virtual time: a clock, and a scheduler of fibers, that a program runs on without ever waiting. Fibers get as far as they can,
- * then the clock goes to the next moment at which something is due. Nothing depends on the machine, so a run can be repeated.
+ * Virtual time: a clock and a scheduler on which a program runs without ever waiting. All fibers run until they are blocked, then
+ * the clock jumps to the next timer. Nothing depends on the machine, so a run can be repeated.
  */
 import { Clock, Duration, Effect, type Exit, type Fiber, Scheduler } from "effect"
 
@@ -29,7 +29,7 @@ export class VirtualTime {
     this.now = start
   }
 
-  /** Calls back after so many milliseconds; the result cancels that. */
+  /** Calls back after the given milliseconds; the result cancels it. */
   after(millis: number, run: () => void): () => void {
     const due: Due = { at: this.now + Math.max(0, millis), order: this.#order++, run }
     this.#push(due)
@@ -96,7 +96,7 @@ export class VirtualTime {
     }
   }
 
-  /** Every fiber gets as far as it can. */
+  /** Runs all fibers until they are blocked. */
   #settle(): void {
     this.#runSoon()
     while (this.#tasks.length > 0) {

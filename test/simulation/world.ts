@@ -1,7 +1,7 @@
 /**
- * A world of servers, clients and faults that a seed decides, and what must hold in each: nobody is in besides who may be,
- * tokens rise, nothing takes effect long after its sender gave up, and in the end, when all is well again, everything is
- * free and nothing is left, whatever arrives yet.
+ * A world of servers, clients and faults, decided by a seed, and what must hold in every world: only clients that may share a
+ * lock are inside at the same time, tokens rise, nothing takes effect long after its sender gave up, and once the faults are over
+ * every lock becomes free and no key is left, whatever still arrives.
  */
 import {
   Array as Arr,
@@ -17,19 +17,9 @@ import {
   Scheduler,
   type Scope
 } from "effect"
-import {
-  type AcquireError,
-  type Holding,
-  Lock,
-  type LockLost,
-  type LockReentered,
-  type LockStore,
-  type NotLockOwner,
-  type QuorumNotReached,
-  RedisLock
-} from "effect-redis-lock"
+import { Lock, type LockStore, RedisLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
-import { clientOf, type Service, serviceOf } from "../kit/testStore.ts"
+import { clientOf, serviceOf } from "../kit/testStore.ts"
 import { History } from "./history.ts"
 import { playLatches } from "./latches.ts"
 import {
@@ -44,52 +34,18 @@ import {
   storeOf
 } from "./network.ts"
 import type { Result } from "./memory.ts"
+import { type Client, Resource } from "./resource.ts"
 import { VirtualTime } from "./virtualTime.ts"
+import { type Failure, type Granted, type LockServices, Members, type Side, type Workload } from "./workload.ts"
 
-/** The services of a client, one for each server. */
-export class Members extends Context.Service<Members, ReadonlyArray<Service>>()("Members") {}
-
-/** A lock, one side of it, or permits. */
-export interface Side {
-  /** What it takes. */
-  readonly names: ReadonlyArray<string>
-  /** Who may be in besides: nobody, readers, or who takes no more than what is left. */
-  readonly share: "nobody" | "readers" | { readonly permits: number; readonly of: number }
-  readonly isReentrant: boolean
-  /** Runs a section that is told what it was granted. */
-  readonly run: (
-    section: (granted: Granted) => Effect.Effect<void, Failure, Client>,
-    options: Lock.AcquireOptions
-  ) => Effect.Effect<void, Failure, Client>
-}
-
-export interface Granted {
-  /** Where tokens of this kind rise. */
-  readonly token?: bigint
-  readonly renew?: Holding<unknown>["renew"]
-}
-
-/** Its locks are on one server, or on a quorum. */
-export type Client = RedisLock.RedisLock | Members
-
-export type Failure = AcquireError | LockReentered | LockLost | NotLockOwner | QuorumNotReached
-
-export interface Cast {
-  readonly sides: ReadonlyArray<Side>
-  /** Whether there is a latch. */
-  readonly hasLatch?: boolean
-  /** Whether servers that crash come back with their data always: what has no lease would never come back. */
-  readonly keepsData?: boolean
-}
-
-export interface WorldOptions extends Cast {
+export interface WorldOptions extends Workload {
   readonly seed: number
   readonly servers: number
-  /** Whether the servers' clocks are set while it runs. A lease then ends early, so others may be in. */
+  /** Whether the servers' clocks are set while it runs. A lease may then end early, so that others get in. */
   readonly clocksStep?: boolean
-  /** How long after a connection broke what was written into it still arrives, at most. Default: a minute. */
+  /** The longest time after which something that was written to a broken connection still arrives. Default: a minute. */
   readonly lateMillis?: number
-  /** Whether it is checked that no key is left, and none comes late. Default: true. */
+  /** Whether to check that no key is left behind or appears late. Default: true. */
   readonly leavesNothing?: boolean
 }
 
@@ -109,7 +65,7 @@ const workersEach = 3
 const sectionsEach = 6
 const longestWaitMillis = 3000
 const longestStepMillis = 10_000
-/** How long a place is kept after a time in which nobody asked, and some more. */
+/** Longer than a place in a fair queue is kept after a time in which nobody asked. */
 const longestReprieveMillis = 10_000
 
 /** Operations that create something, extend it, or end one of several holds. */
@@ -135,50 +91,7 @@ const isKept = (key: string): boolean =>
   key === "anonymous" ||
   ["redisson_lock_token", "effect_redis_lock_grant", "effect_redis_lock_readers"].some((kept) => key.startsWith(kept))
 
-/** Somebody who may enter again what he has entered. */
-interface Guest {
-  readonly side: Side
-  readonly owner: symbol
-}
-
-/** Who is in, under one name, and its last tokens. */
-class Room {
-  readonly #mayCrowd: boolean
-  readonly #inside: Array<Guest> = []
-  #lastWritten = 0n
-  #lastSeen = 0n
-
-  constructor(mayCrowd: boolean) {
-    this.#mayCrowd = mayCrowd
-  }
-
-  /** What is wrong with that, if anything. */
-  enter(guest: Guest, token: bigint | undefined): string | undefined {
-    const { share } = guest.side
-    const others = this.#inside.filter(({ owner }) => owner !== guest.owner).map(({ side }) => side.share)
-    const isCrowded =
-      typeof share === "object"
-        ? others.reduce((sum, other) => sum + (typeof other === "object" ? other.permits : 0), share.permits) > share.of
-        : others.some((other) => share === "nobody" || other === "nobody")
-    this.#inside.push(guest)
-    // nor do tokens rise by who comes in where leases end early: by who was granted the lock they do
-    if (this.#mayCrowd) return undefined
-    if (isCrowded) return `is in besides ${others.length} others`
-    // of readers, no writer is known to a server without its data
-    if (token === undefined || (share === "readers" && token === 0n)) return undefined
-    const least = share === "readers" ? this.#lastWritten : this.#lastSeen + 1n
-    if (token < least) return `has token ${token}, which is below ${least}`
-    if (share === "nobody") this.#lastWritten = token
-    if (token > this.#lastSeen) this.#lastSeen = token
-    return undefined
-  }
-
-  leave(guest: Guest): void {
-    this.#inside.splice(this.#inside.indexOf(guest), 1)
-  }
-}
-
-/** After how many steps a fiber gives way to others, wherever it is. Below 3 Effect itself gets nowhere. */
+/** After how many steps a fiber yields. Below 3 Effect itself makes no progress. */
 const steps = [2048, 40, 7, 4]
 
 /**
@@ -194,7 +107,7 @@ const isHashing = (): boolean => {
   return at.stack!.includes("/Hash.js")
 }
 
-/** Runs one world to its end. Throws where something is wrong, with the history. */
+/** Runs one world to its end. Throws a {@link WorldFailure} with the history if a check fails. */
 export const world = (options: WorldOptions): Report => {
   const { random: mathRandom } = Math
   const { crypto } = globalThis
@@ -205,7 +118,7 @@ export const world = (options: WorldOptions): Report => {
     Math.floor(chance() * 16 ** digits)
       .toString(16)
       .padStart(digits, "0")
-  // errors are values here: where each was made is of no use, and costs more than the rest
+  // errors are values here: their stack traces are of no use, and would cost more than everything else
   Error.stackTraceLimit = 0
   Math.random = () => (isHashing() ? 0.5 : chance())
   crypto.randomUUID = () => `${hex(8)}-${hex(4)}-${hex(4)}-${hex(4)}-${hex(12)}`
@@ -227,7 +140,7 @@ export const world = (options: WorldOptions): Report => {
   }
 }
 
-/** What a world's checks found. */
+/** A check of a world has failed. */
 export class WorldFailure extends Error {
   readonly problem: string
   readonly history: History
@@ -248,21 +161,21 @@ class World {
   readonly servers: ReadonlyArray<Server>
   readonly links: Array<Link> = []
   readonly report: Report = { entered: 0, lost: 0, refused: 0, commands: 0 }
-  readonly #rooms: Map<string, Room>
+  readonly #resources: Map<string, Resource>
   readonly #faults: Faults
   readonly #forgets: boolean
   readonly #clocksStep: boolean
-  /** Until when something may be held that a command has taken late, where a clock was set back. */
+  /** Until when something may be held that a late command has acquired after a clock was set back. */
   #leasesEndAt = 0
-  /** Whether such a command has perhaps made places in the queue of a fair lock, which stay until somebody asks for it. */
+  /** Whether such a command may have left a place in a fair queue, which stays until somebody asks for the lock. */
   #hasLatePlaces = false
-  /** Anonymous permits that a command took too late, by a clock that was set back. */
+  /** Anonymous permits that a late command has acquired after a clock was set back. */
   #latePermits = 0
   /** How often a latch was set or counted down too late, by a clock that was set back. */
   #lateLatchCommands = 0
   readonly #hasLatch: boolean
   readonly #leavesNothing: boolean
-  /** Whether all is over and free: from now on nothing may come. */
+  /** Whether all is over and free: from now on no key may appear. */
   #isOver = false
   /** Since when an owner stands in the queue of a fair lock without a break. */
   readonly #queuedSince = new Map<string, number>()
@@ -295,7 +208,7 @@ class World {
     this.servers = Arr.range(1, count).map(
       (number) => new Server(number, time, between(random, -skewMillis, skewMillis), this.observer)
     )
-    this.#rooms = new Map(sides.flatMap(({ names }) => names.map((name) => [name, new Room(clocksStep)])))
+    this.#resources = new Map(sides.flatMap(({ names }) => names.map((name) => [name, new Resource(clocksStep)])))
   }
 
   readonly observer: Observer = {
@@ -318,12 +231,12 @@ class World {
     ) {
       this.fail(`${request.operation} takes effect ${Math.round(age)} ms after it was sent`)
     }
-    // late by no more than a clock was set back: what it has taken ends with its lease
+    // late by no more than a clock was set back: what it has acquired ends with its lease
     if (this.#clocksStep && age > commandTimeoutMillis && creating.has(request.operation) && Exit.isSuccess(result)) {
       this.#leasesEndAt = this.time.now + longestLeaseMillis
       this.#hasLatePlaces ||= request.operation.startsWith("fair_lock/")
       if (request.operation.startsWith("latch/")) this.#lateLatchCommands++
-      // anonymous permits have no lease: what is taken late may stay taken, as documented
+      // anonymous permits have no lease: those acquired late may never come back, as documented
       if (request.operation === "semaphore/acquire" && (result.value as ReadonlyArray<number>)[0] === 1) {
         this.#latePermits += Number(request.args[1])
       }
@@ -337,7 +250,7 @@ class World {
     return Effect.die(failure)
   }
 
-  /** That nothing is left on a server of what only holders and waiters have. */
+  /** Checks that a server keeps nothing that belongs to holders and waiters. */
   #checkKeys(server: Server, what: string): void {
     if (!this.#leavesNothing) return
     for (const key of server.db.keys()) {
@@ -346,7 +259,7 @@ class World {
     }
   }
 
-  /** Permits whose lease has ended are given back by whoever asks next. */
+  /** Gives back permits whose lease has ended, as the next request would. */
   #reap({ db }: Server): void {
     for (const [id, expiry] of db.zset("{permits}:timeout")) {
       if (expiry > db.timeMillis()) break
@@ -369,19 +282,19 @@ class World {
     }
   }
 
-  /** That nobody stands in the queue of a fair lock for longer than anybody waits. */
+  /** Checks that nobody stays in the queue of a fair lock for longer than anybody waits. */
   #checkQueues(): void {
     const now = this.time.now
     const seen = new Set<string>()
     for (const server of this.servers) {
-      for (const name of this.#rooms.keys()) {
+      for (const name of this.#resources.keys()) {
         for (const owner of server.db.list(`redisson_lock_queue:{${name}}`)) {
           const entry = `${server.number} ${owner}`
           seen.add(entry)
           const since = this.#queuedSince.get(entry)
           if (since === undefined) this.#queuedSince.set(entry, now)
           else if (now - since > longestWaitMillis + 2 * commandTimeoutMillis) {
-            this.fail(`${owner} stands in the queue of "${name}" since ${now - since} ms, longer than anybody waits`)
+            this.fail(`${owner} has been in the queue of "${name}" for ${now - since} ms, longer than anybody waits`)
           }
         }
       }
@@ -398,10 +311,10 @@ class World {
           (server) => new Link(number, server, random, this.#faults, commandTimeoutMillis, this.observer)
         )
         links.push(...own)
-        return client(own)
+        return makeClient(own)
       })
 
-      const chaos = yield* Effect.forkIn(this.mischief, scope)
+      const chaos = yield* Effect.forkIn(this.faults, scope)
       if (this.#hasLatch) {
         const released = Effect.scoped(
           playLatches(
@@ -425,7 +338,7 @@ class World {
       for (const link of links) link.heal()
       for (const server of this.servers) server.heal()
       const settleMillis = 2 * leaseMillis + 10 * commandTimeoutMillis + (this.#clocksStep ? 2 * longestStepMillis : 0)
-      // what is late arrives in a world where nothing happens any more, or while others wait
+      // late commands arrive either when nothing else happens any more, or while others wait
       const isBusy = random() < 0.25 && sides.length > 0
       if (isBusy) {
         const isDone = () => time.now > Math.max(...links.map(({ restsAt }) => restsAt)) + 2000
@@ -451,7 +364,7 @@ class World {
       }
       for (const context of contexts) {
         for (const side of sides) {
-          // may be taken for good, see above
+          // some may never come back, see above
           if (this.#latePermits > 0 && side.names.includes("anonymous")) continue
           // a minority of a quorum may hear of the last release a little later
           yield* Effect.sleep(50)
@@ -473,8 +386,8 @@ class World {
     })
   )
 
-  /** Somebody asks for everything, waits for as long as places are kept for whoever may not have been able to report, and leaves. */
-  #ask(context: Context.Context<Client>, scope: Scope.Scope): Effect.Effect<void> {
+  /** Acquires every lock once, and waits for as long as places are kept for clients that could not report. */
+  #ask(context: Context.Context<LockServices>, scope: Scope.Scope): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       for (const side of this.sides) {
         const asking = side.run(() => Effect.void, { waitTime: longestReprieveMillis })
@@ -494,17 +407,17 @@ class World {
     return Effect.timeoutOrElse(effect, { duration: millis, orElse: () => this.fail(otherwise) })
   }
 
-  /** That nobody remembers anything, neither client nor server. */
-  checkEnd(contexts: ReadonlyArray<Context.Context<Client>>): Effect.Effect<void> {
+  /** Checks that neither clients nor servers keep any state. */
+  checkEnd(contexts: ReadonlyArray<Context.Context<LockServices>>): Effect.Effect<void> {
     return Effect.sync(() => {
       for (const context of contexts) {
         for (const service of [Context.get(context, RedisLock.RedisLock), ...Context.get(context, Members)]) {
           const { latchWaiters, waitQueues, permitQueues, fairQueues, watchdog } = service as unknown as LockClient
           const left = {
             latches: latchWaiters.size,
-            lines: waitQueues.size,
+            waitQueues: waitQueues.size,
             permitQueues: permitQueues.size,
-            queues: fairQueues.size,
+            fairQueues: fairQueues.size,
             holdings: watchdog.size
           }
           if (Object.values(left).some((size) => size > 0)) this.fail(`left behind: ${JSON.stringify(left)}`)
@@ -524,20 +437,22 @@ class World {
     })
   }
 
-  enter(guest: Guest, token?: bigint): Effect.Effect<void> {
+  enter(client: Client, token?: bigint): Effect.Effect<void> {
     return Effect.suspend(() => {
-      const { names, share } = guest.side
+      const { names, share } = client.side
       this.history.note(`${names}: in (${JSON.stringify(share)})${token === undefined ? "" : ` ${token}`}`)
-      const wrong = names.map((name) => this.#rooms.get(name)!.enter(guest, token)).find((wrong) => wrong !== undefined)
+      const wrong = names
+        .map((name) => this.#resources.get(name)!.enter(client, token))
+        .find((wrong) => wrong !== undefined)
       return wrong === undefined ? Effect.void : this.fail(`who entered "${names}" ${wrong}`)
     })
   }
 
-  leave(guest: Guest): Effect.Effect<void> {
+  leave(client: Client): Effect.Effect<void> {
     return Effect.sync(() => {
-      const { names, share } = guest.side
+      const { names, share } = client.side
       this.history.note(`${names}: out (${JSON.stringify(share)})`)
-      for (const name of names) this.#rooms.get(name)!.leave(guest)
+      for (const name of names) this.#resources.get(name)!.leave(client)
     })
   }
 
@@ -550,37 +465,37 @@ class World {
     return { waitTime, ...(kind < 0.4 ? { leaseTime: between(random, 100, longest) } : {}) }
   }
 
-  /** What is protected: not while the section waits for a lock that it takes, renews or gives back within. */
-  work(guest: Guest, millis: number, token?: bigint): Effect.Effect<void> {
+  /** Is inside for a while: never while the section waits to acquire, renew or release an inner lock. */
+  work(client: Client, millis: number, token?: bigint): Effect.Effect<void> {
     return Effect.acquireUseRelease(
-      this.enter(guest, token),
+      this.enter(client, token),
       () => Effect.sleep(millis),
-      () => this.leave(guest)
+      () => this.leave(client)
     )
   }
 
-  stay(side: Side, owner: symbol, isInner: boolean, granted: Granted): Effect.Effect<void, Failure, Client> {
+  stay(side: Side, owner: symbol, isInner: boolean, granted: Granted): Effect.Effect<void, Failure, LockServices> {
     const { random } = this
     return Effect.gen({ self: this }, function* () {
-      const guest: Guest = { side, owner }
+      const client: Client = { side, owner }
       this.report.entered++
-      yield* this.work(guest, between(random, 0, 300), isInner ? undefined : granted.token)
+      yield* this.work(client, between(random, 0, 300), isInner ? undefined : granted.token)
       // entered again and left, perhaps several times
       for (let times = isInner ? 0 : between(random, 0, 3) - 1; times > 0; times--) {
         const inner = this.#innerOf(side)
         if (inner === undefined) break
         yield* Effect.ignore(inner.run((granted) => this.stay(inner, owner, true, granted), this.options()))
-        if (random() < 0.5) yield* this.work(guest, between(random, 0, 300))
+        if (random() < 0.5) yield* this.work(client, between(random, 0, 300))
       }
       if (granted.renew !== undefined && random() < 0.2) {
         yield* Effect.ignore(granted.renew(random() < 0.3 ? undefined : between(random, 100, leaseMillis)))
       }
-      yield* this.work(guest, random() < 0.2 ? between(random, 0, 2 * leaseMillis) : between(random, 0, 100))
+      yield* this.work(client, random() < 0.2 ? between(random, 0, 2 * leaseMillis) : between(random, 0, 100))
     })
   }
 
-  /** A section, or two of one owner at once. */
-  visit(side: Side): Effect.Effect<void, Failure, Client> {
+  /** Enters one section, or two of one owner at the same time. */
+  visit(side: Side): Effect.Effect<void, Failure, LockServices> {
     const owner = Symbol()
     const other = this.random() < 0.2 ? this.#innerOf(side) : undefined
     return other === undefined
@@ -593,7 +508,7 @@ class World {
         )
   }
 
-  /** What may be taken by who has this already. */
+  /** A side that the holder of this one may acquire as well. */
   #innerOf(side: Side): Side | undefined {
     const candidates = this.sides.filter(
       ({ isReentrant, names, share }) =>
@@ -602,7 +517,7 @@ class World {
     return candidates[between(this.random, 0, candidates.length - 1)]
   }
 
-  get worker(): Effect.Effect<void, never, Client> {
+  get worker(): Effect.Effect<void, never, LockServices> {
     const { random, report, sides } = this
     return Effect.gen({ self: this }, function* () {
       for (let i = 0; i < sectionsEach; i++) {
@@ -621,17 +536,17 @@ class World {
     })
   }
 
-  /** Somebody who comes when all is well, and is let in before long. */
-  late(settledAt: number, isDone: () => boolean): Effect.Effect<void, never, Client> {
+  /** Keeps acquiring after the faults are over, and must get in within the wait time. */
+  late(settledAt: number, isDone: () => boolean): Effect.Effect<void, never, LockServices> {
     const { random, sides, time } = this
     return Effect.gen({ self: this }, function* () {
       while (!isDone()) {
         yield* Effect.sleep(between(random, 0, 500))
         const side = sides[between(random, 0, sides.length - 1)]!
-        const guest: Guest = { side, owner: Symbol() }
+        const client: Client = { side, owner: Symbol() }
         const since = time.now
         const exit = yield* Effect.exit(
-          side.run((granted) => this.work(guest, between(random, 0, 200), granted.token), {
+          side.run((granted) => this.work(client, between(random, 0, 200), granted.token), {
             waitTime: random() < 0.3 ? 100 : longestWaitMillis
           })
         )
@@ -641,8 +556,8 @@ class World {
     })
   }
 
-  /** Cuts and stalls connections, stops servers, and crashes them, one at a time. */
-  get mischief(): Effect.Effect<never> {
+  /** Injects faults, one at a time: cut, broken and stalled connections, servers that stop, crash or have their clocks set. */
+  get faults(): Effect.Effect<never> {
     const { links, random, servers } = this
     const kinds = this.#clocksStep ? 5 : 4
     return Effect.gen({ self: this }, function* () {
@@ -697,7 +612,7 @@ class World {
   }
 }
 
-const client = Effect.fnUntraced(function* (links: ReadonlyArray<Link>) {
+const makeClient = Effect.fnUntraced(function* (links: ReadonlyArray<Link>) {
   const options = { watchdogLeaseTime: leaseMillis, fallbackInterval: 200, subscriptionIdleTime: 500 }
   const members = yield* Effect.forEach(links, (link) => clientOf({ store: storeOf(link) }, options))
   const service =
