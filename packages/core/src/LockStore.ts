@@ -73,12 +73,15 @@ export class LockStore extends Context.Service<
 >()("effect-redis-lock/LockStore") {}
 
 /**
- * Locks in Redis.
+ * Locks in Redis. Each use of this layer is a store of its own, over the driver that it is provided with: Effect would otherwise build
+ * it once for a whole program, and clients of several servers would share the first one's.
  *
  * @category layers
  * @since 0.1.0
  */
-export const layerRedis: Layer.Layer<LockStore, never, RedisDriver> = Layer.effect(LockStore, makeRedisStore)
+export const layerRedis: Layer.Layer<LockStore, never, RedisDriver> = Layer.fresh(
+  Layer.effect(LockStore, makeRedisStore)
+)
 
 /**
  * Locks in the memory of this process, on Effect's `Clock`: for tests under `TestClock`, demonstrations, and programs of

@@ -257,7 +257,8 @@ export interface LayerRedisOptions {
 
 /**
  * A driver over Effect's `Redis` service (`effect/persistence/Redis`), so that an application's `NodeRedis`, `BunRedis`
- * or `DenoRedis` layer serves the locks as well. For one server; it shares the application's connection.
+ * or `DenoRedis` layer serves the locks as well. For one server; it shares the application's connection. Each use of this layer is a
+ * driver of its own, over the `Redis` that it is provided with.
  *
  * **Details**
  *
@@ -323,8 +324,8 @@ export interface LayerRedisOptions {
  * @category layers
  * @since 0.1.0
  */
-export const layerRedis: Layer.Layer<RedisDriver, never, Redis.Redis> = Layer.suspend(
-  () => Layer.orDie(layerRedisWith({})) // the default options are valid
+export const layerRedis: Layer.Layer<RedisDriver, never, Redis.Redis> = Layer.fresh(
+  Layer.suspend(() => Layer.orDie(layerRedisWith({}))) // the default options are valid
 )
 
 /**

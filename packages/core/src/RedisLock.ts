@@ -157,6 +157,9 @@ export const layerFromStore = (
  * A client of Redis, through the driver that is provided: `IoRedis.layer` of `@effect-redis-lock/ioredis`, or
  * `RedisDriver.layerRedis`. Build it once per process and server: a client knows only its own waiters and holdings.
  *
+ * For several servers call it once for each: Effect builds a layer that is kept in a constant only once for a program, whatever it is
+ * provided with.
+ *
  * A client whose scope closes gives back what it still holds, before its connection goes, within the `releaseTimeout`: sections are
  * interrupted and fail with `LockLost` (`ClientClosed`) once they have ended, waiters fail with `LockStoreError` (`Closed`), and
  * scopes of holdings that are closed later find nothing left to do. What it could not give back is logged, and frees itself when
