@@ -75,7 +75,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
   get remaining(): Effect.Effect<Duration.Duration> {
     return Effect.sync(() =>
       this.checkLost() === undefined
-        ? Duration.millis(Math.max(0, this.lease.deadline - this.lease.client.now()))
+        ? Duration.millis(Math.max(0, Math.floor(this.lease.deadline - this.lease.client.now())))
         : Duration.zero
     )
   }
