@@ -274,7 +274,7 @@ export const withPermitsIfAvailable: {
  * import { Semaphore } from "effect-redis-lock"
  *
  * const program = Effect.scoped(Effect.gen(function*() {
- *   yield* Semaphore.scoped("uploads", 2, { waitTime: "5 seconds" })
+ *   yield* Semaphore.scoped(Semaphore.make("uploads", { permits: 4 }), 2, { waitTime: "5 seconds" })
  *   yield* Effect.log("two permits until here")
  * }))
  * ```
