@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { client, freshName, redisLock, start, until } from "./redisLock.ts"
+import { client, redisLock, start, until } from "./redisLock.ts"
+import { freshName } from "../kit/names.ts"
 
 /** A command that prints the arguments it got. */
 const showArguments = ["node", "-e", "console.log(JSON.stringify(process.argv.slice(1)))", "--"]
@@ -8,7 +9,7 @@ const showArguments = ["node", "-e", "console.log(JSON.stringify(process.argv.sl
 describe("the command", () => {
   it.live("The command runs under the lock, and sees its name, token and owner", () =>
     Effect.gen(function* () {
-      const name = freshName()
+      const name = freshName("cli")
       const redis = yield* client()
       const script = 'echo "$REDIS_LOCK_NAME $REDIS_LOCK_TOKEN $REDIS_LOCK_OWNER"; echo "$GREETING"; read line'
       const running = yield* start(["run", name, "--", "sh", "-c", script], { env: { GREETING: "hello" } })
@@ -28,7 +29,7 @@ describe("the command", () => {
 
   it.live("The command keeps others out while it runs, and wakes them when it ends", () =>
     Effect.gen(function* () {
-      const name = freshName()
+      const name = freshName("cli")
       const redis = yield* client()
       const first = yield* start(["run", name, "--", "sh", "-c", "echo in; read line; echo out"])
       yield* first.says("in\n")
@@ -52,8 +53,8 @@ describe("the command", () => {
       const args = ["-la", "--json", "--wait", "5s", "--help", "--", "-v", "", " ", "a b", "*", "'\"\\", "é\n"]
       const flags = ["--wait", "5s"]
       for (const before of [
-        [...flags, freshName()],
-        [freshName(), ...flags]
+        [...flags, freshName("cli")],
+        [freshName("cli"), ...flags]
       ]) {
         const { code, stderr, stdout } = yield* redisLock(["run", ...before, "--", ...showArguments, ...args])
         assert.deepStrictEqual([code, stderr], [0, ""])
@@ -65,9 +66,9 @@ describe("the command", () => {
   it.live("The command is not run by a shell unless one is named", () =>
     Effect.gen(function* () {
       const text = "$HOME `id` $(id) ; exit 3 | cat > /dev/null && * ~"
-      const plain = yield* redisLock(["run", freshName(), "--", "echo", text])
+      const plain = yield* redisLock(["run", freshName("cli"), "--", "echo", text])
       assert.deepStrictEqual(plain, { code: 0, stdout: `${text}\n`, stderr: "" })
-      const shell = yield* redisLock(["run", freshName(), "--", "sh", "-c", 'echo "$HOME"; exit 3'], {
+      const shell = yield* redisLock(["run", freshName("cli"), "--", "sh", "-c", 'echo "$HOME"; exit 3'], {
         env: { HOME: "/somewhere" }
       })
       assert.deepStrictEqual(shell, { code: 3, stdout: "/somewhere\n", stderr: "" })
@@ -77,17 +78,17 @@ describe("the command", () => {
   it.live("The command has redis-lock's stdin, stdout and stderr to itself", () =>
     Effect.gen(function* () {
       const much = "0123456789abcdef".repeat(20_000)
-      const copied = yield* redisLock(["run", freshName(), "--", "cat"], { stdin: much })
+      const copied = yield* redisLock(["run", freshName("cli"), "--", "cat"], { stdin: much })
       assert.deepStrictEqual([copied.code, copied.stderr], [0, ""])
       assert.isTrue(copied.stdout === much)
-      const spoken = yield* redisLock(["run", freshName(), "--", "sh", "-c", "echo out; echo err >&2"])
+      const spoken = yield* redisLock(["run", freshName("cli"), "--", "sh", "-c", "echo out; echo err >&2"])
       assert.deepStrictEqual(spoken, { code: 0, stdout: "out\n", stderr: "err\n" })
     })
   )
 
   it.live("The command leads a process group of its own", () =>
     Effect.gen(function* () {
-      const running = yield* start(["run", freshName(), "--", "sh", "-c", "echo pid $$; read line"])
+      const running = yield* start(["run", freshName("cli"), "--", "sh", "-c", "echo pid $$; read line"])
       const pid = yield* running.number("pid")
       // signal 0 to a group whose leader it is
       assert.isTrue(process.kill(-pid, 0))

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { client, freshName, holdElsewhere, redisLock } from "./redisLock.ts"
+import { client, holdElsewhere, redisLock } from "./redisLock.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { freshName } from "../kit/names.ts"
 
 const nobodyListens = "redis://somebody:s3cret@127.0.0.1:1"
 
@@ -16,14 +17,14 @@ describe("the command's exit code", () => {
     ["kill -INT $$", 130]
   ] as const)("The exit code of sh -c '%s' is passed through as %i", ([script, code]) =>
     Effect.gen(function* () {
-      const ended = yield* redisLock(["run", freshName(), "--", "sh", "-c", script])
+      const ended = yield* redisLock(["run", freshName("cli"), "--", "sh", "-c", script])
       assert.deepStrictEqual(ended, { code, stdout: "", stderr: "" })
     })
   )
 
   it.live("The exit code is 127 if the command is not found, and the lock is free again", () =>
     Effect.gen(function* () {
-      const name = freshName()
+      const name = freshName("cli")
       const ended = yield* redisLock(["run", name, "--", "no-such-command-anywhere", "x"])
       assert.strictEqual(ended.code, 127)
       assert.strictEqual(ended.stderr, "redis-lock: no-such-command-anywhere: command not found\n")
@@ -34,7 +35,7 @@ describe("the command's exit code", () => {
 
   it.live("The exit code of an empty command is 127", () =>
     Effect.gen(function* () {
-      assert.strictEqual((yield* redisLock(["run", freshName(), "--", ""])).code, 127)
+      assert.strictEqual((yield* redisLock(["run", freshName("cli"), "--", ""])).code, 127)
     })
   )
 
@@ -42,7 +43,7 @@ describe("the command's exit code", () => {
     "The exit code is 126 if the command cannot be executed: %s",
     (file) =>
       Effect.gen(function* () {
-        const ended = yield* redisLock(["run", freshName(), "--", file])
+        const ended = yield* redisLock(["run", freshName("cli"), "--", file])
         assert.strictEqual(ended.code, 126)
         assert.match(ended.stderr, /^redis-lock: \/.*: cannot be executed \(E\w+\)\n$/)
       })
@@ -52,7 +53,7 @@ describe("the command's exit code", () => {
 describe("75: the wait ran out", () => {
   it.live.each(["0", "0.3", "300ms"])("redis-lock exits with 75 when the wait runs out: --wait %s", (wait) =>
     Effect.gen(function* () {
-      const name = freshName()
+      const name = freshName("cli")
       const redis = yield* client()
       const owner = yield* holdElsewhere(redis, name)
       const ended = yield* redisLock(["run", "--wait", wait, name, "--", "echo", "ran"])
@@ -66,7 +67,7 @@ describe("75: the wait ran out", () => {
 
   it.live("redis-lock does not exit with 75 when the lock becomes free in time", () =>
     Effect.gen(function* () {
-      const name = freshName()
+      const name = freshName("cli")
       const redis = yield* client()
       yield* holdElsewhere(redis, name)
       yield* Effect.promise(() => redis.pexpire(name, 1500))
@@ -93,8 +94,8 @@ describe("69: Redis cannot be reached, or refuses", () => {
   it.live("REDIS_URL is used if there is no --redis, and --redis wins over it", () =>
     Effect.gen(function* () {
       const env = { REDIS_URL: nobodyListens }
-      assert.strictEqual((yield* redisLock(["run", freshName(), "--", "true"], { env })).code, 69)
-      const given = yield* redisLock(["run", freshName(), "--redis", redisUrl, "--", "true"], { env })
+      assert.strictEqual((yield* redisLock(["run", freshName("cli"), "--", "true"], { env })).code, 69)
+      const given = yield* redisLock(["run", freshName("cli"), "--redis", redisUrl, "--", "true"], { env })
       assert.deepStrictEqual(given, { code: 0, stdout: "", stderr: "" })
     })
   )
@@ -104,7 +105,7 @@ describe("69: Redis cannot be reached, or refuses", () => {
       const url = new URL(redisUrl)
       url.username = "nobody"
       url.password = "s3cret"
-      const ended = yield* redisLock(["run", "--redis", url.href, freshName(), "--", "echo", "ran"])
+      const ended = yield* redisLock(["run", "--redis", url.href, freshName("cli"), "--", "echo", "ran"])
       assert.strictEqual(ended.code, 69)
       assert.strictEqual(ended.stdout, "")
       assert.include(ended.stderr, "NotAuthenticated")
@@ -114,7 +115,7 @@ describe("69: Redis cannot be reached, or refuses", () => {
 
   it.live("redis-lock exits with 69 when the key is not a lock", () =>
     Effect.gen(function* () {
-      const name = freshName()
+      const name = freshName("cli")
       const redis = yield* client()
       yield* Effect.promise(() => redis.set(name, "text"))
       const ended = yield* redisLock(["run", name, "--", "echo", "ran"])

@@ -3,7 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Redis } from "ioredis"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { client, freshName, isAlive, isDead, start, until } from "./redisLock.ts"
+import { client, isAlive, isDead, start, until } from "./redisLock.ts"
+import { freshName } from "../kit/names.ts"
 
 const exists = (redis: Redis, name: string) =>
   Effect.map(
@@ -35,7 +36,7 @@ const survivedByChild = [
 describe("when Redis says that the lock is not ours", () => {
   it.live("A command whose lock is lost gets SIGTERM, and redis-lock exits with 70, whatever the command's code", () =>
     Effect.gen(function* () {
-      const name = freshName()
+      const name = freshName("cli")
       const redis = yield* client()
       const running = yield* start(["run", "--lease", "1s", name, "--", ...obedient])
       const pid = yield* running.number("pid")
@@ -51,7 +52,7 @@ describe("when Redis says that the lock is not ours", () => {
     ["a child that ignores SIGTERM and outlives the command", survivedByChild]
   ] as const)("After the loss of the lock SIGKILL ends %s", ([, command]) =>
     Effect.gen(function* () {
-      const name = freshName()
+      const name = freshName("cli")
       const redis = yield* client()
       const running = yield* start(["run", "--lease", "1s", name, "--", ...command])
       const parent = yield* running.number("parent")
@@ -65,7 +66,7 @@ describe("when Redis says that the lock is not ours", () => {
 
   it.live("After the loss of the lock, the lock of another owner is left alone", () =>
     Effect.gen(function* () {
-      const name = freshName()
+      const name = freshName("cli")
       const redis = yield* client()
       const running = yield* start(["run", "--lease", "1s", name, "--", ...obedient])
       yield* running.number("pid")
@@ -79,7 +80,7 @@ describe("when Redis says that the lock is not ours", () => {
 
   it.live("redis-lock exits with 70 although the command has succeeded, if the release finds the lock lost", () =>
     Effect.gen(function* () {
-      const name = freshName()
+      const name = freshName("cli")
       const redis = yield* client()
       const running = yield* start(["run", "--lease", "1h", name, "--", "sh", "-c", "echo ready; read line; exit 0"])
       yield* running.says("ready\n")
@@ -95,7 +96,7 @@ describe("when Redis says that the lock is not ours", () => {
 describe("when Redis cannot be reached any more", () => {
   it.live("Without Redis the whole group is dead before the lease ends, even if it ignores SIGTERM", () =>
     Effect.gen(function* () {
-      const name = freshName()
+      const name = freshName("cli")
       const redis = yield* client()
       const proxy = yield* TcpProxy.make({ target: redisUrl })
       const args = ["run", "--lease", "6s", "--redis", proxy.url, name, "--", ...stubborn]
@@ -122,7 +123,7 @@ describe("when Redis cannot be reached any more", () => {
 
   it.live("When Redis cannot be reached any more, the command gets SIGTERM first, and time to end in good order", () =>
     Effect.gen(function* () {
-      const name = freshName()
+      const name = freshName("cli")
       const redis = yield* client()
       const proxy = yield* TcpProxy.make({ target: redisUrl })
       const running = yield* start(["run", "--lease", "6s", "--redis", proxy.url, name, "--", ...obedient])
@@ -136,7 +137,7 @@ describe("when Redis cannot be reached any more", () => {
 
   it.live("When Redis cannot be reached for a moment only, nothing happens to the command", () =>
     Effect.gen(function* () {
-      const name = freshName()
+      const name = freshName("cli")
       const redis = yield* client()
       const proxy = yield* TcpProxy.make({ target: redisUrl })
       const script = "echo ready; read line; exit 4"
@@ -167,7 +168,7 @@ describe("when Redis cannot be reached any more", () => {
     Effect.gen(function* () {
       const server = yield* RedisServer.start()
       const script = "echo ready; read line; exit 3"
-      const running = yield* start(["run", "--redis", server.url, freshName(), "--", "sh", "-c", script])
+      const running = yield* start(["run", "--redis", server.url, freshName("cli"), "--", "sh", "-c", script])
       yield* running.says("ready\n")
       yield* server.kill
       yield* running.write("\n")
@@ -184,7 +185,7 @@ describe("when Redis cannot be reached any more", () => {
 
 it.live("The lock is renewed while the command runs", () =>
   Effect.gen(function* () {
-    const name = freshName()
+    const name = freshName("cli")
     const redis = yield* client()
     const running = yield* start(["run", "--lease", "2s", name, "--", "sh", "-c", "echo ready; read line"])
     yield* running.says("ready\n")
@@ -200,7 +201,7 @@ it.live("The lock is renewed while the command runs", () =>
 
 it.live("A redis-lock that was stopped for longer than the lease kills the command as soon as it continues", () =>
   Effect.gen(function* () {
-    const name = freshName()
+    const name = freshName("cli")
     const redis = yield* client()
     const running = yield* start(["run", "--lease", "1s", name, "--", ...stubborn])
     const parent = yield* running.number("parent")

@@ -1,7 +1,8 @@
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { client, freshName, holdElsewhere, redisLock, start } from "./redisLock.ts"
+import { client, holdElsewhere, redisLock, start } from "./redisLock.ts"
+import { freshName } from "../kit/names.ts"
 
 interface Hold {
   readonly name: string
@@ -17,7 +18,7 @@ const listed = (stdout: string) => JSON.parse(stdout) as ReadonlyArray<Hold>
 describe("ls", () => {
   it.live("redis-lock ls shows the lock of redis-lock run, as a table and as JSON", () =>
     Effect.gen(function* () {
-      const name = freshName()
+      const name = freshName("cli")
       const script = 'echo "$REDIS_LOCK_OWNER $REDIS_LOCK_TOKEN"; read line'
       const running = yield* start(["run", "--lease", "1h", name, "--", "sh", "-c", script])
       yield* running.says("\n")
@@ -80,7 +81,7 @@ describe("ls", () => {
   it.live("redis-lock ls tells readers from writers", () =>
     Effect.gen(function* () {
       const redis = yield* client()
-      const name = freshName()
+      const name = freshName("cli")
       const [reader, writer] = ["1", "2"].map((id) => `11111111-2222-3333-4444-555555555555:${id}`)
       yield* Effect.promise(() => redis.hset(`${name}:r`, { mode: "read", [reader!]: 1 }))
       // a writer that also reads
@@ -121,7 +122,7 @@ describe("ls", () => {
   it.live("redis-lock ls takes a glob pattern", () =>
     Effect.gen(function* () {
       const redis = yield* client()
-      const prefix = freshName()
+      const prefix = freshName("cli")
       for (const suffix of ["b1", "a1", "c2"]) yield* holdElsewhere(redis, `${prefix}:${suffix}`)
       const { stdout } = yield* redisLock(["ls", "--json", `${prefix}:?1`])
       assert.deepStrictEqual(
@@ -133,15 +134,19 @@ describe("ls", () => {
 
   it.live("redis-lock ls prints nothing, or [], if there are no locks", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(yield* redisLock(["ls", freshName()]), { code: 0, stdout: "", stderr: "" })
-      assert.deepStrictEqual(yield* redisLock(["ls", "--json", freshName()]), { code: 0, stdout: "[]\n", stderr: "" })
+      assert.deepStrictEqual(yield* redisLock(["ls", freshName("cli")]), { code: 0, stdout: "", stderr: "" })
+      assert.deepStrictEqual(yield* redisLock(["ls", "--json", freshName("cli")]), {
+        code: 0,
+        stdout: "[]\n",
+        stderr: ""
+      })
     })
   )
 
   it.live("A name cannot break the table or control the terminal, and JSON shows it as it is", () =>
     Effect.gen(function* () {
       const redis = yield* client()
-      const prefix = freshName()
+      const prefix = freshName("cli")
       const odd = ["two\nlines", "\u001b[31mred", "back\\slash", "left\u202eright", "é 漢字 🔒", "{tag} '\"$HOME"]
       for (const suffix of odd) yield* holdElsewhere(redis, `${prefix}:${suffix}`)
       const table = yield* redisLock(["ls", `${prefix}:*`])
@@ -161,7 +166,7 @@ describe("ls", () => {
 
   it.live("redis-lock run takes names with control characters as well", () =>
     Effect.gen(function* () {
-      const name = `${freshName()} two\nlines {tag} $HOME é 🔒`
+      const name = `${freshName("cli")} two\nlines {tag} $HOME é 🔒`
       const ended = yield* redisLock(["run", name, "--", "sh", "-c", 'printf %s "$REDIS_LOCK_NAME"'])
       assert.deepStrictEqual(ended, { code: 0, stdout: name, stderr: "" })
     })

@@ -97,11 +97,6 @@ export const isAlive = (pid: number): Effect.Effect<boolean> => Effect.sync(() =
 
 export const isDead = (pid: number): Effect.Effect<boolean> => Effect.map(isAlive(pid), (alive) => !alive)
 
-let names = 0
-
-/** A lock's name that no other test has. */
-export const freshName = (): string => `cli:${randomUUID().slice(0, 8)}:${++names}`
-
 /** A plain client, to look at the keys themselves. */
 export const client = (url = redisUrl): Effect.Effect<Redis, never, Scope.Scope> =>
   Effect.acquireRelease(

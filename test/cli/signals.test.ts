@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { client, freshName, holdElsewhere, isAlive, isDead, start, until } from "./redisLock.ts"
+import { client, holdElsewhere, isAlive, isDead, start, until } from "./redisLock.ts"
+import { freshName } from "../kit/names.ts"
 
 const signals = [
   ["SIGINT", 130],
@@ -19,7 +20,7 @@ const recorder = (role: string) => `
 describe("while the command runs", () => {
   it.live.each(signals)("%s reaches the running command, and redis-lock ends with its code %i", ([signal, code]) =>
     Effect.gen(function* () {
-      const name = freshName()
+      const name = freshName("cli")
       const redis = yield* client()
       const running = yield* start(["run", name, "--", "sleep", "60"])
       yield* until(
@@ -36,7 +37,7 @@ describe("while the command runs", () => {
 
   it.live("Each signal reaches the whole group, each time, and the lock is held until the command ends", () =>
     Effect.gen(function* () {
-      const name = freshName()
+      const name = freshName("cli")
       const redis = yield* client()
       const command = `
         ${recorder("parent")}
@@ -70,7 +71,7 @@ describe("while the command runs", () => {
   it.live("A command that handles a signal decides the exit code", () =>
     Effect.gen(function* () {
       const script = 'trap "echo bye; exit 9" TERM; echo ready; while :; do sleep 0.05; done'
-      const running = yield* start(["run", freshName(), "--", "sh", "-c", script])
+      const running = yield* start(["run", freshName("cli"), "--", "sh", "-c", script])
       yield* running.says("ready\n")
       yield* running.signal("SIGTERM")
       const ended = yield* running.ended
@@ -80,7 +81,7 @@ describe("while the command runs", () => {
 
   it.live("Ctrl-Z does not stop redis-lock, which has a lock to renew", () =>
     Effect.gen(function* () {
-      const running = yield* start(["run", freshName(), "--", "sh", "-c", "echo ready; read line; echo went on"])
+      const running = yield* start(["run", freshName("cli"), "--", "sh", "-c", "echo ready; read line; echo went on"])
       yield* running.says("ready\n")
       yield* running.signal("SIGTSTP")
       yield* running.write("\n")
@@ -92,7 +93,7 @@ describe("while the command runs", () => {
 describe("while waiting for the lock", () => {
   it.live.each(signals)("%s ends a wait for the lock with code %i, and nothing is left in Redis", ([signal, code]) =>
     Effect.gen(function* () {
-      const name = freshName()
+      const name = freshName("cli")
       const redis = yield* client()
       const channel = `redisson_lock__channel:{${name}}`
       const subscribers = Effect.map(

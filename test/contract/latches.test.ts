@@ -18,10 +18,9 @@ import { TestClock } from "effect/testing"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { changedStore, noting, type Store, wrappedStore } from "../kit/wrappedStore.ts"
 import { ObservedStore, observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
-
-const freshName = Effect.sync(() => `latch:${crypto.randomUUID()}`)
-
-const background = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(self, { startImmediately: true })
+import { background } from "../kit/background.ts"
+import { asAnotherClient } from "../kit/anotherClient.ts"
+import { freshName } from "../kit/names.ts"
 
 const channelOf = (latch: string) => `redisson_countdownlatch__channel__{${latch}}`
 
@@ -30,7 +29,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
   // messages must do: nobody here waits for the fallback interval, unless a test says so
   const options: RedisLock.RedisLockOptions = { fallbackInterval: "10 minutes", subscriptionIdleTime: "100 millis" }
   const clients = RedisLock.layerFromStore(options)
-  const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
+  const elsewhere = asAnotherClient(clients)
   const breath = virtual ? Effect.yieldNow : Effect.sleep("2 millis")
 
   /** A client of the store, as somebody changed it. */
@@ -76,14 +75,14 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
       it.effect("Passing an open latch costs one command", () =>
         Effect.gen(function* () {
           const operations: Array<string> = []
-          yield* CountDownLatch.await(yield* freshName).pipe(over(recording(operations)))
+          yield* CountDownLatch.await(freshName("latch")).pipe(over(recording(operations)))
           assert.deepStrictEqual(operations, ["latch/count"])
         })
       )
 
       it.effect("A latch wakes all waiters with one look at the count, whoever counts down", () =>
         Effect.gen(function* () {
-          const latch = yield* freshName
+          const latch = freshName("latch")
           const operations: Array<string> = []
           yield* CountDownLatch.trySetCount(latch, 1)
           yield* Effect.gen(function* () {
@@ -103,7 +102,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
       it.effect("A lost message of a latch costs at most the fallback interval", () =>
         Effect.gen(function* () {
-          const latch = yield* freshName
+          const latch = freshName("latch")
           yield* CountDownLatch.trySetCount(latch, 1)
           yield* Effect.gen(function* () {
             const waiter = yield* background(CountDownLatch.await(latch))
@@ -121,7 +120,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
       it.effect("A wait for a latch notices a count down that happens while it looks", () =>
         Effect.gen(function* () {
-          const latch = yield* freshName
+          const latch = freshName("latch")
           yield* CountDownLatch.trySetCount(latch, 2)
           let isArmed = false
           const traffic = yield* ObservedStore
@@ -156,7 +155,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
       it.effect("A latch is open for its waiters when it is deleted, or its key is gone", () =>
         Effect.gen(function* () {
-          const latch = yield* freshName
+          const latch = freshName("latch")
           yield* CountDownLatch.trySetCount(latch, 3)
           const waiter = yield* background(CountDownLatch.await(latch))
           yield* waiting(latch)
@@ -167,7 +166,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
       it.effect("Fibers that arrive while a latch is set again wait", () =>
         Effect.gen(function* () {
-          const latch = yield* freshName
+          const latch = freshName("latch")
           yield* CountDownLatch.trySetCount(latch, 1)
           const first = yield* background(CountDownLatch.await(latch))
           yield* waiting(latch)
@@ -184,7 +183,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
       it.effect("A wait for a latch ends after the wait time, and not before the count is known", () =>
         Effect.gen(function* () {
-          const latch = yield* freshName
+          const latch = freshName("latch")
           yield* CountDownLatch.await(latch, { waitTime: 0 })
           yield* CountDownLatch.trySetCount(latch, 2)
           const others = yield* background(CountDownLatch.await(latch))
@@ -202,7 +201,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
       it.effect("All waiters of a latch learn that Redis refuses", () =>
         Effect.gen(function* () {
-          const latch = yield* freshName
+          const latch = freshName("latch")
           yield* CountDownLatch.trySetCount(latch, 1)
           const broken = yield* Deferred.make<void>()
           const breaking = (store: Store) =>
@@ -224,7 +223,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
       it.effect("A latch refuses bad names and numbers before any command", () =>
         Effect.gen(function* () {
           const operations: Array<string> = []
-          const latch = yield* freshName
+          const latch = freshName("latch")
           yield* Effect.gen(function* () {
             for (const name of ["", "x".repeat(1025), "a\0b"]) {
               for (const use of [
@@ -259,7 +258,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
       it.effect("A latch says what else is under its name", () =>
         Effect.gen(function* () {
-          const latch = yield* freshName
+          const latch = freshName("latch")
           yield* Effect.gen(function* () {
             for (const use of [
               CountDownLatch.await(latch),
@@ -280,7 +279,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
       it.effect("A latch can be bound to a service, and reached through a key prefix", () =>
         Effect.gen(function* () {
-          const latch = yield* freshName
+          const latch = freshName("latch")
           const service = yield* RedisLock.RedisLock
           const bound = CountDownLatch.make(`app:${latch}`).pipe(CountDownLatch.provide(service))
           yield* CountDownLatch.trySetCount(latch, 2).pipe(

@@ -6,23 +6,20 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
 import { LockStore, type LockTimeout, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { freshName } from "../kit/names.ts"
 
 const stores = {
   memory: LockStore.layerMemory,
   Redis: Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl }))
 }
 
-const unique = crypto.randomUUID()
-let names = 0
-
 for (const [title, store] of Object.entries(stores)) {
   it.layer(store, { excludeTestServices: true })(`semaphores on ${title}`, (it) => {
     const client = RedisLock.layerFromStore()
-    const freshName = () => `totals ${unique} ${++names}`
 
     it.effect("A wait for permits of a semaphore that was never created says that there is none", () =>
       Effect.gen(function* () {
-        const name = freshName()
+        const name = freshName("totals")
         for (const waitTime of [0, 20]) {
           for (const use of [
             Semaphore.withPermits(Effect.void, name, 1, { waitTime }),
@@ -47,7 +44,7 @@ for (const [title, store] of Object.entries(stores)) {
       "Each client that is denied reports once that a semaphore has 5 permits and not 3, until setPermits corrects it",
       () =>
         Effect.gen(function* () {
-          const name = freshName()
+          const name = freshName("totals")
           const warnings: Array<string> = []
           const logger = Logger.layer([
             Logger.make(({ logLevel, message }) => {

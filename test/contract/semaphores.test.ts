@@ -23,12 +23,9 @@ import { changedStore, noting, type Store, wrappedStore } from "../kit/wrappedSt
 import { ObservedStore, observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { runOperation } from "../kit/storeOperations.ts"
-
-let names = 0
-const unique = crypto.randomUUID().slice(0, 8)
-const freshName = Effect.sync(() => `semaphore:${unique}:${++names}`)
-
-const background = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(self, { startImmediately: true })
+import { background } from "../kit/background.ts"
+import { asAnotherClient } from "../kit/anotherClient.ts"
+import { freshName } from "../kit/names.ts"
 
 const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>, time: "virtual" | "real"): void => {
   const virtual = time === "virtual"
@@ -36,7 +33,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
   // messages must do: nobody here waits for the fallback interval, unless a test says so
   const options: RedisLock.RedisLockOptions = { watchdogLeaseTime, fallbackInterval: "10 minutes" }
   const clients = RedisLock.layerFromStore(options)
-  const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
+  const elsewhere = asAnotherClient(clients)
 
   const breath = virtual ? Effect.yieldNow : Effect.sleep("2 millis")
   const pass = (duration: Duration.Input) => (virtual ? TestClock.adjust(duration) : Effect.sleep(duration))
@@ -160,7 +157,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
       suite(kind, (it) => {
         it.effect("A semaphore begins with its permits when it is first used, and keeps those that it has", () =>
           Effect.gen(function* () {
-            const key = yield* freshName
+            const key = freshName("semaphore")
             const five = make(key, 5)
             assert.strictEqual(yield* five.available, 5)
             assert.strictEqual(yield* make(key).available, 0)
@@ -177,7 +174,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
         it.effect("A semaphore begins with its permits even if it is first changed", () =>
           Effect.gen(function* () {
-            const five = make(yield* freshName, 5)
+            const five = make(freshName("semaphore"), 5)
             yield* five.add(2)
             assert.strictEqual(yield* five.available, 7)
           })
@@ -186,14 +183,14 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         it.effect("A permit costs one command to acquire and one to give back", () =>
           Effect.gen(function* () {
             const operations: Array<string> = []
-            yield* Effect.void.pipe(make(yield* freshName, 2).section(2), over(recording(operations)))
+            yield* Effect.void.pipe(make(freshName("semaphore"), 2).section(2), over(recording(operations)))
             assert.deepStrictEqual(operations, [acquiring, returning])
           })
         )
 
         it.effect("A semaphore gets its permits back however the section ends, and the section's failure wins", () =>
           Effect.gen(function* () {
-            const { available, section } = make(yield* freshName, 3)
+            const { available, section } = make(freshName("semaphore"), 3)
             assert.strictEqual(yield* Effect.succeed("in").pipe(section(2)), "in")
             assert.strictEqual(yield* Effect.fail("no").pipe(section(2), Effect.flip), "no")
             assert.isTrue(Exit.hasDies(yield* Effect.die("bug").pipe(section(2), Effect.exit)))
@@ -206,7 +203,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
         it.effect("A semaphore serves all waiters that fit after one signal, first come, first served", () =>
           Effect.gen(function* () {
-            const key = yield* freshName
+            const key = freshName("semaphore")
             const { add, available, section } = make(key, 1)
             const letGo = yield* holding(section, 1)
             const served: Array<number> = []
@@ -246,7 +243,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
         it.effect("A waiter for permits is not overtaken by one that arrives later and wants as many", () =>
           Effect.gen(function* () {
-            const key = yield* freshName
+            const key = freshName("semaphore")
             const { section } = make(key, 1)
             const operations: Array<string> = []
             yield* Effect.gen(function* () {
@@ -270,7 +267,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
         it.effect("A wait for permits ends after the wait time, and says what was wanted and free", () =>
           Effect.gen(function* () {
-            const key = yield* freshName
+            const key = freshName("semaphore")
             const { available, section } = make(key, 3)
             const letGo = yield* holding(section, 2)
             const first = yield* background(Effect.void.pipe(section(2, { waitTime: "200 millis" })))
@@ -299,7 +296,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
         it.effect("A lost message of a semaphore costs at most the fallback interval", () =>
           Effect.gen(function* () {
-            const key = yield* freshName
+            const key = freshName("semaphore")
             const { add, section } = make(key, 1)
             yield* Effect.gen(function* () {
               const letGo = yield* holding(section, 1)
@@ -337,7 +334,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
         it.effect("A waiter notices permits that become free while it asks, queued or not", () =>
           Effect.gen(function* () {
-            const key = yield* freshName
+            const key = freshName("semaphore")
             const { add, available, section } = make(key)
             yield* add(1)
             let isArmed = false
@@ -383,7 +380,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
         it.effect("A waiter for permits that is interrupted during its request passes the turn on", () =>
           Effect.gen(function* () {
-            const key = yield* freshName
+            const key = freshName("semaphore")
             const { add, section } = make(key, 1)
             let isArmed = false
             const asked = yield* Deferred.make<void>()
@@ -414,7 +411,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             `Permits are rolled back if the reply of the request is lost, ${hasRun ? "after" : "before"} it has run`,
             () =>
               Effect.gen(function* () {
-                const { add, available, section } = make(yield* freshName)
+                const { add, available, section } = make(freshName("semaphore"))
                 yield* add(5)
                 const error = yield* Effect.void.pipe(
                   section(3, { waitTime: 0 }),
@@ -429,7 +426,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
           it.effect(`Permits are given back once if the reply is lost, ${hasRun ? "after" : "before"} it has run`, () =>
             Effect.gen(function* () {
-              const { available, section } = make(yield* freshName, 5)
+              const { available, section } = make(freshName("semaphore"), 5)
               const fiber = yield* background(Effect.succeed("in").pipe(section(3), over(losing(returning, hasRun))))
               assert.strictEqual(yield* succeeded(fiber), "in")
               assert.strictEqual(yield* available, 5)
@@ -439,7 +436,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
         it.effect("A section that succeeded fails if Redis no longer knows its permits at the end", () =>
           Effect.gen(function* () {
-            const { section } = make(yield* freshName, 5)
+            const { section } = make(freshName("semaphore"), 5)
             const wiping = (store: Store) =>
               wrappedStore(store, ({ operation, run }) =>
                 operation === returning ? Effect.andThen(run(), run()) : run()
@@ -453,7 +450,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         it.effect("A semaphore refuses bad names and numbers before any command", () =>
           Effect.gen(function* () {
             const operations: Array<string> = []
-            const key = yield* freshName
+            const key = freshName("semaphore")
             yield* Effect.gen(function* () {
               for (const name of ["", "x".repeat(1025), "a\0b"]) {
                 const { add, available, section } = make(name, 1)
@@ -482,7 +479,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
         it.effect("A semaphore says what else is under its name", () =>
           Effect.gen(function* () {
-            const key = yield* freshName
+            const key = freshName("semaphore")
             const { add, available, section } = make(key, 1)
             yield* Effect.gen(function* () {
               for (const use of [Effect.void.pipe(section(1)), available, add(1)]) {
@@ -504,7 +501,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
         it.effect("A semaphore can be reached through a key prefix, or bound to a service", () =>
           Effect.gen(function* () {
-            const key = yield* freshName
+            const key = freshName("semaphore")
             const { available, section } = make(key, 4)
             yield* Effect.gen(function* () {
               assert.strictEqual(yield* available, 1)
@@ -523,7 +520,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
       it.effect("Anonymous permits are acquired without waiting, for a scope, or for somebody else to release", () =>
         Effect.gen(function* () {
           const service = yield* RedisLock.RedisLock
-          const semaphore = Semaphore.provide(Semaphore.make(yield* freshName, { permits: 3 }), service)
+          const semaphore = Semaphore.provide(Semaphore.make(freshName("semaphore"), { permits: 3 }), service)
           const free = Semaphore.availablePermits(semaphore)
           yield* Effect.scoped(
             Effect.andThen(
@@ -543,7 +540,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
       it.effect("A semaphore is refused if a permit semaphore has the name", () =>
         Effect.gen(function* () {
-          const key = yield* freshName
+          const key = freshName("semaphore")
           yield* Effect.gen(function* () {
             const error = yield* Effect.flip(Semaphore.acquire(key))
             assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "WrongType")
@@ -555,7 +552,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
       it.effect("Permits that were held for longer than their marker lives are given back without it", () =>
         Effect.gen(function* () {
-          const key = yield* freshName
+          const key = freshName("semaphore")
           const { available, section } = kinds[0].make(key, 3)
           const letGo = yield* holding(section, 2)
           yield* markersEnd(key)
@@ -568,7 +565,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
     suite("a permit semaphore of its own kind", (it) => {
       it.effect("A permit semaphore renews held permits for longer than a lease", () =>
         Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(yield* freshName, { permits: 2 })
+          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 2 })
           const letGo = yield* holding((n) => PermitSemaphore.withPermits(semaphore, n), 2)
           yield* pass(Duration.times(watchdogLeaseTime, 2.5))
           assert.strictEqual(yield* elsewhere(PermitSemaphore.acquiredPermits(semaphore)), 2)
@@ -579,7 +576,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
       it.effect("A section whose permit's fixed lease has run out is interrupted, and another gets the permit", () =>
         Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(yield* freshName, { permits: 1 })
+          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 1 })
           const doomed = yield* background(
             PermitSemaphore.withPermit(Effect.never, semaphore, { leaseTime: "400 millis" })
           )
@@ -594,7 +591,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
       it.effect("A section whose permit somebody else has given back is interrupted at the next renewal", () =>
         Effect.gen(function* () {
           expectWarning(/^The scope of permits has closed, but giving them back went wrong\./)
-          const semaphore = PermitSemaphore.make(yield* freshName, { permits: 1 })
+          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 1 })
           const ids = yield* Deferred.make<ReadonlyArray<string>>()
           const fiber = yield* Effect.gen(function* () {
             const permit = yield* PermitSemaphore.scoped(semaphore)
@@ -611,7 +608,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
       it.effect("A held permit checks the clock, can be renewed by hand, and can be released early, once", () =>
         Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(yield* freshName, { permits: 2 })
+          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 2 })
           const permit = yield* PermitSemaphore.scoped(semaphore, { permits: 2, leaseTime: "10 seconds" })
           yield* permit.renew("1 hour")
           yield* permit.renew("1 second")
@@ -629,7 +626,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
       it.effect("tryScoped asks once for a permit", () =>
         Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(yield* freshName, { permits: 1 })
+          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 1 })
           const inner = PermitSemaphore.withPermitIfAvailable(Effect.succeed("in"), semaphore)
           assert.deepStrictEqual(yield* inner, Option.some("in"))
           assert.deepStrictEqual(yield* PermitSemaphore.withPermit(inner, semaphore), Option.none())
@@ -640,7 +637,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         Effect.gen(function* () {
           expectWarning(/^The scope of permits has closed, but giving them back went wrong\./)
           const many = 10_000
-          const semaphore = PermitSemaphore.make(yield* freshName, { permits: many })
+          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: many })
           const lease = virtual ? 5000 : 1500
           const fiber = yield* PermitSemaphore.scoped(semaphore, { permits: many, leaseTime: lease }).pipe(
             Effect.andThen((permit) => permit.awaitLost),

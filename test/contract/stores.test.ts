@@ -6,21 +6,16 @@ import { assert, it } from "@effect/vitest"
 import { Arbitrary, Context, Effect, Layer, Result, Schema } from "effect"
 import { LockStore, type RedisDriver } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { Redis } from "ioredis"
+import type { Redis } from "ioredis"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { runOperation } from "../kit/storeOperations.ts"
+import { bare } from "../kit/server/bareRedis.ts"
 
 class MemoryStore extends Context.Service<MemoryStore, LockStore.LockStore["Service"]>()("test/MemoryStore") {}
 class RedisStore extends Context.Service<RedisStore, LockStore.LockStore["Service"]>()("test/RedisStore") {}
 class Client extends Context.Service<Client, Redis>()("test/Client") {}
 
-const client = Layer.effect(
-  Client,
-  Effect.acquireRelease(
-    Effect.sync(() => new Redis(redisUrl)),
-    (redis) => Effect.sync(() => redis.disconnect())
-  )
-)
+const client = Layer.effect(Client, bare({ url: redisUrl }))
 
 const both = Layer.mergeAll(
   Layer.effect(MemoryStore, Effect.map(LockStore.LockStore, MemoryStore.of)).pipe(

@@ -15,9 +15,10 @@ import {
   RedisLock,
   SpinLock
 } from "effect-redis-lock"
-import { Redis } from "ioredis"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { runOperation, typeOfKey } from "../kit/storeOperations.ts"
+import { freshName } from "../kit/names.ts"
+import { bare } from "../kit/server/bareRedis.ts"
 
 type AnyLock = Lock.Lock<RedisLock.RedisLock, any, any>
 
@@ -25,10 +26,6 @@ const tokenOf = (name: string) => `redisson_lock_token:{${name}}`
 
 const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   Effect.repeat(condition, { until: (isMet) => isMet, schedule: Schedule.spaced("5 millis") })
-
-const unique = crypto.randomUUID()
-let names = 0
-const freshName = () => `token ${unique} ${++names}`
 
 const kinds: Record<string, (name: string) => AnyLock> = {
   Lock: Lock.make,
@@ -60,11 +57,6 @@ interface Backend {
   readonly get: (key: string) => Effect.Effect<unknown, unknown, LockStore.LockStore>
 }
 
-const bare = Effect.acquireRelease(
-  Effect.sync(() => new Redis(redisUrl)),
-  (redis) => Effect.sync(() => redis.disconnect())
-)
-
 const backends: Record<string, Backend> = {
   memory: {
     store: LockStore.layerMemory,
@@ -82,8 +74,10 @@ const backends: Record<string, Backend> = {
   },
   Redis: {
     store: Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })),
-    put: (key, text) => Effect.scoped(Effect.flatMap(bare, (redis) => Effect.promise(() => redis.set(key, text)))),
-    get: (key) => Effect.scoped(Effect.flatMap(bare, (redis) => Effect.promise(() => redis.get(key))))
+    put: (key, text) =>
+      Effect.scoped(Effect.flatMap(bare({ url: redisUrl }), (redis) => Effect.promise(() => redis.set(key, text)))),
+    get: (key) =>
+      Effect.scoped(Effect.flatMap(bare({ url: redisUrl }), (redis) => Effect.promise(() => redis.get(key))))
   }
 }
 
@@ -95,7 +89,7 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
         Effect.gen(function* () {
           const texts = ["abc", "1.5", "nan", "", ...(kind === "FencedLock" ? [] : ["9007199254740993", "1e300"])]
           for (const text of texts) {
-            const name = freshName()
+            const name = freshName("token")
             yield* put(tokenOf(name), text)
             for (const use of [
               Lock.withLock(Effect.void, make(name)),
@@ -135,7 +129,7 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
 
     it.effect("A value under the token's key that is no token does not keep a held lock from being inspected", () =>
       Effect.gen(function* () {
-        const name = freshName()
+        const name = freshName("token")
         yield* put(tokenOf(name), "abc")
         const lock = Lock.make(name, { tokens: "none" })
         const state = yield* Lock.withLock(Lock.inspect(lock), lock)
@@ -145,7 +139,7 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
 
     it.effect("A reader's token is higher than that of any earlier writer, even if Redis has forgotten that one", () =>
       Effect.gen(function* () {
-        const name = freshName()
+        const name = freshName("token")
         const { readLock, writeLock } = ReadWriteLock.make(name, { leaseTime: "60 millis" })
         const tokenOfA = (lock: AnyLock): Effect.Effect<bigint, unknown, any> =>
           Effect.scoped(Effect.map(Lock.scoped(lock), (holding) => (holding as { readonly token: bigint }).token))
@@ -164,7 +158,7 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
     for (const [kind, make] of Object.entries(tokenless)) {
       it.effect(`${kind} without tokens excludes like one with tokens, and leaves nothing in Redis`, () =>
         Effect.gen(function* () {
-          const name = freshName()
+          const name = freshName("token")
           const lock = make(name)
           const rival = kind === "readLock" ? ReadWriteLock.make(name).writeLock : kinds[kind]!(name)
           yield* Effect.scoped(
@@ -192,7 +186,7 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
 
     it.effect("Several locks, some of them without tokens, are acquired by one command", () =>
       Effect.gen(function* () {
-        const [one, two, three] = [freshName(), freshName(), freshName()]
+        const [one, two, three] = [freshName("token"), freshName("token"), freshName("token")]
         const all = MultiLock.make([
           Lock.make(one),
           Lock.make(two, { tokens: "none" }),
@@ -209,7 +203,7 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
     it.effect("A command for a lock without tokens that is sent twice is granted twice, by 0", () =>
       LockStore.LockStore.use((store) =>
         Effect.gen(function* () {
-          const name = freshName()
+          const name = freshName("token")
           for (let i = 0; i < 2; i++) {
             assert.strictEqual(yield* runOperation(store, "lock/acquire", [name, name], ["owner", 30_000, 1, ""]), 0)
           }
@@ -224,9 +218,9 @@ const patient = RedisLock.layerFromStore({ tokenRetention: "1 minute" })
 
 it.live("The last token is remembered for the lease and the retention of the client that was granted it", () =>
   Effect.gen(function* () {
-    const name = freshName()
+    const name = freshName("token")
     yield* Lock.withLock(Effect.void, name, { leaseTime: "10 seconds" })
-    const redis = yield* bare
+    const redis = yield* bare({ url: redisUrl })
     const left = yield* Effect.promise(() => redis.pttl(tokenOf(name)))
     assert.isTrue(left > 10_000 && left <= 70_000, `${left}`)
   }).pipe(Effect.scoped, Effect.provide(Layer.provide(patient, backends["Redis"]!.store)))

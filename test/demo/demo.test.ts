@@ -5,10 +5,10 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Schedule, Stream } from "effect"
 import { ChildProcess } from "effect/process"
-import { Redis } from "ioredis"
 import { existsSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { bare } from "../kit/server/bareRedis.ts"
 
 const program = fileURLToPath(new URL("../../packages/demo/dist/main.js", import.meta.url))
 
@@ -36,10 +36,7 @@ const run = Effect.fnUntraced(function* (environment: Record<string, string>) {
   return { output, text: output.join("\n"), balances }
 })
 
-const redis = Effect.acquireRelease(
-  Effect.sync(() => new Redis(redisUrl)),
-  (client) => Effect.sync(() => client.disconnect())
-)
+const redis = bare({ url: redisUrl })
 
 /** What demos have left in Redis, apart from fencing tokens that expire. */
 const leftInRedis = Effect.gen(function* () {

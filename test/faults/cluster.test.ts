@@ -5,12 +5,10 @@ import { bareNode, clusterClient, mastersOf, shardSubscribers, TheCluster } from
 import { eventually, soon } from "../kit/eventually.ts"
 import { failure, loss } from "../kit/exits.ts"
 import { enter, queueUp } from "../kit/sections.ts"
+import { freshName } from "../kit/names.ts"
 
 // Nobody falls back to asking within a test's time: who wakes up was told.
 const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 minute" } as const
-
-let names = 0
-const freshName = () => `failover:${++names}`
 
 /** Waits until a node other than this one serves the slot of the lock. */
 const takenOver = Effect.fnUntraced(function* (lock: string, from: { readonly port: number }) {
@@ -126,7 +124,7 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
       mended(
         Effect.gen(function* () {
           const cluster = yield* TheCluster
-          const lock = freshName()
+          const lock = freshName("failover")
           const { owner } = yield* mastersOf(cluster, lock)
           const redis = yield* bareNode(owner)
           yield* replicated(owner)
@@ -158,7 +156,7 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
       mended(
         Effect.gen(function* () {
           const cluster = yield* TheCluster
-          const lock = freshName()
+          const lock = freshName("failover")
           const { owner } = yield* mastersOf(cluster, lock)
           const holder = yield* enter(yield* clusterClient(cluster, patient), lock)
           const waiter = yield* queueUp(yield* clusterClient(cluster, patient), lock, { persistent: true })
@@ -181,7 +179,7 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
       mended(
         Effect.gen(function* () {
           const cluster = yield* TheCluster
-          const lock = freshName()
+          const lock = freshName("failover")
           const { owner } = yield* mastersOf(cluster, lock)
           const client = yield* clusterClient(cluster, { commandTimeout: "500 millis" })
           yield* client.run(Lock.withLock(Effect.void, lock))

@@ -16,19 +16,18 @@ import {
   Semaphore,
   SpinLock
 } from "effect-redis-lock"
-import { Cluster, Redis } from "ioredis"
+import { Cluster } from "ioredis"
 import { readFile } from "node:fs/promises"
 import { bareNode, channelOf, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/server/cluster.ts"
 import { clientOf, locksOver } from "../kit/clients.ts"
 import { eventually, soon } from "../kit/eventually.ts"
 import { failure } from "../kit/exits.ts"
 import { enter, queueUp } from "../kit/sections.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { freshName } from "../kit/names.ts"
 
 // Nobody falls back to asking within a test's time: who wakes up was told.
 const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 hour" } as const
-
-let names = 0
-const freshName = () => `cluster:${++names}`
 
 it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it) => {
   describe("a lock", () => {
@@ -38,7 +37,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         const { run } = yield* clusterClient(cluster)
         const owners = new Set<RedisServer.RedisServer>()
         for (let i = 0; i < 20; i++) {
-          const lock = freshName()
+          const lock = freshName("cluster")
           const { owner } = yield* mastersOf(cluster, lock)
           const redis = yield* bareNode(owner)
           owners.add(owner)
@@ -74,12 +73,15 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
       Effect.gen(function* () {
         const cluster = yield* TheCluster
         const { run } = yield* clusterClient(cluster)
-        const lock = freshName()
+        const lock = freshName("cluster")
         const { owner } = yield* mastersOf(cluster, lock)
         const redis = yield* bareNode(owner)
         for (let i = 0; i < 20; i++) {
           yield* run(
-            Effect.promise(() => redis.script("FLUSH", "SYNC")).pipe(Lock.withLock(lock), Lock.withLock(freshName()))
+            Effect.promise(() => redis.script("FLUSH", "SYNC")).pipe(
+              Lock.withLock(lock),
+              Lock.withLock(freshName("cluster"))
+            )
           )
         }
       })
@@ -99,7 +101,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
       it.effect(`A lock is handed over on a cluster: ${kind}`, () =>
         Effect.gen(function* () {
           const cluster = yield* TheCluster
-          const name = freshName()
+          const name = freshName("cluster")
           const holder = yield* clusterClient(cluster, patient)
           const waiter = yield* clusterClient(cluster, patient)
           const lock = make(name)
@@ -253,7 +255,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
       it.effect(`A wait on a cluster ends with a message (sharded pub/sub: ${shardedPubSub})`, () =>
         Effect.gen(function* () {
           const cluster = yield* TheCluster
-          const lock = freshName()
+          const lock = freshName("cluster")
           const { owner } = yield* mastersOf(cluster, lock)
           const options = { ...patient, shardedPubSub }
           const holder = yield* enter(yield* clusterClient(cluster, options), lock)
@@ -275,7 +277,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
     it.effect("A wait on a cluster goes on at the master to which the slot moves", () =>
       Effect.gen(function* () {
         const cluster = yield* TheCluster
-        const lock = freshName()
+        const lock = freshName("cluster")
         const { other, owner, slot } = yield* mastersOf(cluster, lock)
         const holder = yield* enter(yield* clusterClient(cluster, patient), lock)
         const waiter = yield* queueUp(yield* clusterClient(cluster, patient), lock)
@@ -295,7 +297,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
     it.effect("A slot that is being moved keeps a command waiting until it has arrived", () =>
       Effect.gen(function* () {
         const cluster = yield* TheCluster
-        const lock = freshName()
+        const lock = freshName("cluster")
         const { other, slot } = yield* mastersOf(cluster, lock)
         const client = yield* clusterClient(cluster, { commandTimeout: "30 seconds" })
         yield* client.run(Lock.withLock(Effect.void, lock))
@@ -316,7 +318,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
     it.effect("A slot that stays open for too long fails a command, with a reason that says so", () =>
       Effect.gen(function* () {
         const cluster = yield* TheCluster
-        const lock = freshName()
+        const lock = freshName("cluster")
         const { other, slot } = yield* mastersOf(cluster, lock)
         const client = yield* clusterClient(cluster, { commandTimeout: "300 millis" })
         const finish = yield* cluster.beginMoveSlot(slot, other)
@@ -339,7 +341,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         const cluster = yield* TheCluster
         const driver = yield* driverOver(IoRedis.layerCluster({ nodes: cluster.urls }))
         const client = yield* clusterClient(cluster)
-        const locks = Array.from({ length: 12 }, () => `scanned:${freshName()}`)
+        const locks = Array.from({ length: 12 }, () => `scanned:${freshName("cluster")}`)
         yield* client.run(
           Effect.gen(function* () {
             yield* Effect.forEach(locks, (lock) => Lock.scoped(lock))
@@ -354,7 +356,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
       Effect.gen(function* () {
         const cluster = yield* TheCluster
         const driver = yield* driverOver(IoRedis.layerCluster({ nodes: cluster.urls }))
-        const tag = freshName()
+        const tag = freshName("cluster")
         const { owner } = yield* mastersOf(cluster, tag)
         const redis = yield* bareNode(owner)
         yield* Effect.promise(() => redis.config("RESETSTAT"))
@@ -393,7 +395,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         const client = clientOf(
           locksOver(IoRedis.layerCluster({ nodes, shardedPubSub: "auto" }), { ...patient, keyPrefix: "app:" })
         )
-        const lock = freshName()
+        const lock = freshName("cluster")
         const holder = yield* enter(yield* client, lock)
         const waiter = yield* queueUp(yield* client, lock)
         const { owner } = yield* mastersOf(cluster, `app:${lock}`)
@@ -411,7 +413,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
           Effect.sync(() => new Cluster(cluster.nodes.map(({ host, port }) => ({ host, port })))),
           (own) => Effect.sync(() => own.disconnect())
         )
-        const lock = freshName()
+        const lock = freshName("cluster")
         yield* Effect.gen(function* () {
           const client = yield* clientOf(locksOver(IoRedis.fromClient(own), patient))
           const holder = yield* enter(client, lock)
@@ -462,10 +464,7 @@ describe("one server", () => {
       const server = yield* RedisServer.start()
       const context = yield* Layer.build(IoRedis.layer({ url: server.url }))
       const driver = yield* Effect.provideContext(RedisDriver.RedisDriver, context)
-      const redis = yield* Effect.acquireRelease(
-        Effect.sync(() => new Redis(server.url)),
-        (redis) => Effect.sync(() => redis.disconnect())
-      )
+      const redis = yield* bare(server)
       // the first opens the connection
       yield* Stream.runHead(driver.subscribe("first"))
       yield* Effect.promise(() => redis.config("RESETSTAT"))

@@ -10,6 +10,7 @@ import { Redis } from "ioredis"
 import { vi } from "vitest"
 import { hasFastPath, notingPaths, pathLog, pathOfThisRun } from "../kit/commandPath.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { bare } from "../kit/server/bareRedis.ts"
 
 const VARIABLE = "REDIS_LOCK_FAST_PATH"
 
@@ -42,15 +43,7 @@ const environment = (value: string) =>
   )
 
 const fromClient = (options?: IoRedis.FromClientOptions) =>
-  Layer.unwrap(
-    Effect.map(
-      Effect.acquireRelease(
-        Effect.sync(() => new Redis(redisUrl)),
-        (redis) => Effect.sync(() => redis.disconnect())
-      ),
-      (redis) => IoRedis.fromClient(redis, options)
-    )
-  )
+  Layer.unwrap(Effect.map(bare({ url: redisUrl }), (redis) => IoRedis.fromClient(redis, options)))
 
 it.live("the scripts of this whole run take the path that its environment asks for", () =>
   Effect.gen(function* () {

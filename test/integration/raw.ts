@@ -2,15 +2,13 @@
  * A second connection to the Redis of the tests, which looks at what is there and plays a Java client.
  */
 import { Context, Effect, Layer } from "effect"
-import { Redis } from "ioredis"
+import type { Redis } from "ioredis"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { bare } from "../kit/server/bareRedis.ts"
 
 export class Raw extends Context.Service<Raw, Redis>()("test/Raw") {}
 
-const connection = Effect.acquireRelease(
-  Effect.sync(() => new Redis(redisUrl)),
-  (redis) => Effect.sync(() => redis.disconnect())
-)
+const connection = bare({ url: redisUrl })
 
 export const command = <A>(f: (redis: Redis) => Promise<A>) => Raw.use((redis) => Effect.promise(() => f(redis)))
 

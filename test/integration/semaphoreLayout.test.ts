@@ -6,16 +6,14 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer } from "effect"
 import { CountDownLatch, LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
-import { Redis } from "ioredis"
+import type { Redis } from "ioredis"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
+import { bare } from "../kit/server/bareRedis.ts"
 
 class Raw extends Context.Service<Raw, Redis>()("test/Raw") {}
 
-const connection = Effect.acquireRelease(
-  Effect.sync(() => new Redis(redisUrl)),
-  (redis) => Effect.sync(() => redis.disconnect())
-)
+const connection = bare({ url: redisUrl })
 
 // without messages a waiter here would sleep for five minutes
 const locks = Layer.provideMerge(

@@ -1,7 +1,8 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { CountDownLatch } from "effect-redis-lock"
-import { bracedName, freshName, longLease, Site, waiting, withRedisson } from "./harness.ts"
+import { bracedName, longLease, Site, waiting, withRedisson } from "./harness.ts"
+import { freshName } from "../kit/names.ts"
 
 withRedisson("RCountDownLatch", (test) => {
   for (const [names, newName] of [
@@ -47,7 +48,7 @@ withRedisson("RCountDownLatch", (test) => {
   test("a latch that TypeScript deletes lets a waiting Java client go on", () =>
     Effect.gen(function* () {
       const { java } = yield* Site
-      const name = freshName()
+      const name = freshName("interop")
       yield* CountDownLatch.trySetCount(name, 5)
       const javas = yield* waiting(
         name,

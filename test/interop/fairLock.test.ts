@@ -1,8 +1,9 @@
 import { assert } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { FairLock, Lock } from "effect-redis-lock"
-import { freshName, longLease, Site, soon, waiting, withRedisson } from "./harness.ts"
+import { longLease, Site, soon, waiting, withRedisson } from "./harness.ts"
 import { lockSuite } from "./lockSuite.ts"
+import { freshName } from "../kit/names.ts"
 
 lockSuite("RFairLock")
 
@@ -10,7 +11,7 @@ withRedisson("RFairLock, the queue", (test) => {
   /** Queues up Java and TypeScript in turn behind a holder, and lets them come: who came when. */
   const order = Effect.fnUntraced(function* (javas: ReadonlyArray<string>, wait?: number) {
     const { java, nodes } = yield* Site
-    const name = freshName()
+    const name = freshName("interop")
     const came: Array<string> = []
     const holding = yield* Lock.scoped(FairLock.make(name), { leaseTime: longLease })
     const waiters: Array<Effect.Effect<void, unknown>> = []
@@ -64,7 +65,7 @@ withRedisson("RFairLock, the queue", (test) => {
   test("a TypeScript waiter that gives up leaves no gap between Java clients", () =>
     Effect.gen(function* () {
       const { java, nodes } = yield* Site
-      const name = freshName()
+      const name = freshName("interop")
       const [holder, next] = [java.thread("holder"), java.thread("next")]
       yield* holder.run("fair", name, "acquire", { lease: longLease })
       const place = yield* Effect.forkScoped(Lock.withLock(Effect.void, FairLock.make(name)))
@@ -86,7 +87,7 @@ withRedisson("RFairLock, the queue", (test) => {
   test("a Java waiter that gives up leaves no gap between TypeScript clients", () =>
     Effect.gen(function* () {
       const { java, nodes } = yield* Site
-      const name = freshName()
+      const name = freshName("interop")
       const waiter = java.thread("waiter")
       const holding = yield* Lock.scoped(FairLock.make(name), { leaseTime: longLease })
       const attempt = yield* waiting(name, waiter.run<boolean>("fair", name, "acquire", { wait: 1000 }))

@@ -1,8 +1,9 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { FencedLock, Lock } from "effect-redis-lock"
-import { freshName, Site, withRedisson } from "./harness.ts"
+import { Site, withRedisson } from "./harness.ts"
 import { lockSuite } from "./lockSuite.ts"
+import { freshName } from "../kit/names.ts"
 
 lockSuite("RFencedLock")
 
@@ -10,7 +11,7 @@ withRedisson("RFencedLock, the tokens", (test) => {
   test("both count on with one counter", () =>
     Effect.gen(function* () {
       const { java } = yield* Site
-      const name = freshName()
+      const name = freshName("interop")
       const thread = java.thread("thread")
       const ours = Effect.map(Lock.currentHolding(FencedLock.make(name)), ({ token }) => Number(token)).pipe(
         Lock.withLock(FencedLock.make(name))

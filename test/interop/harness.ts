@@ -9,12 +9,13 @@ import { RedisCluster, RedisServer } from "@effect-redis-lock/testing"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, type Scope } from "effect"
 import { type InvalidLockOptions, type RedisDriver, RedisLock } from "effect-redis-lock"
-import { Redis } from "ioredis"
+import type { Redis } from "ioredis"
 import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { fileURLToPath } from "node:url"
 import type { HolderSettings } from "./fixtures/holder.ts"
 import * as JavaClient from "./JavaClient.ts"
+import { bare } from "../kit/server/bareRedis.ts"
 
 /** Why these tests cannot run on this machine, where they cannot. */
 export const skipped: string | undefined = process.env["INTEROP_SKIPPED"]
@@ -54,19 +55,13 @@ const locksOver =
       Layer.provide(Layer.fresh(driver))
     )
 
-const bare = (url: string) =>
-  Effect.acquireRelease(
-    Effect.sync(() => new Redis(url)),
-    (redis) => Effect.sync(() => redis.disconnect())
-  )
-
 const oneServer = Layer.effect(
   Site,
   Effect.gen(function* () {
     const { url } = yield* RedisServer.start()
     return {
       url,
-      nodes: [yield* bare(url)],
+      nodes: [yield* bare({ url })],
       isCluster: false,
       java: yield* JavaClient.start({ address: url, watchdogTimeout: watchdogLease }),
       locks: locksOver(IoRedis.layer({ url }))
@@ -80,7 +75,7 @@ const aCluster = Layer.effect(
     const { urls } = yield* RedisCluster.start()
     return {
       url: urls[0]!,
-      nodes: yield* Effect.forEach(urls, bare),
+      nodes: yield* Effect.forEach(urls, (url) => bare({ url })),
       isCluster: true,
       java: yield* JavaClient.start({ cluster: urls, watchdogTimeout: watchdogLease }),
       locks: locksOver(IoRedis.layerCluster({ nodes: urls }))
@@ -98,7 +93,7 @@ const threeServers = Layer.effect(
     const urls = servers.map(({ url }) => url)
     return {
       url: urls[0]!,
-      nodes: yield* Effect.forEach(urls, bare),
+      nodes: yield* Effect.forEach(urls, (url) => bare({ url })),
       isCluster: false,
       java: yield* JavaClient.start({ servers: urls, watchdogTimeout: watchdogLease }),
       locks: (options?: RedisLock.RedisLockOptions) =>
@@ -131,9 +126,6 @@ const both = <E>(name: string, site: Layer.Layer<Site, E>, tests: (test: Test) =
     tests((name, body) => it.effect(name, body))
   })
 }
-
-/** A name that no other test has. */
-export const freshName = (): string => `interop:${randomUUID().slice(0, 8)}`
 
 /** The same with a hash tag of its own. */
 export const bracedName = (): string => `interop:{${randomUUID().slice(0, 8)}}:lock`

@@ -8,7 +8,6 @@ import type { Redis } from "ioredis"
 import * as Counter from "./Counter.ts"
 import {
   bracedName,
-  freshName,
   holderProcess,
   longLease,
   Site,
@@ -21,6 +20,7 @@ import {
 } from "./harness.ts"
 import * as JavaClient from "./JavaClient.ts"
 import { type LockKind, type LockKindName, lockKinds } from "./lockKinds.ts"
+import { freshName } from "../kit/names.ts"
 
 /** On one server, or on a cluster of three nodes. */
 export const lockSuite = (kindName: LockKindName, on: "server" | "cluster" = "server"): void =>
@@ -68,7 +68,7 @@ export const lockSuite = (kindName: LockKindName, on: "server" | "cluster" = "se
     test("each sees the other's lock: whether, for how long, and that it is not its own", () =>
       Effect.gen(function* () {
         const { java } = yield* Site
-        const [javas, typeScripts] = [freshName(), freshName()]
+        const [javas, typeScripts] = [freshName("interop"), freshName("interop")]
         const holder = java.thread("holder")
         yield* holder.run(kind, javas, "acquire", { lease: longLease })
         if (reentrant) yield* holder.run(kind, javas, "acquire", { lease: longLease })
@@ -102,7 +102,7 @@ export const lockSuite = (kindName: LockKindName, on: "server" | "cluster" = "se
     test("each frees the other's lock by force, and wakes who waits", () =>
       Effect.gen(function* () {
         const { java, locks } = yield* Site
-        const [javas, typeScripts] = [freshName(), freshName()]
+        const [javas, typeScripts] = [freshName("interop"), freshName("interop")]
         const another = yield* Layer.build(locks())
         const [one, two] = [java.thread("one"), java.thread("two")]
         yield* one.run(kind, javas, "acquire", { lease: longLease })
@@ -124,7 +124,7 @@ export const lockSuite = (kindName: LockKindName, on: "server" | "cluster" = "se
     test("both contend, and no increment is lost", () =>
       Effect.gen(function* () {
         const { java } = yield* Site
-        const name = freshName()
+        const name = freshName("interop")
         const counter = yield* Counter.make
         const javas = ["one", "two"].map((thread) =>
           java.thread(thread).run(kind, name, "count", { port: counter.port, times: 100 })
@@ -138,7 +138,7 @@ export const lockSuite = (kindName: LockKindName, on: "server" | "cluster" = "se
     test("the watchdog of each keeps the other out for longer than a lease", () =>
       Effect.gen(function* () {
         const { java } = yield* Site
-        const [javas, typeScripts] = [freshName(), freshName()]
+        const [javas, typeScripts] = [freshName("interop"), freshName("interop")]
         const [holder, other] = [java.thread("holder"), java.thread("other")]
         yield* holder.run(kind, javas, "acquire")
         const holding = yield* Lock.scoped(ours(typeScripts))
@@ -160,7 +160,7 @@ export const lockSuite = (kindName: LockKindName, on: "server" | "cluster" = "se
       Effect.gen(function* () {
         const { java, locks, nodes, url } = yield* Site
         const [redis] = nodes as [Redis]
-        const [javas, typeScripts] = [freshName(), freshName()]
+        const [javas, typeScripts] = [freshName("interop"), freshName("interop")]
         // nobody sends a message when a lease ends: this one asks as often as by default
         const another = yield* Layer.build(locks({ fallbackInterval: undefined }))
         const doomed = yield* JavaClient.start({ address: url, watchdogTimeout: watchdogLease })

@@ -2,11 +2,12 @@ import { assert } from "@effect/vitest"
 import { Effect, Option, Schedule } from "effect"
 import { Lock, MultiLock } from "effect-redis-lock"
 import * as Counter from "./Counter.ts"
-import { freshName, longLease, Site, waiting, withRedisson } from "./harness.ts"
+import { longLease, Site, waiting, withRedisson } from "./harness.ts"
+import { freshName } from "../kit/names.ts"
 
 /** Three names, in the order of the alphabet, and what they have in common. */
 const threeNames = () => {
-  const stem = freshName()
+  const stem = freshName("interop")
   return { stem, names: [`${stem}:a`, `${stem}:b`, `${stem}:c`] as const }
 }
 

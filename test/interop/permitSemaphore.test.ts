@@ -2,8 +2,9 @@ import { assert } from "@effect/vitest"
 import { Effect, Option, Schedule } from "effect"
 import { PermitSemaphore } from "effect-redis-lock"
 import * as Counter from "./Counter.ts"
-import { bracedName, eventually, freshName, longLease, Site, waiting, watchdogLease, withRedisson } from "./harness.ts"
+import { bracedName, eventually, longLease, Site, waiting, watchdogLease, withRedisson } from "./harness.ts"
 import * as JavaClient from "./JavaClient.ts"
+import { freshName } from "../kit/names.ts"
 
 withRedisson("RPermitExpirableSemaphore", (test) => {
   for (const [names, newName] of [
@@ -48,7 +49,7 @@ withRedisson("RPermitExpirableSemaphore", (test) => {
   test("Java releases an id of ours, and sees its lease", () =>
     Effect.gen(function* () {
       const { java } = yield* Site
-      const name = freshName()
+      const name = freshName("interop")
       const thread = java.thread("thread")
       const permit = yield* PermitSemaphore.scoped(PermitSemaphore.make(name, { permits: 1 }), { leaseTime: longLease })
       const permitId = permit.ids[0]!
@@ -63,7 +64,7 @@ withRedisson("RPermitExpirableSemaphore", (test) => {
   test("both contend for one permit, and no increment is lost", () =>
     Effect.gen(function* () {
       const { java } = yield* Site
-      const name = freshName()
+      const name = freshName("interop")
       const counter = yield* Counter.make
       yield* PermitSemaphore.trySetPermits(name, 1)
       const javas = ["one", "two"].map((thread) =>
@@ -78,7 +79,7 @@ withRedisson("RPermitExpirableSemaphore", (test) => {
   test("a renewed permit of ours keeps Java out for longer than a lease", () =>
     Effect.gen(function* () {
       const { java } = yield* Site
-      const name = freshName()
+      const name = freshName("interop")
       const thread = java.thread("thread")
       const permit = yield* PermitSemaphore.scoped(PermitSemaphore.make(name, { permits: 1 }))
       const until = performance.now() + 1.5 * watchdogLease
@@ -92,7 +93,7 @@ withRedisson("RPermitExpirableSemaphore", (test) => {
   test("the permit of a dead Java client comes back when its lease is over", () =>
     Effect.gen(function* () {
       const { url } = yield* Site
-      const name = freshName()
+      const name = freshName("interop")
       yield* PermitSemaphore.trySetPermits(name, 1)
       const doomed = yield* JavaClient.start({ address: url })
       yield* doomed.thread("thread").run("permit", name, "acquire", { lease: 2000 })

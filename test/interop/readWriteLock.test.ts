@@ -2,9 +2,10 @@ import { assert } from "@effect/vitest"
 import { Effect, Layer, Option, Schedule } from "effect"
 import { Lock, ReadWriteLock } from "effect-redis-lock"
 import * as Counter from "./Counter.ts"
-import { bracedName, freshName, longLease, Site, soon, timed, waiting, watchdogLease, withRedisson } from "./harness.ts"
+import { bracedName, longLease, Site, soon, timed, waiting, watchdogLease, withRedisson } from "./harness.ts"
 import * as JavaClient from "./JavaClient.ts"
 import { lockSuite } from "./lockSuite.ts"
+import { freshName } from "../kit/names.ts"
 
 lockSuite("write lock")
 
@@ -92,7 +93,7 @@ withRedisson("read-write lock", (test) => {
   test("many readers and writers of both: no increment is lost, and no reader sees a writer", () =>
     Effect.gen(function* () {
       const { java } = yield* Site
-      const name = freshName()
+      const name = freshName("interop")
       const { readLock, writeLock } = ReadWriteLock.make(name)
       const counter = yield* Counter.make
       const ignored = yield* Counter.make
@@ -117,7 +118,7 @@ withRedisson("read-write lock", (test) => {
   test("a dead Java reader holds up a TypeScript writer for its own lease, though another reader lives", () =>
     Effect.gen(function* () {
       const { nodes, url } = yield* Site
-      const name = freshName()
+      const name = freshName("interop")
       const { readLock, writeLock } = ReadWriteLock.make(name)
       const doomed = yield* JavaClient.start({ address: url, watchdogTimeout: watchdogLease })
       yield* doomed.thread("zombie").run("read", name, "acquire")
@@ -141,7 +142,7 @@ withRedisson("read-write lock", (test) => {
   test("a dead Java reader alone is over with its lease", () =>
     Effect.gen(function* () {
       const { url } = yield* Site
-      const name = freshName()
+      const name = freshName("interop")
       const doomed = yield* JavaClient.start({ address: url, watchdogTimeout: watchdogLease })
       yield* doomed.thread("zombie").run("read", name, "acquire")
       const writer = yield* waiting(name, Lock.withLock(Effect.succeed("written"), ReadWriteLock.make(name).writeLock))
@@ -152,7 +153,7 @@ withRedisson("read-write lock", (test) => {
   test("the watchdog of each keeps the other's writer out for longer than a lease", () =>
     Effect.gen(function* () {
       const { java } = yield* Site
-      const [javas, typeScripts] = [freshName(), freshName()]
+      const [javas, typeScripts] = [freshName("interop"), freshName("interop")]
       const [reader, writer] = [java.thread("reader"), java.thread("writer")]
       yield* reader.run("read", javas, "acquire")
       yield* Lock.scoped(ReadWriteLock.make(typeScripts).readLock)
@@ -168,7 +169,7 @@ withRedisson("read-write lock", (test) => {
   test("a writer in TypeScript that goes on reading lets Java's readers in, and no writer", () =>
     Effect.gen(function* () {
       const { java } = yield* Site
-      const name = freshName()
+      const name = freshName("interop")
       const { readLock, writeLock } = ReadWriteLock.make(name)
       const [reader, writer] = [java.thread("reader"), java.thread("writer")]
       yield* Effect.gen(function* () {
@@ -192,7 +193,7 @@ withRedisson("read-write lock", (test) => {
   test("a writer in Java that goes on reading is a reader to TypeScript", () =>
     Effect.gen(function* () {
       const { java } = yield* Site
-      const name = freshName()
+      const name = freshName("interop")
       const { readLock, writeLock } = ReadWriteLock.make(name)
       const thread = java.thread("thread")
       yield* thread.run("write", name, "acquire", { lease: longLease })

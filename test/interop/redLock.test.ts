@@ -6,16 +6,8 @@ import { assert } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Option, Schedule } from "effect"
 import { Lock, type QuorumNotReached, RedisLock, RedLock } from "effect-redis-lock"
 import * as Counter from "./Counter.ts"
-import {
-  eventually,
-  freshName,
-  longLease,
-  Site,
-  soon,
-  waiting,
-  watchdogLease,
-  withRedissonOnThreeServers
-} from "./harness.ts"
+import { eventually, longLease, Site, soon, waiting, watchdogLease, withRedissonOnThreeServers } from "./harness.ts"
+import { freshName } from "../kit/names.ts"
 
 /** Clients of ours, one for each server. */
 const clients = Effect.flatMap(Site, ({ servers }) =>
@@ -59,7 +51,7 @@ for (const [title, { names: namesOf, ours }] of Object.entries(variants)) {
     const setUp = Effect.gen(function* () {
       const { java, nodes, servers } = yield* Site
       const services = yield* clients
-      const stem = freshName()
+      const stem = freshName("interop")
       const names = namesOf(stem)
       const lock = ours(names, services)
       const isDenied = Effect.map(Effect.scoped(Lock.tryScoped(lock)), (holding) => Option.isNone(holding))

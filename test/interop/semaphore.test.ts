@@ -2,7 +2,8 @@ import { assert } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { Semaphore } from "effect-redis-lock"
 import * as Counter from "./Counter.ts"
-import { bracedName, freshName, longLease, Site, waiting, withRedisson } from "./harness.ts"
+import { bracedName, longLease, Site, waiting, withRedisson } from "./harness.ts"
+import { freshName } from "../kit/names.ts"
 
 withRedisson("RSemaphore", (test) => {
   for (const [names, newName] of [
@@ -43,7 +44,7 @@ withRedisson("RSemaphore", (test) => {
   test("either gives back what the other has taken", () =>
     Effect.gen(function* () {
       const { java } = yield* Site
-      const name = freshName()
+      const name = freshName("interop")
       const thread = java.thread("thread")
       yield* Semaphore.trySetPermits(name, 3)
       assert.isFalse(yield* thread.run("semaphore", name, "setPermits", { permits: 9 }))
@@ -58,7 +59,7 @@ withRedisson("RSemaphore", (test) => {
   test("both contend for one permit, and no increment is lost", () =>
     Effect.gen(function* () {
       const { java } = yield* Site
-      const name = freshName()
+      const name = freshName("interop")
       const counter = yield* Counter.make
       yield* Semaphore.trySetPermits(name, 1)
       const javas = ["one", "two"].map((thread) =>

@@ -1,14 +1,15 @@
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Option } from "effect"
 import { Lock } from "effect-redis-lock"
-import { freshName, longLease, Site, waiting, withRedisson } from "./harness.ts"
+import { longLease, Site, waiting, withRedisson } from "./harness.ts"
 import * as JavaClient from "./JavaClient.ts"
+import { freshName } from "../kit/names.ts"
 
 withRedisson("settings", (test) => {
   test("Redisson's NameMapper and our keyPrefix meet under one name", () =>
     Effect.gen(function* () {
       const { locks, nodes, url } = yield* Site
-      const name = freshName()
+      const name = freshName("interop")
       const java = (yield* JavaClient.start({ address: url, prefix: "shop:" })).thread("thread")
       const ours = yield* Layer.build(locks({ keyPrefix: "shop:" }))
       yield* java.run("lock", name, "acquire", { lease: longLease })
@@ -22,7 +23,7 @@ withRedisson("settings", (test) => {
   test("a multi-lock in Java is a lock of each of its members", () =>
     Effect.gen(function* () {
       const { java } = yield* Site
-      const names = [freshName(), freshName()] as const
+      const names = [freshName("interop"), freshName("interop")] as const
       const thread = java.thread("thread")
       yield* thread.run("multi", "", "acquire", { names, lease: longLease })
       for (const name of names) assert.isTrue(Option.isNone(yield* Effect.scoped(Lock.tryScoped(name))))

@@ -6,13 +6,14 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Lock, ReadWriteLock, SpinLock } from "effect-redis-lock"
 import { clusterClient, TheCluster } from "../kit/server/cluster.ts"
-import { type AnyLock, freshName } from "./kit.ts"
+import { type AnyLock } from "./kit.ts"
+import { freshName } from "../kit/names.ts"
 
 it.layer(TheCluster.layer(), { excludeTestServices: true })("in a cluster", (it) => {
   it.effect("58. a spin lock: acquire, isLocked, release, isLocked", () =>
     Effect.gen(function* () {
       const { run } = yield* clusterClient(yield* TheCluster)
-      const lock = SpinLock.make(yield* freshName)
+      const lock = SpinLock.make(freshName("redisson"))
       for (let i = 0; i < 3; i++) {
         assert.isTrue(yield* run(Lock.withLock(Lock.isLocked(lock), lock)))
         assert.isFalse(yield* run(Lock.isLocked(lock)))
@@ -23,7 +24,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("in a cluster", (it)
   it.effect("113. a read-write lock: write, read, end reading, end writing by one thread", () =>
     Effect.gen(function* () {
       const { run } = yield* clusterClient(yield* TheCluster)
-      const { readLock, writeLock } = ReadWriteLock.make(yield* freshName)
+      const { readLock, writeLock } = ReadWriteLock.make(freshName("redisson"))
       const locked = Effect.forEach([readLock, writeLock], (lock: AnyLock) => Lock.isLocked(lock))
       yield* run(
         Effect.scoped(

@@ -11,7 +11,6 @@ import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Layer, Schedule } from "effect"
 import { FairLock, Lock, RedisLock } from "effect-redis-lock"
-import { Redis } from "ioredis"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import {
   abandoned,
@@ -20,7 +19,6 @@ import {
   elapsed,
   fifteenTasks,
   forceRelease,
-  freshName,
   held,
   holdCounts,
   hundredClients,
@@ -39,9 +37,11 @@ import {
   until,
   waitEnds
 } from "./kit.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { freshName } from "../kit/names.ts"
 
 const make = (name: string) => FairLock.make(name)
-const fresh = Effect.map(freshName, make)
+const fresh = Effect.sync(() => make(freshName("redisson")))
 
 onBothStores("RFairLock", (it) => {
   it.effect("73. eight threads that never release get it in the order of asking, as their leases end", () =>
@@ -169,10 +169,7 @@ describe("the bookkeeping of RFairLock in Redis", () => {
 
   /** Looks at the queue of a lock from outside. */
   const observed = Effect.fnUntraced(function* (name: string) {
-    const redis = yield* Effect.acquireRelease(
-      Effect.sync(() => new Redis(redisUrl)),
-      (redis) => Effect.sync(() => redis.disconnect())
-    )
+    const redis = yield* bare({ url: redisUrl })
     const queue = `redisson_lock_queue:{${name}}`
     const timeouts = `redisson_lock_timeout:{${name}}`
     const now = async () => {
@@ -409,10 +406,7 @@ describe("RFairLock on a Redis of its own", () => {
     () =>
       Effect.gen(function* () {
         const server = yield* RedisServer.start()
-        const redis = yield* Effect.acquireRelease(
-          Effect.sync(() => new Redis(server.url)),
-          (redis) => Effect.sync(() => redis.disconnect())
-        )
+        const redis = yield* bare(server)
         yield* Effect.gen(function* () {
           const lock = make("slow")
           yield* abandoned(lock, { leaseTime: "1 minute" })

@@ -6,7 +6,8 @@
 import { assert } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { FencedLock, Lock } from "effect-redis-lock"
-import { freshName, onBothStores, otherClient } from "./kit.ts"
+import { onBothStores, otherClient } from "./kit.ts"
+import { freshName } from "../kit/names.ts"
 
 const tokenOf = (lock: Lock.Lock, options?: Lock.AcquireOptions) =>
   Effect.scoped(Effect.map(Lock.scoped(lock, options), ({ token }) => token))
@@ -14,7 +15,7 @@ const tokenOf = (lock: Lock.Lock, options?: Lock.AcquireOptions) =>
 onBothStores("RFencedLock", (it) => {
   it.effect("71. the first token is 1, the next one 2", () =>
     Effect.gen(function* () {
-      const lock = FencedLock.make(yield* freshName)
+      const lock = FencedLock.make(freshName("redisson"))
       assert.strictEqual(yield* tokenOf(lock), 1n)
       assert.strictEqual(yield* otherClient(tokenOf(lock)), 2n)
     })
@@ -22,7 +23,7 @@ onBothStores("RFencedLock", (it) => {
 
   it.effect("72. every way to acquire consumes a token, whether anybody looks at it or not", () =>
     Effect.gen(function* () {
-      const lock = FencedLock.make(yield* freshName)
+      const lock = FencedLock.make(freshName("redisson"))
       yield* tokenOf(lock)
       yield* tokenOf(lock)
       const last = yield* Lock.inspect(lock).pipe(Lock.withLock(lock))

@@ -9,13 +9,15 @@ import { type Holding, Lock, type LockReentered, type LockTimeout, LockStore, Re
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { expectWarning } from "../run/logs.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
+import { asAnotherClient } from "../kit/anotherClient.ts"
+import { freshName } from "../kit/names.ts"
 
 export const watchdogMillis = 900
 export const clients = RedisLock.layerFromStore({
   watchdogLeaseTime: watchdogMillis,
   subscriptionIdleTime: "100 millis"
 })
-export const otherClient = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
+export const otherClient = asAnotherClient(clients)
 
 /** With leases of 30 seconds: in a crowd on a busy machine a reply may be read only after the second that others live for. */
 export const clientInCrowd = <A, E, R>(self: Effect.Effect<A, E, R>) =>
@@ -47,8 +49,6 @@ export const onBothStores = (
   run("memory", LockStore.layerMemory)
   run("Redis", storeAt(redisUrl))
 }
-
-export const freshName = Effect.sync(() => `redisson:${crypto.randomUUID()}`)
 
 /** A lock of any kind, and a kind. */
 export type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout>
@@ -85,7 +85,7 @@ export const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
     while (!(yield* condition)) yield* Effect.sleep("10 millis")
   })
 
-const freshLock = (make: Make) => Effect.map(freshName, make)
+const freshLock = (make: Make) => Effect.sync(() => make(freshName("redisson")))
 
 export const lockUnlockTwice = (make: Make) => () =>
   Effect.gen(function* () {

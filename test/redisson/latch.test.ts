@@ -10,14 +10,13 @@ import { Effect, Fiber, Layer } from "effect"
 import { CountDownLatch, LatchTimeout, LockStore, RedisLock } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { ObservedStore, observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
+import { background } from "../kit/background.ts"
+import { asAnotherClient } from "../kit/anotherClient.ts"
+import { freshName } from "../kit/names.ts"
 
 // messages must do: nobody here waits for the fallback interval
 const clients = RedisLock.layerFromStore({ subscriptionIdleTime: "100 millis", fallbackInterval: "5 minutes" })
-const otherClient = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
-
-const freshName = Effect.sync(() => `redisson:latch:${crypto.randomUUID()}`)
-
-const background = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(self, { startImmediately: true })
+const otherClient = asAnotherClient(clients)
 
 const channelOf = (latch: string) => `redisson_countdownlatch__channel__{${latch}}`
 
@@ -27,13 +26,13 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
     (it) => {
       it.effect("196. an absent latch has count 0", () =>
         Effect.gen(function* () {
-          assert.strictEqual(yield* CountDownLatch.count(yield* freshName), 0)
+          assert.strictEqual(yield* CountDownLatch.count(freshName("redisson:latch")), 0)
         })
       )
 
       it.effect("197. trySetCount is true once, false while a count exists", () =>
         Effect.gen(function* () {
-          const latch = CountDownLatch.make(yield* freshName)
+          const latch = CountDownLatch.make(freshName("redisson:latch"))
           assert.isTrue(yield* CountDownLatch.trySetCount(latch, 2))
           assert.isFalse(yield* CountDownLatch.trySetCount(latch, 5))
           assert.strictEqual(yield* CountDownLatch.count(latch), 2)
@@ -45,7 +44,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("198. countDown lowers 2, 1, 0 and stays there; await returns at once at 0, repeatedly", () =>
         Effect.gen(function* () {
-          const latch = yield* freshName
+          const latch = freshName("redisson:latch")
           yield* CountDownLatch.trySetCount(latch, 2)
           const counts = []
           for (let i = 0; i < 4; i++) {
@@ -60,7 +59,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("199. await and countDown on a latch that was never set are harmless", () =>
         Effect.gen(function* () {
-          const latch = yield* freshName
+          const latch = freshName("redisson:latch")
           yield* CountDownLatch.await(latch)
           assert.strictEqual(yield* CountDownLatch.countDown(latch), 0)
           yield* CountDownLatch.await(latch)
@@ -71,7 +70,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("200. a timed await succeeds when the last countDown comes in time", () =>
         Effect.gen(function* () {
-          const latch = yield* freshName
+          const latch = freshName("redisson:latch")
           yield* CountDownLatch.trySetCount(latch, 2)
           const waiter = yield* background(CountDownLatch.await(latch, { waitTime: "30 seconds" }))
           yield* waiterSleepsOn(channelOf(latch))
@@ -84,7 +83,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("201. a timed await fails when the last countDown comes too late", () =>
         Effect.gen(function* () {
-          const latch = yield* freshName
+          const latch = freshName("redisson:latch")
           yield* CountDownLatch.trySetCount(latch, 1)
           const error = yield* Effect.flip(CountDownLatch.await(latch, { waitTime: "100 millis" }))
           assert.instanceOf(error, LatchTimeout)
@@ -97,7 +96,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("202. five timed awaits all succeed after five countDowns", () =>
         Effect.gen(function* () {
-          const latch = yield* freshName
+          const latch = freshName("redisson:latch")
           yield* CountDownLatch.trySetCount(latch, 5)
           const waiters = yield* Effect.forEach(Array.from({ length: 5 }), () =>
             background(CountDownLatch.await(latch, { waitTime: "30 seconds" }))
@@ -109,7 +108,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("203. many waiters and as many countDowns: every waiter returns, seeing count 0", () =>
         Effect.gen(function* () {
-          const latch = yield* freshName
+          const latch = freshName("redisson:latch")
           const many = 12
           yield* CountDownLatch.trySetCount(latch, 2 * many)
           const waitAndSee = Effect.andThen(CountDownLatch.await(latch), CountDownLatch.count(latch))
@@ -129,7 +128,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("204. delete is true when the latch existed, false otherwise", () =>
         Effect.gen(function* () {
-          const latch = yield* freshName
+          const latch = freshName("redisson:latch")
           assert.isFalse(yield* CountDownLatch.delete(latch))
           yield* CountDownLatch.trySetCount(latch, 1)
           assert.isTrue(yield* CountDownLatch.delete(latch))

@@ -13,14 +13,16 @@ import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import { Lock, LockStore, RedisLock } from "effect-redis-lock"
-import { Redis } from "ioredis"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { clientInCrowd, dyingClient, freshName, held, otherThread, tryLock } from "./kit.ts"
+import { clientInCrowd, dyingClient, held, otherThread, tryLock } from "./kit.ts"
 import { expectWarning } from "../run/logs.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { asAnotherClient } from "../kit/anotherClient.ts"
+import { freshName } from "../kit/names.ts"
 
 const watchdogLeaseTime = Duration.millis(900)
 const clients = RedisLock.layerFromStore({ watchdogLeaseTime, subscriptionIdleTime: "100 millis" })
-const otherClient = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
+const otherClient = asAnotherClient(clients)
 
 const millis = (duration: Option.Option<Duration.Duration>) => Duration.toMillis(Option.getOrThrow(duration))
 
@@ -31,7 +33,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
   it.layer(Layer.provideMerge(clients, store), { excludeTestServices: true })(`RLock on ${name}`, (it) => {
     it.effect("1. acquire then release leaves the lock free; the same object can be used again", () =>
       Effect.gen(function* () {
-        const lock = Lock.make(yield* freshName)
+        const lock = Lock.make(freshName("redisson"))
         for (let i = 0; i < 2; i++) {
           yield* Lock.withLock(Effect.void, lock)
           assert.isFalse(yield* Lock.isLocked(lock))
@@ -41,7 +43,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("2. isLocked: false before, true while held, false after", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         assert.isFalse(yield* Lock.isLocked(lock))
         assert.isTrue(yield* Lock.withLock(Lock.isLocked(lock), lock))
         assert.isFalse(yield* Lock.isLocked(lock))
@@ -50,7 +52,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("3. another thread sees isLocked true while held, false after", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         assert.isTrue(yield* Lock.withLock(otherThread(Lock.isLocked(lock)), lock))
         assert.isFalse(yield* otherThread(Lock.isLocked(lock)))
       })
@@ -58,7 +60,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("4. isHeldByCurrentOwner: false, true, false around a hold", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
         assert.isTrue(yield* Lock.withLock(Lock.isHeldByCurrentOwner(lock), lock))
         assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
@@ -67,7 +69,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("5. another thread of the same client is not the current owner during or after the hold", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         const holder = yield* held(lock)
         assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
         yield* holder.letGo
@@ -77,7 +79,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("6. hold count: 0, 1, 2, 1, 0", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         const counts = [yield* Lock.holdCount(lock)]
         yield* Effect.gen(function* () {
           counts.push(yield* Lock.holdCount(lock))
@@ -91,7 +93,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("7. trying is re-entrant, and refused to another thread also after one of two releases", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         yield* Effect.gen(function* () {
           const outer = Option.getOrThrow(yield* Lock.tryScoped(lock))
           const inner = Option.getOrThrow(yield* Lock.tryScoped(lock))
@@ -106,7 +108,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("8. nobody but the holder can release, and the holder's own release works", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         const holder = yield* held(lock)
         assert.strictEqual((yield* Effect.flip(Lock.currentHolding(lock)))._tag, "NotLockOwner")
         yield* holder.holding.release
@@ -118,7 +120,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
     it.effect("9. force release frees a lock", () =>
       Effect.gen(function* () {
         expectWarning(/^The lock's scope has closed, but its release went wrong\./)
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         const holder = yield* held(lock)
         assert.isTrue(yield* otherClient(Lock.forceRelease(lock)))
         assert.isFalse(yield* Lock.isLocked(lock))
@@ -129,7 +131,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("10. an explicit lease expires: a blocked second thread gets the lock when it is over", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         const holder = yield* held(lock, { leaseTime: "700 millis" })
         const { millis } = yield* elapsed(otherThread(Lock.withLock(Effect.void, lock)))
         assert.isAtLeast(millis, 500)
@@ -139,7 +141,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("11. releasing after the lease ran out fails", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         const holder = yield* held(lock, { leaseTime: "300 millis" })
         yield* Effect.exit(holder.holding.awaitLost)
         assert.strictEqual((yield* Effect.flip(holder.holding.release)).reason, "Expired")
@@ -151,7 +153,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
       "12. the remaining time is the lease, gone after the release, and the watchdog's for the next acquire",
       () =>
         Effect.gen(function* () {
-          const lock = Lock.make(yield* freshName)
+          const lock = Lock.make(freshName("redisson"))
           const hour = 3_600_000
           const first = yield* Lock.withLock(Lock.remainingTime(lock), lock, { leaseTime: hour })
           assert.isAtMost(millis(first), hour)
@@ -165,7 +167,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("13. releasing inner holds leaves the explicit lease, not the watchdog's", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         const options = { leaseTime: "1 minute" } as const
         yield* Effect.gen(function* () {
           yield* Effect.void.pipe(Lock.withLock(lock, options), Lock.withLock(lock, options))
@@ -178,7 +180,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("14. waiting against a foreign holder ends when waitTime is over", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         const holder = yield* held(lock)
         const { millis, result } = yield* elapsed(Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 500 })))
         assert.strictEqual(result._tag, "LockTimeout")
@@ -189,7 +191,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("15. an uninterruptible acquisition goes on waiting when it is interrupted", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         const holder = yield* held(lock)
         const waiting = yield* Effect.uninterruptible(Lock.withLock(Lock.isLocked(lock), lock)).pipe(
           Effect.forkChild({ startImmediately: true })
@@ -205,7 +207,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("16. a client that dies while it holds: free after the watchdog's lease", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         // the client is gone, and nobody closes the scope of its holding
         yield* dyingClient(Effect.provideService(Lock.scoped(lock), Scope.Scope, yield* Scope.make()))
         assert.isTrue(yield* Lock.isLocked(lock))
@@ -216,7 +218,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("17. interrupting in the middle of trying leaves no lock behind", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         for (let i = 0; i < 20; i++) {
           const trying = yield* Effect.forkChild(tryLock(lock), { startImmediately: true })
           yield* Fiber.interrupt(trying)
@@ -227,7 +229,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("31. a lock named after an entry of a map: free, held, free", () =>
       Effect.gen(function* () {
-        const lock = Lock.make(`{${yield* freshName}}:entry 1:key`)
+        const lock = Lock.make(`{${freshName("redisson")}}:entry 1:key`)
         assert.isFalse(yield* Lock.isLocked(lock))
         const state = yield* Lock.withLock(Lock.inspect(lock), lock)
         assert.strictEqual(Option.getOrThrow(state).holders.length, 1)
@@ -237,7 +239,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("20. 15 tasks of one client all complete", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         let done = 0
         const increment = Lock.withLock(
           Effect.sync(() => done++),
@@ -250,7 +252,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("21. 16 clients of 100 iterations all complete, one at a time", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         let done = 0
         let inside = 0
         const section = Effect.gen(function* () {
@@ -269,7 +271,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("22. 100 clients of one section each all complete", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         let done = 0
         const once = clientInCrowd(
           Lock.withLock(
@@ -284,7 +286,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("24. four concurrent timed acquisitions over two names all succeed", () =>
       Effect.gen(function* () {
-        const names = [yield* freshName, yield* freshName]
+        const names = [freshName("redisson"), freshName("redisson")]
         const all = yield* Effect.forEach(
           [...names, ...names],
           (name) => Effect.exit(Lock.withLock(Effect.void, name, { waitTime: "10 seconds" })),
@@ -296,7 +298,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("32. an explicit owner holds, is seen to hold, and holds no more after the release", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         yield* Effect.gen(function* () {
           const holding = Option.getOrThrow(yield* Lock.tryScoped(lock))
           assert.isTrue(yield* Effect.timeout(Lock.isHeldByCurrentOwner(lock), "10 seconds"))
@@ -308,7 +310,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
     it.effect("33. after one explicit owner released, the next one's attempt succeeds and is visible to all", () =>
       Effect.gen(function* () {
-        const lock = yield* freshName
+        const lock = freshName("redisson")
         const owner = Effect.gen(function* () {
           const holding = Option.getOrThrow(yield* Lock.tryScoped(lock))
           assert.isTrue(yield* otherClient(Lock.isLocked(lock)))
@@ -326,11 +328,7 @@ suite("memory", LockStore.layerMemory)
 suite("Redis", layerOf(redisUrl))
 
 describe("RLock on a Redis of its own", () => {
-  const observer = (url: string) =>
-    Effect.acquireRelease(
-      Effect.sync(() => new Redis(url)),
-      (redis) => Effect.sync(() => redis.disconnect())
-    )
+  const observer = (url: string) => bare({ url })
 
   it.live("18. with the server down, acquiring fails with an error instead of hanging", () =>
     Effect.gen(function* () {

@@ -5,11 +5,12 @@
 import { assert } from "@effect/vitest"
 import { Effect, Fiber, Option } from "effect"
 import { Lock, NonReentrantLock } from "effect-redis-lock"
-import { freshName, held, type Make, onBothStores, otherThread, tryLock } from "./kit.ts"
+import { held, type Make, onBothStores, otherThread, tryLock } from "./kit.ts"
+import { freshName } from "../kit/names.ts"
 
 const contenderWaits = (make: Make) => () =>
   Effect.gen(function* () {
-    const lock = make(yield* freshName)
+    const lock = make(freshName("redisson"))
     const holder = yield* held(lock)
     const contender = yield* Effect.forkChild(Lock.withLock(Effect.succeed("in"), lock), { startImmediately: true })
     yield* Effect.sleep("300 millis")
@@ -35,13 +36,13 @@ const allRefused = ["LockReentered", "LockReentered", "LockReentered", "LockReen
 
 const holderIsRefused = (make: Make) => () =>
   Effect.gen(function* () {
-    const lock = make(yield* freshName)
+    const lock = make(freshName("redisson"))
     assert.deepStrictEqual(yield* refusals(lock, lock), allRefused)
   })
 
 const oneReleaseFrees = (make: Make) => () =>
   Effect.gen(function* () {
-    const lock = make(yield* freshName)
+    const lock = make(freshName("redisson"))
     const asked = Effect.gen(function* () {
       const holding = Option.getOrThrow(yield* Lock.tryScoped(lock))
       yield* Effect.flip(Lock.scoped(lock))
@@ -57,7 +58,7 @@ const oneReleaseFrees = (make: Make) => () =>
 
 const twoHandles = (make: Make) => () =>
   Effect.gen(function* () {
-    const name = yield* freshName
+    const name = freshName("redisson")
     assert.deepStrictEqual(yield* refusals(make(name), make(name)), allRefused)
     assert.isFalse(yield* Lock.isLocked(make(name)))
   })

@@ -13,17 +13,16 @@ import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Layer, Option, Scope } from "effect"
 import { CountDownLatch, LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
-import { Redis } from "ioredis"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { background } from "../kit/background.ts"
+import { asAnotherClient } from "../kit/anotherClient.ts"
+import { freshName } from "../kit/names.ts"
 
 // messages, and the ends of leases, must do: nobody here waits for the fallback interval
 const clients = RedisLock.layerFromStore({ subscriptionIdleTime: "100 millis", fallbackInterval: "5 minutes" })
-const otherClient = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
-
-const freshName = Effect.sync(() => `redisson:permits:${crypto.randomUUID()}`)
-
-const background = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(self, { startImmediately: true })
+const otherClient = asAnotherClient(clients)
 
 /** Waits until fibers of this client wait for a semaphore, and hear its channel. */
 const waiting = (semaphore: string) => waiterSleepsOn(`redisson_sc:{${semaphore}}`)
@@ -59,13 +58,13 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
     (it) => {
       it.effect("168. an absent semaphore has 0 available permits", () =>
         Effect.gen(function* () {
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(yield* freshName), 0)
+          assert.strictEqual(yield* PermitSemaphore.availablePermits(freshName("redisson:permits")), 0)
         })
       )
 
       it.effect("169. trySetPermits is true once, then false and changes nothing", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:permits")
           assert.isTrue(yield* PermitSemaphore.trySetPermits(semaphore, 10))
           assert.isFalse(yield* PermitSemaphore.trySetPermits(semaphore, 15))
           assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 10)
@@ -74,7 +73,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("170. permit ids are 32 characters", () =>
         Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(yield* freshName, { permits: 2 })
+          const semaphore = PermitSemaphore.make(freshName("redisson:permits"), { permits: 2 })
           const { ids } = yield* PermitSemaphore.scoped(semaphore, { permits: 2 })
           assert.strictEqual(new Set(ids).size, 2)
           for (const id of ids) assert.match(id, /^[0-9a-f]{32}$/)
@@ -83,7 +82,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("171. none is had beyond the limit, and expired permits come back", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:permits")
           yield* PermitSemaphore.trySetPermits(semaphore, 2)
           const [first] = yield* taken(semaphore, 1)
           const [second] = yield* taken(semaphore, 1)
@@ -99,7 +98,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("172. acquiredPermits is 0, 1, 2 and back to 0 after expiry", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:permits")
           yield* PermitSemaphore.trySetPermits(semaphore, 2)
           const counts = [yield* PermitSemaphore.acquiredPermits(semaphore)]
           const ids = []
@@ -115,7 +114,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("173. totalPermits stays the same through acquiring, exhaustion and expiry", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:permits")
           const total = PermitSemaphore.totalPermits(semaphore)
           assert.strictEqual(yield* total, 0)
           yield* PermitSemaphore.trySetPermits(semaphore, 2)
@@ -132,7 +131,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("175. a waiter behind a lease gets the permit when it ends; it can then not be released", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:permits")
           yield* PermitSemaphore.trySetPermits(semaphore, 1)
           const startedAt = performance.now()
           const [id] = yield* taken(semaphore, 1, "700 millis")
@@ -149,7 +148,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("176. setPermits defines the total, free and held", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:permits")
           const counts = Effect.all([
             PermitSemaphore.totalPermits(semaphore),
             PermitSemaphore.availablePermits(semaphore),
@@ -179,7 +178,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("177. addPermits may be negative and drive the available count below zero", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:permits")
           yield* PermitSemaphore.trySetPermits(semaphore, 10)
           yield* PermitSemaphore.addPermits(semaphore, 5)
           assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 15)
@@ -192,7 +191,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("178. a waiting acquire gets the permit whose id is released", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:permits")
           yield* PermitSemaphore.trySetPermits(semaphore, 1)
           const [id] = yield* taken(semaphore, 1)
           const waiter = yield* background(PermitSemaphore.withPermit(Effect.succeed("in"), semaphore))
@@ -205,7 +204,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("179. asking once gives nothing when none is free; waiting does when one is released", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:permits")
           yield* PermitSemaphore.trySetPermits(semaphore, 1)
           const held = yield* Deferred.make<void>()
           const letGo = yield* Deferred.make<void>()
@@ -228,7 +227,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("180. 6 of 10 in one call, released by the list of ids, are all back", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:permits")
           yield* PermitSemaphore.trySetPermits(semaphore, 10)
           const ids = yield* taken(semaphore, 6)
           assert.strictEqual(ids.length, 6)
@@ -240,7 +239,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("181. 4 and 5 of 10 leave 1", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:permits")
           yield* PermitSemaphore.trySetPermits(semaphore, 10)
           yield* taken(semaphore, 4)
           assert.isFalse(yield* isTaken(semaphore, 7))
@@ -251,7 +250,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("183. releasing an unknown id is an error", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:permits")
           yield* PermitSemaphore.trySetPermits(semaphore, 1)
           const error = yield* Effect.flip(PermitSemaphore.release(semaphore, unknown))
           assert.strictEqual(error._tag, "LockLost")
@@ -265,7 +264,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("184. tryRelease of an expired id is false", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:permits")
           yield* PermitSemaphore.trySetPermits(semaphore, 1)
           const ids = yield* taken(semaphore, 1)
           yield* expire(semaphore, ids[0]!)
@@ -276,7 +275,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("185. a list released in two parts restores the counts; releasing it again is refused", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:permits")
           yield* PermitSemaphore.trySetPermits(semaphore, 10)
           const ids = yield* taken(semaphore, 6)
           const counts = []
@@ -292,7 +291,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("186. tryRelease gives back the whole list, in any split", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:permits")
           yield* PermitSemaphore.trySetPermits(semaphore, 10)
           const ids = yield* taken(semaphore, 6)
           assert.isTrue(yield* PermitSemaphore.tryRelease(semaphore, ids.slice(0, 4)))
@@ -304,7 +303,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("187. expired permits of a batch are recovered by later operations", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:permits")
           yield* PermitSemaphore.trySetPermits(semaphore, 10)
           yield* taken(semaphore, 9, "300 millis")
           const [longer] = yield* taken(semaphore, 1)
@@ -318,7 +317,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         "188. tryRelease of permits without end recovers expired ones as well; of expired ones it changes nothing",
         () =>
           Effect.gen(function* () {
-            const semaphore = yield* freshName
+            const semaphore = freshName("redisson:permits")
             yield* PermitSemaphore.trySetPermits(semaphore, 10)
             const expired = yield* taken(semaphore, 2)
             const endless = yield* taken(semaphore, 2)
@@ -333,7 +332,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("189. a list with an expired, a released or an unknown id releases nothing", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:permits")
           yield* PermitSemaphore.trySetPermits(semaphore, 10)
           const held = yield* taken(semaphore, 4)
           const [released] = yield* taken(semaphore, 1)
@@ -352,7 +351,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         "190. updateLeaseTime: false for an unknown or expired id, true for a live one, which it keeps busy",
         () =>
           Effect.gen(function* () {
-            const semaphore = yield* freshName
+            const semaphore = freshName("redisson:permits")
             yield* PermitSemaphore.trySetPermits(semaphore, 1)
             assert.isFalse(yield* PermitSemaphore.updateLeaseTime(semaphore, unknown, "1 second"))
             const [id] = yield* taken(semaphore, 1, "1500 millis")
@@ -366,7 +365,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("191. leaseTime: none for an unknown id, infinite for one without end, else what is left", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:permits")
           yield* PermitSemaphore.trySetPermits(semaphore, 1)
           assert.isTrue(Option.isNone(yield* PermitSemaphore.leaseTime(semaphore, unknown)))
           const [id] = yield* taken(semaphore, 1, "1 minute")
@@ -380,7 +379,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("192. two who each need both of 2 permits both succeed", () =>
         Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(yield* freshName, { permits: 2 })
+          const semaphore = PermitSemaphore.make(freshName("redisson:permits"), { permits: 2 })
           let inside = 0
           const section = Effect.gen(function* () {
             assert.strictEqual(++inside, 1)
@@ -393,7 +392,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("193. one who takes 1 and one who needs 2 both succeed", () =>
         Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(yield* freshName, { permits: 2 })
+          const semaphore = PermitSemaphore.make(freshName("redisson:permits"), { permits: 2 })
           const section = (permits: number) =>
             Effect.sleep("50 millis").pipe(PermitSemaphore.withPermits(semaphore, permits, { waitTime: "30 seconds" }))
           yield* Effect.all([section(1), section(2), otherClient(section(2)), otherClient(section(1))], {
@@ -404,7 +403,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("194. with one permit 100 tasks of one client, 16 clients, exclude each other", () =>
         Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(yield* freshName, { permits: 1 })
+          const semaphore = PermitSemaphore.make(freshName("redisson:permits"), { permits: 1 })
           let inside = 0
           let count = 0
           const section = Effect.gen(function* () {
@@ -429,11 +428,7 @@ suite("memory", LockStore.layerMemory)
 suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))
 
 describe("RPermitExpirableSemaphore on servers of their own", () => {
-  const connect = (url: string) =>
-    Effect.acquireRelease(
-      Effect.sync(() => new Redis(url)),
-      (redis) => Effect.sync(() => redis.disconnect())
-    )
+  const connect = (url: string) => bare({ url })
   const over = (url: string, options: RedisLock.RedisLockOptions = {}) =>
     Layer.provide(RedisLock.layer(options), IoRedis.layer({ url }))
 
@@ -441,7 +436,7 @@ describe("RPermitExpirableSemaphore on servers of their own", () => {
     "174. an expiry of the semaphore's key removes all its keys, that of a permit acquired afterwards included",
     () =>
       Effect.gen(function* () {
-        const semaphore = yield* freshName
+        const semaphore = freshName("redisson:permits")
         const redis = yield* connect(redisUrl)
         const keys = () => redis.exists(semaphore, `{${semaphore}}:timeout`)
         yield* Effect.gen(function* () {

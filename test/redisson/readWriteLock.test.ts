@@ -11,7 +11,6 @@ import {
   abandoned,
   deadClient,
   elapsed,
-  freshName,
   forceRelease,
   held,
   holdCounts,
@@ -29,10 +28,11 @@ import {
   watchdogMillis
 } from "./kit.ts"
 import { expectWarning } from "../run/logs.ts"
+import { freshName } from "../kit/names.ts"
 
 const readLock = (name: string) => ReadWriteLock.make(name).readLock
 const writeLock = (name: string) => ReadWriteLock.make(name).writeLock
-const fresh = Effect.map(freshName, (name) => ReadWriteLock.make(name))
+const fresh = Effect.sync(() => ReadWriteLock.make(freshName("redisson")))
 
 /** Acquires by hand, for holds that end in any order. */
 const hold = (lock: Parameters<typeof tryLock>[0], options?: Lock.AcquireOptions) =>
@@ -201,7 +201,7 @@ onBothStores("RReadWriteLock, sharing and exclusion", (it) => {
 
   it.effect("114. a name that has braces of its own: 10 threads read 10 times", () =>
     Effect.gen(function* () {
-      const lock = readLock(`{${yield* freshName}}:abc:key`)
+      const lock = readLock(`{${freshName("redisson")}}:abc:key`)
       const thread = Effect.repeat(Lock.withLock(Effect.void, lock), Schedule.recurs(9))
       yield* Effect.forEach(Array.from({ length: 10 }), () => thread, { concurrency: "unbounded" })
       assert.isFalse(yield* Lock.isLocked(lock))

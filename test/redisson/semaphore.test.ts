@@ -10,14 +10,13 @@ import { Effect, Fiber, Layer } from "effect"
 import { LockStore, LockTimeout, RedisLock, Semaphore } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
+import { background } from "../kit/background.ts"
+import { asAnotherClient } from "../kit/anotherClient.ts"
+import { freshName } from "../kit/names.ts"
 
 // messages must do: nobody here waits for the fallback interval
 const clients = RedisLock.layerFromStore({ subscriptionIdleTime: "100 millis", fallbackInterval: "5 minutes" })
-const otherClient = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
-
-const freshName = Effect.sync(() => `redisson:semaphore:${crypto.randomUUID()}`)
-
-const background = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(self, { startImmediately: true })
+const otherClient = asAnotherClient(clients)
 
 /** Waits until fibers of this client wait for a semaphore, and hear its channel. */
 const waiting = (semaphore: string) => waiterSleepsOn(`redisson_sc:{${semaphore}}`)
@@ -28,7 +27,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
     (it) => {
       it.effect("152. trySetPermits on an absent semaphore is true; again it is false and changes nothing", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:semaphore")
           assert.isTrue(yield* Semaphore.trySetPermits(semaphore, 10))
           assert.isFalse(yield* Semaphore.trySetPermits(semaphore, 15))
           assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 10)
@@ -37,7 +36,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("153. trySetPermits with a time to live: the permits are there, then gone, and can be set again", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:semaphore")
           assert.isTrue(yield* Semaphore.trySetPermits(semaphore, 1, { timeToLive: "400 millis" }))
           assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 1)
           while ((yield* Semaphore.availablePermits(semaphore)) > 0) yield* Effect.sleep("10 millis")
@@ -47,7 +46,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("154. acquiring and releasing 1 and 5 changes the available permits accordingly", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:semaphore")
           yield* Semaphore.trySetPermits(semaphore, 10)
           const counts = []
           for (const n of [1, 5]) {
@@ -62,7 +61,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("155. a release without permits ever set creates them", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:semaphore")
           yield* Semaphore.release(semaphore)
           assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 1)
         })
@@ -70,7 +69,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("156. two releases, then acquire(2), on a semaphore that was never set", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:semaphore")
           yield* Semaphore.release(semaphore)
           yield* Semaphore.release(semaphore)
           yield* Semaphore.acquire(semaphore, 2)
@@ -80,7 +79,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("157. zero permits are there at once, releasing zero is nothing, and nothing is created", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:semaphore")
           assert.isTrue(yield* Semaphore.tryAcquire(semaphore, 0))
           yield* Semaphore.acquire(semaphore, 0, { waitTime: "10 minutes" })
           assert.strictEqual(yield* Semaphore.withPermits(Effect.succeed("in"), semaphore, 0), "in")
@@ -91,7 +90,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("158. addPermits(4) after all 10 are taken gives 4; releasing the 10 gives 14", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:semaphore")
           yield* Semaphore.trySetPermits(semaphore, 10)
           yield* Semaphore.acquire(semaphore, 10)
           yield* Semaphore.addPermits(semaphore, 4)
@@ -103,7 +102,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("159. addPermits(-5) with all taken gives -5; after releasing 10 it is 5", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:semaphore")
           yield* Semaphore.trySetPermits(semaphore, 10)
           yield* Semaphore.acquire(semaphore, 10)
           yield* Semaphore.addPermits(semaphore, -5)
@@ -116,7 +115,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("160. drainPermits gives 0 on an absent semaphore, otherwise the rest, and leaves 0", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:semaphore")
           assert.strictEqual(yield* Semaphore.drainPermits(semaphore), 0)
           yield* Semaphore.trySetPermits(semaphore, 10)
           yield* Semaphore.acquire(semaphore, 3)
@@ -127,7 +126,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("161. releaseIfExists adds to an existing semaphore and refuses an absent one", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:semaphore")
           assert.isFalse(yield* Semaphore.releaseIfExists(semaphore))
           assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 0)
           yield* Semaphore.trySetPermits(semaphore, 3)
@@ -138,7 +137,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("162. a waiting acquire gets what another client releases; then none is left", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:semaphore")
           yield* Semaphore.trySetPermits(semaphore, 1)
           yield* Semaphore.acquire(semaphore)
           const waiter = yield* background(Semaphore.acquire(semaphore))
@@ -153,7 +152,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("163. a waiting acquire(4) with 2 free needs two single releases and takes exactly all", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:semaphore")
           yield* Semaphore.trySetPermits(semaphore, 2)
           const waiter = yield* background(Semaphore.acquire(semaphore, 4))
           yield* waiting(semaphore)
@@ -170,7 +169,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         "164. tryAcquire(4) is false when 2 are free; a timed acquire(4) succeeds after the second release",
         () =>
           Effect.gen(function* () {
-            const semaphore = yield* freshName
+            const semaphore = freshName("redisson:semaphore")
             yield* Semaphore.trySetPermits(semaphore, 2)
             assert.isFalse(yield* Semaphore.tryAcquire(semaphore, 4))
             const error = yield* Effect.flip(Semaphore.acquire(semaphore, 4, { waitTime: "20 millis" }))
@@ -187,7 +186,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("165. a waiter for 2 is not served by a release to 1, and is woken by addPermits(1) to 2", () =>
         Effect.gen(function* () {
-          const semaphore = yield* freshName
+          const semaphore = freshName("redisson:semaphore")
           const waiter = yield* background(Semaphore.acquire(semaphore, 2))
           yield* waiting(semaphore)
           yield* Semaphore.release(semaphore)
@@ -200,7 +199,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
       it.effect("166. with one permit 15 tasks of one client, 16 clients, exclude each other", () =>
         Effect.gen(function* () {
-          const semaphore = Semaphore.make(yield* freshName, { permits: 1 })
+          const semaphore = Semaphore.make(freshName("redisson:semaphore"), { permits: 1 })
           let inside = 0
           let count = 0
           const section = Effect.gen(function* () {
@@ -225,7 +224,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         () =>
           Effect.gen(function* () {
             const most = 2_147_483_647
-            const semaphore = Semaphore.make(yield* freshName, { permits: most })
+            const semaphore = Semaphore.make(freshName("redisson:semaphore"), { permits: most })
             const section = (permits: number) => Semaphore.withPermits(Effect.yieldNow, semaphore, permits)
             yield* Effect.forEach(
               Array.from({ length: 4 }),

@@ -6,7 +6,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
 import { Lock, LockStore, LockStoreError, RedisLock } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { elapsed, freshName, held, dyingClient, otherClient, storeAt } from "./kit.ts"
+import { elapsed, held, dyingClient, otherClient, storeAt } from "./kit.ts"
+import { freshName } from "../kit/names.ts"
 
 // so long that nobody is ever woken by it
 const patient = RedisLock.layerFromStore({ fallbackInterval: "5 minutes" })
@@ -14,7 +15,7 @@ const patient = RedisLock.layerFromStore({ fallbackInterval: "5 minutes" })
 describe("signals", () => {
   it.live("43. a waiter that times out while its subscription comes about does not spoil it for the next", () =>
     Effect.gen(function* () {
-      const lock = Lock.make(yield* freshName)
+      const lock = Lock.make(freshName("redisson"))
       const holder = yield* dyingClient(held(lock, { leaseTime: "5 minutes" }))
       for (let waitTime = 1; waitTime <= 12; waitTime++) {
         const error = yield* Effect.flip(Lock.withLock(Effect.void, lock, { waitTime }))
@@ -52,7 +53,7 @@ describe("signals", () => {
         }))
       ).pipe(Layer.provide(LockStore.layerMemory))
       yield* Effect.gen(function* () {
-        const lock = Lock.make(yield* freshName)
+        const lock = Lock.make(freshName("redisson"))
         const holder = yield* dyingClient(held(lock, { leaseTime: "5 minutes" }))
         const waiters = yield* Effect.forkChild(
           Effect.forEach([1, 2], () => Lock.withLock(Effect.succeed("in"), lock), { concurrency: "unbounded" }),
@@ -71,7 +72,7 @@ describe("signals", () => {
 describe("a lock's message", () => {
   it.live("43. is not waited for beyond the wait time, when subscribing takes longer", () =>
     Effect.gen(function* () {
-      const lock = Lock.make(yield* freshName)
+      const lock = Lock.make(freshName("redisson"))
       yield* dyingClient(held(lock, { leaseTime: "5 minutes" }))
       const { millis, result } = yield* elapsed(Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 200 })))
       assert.strictEqual(result._tag, "LockTimeout")

@@ -12,7 +12,6 @@ import {
   elapsed,
   fifteenTasks,
   forceRelease,
-  freshName,
   held,
   holdCounts,
   hundredClients,
@@ -31,6 +30,7 @@ import {
   waitEnds
 } from "./kit.ts"
 import { expectWarning } from "../run/logs.ts"
+import { freshName } from "../kit/names.ts"
 
 const make = (name: string) => SpinLock.make(name)
 
@@ -49,7 +49,7 @@ onBothStores("RSpinLock", (it) => {
 
   it.effect("59. an acquisition stays pending while the lock is held, and completes soon after the release", () =>
     Effect.gen(function* () {
-      const lock = make(yield* freshName)
+      const lock = make(freshName("redisson"))
       const holder = yield* held(lock)
       const pending = yield* Effect.forkChild(Lock.withLock(Effect.succeed("in"), lock), { startImmediately: true })
       yield* Effect.sleep("100 millis")
@@ -63,7 +63,7 @@ onBothStores("RSpinLock", (it) => {
 
   it.effect("60. a timed one is pending while the lock is held, and gets it soon after the release", () =>
     Effect.gen(function* () {
-      const lock = make(yield* freshName)
+      const lock = make(freshName("redisson"))
       const holder = yield* held(lock)
       const pending = yield* Lock.withLock(Effect.succeed("in"), lock, { waitTime: "1 minute" }).pipe(
         Effect.forkChild({ startImmediately: true })
@@ -77,7 +77,7 @@ onBothStores("RSpinLock", (it) => {
 
   it.effect("61. a timed one gives up when the holder keeps the lock", () =>
     Effect.gen(function* () {
-      const lock = make(yield* freshName)
+      const lock = make(freshName("redisson"))
       const holder = yield* held(lock)
       const error = yield* Effect.flip(otherThread(Lock.withLock(Effect.void, lock, { waitTime: 300 })))
       assert.strictEqual(error._tag, "LockTimeout")
@@ -88,7 +88,7 @@ onBothStores("RSpinLock", (it) => {
 
   it.effect("62. asking once: refused while another thread holds, granted when free", () =>
     Effect.gen(function* () {
-      const lock = make(yield* freshName)
+      const lock = make(freshName("redisson"))
       const holder = yield* held(lock)
       assert.isFalse(yield* tryLock(lock))
       yield* holder.letGo

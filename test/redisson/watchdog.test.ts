@@ -6,18 +6,9 @@ import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
 import { Lock, ReadWriteLock, RedisLock } from "effect-redis-lock"
-import {
-  type AnyLock,
-  clients,
-  freshName,
-  held,
-  onBothStores,
-  otherThread,
-  storeAt,
-  until,
-  watchdogMillis
-} from "./kit.ts"
+import { type AnyLock, clients, held, onBothStores, otherThread, storeAt, until, watchdogMillis } from "./kit.ts"
 import { expectWarning } from "../run/logs.ts"
+import { freshName } from "../kit/names.ts"
 
 const readLock = (name: string) => ReadWriteLock.make(name).readLock
 const writeLock = (name: string) => ReadWriteLock.make(name).writeLock
@@ -84,7 +75,7 @@ describe("after the server has lost its state", () => {
 onBothStores("renewal", (it) => {
   it.effect("40. after nested holds of one thread, another thread's hold is renewed for 10 intervals", () =>
     Effect.gen(function* () {
-      const lock = Lock.make(yield* freshName)
+      const lock = Lock.make(freshName("redisson"))
       yield* otherThread(Effect.void.pipe(Lock.withLock(lock), Lock.withLock(lock)))
       const holder = yield* held(lock)
       for (let i = 0; i < 10; i++) {

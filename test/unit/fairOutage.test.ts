@@ -8,6 +8,7 @@ import { TestClock } from "effect/testing"
 import { as, clientOf, type Service, testStore } from "../kit/testStore.ts"
 import { runOperation, typeOfKeyIn } from "../kit/storeOperations.ts"
 import { type Outcome, type Store, wrappedStore } from "../kit/wrappedStore.ts"
+import { background } from "../kit/background.ts"
 
 const lock = FairLock.make("a")
 const patient = { watchdogLeaseTime: "10 minutes" } as const
@@ -23,8 +24,6 @@ const pass = (seconds: number) =>
       yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
     }
   })
-
-const fork = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(self, { startImmediately: true })
 
 const quietly = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   self.pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
@@ -58,13 +57,13 @@ describe("a place in the queue of a fair lock", () => {
         const store = wrappedStore(server.store, ({ fail, run }) => Effect.suspend(() => (way.isDown ? fail() : run())))
         return clientOf({ store }, patient)
       })
-      const holding = yield* fork(as(services[0]!)(Lock.withLock(Effect.never, lock)))
+      const holding = yield* background(as(services[0]!)(Lock.withLock(Effect.never, lock)))
       yield* pass(1)
       const order: Array<number> = []
       const waiting = []
       for (const i of [1, 2, 3]) {
         waiting.push(
-          yield* fork(
+          yield* background(
             as(services[i]!)(
               Lock.withLock(
                 Effect.sync(() => void order.push(i)),
@@ -108,9 +107,9 @@ describe("a place in the queue of a fair lock", () => {
         },
         patient
       )
-      const holding = yield* fork(as(holder)(Lock.withLock(Effect.never, lock)))
+      const holding = yield* background(as(holder)(Lock.withLock(Effect.never, lock)))
       yield* pass(1)
-      yield* fork(as(mine)(Lock.withLock(Effect.void, lock)))
+      yield* background(as(mine)(Lock.withLock(Effect.void, lock)))
       // its reports are due at 500 ms, 1000 ms and so on
       yield* pass(2)
       isDown = true
@@ -149,9 +148,9 @@ describe("a place in the queue of a fair lock", () => {
         },
         patient
       )
-      const holding = yield* fork(as(holder)(Lock.withLock(Effect.never, lock)))
+      const holding = yield* background(as(holder)(Lock.withLock(Effect.never, lock)))
       yield* pass(1)
-      yield* fork(as(mine)(Lock.withLock(Effect.void, lock)))
+      yield* background(as(mine)(Lock.withLock(Effect.void, lock)))
       yield* pass(2)
       isDown = true
       yield* pass(5)
@@ -169,9 +168,9 @@ describe("a place in the queue of a fair lock", () => {
     Effect.gen(function* () {
       const server = yield* testStore()
       const way = losing(server.store, "fair_lock/refresh")
-      const holding = yield* fork(as(yield* clientOf(server, patient))(Lock.withLock(Effect.never, lock)))
+      const holding = yield* background(as(yield* clientOf(server, patient))(Lock.withLock(Effect.never, lock)))
       yield* pass(1)
-      const waiting = yield* fork(as(yield* clientOf(way, patient))(Lock.withLock(Effect.void, lock)))
+      const waiting = yield* background(as(yield* clientOf(way, patient))(Lock.withLock(Effect.void, lock)))
       yield* pass(1)
       way.losesNext = true
       while (way.lost.length === 0) yield* pass(0.1)
@@ -193,15 +192,16 @@ describe("a place in the queue of a fair lock", () => {
         const server = yield* testStore()
         const way = losing(server.store, "fair_lock/acquire")
         const other = yield* clientOf(server, patient)
-        const holding = yield* fork(as(other)(Lock.withLock(Effect.never, lock)))
+        const holding = yield* background(as(other)(Lock.withLock(Effect.never, lock)))
         yield* pass(1)
-        const done = yield* fork(as(yield* clientOf(way, patient))(Lock.withLock(Effect.void, lock)))
+        const done = yield* background(as(yield* clientOf(way, patient))(Lock.withLock(Effect.void, lock)))
         yield* pass(1)
         way.losesNext = true
         yield* Fiber.interrupt(holding)
         while (done.pollUnsafe() === undefined) yield* pass(0.1)
         assert.strictEqual(way.lost.length, 1)
-        const next = others === "others wait" ? yield* fork(as(other)(Lock.withLock(Effect.never, lock))) : undefined
+        const next =
+          others === "others wait" ? yield* background(as(other)(Lock.withLock(Effect.never, lock))) : undefined
         const found = () =>
           Effect.map(typeOfKeyIn(server.store, next === undefined ? "a" : queue), (type) => type !== "none")
         assert.isFalse(yield* found())
@@ -219,11 +219,11 @@ describe("a place in the queue of a fair lock", () => {
       const near = { ...server.store }
       const mine = yield* clientOf(server)
       const other = yield* clientOf({ store: near }, patient)
-      const holding = yield* fork(as(other)(Lock.withLock(Effect.never, lock)))
+      const holding = yield* background(as(other)(Lock.withLock(Effect.never, lock)))
       yield* pass(1)
-      const givesUp = yield* fork(as(mine)(Lock.withLock(Effect.void, lock, { waitTime: "10 seconds" })))
+      const givesUp = yield* background(as(mine)(Lock.withLock(Effect.void, lock, { waitTime: "10 seconds" })))
       yield* pass(0.2)
-      const stays = yield* fork(as(mine)(Lock.withLock(Effect.void, lock)))
+      const stays = yield* background(as(mine)(Lock.withLock(Effect.void, lock)))
       yield* pass(1)
       server.isDown = true
       // longer than the lease of what might have been granted
@@ -231,7 +231,7 @@ describe("a place in the queue of a fair lock", () => {
       assert.isTrue(Exit.isFailure(givesUp.pollUnsafe()!))
       server.isDown = false
       yield* pass(2)
-      const theirs = yield* fork(as(other)(Lock.withLock(Effect.void, lock)))
+      const theirs = yield* background(as(other)(Lock.withLock(Effect.void, lock)))
       yield* pass(1)
       yield* Fiber.interrupt(holding)
       yield* pass(5)
@@ -243,7 +243,7 @@ describe("a place in the queue of a fair lock", () => {
     Effect.gen(function* () {
       const server = yield* testStore()
       const [holder, mine] = [yield* clientOf(server, patient), yield* clientOf(server)]
-      const holding = yield* fork(as(holder)(Lock.withLock(Effect.never, lock)))
+      const holding = yield* background(as(holder)(Lock.withLock(Effect.never, lock)))
       yield* pass(1)
       const gaveUp = `${idOf(mine)}:1`
       yield* Effect.orDie(
@@ -254,7 +254,7 @@ describe("a place in the queue of a fair lock", () => {
           [gaveUp, 30_000, 86_400_000, 300_000, idOf(mine), 1500, "PUBLISH"]
         )
       )
-      const waiting = yield* fork(as(mine)(Lock.withLock(Effect.void, lock)))
+      const waiting = yield* background(as(mine)(Lock.withLock(Effect.void, lock)))
       yield* pass(2)
       yield* Fiber.interrupt(holding)
       yield* pass(3)
@@ -284,10 +284,10 @@ describe("a place in the queue of a fair lock", () => {
           },
           patient
         )
-        const holding = yield* fork(as(holder)(Lock.withLock(Effect.never, lock)))
+        const holding = yield* background(as(holder)(Lock.withLock(Effect.never, lock)))
         yield* pass(1)
         let entered = false
-        const waiting = yield* fork(
+        const waiting = yield* background(
           as(mine)(
             Lock.withLock(
               Effect.sync(() => void (entered = true)),

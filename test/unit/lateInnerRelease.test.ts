@@ -7,6 +7,7 @@ import { Lock, ReadWriteLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { type Outcome, wrappedStore } from "../kit/wrappedStore.ts"
+import { background } from "../kit/background.ts"
 
 const { readLock, writeLock } = ReadWriteLock.make("a")
 
@@ -17,8 +18,6 @@ const pass = (seconds: number) =>
       yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
     }
   })
-
-const fork = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(self, { startImmediately: true })
 
 describe("a late release of an inner hold", () => {
   it.effect(
@@ -35,7 +34,7 @@ describe("a late release of an inner hold", () => {
         const reader = as(yield* clientOf({ store }))
         const writer = as(yield* clientOf(server))
         const entered = yield* Deferred.make<void>()
-        const reading = yield* fork(
+        const reading = yield* background(
           reader(
             Effect.gen(function* () {
               yield* Effect.ignore(Lock.withLock(Effect.void, readLock, { leaseTime: "1 minute" }))

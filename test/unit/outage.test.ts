@@ -24,6 +24,7 @@ import {
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, quorumOf, testStore, testStores, type TestStore } from "../kit/testStore.ts"
+import { background } from "../kit/background.ts"
 
 type Failure = AcquireError | LatchTimeout | LockLost | LockReentered
 type Wait = (options?: Lock.AcquireOptions) => Effect.Effect<void, Failure, RedisLock.RedisLock>
@@ -121,8 +122,6 @@ const pass = (seconds: number) =>
     }
   })
 
-const fork = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(self, { startImmediately: true })
-
 const errorOf = (exit: Exit.Exit<unknown, Failure> | undefined): Failure => {
   assert.isDefined(exit, "still waits")
   return Option.getOrThrow(Exit.findErrorOption(exit!))
@@ -140,9 +139,9 @@ describe("waiting outlives an outage:", () => {
     it.effect(`A waiter for ${what} goes on when the store is back, and asks at most once an interval until then`, () =>
       on(each, ({ asked, holder, setDown, waiter }) =>
         Effect.gen(function* () {
-          const holding = yield* fork(as(holder)(held))
+          const holding = yield* background(as(holder)(held))
           yield* pass(1)
-          const waiting = yield* fork(as(waiter)(wait()))
+          const waiting = yield* background(as(waiter)(wait()))
           yield* pass(3)
           setDown(true)
           const before = asked()
@@ -165,7 +164,10 @@ describe("waiting outlives an outage:", () => {
       on(each, ({ setDown, waiter }) =>
         Effect.gen(function* () {
           setDown(true)
-          const waiting = [yield* fork(as(waiter)(wait())), yield* fork(as(waiter)(wait({ waitTime: "1 minute" })))]
+          const waiting = [
+            yield* background(as(waiter)(wait())),
+            yield* background(as(waiter)(wait({ waitTime: "1 minute" })))
+          ]
           yield* pass(15)
           assert.isTrue(waiting.every((fiber) => fiber.pollUnsafe() === undefined))
           setDown(false)
@@ -182,7 +184,7 @@ describe("waiting outlives an outage:", () => {
         ({ answer, refuse, waiter }) =>
           Effect.gen(function* () {
             refuse("NotConnected")
-            const waiting = yield* fork(as(waiter)(wait()))
+            const waiting = yield* background(as(waiter)(wait()))
             yield* pass(20)
             assert.isUndefined(waiting.pollUnsafe())
             answer()
@@ -198,8 +200,8 @@ describe("waiting outlives an outage:", () => {
         Effect.gen(function* () {
           setDown(true)
           const waiting = [
-            yield* fork(as(waiter)(wait({ waitTime: "5 seconds" }))),
-            yield* fork(as(waiter)(wait({ waitTime: "5 seconds" })))
+            yield* background(as(waiter)(wait({ waitTime: "5 seconds" }))),
+            yield* background(as(waiter)(wait({ waitTime: "5 seconds" })))
           ]
           yield* pass(4.5)
           assert.isTrue(waiting.every((fiber) => fiber.pollUnsafe() === undefined))
@@ -212,10 +214,10 @@ describe("waiting outlives an outage:", () => {
     it.effect(`A waiter for ${what} that gives up after an outage is told that it was taken`, () =>
       on(each, ({ holder, setDown, waiter }) =>
         Effect.gen(function* () {
-          yield* fork(as(holder)(held))
+          yield* background(as(holder)(held))
           yield* pass(1)
           setDown(true)
-          const waiting = yield* fork(as(waiter)(wait({ waitTime: "8 seconds" })))
+          const waiting = yield* background(as(waiter)(wait({ waitTime: "8 seconds" })))
           yield* pass(5)
           setDown(false)
           yield* pass(4)
@@ -229,7 +231,7 @@ describe("waiting outlives an outage:", () => {
       on(each, ({ setDown, waiter }) =>
         Effect.gen(function* () {
           setDown(true)
-          const waiting = yield* fork(as(waiter)(wait({ waitTime: 0 })))
+          const waiting = yield* background(as(waiter)(wait({ waitTime: 0 })))
           yield* pass(0.1)
           assertStoreError(errorOf(waiting.pollUnsafe()), "NotConnected")
         })
@@ -240,7 +242,7 @@ describe("waiting outlives an outage:", () => {
       on(each, ({ refuse, waiter }) =>
         Effect.gen(function* () {
           refuse("NoPermission")
-          const waiting = yield* fork(as(waiter)(wait()))
+          const waiting = yield* background(as(waiter)(wait()))
           yield* pass(0.1)
           assertStoreError(errorOf(waiting.pollUnsafe()), "NoPermission")
         })
@@ -255,7 +257,7 @@ describe("waiting outlives a failed re-entry:", () => {
       Effect.gen(function* () {
         const server = yield* testStore()
         const service = yield* clientOf(server, patient)
-        const rival = yield* fork(as(yield* clientOf(server, patient))(Lock.withLock(Effect.never, lock)))
+        const rival = yield* background(as(yield* clientOf(server, patient))(Lock.withLock(Effect.never, lock)))
         yield* pass(1)
         let entered = 0
         const section = Lock.withLock(
@@ -265,7 +267,7 @@ describe("waiting outlives a failed re-entry:", () => {
           ),
           lock
         )
-        const waiters = yield* fork(
+        const waiters = yield* background(
           as(service)(Lock.withOwner(Effect.all([section, section], { concurrency: "unbounded" })))
         )
         yield* pass(1)
@@ -297,7 +299,7 @@ describe("waiting outlives a missing quorum:", () => {
     Effect.gen(function* () {
       const { lock, setDown } = yield* multi
       setDown(true)
-      const waiting = yield* fork(Lock.withLock(Effect.void, lock, { waitTime: "1 minute" }))
+      const waiting = yield* background(Lock.withLock(Effect.void, lock, { waitTime: "1 minute" }))
       yield* pass(5)
       assert.isUndefined(waiting.pollUnsafe())
       setDown(false)
@@ -310,7 +312,7 @@ describe("waiting outlives a missing quorum:", () => {
     Effect.gen(function* () {
       const { lock, setDown } = yield* multi
       setDown(true)
-      const waiting = yield* fork(Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: "5 seconds" })))
+      const waiting = yield* background(Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: "5 seconds" })))
       yield* pass(12)
       const exit = waiting.pollUnsafe()
       assert.isTrue(exit !== undefined && Exit.isSuccess(exit) && exit.value._tag === "QuorumNotReached")

@@ -11,14 +11,15 @@ import type { LockClient } from "../../packages/core/dist/internal/client/LockCl
 import { backOff } from "../../packages/core/dist/internal/options/backOff.js"
 import { runOperation } from "../kit/storeOperations.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { clientInCrowd, freshName, onBothStores, storeAt } from "../redisson/kit.ts"
+import { clientInCrowd, onBothStores, storeAt } from "../redisson/kit.ts"
+import { freshName } from "../kit/names.ts"
 
 onBothStores("RLock under load", (it) => {
   const load = (
     ask: (name: string, work: Effect.Effect<void>) => Effect.Effect<boolean, unknown, RedisLock.RedisLock>
   ) =>
     Effect.gen(function* () {
-      const prefix = yield* freshName
+      const prefix = freshName("redisson")
       const client = (yield* RedisLock.RedisLock) as unknown as LockClient
       const inside = new Map<string, number>()
       const thread = Effect.forEach(Array.from({ length: 500 }), (_, i) => {
@@ -65,7 +66,7 @@ onBothStores("RLock under load", (it) => {
 onBothStores("what the watchdog knows", (it) => {
   it.effect("19. while a lock is held the watchdog knows it, under any contention", () =>
     Effect.gen(function* () {
-      const lock = yield* freshName
+      const lock = freshName("redisson")
       const client = (yield* RedisLock.RedisLock) as unknown as LockClient
       const worker = Effect.gen(function* () {
         for (let i = 0; i < 200; i++) {
@@ -86,7 +87,7 @@ onBothStores("what the watchdog knows", (it) => {
   ] as const) {
     it.effect(title, () =>
       Effect.gen(function* () {
-        const lock = ReadWriteLock.make(yield* freshName).readLock
+        const lock = ReadWriteLock.make(freshName("redisson")).readLock
         const client = (yield* RedisLock.RedisLock) as unknown as LockClient
         const watched = Effect.sync(() => client.watchdog.size)
         const inner = nested ? Lock.withLock(watched, lock) : watched
@@ -128,7 +129,7 @@ describe("signals", () => {
   it.live("45. one message reaches everybody who listens: 10 of 10", () =>
     Effect.gen(function* () {
       const { subscriptions, store } = (yield* RedisLock.RedisLock) as unknown as LockClient
-      const name = yield* freshName
+      const name = freshName("redisson")
       const channel = `redisson_lock__channel:{${name}}`
       const subscribed = Deferred.makeUnsafe<void>()
       const heard = Array.from({ length: 10 }, () => Deferred.makeUnsafe<void>())

@@ -2,10 +2,11 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Logger, Metric, References, Result, Tracer } from "effect"
 import { Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { asAnotherClient } from "../kit/anotherClient.ts"
 
 const clients = RedisLock.layerFromStore()
 const live = Layer.provideMerge(clients, LockStore.layerMemory)
-const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
+const elsewhere = asAnotherClient(clients)
 
 /** Metrics are kept apart from those of other tests. */
 const withOwnMetrics = <A, E, R>(self: Effect.Effect<A, E, R>) =>

@@ -7,6 +7,8 @@ import { type Holding, Lock, type LockReentered, type LockTimeout, LockStore, Re
 import { TestClock } from "effect/testing"
 import { typeOfKey } from "../../kit/storeOperations.ts"
 import { changedStore, wrappedStore } from "../../kit/wrappedStore.ts"
+import { asAnotherClient } from "../../kit/anotherClient.ts"
+import { freshName } from "../../kit/names.ts"
 
 /** A lock of any kind. */
 export type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout>
@@ -30,9 +32,6 @@ export interface Kind {
   readonly polls?: boolean
 }
 
-let names = 0
-const run = crypto.randomUUID().slice(0, 8)
-
 export type Contract = ReturnType<typeof contractOf>
 
 export const contractOf = ({ isQuorum = false, store, time }: Backend, kind: Kind) => {
@@ -40,8 +39,7 @@ export const contractOf = ({ isQuorum = false, store, time }: Backend, kind: Kin
   const { make } = kind
   const rival = (lock: AnyLock): AnyLock => (kind.rival ?? make)(lock.name)
   const isShared = kind.mode === "read"
-  const freshName = (label = "lock") => Effect.sync(() => `${label}:${run}:${++names}`)
-  const freshLock = Effect.map(freshName(), (name) => make(name))
+  const freshLock = Effect.sync(() => make(freshName()))
 
   // Leases in real time are short enough to wait for, and long enough for a busy machine to do a few round trips in.
   const shortLease = virtual ? Duration.seconds(5) : Duration.seconds(2)
@@ -77,7 +75,7 @@ export const contractOf = ({ isQuorum = false, store, time }: Backend, kind: Kin
 
   const clients = RedisLock.layerFromStore(options)
   /** Runs an effect as another client of the same store. */
-  const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
+  const elsewhere = asAnotherClient(clients)
 
   const pass = (duration: Duration.Duration) => (virtual ? TestClock.adjust(duration) : Effect.sleep(duration))
 

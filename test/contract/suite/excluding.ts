@@ -134,7 +134,7 @@ export const excluding = ({
 
     it.effect("A lock takes any allowed name", () =>
       Effect.gen(function* () {
-        const unique = yield* freshName("n")
+        const unique = freshName("n")
         const anywhere = [`{${unique}}:a`, `a{${unique}}`, `ü 锁 🔒 ${unique}`, unique.padEnd(1024, "x")]
         const untagged = [`a{${unique}`, `}${unique}{`, `{}${unique}`, `a}${unique}`]
         const { slot } = yield* LockStore.LockStore

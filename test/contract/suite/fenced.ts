@@ -39,7 +39,7 @@ export const fencing = ({ elsewhere, freshLock, freshName, make, pass, suite, vi
 
     it.effect("A fenced lock continues from the token of an earlier plain lock, which then does not expire", () =>
       Effect.gen(function* () {
-        const name = yield* freshName()
+        const name = freshName()
         const plain = yield* tokenOf(Lock.make(name))
         assert.strictEqual(yield* tokenOf(make(name)), plain + 1n)
         if (virtual) yield* pass(Duration.days(40))

@@ -10,7 +10,7 @@ export const looking = ({ options, suite, freshName, freshLock, make }: Contract
   suite("looking", (it) => {
     it.effect("Lock.list finds the held locks that match", () =>
       Effect.gen(function* () {
-        const prefix = yield* freshName("list")
+        const prefix = freshName("list")
         const listed = Stream.runCollect(Stream.map(Lock.list(`${prefix}:*`), (lock) => lock.name))
         assert.deepStrictEqual(yield* listed, [])
         const found = yield* listed.pipe(Lock.withLock(make(`${prefix}:a`)), Lock.withLock(make(`${prefix}:b`)))

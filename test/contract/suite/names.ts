@@ -56,7 +56,7 @@ export const wrongKinds = ({ elsewhere, freshName, holdElsewhere, suite }: Contr
       for (const [otherTitle, makeOther] of sides) {
         it.effect(`Using one name for ${title} and a side of ${otherTitle} fails, either way`, () =>
           Effect.gen(function* () {
-            const name = yield* freshName()
+            const name = freshName()
             const one = yield* holdElsewhere(make(name))
             yield* assertWrongKind(makeOther(name), otherTitle, "a lock of another kind")
             yield* elsewhere(assertWrongKind(makeOther(name), otherTitle, "a lock of another kind"))

@@ -5,6 +5,7 @@ import { assert } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Option } from "effect"
 import { Lock, LockReentered, ReadWriteLock } from "effect-redis-lock"
 import type { Contract } from "./contract.ts"
+import { background } from "../../kit/background.ts"
 
 export const sharing = ({
   denials,
@@ -22,13 +23,11 @@ export const sharing = ({
   virtual
 }: Contract): void => {
   const fresh = (options?: ReadWriteLock.ReadWriteOptions) =>
-    Effect.map(freshName(), (name) => ReadWriteLock.make(name, options))
+    Effect.sync(() => ReadWriteLock.make(freshName(), options))
   const can = <E>(lock: Lock.Lock<never, E> | Lock.Lock<any, E>) =>
     Effect.map(Lock.withLockIfAvailable(Effect.void, lock), Option.isSome)
   /** What is woken needs no time to pass. */
   const atOnce = <A, E>(fiber: Fiber.Fiber<A, E>) => (virtual ? Fiber.join(fiber) : succeeded(fiber))
-  const fork = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.forkChild(self, { startImmediately: true })
-
   suite("readers and writers", (it) => {
     it.effect("Readers share a lock, in one client and across clients, and keep writers out", () =>
       Effect.gen(function* () {
@@ -79,7 +78,7 @@ export const sharing = ({
         const readers = yield* untilDenied(
           readLock,
           2,
-          fork(
+          background(
             Effect.all(
               [section, section, section, elsewhere(Effect.all([section, section, section], { concurrency: 3 }))],
               { concurrency: "unbounded" }
@@ -130,13 +129,13 @@ export const sharing = ({
           const readers = yield* untilDenied(
             readLock,
             1,
-            fork(
+            background(
               Effect.all([Lock.withOwner(Lock.withLock(Effect.void, readLock)), elsewhere(can(readLock))], {
                 concurrency: "unbounded"
               })
             )
           )
-          const waiting = yield* untilDenied(readLock, 1, fork(elsewhere(Lock.withLock(Effect.void, readLock))))
+          const waiting = yield* untilDenied(readLock, 1, background(elsewhere(Lock.withLock(Effect.void, readLock))))
           yield* pass(Duration.millis(50))
           assert.isUndefined(waiting.pollUnsafe())
           yield* write.release
@@ -187,13 +186,17 @@ export const sharing = ({
               Lock.withLock(writeLock),
               Lock.withOwner,
               there,
-              fork
+              background
             )
             while (denials(writeLock.name) === before) yield* pass(Duration.millis(5))
             assert.isFalse(yield* Lock.withOwner(can(readLock)), "a reader of this client")
             assert.isFalse(yield* elsewhere(can(readLock)), "a reader of another client")
             assert.strictEqual(yield* Lock.withLock(Lock.holdCount(readLock), readLock), 2)
-            const reader = yield* Effect.sync(() => order.push("reader")).pipe(Lock.withLock(readLock), elsewhere, fork)
+            const reader = yield* Effect.sync(() => order.push("reader")).pipe(
+              Lock.withLock(readLock),
+              elsewhere,
+              background
+            )
             yield* pass(Duration.millis(50))
             yield* reading.release
             yield* succeeded(writer)
@@ -215,10 +218,14 @@ export const sharing = ({
               Lock.withLock(Effect.void, writeLock, how === "gives up" ? { waitTime: 300 } : {}).pipe(
                 Effect.exit,
                 there,
-                fork
+                background
               )
             )
-            const reader = yield* untilDenied(readLock, 1, fork(elsewhere(Lock.withLock(Effect.succeed(1), readLock))))
+            const reader = yield* untilDenied(
+              readLock,
+              1,
+              background(elsewhere(Lock.withLock(Effect.succeed(1), readLock)))
+            )
             yield* pass(Duration.millis(50))
             assert.isUndefined(reader.pollUnsafe())
             if (how === "gives up") yield* succeeded(writer)
@@ -236,7 +243,7 @@ export const sharing = ({
         const { readLock, writeLock } = yield* fresh()
         yield* Effect.gen(function* () {
           const writing = yield* Lock.scoped(writeLock)
-          const waiting = yield* untilDenied(writeLock, 1, fork(elsewhere(Lock.withLock(Effect.void, writeLock))))
+          const waiting = yield* untilDenied(writeLock, 1, background(elsewhere(Lock.withLock(Effect.void, writeLock))))
           assert.strictEqual(yield* Lock.withLock(Effect.succeed(1), readLock), 1)
           yield* writing.release
           yield* succeeded(waiting)
@@ -248,7 +255,7 @@ export const sharing = ({
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh({ preference: "reader" })
         const reading = yield* hold(readLock)
-        const writer = yield* untilDenied(writeLock, 1, fork(elsewhere(Lock.withLock(Effect.void, writeLock))))
+        const writer = yield* untilDenied(writeLock, 1, background(elsewhere(Lock.withLock(Effect.void, writeLock))))
         assert.isTrue(yield* can(readLock))
         assert.isTrue(yield* elsewhere(can(readLock)))
         yield* reading.letGo

@@ -31,7 +31,7 @@ export const reentry = ({
           assert.strictEqual(yield* inner, 2)
           assert.strictEqual(yield* Effect.timeout(inner, "10 seconds"), 2)
           assert.strictEqual(yield* Effect.flatMap(Effect.forkChild(inner), Fiber.join), 2)
-          assert.strictEqual(yield* inner.pipe(Lock.withLock(make(yield* freshName("other")))), 2)
+          assert.strictEqual(yield* inner.pipe(Lock.withLock(make(freshName("other")))), 2)
           assert.strictEqual(yield* Lock.holdCount(lock), 1)
           assert.isTrue(yield* Lock.isHeldByCurrentOwner(lock))
         }).pipe(Lock.withLock(lock))
@@ -72,7 +72,7 @@ export const reentry = ({
             assert.isTrue(Option.isNone(yield* Lock.withLockIfAvailable(Effect.void, lock)))
             yield* Deferred.succeed(goOn, undefined)
             yield* Fiber.join(first)
-          }).pipe(Lock.withLock(make(yield* freshName("other"))))
+          }).pipe(Lock.withLock(make(freshName("other"))))
         })
       )
     }

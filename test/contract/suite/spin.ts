@@ -45,7 +45,7 @@ export const spinning = ({
 
     it.effect("A wait for a spin lock ends with LockTimeout when the schedule ends", () =>
       Effect.gen(function* () {
-        const name = yield* freshName()
+        const name = freshName()
         const lock = SpinLock.make(name, {
           schedule: Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(3)])
         })
@@ -79,7 +79,7 @@ export const spinning = ({
     if (virtual) {
       it.effect("A spin lock asks at the pauses of the schedule", () =>
         Effect.gen(function* () {
-          const lock = SpinLock.make(yield* freshName(), { schedule: Schedule.spaced("1 second") })
+          const lock = SpinLock.make(freshName(), { schedule: Schedule.spaced("1 second") })
           const other = yield* holdElsewhere(lock)
           const waiting = yield* Effect.forkChild(Lock.withLock(Effect.void, lock))
           yield* pass(Duration.millis(10_500))

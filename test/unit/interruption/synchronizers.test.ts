@@ -6,13 +6,14 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { CountDownLatch, LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
-import { Redis } from "ioredis"
 import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../../kit/server/redisUrl.ts"
 import { sweep } from "./sweep.ts"
+import { bare } from "../../kit/server/bareRedis.ts"
+import { asAnotherClient } from "../../kit/anotherClient.ts"
 
 const clients = RedisLock.layerFromStore({ subscriptionIdleTime: 1, fallbackInterval: 200 })
-const elsewhere = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.provide(self, Layer.fresh(clients))
+const elsewhere = asAnotherClient(clients)
 
 const total = 5
 
@@ -169,10 +170,7 @@ suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl
 
 it.live("leaves no channel, and no key but the counters, on the server", () =>
   Effect.gen(function* () {
-    const observer = yield* Effect.acquireRelease(
-      Effect.sync(() => new Redis(redisUrl)),
-      (redis) => Effect.sync(() => redis.disconnect())
-    )
+    const observer = yield* bare({ url: redisUrl })
     const channels = () => observer.pubsub("CHANNELS", "redisson_[sc]*{swept:*") as Promise<Array<string>>
     while ((yield* Effect.promise(channels)).length > 0) yield* Effect.sleep("50 millis")
     const keys = yield* Effect.promise(() => observer.keys("*swept:*"))
