@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { client, redisLock, start, until } from "./redisLock.ts"
+import { client, redisLock, start } from "./redisLock.ts"
 import { freshName } from "../kit/names.ts"
+import { until } from "../kit/eventually.ts"
 
 /** A command that prints the arguments it got. */
 const showArguments = ["node", "-e", "console.log(JSON.stringify(process.argv.slice(1)))", "--"]
@@ -35,12 +36,7 @@ describe("the command", () => {
       yield* first.says("in\n")
       const second = yield* start(["run", name, "--", "echo", "second"])
       const channel = `redisson_lock__channel:{${name}}`
-      yield* until(
-        Effect.map(
-          Effect.promise(() => redis.pubsub("NUMSUB", channel)),
-          ([, count]) => Number(count) > 0
-        )
-      )
+      yield* until("the second waits", async () => Number((await redis.pubsub("NUMSUB", channel))[1]) > 0)
       assert.strictEqual((yield* redisLock(["run", "--wait", "0", name, "--", "true"])).code, 75)
       yield* first.write("\n")
       assert.strictEqual((yield* first.ended).stdout, "in\nout\n")

@@ -3,8 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Redis } from "ioredis"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { client, isAlive, isDead, start, until } from "./redisLock.ts"
+import { client, isAlive, isDead, start } from "./redisLock.ts"
 import { freshName } from "../kit/names.ts"
+import { until } from "../kit/eventually.ts"
 
 const exists = (redis: Redis, name: string) =>
   Effect.map(
@@ -59,8 +60,8 @@ describe("when Redis says that the lock is not ours", () => {
       const child = yield* running.number("child")
       yield* Effect.promise(() => redis.del(name))
       assert.strictEqual((yield* running.ended).code, 70)
-      yield* until(isDead(parent))
-      yield* until(isDead(child))
+      yield* until("the parent process has ended", isDead(parent))
+      yield* until("the child process has ended", isDead(child))
     })
   )
 
@@ -110,6 +111,7 @@ describe("when Redis cannot be reached any more", () => {
         const alive = (yield* isAlive(parent)) || (yield* isAlive(child))
         if (!alive) break
         assert.isTrue(held, "the command outlived the lease")
+        // at each moment
         yield* Effect.sleep("20 millis")
       }
       const ended = yield* running.ended
@@ -146,18 +148,8 @@ describe("when Redis cannot be reached any more", () => {
       yield* proxy.dropConnections
       // renewed on a new connection
       const before = yield* Effect.promise(() => redis.pttl(name))
-      yield* until(
-        Effect.map(
-          Effect.promise(() => redis.pttl(name)),
-          (now) => now < before - 1000
-        )
-      )
-      yield* until(
-        Effect.map(
-          Effect.promise(() => redis.pttl(name)),
-          (now) => now > before - 1000
-        )
-      )
+      yield* until("its lease has run for a second", async () => (await redis.pttl(name)) < before - 1000)
+      yield* until("it is renewed", async () => (await redis.pttl(name)) > before - 1000)
       yield* running.write("\n")
       assert.deepStrictEqual(yield* running.ended, { code: 4, stdout: "ready\n", stderr: "" })
       assert.isFalse(yield* exists(redis, name))
@@ -192,6 +184,7 @@ it.live("The lock is renewed while the command runs", () =>
     const started = performance.now()
     while (performance.now() - started < 5000) {
       assert.isTrue(yield* exists(redis, name))
+      // at each moment
       yield* Effect.sleep("50 millis")
     }
     yield* running.write("\n")
@@ -207,10 +200,13 @@ it.live("A redis-lock that was stopped for longer than the lease kills the comma
     const parent = yield* running.number("parent")
     const child = yield* running.number("child")
     yield* running.signal("SIGSTOP")
-    yield* until(Effect.map(exists(redis, name), (held) => !held))
+    yield* until(
+      "the lock is free",
+      Effect.map(exists(redis, name), (held) => !held)
+    )
     yield* running.signal("SIGCONT")
     assert.strictEqual((yield* running.ended).code, 70)
-    yield* until(isDead(parent))
-    yield* until(isDead(child))
+    yield* until("the parent process has ended", isDead(parent))
+    yield* until("the child process has ended", isDead(child))
   })
 )

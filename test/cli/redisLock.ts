@@ -1,7 +1,7 @@
 /**
  * The built `redis-lock` as a child process, and what the tests look at beside it.
  */
-import { Deferred, Effect, Schedule, type Scope } from "effect"
+import { Deferred, Effect, type Scope } from "effect"
 import { Redis } from "ioredis"
 import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
@@ -9,6 +9,7 @@ import { constants } from "node:os"
 import { fileURLToPath } from "node:url"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { isRunning, kill, processesWith } from "../run/processes.ts"
+import { until } from "../kit/eventually.ts"
 
 const bin = fileURLToPath(new URL("../../packages/cli/dist/bin.js", import.meta.url))
 
@@ -73,11 +74,11 @@ export const start = (args: ReadonlyArray<string>, options: Options = {}): Effec
       pid: child.pid!,
       signal: (signal) => Effect.sync(() => void child.kill(signal)),
       write: (text) => Effect.sync(() => void child.stdin.write(text)),
-      says: (text, times = 1) => until(Effect.sync(() => stdout.split(text).length > times)),
+      says: (text, times = 1) => until(`it says "${text}"`, () => stdout.split(text).length > times),
       number: (label) =>
         Effect.gen(function* () {
           const pattern = new RegExp(`${label} ?(\\d+)\\D`)
-          yield* until(Effect.sync(() => pattern.test(stdout)))
+          yield* until(`it tells the number of ${label}`, () => pattern.test(stdout))
           return Number(pattern.exec(stdout)![1])
         }),
       ended: Deferred.await(ended)
@@ -87,10 +88,6 @@ export const start = (args: ReadonlyArray<string>, options: Options = {}): Effec
 /** Runs redis-lock to its end. */
 export const redisLock = (args: ReadonlyArray<string>, options?: Options): Effect.Effect<Ended> =>
   Effect.scoped(Effect.flatMap(start(args, { stdin: "", ...options }), (running) => running.ended))
-
-/** Waits until something is so, however slow the machine is. */
-export const until = <E, R>(condition: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
-  Effect.asVoid(Effect.repeat(condition, { schedule: Schedule.spaced("20 millis"), until: (holds) => holds }))
 
 /** Whether a process runs; a zombie does not. */
 export const isAlive = (pid: number): Effect.Effect<boolean> => Effect.sync(() => isRunning(pid))

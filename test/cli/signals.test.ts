@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { client, holdElsewhere, isAlive, isDead, start, until } from "./redisLock.ts"
+import { client, holdElsewhere, isAlive, isDead, start } from "./redisLock.ts"
 import { freshName } from "../kit/names.ts"
+import { until } from "../kit/eventually.ts"
 
 const signals = [
   ["SIGINT", 130],
@@ -23,12 +24,7 @@ describe("while the command runs", () => {
       const name = freshName("cli")
       const redis = yield* client()
       const running = yield* start(["run", name, "--", "sleep", "60"])
-      yield* until(
-        Effect.map(
-          Effect.promise(() => redis.exists(name)),
-          (count) => count === 1
-        )
-      )
+      yield* until("the lock is held", async () => (await redis.exists(name)) === 1)
       yield* running.signal(signal)
       assert.deepStrictEqual(yield* running.ended, { code, stdout: "", stderr: "" })
       assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 0)
@@ -64,7 +60,7 @@ describe("while the command runs", () => {
       const { code, stderr, stdout } = yield* running.ended
       assert.deepStrictEqual([code, stderr], [137, ""])
       for (const role of ["parent", "child"]) assert.strictEqual(stdout.split(`${role} SIGTERM\n`).length - 1, 2)
-      yield* until(isDead(child))
+      yield* until("the child process has ended", isDead(child))
     })
   )
 
@@ -102,12 +98,18 @@ describe("while waiting for the lock", () => {
       )
       const owner = yield* holdElsewhere(redis, name)
       const running = yield* start(["run", name, "--", "echo", "ran"])
-      yield* until(Effect.map(subscribers, (count) => count === 1))
+      yield* until(
+        "one waiter listens",
+        Effect.map(subscribers, (count) => count === 1)
+      )
       yield* running.signal(signal)
       const ended = yield* running.ended
       assert.deepStrictEqual([ended.code, ended.stdout], [code, ""])
       assert.strictEqual(ended.stderr, `redis-lock: ${signal}: gave up waiting for the lock\n`)
-      yield* until(Effect.map(subscribers, (count) => count === 0))
+      yield* until(
+        "nobody listens",
+        Effect.map(subscribers, (count) => count === 0)
+      )
       assert.deepStrictEqual(yield* Effect.promise(() => redis.hgetall(name)), { [owner]: "1" })
       assert.deepStrictEqual(yield* Effect.promise(() => redis.keys(`*${name}*`)), [name])
     })

@@ -20,6 +20,7 @@ import {
   SpinLock
 } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { observedStore, waiterSleeps } from "../kit/observedStore.ts"
 
 const watchdogLease = Duration.millis(1500)
 
@@ -67,7 +68,7 @@ const hold = Effect.fnUntraced(function* <E>(
 })
 
 const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
-  it.layer(Layer.provideMerge(Layer.orDie(clients), store), { excludeTestServices: true })(
+  it.layer(Layer.provideMerge(Layer.orDie(clients), observedStore(store)), { excludeTestServices: true })(
     `a lock of several on ${where}`,
     (it) => {
       const elsewhere = <A, E2, R>(self: Effect.Effect<A, E2, R>) =>
@@ -124,6 +125,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           const waiting = yield* Effect.forkChild(Lock.withLock(Effect.succeed("all"), multi(all)))
           // in an order that is not theirs
           for (const i of [2, 0, 1]) {
+            // time to come in, which it must not
             yield* Effect.sleep(50)
             assert.isUndefined(waiting.pollUnsafe())
             yield* holders[i]!.letGo
@@ -137,9 +139,9 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           const all = yield* names
           const holder = yield* hold(Lock.make(all[0]), elsewhere)
           const before = yield* Effect.forkChild(Lock.withLock(Effect.succeed("single"), all[0]))
-          yield* Effect.sleep(20)
+          yield* waiterSleeps
           const waiting = yield* Effect.forkChild(Lock.withLock(Effect.succeed("all"), multi(all)))
-          yield* Effect.sleep(20)
+          yield* waiterSleeps
           const after = yield* Effect.forEach(all, (name) =>
             Effect.forkChild(Lock.withLock(Effect.succeed(name), name))
           )
@@ -184,6 +186,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
             const holding = yield* Lock.scoped(multi(all))
             assert.deepStrictEqual(Object.keys(holding.token), [...all])
             for (const name of all) assert.isTrue(holding.token[name]! > 0n)
+            // it is only renewed if it outlives its lease
             yield* Effect.sleep(Duration.times(watchdogLease, 1.7))
             assert.isTrue(yield* holding.isHeld)
             yield* holding.ensureHeld
@@ -206,6 +209,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           for (const first of ["10 seconds", "1 hour"] as const) {
             yield* Effect.gen(function* () {
               yield* Lock.scoped(all[0], { leaseTime: first })
+              // so that the leases begin at different times
               yield* Effect.sleep(50)
               const holding = yield* Lock.scoped(multi(all), { leaseTime: "30 seconds" })
               assert.isAbove(Duration.toMillis(yield* holding.remaining), 30_000 * 0.99 - 2 - 1000)
@@ -269,7 +273,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           }).pipe(Lock.withLock(lock))
           const waiting = yield* hold(others, elsewhere)
           const mine = yield* Effect.forkChild(Lock.withLock(Effect.succeed("mine"), lock))
-          yield* Effect.sleep(50)
+          yield* waiterSleeps
           yield* waiting.letGo
           assert.strictEqual(yield* soon(Fiber.join(mine)), "mine")
           for (const kind of kinds) assert.isFalse(yield* Lock.isLocked(kind), kind.name)

@@ -3,7 +3,7 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer, Option, Schedule } from "effect"
+import { Effect, Layer, Option } from "effect"
 import {
   FairLock,
   FencedLock,
@@ -19,13 +19,11 @@ import { redisUrl } from "../kit/server/redisUrl.ts"
 import { runOperation, typeOfKey } from "../kit/storeOperations.ts"
 import { freshName } from "../kit/names.ts"
 import { bare } from "../kit/server/bareRedis.ts"
+import { until } from "../kit/eventually.ts"
 
 type AnyLock = Lock.Lock<RedisLock.RedisLock, any, any>
 
 const tokenOf = (name: string) => `redisson_lock_token:{${name}}`
-
-const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
-  Effect.repeat(condition, { until: (isMet) => isMet, schedule: Schedule.spaced("5 millis") })
 
 const kinds: Record<string, (name: string) => AnyLock> = {
   Lock: Lock.make,
@@ -147,7 +145,10 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
         assert.isTrue(first > 1_000_000_000_000_000n, `${first}, where nobody has ever written`)
         const written = yield* tokenOfA(writeLock)
         assert.isTrue(written > first)
-        yield* until(Effect.map(typeOfKey(tokenOf(name)), (type) => type === "none"))
+        yield* until(
+          "the token is forgotten",
+          Effect.map(typeOfKey(tokenOf(name)), (type) => type === "none")
+        )
         const second = yield* tokenOfA(readLock)
         assert.isTrue(second > written, `${second} after ${written}`)
         assert.isTrue((yield* tokenOfA(writeLock)) > second)

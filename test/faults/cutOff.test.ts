@@ -80,6 +80,7 @@ describe("a holder that is cut off from the server", () => {
         const section = yield* enter(far, "report")
         yield* proxy.cut
         yield* section.end
+        // time to release, which it cannot
         yield* Effect.sleep(300)
         yield* belongsTo(redis, "report", section.holding)
         yield* proxy.restore

@@ -158,6 +158,7 @@ describe("waiters of a fair lock", () => {
         yield* passBy
         yield* server.pause
         yield* proxy.cut
+        // the time for which the server stands still
         yield* Effect.sleep(850)
         yield* server.resume
         const resumedAt = yield* serverTime(redis)
@@ -324,6 +325,7 @@ describe("waiters of a fair lock", () => {
         yield* eventually("100 channels are heard", subscribed, (channels) => channels.length === 100)
         yield* Effect.sleep(1000)
         yield* Effect.promise(() => redis.config("RESETSTAT"))
+        // the time over which commands are counted
         yield* Effect.sleep(3000)
         assert.isAtMost(yield* commandsRun(redis, ["eval", "evalsha", "subscribe", "unsubscribe"]), 9)
         // beside when a script last looked

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { FairLock, Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { wrappedStoreLayer } from "../kit/wrappedStore.ts"
+import { observedStore, waiterSleeps } from "../kit/observedStore.ts"
 
 /** Whose next release gets no reply. */
 let unanswered: string | undefined
@@ -29,13 +30,13 @@ describe("a release of a fair lock that was sent again", () => {
       for (let i = 1; i <= 3; i++) {
         const holding = yield* Lock.scoped(lock).pipe(Lock.withOwner, Effect.provideContext(gate))
         const waiter = yield* Effect.forkChild(section, { startImmediately: true })
-        yield* Effect.sleep("50 millis")
+        yield* waiterSleeps
         yield* holding.release
         yield* Fiber.join(waiter)
       }
       // one that was released for sure is not used again either
       assert.strictEqual(new Set(owners).size, 3, owners.join(", "))
       assert.isUndefined(unanswered)
-    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(clients, losesReply)))
+    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(clients, observedStore(losesReply))))
   )
 })

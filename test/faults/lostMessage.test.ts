@@ -38,6 +38,7 @@ describe("a wake-up message that never comes", () => {
         const holder = yield* enter(yield* client(server, { watchdogLeaseTime: "5 minutes" }), "report")
         const waiting = yield* clientOver(yield* bare(server), { fallbackInterval: 300, subscriptions: proxy })
         const waiter = yield* queueUp(waiting, "report")
+        // time to subscribe, which it cannot
         yield* Effect.sleep(500)
         yield* subscribers(redis, "report", 0)
         yield* holder.end

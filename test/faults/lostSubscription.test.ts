@@ -44,6 +44,7 @@ describe("a subscription that breaks while waiting", () => {
         yield* holder.end
         yield* lockKey(redis, "report", "gone")
         yield* Effect.flatten(holder.exit)
+        // time to be woken, which it must not be
         yield* Effect.sleep(300)
         assert.isUndefined(waiter.fiber.pollUnsafe(), "was woken without the subscription")
         yield* proxy.restore

@@ -132,6 +132,7 @@ describe("a lock on five servers", () => {
         const services = yield* process(places, { watchdogLeaseTime: "1500 millis" })
         const holder = yield* hold(redLock(services, "ledger"))
         yield* kill(places.slice(0, 2))
+        // it is only kept if it outlives its lease
         yield* Effect.sleep("3500 millis")
         assert.isTrue(holder.isRunning())
         assert.strictEqual(yield* holder.end, "done")

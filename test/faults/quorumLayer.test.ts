@@ -53,12 +53,14 @@ describe("the layer of a quorum", () => {
         // comes back at once with all it knew
         yield* servers[0]!.kill
         yield* servers[0]!.restart
+        // sections go on meanwhile
         yield* Effect.sleep(300)
         // come back empty, as late as the documentation asks for
         for (const server of servers.slice(1)) {
           yield* server.kill
           yield* Effect.sleep(leaseMillis + 500)
           yield* server.restart
+          // sections go on meanwhile
           yield* Effect.sleep(500)
         }
         for (const process of processes) {
@@ -91,6 +93,7 @@ describe("the layer of a quorum", () => {
           },
           (exists) => exists === 1
         )
+        // time for a connection too many
         yield* Effect.sleep("500 millis")
         // the observer's, and as many as everywhere else
         assert.strictEqual(

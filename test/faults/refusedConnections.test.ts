@@ -201,6 +201,7 @@ describe("a layer that is closed while a server hangs in the middle of the hands
             (open) => open === 0
           )
         }
+        // time to print, which it must not
         yield* Effect.sleep(100)
         assert.deepStrictEqual(printed.mock.calls, [])
       }).pipe(Effect.scoped)
@@ -239,6 +240,7 @@ describe("a layer that is closed while a server hangs in the middle of the hands
           () => Effect.runPromise(proxy.connections),
           (count) => count === 0
         )
+        // time to print, which it must not
         yield* Effect.sleep(50)
         assert.deepStrictEqual(printed.mock.calls, [])
       }).pipe(Effect.scoped)
@@ -264,9 +266,11 @@ describe("a layer that is closed while a server hangs in the middle of the hands
           (stats) => stats.includes("cmdstat_evalsha")
         )
         yield* server.pause
+        // time for the handshake to begin
         yield* Effect.sleep(50)
       }).pipe(Effect.scoped, Effect.timeoutOption("5 seconds"))
       yield* server.kill
+      // time to print, which it must not
       yield* Effect.sleep(100)
       assert.deepStrictEqual(printed.mock.calls, [])
     }).pipe(Effect.scoped)
@@ -298,6 +302,7 @@ describe("sentinels that end", () => {
       )
       redis.disconnect()
       yield* site.sentinels[0]!.kill
+      // time to print, which it must not
       yield* Effect.sleep(200)
       assert.strictEqual(yield* mine.run(section), "done")
       assert.deepStrictEqual(printed.mock.calls, [])

@@ -67,6 +67,7 @@ describe("a caller that gives up while the server is down", () => {
             // the one whose waitTime ran out while another of its process was asking has not asked at all
             assert.include(["LockStoreError", "TimeoutError", "LockTimeout"], (error as { readonly _tag: string })._tag)
           }
+          // longer than commands may take effect
           yield* Effect.sleep(downtime)
           yield* server.resume
           yield* connected(mine)
@@ -88,6 +89,7 @@ describe("a caller that gives up while the server is down", () => {
         const acquisition = yield* Effect.forkScoped(mine.run(section), { startImmediately: true })
         yield* proxy.cut
         storeError(yield* soon("the acquisition fails", Fiber.await(acquisition)))
+        // longer than the lease that was asked for
         yield* Effect.sleep(2500)
         yield* proxy.resume
         yield* proxy.restore

@@ -71,6 +71,7 @@ describe.skipIf(impossible !== undefined)("a quorum of servers with clocks hours
       yield* mine.run(
         Effect.gen(function* () {
           const holding = yield* Lock.currentHolding("ledger")
+          // it is only kept if it outlives its lease
           yield* Effect.sleep("3500 millis")
           yield* holding.ensureHeld
           for (const { redis } of places) {

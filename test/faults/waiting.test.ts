@@ -86,6 +86,7 @@ describe("those who wait", () => {
         yield* Effect.sleep(500)
         yield* server.kill
         const meanwhile = yield* wait()
+        // longer than a lease, or a command
         yield* Effect.sleep(2500)
         for (const [kind, fiber] of [...before, ...meanwhile]) {
           assert.isUndefined(fiber.pollUnsafe(), `the outage ended a wait: ${kind}`)
@@ -110,6 +111,7 @@ describe("those who wait", () => {
         }
         const order = yield* queued(redis, "turn", 3)
         yield* server.pause
+        // longer than places live
         yield* Effect.sleep(4000)
         yield* server.resume
         // what was sent to it meanwhile has been answered, and the connections are new
@@ -144,6 +146,7 @@ describe("those who wait", () => {
           )
           yield* Effect.sleep(500)
           yield* server.pause
+          // longer than a lease, or a command
           yield* Effect.sleep(2500)
           assert.isUndefined(waiting.pollUnsafe())
           yield* server.resume

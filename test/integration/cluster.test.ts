@@ -62,6 +62,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         yield* run(
           Effect.gen(function* () {
             const holdings = yield* Effect.forEach(locks, (lock) => Lock.scoped(lock))
+            // they are only renewed if they outlive their lease
             yield* Effect.sleep(2000)
             for (const holding of holdings) yield* holding.ensureHeld
           }).pipe(Effect.scoped)

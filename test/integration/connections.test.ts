@@ -15,6 +15,7 @@ import { createServer as createTlsServer } from "node:tls"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { until } from "../kit/eventually.ts"
 
 const locksOver = (options: IoRedis.IoRedisOptions) =>
   Layer.build(Layer.fresh(Layer.provide(RedisLock.layer({ fallbackInterval: "1 minute" }), IoRedis.layer(options))))
@@ -30,7 +31,7 @@ const handsOver = (options: IoRedis.IoRedisOptions) =>
       Effect.provideContext(ours),
       Effect.forkChild({ startImmediately: true })
     )
-    while (!(yield* Effect.provideContext(Lock.isLocked(name), theirs))) yield* Effect.sleep(1)
+    yield* until("it is held", Effect.provideContext(Lock.isLocked(name), theirs))
     const waiter = yield* Effect.succeed("woken").pipe(
       Lock.withLock(name, { waitTime: "20 seconds" }),
       Effect.provideContext(theirs),

@@ -21,8 +21,4 @@ export const messages = Effect.fnUntraced(function* (channel: string) {
   return seen
 })
 
-export const until = Effect.fnUntraced(function* (condition: () => boolean) {
-  while (!condition()) yield* Effect.sleep("5 millis")
-})
-
 export const raw = Layer.effect(Raw, connection)

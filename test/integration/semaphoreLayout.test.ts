@@ -10,6 +10,7 @@ import type { Redis } from "ioredis"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
 import { bare } from "../kit/server/bareRedis.ts"
+import { until } from "../kit/eventually.ts"
 
 class Raw extends Context.Service<Raw, Redis>()("test/Raw") {}
 
@@ -32,7 +33,7 @@ const messages = Effect.fnUntraced(function* (channel: string) {
   return {
     /** What came since the last time, as soon as there are so many. */
     next: Effect.fnUntraced(function* (count: number) {
-      while (seen.length < count) yield* Effect.sleep("5 millis")
+      yield* until(`${count} messages are heard`, () => seen.length >= count)
       return seen.splice(0)
     })
   }

@@ -7,6 +7,7 @@ import { Effect, Layer } from "effect"
 import { Lock, RedisLock } from "effect-redis-lock"
 import { tracingChannel } from "node:diagnostics_channel"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { until } from "../kit/eventually.ts"
 
 interface Traced {
   readonly command: string
@@ -43,7 +44,7 @@ describe("a script", () => {
       const { token } = yield* use
       // who traces is told after the one who waits
       const ours = () => ended.filter(({ args }) => args.includes(name))
-      while (ours().length < 2) yield* Effect.sleep(1)
+      yield* until("both commands are traced", () => ours().length >= 2)
       const [acquire, release] = ours()
       assert.strictEqual(acquire?.command, "evalsha")
       assert.strictEqual(acquire?.result, Number(token))

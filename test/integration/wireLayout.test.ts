@@ -7,7 +7,8 @@ import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Option } from "effect"
 import { Lock, RedisLock } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { command, messages, raw, until } from "./raw.ts"
+import { command, messages, raw } from "./raw.ts"
+import { until } from "../kit/eventually.ts"
 
 // without messages a waiter here would sleep for five minutes
 const locks = Layer.provide(RedisLock.layer({ fallbackInterval: "5 minutes" }), IoRedis.layer({ url: redisUrl }))
@@ -51,7 +52,7 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
             assert.deepStrictEqual(heard, [])
           }).pipe(Lock.withLock(name))
           assert.strictEqual(yield* command((redis) => redis.exists(name)), 0)
-          yield* until(() => heard.length === 1)
+          yield* until("a message is heard", () => heard.length === 1)
           assert.deepStrictEqual(heard, ["0"])
         }).pipe(Effect.scoped)
     )
@@ -87,7 +88,7 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
       yield* command((redis) => redis.hset(name, "2a5b1f3e-0000-4000-8000-000000000001:42", 3))
       assert.isTrue(yield* Lock.forceRelease(name))
       assert.isFalse(yield* Lock.forceRelease(name))
-      yield* until(() => heard.length > 0)
+      yield* until("a message is heard", () => heard.length > 0)
       assert.deepStrictEqual(heard, ["0"])
       assert.strictEqual(yield* command((redis) => redis.exists(name)), 0)
     }).pipe(Effect.scoped)

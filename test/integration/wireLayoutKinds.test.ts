@@ -7,7 +7,8 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Option } from "effect"
 import { FairLock, FencedLock, Lock, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { command, messages, raw, until } from "./raw.ts"
+import { command, messages, raw } from "./raw.ts"
+import { eventually, until } from "../kit/eventually.ts"
 
 // without messages a waiter here would sleep for five minutes
 const locks = Layer.provide(RedisLock.layer({ fallbackInterval: "5 minutes" }), IoRedis.layer({ url: redisUrl }))
@@ -25,14 +26,6 @@ const serverTime = command(async (redis) => {
   const [seconds, micros] = await redis.time()
   return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
 })
-
-const eventually = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
-  Effect.gen(function* () {
-    for (let value = yield* effect; ; value = yield* effect) {
-      if (holds(value)) return value
-      yield* Effect.sleep("5 millis")
-    }
-  })
 
 const assertLeaseOf = (millis: number, left: number) =>
   assert.isTrue(left > millis - 10_000 && left <= millis, `${left} of ${millis}`)
@@ -61,9 +54,9 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
         const wait = (n: number) =>
           Effect.sync(() => order.push(n)).pipe(Lock.withLock(lock), Lock.withOwner, Effect.forkChild)
         const first = yield* wait(1)
-        yield* eventually(queue, (owners) => owners.length === 1)
+        yield* eventually("one is queued", queue, (owners) => owners.length === 1)
         const second = yield* wait(2)
-        const owners = yield* eventually(queue, (owners) => owners.length === 2)
+        const owners = yield* eventually("two are queued", queue, (owners) => owners.length === 2)
         for (const owner of owners) assert.match(owner, new RegExp(`^${clientId}:[0-9]+$`))
         // what the holder has left and five minutes, and five minutes for each place more, in milliseconds of server time
         const now = yield* serverTime
@@ -85,16 +78,18 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
         const heard = yield* messages(channelOf(java(1)))
         const plainChannel = yield* messages(`redisson_lock__channel:${fair}`)
         yield* eventually(
+          "somebody listens to the channel",
           command((redis) => redis.pubsub("NUMSUB", channelOf(owners[0]!))),
           (reply) => Number(reply[1]) === 1
         )
         yield* eventually(
+          "somebody listens to the channel",
           command((redis) => redis.pubsub("NUMSUB", channelOf(owners[1]!))),
           (reply) => Number(reply[1]) === 1
         )
         yield* holding.release
         yield* Fiber.join(first)
-        yield* until(() => heard.length > 0)
+        yield* until("a message is heard", () => heard.length > 0)
         assert.deepStrictEqual(heard, ["0"])
         assert.deepStrictEqual(plainChannel, [])
         assert.isUndefined(second.pollUnsafe())
@@ -160,7 +155,7 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
         assert.strictEqual(error._tag === "LockTimeout" ? error.holder?.owner : error._tag, java(1))
         yield* command((redis) => redis.del(name, holdOf(java(1), 1)))
         yield* Lock.withLock(Effect.void, readLock)
-        yield* until(() => heard.length === 1)
+        yield* until("a message is heard", () => heard.length === 1)
         assert.deepStrictEqual(heard, ["0"])
 
         // a writer, which reads and goes on as a reader
@@ -177,10 +172,10 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
         yield* writer.release
         assert.deepStrictEqual(yield* fields, { mode: "read", [reading.owner]: "1" })
         // unlike Redisson, which leaves other readers asleep here
-        yield* until(() => heard.length === 2)
+        yield* until("two messages are heard", () => heard.length === 2)
         yield* reading.release
         yield* Lock.withLock(Effect.void, writeLock)
-        yield* until(() => heard.length === 4)
+        yield* until("four messages are heard", () => heard.length === 4)
         assert.deepStrictEqual(heard, ["0", "1", "0", "1"])
         assert.deepStrictEqual(yield* command((redis) => redis.keys(`*${unique}*rwlock_timeout*`)), [])
       }).pipe(Effect.scoped)
@@ -196,6 +191,7 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
         assert.deepStrictEqual(write!.holders, [{ owner: java(1), holdCount: 2, mode: "write" }])
         const waiting = yield* Effect.forkChild(Lock.withLock(Effect.succeed("read"), readLock))
         yield* eventually(
+          "somebody listens to the channel",
           command((redis) => redis.pubsub("NUMSUB", `redisson_rwlock:${tagged}`)),
           (reply) => Number(reply[1]) === 1
         )

@@ -16,6 +16,7 @@ import { fileURLToPath } from "node:url"
 import type { HolderSettings } from "./fixtures/holder.ts"
 import * as JavaClient from "./JavaClient.ts"
 import { bare } from "../kit/server/bareRedis.ts"
+import * as inTheEnd from "../kit/eventually.ts"
 
 /** Why these tests cannot run on this machine, where they cannot. */
 export const skipped: string | undefined = process.env["INTEROP_SKIPPED"]
@@ -130,27 +131,12 @@ const both = <E>(name: string, site: Layer.Layer<Site, E>, tests: (test: Test) =
 /** The same with a hash tag of its own. */
 export const bracedName = (): string => `interop:{${randomUUID().slice(0, 8)}}:lock`
 
-/** Asks again and again until the answer is as it must be; fails with the last answer where it never is. */
-export const eventually = Effect.fnUntraced(function* <A, E, R>(
-  what: string,
-  ask: Effect.Effect<A, E, R>,
-  holds: (answer: A) => boolean
-) {
-  const until = performance.now() + soonMillis
-  while (true) {
-    const answer = yield* ask
-    if (holds(answer)) return answer
-    if (performance.now() > until) assert.fail(`never came true: ${what}; last seen: ${JSON.stringify(answer)}`)
-    yield* Effect.sleep(10)
-  }
-})
+/** Asks again and again until the answer is as it must be; fails with the last answer where that is not soon. */
+export const eventually = <A, E, R>(what: string, ask: Effect.Effect<A, E, R>, holds: (answer: A) => boolean) =>
+  inTheEnd.eventually(what, ask, holds, soonMillis)
 
 /** Waits for what must happen soon. */
-export const soon = <A, E, R>(what: string, self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.timeoutOrElse(self, {
-    duration: soonMillis,
-    orElse: () => Effect.die(new Error(`did not happen within ${soonMillis} ms: ${what}`))
-  })
+export const soon = <A, E, R>(what: string, self: Effect.Effect<A, E, R>) => inTheEnd.soon(what, self, soonMillis)
 
 /** Which clients have subscribed to a channel of this name: one entry for each. */
 const subscriptions = (name: string) =>

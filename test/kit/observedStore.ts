@@ -1,6 +1,7 @@
 /**
  * What passes between clients and their store: whether waiters listen, have been answered, and sleep.
  */
+import { assert } from "@effect/vitest"
 import { Context, Effect, Layer, Stream } from "effect"
 import { LockStore } from "effect-redis-lock"
 import { until } from "./eventually.ts"
@@ -12,6 +13,8 @@ interface Listener {
 
 /** So many turns of the event loop in a row without a request: what a reply or a signal has set off is done. */
 const calmTurns = 50
+
+const patienceMillis = 240_000
 
 const turn = Effect.promise(() => new Promise<void>((resume) => setImmediate(resume)))
 
@@ -26,13 +29,17 @@ class Traffic {
     return this.#signals.get(channel) ?? 0
   }
 
-  /** Waits until clients listen to a channel and all that they have asked is answered, so that only what comes from outside wakes them. */
-  sleeps(channel: string): Effect.Effect<void> {
+  /**
+   * Waits until clients listen to a channel, by default to any, and all that they have asked is answered, so that only what comes from
+   * outside wakes them. No time of the test's clock passes.
+   */
+  sleeps(channel?: string): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
-      for (let calm = 0, requests = -1; calm < calmTurns;) {
+      const giveUpAt = performance.now() + patienceMillis
+      for (let calm = 0, requests = -1; calm < calmTurns; requests = this.#requests) {
         yield* turn
         calm = this.#isReady(channel) && this.#requestsInFlight === 0 && requests === this.#requests ? calm + 1 : 0
-        requests = this.#requests
+        if (performance.now() > giveUpAt) assert.fail(`nobody sleeps, waiting for ${channel ?? "a message"}`)
       }
     })
   }
@@ -75,8 +82,10 @@ class Traffic {
     }
   }
 
-  #isReady(channel: string): boolean {
-    return [...(this.#listeners.get(channel) ?? [{ isReady: false }])].every(({ isReady }) => isReady)
+  #isReady(channel: string | undefined): boolean {
+    const channels = channel === undefined ? [...this.#listeners.values()] : [this.#listeners.get(channel) ?? []]
+    const listeners = channels.flatMap((listening) => [...listening])
+    return listeners.length > 0 && listeners.every(({ isReady }) => isReady)
   }
 
   #listen(channel: string): Listener {
@@ -106,5 +115,8 @@ export const observedStore = <E, R>(
     })
   ).pipe(Layer.provide(store))
 
-/** {@link Traffic.sleeps} at the store of this test. */
+/** Waits until all that wait for messages of a channel sleep: {@link Traffic.sleeps} at the store of this test. */
 export const waiterSleepsOn = (channel: string) => Effect.flatMap(ObservedStore, (traffic) => traffic.sleeps(channel))
+
+/** Waits until somebody waits for a message of any channel, and all who do sleep. */
+export const waiterSleeps = Effect.flatMap(ObservedStore, (traffic) => traffic.sleeps())

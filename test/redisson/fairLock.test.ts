@@ -34,11 +34,11 @@ import {
   sixteenClients,
   storeAt,
   tryLock,
-  until,
   waitEnds
 } from "./kit.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { freshName } from "../kit/names.ts"
+import { until } from "../kit/eventually.ts"
 
 const make = (name: string) => FairLock.make(name)
 const fresh = Effect.sync(() => make(freshName("redisson")))
@@ -157,7 +157,10 @@ onBothStores("RFairLock", (it) => {
       const lock = yield* fresh
       yield* abandoned(lock, { leaseTime: 400 })
       for (let i = 0; i < 3; i++) assert.isFalse(yield* otherThread(tryLock(lock)))
-      yield* until(Effect.map(Lock.isLocked(lock), (locked) => !locked))
+      yield* until(
+        "the lease ends",
+        Effect.map(Lock.isLocked(lock), (locked) => !locked)
+      )
       assert.isTrue(yield* otherClient(tryLock(lock)))
     })
   )
@@ -212,7 +215,10 @@ describe("the bookkeeping of RFairLock in Redis", () => {
       lock,
       { leaseTime: 30_000, ...options }
     ).pipe(Effect.forkScoped({ startImmediately: true }))
-    yield* until(Effect.map(length, (now) => now === places + 1))
+    yield* until(
+      "it has its place",
+      Effect.map(length, (now) => now === places + 1)
+    )
     return { fiber, served, leave: Fiber.interrupt(fiber) }
   })
 
@@ -263,7 +269,7 @@ describe("the bookkeeping of RFairLock in Redis", () => {
       const first = yield* waiter(lock, seen)
       const last = yield* waiter(lock, seen, { waitTime: 1500 })
       yield* holder.letGo
-      const { millis } = yield* elapsed(until(Effect.sync(() => first.served.yes)))
+      const { millis } = yield* elapsed(until("the first is served", () => first.served.yes))
       assert.isBelow(millis, 400)
       assert.approximately(yield* toldRemaining(last), 29_000, 3000)
     }).pipe(Effect.scoped, Effect.provide(layer))
@@ -278,7 +284,7 @@ describe("the bookkeeping of RFairLock in Redis", () => {
       yield* waiter(lock, seen)
       const [, before] = yield* seen.scores
       yield* holder.letGo
-      yield* until(Effect.sync(() => first.served.yes))
+      yield* until("the first is served", () => first.served.yes)
       const [after] = yield* seen.scores
       assert.approximately(before! - after!, patience, 3000)
       yield* waiter(lock, seen)
@@ -390,7 +396,7 @@ describe("the bookkeeping of RFairLock in Redis", () => {
         const holder = yield* held(lock)
         const next = yield* waiter(lock, seen)
         yield* holder.letGo
-        yield* until(Effect.sync(() => next.served.yes))
+        yield* until("the next is served", () => next.served.yes)
         yield* next.leave
       }).pipe(
         Effect.scoped,
@@ -413,12 +419,12 @@ describe("RFairLock on a Redis of its own", () => {
           const waiting = yield* Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 800 })).pipe(
             Effect.forkChild({ startImmediately: true })
           )
-          yield* until(Effect.promise(async () => (await redis.llen("redisson_lock_queue:{slow}")) === 1))
+          yield* until("it is queued", async () => (await redis.llen("redisson_lock_queue:{slow}")) === 1)
           yield* server.pause
           const error = yield* Fiber.join(waiting)
           assert.include(["LockTimeout", "LockStoreError"], error._tag)
           yield* server.resume
-          yield* until(Effect.promise(async () => (await redis.llen("redisson_lock_queue:{slow}")) === 0))
+          yield* until("nobody is queued", async () => (await redis.llen("redisson_lock_queue:{slow}")) === 0)
           assert.strictEqual(yield* Effect.promise(() => redis.zcard("redisson_lock_timeout:{slow}")), 0)
         }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
       }).pipe(Effect.scoped)

@@ -80,11 +80,6 @@ export const millisOf = (duration: Option.Option<Duration.Duration>) => Duration
 export const elapsed = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.timed(self), ([duration, result]) => ({ millis: Duration.toMillis(duration), result }))
 
-export const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
-  Effect.gen(function* () {
-    while (!(yield* condition)) yield* Effect.sleep("10 millis")
-  })
-
 const freshLock = (make: Make) => Effect.sync(() => make(freshName("redisson")))
 
 export const lockUnlockTwice = (make: Make) => () =>
@@ -210,6 +205,7 @@ export const interruptedWaiterNeverAcquires = (make: Make) => () =>
     )
     yield* Fiber.interrupt(waiting)
     const interruption = yield* Effect.forkChild(Fiber.interrupt(patient), { startImmediately: true })
+    // time to come in, which it must not
     yield* Effect.sleep("50 millis")
     assert.isUndefined(patient.pollUnsafe())
     assert.isTrue(yield* holder.holding.isHeld)

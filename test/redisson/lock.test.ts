@@ -19,6 +19,7 @@ import { expectWarning } from "../run/logs.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { asAnotherClient } from "../kit/anotherClient.ts"
 import { freshName } from "../kit/names.ts"
+import { until } from "../kit/eventually.ts"
 
 const watchdogLeaseTime = Duration.millis(900)
 const clients = RedisLock.layerFromStore({ watchdogLeaseTime, subscriptionIdleTime: "100 millis" })
@@ -197,6 +198,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           Effect.forkChild({ startImmediately: true })
         )
         const interruption = yield* Effect.forkChild(Fiber.interrupt(waiting), { startImmediately: true })
+        // time to come in, which it must not
         yield* Effect.sleep("50 millis")
         assert.isUndefined(waiting.pollUnsafe())
         yield* holder.letGo
@@ -362,9 +364,7 @@ describe("RLock on a Redis of its own", () => {
         const clientList = (yield* Effect.promise(() => redis.client("LIST"))) as string
         const connections = clientList.trim().split("\n").length - 1
         assert.isAtMost(connections, 2)
-        while (((yield* Effect.promise(() => redis.pubsub("CHANNELS"))) as Array<string>).length > 0) {
-          yield* Effect.sleep("20 millis")
-        }
+        yield* until("no channel is left", async () => ((await redis.pubsub("CHANNELS")) as Array<string>).length === 0)
       }).pipe(Effect.provide(Layer.provide(clients, layerOf(server.url))))
       assert.strictEqual(done, 5000)
     }).pipe(Effect.scoped)
@@ -376,9 +376,7 @@ describe("RLock on a Redis of its own", () => {
     const server = yield* RedisServer.start({ args: ["--cluster-enabled", "yes"] })
     const redis = yield* observer(server.url)
     yield* Effect.promise(() => redis.call("CLUSTER", "ADDSLOTSRANGE", "0", "16383"))
-    while (!String(yield* Effect.promise(() => redis.cluster("INFO"))).includes("cluster_state:ok")) {
-      yield* Effect.sleep("20 millis")
-    }
+    yield* until("the cluster is ready", async () => String(await redis.cluster("INFO")).includes("cluster_state:ok"))
     return server
   })
 
@@ -410,16 +408,13 @@ describe("RLock on a Redis of its own", () => {
       const events: Array<string> = []
       yield* Effect.promise(() => redis.psubscribe("__keyspace@0__:observed*"))
       redis.on("pmessage", (_pattern, channel: string, event: string) => events.push(`${channel.slice(15)} ${event}`))
-      const seen = (event: string) =>
-        Effect.gen(function* () {
-          while (!events.includes(event)) yield* Effect.sleep("20 millis")
-        })
+      const seen = (event: string) => until(`the event "${event}" is told`, () => events.includes(event))
       yield* Effect.gen(function* () {
         yield* Lock.withLock(Effect.void, "observed-release")
         yield* seen("observed-release del")
         yield* Effect.exit(Lock.withLock(Effect.never, "observed-lease", { leaseTime: 200 }))
         yield* Effect.provideService(
-          Lock.scoped("observed-expiry", { leaseTime: 100 }),
+          Lock.scoped("observed-expiry", { leaseTime: "2 seconds" }),
           Scope.Scope,
           yield* Scope.make()
         )

@@ -13,6 +13,7 @@ const contenderWaits = (make: Make) => () =>
     const lock = make(freshName("redisson"))
     const holder = yield* held(lock)
     const contender = yield* Effect.forkChild(Lock.withLock(Effect.succeed("in"), lock), { startImmediately: true })
+    // time to come in, which it must not
     yield* Effect.sleep("300 millis")
     assert.isUndefined(contender.pollUnsafe())
     yield* holder.letGo

@@ -19,6 +19,7 @@ import { bare } from "../kit/server/bareRedis.ts"
 import { background } from "../kit/background.ts"
 import { asAnotherClient } from "../kit/anotherClient.ts"
 import { freshName } from "../kit/names.ts"
+import { eventually, until } from "../kit/eventually.ts"
 
 // messages, and the ends of leases, must do: nobody here waits for the fallback interval
 const clients = RedisLock.layerFromStore({ subscriptionIdleTime: "100 millis", fallbackInterval: "5 minutes" })
@@ -42,12 +43,12 @@ const isTaken = (semaphore: string, permits = 1) =>
 /** Brings the end of a permit's lease. */
 const expire = Effect.fnUntraced(function* (semaphore: string, id: string) {
   assert.isTrue(yield* PermitSemaphore.updateLeaseTime(semaphore, id, 1))
-  while (Option.isSome(yield* PermitSemaphore.leaseTime(semaphore, id))) yield* Effect.sleep("2 millis")
+  yield* eventually("the lease has ended", PermitSemaphore.leaseTime(semaphore, id), Option.isNone)
 })
 
 /** Waits until so many permits are free. */
 const free = Effect.fnUntraced(function* (semaphore: string, permits: number) {
-  while ((yield* PermitSemaphore.availablePermits(semaphore)) !== permits) yield* Effect.sleep("10 millis")
+  yield* eventually(`${permits} are free`, PermitSemaphore.availablePermits(semaphore), (free) => free === permits)
 })
 
 const unknown = "0123456789abcdef".repeat(2)
@@ -444,7 +445,7 @@ describe("RPermitExpirableSemaphore on servers of their own", () => {
           yield* Effect.promise(() => redis.pexpire(semaphore, 1500))
           yield* taken(semaphore, 1, "1 hour")
           assert.strictEqual(yield* Effect.promise(keys), 2)
-          while ((yield* Effect.promise(keys)) > 0) yield* Effect.sleep("10 millis")
+          yield* eventually("the keys have expired", keys, (count) => count === 0)
           assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 0)
         }).pipe(Effect.provide(over(redisUrl)))
       }).pipe(Effect.scoped)
@@ -455,9 +456,7 @@ describe("RPermitExpirableSemaphore on servers of their own", () => {
       const server = yield* RedisServer.start({ args: ["--cluster-enabled", "yes"] })
       const redis = yield* connect(server.url)
       yield* Effect.promise(() => redis.call("CLUSTER", "ADDSLOTSRANGE", "0", "16383"))
-      while (!String(yield* Effect.promise(() => redis.cluster("INFO"))).includes("cluster_state:ok")) {
-        yield* Effect.sleep("20 millis")
-      }
+      yield* until("the cluster is ready", async () => String(await redis.cluster("INFO")).includes("cluster_state:ok"))
       yield* Effect.gen(function* () {
         for (const name of ["plain", "{tag}:x", "a{b}c"]) {
           const semaphore = PermitSemaphore.make(name, { permits: 1 })

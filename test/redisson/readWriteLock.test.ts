@@ -162,6 +162,7 @@ onBothStores("RReadWriteLock, sharing and exclusion", (it) => {
       const all = yield* Effect.forkChild(Effect.all([ten, otherClient(ten)], { concurrency: 2 }), {
         startImmediately: true
       })
+      // time to come in, which they must not
       yield* Effect.sleep("100 millis")
       assert.strictEqual(yield* Ref.get(inside), 0)
       yield* writer.letGo
@@ -244,6 +245,7 @@ onBothStores("RReadWriteLock, leases", (it) => {
     Effect.gen(function* () {
       const { readLock, writeLock } = yield* fresh
       yield* abandoned(readLock, { leaseTime: 1000 })
+      // a part of its lease
       yield* Effect.sleep("500 millis")
       yield* otherThread(Lock.withLock(Effect.void, readLock, { leaseTime: 5000 }))
       const { millis } = yield* elapsed(otherClient(Lock.withLock(Effect.void, writeLock)))
@@ -296,6 +298,7 @@ onBothStores("RReadWriteLock, leases", (it) => {
         Effect.repeat(
           Effect.gen(function* () {
             assert.isAbove(millisOf(yield* Lock.remainingTime(side)), 100)
+            // at each moment
             yield* Effect.sleep("50 millis")
           }),
           Schedule.recurs(Math.ceil((2 * watchdogMillis) / 50))
@@ -329,6 +332,7 @@ onBothStores("RReadWriteLock, leases", (it) => {
       const { readLock, writeLock } = yield* fresh
       yield* dyingClient(abandoned(readLock))
       const reader = yield* held(readLock)
+      // past the lease of who died
       yield* Effect.sleep(1.5 * watchdogMillis)
       assert.isFalse(yield* canWrite(writeLock.name))
       yield* reader.letGo
@@ -342,6 +346,7 @@ onBothStores("RReadWriteLock, leases", (it) => {
       const reader = yield* held(readLock)
       const dead = dyingClient(Effect.all([abandoned(readLock), abandoned(readLock), abandoned(readLock)]))
       yield* Effect.forEach(Array.from({ length: 20 }), () => dead, { concurrency: "unbounded" })
+      // past the lease of who died
       yield* Effect.sleep(1.5 * watchdogMillis)
       yield* reader.letGo
       const { millis } = yield* elapsed(Lock.withLock(Effect.void, writeLock))

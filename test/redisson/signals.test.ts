@@ -8,6 +8,7 @@ import { Lock, LockStore, LockStoreError, RedisLock } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { elapsed, held, dyingClient, otherClient, storeAt } from "./kit.ts"
 import { freshName } from "../kit/names.ts"
+import { observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
 
 // so long that nobody is ever woken by it
 const patient = RedisLock.layerFromStore({ fallbackInterval: "5 minutes" })
@@ -22,11 +23,11 @@ describe("signals", () => {
         assert.strictEqual(error._tag, "LockTimeout")
       }
       const next = yield* Effect.forkChild(Lock.withLock(Effect.succeed("in"), lock), { startImmediately: true })
-      yield* Effect.sleep("50 millis")
+      yield* waiterSleepsOn(`redisson_lock__channel:{${lock.name}}`)
       yield* otherClient(Lock.forceRelease(lock))
       yield* holder.letGo
       assert.strictEqual(yield* Effect.timeout(Fiber.join(next), "10 seconds"), "in")
-    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(patient, storeAt(redisUrl))))
+    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(patient, observedStore(storeAt(redisUrl)))))
   )
 
   it.live("44. a subscription that fails keeps nobody from subscribing later", () =>

@@ -52,6 +52,7 @@ onBothStores("RSpinLock", (it) => {
       const lock = make(freshName("redisson"))
       const holder = yield* held(lock)
       const pending = yield* Effect.forkChild(Lock.withLock(Effect.succeed("in"), lock), { startImmediately: true })
+      // time to come in, which it must not
       yield* Effect.sleep("100 millis")
       assert.isUndefined(pending.pollUnsafe())
       yield* holder.letGo
@@ -68,6 +69,7 @@ onBothStores("RSpinLock", (it) => {
       const pending = yield* Lock.withLock(Effect.succeed("in"), lock, { waitTime: "1 minute" }).pipe(
         Effect.forkChild({ startImmediately: true })
       )
+      // time to come in, which it must not
       yield* Effect.sleep("100 millis")
       assert.isUndefined(pending.pollUnsafe())
       yield* holder.letGo

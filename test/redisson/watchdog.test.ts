@@ -6,9 +6,10 @@ import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
 import { Lock, ReadWriteLock, RedisLock } from "effect-redis-lock"
-import { type AnyLock, clients, held, onBothStores, otherThread, storeAt, until, watchdogMillis } from "./kit.ts"
+import { type AnyLock, clients, held, onBothStores, otherThread, storeAt, watchdogMillis } from "./kit.ts"
 import { expectWarning } from "../run/logs.ts"
 import { freshName } from "../kit/names.ts"
+import { until } from "../kit/eventually.ts"
 
 const readLock = (name: string) => ReadWriteLock.make(name).readLock
 const writeLock = (name: string) => ReadWriteLock.make(name).writeLock
@@ -22,7 +23,7 @@ const onOwnServer =
     }).pipe(Effect.scoped)
 
 /** Waits until the client is connected again. */
-const connected = (lock: AnyLock) => until(Effect.isSuccess(Lock.isLocked(lock)))
+const connected = (lock: AnyLock) => until("the client is connected again", Effect.isSuccess(Lock.isLocked(lock)))
 
 const lossAfterRestart = (lock: AnyLock, server: RedisServer.RedisServer) =>
   Effect.gen(function* () {
@@ -39,6 +40,7 @@ const lossAfterRestart = (lock: AnyLock, server: RedisServer.RedisServer) =>
 const renewedNormally = (lock: AnyLock) =>
   Effect.gen(function* () {
     const holder = yield* held(lock)
+    // it is only renewed if it outlives its lease
     yield* Effect.sleep(2 * watchdogMillis)
     yield* holder.holding.release
     assert.isFalse(yield* Lock.isLocked(lock))

@@ -2,6 +2,7 @@ import { RedisCluster, type RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Redis } from "ioredis"
+import { eventually } from "../kit/eventually.ts"
 
 const ask = <A>(node: RedisServer.RedisServer, f: (redis: Redis) => Promise<A>) =>
   Effect.acquireUseRelease(
@@ -35,7 +36,7 @@ describe("a cluster of our own", () => {
       const slot = yield* cluster.slotOf("orders")
       const master = yield* cluster.ownerOf(slot)
       yield* master.kill
-      while ((yield* cluster.ownerOf(slot)) === master) yield* Effect.sleep(50)
+      yield* eventually("another node owns the slot", cluster.ownerOf(slot), (owner) => owner !== master)
       yield* master.restart
       yield* cluster.ok
       let role: unknown

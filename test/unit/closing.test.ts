@@ -125,6 +125,7 @@ const suite = (where: string, clients: Effect.Effect<Live, never, Scope.Scope>, 
                   concurrency: "unbounded"
                 })
               )
+              // whether they sleep yet or still ask: closing ends both
               yield* Effect.sleep(50)
               yield* close
               return yield* Fiber.join(waiting)

@@ -104,6 +104,7 @@ const readWrite = <E>(name: string, store: Layer.Layer<Stores, E>) =>
           )
           yield* Deferred.await(reading)
           const writer = yield* Effect.succeed("written").pipe(Lock.withLock(writeLock), Effect.forkChild)
+          // time to come in, which it must not
           yield* Effect.sleep(50)
           assert.isUndefined(writer.pollUnsafe())
           yield* Deferred.succeed(letGo, undefined)

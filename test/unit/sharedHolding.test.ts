@@ -126,6 +126,7 @@ const suite = <E>(where: string, stores: Layer.Layer<LockStore.LockStore, E>) =>
           yield* Deferred.succeed(gate, void 0)
           yield* Deferred.await(arrived)
           yield* Scope.close(outer, Exit.void)
+          // past the lease of the re-entry that was given up
           yield* Effect.sleep(300)
           assert.isTrue(yield* holding.isHeld)
           assert.isFalse(yield* canWrite)

@@ -23,6 +23,7 @@ import { sweep } from "./sweep.ts"
 import { typeOfKey, typeOfKeyIn } from "../../kit/storeOperations.ts"
 import { bare } from "../../kit/server/bareRedis.ts"
 import { asAnotherClient } from "../../kit/anotherClient.ts"
+import { eventually } from "../../kit/eventually.ts"
 
 const clients = RedisLock.layerFromStore({ subscriptionIdleTime: 1, fallbackInterval: 200 })
 const elsewhere = asAnotherClient(clients)
@@ -254,7 +255,7 @@ it.live("leaves no channel and no key but the token's on the server", () =>
   Effect.gen(function* () {
     const observer = yield* bare({ url: redisUrl })
     const channels = () => observer.pubsub("CHANNELS", "*{sweep:*") as Promise<Array<string>>
-    while ((yield* Effect.promise(channels)).length > 0) yield* Effect.sleep("50 millis")
+    yield* eventually("no channel is left", channels, (left) => left.length === 0)
     const keys = yield* Effect.promise(() => observer.keys("*sweep:*"))
     assert.deepStrictEqual(
       keys.filter((key) => !key.startsWith("redisson_lock_token:")),

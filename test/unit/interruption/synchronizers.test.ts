@@ -11,6 +11,7 @@ import { redisUrl } from "../../kit/server/redisUrl.ts"
 import { sweep } from "./sweep.ts"
 import { bare } from "../../kit/server/bareRedis.ts"
 import { asAnotherClient } from "../../kit/anotherClient.ts"
+import { eventually } from "../../kit/eventually.ts"
 
 const clients = RedisLock.layerFromStore({ subscriptionIdleTime: 1, fallbackInterval: 200 })
 const elsewhere = asAnotherClient(clients)
@@ -172,7 +173,7 @@ it.live("leaves no channel, and no key but the counters, on the server", () =>
   Effect.gen(function* () {
     const observer = yield* bare({ url: redisUrl })
     const channels = () => observer.pubsub("CHANNELS", "redisson_[sc]*{swept:*") as Promise<Array<string>>
-    while ((yield* Effect.promise(channels)).length > 0) yield* Effect.sleep("50 millis")
+    yield* eventually("no channel is left", channels, (left) => left.length === 0)
     const keys = yield* Effect.promise(() => observer.keys("*swept:*"))
     assert.deepStrictEqual(
       keys.filter((key) => !key.startsWith("swept:")),
