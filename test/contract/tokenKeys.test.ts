@@ -138,7 +138,7 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
     it.effect("A reader's token is higher than that of any earlier writer, even if Redis has forgotten that one", () =>
       Effect.gen(function* () {
         const name = freshName("token")
-        const { readLock, writeLock } = ReadWriteLock.make(name, { leaseTime: "60 millis" })
+        const { readLock, writeLock } = ReadWriteLock.make(name, { leaseTime: "500 millis" })
         const tokenOfA = (lock: AnyLock): Effect.Effect<bigint, unknown, any> =>
           Effect.scoped(Effect.map(Lock.scoped(lock), (holding) => (holding as { readonly token: bigint }).token))
         const first = yield* tokenOfA(readLock)
