@@ -2,7 +2,7 @@
  * A quorum of stores in memory, under virtual time.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Layer, Option } from "effect"
+import { Deferred, Duration, Effect, Fiber, Layer, Option, Stream } from "effect"
 import {
   FairLock,
   FencedLock,
@@ -467,5 +467,26 @@ describe("the members of a quorum", () => {
       yield* Effect.scoped(Layer.build(RedisLock.layerQuorum([member, member, member])))
       assert.strictEqual(built, 3)
     })
+  )
+})
+
+describe("looking at a quorum's locks", () => {
+  const listed = Stream.runCollect(Stream.map(Lock.list(), ({ name }) => name))
+
+  it.effect("Lock.list finds what a majority keeps while a minority is down, and fails without a majority", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const service = yield* quorumOf(stores)
+      yield* Effect.gen(function* () {
+        assert.deepStrictEqual(yield* listed, ["a"])
+        stores[0]!.isDown = true
+        assert.deepStrictEqual(yield* listed, ["a"])
+        stores[1]!.isDown = true
+        const error = yield* Effect.flip(listed)
+        assert.instanceOf(error.cause, QuorumNotReached)
+        assert.strictEqual(error.reason, "NotConnected")
+        for (const store of stores) store.isDown = false
+      }).pipe(Lock.withLock("a"), as(service))
+    }).pipe(Effect.scoped)
   )
 })

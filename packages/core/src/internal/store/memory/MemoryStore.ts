@@ -123,7 +123,7 @@ export const makeMemoryStore: Effect.Effect<LockStore["Service"]> = Effect.map(C
     scan: (pattern) =>
       Stream.suspend(() => {
         const matches = globToRegExp(pattern)
-        return Stream.fromIterable(db.keys().filter((key) => matches.test(key)))
+        return Stream.fromIterable(db.keys().filter((key) => matches.test(key) && db.type(key) === "hash"))
       }),
     publish: "PUBLISH",
     slot: () => 0,

@@ -23,6 +23,7 @@ import { QuorumCall, keysAt, type Member, type Outcome } from "./QuorumCall.ts"
 import { countVotes, type Vote } from "./countVotes.ts"
 import { memberSignals } from "./memberSignals.ts"
 import { notReached } from "./notReached.ts"
+import { scanMajority } from "./scanMajority.ts"
 import { decide } from "./decide.ts"
 import { acquiring, boundAt, releasing, renewing } from "./operations.ts"
 import { UnsettledCommands, withoutMembers } from "./UnsettledCommands.ts"
@@ -80,7 +81,7 @@ export class QuorumStore {
       run: (operation, keys, args) =>
         acquiring.has(operation) ? this.#acquire(operation, keys, args) : this.#vote({ operation, keys, args }),
       subscribe: (channel) => this.#merge((member) => memberSignals(member, channel)),
-      scan: (pattern) => this.#merge((member) => member.store.scan(pattern)),
+      scan: (pattern) => scanMajority(this.members, this.required, pattern),
       publish: first.store.publish,
       slot: (key) => first.store.slot(keysAt(first, [key])[0]!),
       commandLifeMillis: Math.max(...this.members.map(({ store }) => store.commandLifeMillis)),
