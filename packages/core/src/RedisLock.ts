@@ -62,7 +62,9 @@ export {
 export interface RedisLockOptions {
   /**
    * The lease of locks acquired without `leaseTime`, renewed every third of it while they are held: how long a lock may
-   * outlive its process. Redisson's `lockWatchdogTimeout`; the two need not be equal. Default: 30 seconds.
+   * outlive its process. Redisson's `lockWatchdogTimeout`; the two need not be equal. It should be at least four times the
+   * driver's `commandTimeout`: else one connection that goes silent costs the lock, as the renewal is not repeated over a new
+   * connection in time. Default: 30 seconds.
    */
   readonly watchdogLeaseTime?: Duration.Input | undefined
   /**

@@ -5,11 +5,12 @@
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type { Loss } from "../report/telemetry.ts"
 import { LockLost, LockStoreError, type LossReason } from "../../LockError.ts"
 import type { PermitReply } from "../protocol/PermitReply.ts"
 import { isForbidden, mayHaveRun } from "../store/outcome.ts"
 import type { HoldingClient } from "./HoldingClient.ts"
-import { repeatRelease, type RepeatedRelease, releaseUntilConfirmed } from "./repeatedRelease.ts"
+import { repeatRelease, type RepeatedRelease, releaseUntilConfirmed, sendWithin } from "./repeatedRelease.ts"
 import type { Guarded, Restore } from "./guard.ts"
 import { Dependents } from "./Dependents.ts"
 import { describeWrongType } from "../store/wrongType.ts"
@@ -121,7 +122,7 @@ export class AnonymousPermits implements Guarded {
     const giveBack = this.#giveBack(now)
     client.underWay++
     return Effect.ensuring(
-      Effect.matchEffect(giveBack.send, {
+      Effect.matchEffect(sendWithin(client, giveBack.send, client.options.releaseTimeoutMillis, this.name), {
         onSuccess: (reply) => (reply === 1 ? Effect.void : this.#notKnown),
         onFailure: (error) => this.#retry(giveBack, now, error)
       }),
@@ -130,7 +131,7 @@ export class AnonymousPermits implements Guarded {
   }
 
   /** Only with its client: nothing else tells that anonymous permits are held no more. */
-  lose(reason: LossReason, now: number): void {
+  lose(reason: Loss, now: number): void {
     if (this.#lost !== undefined || this.#released) return
     this.#lost = this.#lossOf(reason)
     this.client.forgetPermits(this)

@@ -11,7 +11,7 @@ import { releaseRetries } from "../time/schedules.ts"
 import type { HandOver } from "./HoldingClient.ts"
 import type { Lease, LeaseEntry } from "./Lease.ts"
 import { releaseOf, sendRelease } from "./releaseCommand.ts"
-import { repeatRelease } from "./repeatedRelease.ts"
+import { repeatRelease, sendWithin } from "./repeatedRelease.ts"
 
 /**
  * Ends one hold; the last one frees the lock. Does nothing the second time.
@@ -75,7 +75,8 @@ const removeHold = (lease: Lease, number: number): Effect.Effect<void, LockLost 
 const free = (lease: Lease): Effect.Effect<void, LockLost | LockStoreError> => {
   const pending = startRelease(lease, lease.client.now())
   if (!(pending instanceof PendingRelease)) return Effect.fail(pending)
-  return Effect.matchEffect(sendRelease(lease), {
+  const { client } = lease
+  return Effect.matchEffect(sendWithin(client, sendRelease(lease), client.options.releaseTimeoutMillis, lease.name), {
     onSuccess: (reply) => {
       const lost = pending.confirm(reply)
       return lost === undefined ? Effect.void : Effect.fail(lost)

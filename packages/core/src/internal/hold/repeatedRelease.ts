@@ -28,6 +28,24 @@ export interface ReleaseReply {
   readonly mayHaveRunBefore: boolean
 }
 
+/** Sends a release, and waits so long at most for the reply: it may have been run then. */
+export const sendWithin = (
+  client: HoldingClient,
+  send: Effect.Effect<Reply, LockStoreError>,
+  millis: number,
+  lock: string
+): Effect.Effect<Reply, LockStoreError> =>
+  // a command gives up by itself: mostly earlier, and then no timer is needed
+  client.store.commandLifeMillis <= millis
+    ? send
+    : Effect.timeoutOrElse(Effect.interruptible(send), {
+        duration: millis,
+        orElse: () => {
+          const cause = new Error(`no reply within ${Math.ceil(millis)} ms`)
+          return Effect.fail(new LockStoreError({ operation: "release", lock, reason: "TimedOut", cause }))
+        }
+      })
+
 /**
  * Repeats a release that has failed until the time `until`. Then it goes on in the background, and the result is the last
  * failure; `outlook` tells the user what to expect.
@@ -43,7 +61,7 @@ export const repeatRelease = Effect.fnUntraced(function* (
   let mayHaveRunBefore = mayHaveReleased(failure)
   for (let pause = firstPauseMillis; !isFinal(failure) && client.now() + pause < until; pause *= 2) {
     yield* Effect.sleep(Math.min(pause, longestPauseMillis))
-    const result = yield* Effect.result(release.send)
+    const result = yield* Effect.result(sendWithin(client, release.send, until - client.now(), lock))
     if (Result.isSuccess(result)) return { reply: result.success, mayHaveRunBefore }
     failure = result.failure
     mayHaveRunBefore ||= mayHaveReleased(failure)

@@ -1,0 +1,66 @@
+/**
+ * A release takes no longer than the release timeout, however long the store takes to answer.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { Lock, RedisLock, Semaphore } from "effect-redis-lock"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
+
+const uses: Record<string, (body: Effect.Effect<void>) => Effect.Effect<void, unknown, RedisLock.RedisLock>> = {
+  "a lock": (body) => Lock.withLock(body, "a"),
+  "a permit": (body) => Semaphore.withPermits(body, Semaphore.make("a", { permits: 1 }), 1)
+}
+
+describe("a store that answers late", () => {
+  for (const [what, use] of Object.entries(uses)) {
+    it.effect(`The release of ${what} is reported after the release timeout, and takes effect all the same`, () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const store = { ...server.store, commandLifeMillis: 10_000 }
+        const service = yield* clientOf({ store }, { releaseTimeout: "1 second", watchdogLeaseTime: "1 minute" })
+        server.delay = (operation) => (/release|return/.test(operation) ? 8000 : 0)
+        const section = yield* Effect.forkChild(as(service)(use(Effect.void)), { startImmediately: true })
+        yield* TestClock.adjust("1 second")
+        const exit = section.pollUnsafe()
+        assert.isTrue(exit !== undefined && Exit.isFailure(exit))
+        yield* TestClock.adjust("20 seconds")
+        server.delay = () => 0
+        const again = yield* Effect.forkChild(as(service)(use(Effect.void)), { startImmediately: true })
+        yield* TestClock.adjust("10 seconds")
+        assert.isTrue(Exit.isSuccess(yield* Fiber.await(again)))
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect(`An interrupted section under ${what} ends after the release timeout`, () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const store = { ...server.store, commandLifeMillis: 10_000 }
+        const service = yield* clientOf({ store }, { releaseTimeout: "1 second", watchdogLeaseTime: "1 minute" })
+        server.delay = (operation) => (/release|return/.test(operation) ? 8000 : 0)
+        const section = yield* Effect.forkChild(as(service)(use(Effect.never)), { startImmediately: true })
+        yield* TestClock.adjust("1 second")
+        section.interruptUnsafe()
+        yield* TestClock.adjust("999 millis")
+        assert.isUndefined(section.pollUnsafe())
+        yield* TestClock.adjust("10 millis")
+        assert.isDefined(section.pollUnsafe())
+        server.delay = () => 0
+        yield* TestClock.adjust("20 seconds")
+      }).pipe(Effect.scoped)
+    )
+  }
+})
+
+it.effect("A holding that was released says so, and does not blame Redis", () =>
+  Effect.gen(function* () {
+    const service = yield* clientOf(yield* testStore())
+    const holding = yield* as(service)(Lock.scoped("a"))
+    yield* holding.release
+    for (const asked of [holding.ensureHeld, holding.renew()]) {
+      const lost = yield* Effect.flip(asked)
+      assert.isTrue(lost._tag === "LockLost" && lost.reason === "Released")
+      assert.include(lost.message, "it has been released by its own holder")
+    }
+  }).pipe(Effect.scoped)
+)
