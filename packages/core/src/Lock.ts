@@ -433,6 +433,8 @@ export const withLockIfAvailable: {
  *
  * Around code whose parallel branches rely on a lock to keep each other out: one owner never waits for itself.
  *
+ * Within a section whose lock the effect takes again: it is another owner than the section, so it waits for the section to end.
+ *
  * @example
  * ```ts
  * import { Effect } from "effect"

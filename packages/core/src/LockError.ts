@@ -146,6 +146,7 @@ export class LatchTimeout extends Schema.TaggedError<LatchTimeout>("effect-redis
  * - `NotOwner`: Redis says that the lock is not ours: it was force-released, deleted or evicted, or Redis lost its data.
  * - `RenewalFailed`: the renewals failed, or were not answered, until the lease ran out.
  * - `ClientClosed`: the scope of its client (of the layer) was closed, which gives back what is held.
+ * - `Released`: it was not lost, but released: `ensureHeld` or `renew` of a holding that has ended.
  *
  * @category models
  * @since 0.1.0

@@ -147,7 +147,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
   checkLost(): LockLost | undefined {
     const { lease } = this
     const now = lease.client.now()
-    return lease.checkLost(now) ?? (this.released ? lease.lossOf("NotOwner", now) : undefined)
+    return lease.checkLost(now) ?? (this.released ? lease.lossOf("Released", now) : undefined)
   }
 }
 

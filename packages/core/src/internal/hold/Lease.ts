@@ -3,6 +3,7 @@
  * computed from a deadline on the monotonic clock whenever somebody asks, never remembered.
  */
 import * as Duration from "effect/Duration"
+import type { Loss } from "../report/telemetry.ts"
 import { LockLost, type LossReason } from "../../LockError.ts"
 import type { HoldingClient } from "./HoldingClient.ts"
 import { Dependents } from "./Dependents.ts"
@@ -145,7 +146,7 @@ export class Lease implements Due, OwnerRef {
   }
 
   /** Records the loss, stops the renewal and tells everybody who depends on the lock. */
-  lose(reason: LossReason, now: number, stalled = false): LockLost {
+  lose(reason: Loss, now: number, stalled = false): LockLost {
     if (this.lost !== undefined) return this.lost
     const lost = (this.lost = this.lossOf(reason, now, stalled))
     this.client.forget(this)

@@ -1,5 +1,5 @@
 /** How a lock can be lost. */
-export const lossReasons = ["Expired", "NotOwner", "RenewalFailed", "ClientClosed"] as const
+export const lossReasons = ["Expired", "NotOwner", "RenewalFailed", "ClientClosed", "Released"] as const
 
 /** How a lock was lost, and what can be done about it; `renewal` says why the last renewal failed. */
 export const lossText = (
@@ -17,5 +17,7 @@ export const lossText = (
       return `it was not renewed before its lease ran out: ${renewal}`
     case "ClientClosed":
       return "its client was closed while it was held, and gave it back"
+    case "Released":
+      return "it has been released by its own holder"
   }
 }

@@ -6,7 +6,10 @@ import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as Scope from "effect/Scope"
-import { LossReason } from "../../LockError.ts"
+import type { LossReason } from "../../LockError.ts"
+
+/** A release is none. */
+export type Loss = Exclude<LossReason, "Released">
 
 // 0.1 ms to 100 s
 const boundaries = Metric.exponentialBoundaries({ start: 0.1, factor: Math.sqrt(10), count: 13 })
@@ -19,13 +22,13 @@ class KindMetrics {
   acquired = 0
   timedOut = 0
   held = 0
-  readonly lost: Record<LossReason, number> = { Expired: 0, NotOwner: 0, RenewalFailed: 0, ClientClosed: 0 }
+  readonly lost: Record<Loss, number> = { Expired: 0, NotOwner: 0, RenewalFailed: 0, ClientClosed: 0 }
   readonly wait: Metric.Histogram<number>
   readonly hold: Metric.Histogram<number>
 
   constructor(kind: string, context: Context.Context<never>) {
     const attributes = { kind }
-    const count = (id: string, description: string, get: () => number, reason?: LossReason) =>
+    const count = (id: string, description: string, get: () => number, reason?: Loss) =>
       Metric.registerUnsafe(
         Metric.counter(id, {
           description,
@@ -37,7 +40,7 @@ class KindMetrics {
       )
     count("redis_lock_acquired", "Locks acquired, re-entries not counted", () => this.acquired)
     count("redis_lock_timed_out", "Acquisitions whose waitTime ran out", () => this.timedOut)
-    for (const reason of LossReason.literals) {
+    for (const reason of Object.keys(this.lost) as ReadonlyArray<Loss>) {
       count("redis_lock_lost", "Locks lost while held", () => this.lost[reason], reason)
     }
     Metric.registerUnsafe(
@@ -92,7 +95,7 @@ export class Telemetry {
     metrics.hold.updateUnsafe(heldMillis, this.#context)
   }
 
-  lost(lease: Kinded, reason: LossReason): void {
+  lost(lease: Kinded, reason: Loss): void {
     this.#metrics(lease.kind.name).lost[reason]++
   }
 
