@@ -4,36 +4,16 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisCluster, RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Logger, References } from "effect"
+import { Effect } from "effect"
 import { Lock } from "effect-redis-lock"
 import { hasFastPath } from "../kit/commandPath.ts"
 import { clientOf, locksOver } from "../kit/clients.ts"
+import { recording } from "../kit/connectionLog.ts"
 import { eventually } from "../kit/eventually.ts"
 import { storeError } from "../kit/exits.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { connected, subscribers } from "../kit/server/conditions.ts"
 import { behindProxy } from "../kit/server/onServer.ts"
-
-interface Line {
-  readonly level: string
-  readonly message: string
-  readonly [annotation: string]: unknown
-}
-
-/** The lines about connections that are logged from now on. */
-const recording = () => {
-  const lines: Array<Line> = []
-  const logger = Logger.make(({ fiber, logLevel, message }) => {
-    const annotations = fiber.getRef(References.CurrentLogAnnotations)
-    if ("event" in annotations) lines.push({ ...annotations, level: logLevel, message: String(message) })
-  })
-  const annotated = (line: Line) => `${line.level} ${String(line["event"])} ${String(line["connection"])}`
-  return {
-    lines,
-    logged: () => lines.map(annotated),
-    layer: Layer.mergeAll(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, "Info"))
-  }
-}
 
 const section = Lock.withLock(Effect.succeed("done"), "report")
 

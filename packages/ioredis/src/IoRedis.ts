@@ -66,7 +66,12 @@ export interface IoRedisOptions {
  * or `Failed` where the server refuses the database, now or after a reconnect: commands never go to another one. Fails with
  * `InvalidLockOptions` where the URL or an option is wrong. No error and no log line shows a password.
  *
- * Logs a warning when a connection is lost, another one when connecting again is refused, and a line when it is back.
+ * Where the server says that it is a replica (`ReadOnly`), as a former master behind an address that leads to the new one by now, the
+ * connection is replaced, at most once a second: what was on its way fails with `ConnectionLost`, waiters ask again by themselves. A
+ * `retryStrategy` that gives up ends the connection for good: commands and waiters then fail with `Closed`, which is not transient.
+ *
+ * Logs a warning when a connection is lost, another one when connecting again is refused or given up for good, and a line when it is
+ * back.
  *
  * @example
  * ```ts
@@ -394,6 +399,13 @@ export interface FromClientOptions {
  * A client that re-sends commands after a reconnect (ioredis does by default) sends a PING instead of each of ours: what was
  * on its way when the connection broke counts as of unknown outcome. Clients with `keyPrefix`, `stringNumbers` or RESP3
  * reply mapping are refused: use the `keyPrefix` of `RedisLock.layer` instead.
+ *
+ * Once the client has ended (`disconnect()`, `quit()`, a `retryStrategy` that gives up) commands and waiters fail with `Closed`, which
+ * is not transient, and a warning is logged; after `connect()` they work again. Close the layer first, then the client.
+ *
+ * The layer does not disconnect your client where its server has become a replica (`ReadOnly`): have it connect again by
+ * `reconnectOnError: (error) => error.message.includes("READONLY")`, which ioredis asks for every error reply, or a client behind a
+ * moved address (DNS, a proxy) stays with the former master. Do not return 2, which would send the command again.
  *
  * A client of Sentinel with `failoverDetector` may end for good when it hears of a failover while it asks for the master (ioredis
  * 6.0): {@link layerSentinel} does not.

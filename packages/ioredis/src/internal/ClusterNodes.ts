@@ -5,6 +5,7 @@ import type { Cluster, Redis } from "ioredis"
 import type { CommandPath } from "./CommandPath.ts"
 import { Connection } from "./Connection.ts"
 import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
+import { endedError } from "./endedError.ts"
 import { failureOf, hiding } from "./failure.ts"
 import { CommandWriter } from "./CommandWriter.ts"
 
@@ -51,8 +52,12 @@ export class ClusterNodes {
   /** Why the cluster could not be asked who serves what. */
   #failure: RedisDriver.RedisDriverError | undefined
 
+  /** Its status does not tell: ioredis sets it back to "close" for each node that has still to be left. */
+  #hasEnded: boolean
+
   private constructor(cluster: Cluster, options: Options) {
     this.cluster = cluster
+    this.#hasEnded = cluster.status === "end"
     this.#options = options
   }
 
@@ -62,14 +67,16 @@ export class ClusterNodes {
         const nodes = new ClusterNodes(cluster, options)
         for (const node of cluster.nodes("all")) nodes.#add(node)
         cluster.on("+node", nodes.#add).on("-node", nodes.#remove)
-        cluster.on("node error", nodes.#onNodeError).on("refresh", nodes.#onRefresh)
+        cluster.on("node error", nodes.#onNodeError).on("refresh", nodes.#onRefresh).on("end", nodes.#onEnd)
+        cluster.on("connecting", nodes.#onConnecting)
         return nodes
       }),
       (nodes) =>
         Effect.sync(() => {
           clearTimeout(nodes.#timer)
           cluster.off("+node", nodes.#add).off("-node", nodes.#remove)
-          cluster.off("node error", nodes.#onNodeError).off("refresh", nodes.#onRefresh)
+          cluster.off("node error", nodes.#onNodeError).off("refresh", nodes.#onRefresh).off("end", nodes.#onEnd)
+          cluster.off("connecting", nodes.#onConnecting)
           for (const node of nodes.#nodes.values()) nodes.#leave(node)
         })
     )
@@ -91,6 +98,15 @@ export class ClusterNodes {
 
   at(address: string): CommandWriter | undefined {
     return this.#nodes.get(address)?.writer
+  }
+
+  /** For all commands, once ioredis will not connect the cluster again by itself. */
+  get ended(): RedisDriver.RedisDriverError | undefined {
+    return this.#hasEnded ? endedError("the cluster", this.#isOurs, this.#failure) : undefined
+  }
+
+  get #isOurs(): boolean {
+    return this.#options.timeoutMillis !== undefined
   }
 
   /** For a command whose slot nobody serves. */
@@ -130,7 +146,8 @@ export class ClusterNodes {
       path,
       log,
       node: address,
-      isOurs: timeoutMillis !== undefined,
+      isOurs: this.#isOurs,
+      isReplaceable: true,
       // the cluster closes what it has no use for
       isWanted: () => this.cluster.nodes().includes(redis)
     })
@@ -153,6 +170,16 @@ export class ClusterNodes {
     this.#failure = failure
     // what may pass by itself is told by the node's own connection
     if (isLasting(failure)) this.#options.log.refused("cluster", { name: "commands", server }, failure)
+  }
+
+  readonly #onEnd = (): void => {
+    this.#hasEnded = true
+    const connection = { name: "commands", server: "the cluster" }
+    this.#options.log.ended("cluster", connection, this.ended!, this.#isOurs)
+  }
+
+  readonly #onConnecting = (): void => {
+    this.#hasEnded = false
   }
 
   readonly #onRefresh = (): void => {

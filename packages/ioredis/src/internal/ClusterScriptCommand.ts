@@ -62,7 +62,7 @@ export class ClusterScriptCommand extends ScriptCommand {
       case "connect":
         break
       default:
-        this.refuse(node?.connection.notConnected ?? this.#nodes.noneFor(this.#slot))
+        this.refuse(this.#nodes.ended ?? node?.connection.notConnected ?? this.#nodes.noneFor(this.#slot))
         this.#nodes.refresh()
     }
   }

@@ -4,10 +4,14 @@ import { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import type { CommandPath } from "./CommandPath.ts"
 import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
+import { endedError } from "./endedError.ts"
 import { failureOf, type Hide, hiding } from "./failure.ts"
 
 /** With what a reply of Redis begins. */
 const REPLY_TYPES = "+-:$*_#,(!=%~>|"
+
+/** How soon at the earliest a connection is replaced again because its server is a replica. */
+const READ_ONLY_PAUSE_MILLIS = 1000
 
 /** How much is shown of an answer that is not Redis'. */
 const SHOWN_CHARACTERS = 200
@@ -21,7 +25,9 @@ export interface Options {
   readonly node?: string
   /** Whether it may be disconnected. Default: true. */
   readonly isOurs?: boolean
-  /** Whether somebody still wants it, now that it is closed. Default: unless an application has closed its own. */
+  /** Whether another one takes its place where ioredis has ended it, as for subscriptions and for a cluster's nodes. Default: false. */
+  readonly isReplaceable?: boolean
+  /** Whether somebody still wants it, now that it is closed. Default: unless it has ended for good. */
   readonly isWanted?: () => boolean
 }
 
@@ -34,6 +40,7 @@ export class Connection {
   readonly client: Redis
   readonly path: CommandPath
   readonly #isOurs: boolean
+  readonly #isReplaceable: boolean
   readonly #isWanted: () => boolean
   readonly #name: string
   readonly #key: string
@@ -48,13 +55,19 @@ export class Connection {
   #server: string | undefined
   /** What the server said first. */
   #greeting: string | undefined
+  /** When it was last replaced because its server is a replica. */
+  #readOnlyAt = Number.NEGATIVE_INFINITY
 
   /** From now on the client's errors are listened to, so that ioredis does not print them. */
-  constructor(client: Redis, { isOurs = true, isWanted, log, name = "commands", node = "", path }: Options) {
+  constructor(
+    client: Redis,
+    { isOurs = true, isReplaceable = false, isWanted, log, name = "commands", node = "", path }: Options
+  ) {
     this.client = client
     this.path = path
     this.#isOurs = isOurs
-    this.#isWanted = isWanted ?? (isOurs ? () => true : () => client.status !== "end")
+    this.#isReplaceable = isReplaceable
+    this.#isWanted = isWanted ?? (() => isReplaceable || client.status !== "end")
     this.#name = name
     this.#key = `${name} ${node}`
     this.#log = log
@@ -62,6 +75,7 @@ export class Connection {
     this.#hide = hiding([password, sentinelPassword])
     this.#wasReady = client.status === "ready"
     client.on("error", this.#onError).on("close", this.#onClose).on("ready", this.#onReady)
+    client.on("end", this.#onEnd)
     client.on("connecting", this.#onConnecting).on("connect", this.#onConnect)
   }
 
@@ -96,6 +110,7 @@ export class Connection {
   get notConnected(): RedisDriver.RedisDriverError {
     const failure = this.#failure
     if (failure !== undefined && isLasting(failure)) return failure
+    if (this.client.status === "end" && !this.#isReplaceable) return endedError(this.server, this.#isOurs, failure)
     const state = `no connection to ${this.server} (${this.client.status})`
     const why = failure === undefined ? "" : `: ${(failure.cause as Error).message}`
     return new RedisDriver.RedisDriverError({
@@ -115,6 +130,18 @@ export class Connection {
     this.#end(error)
   }
 
+  /**
+   * The server turned a script away because it is a replica: after a failover its address, or Sentinel, may lead to the master. A
+   * replica that was meant is not asked in a loop, and a cluster tells by its slots who the master is.
+   */
+  onReadOnly({ cause }: RedisDriver.RedisDriverError): void {
+    const now = performance.now()
+    if (!this.#isOurs || this.#isReplaceable || this.client.status !== "ready") return
+    if (now < this.#readOnlyAt + READ_ONLY_PAUSE_MILLIS) return
+    this.#readOnlyAt = now
+    this.replace(new Error(`the server is a replica: ${(cause as Error).message}`))
+  }
+
   #end(error?: Error): void {
     const socket = this.path.socketOf(this.client)
     if (socket === undefined) this.client.disconnect(true)
@@ -123,7 +150,7 @@ export class Connection {
 
   /** Ours is listened to also when it is closed: ioredis would print what still goes wrong. */
   close(): void {
-    this.client.off("close", this.#onClose).off("ready", this.#onReady)
+    this.client.off("close", this.#onClose).off("ready", this.#onReady).off("end", this.#onEnd)
     this.client.off("connecting", this.#onConnecting).off("connect", this.#onConnect)
     if (!this.#isOurs) this.client.off("error", this.#onError)
   }
@@ -179,6 +206,12 @@ export class Connection {
     }
     this.#first = undefined
     this.#wasReady = this.#isUnusable = false
+  }
+
+  /** ioredis will not connect again by itself. */
+  readonly #onEnd = (): void => {
+    if (this.#isReplaceable) return
+    this.#log.ended(this.#key, this, endedError(this.server, this.#isOurs, this.#failure), this.#isOurs)
   }
 
   /** What the server has said before the connection broke tells more than how it broke. */

@@ -13,7 +13,11 @@ interface Outage {
   /** Whether its log has a refusal that may pass by itself, or one that will not. */
   passing: boolean
   lasting: boolean
+  /** Whether its log says that it will not end by itself. */
+  ended: boolean
 }
+
+const begin = (): Outage => ({ since: performance.now(), passing: false, lasting: false, ended: false })
 
 /** Reasons for which connecting again will not help. */
 const lasting: ReadonlySet<string> = new Set<RedisDriver.RedisDriverError["reason"]>([
@@ -25,9 +29,9 @@ const lasting: ReadonlySet<string> = new Set<RedisDriver.RedisDriverError["reaso
 export const isLasting = ({ reason }: RedisDriver.RedisDriverError): boolean => lasting.has(reason)
 
 /**
- * Logs when a connection is lost, when connecting again is refused, and when it is back: once each, however often ioredis
+ * Logs when a connection is lost, when connecting again is refused or given up for good, and when it is back: once each, however often ioredis
  * tries. A refusal that will not pass by itself is logged also after one that might have. The annotations are `event` (`lost`,
- * `refused`, `restored`), `connection` (`commands`, `subscriptions`), `server`, and `reason` and `error` or `outageMillis`.
+ * `refused`, `ended`, `restored`), `connection` (`commands`, `subscriptions`), `server`, and `reason` and `error` or `outageMillis`.
  */
 export class ConnectionLog {
   readonly #write: (entry: Effect.Effect<void>) => void
@@ -53,7 +57,7 @@ export class ConnectionLog {
 
   lost(key: string, connection: Named, error: RedisDriver.RedisDriverError): void {
     if (!this.#isOpen || this.#outages.has(key)) return
-    this.#outages.set(key, { since: performance.now(), passing: false, lasting: false })
+    this.#outages.set(key, begin())
     this.#warn("lost", "Lost the connection to Redis; connecting again.", connection, error)
   }
 
@@ -61,12 +65,25 @@ export class ConnectionLog {
     if (!this.#isOpen) return
     let outage = this.#outages.get(key)
     if (outage === undefined) {
-      this.#outages.set(key, (outage = { since: performance.now(), passing: false, lasting: false }))
+      this.#outages.set(key, (outage = begin()))
     }
     if (outage.lasting || (outage.passing && !isLasting(error))) return
     if (isLasting(error)) outage.lasting = true
     else outage.passing = true
     this.#warn("refused", "Could not connect to Redis; trying again.", connection, error)
+  }
+
+  /** It will not be connected again unless the application does so. */
+  ended(key: string, connection: Named, error: RedisDriver.RedisDriverError, isOurs: boolean): void {
+    if (!this.#isOpen) return
+    const outage = this.#outages.get(key) ?? begin()
+    this.#outages.set(key, outage)
+    if (outage.ended) return
+    outage.ended = true
+    const remedy = isOurs
+      ? "build the layer again, with a retryStrategy that never gives up"
+      : "call connect() on the client, or close the layer before the client"
+    this.#warn("ended", `The connection to Redis has ended for good: ${remedy}.`, connection, error)
   }
 
   ready(key: string, connection: Named): void {
@@ -86,7 +103,7 @@ export class ConnectionLog {
   }
 
   #warn(
-    event: "lost" | "refused",
+    event: "lost" | "refused" | "ended",
     message: string,
     { name, server }: Named,
     { cause, reason }: RedisDriver.RedisDriverError

@@ -105,7 +105,9 @@ export class ScriptCommand implements ScriptRequest {
       this.#wasUnknown = true
       this.send(writer)
     } else {
-      this.settle(Exit.fail(failureOf(error)))
+      const failure = failureOf(error)
+      this.settle(Exit.fail(failure))
+      if (failure.reason === "ReadOnly") this.#writer!.connection.onReadOnly(failure)
     }
   }
 }

@@ -39,7 +39,13 @@ export const makeClusterDriver = (
       // where it cannot connect, the channels may be served elsewhere by now
       open: (server) => {
         const client = nodes.at(server)!.client.duplicate({ ...forSubscriptions, readOnly: false, retryStrategy: null })
-        const connection = new Connection(client, { path, name: "subscriptions", node: server, log })
+        const connection = new Connection(client, {
+          path,
+          name: "subscriptions",
+          node: server,
+          isReplaceable: true,
+          log
+        })
         return new CommandWriter(connection, commandTimeoutMillis)
       },
       refresh: () => nodes.refresh()

@@ -26,7 +26,10 @@ export const makeServerDriver = (
       serverOf: () => "",
       open: () => {
         const client = writer.client.duplicate(forSubscriptions)
-        return new CommandWriter(new Connection(client, { path, name: "subscriptions", log }), commandTimeoutMillis)
+        return new CommandWriter(
+          new Connection(client, { path, name: "subscriptions", isReplaceable: true, log }),
+          commandTimeoutMillis
+        )
       },
       refresh: () => {}
     })

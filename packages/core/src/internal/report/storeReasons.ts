@@ -21,6 +21,6 @@ export const storeReasons = {
   ClusterMismatch:
     "the server belongs to a Redis Cluster and cannot run this (MOVED, CROSSSLOT). Connect with IoRedis.layerCluster",
   Closed:
-    "the lock client is closed, as the scope of its layer has ended. Use locks within that scope, or provide the layer further out",
+    "the lock client is closed, as the scope of its layer has ended, or its connection to Redis has ended for good. Use locks within that scope, or provide the layer further out; keep an application's own Redis client open as long",
   Failed: "Redis answered with an error"
 } as const

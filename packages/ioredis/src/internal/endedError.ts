@@ -1,0 +1,17 @@
+import { RedisDriver } from "effect-redis-lock"
+
+/** For a command whose connection, or cluster, has ended for good; `failure` is why it could not be connected last. */
+export const endedError = (
+  server: string,
+  isOurs: boolean,
+  failure: RedisDriver.RedisDriverError | undefined
+): RedisDriver.RedisDriverError => {
+  const what = isOurs
+    ? `ioredis has given up connecting to ${server}, as its retryStrategy says`
+    : `the application has closed its client of ${server}, or the client's retryStrategy has given up`
+  const why = failure === undefined ? "" : `: ${(failure.cause as Error).message}`
+  return new RedisDriver.RedisDriverError({
+    reason: "Closed",
+    cause: new Error(what + why, failure === undefined ? {} : { cause: failure.cause })
+  })
+}
