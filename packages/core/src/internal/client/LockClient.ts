@@ -2,6 +2,7 @@
  * One client of a store: its id, what it holds, who waits in this process, and the fibers that serve them. This is what
  * stands behind the `RedisLock` service.
  */
+import { printsAs } from "../report/printsAs.ts"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -292,3 +293,5 @@ export const makeLockClient = Effect.fnUntraced(function* (
   yield* Effect.addFinalizer(() => client.close)
   return client
 })
+
+printsAs(LockClient.prototype, ({ clientId }) => ({ _id: "effect-redis-lock/RedisLock", clientId }))

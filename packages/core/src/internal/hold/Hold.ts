@@ -1,3 +1,4 @@
+import { printsAs } from "../report/printsAs.ts"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -176,3 +177,10 @@ const isSame = (identity: Identity, by: Identity): boolean =>
   identity.owner.explicit !== undefined || by.owner.explicit !== undefined
     ? identity.owner.explicit === by.owner.explicit
     : identity.fiberId === by.fiberId || (identity.scope !== undefined && identity.scope === by.scope)
+
+printsAs(Hold.prototype, ({ lease: { kind, name, owner, token } }) => ({
+  _id: "effect-redis-lock/Holding",
+  name,
+  owner,
+  ...(kind.hasTokens ? { token: String(token) } : undefined)
+}))

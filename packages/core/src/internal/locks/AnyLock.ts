@@ -1,6 +1,7 @@
 /**
  * What stands behind every `Lock` value, whether it is one lock or composed of several.
  */
+import { printsAs } from "../report/printsAs.ts"
 import type * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import { identity } from "effect/Function"
@@ -71,3 +72,5 @@ export const provideUnbound = <R, E, T>(
   service: RedisLock["Service"]
 ): ReadonlyArray<AnyLock<Exclude<R, RedisLock>, E, T>> =>
   members.map((member) => (member.isBound ? (member as AnyLock<any, E, T>) : member.provide(service)))
+
+printsAs(AnyLock.prototype, ({ name }) => ({ _id: "effect-redis-lock/Lock", name }))

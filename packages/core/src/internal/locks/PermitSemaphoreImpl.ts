@@ -1,3 +1,5 @@
+import { ownerText } from "../report/ownerText.ts"
+import { printsAs } from "../report/printsAs.ts"
 import * as Effect from "effect/Effect"
 import { identity } from "effect/Function"
 import type { LockStoreError, LockTimeout } from "../../LockError.ts"
@@ -156,3 +158,5 @@ export const ask = (
     }
   })
 }
+
+printsAs(PermitHold.prototype, ({ name, owner }) => ({ _id: "effect-redis-lock/Permit", name, ids: ownerText(owner) }))

@@ -1,3 +1,4 @@
+import { printsAs } from "../report/printsAs.ts"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import * as Pipeable from "effect/Pipeable"
@@ -68,3 +69,5 @@ export const use = <A, E, R>(
     const at = resolve(self, fiber)
     return isInvalid(at) ? Effect.fail(at) : f(at.client, at.keys.lock, fiber)
   })
+
+printsAs(Synchronizer.prototype, ({ name, title }) => ({ _id: `effect-redis-lock/${title}`, name }))

@@ -1,3 +1,4 @@
+import { printsAs } from "../../report/printsAs.ts"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -140,3 +141,5 @@ const isFreedTogether = ({ lease, released }: Hold): boolean =>
 const haveOneOwner = (a: Lease, b: Lease): boolean =>
   a.owner === b.owner &&
   (a.keys.lock === b.keys.lock || a.client.store.slot(a.keys.lock) === b.client.store.slot(b.keys.lock))
+
+printsAs(MultiHold.prototype, ({ name, owner }) => ({ _id: "effect-redis-lock/Holding", name, owner }))
