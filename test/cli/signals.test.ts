@@ -8,8 +8,19 @@ const signals = [
   ["SIGINT", 130],
   ["SIGTERM", 143],
   ["SIGHUP", 129],
-  ["SIGQUIT", 131]
+  ["SIGQUIT", 131],
+  ["SIGUSR1", 138],
+  ["SIGUSR2", 140],
+  ["SIGALRM", 142],
+  ["SIGSTKFLT", 144],
+  ["SIGXCPU", 152],
+  ["SIGVTALRM", 154],
+  ["SIGPOLL", 157],
+  ["SIGPWR", 158]
 ] as const
+
+/** Signals that do not end a Node.js process. */
+const harmless = ["SIGCHLD", "SIGCONT", "SIGPIPE", "SIGURG", "SIGWINCH", "SIGXFSZ"] as const
 
 /** A node process that says what signals it gets, and ends only when told on stdin. */
 const recorder = (role: string) => `
@@ -23,10 +34,11 @@ describe("while the command runs", () => {
     Effect.gen(function* () {
       const name = freshName("cli")
       const redis = yield* client()
-      const running = yield* start(["run", name, "--", "sleep", "60"])
-      yield* until("the lock is held", async () => (await redis.exists(name)) === 1)
+      const running = yield* start(["run", name, "--", "sh", "-c", "echo ready; exec sleep 60"])
+      yield* running.says("ready\n")
+      assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 1)
       yield* running.signal(signal)
-      assert.deepStrictEqual(yield* running.ended, { code, stdout: "", stderr: "" })
+      assert.deepStrictEqual(yield* running.ended, { code, stdout: "ready\n", stderr: "" })
       assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 0)
     })
   )
@@ -72,6 +84,38 @@ describe("while the command runs", () => {
       yield* running.signal("SIGTERM")
       const ended = yield* running.ended
       assert.deepStrictEqual([ended.code, ended.stdout], [9, "ready\nbye\n"])
+    })
+  )
+
+  it.live.each(harmless)("%s ends neither redis-lock nor the command", (signal) =>
+    Effect.gen(function* () {
+      const name = freshName("cli")
+      const redis = yield* client()
+      const running = yield* start(["run", name, "--", "sh", "-c", "echo ready; read line; echo went on"])
+      yield* running.says("ready\n")
+      yield* running.signal(signal)
+      yield* running.write("\n")
+      assert.deepStrictEqual(yield* running.ended, { code: 0, stdout: "ready\nwent on\n", stderr: "" })
+      assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 0)
+    })
+  )
+
+  it.live.each([
+    ["throws what nobody catches", 'throw new Error("a bug")', 1],
+    ["calls process.exit", "process.exit(3)", 3]
+  ] as const)("A redis-lock that %s does not leave its command running without the lock", ([, defect, code]) =>
+    Effect.gen(function* () {
+      const module = encodeURIComponent(`process.on("SIGWINCH", () => { ${defect} })`)
+      const env = { NODE_OPTIONS: `--import=data:text/javascript,${module}` }
+      const command = 'sh -c "echo child \\$\\$; exec sleep 60" & echo parent $$; wait; sleep 60'
+      const running = yield* start(["run", freshName("cli"), "--", "sh", "-c", command], { env })
+      const parent = yield* running.number("parent")
+      const child = yield* running.number("child")
+      yield* running.signal("SIGWINCH")
+      // ends only when the command and its child have closed stdout
+      assert.strictEqual((yield* running.ended).code, code)
+      yield* until("the command has ended", isDead(parent))
+      yield* until("its child has ended", isDead(child))
     })
   )
 

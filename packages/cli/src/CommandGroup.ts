@@ -20,8 +20,8 @@ export interface CommandGroup {
 
 /**
  * Starts a command without a shell, with our stdin, stdout and stderr, and with our environment plus some variables. Fails as a
- * shell does if it cannot be started. A command that still runs when the scope closes is killed: it must not go on without the
- * lock.
+ * shell does if it cannot be started. A command that still runs when the scope closes, or when this process exits before that, is
+ * killed: it must not go on without the lock.
  */
 export const start = (
   command: string,
@@ -34,6 +34,7 @@ export const start = (
       Deferred.isDoneUnsafe(exitCode) ? Effect.void : send(child.pid!, "SIGKILL")
     )
     const group = child.pid!
+    yield* killOnExit(group)
     return {
       exitCode: Deferred.await(exitCode),
       signal: (signal) => send(group, signal),
@@ -84,6 +85,15 @@ const send = (group: number, signal: NodeJS.Signals): Effect.Effect<void> =>
       return code === "ESRCH" ? Effect.void : say(`cannot send ${signal} to the command (${code})`)
     }
   })
+
+/** An uncaught exception and `process.exit` close no scope. */
+const killOnExit = (group: number): Effect.Effect<void, never, Scope.Scope> => {
+  const kill = () => Effect.runSync(send(group, "SIGKILL"))
+  return Effect.acquireRelease(
+    Effect.sync(() => void process.on("exit", kill)),
+    () => Effect.sync(() => void process.off("exit", kill))
+  )
+}
 
 const exists = (group: number): boolean => {
   try {

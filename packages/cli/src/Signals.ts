@@ -5,8 +5,30 @@ import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 
-/** Signals that end a foreground job, from a terminal, a supervisor or `kill`. */
-const ending: ReadonlyArray<NodeJS.Signals> = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"]
+/**
+ * Signals that end a process unless it listens to them. A platform that lacks one of them never sends it.
+ *
+ * Not among them, though they end a process as well:
+ * - SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS: they report a crash, after which nothing can be relied on;
+ * - SIGPROF: Node.js gets hundreds of them per second while it is profiled, and they would kill the command;
+ * - real-time signals: Node.js cannot listen to them.
+ */
+const ending: ReadonlyArray<NodeJS.Signals> = [
+  "SIGINT",
+  "SIGTERM",
+  "SIGHUP",
+  "SIGQUIT",
+  // a listener also keeps Node.js from opening its debugger
+  "SIGUSR1",
+  "SIGUSR2",
+  "SIGALRM",
+  "SIGVTALRM",
+  "SIGXCPU",
+  "SIGPWR",
+  // SIGIO by another name; where only SIGIO exists, it is ignored by default
+  "SIGPOLL",
+  "SIGSTKFLT"
+]
 
 /** Ctrl-Z would stop the renewal of the lock but not the command, which has a process group of its own. */
 const ignored: NodeJS.Signals = "SIGTSTP"

@@ -67,8 +67,9 @@ const runCommand = Command.make(
     paragraphs(`
 Waits for the lock NAME, runs COMMAND under it, and exits with the command's exit code.
 
-SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the command and all its children. If the lock is lost, they
-get SIGTERM and, before the lease ends, SIGKILL. No shell is involved unless you name one.
+SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and others that would end redis-lock are passed on to the command
+and all its children. If the lock is lost, they get SIGTERM and, before the lease ends, SIGKILL. No shell is involved
+unless you name one.
 
 The command's environment has, in addition to redis-lock's:
   REDIS_LOCK_NAME   the lock's name
