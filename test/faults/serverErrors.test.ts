@@ -8,6 +8,7 @@ import { eventually, soon } from "../kit/eventually.ts"
 import { loss, storeError } from "../kit/exits.ts"
 import { enter } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
+import { connected } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
 
 // whoever is willing to wait outlives most of this: see waiting.test.ts
@@ -102,6 +103,8 @@ describe("a server that refuses", () => {
         yield* Effect.promise(() => redis.replicaof(master.host, master.port))
         yield* refuses(mine, "ReadOnly", "a read-only replica. Connect to the master", "(READONLY You can't write")
         yield* Effect.promise(() => redis.replicaof("NO", "ONE"))
+        // the driver looks for the master over a new connection
+        yield* connected(mine)
         yield* works(mine)
       })
     )

@@ -109,7 +109,7 @@ export class Connection {
   /** For a command that cannot be sent now. */
   get notConnected(): RedisDriver.RedisDriverError {
     const failure = this.#failure
-    if (failure !== undefined && isLasting(failure)) return failure
+    if (failure !== undefined && (isLasting(failure) || failure.reason === "ReadOnly")) return failure
     if (this.client.status === "end" && !this.#isReplaceable) return endedError(this.server, this.#isOurs, failure)
     const state = `no connection to ${this.server} (${this.client.status})`
     const why = failure === undefined ? "" : `: ${(failure.cause as Error).message}`
@@ -134,12 +134,19 @@ export class Connection {
    * The server turned a script away because it is a replica: after a failover its address, or Sentinel, may lead to the master. A
    * replica that was meant is not asked in a loop, and a cluster tells by its slots who the master is.
    */
-  onReadOnly({ cause }: RedisDriver.RedisDriverError): void {
+  onReadOnly(failure: RedisDriver.RedisDriverError): void {
     const now = performance.now()
     if (!this.#isOurs || this.#isReplaceable || this.client.status !== "ready") return
     if (now < this.#readOnlyAt + READ_ONLY_PAUSE_MILLIS) return
     this.#readOnlyAt = now
-    this.replace(new Error(`the server is a replica: ${(cause as Error).message}`))
+    this.#first = this.#failure = failure
+    this.#isUnusable = true
+    this.#end(failure.cause as Error)
+  }
+
+  /** Why commands that are under way are not run: the server is a replica, which is being left. */
+  get leavesReplica(): RedisDriver.RedisDriverError | undefined {
+    return this.#failure?.reason === "ReadOnly" ? this.#failure : undefined
   }
 
   #end(error?: Error): void {

@@ -105,9 +105,10 @@ export class ScriptCommand implements ScriptRequest {
       this.#wasUnknown = true
       this.send(writer)
     } else {
-      const failure = failureOf(error)
+      const { connection } = this.#writer!
+      const failure = connection.leavesReplica ?? failureOf(error)
       this.settle(Exit.fail(failure))
-      if (failure.reason === "ReadOnly") this.#writer!.connection.onReadOnly(failure)
+      if (failure.reason === "ReadOnly") connection.onReadOnly(failure)
     }
   }
 }

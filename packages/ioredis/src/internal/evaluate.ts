@@ -18,8 +18,10 @@ export const makeEval = (
     const { commandTimeout = timeoutMillis } = client.options
     const pending = yield* PendingCommands.make(Math.min(timeoutMillis, commandTimeout))
     const onClose = () => {
+      const replica = connection.leavesReplica
       for (const command of pending.all) {
-        command.fail("ConnectionLost", "the connection broke before the reply came")
+        if (replica === undefined) command.fail("ConnectionLost", "the connection broke before the reply came")
+        else command.refuse(replica)
       }
     }
     yield* Effect.acquireRelease(
