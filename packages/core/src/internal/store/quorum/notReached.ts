@@ -1,13 +1,12 @@
 import * as Exit from "effect/Exit"
 import { LockStoreError, QuorumNotReached, type StoreReason } from "../../../LockError.ts"
-import type { StoreCommand } from "../StoreCommand.ts"
 import { failureOf, type Member, memberText, type Outcomes } from "./QuorumCall.ts"
 
 /** The failure of a command on which no majority has agreed, with what went wrong at each member. */
 export const notReached = (
   members: ReadonlyArray<Member>,
   required: number,
-  { keys, operation }: StoreCommand,
+  { keys, operation }: { readonly keys: ReadonlyArray<string>; readonly operation: string },
   outcomes: Outcomes,
   acquired: number
 ): Exit.Exit<never, LockStoreError> => {

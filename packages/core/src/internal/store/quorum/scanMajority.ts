@@ -18,9 +18,7 @@ export const scanMajority = (
         outcomes[i] = Exit.fail(failure)
         return ++failures <= members.length - required
           ? Stream.empty
-          : Stream.fromEffect(
-              notReached(members, required, { operation: "lock/found", keys: [pattern], args: [] }, outcomes, 0)
-            )
+          : Stream.fromEffect(notReached(members, required, { operation: "scan", keys: [pattern] }, outcomes, 0))
       })
     )
     return Stream.mergeAll(scans, { concurrency: "unbounded" })
