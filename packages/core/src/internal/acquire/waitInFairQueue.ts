@@ -44,10 +44,7 @@ export const waitInFairQueue = (
           onGranted: Effect.succeed<Hold>,
           onDenied: Effect.succeed<Denial | LockStoreError>,
           onTransient: (failure, isUnsure) => {
-            if (isUnsure) {
-              waiter.isUnsure = true
-              waiter.unsureUntil = client.now() + client.store.commandLifeMillis
-            }
+            if (isUnsure) waiter.unsureUntil = client.now() + client.store.commandLifeMillis
             return Effect.succeed(failure)
           }
         }),

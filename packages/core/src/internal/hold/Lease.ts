@@ -73,6 +73,8 @@ export class Lease implements Due, OwnerRef {
   innerReleaseUntil = Number.NEGATIVE_INFINITY
   /** Its holds, in the order of their numbers in Redis: from when their commands are sent until they begin to release. */
   held: Array<LeaseEntry> = []
+  /** How often a hold has begun or ended: each time its command says how many there are. */
+  changes = 0
   /** Holds without a fixed lease: while there are any, the watchdog renews. */
   renewedHolds = 0
   /** Set once, when it turns out that the lock is held no more. */
@@ -202,6 +204,7 @@ export class Lease implements Due, OwnerRef {
   /** Counts a re-entry whose command is about to be sent; the result is its number in Redis. */
   add(hold: LeaseEntry): number {
     if (hold.renewed) this.renewedHolds++
+    this.changes++
     return this.held.push(hold)
   }
 
@@ -209,6 +212,7 @@ export class Lease implements Due, OwnerRef {
   remove(hold: LeaseEntry): number {
     const { held } = this
     if (hold.renewed) this.renewedHolds--
+    this.changes++
     const index = held.indexOf(hold)
     const newest = held.pop()!
     if (index < held.length) held[index] = newest

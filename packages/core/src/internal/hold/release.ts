@@ -6,8 +6,7 @@ import * as Effect from "effect/Effect"
 import type { LockLost, LockStoreError } from "../../LockError.ts"
 import type { Reply } from "../../RedisDriver.ts"
 import { mayHaveRun } from "../store/outcome.ts"
-import { isFinal } from "../store/transient.ts"
-import { releaseRetries } from "../time/schedules.ts"
+import { retryRelease } from "../store/transient.ts"
 import type { HandOver } from "./HoldingClient.ts"
 import type { Lease, LeaseEntry } from "./Lease.ts"
 import { releaseOf, sendRelease } from "./releaseCommand.ts"
@@ -44,8 +43,7 @@ const removeHold = (lease: Lease, number: number): Effect.Effect<void, LockLost 
   const { client, kind } = lease
   client.watchdog.watch(lease)
   const command = kind.removeHold(lease, lease.holds, number)
-  const left = [...lease.held]
-  const isAsLeft = () => lease.holds === left.length && lease.held.every((hold, i) => hold === left[i])
+  const { changes } = lease
   const noteLate = (cause: Cause.Cause<LockStoreError>) =>
     Effect.sync(() => {
       // of other locks the count alone is written, which keeps nothing
@@ -54,15 +52,12 @@ const removeHold = (lease: Lease, number: number): Effect.Effect<void, LockLost 
       }
     })
   const send = Effect.suspend((): Effect.Effect<Reply, LockStoreError> =>
-    isAsLeft()
+    lease.changes === changes
       ? Effect.tapCause(client.store.run(command.operation, command.keys, command.args), noteLate)
       : Effect.succeed(1)
   )
   const until = client.now() + client.options.releaseTimeoutMillis
-  const repeated = Effect.retry(send, {
-    while: (error) => !isFinal(error) && client.now() < until && lease.isHeld(client.now()),
-    schedule: releaseRetries
-  })
+  const repeated = retryRelease(send, () => client.now() < until && lease.isHeld(client.now()))
   return Effect.matchEffect(repeated, {
     onSuccess: (reply): Effect.Effect<void, LockLost> =>
       (reply as number) >= 1 ? Effect.void : Effect.fail(lease.lose("NotOwner", client.now())),
@@ -185,12 +180,9 @@ class PendingRelease {
 
 /** Frees what Redis may keep of a lock that is lost, for as long as it may. */
 const releaseLost = (lease: Lease): Effect.Effect<Reply, LockStoreError> =>
-  Effect.retry(
+  retryRelease(
     Effect.suspend(() => sendRelease(lease)),
-    {
-      while: (error) => !isFinal(error) && lease.client.now() < lease.overAt,
-      schedule: releaseRetries
-    }
+    () => lease.client.now() < lease.overAt
   )
 
 /** Forgets a lock that is about to be freed; unless it is lost already, the command is to be sent at once. */

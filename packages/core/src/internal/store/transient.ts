@@ -3,7 +3,9 @@
  * was taken: they cost time, and nothing else.
  */
 import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
 import { LockStoreError } from "../../LockError.ts"
+import { releaseRetries } from "../time/schedules.ts"
 
 /**
  * A grant whose lease was over before it was known.
@@ -42,3 +44,10 @@ export const isRetryable = ({ cause, isTransient }: LockStoreError): boolean =>
  */
 export const isFinal = ({ reason }: LockStoreError): boolean =>
   reason === "WrongType" || reason === "NoPermission" || reason === "NotAuthenticated"
+
+/** Sends a release again as long as it may succeed later, and it is worth it. */
+export const retryRelease = <A>(
+  send: Effect.Effect<A, LockStoreError>,
+  isWorthIt: () => boolean
+): Effect.Effect<A, LockStoreError> =>
+  Effect.retry(send, { while: (error) => !isFinal(error) && isWorthIt(), schedule: releaseRetries })

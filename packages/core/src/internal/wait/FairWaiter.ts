@@ -11,9 +11,7 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
   readonly signals: Queue.Queue<Wake>
   /** Whether a command is on its way that may end the wait: until then the place needs no refresh. */
   asking = true
-  /** Whether a command of it has failed without its being known whether it ran: it may hold the lock. */
-  isUnsure = false
-  /** Until when such a command may still take effect, on the monotonic clock. */
+  /** Until when a command of it may still take effect that has failed without its being known whether it ran, on the monotonic clock. */
   unsureUntil = Number.NEGATIVE_INFINITY
   /** When it last asked. */
   askedAt = Number.NEGATIVE_INFINITY
@@ -29,6 +27,11 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
     this.identity = identity
     this.signals = signals
     this.waitsUntil = waitsUntil
+  }
+
+  /** Whether such a command has failed: it may hold the lock. */
+  get isUnsure(): boolean {
+    return this.unsureUntil > Number.NEGATIVE_INFINITY
   }
 
   /** The time it wanted to wait is over, or the holder's lease. */

@@ -17,8 +17,7 @@ import type { Reply } from "../../../RedisDriver.ts"
 import type { AlarmClock } from "../../time/AlarmClock.ts"
 import type { StoreCommand } from "../StoreCommand.ts"
 import { fromCallback } from "../startable.ts"
-import { isFinal } from "../transient.ts"
-import { releaseRetries } from "../../time/schedules.ts"
+import { retryRelease } from "../transient.ts"
 import { QuorumCall, keysAt, type Member, type Outcome } from "./QuorumCall.ts"
 import { countVotes, type Vote } from "./countVotes.ts"
 import { memberSignals } from "./memberSignals.ts"
@@ -80,7 +79,11 @@ export class QuorumStore {
     return {
       run: (operation, keys, args) =>
         acquiring.has(operation) ? this.#acquire(operation, keys, args) : this.#vote({ operation, keys, args }),
-      subscribe: (channel) => this.#merge((member) => memberSignals(member, channel)),
+      subscribe: (channel) =>
+        Stream.mergeAll(
+          this.members.map((member) => memberSignals(member, channel)),
+          { concurrency: "unbounded" }
+        ),
       scan: (pattern) => scanMajority(this.members, this.required, pattern),
       publish: first.store.publish,
       slot: (key) => first.store.slot(keysAt(first, [key])[0]!),
@@ -104,10 +107,6 @@ export class QuorumStore {
     const at = boundAt.get(operation)
     const clock = at === undefined ? undefined : this.#highestClock(key)
     return at === undefined || clock === undefined ? args : args.with(at, Math.floor(clock + boundMarginMicros))
-  }
-
-  #merge<A>(f: (member: Member) => Stream.Stream<A, LockStoreError>): Stream.Stream<A, LockStoreError> {
-    return Stream.mergeAll(this.members.map(f), { concurrency: "unbounded" })
   }
 
   /** A member's time to answer: long enough for a round trip, small against the lease. */
@@ -173,11 +172,11 @@ export class QuorumStore {
       const isTold = Exit.isSuccess(outcomes[i]!)
       if (isTold && unsettled?.members.has(i) !== true) continue
       const member = this.members[i]!
-      const release = Effect.retry(member.store.run(operation, keysAt(member, keys), args), {
-        // a key lives no longer than the longest lease that was asked for
-        while: (error) => !isFinal(error) && this.#now() < leaseEnd,
-        schedule: releaseRetries
-      })
+      // a key lives no longer than the longest lease that was asked for
+      const release = retryRelease(
+        member.store.run(operation, keysAt(member, keys), args),
+        () => this.#now() < leaseEnd
+      )
       const lastEffectAt = unsettled?.lastEffectAt ?? this.#now() + member.store.commandLifeMillis
       const releaseOnceMore = Effect.suspend(() =>
         Effect.andThen(Effect.sleep(Math.max(0, lastEffectAt - this.#now()) + 1), release)
