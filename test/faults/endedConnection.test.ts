@@ -43,7 +43,7 @@ describe("a connection that has ended for good", () => {
             mine.run(CountDownLatch.await("latch"))
           ]
           for (const other of others) {
-            assert.strictEqual(storeError(yield* soon("who asks now fails", Effect.exit(other))).reason, "Closed")
+            assert.strictEqual(storeError(yield* soon("a new request fails", Effect.exit(other))).reason, "Closed")
           }
           assert.strictEqual(ended(log).length, 1)
           assert.include(ended(log)[0]!.message, "connect()")
@@ -128,7 +128,7 @@ describe("a connection that has ended for good", () => {
       const mine = yield* Effect.provide(clientOf(locksOver(IoRedis.fromClient(own))), log.layer)
       assert.strictEqual(yield* mine.run(section), "done")
       own.disconnect()
-      const error = storeError(yield* soon("who waits ends", Effect.exit(mine.run(section))))
+      const error = storeError(yield* soon("the waiter ends", Effect.exit(mine.run(section))))
       assert.strictEqual(error.reason, "Closed")
       assert.strictEqual(ended(log).length, 1)
       yield* Effect.promise(() => own.connect())

@@ -165,7 +165,7 @@ describe("a server that refuses", () => {
         const held = yield* enter(mine, "ledger")
         yield* Effect.promise(() => redis.config("SET", "min-replicas-to-write", "1"))
         yield* held.end
-        // time for several attempts in vain
+        // long enough for several failed attempts
         yield* Effect.sleep(300)
         assert.strictEqual(yield* Effect.promise(() => redis.exists("ledger")), 1)
         yield* Effect.promise(() => redis.config("SET", "min-replicas-to-write", "0"))
@@ -244,7 +244,7 @@ describe("a server that refuses", () => {
           )
           yield* refuses(mine, "Busy", "is busy with another script (BUSY). Find the slow script", "(BUSY ")
           yield* held.end
-          // time for several attempts in vain
+          // long enough for several failed attempts
           yield* Effect.sleep(300)
           yield* Effect.promise(() => redis.script("KILL"))
           assert.include(yield* Effect.promise(() => busy), "Script killed")

@@ -28,7 +28,7 @@ export interface ReleaseReply {
   readonly mayHaveRunBefore: boolean
 }
 
-/** Sends a release, and waits so long at most for the reply: it may have been run then. */
+/** Sends a release and waits at most this long for the reply. Without one, it may have been run all the same. */
 export const sendWithin = (
   client: HoldingClient,
   send: Effect.Effect<Reply, LockStoreError>,

@@ -5,8 +5,8 @@ const shortestPauseMillis = 100
 const longestPauseMillis = 5000
 
 /**
- * The failures of the store since it last answered. What passes is mostly short, so who waits asks again soon at first, then more and
- * more rarely. It cannot rely on a signal: the connection for messages may be back before that for commands.
+ * The store's failures since it last answered. Most outages are short, so a waiter asks again soon at first, then less and less
+ * often. It cannot rely on a signal: the connection for messages may be back before the one for commands.
  */
 export class Outage<Failure = LockStoreError> {
   #failure: Failure | undefined = undefined
