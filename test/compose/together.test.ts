@@ -6,6 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Lock, LockStore, LockStoreError, MultiLock, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { runOperation, typeOfKey } from "../kit/storeOperations.ts"
 
 const names = Effect.sync(() => {
   const run = crypto.randomUUID().slice(0, 8)
@@ -35,14 +36,19 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
       it.effect("A command for several locks acquires none if the last token of one of them is no token", () =>
         Effect.gen(function* () {
           const [a, b, c] = yield* names
-          const { run } = yield* LockStore.LockStore
+          const store = yield* LockStore.LockStore
           // a hash under the token's key
-          yield* run("lock/acquire", [`redisson_lock_token:{${c}}`, `other:{${c}}`], ["somebody", 1000, 1000])
+          yield* runOperation(
+            store,
+            "lock/acquire",
+            [`redisson_lock_token:{${c}}`, `other:{${c}}`],
+            ["somebody", 1000, 1000]
+          )
           const error = yield* Effect.flip(
             Lock.withLock(Effect.void, MultiLock.make([a, b, c].map((name) => Lock.make(name))))
           )
           assert.strictEqual(error._tag, "LockStoreError")
-          for (const name of [a, b, c]) assert.strictEqual(yield* run("lock/found", [name], []), "none")
+          for (const name of [a, b, c]) assert.strictEqual(yield* typeOfKey(name), "none")
         })
       )
     }

@@ -3,7 +3,7 @@
  */
 import { Effect } from "effect"
 import { LockStore } from "effect-redis-lock"
-import type { Store } from "./wrappedStore.ts"
+import { rawCommand, type Store } from "./wrappedStore.ts"
 
 /** Runs one operation, with the keys and arguments of its file under `lua/`. */
 export const runOperation = (
@@ -11,7 +11,7 @@ export const runOperation = (
   operation: LockStore.Operation,
   keys: ReadonlyArray<string>,
   args: ReadonlyArray<string | number> = []
-) => store.run(operation, keys, args)
+) => store.run(rawCommand(operation, keys, args))
 
 /** The type of a key, as Redis names it; "none" where there is no such key. */
 export const typeOfKey = (key: string) => Effect.flatMap(LockStore.LockStore, (store) => typeOfKeyIn(store, key))

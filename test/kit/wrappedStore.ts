@@ -28,17 +28,34 @@ export type Handler = (request: Request) => Outcome
 export const unreachable = (operation: string, lock: string, reason: StoreReason = "NotConnected", cause?: unknown) =>
   new LockStoreError({ operation, lock, reason, cause })
 
+/** An operation whose answer is the script's reply as it is. */
+export const rawCommand = (
+  operation: LockStore.Operation,
+  keys: ReadonlyArray<string>,
+  args: ReadonlyArray<string | number>
+): LockStore.StoreCommand<RedisDriver.Reply> => ({
+  operation: { ...LockStore.operations[operation], reply: (raw) => raw, quorum: undefined },
+  keys,
+  args
+})
+
 /** A store whose operations go through `handle`; the handler is called where an operation would be started. */
 export const wrappedStore = (store: Store, handle: Handler): Store => ({
   ...store,
-  run: (operation, keys, args) =>
-    handle({
-      operation,
-      keys,
-      args,
-      run: () => store.run(operation, keys, args),
-      fail: (reason, cause) => Effect.fail(unreachable(operation, keys[0]!, reason, cause))
-    })
+  run: (command) => {
+    const { args, keys, operation } = command
+    const { name } = operation
+    return Effect.map(
+      handle({
+        operation: name,
+        keys,
+        args,
+        run: () => store.run(rawCommand(name, keys, args)),
+        fail: (reason, cause) => Effect.fail(unreachable(name, keys[0]!, reason, cause))
+      }),
+      (raw) => operation.reply(raw)
+    )
+  }
 })
 
 /** Puts a change between the clients and the provided store. */

@@ -3,20 +3,20 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Exit } from "effect"
-import { LockStoreError, type LockStore } from "effect-redis-lock"
+import { LockStoreError, LockStore } from "effect-redis-lock"
 import type { Outcome } from "../../packages/core/dist/internal/store/quorum/QuorumCall.js"
 import { decide } from "../../packages/core/dist/internal/store/quorum/decide.js"
 
-const failed: Outcome = Exit.fail(new LockStoreError({ operation: "any", lock: "a", reason: "NotConnected" }))
+const failed: Outcome<unknown> = Exit.fail(new LockStoreError({ operation: "any", lock: "a", reason: "NotConnected" }))
 const pending = undefined
 
 /** Numbers and lists are replies. */
 const decided = (operation: LockStore.Operation, members: ReadonlyArray<unknown>) => {
   const outcomes = members.map((member) =>
-    member === failed || member === pending ? (member as Outcome | undefined) : Exit.succeed(member as number)
+    member === failed || member === pending ? (member as Outcome<unknown> | undefined) : Exit.succeed(member)
   )
   const decision = decide(
-    operation,
+    LockStore.operations[operation].quorum!,
     outcomes,
     Math.floor(members.length / 2) + 1,
     outcomes.every((outcome) => outcome !== undefined)

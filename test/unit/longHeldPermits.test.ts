@@ -41,12 +41,13 @@ describe("permits that are held for more than a day", () => {
       let lost = 0
       const store: typeof server.store = {
         ...server.store,
-        run: (operation, keys, args) => {
-          const asked = run(operation, keys, args)
+        run: (command) => {
+          const asked = run(command)
+          const operation = command.operation.name
           if (operation !== "semaphore/return" || lost++ > 2) return asked
           return Effect.andThen(
             asked,
-            Effect.fail(new LockStoreError({ operation, lock: keys[0]!, reason: "TimedOut" }))
+            Effect.fail(new LockStoreError({ operation, lock: command.keys[0]!, reason: "TimedOut" }))
           )
         }
       }

@@ -13,7 +13,6 @@ import * as Predicate from "effect/Predicate"
 import type * as Types from "effect/Types"
 import { parseWait } from "./internal/options/durations.ts"
 import { isDataFirst } from "./internal/options/isDataFirst.ts"
-import { latchChannel } from "./internal/store/keys.ts"
 import { LatchImpl, latchOf, TypeId as internalTypeId } from "./internal/locks/LatchImpl.ts"
 import type { LockClient } from "./internal/client/LockClient.ts"
 import { shown } from "./internal/report/shown.ts"
@@ -30,6 +29,7 @@ import {
 import type { AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
 import type { RedisLock } from "./RedisLock.ts"
 import { latchTitle } from "./internal/protocol/latch.ts"
+import * as operations from "./internal/store/operations/latch.ts"
 import { runOrDescribe } from "./internal/store/wrongType.ts"
 
 /**
@@ -134,8 +134,8 @@ export const provide: {
 
 const withLatch = <A, E>(
   latch: CountDownLatch<unknown> | string,
-  f: (client: LockClient, key: string, channel: string) => Effect.Effect<A, E>
-): Effect.Effect<A, E | Invalid> => use(latchOf(latch), (client, key) => f(client, key, latchChannel(key)))
+  f: (client: LockClient, key: string) => Effect.Effect<A, E>
+): Effect.Effect<A, E | Invalid> => use(latchOf(latch), f)
 
 /**
  * Sets the count of a latch that has none: a whole number from 1. `false`, and nothing changed, where there is a count
@@ -162,15 +162,8 @@ export const trySetCount: {
     const problem = `it is not a whole number from 1 (${shown(count)})`
     return Effect.fail(new InvalidLockOptions({ option: "count", problem }))
   }
-  return withLatch(latch, (client, key, channel) =>
-    Effect.map(
-      runOrDescribe(client, latchTitle, {
-        operation: "latch/set",
-        keys: [key, channel],
-        args: [count, client.store.publish]
-      }),
-      (reply) => reply === 1
-    )
+  return withLatch(latch, (client, key) =>
+    runOrDescribe(client, latchTitle, operations.set(key, count, client.store.publish))
   )
 })
 
@@ -192,16 +185,7 @@ export const trySetCount: {
 export const countDown = <L extends CountDownLatch<unknown> | string>(
   latch: L
 ): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
-  withLatch(latch, (client, key, channel) =>
-    Effect.map(
-      runOrDescribe(client, latchTitle, {
-        operation: "latch/count_down",
-        keys: [key, channel],
-        args: [client.store.publish]
-      }),
-      (reply) => reply as number
-    )
-  )
+  withLatch(latch, (client, key) => runOrDescribe(client, latchTitle, operations.countDown(key, client.store.publish)))
 
 /**
  * The count of a latch; zero where it is open.
@@ -215,12 +199,7 @@ export const countDown = <L extends CountDownLatch<unknown> | string>(
 export const count = <L extends CountDownLatch<unknown> | string>(
   latch: L
 ): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
-  withLatch(latch, (client, key) =>
-    Effect.map(
-      runOrDescribe(client, latchTitle, { operation: "latch/count", keys: [key], args: [] }),
-      (reply) => reply as number
-    )
-  )
+  withLatch(latch, (client, key) => runOrDescribe(client, latchTitle, operations.count(key)))
 
 /**
  * How to wait for a latch. When the `waitTime` is over the wait fails with `LatchTimeout`.
@@ -288,16 +267,7 @@ export {
 const delete_ = <L extends CountDownLatch<unknown> | string>(
   latch: L
 ): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
-  withLatch(latch, (client, key, channel) =>
-    Effect.map(
-      runOrDescribe(client, latchTitle, {
-        operation: "latch/delete",
-        keys: [key, channel],
-        args: [client.store.publish]
-      }),
-      (reply) => reply === 1
-    )
-  )
+  withLatch(latch, (client, key) => runOrDescribe(client, latchTitle, operations.remove(key, client.store.publish)))
 
 export {
   /**

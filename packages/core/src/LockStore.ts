@@ -11,19 +11,45 @@ import type * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Stream from "effect/Stream"
 import { makeMemoryStore } from "./internal/store/memory/MemoryStore.ts"
-import type { scripts } from "./internal/store/redis/scripts.generated.ts"
+import type * as Table from "./internal/store/operations/StoreOperation.ts"
+import { table } from "./internal/store/operations/table.ts"
 import { makeRedisStore } from "./internal/store/redis/RedisStore.ts"
 import type { LockStoreError } from "./LockError.ts"
-import type { RedisDriver, Reply, Signal } from "./RedisDriver.ts"
+import type { RedisDriver, Signal } from "./RedisDriver.ts"
 
 /**
- * The atomic operations: one for every file under `lua/`, named by its path. KEYS, ARGV and the reply are documented
- * there.
+ * The names of the atomic operations: one for every file under `lua/`, named by its path. KEYS, ARGV and the reply are
+ * documented there.
  *
  * @category models
  * @since 0.1.0
  */
-export type Operation = keyof typeof scripts
+export type Operation = Table.OperationName
+
+/**
+ * What is known of an operation: its name, whether it carries a deadline, what a script's reply means, and how a quorum of stores
+ * decides it.
+ *
+ * @category models
+ * @since 0.3.0
+ */
+export type StoreOperation<A> = Table.StoreOperation<A>
+
+/**
+ * One operation with its keys and arguments, ready to run; `A` is its answer. `keys[0]` is the lock.
+ *
+ * @category models
+ * @since 0.3.0
+ */
+export type StoreCommand<A> = Table.StoreCommand<A>
+
+/**
+ * All operations, by name.
+ *
+ * @category models
+ * @since 0.3.0
+ */
+export const operations: Readonly<Record<Operation, StoreOperation<unknown>>> = table
 
 /**
  * Where locks are kept.
@@ -35,13 +61,9 @@ export class LockStore extends Context.Service<
   LockStore,
   {
     /**
-     * Runs one operation atomically. `keys[0]` is the lock (for errors). Operations start in the order of the calls.
+     * Runs one operation atomically: every operation passes here. They start in the order of the calls.
      */
-    readonly run: (
-      operation: Operation,
-      keys: ReadonlyArray<string>,
-      args: ReadonlyArray<string | number>
-    ) => Effect.Effect<Reply, LockStoreError>
+    readonly run: <A>(command: StoreCommand<A>) => Effect.Effect<A, LockStoreError>
     /**
      * The signals of a channel; the first is `Subscribed`.
      */

@@ -35,10 +35,10 @@ import { SemaphoreImpl, semaphoreOf, TypeId as internalTypeId } from "./internal
 import { parsePeriod } from "./internal/options/durations.ts"
 import { isDataFirstOfPermits } from "./internal/options/isDataFirst.ts"
 import { maxPermits } from "./internal/options/permitCount.ts"
-import { permitIds, semaphoreChannel } from "./internal/store/keys.ts"
 import type { InvalidLockName, InvalidLockOptions, LockLost, LockStoreError, TimeoutOf } from "./LockError.ts"
 import type { AcquireOptions as BaseOptions } from "./AcquireOptions.ts"
 import type { RedisLock } from "./RedisLock.ts"
+import * as operations from "./internal/store/operations/semaphore.ts"
 import { runOrDescribe } from "./internal/store/wrongType.ts"
 
 /**
@@ -441,14 +441,7 @@ export const trySetPermits: {
     const life = options?.timeToLive === undefined ? 0 : parsePeriod("timeToLive", options.timeToLive)
     if (typeof life !== "number") return Effect.fail(life)
     return withSemaphore(semaphore, permits, 0, (impl, client, key) =>
-      Effect.map(
-        runOrDescribe(client, impl.title, {
-          operation: "semaphore/set",
-          keys: [key, permitIds(key), semaphoreChannel(key)],
-          args: [permits, life, client.store.publish]
-        }),
-        (reply) => reply === 1
-      )
+      runOrDescribe(client, impl.title, operations.set(key, permits, life, client.store.publish))
     )
   }
 )

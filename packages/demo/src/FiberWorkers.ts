@@ -27,8 +27,8 @@ export const layer: Layer.Layer<Workers, never, FileSystem.FileSystem> = Layer.e
         const store = Context.get(context, LockStore.LockStore)
         const mortal: LockStore.LockStore["Service"] = {
           ...store,
-          run: (operation, keys, args) =>
-            Effect.suspend(() => (isCut ? Effect.succeed(1) : store.run(operation, keys, args)))
+          run: (command) =>
+            Effect.suspend(() => (isCut ? Effect.succeed(command.operation.reply(1)) : store.run(command)))
         }
         const client = Layer.provide(
           RedisLock.layerFromStore({ watchdogLeaseTime: job.leaseMillis }),

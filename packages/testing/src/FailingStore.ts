@@ -65,17 +65,18 @@ export const layer: Layer.Layer<Store.LockStore | FailingStore, never, Store.Loc
   Effect.map(Store.LockStore, (store) => {
     let failure: Failure | undefined
     let failures = 0
-    const run: (typeof store)["run"] = (operation, keys, args) =>
+    const run: (typeof store)["run"] = (command) =>
       Effect.suspend(() => {
         const current = failure
+        const operation = command.operation.name
         if (current === undefined || current.operations?.includes(operation) === false) {
-          return store.run(operation, keys, args)
+          return store.run(command)
         }
         failures++
         const error = Effect.fail(
-          new LockStoreError({ operation, lock: keys[0] ?? "", reason: current.reason ?? "NotConnected" })
+          new LockStoreError({ operation, lock: command.keys[0] ?? "", reason: current.reason ?? "NotConnected" })
         )
-        return current.carriedOut === true ? Effect.andThen(store.run(operation, keys, args), error) : error
+        return current.carriedOut === true ? Effect.andThen(store.run(command), error) : error
       })
     return Context.make(Store.LockStore, { ...store, run }).pipe(
       Context.add(FailingStore, {

@@ -6,7 +6,9 @@ import { LockStoreError } from "../../LockError.ts"
 import type { AcquireRequest } from "./AcquireRequest.ts"
 import { describeWrongType, describeWrongTypeOfOne } from "../store/wrongType.ts"
 import { Hold } from "../hold/Hold.ts"
-import { type AcquireReply, answerOf, tokenKey, tokenLife } from "../protocol/LockProtocol.ts"
+import { tokenKey, tokenLife } from "../protocol/LockProtocol.ts"
+import * as multiLock from "../store/operations/multiLock.ts"
+import type { Denial } from "../store/operations/replies.ts"
 import { GrantedTooLate, isRetryable, transientFailure } from "../store/transient.ts"
 import { Lease } from "../hold/Lease.ts"
 import type { HeldRef } from "../hold/releaseCommand.ts"
@@ -14,7 +16,7 @@ import { isForbidden, mayHaveRun } from "../store/outcome.ts"
 import { rollback, rollbackSilently, rollbackUnknown, cancelWriterIntent } from "../hold/rollback.ts"
 import type { Restore } from "../hold/guard.ts"
 
-export type Denial = AcquireReply & { readonly granted: false }
+export type { Denial }
 
 export const ownerRefOf = ({ client, keys, kind, name }: AcquireRequest, owner: string): HeldRef => ({
   client,
@@ -63,11 +65,10 @@ export const acquireOnce = <A, B, E>(
   // the key of a writer that also reads lives as long as its longest read
   writer?.noteMayLast(sentAt + client.store.commandLifeMillis + leaseMillis)
   client.underWay++
-  return Effect.matchCauseEffect(restore(client.store.run(command.operation, command.keys, command.args)), {
-    onSuccess: (reply): Effect.Effect<A | B, E | LockStoreError> => {
+  return Effect.matchCauseEffect(restore(client.store.run(command)), {
+    onSuccess: (answer): Effect.Effect<A | B, E | LockStoreError> => {
       client.underWay--
-      const answer = answerOf(reply)
-      if (!answer.granted && answer.isPartial) {
+      if (typeof answer !== "number" && answer.isPartial) {
         const pause = waits && answer.pauseMillis > 0 ? restore(Effect.sleep(answer.pauseMillis)) : Effect.void
         return Effect.matchCauseEffect(Effect.andThen(rollbackSilently(ownerRef, sentAt + leaseMillis), pause), {
           onSuccess: () => onDenied(answer),
@@ -77,16 +78,16 @@ export const acquireOnce = <A, B, E>(
           }
         })
       }
-      if (!answer.granted) return onDenied(answer)
+      if (typeof answer !== "number") return onDenied(answer)
       const now = client.now()
-      const granted = Lease.granted(request, { owner: ownerRef.owner, token: answer.token, sentAt, leaseMillis }, now)
+      const granted = Lease.granted(request, { owner: ownerRef.owner, token: answer, sentAt, leaseMillis }, now)
       const hold = granted && possess(request, granted, new Hold(granted, request), startedAt)
       if (hold !== undefined) {
         // only now: who is resumed here runs at once, and need not ask for what this process holds
         onSettled?.(request)
         return onGranted(hold)
       }
-      const failure = grantedTooLate(name, command.operation, now - sentAt, leaseMillis)
+      const failure = grantedTooLate(name, command.operation.name, now - sentAt, leaseMillis)
       const isTick = onTransient !== undefined && isRetryable(failure)
       // one that has a place of its own asks again for the same owner, and counts the lease from then
       if (isTick && kind.queued) return onTransient(failure, true)
@@ -146,20 +147,18 @@ export const tryAcquireTogether = (
   const sentAt = client.now()
   const ownerRefs = requests.map((request) => ownerRefOf(request, owner))
   const all = { concurrency: "unbounded", discard: true } as const
-  const requested: Array<string> = []
-  for (const { keys } of requests) requested.push(keys.lock)
-  for (const { keys, kind } of requests) requested.push(tokenKey(kind, keys))
+  const locks = requests.map(({ keys, kind }) => ({ lock: keys.lock, tokenKey: tokenKey(kind, keys) }))
   client.underWay++
-  const asked = client.store.run("multi_lock/acquire", requested, [owner, leaseMillis, tokenLife(client, leaseMillis)])
+  const asked = client.store.run(multiLock.acquire(locks, owner, leaseMillis, tokenLife(client, leaseMillis)))
   return Effect.matchCauseEffect(restore(asked), {
     onSuccess: (reply): Effect.Effect<ReadonlyArray<Hold> | DeniedAt, LockStoreError> => {
       client.underWay--
-      const replies = typeof reply === "number" ? undefined : (reply as ReadonlyArray<number>)
-      if (replies?.[0] === 0) return Effect.succeed({ index: replies[1]! })
+      if ("deniedAt" in reply) return Effect.succeed({ index: reply.deniedAt })
+      const { tokens } = reply
       const now = client.now()
       const holds: Array<Hold> = []
       for (const [i, request] of requests.entries()) {
-        const token = replies?.[1 + i] ?? (reply as number)
+        const token = typeof tokens === "number" ? tokens : tokens[i]!
         const granted = Lease.granted(request, { owner, token, sentAt, leaseMillis }, now)
         // so it is for all of them
         if (granted === undefined) break

@@ -63,7 +63,7 @@ const addHold = (
     const sentAt = client.now()
     lease.noteMayLast(sentAt + client.store.commandLifeMillis + leaseMillis)
     client.underWay++
-    return Effect.matchCauseEffect(restore(client.store.run(command.operation, command.keys, command.args)), {
+    return Effect.matchCauseEffect(restore(client.store.run(command)), {
       onSuccess: (reply) => {
         client.underWay--
         const lost = reply === 1 ? lease.confirm(sentAt, leaseMillis, hold) : lease.lose("NotOwner", client.now())

@@ -9,7 +9,8 @@ import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import type { Fiber } from "effect/Fiber"
 import type * as Scope from "effect/Scope"
-import type { LockStore, Operation } from "../../LockStore.ts"
+import type { LockStore } from "../../LockStore.ts"
+import type { StoreCommand } from "../store/operations/StoreOperation.ts"
 import { LockStoreError } from "../../LockError.ts"
 import { driftMillis } from "../options/durations.ts"
 import type { Identity } from "../hold/owner.ts"
@@ -96,10 +97,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     this.clientId = parts.clientId
     const { store } = parts
     this.store = {
-      run: (operation, keys, args) =>
-        this.isClosing && !isGivingBack(operation)
-          ? Effect.fail(new LockStoreError({ operation, lock: keys[0]!, reason: "Closed" }))
-          : store.run(operation, keys, args),
+      run: (command) => (this.isClosing && !isGivingBack(command) ? Effect.fail(closed(command)) : store.run(command)),
       subscribe: (channel) => store.subscribe(channel),
       scan: (pattern) => store.scan(pattern),
       publish: store.publish,
@@ -264,7 +262,11 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
 }
 
 /** Operations by which something ends, which a client that closes still runs. */
-const isGivingBack = (operation: Operation): boolean => /\/(release|return|withdraw)$/.test(operation)
+const isGivingBack = ({ operation }: StoreCommand<unknown>): boolean =>
+  /\/(release|return|withdraw)$/.test(operation.name)
+
+const closed = ({ keys, operation }: StoreCommand<unknown>): LockStoreError =>
+  new LockStoreError({ operation: operation.name, lock: keys[0]!, reason: "Closed" })
 
 /** Kinds that cannot be under one name are left for Redis to refuse. */
 const excludes = (held: Mode, wanted: Mode): boolean =>

@@ -14,9 +14,8 @@ import { repeatRelease, type RepeatedRelease, releaseUntilConfirmed, sendWithin 
 import type { Guarded, Restore } from "./guard.ts"
 import { Dependents } from "./Dependents.ts"
 import { describeWrongType } from "../store/wrongType.ts"
-import { grantMarker, permitIds, semaphoreChannel } from "../store/keys.ts"
+import * as semaphore from "../store/operations/semaphore.ts"
 import { rollbackUntilSettled } from "./rollback.ts"
-import type { Reply } from "../../RedisDriver.ts"
 
 /** In metrics and spans. */
 export const semaphoreKind = { name: "semaphore" }
@@ -64,28 +63,21 @@ export class AnonymousPermits implements Guarded {
     this.askedAt = client.now()
   }
 
-  /** Asks for the permits; `initial` is what the semaphore begins with where it does not exist, or empty. */
+  /** Asks for the permits; `initial` is what the semaphore begins with where it does not exist, or undefined. */
   ask(
     restore: Restore,
     startedAt: number,
-    initial: number | ""
+    initial: number | undefined
   ): Effect.Effect<PermitReply<AnonymousPermits>, LockStoreError> {
     const { client, key } = this
     client.underWay++
     return Effect.matchCauseEffect(
-      restore(
-        client.store.run(
-          "semaphore/acquire",
-          [key, permitIds(key), grantMarker(key, this.id), semaphoreChannel(key)],
-          [initial, this.permits, this.markerMillis, client.store.publish]
-        )
-      ),
+      restore(client.store.run(semaphore.acquire(key, initial, this, client.store.publish))),
       {
-        onSuccess: (reply): Effect.Effect<PermitReply<AnonymousPermits>> => {
+        onSuccess: ({ available, exists, isGranted }): Effect.Effect<PermitReply<AnonymousPermits>> => {
           client.underWay--
-          const [granted, available, exists] = reply as readonly [number, number, number]
-          if (granted !== 1) {
-            return Effect.succeed({ granted: undefined, available, remaining: -1, exists: exists === 1 })
+          if (!isGranted) {
+            return Effect.succeed({ granted: undefined, available, remaining: -1, exists })
           }
           // of what is not given back by its marker, nobody would tell when it is held no more
           if (this.markerMillis === heldMarkerMillis) {
@@ -158,7 +150,7 @@ export class AnonymousPermits implements Guarded {
   }
 
   /** Gives them back until Redis confirms. */
-  get returnUntilConfirmed(): Effect.Effect<Reply | undefined> {
+  get returnUntilConfirmed(): Effect.Effect<number | undefined> {
     return Effect.suspend(() => releaseUntilConfirmed(this.#giveBack(this.client.now())))
   }
 
@@ -183,16 +175,10 @@ export class AnonymousPermits implements Guarded {
 
   /** With a `trustedMillis` of zero, only what the marker tells is given back. */
   #repeatedReturn(trustedMillis: number, over: number): RepeatedRelease {
-    const { client, key, permits } = this
+    const { client, key } = this
     return {
       client,
-      send: Effect.suspend(() =>
-        client.store.run(
-          "semaphore/return",
-          [key, grantMarker(key, this.id), semaphoreChannel(key)],
-          [permits, trustedMillis, client.store.publish]
-        )
-      ),
+      send: Effect.suspend(() => client.store.run(semaphore.giveBack(key, this, trustedMillis, client.store.publish))),
       over,
       warn: (failure) =>
         Effect.annotateLogs(

@@ -10,7 +10,6 @@ import { checkLease, parsePeriod } from "../options/durations.ts"
 import type { Identity } from "./owner.ts"
 import type { Lease, LeaseEntry } from "./Lease.ts"
 import { release, releaseNow } from "./release.ts"
-import type { Reply } from "../../RedisDriver.ts"
 
 /**
  * What an acquisition comes to: a hold, or the holds of all members.
@@ -110,11 +109,10 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
       const sentAt = client.now()
       lease.noteMayLast(sentAt + leaseMillis)
       const command = kind.renew([lease], leaseMillis)
-      const asked = client.store.run(command.operation, command.keys, command.args)
-      const answered = Effect.flatMap(asked, (reply): Effect.Effect<void, LockLost | LockStoreError> => {
-        const [renewed] = reply as ReadonlyArray<Reply>
+      const asked = client.store.run(command)
+      const answered = Effect.flatMap(asked, ([renewed]): Effect.Effect<void, LockLost | LockStoreError> => {
         if (renewed === 0) return Effect.fail(lease.lose("NotOwner", client.now()))
-        if (renewed !== 1) return Effect.fail(undecided(lease, command.operation))
+        if (renewed !== 1) return Effect.fail(undecided(lease, command.operation.name))
         if (lease.confirm(sentAt, leaseMillis) === undefined && !lease.released) {
           lease.renewalFailure = undefined
           client.watchdog.watch(lease)

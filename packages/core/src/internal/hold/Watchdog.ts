@@ -4,7 +4,6 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import type { Reply } from "../../RedisDriver.ts"
 import type { Alarm, AlarmClock } from "../time/AlarmClock.ts"
 import { DueQueue } from "../time/DueQueue.ts"
 import type { Lease, LeaseClient } from "./Lease.ts"
@@ -96,14 +95,14 @@ export class Watchdog implements Alarm {
     const leaseMillis = this.#client.options.watchdogLeaseMillis
     const command = batch[0]!.kind.renew(batch, leaseMillis)
     this.#client.fork(
-      Effect.matchCause(this.#client.store.run(command.operation, command.keys, command.args), {
-        onSuccess: (replies) => this.#renewed(batch, replies as ReadonlyArray<Reply>, sentAt),
+      Effect.matchCause(this.#client.store.run(command), {
+        onSuccess: (replies) => this.#renewed(batch, replies, sentAt),
         onFailure: (cause) => this.#failed(batch, cause)
       })
     )
   }
 
-  #renewed(batch: ReadonlyArray<Lease>, replies: ReadonlyArray<Reply>, sentAt: number): void {
+  #renewed(batch: ReadonlyArray<Lease>, replies: ReadonlyArray<number>, sentAt: number): void {
     for (let i = 0; i < batch.length; i++) {
       const lease = batch[i]!
       // released or lost while the renewal was under way: its reply means nothing

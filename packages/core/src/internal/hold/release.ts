@@ -4,8 +4,9 @@
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { LockLost, LockStoreError } from "../../LockError.ts"
-import type { Reply } from "../../RedisDriver.ts"
 import { mayHaveRun } from "../store/outcome.ts"
+import type { LockKeys } from "../store/keys.ts"
+import * as multiLock from "../store/operations/multiLock.ts"
 import { retryRelease } from "../store/transient.ts"
 import type { HandOver } from "./HoldingClient.ts"
 import type { Lease, LeaseEntry } from "./Lease.ts"
@@ -51,16 +52,14 @@ const removeHold = (lease: Lease, number: number): Effect.Effect<void, LockLost 
         lease.innerReleaseUntil = client.now() + client.store.commandLifeMillis
       }
     })
-  const send = Effect.suspend((): Effect.Effect<Reply, LockStoreError> =>
-    lease.changes === changes
-      ? Effect.tapCause(client.store.run(command.operation, command.keys, command.args), noteLate)
-      : Effect.succeed(1)
+  const send = Effect.suspend((): Effect.Effect<number, LockStoreError> =>
+    lease.changes === changes ? Effect.tapCause(client.store.run(command), noteLate) : Effect.succeed(1)
   )
   const until = client.now() + client.options.releaseTimeoutMillis
   const repeated = retryRelease(send, () => client.now() < until && lease.isHeld(client.now()))
   return Effect.matchEffect(repeated, {
     onSuccess: (reply): Effect.Effect<void, LockLost> =>
-      (reply as number) >= 1 ? Effect.void : Effect.fail(lease.lose("NotOwner", client.now())),
+      reply >= 1 ? Effect.void : Effect.fail(lease.lose("NotOwner", client.now())),
     onFailure: (error): Effect.Effect<void, LockLost | LockStoreError> =>
       Effect.fail(lease.checkLost(client.now()) ?? error)
   })
@@ -89,7 +88,7 @@ export const releaseTogether = (
 ): Effect.Effect<ReadonlyArray<LockLost | LockStoreError>> => {
   const failures: Array<LockLost | LockStoreError> = []
   const started: Array<PendingRelease> = []
-  const keys: Array<string> = []
+  const keys: Array<LockKeys> = []
   const { client, owner } = holds[0]!.lease
   const now = client.now()
   for (const hold of holds) {
@@ -99,17 +98,16 @@ export const releaseTogether = (
     const pending = startRelease(lease, now)
     if (pending instanceof PendingRelease) {
       started.push(pending)
-      keys.push(lease.keys.lock, lease.keys.channel)
+      keys.push(lease.keys)
     } else {
       failures.push(pending)
     }
   }
   if (started.length === 0) return Effect.succeed(failures)
-  return Effect.matchEffect(client.store.run("multi_lock/release", keys, [owner, client.store.publish]), {
+  return Effect.matchEffect(client.store.run(multiLock.release(keys, owner, client.store.publish)), {
     onSuccess: (reply) => {
-      const replies = Array.isArray(reply) ? reply : undefined
       for (let i = 0; i < started.length; i++) {
-        const lost = started[i]!.confirm(replies?.[i] ?? reply)
+        const lost = started[i]!.confirm(typeof reply === "number" ? reply : reply[i]!)
         if (lost !== undefined) failures.push(lost)
       }
       return Effect.succeed(failures)
@@ -141,7 +139,7 @@ class PendingRelease {
   }
 
   /** The reply is there. The result is the loss, where the lock was not ours to free. */
-  confirm(reply: Reply): LockLost | undefined {
+  confirm(reply: number): LockLost | undefined {
     this.#lease.client.underWay--
     return this.#confirm(reply)
   }
@@ -166,10 +164,10 @@ class PendingRelease {
     )
   }
 
-  #confirm(reply: Reply): LockLost | undefined {
+  #confirm(reply: number): LockLost | undefined {
     const lease = this.#lease
-    const released = (reply as number) >= 1
-    this.#handOver?.settle(released ? (reply as number) - 1 : 0)
+    const released = reply >= 1
+    this.#handOver?.settle(released ? reply - 1 : 0)
     if (released) return undefined
     const now = lease.client.now()
     const reason = now >= lease.deadline ? "Expired" : "NotOwner"
@@ -179,7 +177,7 @@ class PendingRelease {
 }
 
 /** Frees what Redis may keep of a lock that is lost, for as long as it may. */
-const releaseLost = (lease: Lease): Effect.Effect<Reply, LockStoreError> =>
+const releaseLost = (lease: Lease): Effect.Effect<number, LockStoreError> =>
   retryRelease(
     Effect.suspend(() => sendRelease(lease)),
     () => lease.client.now() < lease.overAt

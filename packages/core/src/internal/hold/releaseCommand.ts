@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import type { LockStoreError } from "../../LockError.ts"
-import type { Reply } from "../../RedisDriver.ts"
 import type { OwnerRef } from "../protocol/LockProtocol.ts"
 import { ownerText } from "../report/ownerText.ts"
 import type { HoldingClient } from "./HoldingClient.ts"
@@ -15,10 +14,7 @@ export interface HeldRef extends OwnerRef {
 export const sendRelease = (
   ref: HeldRef,
   publish: string = ref.client.store.publish
-): Effect.Effect<Reply, LockStoreError> => {
-  const { args, keys, operation } = ref.kind.release(ref, publish)
-  return ref.client.store.run(operation, keys, args)
-}
+): Effect.Effect<number, LockStoreError> => ref.client.store.run(ref.kind.release(ref, publish))
 
 /** The release of an owner whose lease is over at `leaseEnd` anyway. */
 export const releaseOf = (ref: HeldRef, leaseEnd: number, publish?: string): RepeatedRelease => ({

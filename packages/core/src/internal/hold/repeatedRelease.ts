@@ -5,7 +5,6 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { LockStoreError, QuorumNotReached } from "../../LockError.ts"
-import type { Reply } from "../../RedisDriver.ts"
 import { isFinal } from "../store/transient.ts"
 import type { HoldingClient } from "./HoldingClient.ts"
 
@@ -15,7 +14,7 @@ const longestPauseMillis = 1000
 /** A release that does nothing the second time. */
 export interface RepeatedRelease {
   readonly client: HoldingClient
-  readonly send: Effect.Effect<Reply, LockStoreError>
+  readonly send: Effect.Effect<number, LockStoreError>
   /** When there is nothing left to release, on the monotonic clock. */
   readonly over: number
   /** Reports that it was not confirmed by then. */
@@ -24,17 +23,17 @@ export interface RepeatedRelease {
 
 /** The reply to a repeated release; "not yours" means nothing where an earlier one may have been run. */
 export interface ReleaseReply {
-  readonly reply: Reply
+  readonly reply: number
   readonly mayHaveRunBefore: boolean
 }
 
 /** Sends a release and waits at most this long for the reply. Without one, it may have been run all the same. */
 export const sendWithin = (
   client: HoldingClient,
-  send: Effect.Effect<Reply, LockStoreError>,
+  send: Effect.Effect<number, LockStoreError>,
   millis: number,
   lock: string
-): Effect.Effect<Reply, LockStoreError> =>
+): Effect.Effect<number, LockStoreError> =>
   // a command gives up by itself: mostly earlier, and then no timer is needed
   client.store.commandLifeMillis <= millis
     ? send
@@ -82,7 +81,7 @@ const mayHaveReleased = ({ cause, isOutcomeUnknown }: LockStoreError): boolean =
 export const releaseUntilConfirmed = (
   { client, over, send, warn }: RepeatedRelease,
   isForbidden = false
-): Effect.Effect<Reply | undefined> =>
+): Effect.Effect<number | undefined> =>
   Effect.gen(function* () {
     for (let pause = firstPauseMillis; ; pause = Math.min(pause * 2, longestPauseMillis)) {
       const result = yield* Effect.result(send)

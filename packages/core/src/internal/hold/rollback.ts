@@ -4,7 +4,6 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import type { Reply } from "../../RedisDriver.ts"
 import type { HoldingClient } from "./HoldingClient.ts"
 import type { LeaseEntry } from "./Lease.ts"
 import { releaseNow } from "./release.ts"
@@ -43,7 +42,7 @@ export const rollbackUnknown = (ownerRef: HeldRef, leaseMillis: number, isForbid
  */
 export const rollbackUntilSettled = (
   client: HoldingClient,
-  giveBack: Effect.Effect<Reply | undefined>
+  giveBack: Effect.Effect<number | undefined>
 ): Effect.Effect<void> =>
   Effect.suspend(() => {
     const lastEffectAt = client.now() + client.store.commandLifeMillis
@@ -54,7 +53,7 @@ export const rollbackUntilSettled = (
         const reply = yield* giveBack
         Deferred.doneUnsafe(isFirstOver, Effect.void)
         // a command takes effect once; of a quorum's members some may not have been reached
-        if (!client.isQuorum && typeof reply === "number" && reply >= 1) return
+        if (!client.isQuorum && reply !== undefined && reply >= 1) return
         // also where the reply came later than that: the release may have been run earlier
         yield* Effect.sleep(Math.max(0, lastEffectAt - client.now()) + 1)
         yield* giveBack
@@ -96,7 +95,7 @@ export const rollbackSilently = (ownerRef: HeldRef, leaseEnd: number): Effect.Ef
 export const cancelWriterIntent = (ownerRef: HeldRef): Effect.Effect<void> => {
   const command = ownerRef.kind.cancelWriterIntent!(ownerRef.client, ownerRef.keys)
   // forgotten by itself a few seconds later
-  return inBackground(ownerRef, Effect.ignore(ownerRef.client.store.run(command.operation, command.keys, command.args)))
+  return inBackground(ownerRef, Effect.ignore(ownerRef.client.store.run(command)))
 }
 
 const inBackground = ({ client }: HeldRef, effect: Effect.Effect<unknown>): Effect.Effect<void> =>

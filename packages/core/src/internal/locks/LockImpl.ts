@@ -167,9 +167,9 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   forceRelease(fiber: Fiber<unknown, unknown>): Effect.Effect<boolean, LockStoreError | InvalidLockName> {
     return this.#with(fiber, (client, keys) => {
       const { mode } = this.kind
-      const { args, keys: requested, operation } = this.kind.forceRelease(keys, client.store.publish)
-      return Effect.map(this.#explained(client, keys, client.store.run(operation, requested, args)), (reply) => {
-        if (reply !== 1) return false
+      const command = this.kind.forceRelease(keys, client.store.publish)
+      return Effect.map(this.#explained(client, keys, client.store.run(command)), (reply) => {
+        if (reply < 1) return false
         for (const lease of client.heldHere(keys.lock)) {
           // a writer's own shares go with it
           if (lease.kind.mode === mode || mode === "write") lease.lose("NotOwner", client.now())

@@ -9,16 +9,15 @@ import { acquire as acquireDemand } from "../acquire/acquirePermits.ts"
 import { describeWrongType } from "../store/wrongType.ts"
 import { Hold } from "../hold/Hold.ts"
 import { semaphoreChannel } from "../store/keys.ts"
-import { idsOf, permit, permitSemaphoreTitle } from "../protocol/permits.ts"
+import { idsOf, permit, type PermitProtocol, permitSemaphoreTitle } from "../protocol/permits.ts"
 import type { Service } from "../client/RedisLock.ts"
-import type { LockProtocol } from "../protocol/LockProtocol.ts"
 import { checkPermits } from "../options/permitCount.ts"
 import { Lease } from "../hold/Lease.ts"
 import type { HeldRef } from "../hold/releaseCommand.ts"
 import type { Invalid } from "../options/invalid.ts"
 import { isMade, Synchronizer } from "./Synchronizer.ts"
 import { isForbidden, mayHaveRun } from "../store/outcome.ts"
-import type { StoreCommand } from "../store/StoreCommand.ts"
+import * as permitSemaphore from "../store/operations/permitSemaphore.ts"
 import type { PermitReply } from "../protocol/PermitReply.ts"
 import { rollback, rollbackUnknown } from "../hold/rollback.ts"
 import type { Restore } from "../hold/guard.ts"
@@ -33,7 +32,7 @@ export class PermitSemaphoreImpl<R> extends Synchronizer {
   readonly title = permitSemaphoreTitle
   /** What the semaphore begins with where it does not exist. */
   readonly permits: number | undefined
-  readonly kind: LockProtocol
+  readonly kind: PermitProtocol
 
   constructor(name: string, permits: number | undefined, service: Service | undefined, invalid?: Invalid) {
     super(name, service, invalid ?? (permits === undefined ? undefined : checkPermits("permits", permits, 1)))
@@ -62,9 +61,13 @@ export class PermitHold extends Hold {
 const newIds = (permits: number): string =>
   Array.from({ length: permits }, () => crypto.randomUUID().replaceAll("-", "")).join(",")
 
+export interface PermitAcquireRequest extends AcquireRequest {
+  readonly kind: PermitProtocol
+}
+
 /** Waits for permits as long as allowed. */
 export const acquire = (
-  request: AcquireRequest,
+  request: PermitAcquireRequest,
   permits: number,
   restore: Restore
 ): Effect.Effect<PermitHold, LockTimeout | LockStoreError> => {
@@ -92,13 +95,16 @@ const mostCompared = 1000
  * when permits are denied, as that tells how many there are without another command.
  */
 const compareTotal = (
-  { client, keys, name }: AcquireRequest,
-  { args }: StoreCommand,
+  { client, keys, kind: { initial }, name }: PermitAcquireRequest,
   total: number
 ): Effect.Effect<void> => {
-  const [initial] = args
   const { comparedTotals } = client
-  if (initial === "" || initial === total || comparedTotals.size === mostCompared || comparedTotals.has(keys.lock)) {
+  if (
+    initial === undefined ||
+    initial === total ||
+    comparedTotals.size === mostCompared ||
+    comparedTotals.has(keys.lock)
+  ) {
     return Effect.void
   }
   comparedTotals.add(keys.lock)
@@ -113,7 +119,7 @@ const compareTotal = (
 
 /** Asks once. Interrupted or failed with unknown outcome, it is undone before anything else happens. */
 export const ask = (
-  request: AcquireRequest,
+  request: PermitAcquireRequest,
   permits: number,
   restore: Restore,
   startedAt: number
@@ -121,18 +127,18 @@ export const ask = (
   const { client, keys, kind, name } = request
   const leaseMillis = request.leaseMillis ?? client.options.watchdogLeaseMillis
   const ownerRef: HeldRef = { client, kind, name, keys, owner: newIds(permits) }
-  const command = kind.acquire(ownerRef, { leaseMillis, waits: request.waitMillis > 0, writer: undefined })
+  const ids = idsOf(ownerRef.owner)
+  const command = permitSemaphore.acquire(keys.lock, kind.initial, ids, leaseMillis, client.store.publish)
   const sentAt = client.now()
   client.underWay++
-  return Effect.matchCauseEffect(restore(client.store.run(command.operation, command.keys, command.args)), {
-    onSuccess: (reply): Effect.Effect<PermitReply<PermitHold>, LockStoreError> => {
+  return Effect.matchCauseEffect(restore(client.store.run(command)), {
+    onSuccess: ({ available, held, isGranted, remaining }): Effect.Effect<PermitReply<PermitHold>, LockStoreError> => {
       client.underWay--
-      const [granted, available, remaining, held] = reply as readonly [number, number, number, number?]
-      if (granted !== 1) {
+      if (!isGranted) {
         const exists = held !== -1
         const denied: PermitReply<PermitHold> = { granted: undefined, available, remaining, exists }
         return exists && held !== undefined
-          ? Effect.as(compareTotal(request, command, available + held), denied)
+          ? Effect.as(compareTotal(request, available + held), denied)
           : Effect.succeed(denied)
       }
       const now = client.now()
@@ -146,7 +152,7 @@ export const ask = (
           })
         : Effect.andThen(
             rollback(ownerRef, sentAt + leaseMillis),
-            Effect.fail(grantedTooLate(name, command.operation, now - sentAt, leaseMillis))
+            Effect.fail(grantedTooLate(name, command.operation.name, now - sentAt, leaseMillis))
           )
     },
     onFailure: (cause) => {

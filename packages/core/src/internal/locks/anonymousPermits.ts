@@ -41,7 +41,7 @@ export const prepareAnonymous =
     if (invalid !== undefined) return invalid
     const times = timesOf({ waitTime: options?.waitTime }, undefined)
     if (isInvalid(times)) return times
-    const { name, permits: initial = "" } = impl
+    const { name, permits: initial } = impl
     if (permits === 0) return nothing(name)
     const { client, keys } = at
     const key = keys.lock

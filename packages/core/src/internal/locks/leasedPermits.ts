@@ -5,14 +5,20 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
 import { InvalidLockOptions } from "../../LockError.ts"
-import type { AcquireRequest } from "../acquire/AcquireRequest.ts"
 import type { Family, Prepare } from "../acquire/sections.ts"
 import { identityOf } from "../hold/owner.ts"
 import { checkLeaseOf, timesOf } from "../options/acquireTimes.ts"
 import { isInvalid } from "../options/invalid.ts"
 import { checkPermits } from "../options/permitCount.ts"
 import { ownerText } from "../report/ownerText.ts"
-import { acquire, ask, type PermitHold, permitSemaphoreOf, type PublicPermitSemaphore } from "./PermitSemaphoreImpl.ts"
+import {
+  acquire,
+  ask,
+  type PermitHold,
+  permitSemaphoreOf,
+  type PublicPermitSemaphore,
+  type PermitAcquireRequest
+} from "./PermitSemaphoreImpl.ts"
 import { resolve } from "./Synchronizer.ts"
 
 /** What can be asked for in one command. */
@@ -46,7 +52,7 @@ export const preparePermits =
     const shortLease = checkLeaseOf(at.client.options, times.leaseMillis)
     if (shortLease !== undefined) return shortLease
     const { kind, name } = impl
-    const request: AcquireRequest = { ...at, kind, name, identity: identityOf(fiber, undefined), ...times }
+    const request: PermitAcquireRequest = { ...at, kind, name, identity: identityOf(fiber, undefined), ...times }
     return {
       name,
       label: kind.name,

@@ -9,7 +9,7 @@ import type { LockClient } from "../client/LockClient.ts"
 import { parsePeriod, parseWait } from "../options/durations.ts"
 import { checkPermits, maxPermits } from "../options/permitCount.ts"
 import { shown } from "../report/shown.ts"
-import { permitIds, semaphoreChannel } from "../store/keys.ts"
+import * as operations from "../store/operations/permitSemaphore.ts"
 import { mostAtOnce } from "./leasedPermits.ts"
 import { type PermitSemaphoreImpl, permitSemaphoreOf, type PublicPermitSemaphore } from "./PermitSemaphoreImpl.ts"
 import type { Invalid } from "../options/invalid.ts"
@@ -17,9 +17,6 @@ import { use } from "./Synchronizer.ts"
 import { runOrDescribe } from "../store/wrongType.ts"
 
 type SemaphoreOrName = PublicPermitSemaphore<unknown> | string
-
-/** The keys of every operation on a semaphore: the counter, the ids, the channel. */
-export const keysAt = (key: string) => [key, permitIds(key), semaphoreChannel(key)]
 
 /** Sets the number of permits in all; `false`, and nothing changed, where there is a semaphore that is to stay as it is. */
 export const setPermits = (
@@ -31,14 +28,7 @@ export const setPermits = (
   const invalid = checkPermits("permits", permits, 0)
   if (invalid !== undefined) return Effect.fail(impl.invalid ?? invalid)
   return use(impl, (client, key) =>
-    Effect.map(
-      runOrDescribe(client, impl.title, {
-        operation: "permit_semaphore/set",
-        keys: keysAt(key),
-        args: [permits, ifExists ? 1 : 0, client.store.publish]
-      }),
-      (reply) => reply === 1
-    )
+    runOrDescribe(client, impl.title, operations.set(key, permits, ifExists, client.store.publish))
   )
 }
 
@@ -49,16 +39,8 @@ export const countPermits = (
 ): Effect.Effect<number, LockStoreError | Invalid> => {
   const impl = permitSemaphoreOf(semaphore)
   return use(impl, (client, key) =>
-    Effect.map(
-      runOrDescribe(client, impl.title, {
-        operation: "permit_semaphore/count",
-        keys: keysAt(key),
-        args: [client.store.publish]
-      }),
-      (reply) => {
-        const [available, held] = reply as readonly [number | null, number]
-        return f(available ?? (impl.permits === undefined ? 0 : impl.permits - held), held)
-      }
+    Effect.map(runOrDescribe(client, impl.title, operations.count(key, client.store.publish)), ({ available, held }) =>
+      f(available ?? (impl.permits === undefined ? 0 : impl.permits - held), held)
     )
   )
 }
@@ -98,12 +80,8 @@ export const tryRelease = (
     ids.length === 0
       ? Effect.succeed(true)
       : Effect.map(
-          runOrDescribe(client, impl.title, {
-            operation: "permit_semaphore/try_release",
-            keys: keysAt(key),
-            args: [client.store.publish, ...ids]
-          }),
-          (reply) => reply === ids.length
+          runOrDescribe(client, impl.title, operations.tryRelease(key, ids, client.store.publish)),
+          (released) => released === ids.length
         )
   )
 
@@ -132,13 +110,7 @@ export const addPermits = (
   const invalid = checkPermits("permits", permits, -maxPermits)
   if (invalid !== undefined) return Effect.fail(impl.invalid ?? invalid)
   return use(impl, (client, key) =>
-    Effect.asVoid(
-      runOrDescribe(client, impl.title, {
-        operation: "permit_semaphore/add",
-        keys: keysAt(key),
-        args: [impl.permits ?? "", permits, client.store.publish]
-      })
-    )
+    Effect.asVoid(runOrDescribe(client, impl.title, operations.add(key, impl.permits, permits, client.store.publish)))
   )
 }
 
@@ -151,14 +123,7 @@ export const updateLeaseTime = (
   const lease = isEndless ? -1 : parsePeriod("leaseTime", leaseTime)
   if (typeof lease !== "number") return Effect.fail(lease)
   return withIds(semaphore, [id], (client, key, ids, impl) =>
-    Effect.map(
-      runOrDescribe(client, impl.title, {
-        operation: "permit_semaphore/update_lease",
-        keys: [permitIds(key)],
-        args: [ids[0]!, lease]
-      }),
-      (reply) => reply === 1
-    )
+    runOrDescribe(client, impl.title, operations.updateLease(key, ids[0]!, lease))
   )
 }
 
@@ -167,11 +132,7 @@ export const leaseTime = (
   id: string
 ): Effect.Effect<Option.Option<Duration.Duration>, LockStoreError | Invalid> =>
   withIds(semaphore, [id], (client, key, ids, impl) =>
-    Effect.map(
-      runOrDescribe(client, impl.title, { operation: "permit_semaphore/lease", keys: [permitIds(key)], args: ids }),
-      (reply) => {
-        const left = reply as number
-        return left === -2 ? Option.none() : Option.some(left === -1 ? Duration.infinity : Duration.millis(left))
-      }
+    Effect.map(runOrDescribe(client, impl.title, operations.lease(key, ids[0]!)), (left) =>
+      left === -2 ? Option.none() : Option.some(left === -1 ? Duration.infinity : Duration.millis(left))
     )
   )

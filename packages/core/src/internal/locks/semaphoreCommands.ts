@@ -7,7 +7,7 @@ import type { LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Invalid } from "../options/invalid.ts"
 import { checkPermits } from "../options/permitCount.ts"
-import { permitIds, semaphoreChannel } from "../store/keys.ts"
+import * as operations from "../store/operations/semaphore.ts"
 import { type PublicSemaphore, type SemaphoreImpl, semaphoreOf } from "./SemaphoreImpl.ts"
 import { use } from "./Synchronizer.ts"
 import { runOrDescribe } from "../store/wrongType.ts"
@@ -41,28 +41,12 @@ export const add = (
   permits: number,
   onlyIfExists: boolean
 ): Effect.Effect<boolean, LockStoreError> =>
-  Effect.map(
-    runOrDescribe(client, impl.title, {
-      operation: "semaphore/add",
-      keys: [key, permitIds(key), semaphoreChannel(key)],
-      args: [onlyIfExists ? "" : (impl.permits ?? ""), permits, onlyIfExists ? 1 : 0, client.store.publish]
-    }),
-    (reply) => reply === 1
-  )
+  runOrDescribe(client, impl.title, operations.add(key, impl.permits, permits, onlyIfExists, client.store.publish))
 
 /** Takes all permits that are free. */
 export const drain = (semaphore: SemaphoreOrName): Effect.Effect<number, LockStoreError | Invalid> => {
   const impl = semaphoreOf(semaphore)
-  return use(impl, (client, key) =>
-    Effect.map(
-      runOrDescribe(client, impl.title, {
-        operation: "semaphore/drain",
-        keys: [key, permitIds(key)],
-        args: [impl.permits ?? ""]
-      }),
-      (reply) => reply as number
-    )
-  )
+  return use(impl, (client, key) => runOrDescribe(client, impl.title, operations.drain(key, impl.permits)))
 }
 
 /** The permits that are free. */
@@ -70,8 +54,8 @@ export const countFree = (semaphore: SemaphoreOrName): Effect.Effect<number, Loc
   const impl = semaphoreOf(semaphore)
   return use(impl, (client, key) =>
     Effect.map(
-      runOrDescribe(client, impl.title, { operation: "semaphore/available", keys: [key], args: [] }),
-      (reply) => (reply as number | null) ?? impl.permits ?? 0
+      runOrDescribe(client, impl.title, operations.available(key)),
+      (available) => available ?? impl.permits ?? 0
     )
   )
 }

@@ -3,9 +3,9 @@
  * renewing and releasing are the same for all.
  */
 import type * as Schedule from "effect/Schedule"
-import type { Reply } from "../../RedisDriver.ts"
 import type { LockKeys } from "../store/keys.ts"
-import type { StoreCommand } from "../store/StoreCommand.ts"
+import type { AcquireReply } from "../store/operations/replies.ts"
+import type { StoreCommand } from "../store/operations/StoreOperation.ts"
 import type { ProtocolClient } from "./ProtocolClient.ts"
 
 /**
@@ -29,21 +29,6 @@ export interface AcquireParams {
   /** The write lock under which a reader asks. */
   readonly writer: { readonly owner: string; readonly token: number } | undefined
 }
-
-/**
- * The answer to an acquisition: a fencing token, or what is known of the holder (`remaining` below zero: no expiry).
- */
-export type AcquireReply =
-  | { readonly granted: true; readonly token: number }
-  | {
-      readonly granted: false
-      readonly remaining: number
-      readonly owner: string
-      /** Whether a minority of a quorum may have granted it. */
-      readonly isPartial: boolean
-      /** How long to leave it to others, when nobody has a majority. */
-      readonly pauseMillis: number
-    }
 
 /**
  * With whom a lock is shared: with nobody, or among readers; or as far as there are permits.
@@ -71,22 +56,25 @@ export interface LockProtocol {
   readonly backoff: Schedule.Schedule<unknown> | undefined
   /** Where a waiter listens. */
   readonly channel: (keys: LockKeys, owner: string) => string
-  readonly acquire: (ownerRef: OwnerRef, asking: AcquireParams) => StoreCommand
+  readonly acquire: (ownerRef: OwnerRef, asking: AcquireParams) => StoreCommand<AcquireReply>
   /** Adds a hold, the `count`th; replies 1, or 0 when the owner does not hold. */
-  readonly addHold: (ownerRef: OwnerRef, count: number, leaseMillis: number) => StoreCommand
+  readonly addHold: (ownerRef: OwnerRef, count: number, leaseMillis: number) => StoreCommand<number>
   /** Ends the hold of this number, so that `count` remain; replies below 1 when the owner does not hold. */
-  readonly removeHold: (ownerRef: OwnerRef, count: number, number: number) => StoreCommand
+  readonly removeHold: (ownerRef: OwnerRef, count: number, number: number) => StoreCommand<number>
   /**
    * Replies 1 + the number of clients that were listening: released; 0 free; -1 held by another. `publish` is the command that
    * tells them, or empty to tell nobody: only for kinds that a quorum can keep.
    */
-  readonly release: (ownerRef: OwnerRef, publish: string) => StoreCommand
+  readonly release: (ownerRef: OwnerRef, publish: string) => StoreCommand<number>
   /** Extends the leases of many owners of this mode, all in one slot; replies 1, 0, or -1 (a quorum cannot tell) for each. */
-  readonly renew: (ownerRefs: ReadonlyArray<OwnerRef & { readonly holds: number }>, leaseMillis: number) => StoreCommand
+  readonly renew: (
+    ownerRefs: ReadonlyArray<OwnerRef & { readonly holds: number }>,
+    leaseMillis: number
+  ) => StoreCommand<ReadonlyArray<number>>
   /** Replies 1, or 0 when nobody held it. */
-  readonly forceRelease: (keys: LockKeys, publish: string) => StoreCommand
+  readonly forceRelease: (keys: LockKeys, publish: string) => StoreCommand<number>
   /** Takes back what a waiter has told others, when the last one of this client gives up. */
-  readonly cancelWriterIntent: ((client: ProtocolClient, keys: LockKeys) => StoreCommand) | undefined
+  readonly cancelWriterIntent: ((client: ProtocolClient, keys: LockKeys) => StoreCommand<number>) | undefined
 }
 
 /** How long the last fencing token is remembered after a grant with this lease, milliseconds. */
@@ -98,10 +86,3 @@ export const tokenKey = ({ hasTokens }: LockProtocol, keys: LockKeys): string =>
 
 /** The same kind without fencing tokens. */
 export const withoutTokens = (kind: LockProtocol): LockProtocol => ({ ...kind, hasTokens: false })
-
-/** The answer of every acquiring operation: an integer, or what is known of the holder. */
-export const answerOf = (reply: Reply): AcquireReply => {
-  if (typeof reply === "number") return { granted: true, token: reply }
-  const [remaining, owner, isPartial, pauseMillis = 0] = reply as readonly [number, string, number?, number?]
-  return { granted: false, remaining, owner, isPartial: isPartial === 1, pauseMillis }
-}

@@ -2,6 +2,7 @@
  * The kinds that share Redisson's hash of one owner, and exclude each other under one name.
  */
 import type * as Schedule from "effect/Schedule"
+import * as lock from "../store/operations/lock.ts"
 import { type LockProtocol, tokenKey, tokenLife } from "./LockProtocol.ts"
 
 /**
@@ -17,32 +18,18 @@ export const reentrant: LockProtocol = {
   together: true,
   backoff: undefined,
   channel: (keys) => keys.channel,
-  acquire: ({ client, keys, kind, owner }, { leaseMillis }) => ({
-    operation: "lock/acquire",
-    keys: [keys.lock, tokenKey(kind, keys)],
-    args: [owner, leaseMillis, tokenLife(client, leaseMillis), ""]
-  }),
-  addHold: ({ keys, owner }, count, leaseMillis) => ({
-    operation: "lock/hold",
-    keys: [keys.lock],
-    args: [owner, count, leaseMillis]
-  }),
-  removeHold: ({ keys, owner }, count) => ({ operation: "lock/hold", keys: [keys.lock], args: [owner, count, 0] }),
-  release: ({ keys, owner }, publish) => ({
-    operation: "lock/release",
-    keys: [keys.lock, keys.channel],
-    args: [owner, publish]
-  }),
-  renew: (ownerRefs, leaseMillis) => ({
-    operation: "lock/renew",
-    keys: ownerRefs.map(({ keys }) => keys.lock),
-    args: [leaseMillis, ...ownerRefs.map(({ owner }) => owner)]
-  }),
-  forceRelease: (keys, publish) => ({
-    operation: "lock/force_release",
-    keys: [keys.lock, keys.channel],
-    args: [publish]
-  }),
+  acquire: ({ client, keys, kind, owner }, { leaseMillis }) =>
+    lock.acquire(keys, tokenKey(kind, keys), owner, leaseMillis, tokenLife(client, leaseMillis)),
+  addHold: ({ keys, owner }, count, leaseMillis) => lock.hold(keys, owner, count, leaseMillis),
+  removeHold: ({ keys, owner }, count) => lock.hold(keys, owner, count, 0),
+  release: ({ keys, owner }, publish) => lock.release(keys, owner, publish),
+  renew: (ownerRefs, leaseMillis) =>
+    lock.renew(
+      ownerRefs.map(({ keys }) => keys.lock),
+      ownerRefs.map(({ owner }) => owner),
+      leaseMillis
+    ),
+  forceRelease: lock.forceRelease,
   cancelWriterIntent: undefined
 }
 
@@ -54,11 +41,7 @@ export const fenced: LockProtocol = {
   name: "fenced",
   title: "FencedLock",
   together: false,
-  acquire: ({ keys, owner }, { leaseMillis }) => ({
-    operation: "fenced_lock/acquire",
-    keys: [keys.lock, keys.token],
-    args: [owner, leaseMillis]
-  })
+  acquire: ({ keys, owner }, { leaseMillis }) => lock.acquireFenced(keys, owner, leaseMillis)
 }
 
 /**

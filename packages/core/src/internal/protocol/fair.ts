@@ -1,11 +1,23 @@
 /**
  * Redisson's fair lock: first come, first served, across all clients.
  */
+import * as fairLock from "../store/operations/fairLock.ts"
+import type { ProtocolClient } from "./ProtocolClient.ts"
 import { type LockProtocol, tokenKey, tokenLife } from "./LockProtocol.ts"
 import { reentrant } from "./exclusive.ts"
 
 /** Redisson's fairLockWaitTimeout: what each waiter adds to the scores of those behind it, and takes off when served. */
 export const waiterTimeoutMillis = 300_000
+
+export const placeTermsOf = (
+  { clientId, options, store }: ProtocolClient,
+  timeoutMillis: number
+): fairLock.PlaceTerms => ({
+  waiterTimeoutMillis: timeoutMillis,
+  clientId,
+  placeLifeMillis: options.placeLifeMillis,
+  publish: store.publish
+})
 
 export const fair: LockProtocol = {
   ...reentrant,
@@ -14,29 +26,16 @@ export const fair: LockProtocol = {
   queued: true,
   together: false,
   channel: (keys, owner) => `${keys.channel}:${owner}`,
-  acquire: ({ client, keys, kind, owner }, { leaseMillis, waits }) => ({
-    operation: "fair_lock/acquire",
-    keys: [keys.lock, tokenKey(kind, keys), keys.queue, keys.timeouts, keys.clients, keys.channel],
-    args: [
+  acquire: ({ client, keys, kind, owner }, { leaseMillis, waits }) =>
+    fairLock.acquire(
+      keys,
+      tokenKey(kind, keys),
       owner,
-      leaseMillis,
-      tokenLife(client, leaseMillis),
-      waits ? waiterTimeoutMillis : 0,
-      client.clientId,
-      client.options.placeLifeMillis,
-      client.store.publish
-    ]
-  }),
-  release: ({ client, keys, owner }) => ({
-    operation: "fair_lock/release",
-    keys: [keys.lock, keys.channel, keys.queue, keys.timeouts, keys.clients],
-    args: [owner, client.store.publish, waiterTimeoutMillis]
-  }),
-  forceRelease: (keys, publish) => ({
-    operation: "fair_lock/force_release",
-    keys: [keys.lock, keys.channel, keys.queue, keys.timeouts, keys.clients],
-    args: [publish]
-  })
+      { leaseMillis, tokenLifeMillis: tokenLife(client, leaseMillis) },
+      placeTermsOf(client, waits ? waiterTimeoutMillis : 0)
+    ),
+  release: ({ client, keys, owner }) => fairLock.release(keys, owner, client.store.publish, waiterTimeoutMillis),
+  forceRelease: fairLock.forceRelease
 }
 
 /**

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import type { LockState } from "../../LockState.ts"
 import { LockStoreError } from "../../LockError.ts"
 import type { LockKeys } from "../store/keys.ts"
+import * as lock from "../store/operations/lock.ts"
 import type { ProtocolClient } from "./ProtocolClient.ts"
 import type { Mode } from "./LockProtocol.ts"
 
@@ -17,8 +18,7 @@ export const inspect = (
   keys: LockKeys,
   name: string
 ): Effect.Effect<LockState | undefined, LockStoreError> =>
-  Effect.map(client.store.run("lock/inspect", [keys.lock, keys.token], []), (reply) => {
-    const [remaining, token, fields] = reply as readonly [number, string | null, ReadonlyArray<string>]
+  Effect.map(client.store.run(lock.inspect(keys)), ([remaining, token, fields]) => {
     if (remaining === -2) return undefined
     const holders: Array<LockState["holders"][number]> = []
     const isReadWrite = fields.includes("mode")

@@ -1,7 +1,8 @@
 /**
  * Redisson's permit-expirable semaphore: what is held are permits with ids. The owner is the ids, joined by commas.
  */
-import { permitIds, semaphoreChannel } from "../store/keys.ts"
+import { semaphoreChannel } from "../store/keys.ts"
+import * as permitSemaphore from "../store/operations/permitSemaphore.ts"
 import type { LockProtocol } from "./LockProtocol.ts"
 
 /** In messages. */
@@ -10,12 +11,18 @@ export const permitSemaphoreTitle = "PermitSemaphore"
 /** The ids of an owner. */
 export const idsOf = (owner: string): ReadonlyArray<string> => owner.split(",")
 
-const never = (): never => {
-  throw new Error("permits are not re-entered, nor taken from their holders")
+/** The kind of a semaphore. */
+export interface PermitProtocol extends LockProtocol {
+  /** The permits with which it begins where it does not exist; undefined not to create it. */
+  readonly initial: number | undefined
 }
 
-/** The kind of a semaphore that begins with so many permits where it does not exist; undefined not to create it. */
-export const permit = (initial: number | undefined): LockProtocol => ({
+const never = (): never => {
+  throw new Error("permits are not asked for as locks are, nor re-entered, nor taken from their holders")
+}
+
+export const permit = (initial: number | undefined): PermitProtocol => ({
+  initial,
   name: "permit-semaphore",
   title: permitSemaphoreTitle,
   mode: "permit",
@@ -25,23 +32,17 @@ export const permit = (initial: number | undefined): LockProtocol => ({
   together: false,
   backoff: undefined,
   channel: (keys) => semaphoreChannel(keys.lock),
-  acquire: ({ client, keys, owner }, { leaseMillis }) => ({
-    operation: "permit_semaphore/acquire",
-    keys: [keys.lock, permitIds(keys.lock), semaphoreChannel(keys.lock)],
-    args: [initial ?? "", leaseMillis, client.store.publish, ...idsOf(owner)]
-  }),
+  // never asked for as locks are: permits have an answer of their own
+  acquire: never,
   addHold: never,
   removeHold: never,
-  release: ({ client, keys, owner }) => ({
-    operation: "permit_semaphore/release",
-    keys: [keys.lock, permitIds(keys.lock), semaphoreChannel(keys.lock)],
-    args: [client.store.publish, ...idsOf(owner)]
-  }),
-  renew: (ownerRefs, leaseMillis) => ({
-    operation: "permit_semaphore/renew",
-    keys: ownerRefs.map(({ keys }) => permitIds(keys.lock)),
-    args: [leaseMillis, ...ownerRefs.map(({ owner }) => owner)]
-  }),
+  release: ({ client, keys, owner }) => permitSemaphore.release(keys.lock, idsOf(owner), client.store.publish),
+  renew: (ownerRefs, leaseMillis) =>
+    permitSemaphore.renew(
+      ownerRefs.map(({ keys }) => keys.lock),
+      ownerRefs.map(({ owner }) => owner),
+      leaseMillis
+    ),
   forceRelease: never,
   cancelWriterIntent: undefined
 })

@@ -1,6 +1,8 @@
 /**
  * The two sides of Redisson's RReadWriteLock.
  */
+import * as lock from "../store/operations/lock.ts"
+import * as readWriteLock from "../store/operations/readWriteLock.ts"
 import { type LockProtocol, tokenKey, tokenLife } from "./LockProtocol.ts"
 
 /** For how long a waiting writer holds off readers without asking again, in fallback intervals and at most. */
@@ -19,40 +21,17 @@ export const read = (preference: Preference): LockProtocol => ({
   together: false,
   backoff: undefined,
   channel: (keys) => keys.readWriteChannel,
-  acquire: ({ keys, kind, owner }, { leaseMillis, writer }) => ({
-    operation: "read_lock/acquire",
-    keys: [keys.lock, tokenKey(kind, keys), keys.readHold(owner, 1), keys.writers, keys.readers],
-    args: [owner, leaseMillis, writer?.owner ?? "", writer?.token ?? 0, preference === "writer" ? 1 : 0]
-  }),
-  addHold: ({ keys, owner }, count, leaseMillis) => ({
-    operation: "read_lock/hold",
-    keys: [keys.lock, keys.readHold(owner, count), keys.readers],
-    args: [owner, count, leaseMillis]
-  }),
-  removeHold: ({ client, keys, owner }, count, number) => ({
-    operation: "read_lock/remove_hold",
-    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
-    args: [owner, count, client.store.publish, number]
-  }),
-  release: ({ keys, owner }, publish) => ({
-    operation: "read_lock/release",
-    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
-    args: [owner, publish]
-  }),
-  renew: (ownerRefs, leaseMillis) => ({
-    operation: "read_lock/renew",
-    keys: ownerRefs.flatMap(({ holds, keys, owner }) => [
-      keys.lock,
-      keys.readers,
-      ...Array.from({ length: holds }, (_, i) => keys.readHold(owner, i + 1))
-    ]),
-    args: [leaseMillis, ...ownerRefs.flatMap(({ holds, owner }) => [owner, holds])]
-  }),
-  forceRelease: (keys, publish) => ({
-    operation: "read_lock/force_release",
-    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
-    args: [publish]
-  }),
+  acquire: ({ keys, kind, owner }, { leaseMillis, writer }) =>
+    readWriteLock.acquireRead(keys, tokenKey(kind, keys), owner, leaseMillis, {
+      prefersWriters: preference === "writer",
+      writer
+    }),
+  addHold: ({ keys, owner }, count, leaseMillis) => readWriteLock.holdRead(keys, owner, count, leaseMillis),
+  removeHold: ({ client, keys, owner }, count, number) =>
+    readWriteLock.removeReadHold(keys, owner, count, number, client.store.publish),
+  release: ({ keys, owner }, publish) => readWriteLock.releaseRead(keys, owner, publish),
+  renew: readWriteLock.renewRead,
+  forceRelease: readWriteLock.forceReleaseRead,
   cancelWriterIntent: undefined
 })
 
@@ -68,51 +47,28 @@ export const write = (preference: Preference): LockProtocol => ({
   together: false,
   backoff: undefined,
   channel: (keys) => keys.readWriteChannel,
-  acquire: ({ client, keys, kind, owner }, { leaseMillis, waits }) => ({
-    operation: "write_lock/acquire",
-    keys: [keys.lock, tokenKey(kind, keys), keys.writers, keys.readers],
-    args: [
-      owner,
+  acquire: ({ client, keys, kind, owner }, { leaseMillis, waits }) =>
+    readWriteLock.acquireWrite(keys, tokenKey(kind, keys), owner, {
       leaseMillis,
-      tokenLife(client, leaseMillis),
-      client.clientId,
-      waits && preference === "writer"
-        ? Math.min(announcedIntervals * client.options.fallbackIntervalMillis, longestAnnouncementMillis)
-        : 0,
-      ""
-    ]
-  }),
-  addHold: ({ keys, owner }, count, leaseMillis) => ({
-    operation: "lock/hold",
-    keys: [keys.lock],
-    args: [field(owner), count, leaseMillis]
-  }),
-  removeHold: ({ keys, owner }, count) => ({
-    operation: "lock/hold",
-    keys: [keys.lock],
-    args: [field(owner), count, 0]
-  }),
-  release: ({ keys, owner }, publish) => ({
-    operation: "write_lock/release",
-    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
-    args: [owner, publish]
-  }),
-  renew: (ownerRefs, leaseMillis) => ({
-    operation: "lock/renew",
-    keys: ownerRefs.map(({ keys }) => keys.lock),
-    args: [leaseMillis, ...ownerRefs.map(({ owner }) => field(owner))]
-  }),
-  forceRelease: (keys, publish) => ({
-    operation: "write_lock/force_release",
-    keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
-    args: [publish]
-  }),
+      tokenLifeMillis: tokenLife(client, leaseMillis),
+      clientId: client.clientId,
+      announcementMillis:
+        waits && preference === "writer"
+          ? Math.min(announcedIntervals * client.options.fallbackIntervalMillis, longestAnnouncementMillis)
+          : 0
+    }),
+  addHold: ({ keys, owner }, count, leaseMillis) => lock.hold(keys, field(owner), count, leaseMillis),
+  removeHold: ({ keys, owner }, count) => lock.hold(keys, field(owner), count, 0),
+  release: ({ keys, owner }, publish) => readWriteLock.releaseWrite(keys, owner, publish),
+  renew: (ownerRefs, leaseMillis) =>
+    lock.renew(
+      ownerRefs.map(({ keys }) => keys.lock),
+      ownerRefs.map(({ owner }) => field(owner)),
+      leaseMillis
+    ),
+  forceRelease: readWriteLock.forceReleaseWrite,
   cancelWriterIntent:
     preference === "reader"
       ? undefined
-      : (client, keys) => ({
-          operation: "write_lock/withdraw",
-          keys: [keys.lock, keys.readWriteChannel, keys.writers],
-          args: [client.clientId, client.store.publish]
-        })
+      : (client, keys) => readWriteLock.withdraw(keys, client.clientId, client.store.publish)
 })

@@ -74,7 +74,7 @@ const absent = (cause: unknown, { commandLifeMillis, publish, slot }: LockStore[
   const missing = (operation: string, name: string) =>
     new LockStoreError({ operation, lock: name, reason: "NotConnected", cause })
   return {
-    run: (operation, keys) => Effect.fail(missing(operation, keys[0]!)),
+    run: ({ keys, operation }) => Effect.fail(missing(operation.name, keys[0]!)),
     subscribe: (channel) => Stream.fail(missing("subscribe", channel)),
     scan: (pattern) => Stream.fail(missing("scan", pattern)),
     publish,

@@ -6,21 +6,12 @@
  * A refusal tells the server's time. While nothing is known of a server's clock, the first command is refused for that reason
  * alone, and asked again.
  */
-import type { Operation } from "../../LockStore.ts"
 import type { Reply } from "../../RedisDriver.ts"
-import { scripts } from "./redis/scripts.generated.ts"
+import type { StoreCommand } from "./operations/StoreOperation.ts"
 import { type ServerClock, ServerClocks } from "./ServerClock.ts"
 
 /** How often a command is sent again because the server's clock was not known, or was stepped. */
 const attempts = 3
-
-const tellsTime: ReadonlySet<Operation> = new Set<Operation>([
-  "lock/acquire",
-  "fenced_lock/acquire",
-  "fair_lock/acquire",
-  "write_lock/acquire",
-  "multi_lock/acquire"
-])
 
 /** Grants that follow each other tell nothing new of a clock. */
 const learnIntervalMillis = 10
@@ -42,9 +33,9 @@ export class CommandDeadlines {
   }
 
   /** One command that is about to be sent; undefined for one that may take effect at any time. */
-  begin(operation: Operation, keys: ReadonlyArray<string>): TimedCommand | undefined {
-    return scripts[operation].hasDeadline
-      ? new TimedCommand(this, this.#clocks.of(this.#serverOf(keys[0]!)), operation, keys)
+  begin(command: StoreCommand<unknown>): TimedCommand | undefined {
+    return command.operation.hasDeadline
+      ? new TimedCommand(this, this.#clocks.of(this.#serverOf(command.keys[0]!)), command)
       : undefined
   }
 
@@ -56,32 +47,30 @@ export class CommandDeadlines {
 }
 
 export class TimedCommand {
-  readonly operation: Operation
-  readonly keys: ReadonlyArray<string>
+  readonly command: StoreCommand<unknown>
   readonly #deadlines: CommandDeadlines
   readonly #clock: ServerClock
   #sentAt = 0
   #sent = 0
 
-  constructor(deadlines: CommandDeadlines, clock: ServerClock, operation: Operation, keys: ReadonlyArray<string>) {
+  constructor(deadlines: CommandDeadlines, clock: ServerClock, command: StoreCommand<unknown>) {
     this.#deadlines = deadlines
     this.#clock = clock
-    this.operation = operation
-    this.keys = keys
+    this.command = command
   }
 
   /** The arguments with the deadline behind them, for a command that is sent now. */
-  stamp(args: ReadonlyArray<string | number>): ReadonlyArray<string | number> {
+  stamp(): ReadonlyArray<string | number> {
     const { lifeMillis, now } = this.#deadlines
     this.#sent++
     this.#sentAt = now()
     const deadline = Math.floor(this.#clock.microsAt(this.#sentAt + lifeMillis) / 1000)
-    return [...args, Math.max(0, deadline)]
+    return [...this.command.args, Math.max(0, deadline)]
   }
 
   /** What a reply says besides the server's time. */
   read(reply: Reply): Reply {
-    if (!tellsTime.has(this.operation)) return reply
+    if (!this.command.operation.tellsTime) return reply
     if (typeof reply === "number") {
       if (this.#sentAt - this.#clock.learntAt > learnIntervalMillis) this.#learn(reply)
       return reply

@@ -2,26 +2,27 @@ import * as Cause from "effect/Cause"
 import type * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { LockStoreError } from "../../LockError.ts"
-import type { LockStore, Operation } from "../../LockStore.ts"
+import type { LockStore } from "../../LockStore.ts"
 import type { Reply } from "../../RedisDriver.ts"
 import type { CommandDeadlines, TimedCommand } from "./CommandDeadlines.ts"
+import type { OperationName, StoreCommand } from "./operations/StoreOperation.ts"
 import { type Cancellable, start, startable } from "./startable.ts"
 
 /** Runs one operation whose last argument is its deadline, if it has one. */
 export type Execute<E> = (
-  operation: Operation,
+  operation: OperationName,
   keys: ReadonlyArray<string>,
   args: ReadonlyArray<string | number>
 ) => Effect.Effect<Reply, E>
 
-type ToStoreError<E> = (error: E, operation: Operation, keys: ReadonlyArray<string>) => LockStoreError
+type ToStoreError<E> = (error: E, operation: OperationName, keys: ReadonlyArray<string>) => LockStoreError
 
 interface Target<E> {
   readonly execute: Execute<E>
   readonly toStoreError: ToStoreError<E>
 }
 
-type OnExit = (exit: Exit.Exit<Reply, LockStoreError>) => void
+type OnExit<A> = (exit: Exit.Exit<A, LockStoreError>) => void
 
 /**
  * Adds a deadline to every operation that creates something, and sends it again where the server's clock was not known.
@@ -32,39 +33,47 @@ export const withDeadlines = <E extends { readonly cause?: unknown }>(
   toStoreError: ToStoreError<E>
 ): LockStore["Service"]["run"] => {
   const target = { execute, toStoreError }
-  return (operation, keys, args) =>
-    startable((onExit) => {
-      const command = deadlines.begin(operation, keys)
-      return command === undefined
-        ? start(execute(operation, keys, args), (exit) =>
-            onExit(
-              Exit.isSuccess(exit) ? (exit as Exit.Success<Reply>) : mapFailure(exit, toStoreError, operation, keys)
-            )
-          )
-        : new RepeatedCommand(command, target, args, onExit)
+  return <A>(command: StoreCommand<A>) =>
+    startable<A, LockStoreError>((onExit) => {
+      const timed = deadlines.begin(command)
+      if (timed !== undefined) return new RepeatedCommand(command, timed, target, onExit)
+      const { args, keys, operation } = command
+      return start(execute(operation.name, keys, args), (exit) =>
+        onExit(Exit.isSuccess(exit) ? answer(command, exit.value, exit) : mapFailure(command, exit, toStoreError))
+      )
     })
 }
 
-const mapFailure = <E>(
+/** What a reply means; `exit` is what it came in, for a reply that means itself. */
+const answer = <A, E>(
+  { operation }: StoreCommand<A>,
+  raw: Reply,
+  exit: Exit.Success<Reply, E>
+): Exit.Exit<A, LockStoreError> => {
+  const reply = operation.reply(raw)
+  return (reply as unknown) === exit.value ? (exit as Exit.Success<unknown> as Exit.Success<A>) : Exit.succeed(reply)
+}
+
+const mapFailure = <A, E>(
+  { keys, operation }: StoreCommand<A>,
   exit: Exit.Failure<Reply, E>,
-  toStoreError: ToStoreError<E>,
-  operation: Operation,
-  keys: ReadonlyArray<string>
-): Exit.Exit<Reply, LockStoreError> => Exit.mapError(exit, (error) => toStoreError(error, operation, keys))
+  toStoreError: ToStoreError<E>
+): Exit.Exit<never, LockStoreError> =>
+  Exit.mapError(exit as Exit.Failure<never, E>, (error) => toStoreError(error, operation.name, keys))
 
 /** A command that is sent, and sent again where it was late. */
-class RepeatedCommand<E extends { readonly cause?: unknown }> implements Cancellable {
-  readonly #command: TimedCommand
+class RepeatedCommand<A, E extends { readonly cause?: unknown }> implements Cancellable {
+  readonly #command: StoreCommand<A>
+  readonly #timed: TimedCommand
   readonly #target: Target<E>
-  readonly #args: ReadonlyArray<string | number>
-  readonly #onExit: OnExit
+  readonly #onExit: OnExit<A>
   #sent: Cancellable | undefined
   #isCancelled = false
 
-  constructor(command: TimedCommand, target: Target<E>, args: ReadonlyArray<string | number>, onExit: OnExit) {
+  constructor(command: StoreCommand<A>, timed: TimedCommand, target: Target<E>, onExit: OnExit<A>) {
     this.#command = command
+    this.#timed = timed
     this.#target = target
-    this.#args = args
     this.#onExit = onExit
     this.#send()
   }
@@ -76,24 +85,21 @@ class RepeatedCommand<E extends { readonly cause?: unknown }> implements Cancell
 
   #send(): void {
     const { keys, operation } = this.#command
-    const stamped = this.#command.stamp(this.#args)
-    this.#sent = start(this.#target.execute(operation, keys, stamped), (exit) => this.#receive(exit))
+    const args = this.#timed.stamp()
+    this.#sent = start(this.#target.execute(operation.name, keys, args), (exit) => this.#receive(exit))
   }
 
   #receive(exit: Exit.Exit<Reply, E>): void {
-    const command = this.#command
-    if (Exit.isSuccess(exit)) {
-      const reply = command.read(exit.value)
-      return this.#onExit(reply === exit.value ? (exit as Exit.Success<Reply>) : Exit.succeed(reply))
+    const timed = this.#timed
+    if (Exit.isSuccess(exit)) return this.#onExit(answer(this.#command, timed.read(exit.value), exit))
+    if (!timed.isLate((Cause.squash(exit.cause) as E).cause)) {
+      return this.#onExit(mapFailure(this.#command, exit, this.#target.toStoreError))
     }
-    if (!command.isLate((Cause.squash(exit.cause) as E).cause)) {
-      return this.#onExit(mapFailure(exit, this.#target.toStoreError, command.operation, command.keys))
-    }
-    if (!command.maySendAgain) return this.#onExit(Exit.fail(tooLate(command.operation, command.keys)))
+    if (!timed.maySendAgain) return this.#onExit(Exit.fail(tooLate(this.#command)))
     if (!this.#isCancelled) this.#send()
   }
 }
 
 /** The server's clock was stepped again and again, or the server stopped each time. */
-const tooLate = (operation: Operation, keys: ReadonlyArray<string>): LockStoreError =>
-  new LockStoreError({ operation, lock: keys[0]!, reason: "TooLate" })
+const tooLate = ({ keys, operation }: StoreCommand<unknown>): LockStoreError =>
+  new LockStoreError({ operation: operation.name, lock: keys[0]!, reason: "TooLate" })

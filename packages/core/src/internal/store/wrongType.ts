@@ -5,8 +5,8 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { LockStoreError } from "../../LockError.ts"
 import type { LockStore } from "../../LockStore.ts"
-import type { Reply } from "../../RedisDriver.ts"
-import type { StoreCommand } from "./StoreCommand.ts"
+import * as lock from "./operations/lock.ts"
+import type { StoreCommand } from "./operations/StoreOperation.ts"
 
 /** What asks the store. */
 interface AskedClient {
@@ -45,7 +45,7 @@ export const describeWrongType = (
   const failure = cause.reasons.find((reason) => reason._tag === "Fail")
   if (failure === undefined || failure.error.reason !== "WrongType") return Effect.failCause(cause)
   const { error } = failure
-  return Effect.matchEffect(client.store.run("lock/found", [key], []), {
+  return Effect.matchEffect(client.store.run(lock.found(key)), {
     onFailure: () => Effect.failCause(cause),
     onSuccess: (found) =>
       // nothing is wrong with the name itself: it is another key of the lock, or what was there is gone
@@ -57,7 +57,7 @@ export const describeWrongType = (
               lock: error.lock,
               reason: "WrongType",
               expected,
-              found: counterText(error) ?? foundText[found as string] ?? String(found),
+              found: counterText(error) ?? foundText[found] ?? found,
               cause: error.cause
             })
           )
@@ -76,7 +76,7 @@ export const describeWrongTypeOfOne = (
   if (failure === undefined || failure.error.reason !== "WrongType") return Effect.failCause(cause)
   const { cause: reply, operation, reason } = failure.error
   const isNoLock = ({ key }: { readonly key: string }) =>
-    Effect.match(client.store.run("lock/found", [key], []), {
+    Effect.match(client.store.run(lock.found(key)), {
       onFailure: () => false,
       onSuccess: (found) => found !== "hash" && found !== "none"
     })
@@ -93,11 +93,9 @@ export const describeWrongTypeOfOne = (
 }
 
 /** Runs one operation; where the name belongs to something else than a synchronizer of this title, says to what. */
-export const runOrDescribe = (
+export const runOrDescribe = <A>(
   client: AskedClient,
   title: string,
-  { args, keys, operation }: StoreCommand
-): Effect.Effect<Reply, LockStoreError> =>
-  Effect.catchCause(client.store.run(operation, keys, args), (cause) =>
-    describeWrongType(client, title, keys[0]!, cause)
-  )
+  command: StoreCommand<A>
+): Effect.Effect<A, LockStoreError> =>
+  Effect.catchCause(client.store.run(command), (cause) => describeWrongType(client, title, command.keys[0]!, cause))

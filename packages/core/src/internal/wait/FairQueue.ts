@@ -5,10 +5,10 @@
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type { LockStoreError, StoreReason } from "../../LockError.ts"
-import type { Reply } from "../../RedisDriver.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
-import { waiterTimeoutMillis } from "../protocol/fair.ts"
+import { placeTermsOf, waiterTimeoutMillis } from "../protocol/fair.ts"
 import type { LockKeys } from "../store/keys.ts"
+import { refresh, type RefreshReply } from "../store/operations/fairLock.ts"
 import { LinkedList } from "./LinkedList.ts"
 import type { FairWaiter } from "./FairWaiter.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
@@ -178,12 +178,11 @@ export class FairQueue implements Alarm {
         if (waiting.length === 0 && !sweeps) return Effect.sync(() => this.#refreshed())
         this.#mustSweep = false
         return Effect.matchCause(this.#command(waiting, asking, sweeps, now), {
-          onSuccess: (reply) => {
+          onSuccess: ({ head, headMillis, left }) => {
             this.failure = undefined
             this.#retried = 0
             this.#refreshedAt = now
-            const [left, head, headMillis] = reply as readonly [number, string | null, number]
-            if (head !== null) {
+            if (head !== undefined) {
               if (left === -2) this.#turnOf(head, headMillis, atOnce)
               else if (left >= 0) this.#nextIs(head, left)
             }
@@ -225,25 +224,17 @@ export class FairQueue implements Alarm {
     asking: ReadonlyArray<string>,
     sweeps: boolean,
     now: number
-  ): Effect.Effect<Reply, LockStoreError> {
-    const { clientId, lastOwner, options, store } = this.#client
-    const { channel, clients, lock, queue, timeouts } = this.#keys
+  ): Effect.Effect<RefreshReply, LockStoreError> {
     const elapsed = Math.max(0, Math.floor(now - this.#refreshedAt))
+    const { lastOwner, store } = this.#client
     return store.run(
-      "fair_lock/refresh",
-      [lock, channel, queue, timeouts, clients],
-      [
-        store.publish,
-        waiterTimeoutMillis,
-        clientId,
-        options.placeLifeMillis,
+      refresh(this.#keys, placeTermsOf(this.#client, waiterTimeoutMillis), {
         elapsed,
         lastOwner,
-        sweeps ? 1 : 0,
-        waiting.length,
-        ...waiting,
-        ...asking
-      ]
+        sweeps,
+        waiting,
+        asking
+      })
     )
   }
 

@@ -13,6 +13,7 @@ import type { WaitingClient } from "./WaitingClient.ts"
 import { transientFailure } from "../store/transient.ts"
 import { Outage } from "./Outage.ts"
 import type { Subscription } from "./Subscriptions.ts"
+import { count } from "../store/operations/latch.ts"
 import { runOrDescribe } from "../store/wrongType.ts"
 
 type Outcome = Effect.Effect<void, LatchTimeout | LockStoreError>
@@ -124,13 +125,10 @@ class LatchQueue implements Alarm {
     const asked = [...this.#waiters]
     const messagesSeen = this.client.subscriptions.messagesSeen(latchChannel(this.#key))
     this.client.fork(
-      Effect.matchCause(
-        runOrDescribe(this.client, latchTitle, { operation: "latch/count", keys: [this.#key], args: [] }),
-        {
-          onFailure: (cause) => this.#failed(asked, cause),
-          onSuccess: (count) => this.#answered(asked, count as number, messagesSeen)
-        }
-      )
+      Effect.matchCause(runOrDescribe(this.client, latchTitle, count(this.#key)), {
+        onFailure: (cause) => this.#failed(asked, cause),
+        onSuccess: (count) => this.#answered(asked, count, messagesSeen)
+      })
     )
   }
 
@@ -208,9 +206,7 @@ export class LatchQueues {
   /** Waits until the count is zero. */
   await(name: string, key: string, waitMillis: number): Outcome {
     return Effect.suspend(() =>
-      this.#client.isClosing
-        ? Effect.asVoid(this.#client.store.run("latch/count", [key], []))
-        : this.#wait(name, key, waitMillis)
+      this.#client.isClosing ? Effect.asVoid(this.#client.store.run(count(key))) : this.#wait(name, key, waitMillis)
     )
   }
 

@@ -2,15 +2,15 @@ import * as Cause from "effect/Cause"
 import * as Exit from "effect/Exit"
 import { LockStoreError } from "../../../LockError.ts"
 import type { LockStore } from "../../../LockStore.ts"
-import type { Cancellable, Reply } from "../../../RedisDriver.ts"
+import type { Cancellable } from "../../../RedisDriver.ts"
 import type { Alarm, AlarmClock } from "../../time/AlarmClock.ts"
-import type { StoreCommand } from "../StoreCommand.ts"
+import type { StoreCommand } from "../operations/StoreOperation.ts"
 import { start } from "../startable.ts"
 
-export type Outcome = Exit.Exit<Reply, LockStoreError>
+export type Outcome<A> = Exit.Exit<A, LockStoreError>
 
 /** What has come in: by member, undefined where the answer is still to come. */
-export type Outcomes = ReadonlyArray<Outcome | undefined>
+export type Outcomes<A> = ReadonlyArray<Outcome<A> | undefined>
 
 export interface Member {
   /** For messages, where its store does not say where it is. */
@@ -32,34 +32,38 @@ export const memberText = ({ label, lockName, store }: Member): string => {
 export const keysAt = ({ keyOf }: Member, keys: ReadonlyArray<string>): ReadonlyArray<string> =>
   keyOf === undefined ? keys : keys.map(keyOf)
 
-/** The outcome of a member whose answer nobody waits for any more. */
-const unread: Outcome = Exit.succeed(0)
+/** A command as it is for one member. */
+export const commandAt = <A>(member: Member, command: StoreCommand<A>): StoreCommand<A> =>
+  member.keyOf === undefined ? command : { ...command, keys: keysAt(member, command.keys) }
+
+/** The outcome of a member whose answer nobody waits for any more, nor reads. */
+const unread = Exit.void as Exit.Exit<unknown, LockStoreError> as Outcome<never>
 
 /** What decides a call, and what follows. */
-interface CallSteps<A> {
+interface CallSteps<A, B> {
   readonly timeoutMillis: number
   /** The conclusion from what has come in; undefined while more must come. */
-  readonly conclude: (outcomes: Outcomes, isLast: boolean) => A | undefined
-  readonly onDecided: (conclusion: A) => void
+  readonly conclude: (outcomes: Outcomes<A>, isLast: boolean) => B | undefined
+  readonly onDecided: (conclusion: B) => void
   /** Every member has answered, or was given up. */
-  readonly onSettled?: ((outcomes: ReadonlyArray<Outcome>) => void) | undefined
+  readonly onSettled?: ((outcomes: ReadonlyArray<Outcome<A>>) => void) | undefined
 }
 
 /**
  * One question to all members at once, each with the same time to answer. It is decided when the outcomes so far suffice, and
  * over when all are there.
  */
-export class QuorumCall<A> implements Alarm {
+export class QuorumCall<A, B> implements Alarm {
   due = 0
   heapIndex = -1
   readonly #members: ReadonlyArray<Member>
-  readonly #command: StoreCommand
+  readonly #command: StoreCommand<A>
   readonly #timeoutMillis: number
   readonly #alarms: AlarmClock
-  readonly #conclude: (outcomes: Outcomes, isLast: boolean) => A | undefined
-  readonly #onDecided: (conclusion: A) => void
-  readonly #onSettled: ((outcomes: ReadonlyArray<Outcome>) => void) | undefined
-  readonly #outcomes: Array<Outcome | undefined>
+  readonly #conclude: (outcomes: Outcomes<A>, isLast: boolean) => B | undefined
+  readonly #onDecided: (conclusion: B) => void
+  readonly #onSettled: ((outcomes: ReadonlyArray<Outcome<A>>) => void) | undefined
+  readonly #outcomes: Array<Outcome<A> | undefined>
   readonly #sent: Array<Cancellable>
   /** The fewest outcomes that can decide it: enough to keep the others from being a majority. */
   readonly #fewest: number
@@ -68,9 +72,9 @@ export class QuorumCall<A> implements Alarm {
 
   constructor(
     members: ReadonlyArray<Member>,
-    command: StoreCommand,
+    command: StoreCommand<A>,
     alarms: AlarmClock,
-    { conclude, onDecided, onSettled, timeoutMillis }: CallSteps<A>
+    { conclude, onDecided, onSettled, timeoutMillis }: CallSteps<A, B>
   ) {
     this.#members = members
     this.#command = command
@@ -92,15 +96,14 @@ export class QuorumCall<A> implements Alarm {
 
   /** Sends the command to all members. */
   start(now: number): void {
-    const { args, keys, operation } = this.#command
     this.#alarms.set(this, now + this.#timeoutMillis)
     for (let i = 0; i < this.#members.length; i++) {
       const member = this.#members[i]!
-      this.#sent.push(start(member.store.run(operation, keysAt(member, keys), args), (exit) => this.#settle(i, exit)))
+      this.#sent.push(start(member.store.run(commandAt(member, this.#command)), (exit) => this.#settle(i, exit)))
     }
   }
 
-  #settle(i: number, outcome: Outcome): void {
+  #settle(i: number, outcome: Outcome<A>): void {
     if (this.#outcomes[i] !== undefined) return
     this.#outcomes[i] = outcome
     const isLast = --this.#pending === 0
@@ -112,7 +115,7 @@ export class QuorumCall<A> implements Alarm {
         this.#onDecided(conclusion)
       }
     }
-    if (isLast) this.#onSettled?.(this.#outcomes as ReadonlyArray<Outcome>)
+    if (isLast) this.#onSettled?.(this.#outcomes as ReadonlyArray<Outcome<A>>)
   }
 
   /** The timeout is over: members without a reply count as failed. */
@@ -125,7 +128,7 @@ export class QuorumCall<A> implements Alarm {
     this.#settleRest(unread)
   }
 
-  #settleRest(outcome: Outcome): void {
+  #settleRest(outcome: Outcome<A>): void {
     for (let i = 0; i < this.#members.length; i++) {
       if (this.#outcomes[i] !== undefined) continue
       this.#sent[i]!.cancel()
@@ -142,7 +145,7 @@ export class QuorumCall<A> implements Alarm {
 
   #late(): LockStoreError {
     return new LockStoreError({
-      operation: this.#command.operation,
+      operation: this.#command.operation.name,
       lock: this.#command.keys[0]!,
       reason: "TimedOut",
       cause: new Error(`no answer within the member timeout of ${Math.round(this.#timeoutMillis)} ms`)

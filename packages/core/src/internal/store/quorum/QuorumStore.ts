@@ -12,19 +12,20 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { LockStoreError } from "../../../LockError.ts"
-import type { LockStore, Operation } from "../../../LockStore.ts"
-import type { Reply } from "../../../RedisDriver.ts"
+import type { LockStore } from "../../../LockStore.ts"
 import type { AlarmClock } from "../../time/AlarmClock.ts"
-import type { StoreCommand } from "../StoreCommand.ts"
+import { majority } from "../operations/majority.ts"
+import * as lock from "../operations/lock.ts"
+import type { AcquireReply } from "../operations/replies.ts"
+import type { AcquireRule, QuorumRule, StoreCommand } from "../operations/StoreOperation.ts"
 import { fromCallback } from "../startable.ts"
 import { retryRelease } from "../transient.ts"
-import { QuorumCall, keysAt, type Member, type Outcome } from "./QuorumCall.ts"
+import { commandAt, QuorumCall, keysAt, type Member, type Outcome } from "./QuorumCall.ts"
 import { countVotes, type Vote } from "./countVotes.ts"
 import { memberSignals } from "./memberSignals.ts"
 import { notReached } from "./notReached.ts"
 import { scanMajority } from "./scanMajority.ts"
-import { decide } from "./decide.ts"
-import { acquiring, boundAt, releasing, renewing } from "./operations.ts"
+import { decide, type Decision } from "./decide.ts"
 import { UnsettledCommands, withoutMembers } from "./UnsettledCommands.ts"
 
 export interface QuorumSettings {
@@ -52,7 +53,7 @@ export class QuorumStore {
   readonly #fork: (effect: Effect.Effect<void>) => void
   #longestLeaseMillis: number
   /** Acquisitions that are decided but that some members have not answered yet, by owner. */
-  readonly #unanswered = new Map<string, Pick<QuorumCall<Vote>, "abandon">>()
+  readonly #unanswered = new Map<string, Pick<QuorumCall<AcquireReply, Vote>, "abandon">>()
   /** Members at which an acquisition may take effect yet, after it had failed there, by owner. */
   readonly #unsettled = new UnsettledCommands()
   /** Members at which the release of a reader's inner hold may take effect yet: it would end a hold that is entered since. */
@@ -77,8 +78,7 @@ export class QuorumStore {
   get service(): LockStore["Service"] {
     const first = this.members[0]!
     return {
-      run: (operation, keys, args) =>
-        acquiring.has(operation) ? this.#acquire(operation, keys, args) : this.#vote({ operation, keys, args }),
+      run: (command) => this.#run(command),
       subscribe: (channel) =>
         Stream.mergeAll(
           this.members.map((member) => memberSignals(member, channel)),
@@ -102,11 +102,23 @@ export class QuorumStore {
     return highest
   }
 
-  /** The arguments with a lower bound for the token, so that all members grant the same and no second round is needed. */
-  #bounded(operation: Operation, key: string, args: ReadonlyArray<string | number>): ReadonlyArray<string | number> {
-    const at = boundAt.get(operation)
-    const clock = at === undefined ? undefined : this.#highestClock(key)
-    return at === undefined || clock === undefined ? args : args.with(at, Math.floor(clock + boundMarginMicros))
+  #run<A>(command: StoreCommand<A>): Effect.Effect<A, LockStoreError> {
+    const { name, quorum } = command.operation
+    if (quorum === undefined) return Effect.die(new Error(`a quorum cannot run ${name}`))
+    // an operation with this rule has this answer
+    if (quorum.acquires !== undefined) {
+      const granted = this.#acquire(command as StoreCommand<unknown> as StoreCommand<AcquireReply>, quorum.acquires)
+      return granted as Effect.Effect<unknown, LockStoreError> as Effect.Effect<A, LockStoreError>
+    }
+    return this.#vote(command, quorum)
+  }
+
+  /** With a lower bound for the token, so that all members grant the same and no second round is needed. */
+  #bounded<A>(command: StoreCommand<A>, { atLeast }: AcquireRule): StoreCommand<A> {
+    const clock = atLeast === undefined ? undefined : this.#highestClock(command.keys[0]!)
+    return atLeast === undefined || clock === undefined
+      ? command
+      : { ...command, args: atLeast(command.args, Math.floor(clock + boundMarginMicros)) }
   }
 
   /** A member's time to answer: long enough for a round trip, small against the lease. */
@@ -117,27 +129,29 @@ export class QuorumStore {
   }
 
   /** Everything but acquiring. */
-  #vote(
-    command: StoreCommand,
+  #vote<A>(
+    command: StoreCommand<A>,
+    rule: QuorumRule<A>,
     timeoutMillis = this.#timeout(this.#settings.watchdogLeaseMillis),
     acquired = 0
-  ): Effect.Effect<Reply, LockStoreError> {
-    const { args, operation } = command
-    const isRelease = releasing.has(operation)
-    const owner = String(args[0])
-    const uncounted = operation === "read_lock/hold" ? this.#unsettledInner.membersAt(owner, this.#now()) : undefined
-    if (renewing.has(operation)) this.#longestLeaseMillis = Math.max(this.#longestLeaseMillis, Number(args[0]))
+  ): Effect.Effect<A, LockStoreError> {
+    const { args } = command
+    const released = rule.releases?.(args)
+    const reentered = rule.addsHold?.(args)
+    const left = rule.removesHold?.(args)
+    const uncounted = reentered === undefined ? undefined : this.#unsettledInner.membersAt(reentered, this.#now())
+    if (rule.renews !== undefined) this.#longestLeaseMillis = Math.max(this.#longestLeaseMillis, rule.renews(args))
     return fromCallback((resume) => {
       // a member that has to be sent the script once more would be asked to acquire after it was asked to release
-      if (isRelease) {
-        this.#unanswered.get(owner)?.abandon()
-        this.#unsettledInner.delete(owner)
+      if (released !== undefined) {
+        this.#unanswered.get(released)?.abandon()
+        this.#unsettledInner.delete(released)
       }
-      const call = new QuorumCall(this.members, command, this.#alarms, {
+      const call = new QuorumCall<A, Decision<A>>(this.members, command, this.#alarms, {
         timeoutMillis,
         conclude: (outcomes, isLast) =>
           decide(
-            operation,
+            rule,
             uncounted === undefined ? outcomes : withoutMembers(outcomes, uncounted, command),
             this.required,
             isLast
@@ -148,11 +162,12 @@ export class QuorumStore {
               ? Exit.succeed(decision.reply)
               : notReached(this.members, this.required, command, decision.outcomes, acquired)
           ),
-        onSettled: isRelease
-          ? (outcomes) => this.#releaseLater(command, outcomes)
-          : operation === "read_lock/remove_hold"
-            ? (outcomes) => this.#unsettledInner.note(owner, outcomes, this.members, this.#now())
-            : undefined
+        onSettled:
+          released !== undefined
+            ? (outcomes) => this.#releaseLater(command, released, outcomes)
+            : left !== undefined
+              ? (outcomes) => this.#unsettledInner.note(left, outcomes, this.members, this.#now())
+              : undefined
       })
       call.start(this.#now())
       return call
@@ -163,20 +178,17 @@ export class QuorumStore {
    * Members that could not be told of a release are told when they answer again, so that no ghost keeps others out. Those whose
    * acquisition may be on its way yet are told once more when it can no longer take effect.
    */
-  #releaseLater({ args, keys, operation }: StoreCommand, outcomes: ReadonlyArray<Outcome>): void {
+  #releaseLater<A>(command: StoreCommand<A>, owner: string, outcomes: ReadonlyArray<Outcome<A>>): void {
     if (outcomes.filter(Exit.isSuccess).length < this.required) return // the caller tries again
-    const unsettled = this.#unsettled.get(String(args[0]))
-    this.#unsettled.delete(String(args[0]))
+    const unsettled = this.#unsettled.get(owner)
+    this.#unsettled.delete(owner)
     const leaseEnd = this.#now() + this.#longestLeaseMillis
     for (let i = 0; i < outcomes.length; i++) {
       const isTold = Exit.isSuccess(outcomes[i]!)
       if (isTold && unsettled?.members.has(i) !== true) continue
       const member = this.members[i]!
       // a key lives no longer than the longest lease that was asked for
-      const release = retryRelease(
-        member.store.run(operation, keysAt(member, keys), args),
-        () => this.#now() < leaseEnd
-      )
+      const release = retryRelease(member.store.run(commandAt(member, command)), () => this.#now() < leaseEnd)
       const lastEffectAt = unsettled?.lastEffectAt ?? this.#now() + member.store.commandLifeMillis
       const releaseOnceMore = Effect.suspend(() =>
         Effect.andThen(Effect.sleep(Math.max(0, lastEffectAt - this.#now()) + 1), release)
@@ -186,30 +198,26 @@ export class QuorumStore {
         Effect.ignore(
           isTold
             ? releaseOnceMore
-            : Effect.flatMap(release, (reply) => ((reply as number) >= 1 ? Effect.succeed(reply) : releaseOnceMore))
+            : Effect.flatMap(release, (reply) => (Number(reply) >= 1 ? Effect.succeed(reply) : releaseOnceMore))
         )
       )
     }
   }
 
-  #acquire(
-    operation: Operation,
-    keys: ReadonlyArray<string>,
-    args: ReadonlyArray<string | number>
-  ): Effect.Effect<Reply, LockStoreError> {
-    const owner = String(args[0])
-    const leaseMillis = Number(args[1])
+  #acquire(command: StoreCommand<AcquireReply>, rule: AcquireRule): Effect.Effect<AcquireReply, LockStoreError> {
+    const owner = rule.owner(command.args)
+    const leaseMillis = rule.leaseMillis(command.args)
     this.#longestLeaseMillis = Math.max(this.#longestLeaseMillis, leaseMillis)
-    return fromCallback<Reply, LockStoreError>((resume) => {
+    return fromCallback<AcquireReply, LockStoreError>((resume) => {
       const sentAt = this.#now()
-      const command = { operation, keys, args: this.#bounded(operation, keys[0]!, args) }
-      const writerToken = operation === "read_lock/acquire" && args[2] !== "" ? Number(args[3]) : undefined
-      const call: QuorumCall<Vote> = new QuorumCall(this.members, command, this.#alarms, {
+      const bounded = this.#bounded(command, rule)
+      const writerToken = rule.writerToken?.(command.args)
+      const call: QuorumCall<AcquireReply, Vote> = new QuorumCall(this.members, bounded, this.#alarms, {
         timeoutMillis: this.#timeout(leaseMillis),
         conclude: (outcomes, isLast) => countVotes(outcomes, this.required, isLast, writerToken),
         onDecided: (vote) => {
           if (!call.isSettled) this.#unanswered.set(owner, call)
-          resume(this.#outcomeOf(vote, command))
+          resume(this.#outcomeOf(vote, bounded, rule))
         },
         onSettled: (outcomes) => {
           this.#unanswered.delete(owner)
@@ -221,31 +229,36 @@ export class QuorumStore {
     })
   }
 
-  #outcomeOf(vote: Vote, command: StoreCommand): Effect.Effect<Reply, LockStoreError> {
+  #outcomeOf(
+    vote: Vote,
+    command: StoreCommand<AcquireReply>,
+    rule: AcquireRule
+  ): Effect.Effect<AcquireReply, LockStoreError> {
     switch (vote._tag) {
       case "Won": {
-        return vote.onRecord >= this.required ? Exit.succeed(vote.token) : this.#record(command, vote.token)
+        return vote.onRecord >= this.required ? Exit.succeed(vote.token) : this.#record(command, rule, vote.token)
       }
       case "Lost":
-        return Exit.succeed([
-          vote.isSplit ? 0 : vote.remaining,
-          vote.owner,
-          vote.isPartial ? 1 : 0,
-          vote.isSplit ? Math.random() * this.#settings.retryMillis : 0
-        ])
+        return Exit.succeed({
+          remaining: vote.isSplit ? 0 : vote.remaining,
+          owner: vote.owner,
+          isPartial: vote.isPartial,
+          pauseMillis: vote.isSplit ? Math.random() * this.#settings.retryMillis : 0
+        })
       case "Failed":
         return notReached(this.members, this.required, command, vote.outcomes, vote.acquired)
     }
   }
 
   /** Has a majority take note of a token before its grant counts. */
-  #record({ args, keys, operation }: StoreCommand, token: number): Effect.Effect<Reply, LockStoreError> {
-    const leaseMillis = Number(args[1])
-    const raise: StoreCommand = {
-      operation: "lock/raise_token",
-      keys: [keys[0]!, keys[1]!],
-      args: [token, operation === "fenced_lock/acquire" ? 0 : leaseMillis + this.#settings.tokenRetentionMillis]
-    }
-    return Effect.as(this.#vote(raise, this.#timeout(leaseMillis), this.required), token)
+  #record(
+    { args, keys }: StoreCommand<unknown>,
+    { keepsTokens, leaseMillis }: AcquireRule,
+    token: number
+  ): Effect.Effect<number, LockStoreError> {
+    const lease = leaseMillis(args)
+    const life = keepsTokens ? 0 : lease + this.#settings.tokenRetentionMillis
+    const raise = lock.raiseToken(keys[0]!, keys[1]!, token, life)
+    return Effect.as(this.#vote(raise, majority, this.#timeout(lease), this.required), token)
   }
 }

@@ -4,7 +4,7 @@
  */
 import * as Exit from "effect/Exit"
 import { LockStoreError } from "../../../LockError.ts"
-import type { StoreCommand } from "../StoreCommand.ts"
+import type { StoreCommand } from "../operations/StoreOperation.ts"
 import { failureOf, type Member, type Outcome, type Outcomes } from "./QuorumCall.ts"
 
 interface Unsettled {
@@ -31,7 +31,7 @@ export class UnsettledCommands {
   }
 
   /** Takes note of the outcomes of a command that is over. */
-  note(owner: string, outcomes: ReadonlyArray<Outcome>, members: ReadonlyArray<Member>, now: number): void {
+  note(owner: string, outcomes: ReadonlyArray<Outcome<unknown>>, members: ReadonlyArray<Member>, now: number): void {
     for (const [earlier, { lastEffectAt }] of this.#unsettled) {
       if (lastEffectAt > now) break
       this.#unsettled.delete(earlier)
@@ -52,16 +52,16 @@ export class UnsettledCommands {
 }
 
 /** The outcomes where the replies of some members count as failures. */
-export const withoutMembers = (
-  outcomes: Outcomes,
+export const withoutMembers = <A>(
+  outcomes: Outcomes<A>,
   members: ReadonlySet<number>,
-  { keys, operation }: StoreCommand
-): Outcomes =>
+  { keys, operation }: StoreCommand<A>
+): Outcomes<A> =>
   outcomes.map((outcome, i) =>
     outcome !== undefined && Exit.isSuccess(outcome) && members.has(i)
       ? Exit.fail(
           new LockStoreError({
-            operation,
+            operation: operation.name,
             lock: keys[0]!,
             reason: "TimedOut",
             cause: new Error("the release of another hold, which was not answered, may still take effect there")

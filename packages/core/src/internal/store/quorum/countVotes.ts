@@ -2,6 +2,7 @@
  * What the members' replies to an acquisition come to.
  */
 import * as Exit from "effect/Exit"
+import type { AcquireReply } from "../operations/replies.ts"
 import type { Outcomes } from "./QuorumCall.ts"
 
 export type Vote =
@@ -17,11 +18,11 @@ export type Vote =
       /** Whether nobody is known to have a majority, so that asking again soon may help. */
       readonly isSplit: boolean
     }
-  | { readonly _tag: "Failed"; readonly outcomes: Outcomes; readonly acquired: number }
+  | { readonly _tag: "Failed"; readonly outcomes: Outcomes<AcquireReply>; readonly acquired: number }
 
 /** The decision of a majority, undefined while it can still change. A reader under its own write lock gets that lock's token. */
 export const countVotes = (
-  outcomes: Outcomes,
+  outcomes: Outcomes<AcquireReply>,
   required: number,
   isLast: boolean,
   writerToken: number | undefined
@@ -69,12 +70,12 @@ export const countVotes = (
 }
 
 /** The holder that most members name, and how long the first of all holders still has. */
-const holderOf = (outcomes: Outcomes) => {
+const holderOf = (outcomes: Outcomes<AcquireReply>) => {
   const deniedBy = new Map<string, number>()
   let remaining = -1
   for (const outcome of outcomes) {
     if (outcome === undefined || Exit.isFailure(outcome) || typeof outcome.value === "number") continue
-    const [left, owner] = outcome.value as readonly [number, string]
+    const { owner, remaining: left } = outcome.value
     deniedBy.set(owner, (deniedBy.get(owner) ?? 0) + 1)
     if (left >= 0) remaining = remaining < 0 ? left : Math.min(remaining, left)
   }

@@ -6,8 +6,8 @@ import { failureOf, type Member, memberText, type Outcomes } from "./QuorumCall.
 export const notReached = (
   members: ReadonlyArray<Member>,
   required: number,
-  { keys, operation }: { readonly keys: ReadonlyArray<string>; readonly operation: string },
-  outcomes: Outcomes,
+  { keys, operation }: { readonly keys: ReadonlyArray<string>; readonly operation: { readonly name: string } },
+  outcomes: Outcomes<unknown>,
   acquired: number
 ): Exit.Exit<never, LockStoreError> => {
   const name = keys[0]!
@@ -26,7 +26,7 @@ export const notReached = (
   const [reason = "Failed"] = lasting.length > members.length - required ? lasting : [...passing, ...lasting]
   return Exit.fail(
     new LockStoreError({
-      operation,
+      operation: operation.name,
       lock: name,
       reason,
       cause: new QuorumNotReached({ lock: name, acquired, required: required, failures })

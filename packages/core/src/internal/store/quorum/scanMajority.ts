@@ -11,14 +11,14 @@ export const scanMajority = (
   pattern: string
 ): Stream.Stream<string, LockStoreError> =>
   Stream.suspend(() => {
-    const outcomes: Array<Outcome | undefined> = members.map(() => undefined)
+    const outcomes: Array<Outcome<unknown> | undefined> = members.map(() => undefined)
     let failures = 0
     const scans = members.map(({ store }, i) =>
       Stream.catch(store.scan(pattern), (failure) => {
         outcomes[i] = Exit.fail(failure)
         return ++failures <= members.length - required
           ? Stream.empty
-          : Stream.fromEffect(notReached(members, required, { operation: "scan", keys: [pattern] }, outcomes, 0))
+          : Stream.fromEffect(notReached(members, required, { operation: { name: "scan" }, keys: [pattern] }, outcomes, 0))
       })
     )
     return Stream.mergeAll(scans, { concurrency: "unbounded" })

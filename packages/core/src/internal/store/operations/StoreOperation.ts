@@ -1,0 +1,79 @@
+/**
+ * One row of the table of operations: everything that is known of an operation, in one place.
+ */
+import type { Reply } from "../../../RedisDriver.ts"
+import { scripts } from "../redis/scripts.generated.ts"
+
+export type OperationName = keyof typeof scripts
+
+export type Arguments = ReadonlyArray<string | number>
+
+export interface StoreOperation<A> {
+  /** The path of its script under `lua/`. */
+  readonly name: OperationName
+  /** Whether its last argument, which the store adds, is the time until which it may take effect. */
+  readonly hasDeadline: boolean
+  /** Whether its script tells the server's time when it grants something. */
+  readonly tellsTime: boolean
+  /** What a script's reply means. */
+  reply(raw: Reply): A
+  /** How several stores keep together what it is about; undefined where they cannot. */
+  readonly quorum: QuorumRule<A> | undefined
+}
+
+/** One operation with its keys and arguments, ready to run. `keys[0]` is the lock. */
+export interface StoreCommand<A> {
+  readonly operation: StoreOperation<A>
+  readonly keys: ReadonlyArray<string>
+  readonly args: Arguments
+}
+
+/** How a majority of stores decides an operation. */
+export interface QuorumRule<A> {
+  /** What the members' replies come to, which are enough for a majority; undefined while they do not agree. */
+  combine(replies: ReadonlyArray<A>, scale: Scale): A | undefined
+  /** Over only when every member was seen, or told by somebody who means all of them. */
+  readonly waitsForAll?: boolean
+  /** An acquisition, which has a count of votes of its own. */
+  readonly acquires?: AcquireRule
+  /** Whose last hold it ends. */
+  releases?(args: Arguments): string
+  /** Whose hold within another it adds, or ends. */
+  addsHold?(args: Arguments): string
+  removesHold?(args: Arguments): string
+  /** For how long it renews, milliseconds. */
+  renews?(args: Arguments): number
+}
+
+export interface Scale {
+  readonly members: number
+  readonly required: number
+  /** Whether no more replies will come. */
+  readonly isLast: boolean
+}
+
+export interface AcquireRule {
+  owner(args: Arguments): string
+  leaseMillis(args: Arguments): number
+  /** The same with a lower bound for the token; absent where a counter makes it. */
+  atLeast?(args: Arguments, token: number): Arguments
+  /** The token of the write lock under which a reader asks. */
+  writerToken?(args: Arguments): number | undefined
+  /** Whether the last token is kept when no lease is left. */
+  readonly keepsTokens: boolean
+}
+
+interface Row<A> {
+  readonly reply: (raw: Reply) => A
+  readonly tellsTime?: boolean
+  readonly quorum?: QuorumRule<A>
+}
+
+/** A row of the table. */
+export const operation = <A>(name: OperationName, { quorum, reply, tellsTime = false }: Row<A>): StoreOperation<A> => ({
+  name,
+  hasDeadline: scripts[name].hasDeadline,
+  tellsTime,
+  reply,
+  quorum
+})

@@ -1,0 +1,102 @@
+/**
+ * `lua/fair_lock/`: Redisson's fair lock, whose waiters have places in a queue.
+ */
+import type { LockKeys } from "../keys.ts"
+import { type AcquireReply, acquireReply, numberReply } from "./replies.ts"
+import { operation, type StoreCommand } from "./StoreOperation.ts"
+
+/** What a refresh tells: how long the lock is held yet (-2: it is free), and who is first. */
+export interface RefreshReply {
+  readonly left: number
+  readonly head: string | undefined
+  readonly headMillis: number
+}
+
+export const operations = {
+  acquire: operation("fair_lock/acquire", { reply: acquireReply, tellsTime: true }),
+  release: operation("fair_lock/release", { reply: numberReply }),
+  forceRelease: operation("fair_lock/force_release", { reply: numberReply }),
+  refresh: operation("fair_lock/refresh", {
+    reply: (raw): RefreshReply => {
+      const [left, head, headMillis] = raw as readonly [number, string | null, number]
+      return { left, head: head ?? undefined, headMillis }
+    }
+  })
+}
+
+/** A waiter, and how long its place lasts. */
+export interface PlaceTerms {
+  /** What each waiter adds to the scores of those behind it, milliseconds; zero for one that does not wait. */
+  readonly waiterTimeoutMillis: number
+  readonly clientId: string
+  readonly placeLifeMillis: number
+  readonly publish: string
+}
+
+export const acquire = (
+  { channel, clients, lock, queue, timeouts }: LockKeys,
+  tokenKey: string,
+  owner: string,
+  { leaseMillis, tokenLifeMillis }: { readonly leaseMillis: number; readonly tokenLifeMillis: number },
+  { clientId, placeLifeMillis, publish, waiterTimeoutMillis }: PlaceTerms
+): StoreCommand<AcquireReply> => ({
+  operation: operations.acquire,
+  keys: [lock, tokenKey, queue, timeouts, clients, channel],
+  args: [owner, leaseMillis, tokenLifeMillis, waiterTimeoutMillis, clientId, placeLifeMillis, publish]
+})
+
+/** Replies 1 + the number of clients that were listening: released; 0 free; -1 held by another. */
+export const release = (
+  { channel, clients, lock, queue, timeouts }: LockKeys,
+  owner: string,
+  publish: string,
+  waiterTimeoutMillis: number
+): StoreCommand<number> => ({
+  operation: operations.release,
+  keys: [lock, channel, queue, timeouts, clients],
+  args: [owner, publish, waiterTimeoutMillis]
+})
+
+/** Replies 1, or 0 when nobody held it. */
+export const forceRelease = (
+  { channel, clients, lock, queue, timeouts }: LockKeys,
+  publish: string
+): StoreCommand<number> => ({
+  operation: operations.forceRelease,
+  keys: [lock, channel, queue, timeouts, clients],
+  args: [publish]
+})
+
+/** What a client says of its waiters. */
+export interface Refreshed {
+  /** Milliseconds since the last time. */
+  readonly elapsed: number
+  /** The number of the last owner that the client has used. */
+  readonly lastOwner: number
+  /** Whether owners of this client that are not named are to be removed. */
+  readonly sweeps: boolean
+  readonly waiting: ReadonlyArray<string>
+  readonly asking: ReadonlyArray<string>
+}
+
+/** Keeps the places of a client's waiters. */
+export const refresh = (
+  { channel, clients, lock, queue, timeouts }: LockKeys,
+  { clientId, placeLifeMillis, publish, waiterTimeoutMillis }: PlaceTerms,
+  { asking, elapsed, lastOwner, sweeps, waiting }: Refreshed
+): StoreCommand<RefreshReply> => ({
+  operation: operations.refresh,
+  keys: [lock, channel, queue, timeouts, clients],
+  args: [
+    publish,
+    waiterTimeoutMillis,
+    clientId,
+    placeLifeMillis,
+    elapsed,
+    lastOwner,
+    sweeps ? 1 : 0,
+    waiting.length,
+    ...waiting,
+    ...asking
+  ]
+})

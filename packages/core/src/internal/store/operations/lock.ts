@@ -1,0 +1,109 @@
+/**
+ * `lua/lock/`, and the acquisition of `lua/fenced_lock/`: the locks that share Redisson's hash of one owner.
+ */
+import type { LockKeys } from "../keys.ts"
+import { type Inspected, inspectedByMajority } from "./inspected.ts"
+import { counted, firstArgument, majority, majorityOfAll, majorityPerKey } from "./majority.ts"
+import { acquireReply, type AcquireReply, numberReply, numbersReply } from "./replies.ts"
+import { type AcquireRule, operation, type StoreCommand } from "./StoreOperation.ts"
+
+const acquires: AcquireRule = {
+  owner: firstArgument,
+  leaseMillis: (args) => Number(args[1]),
+  atLeast: (args, token) => args.with(3, token),
+  keepsTokens: false
+}
+
+export const operations = {
+  acquire: operation("lock/acquire", { reply: acquireReply, tellsTime: true, quorum: { ...counted, acquires } }),
+  acquireFenced: operation("fenced_lock/acquire", {
+    reply: acquireReply,
+    tellsTime: true,
+    quorum: { ...counted, acquires: { owner: firstArgument, leaseMillis: acquires.leaseMillis, keepsTokens: true } }
+  }),
+  hold: operation("lock/hold", { reply: numberReply, quorum: majority }),
+  release: operation("lock/release", { reply: numberReply, quorum: { ...majority, releases: firstArgument } }),
+  renew: operation("lock/renew", { reply: numbersReply, quorum: majorityPerKey }),
+  forceRelease: operation("lock/force_release", { reply: numberReply, quorum: majorityOfAll }),
+  raiseToken: operation("lock/raise_token", { reply: numberReply, quorum: majority }),
+  found: operation("lock/found", {
+    reply: String,
+    quorum: { waitsForAll: true, combine: (types) => types.find((type) => type !== "none") ?? "none" }
+  }),
+  inspect: operation("lock/inspect", {
+    reply: (raw) => raw as Inspected,
+    quorum: { waitsForAll: true, combine: (replies, { required }) => inspectedByMajority(replies, required) }
+  })
+}
+
+/** `tokenKey` is where the last token is: the lock itself for a kind without tokens. */
+export const acquire = (
+  { lock }: LockKeys,
+  tokenKey: string,
+  owner: string,
+  leaseMillis: number,
+  tokenLifeMillis: number
+): StoreCommand<AcquireReply> => ({
+  operation: operations.acquire,
+  keys: [lock, tokenKey],
+  args: [owner, leaseMillis, tokenLifeMillis, ""]
+})
+
+export const acquireFenced = (
+  { lock, token }: LockKeys,
+  owner: string,
+  leaseMillis: number
+): StoreCommand<AcquireReply> => ({
+  operation: operations.acquireFenced,
+  keys: [lock, token],
+  args: [owner, leaseMillis]
+})
+
+/** Sets how many holds an owner has; replies 1, or 0 when it has none. */
+export const hold = ({ lock }: LockKeys, owner: string, count: number, leaseMillis: number): StoreCommand<number> => ({
+  operation: operations.hold,
+  keys: [lock],
+  args: [owner, count, leaseMillis]
+})
+
+/** Replies 1 + the number of clients that were listening: released; 0 free; -1 held by another. */
+export const release = ({ channel, lock }: LockKeys, owner: string, publish: string): StoreCommand<number> => ({
+  operation: operations.release,
+  keys: [lock, channel],
+  args: [owner, publish]
+})
+
+/** Replies 1, 0 or -1 (a quorum cannot tell) for each owner. */
+export const renew = (
+  locks: ReadonlyArray<string>,
+  owners: ReadonlyArray<string>,
+  leaseMillis: number
+): StoreCommand<ReadonlyArray<number>> => ({ operation: operations.renew, keys: locks, args: [leaseMillis, ...owners] })
+
+/** Replies 1, or 0 when nobody held it. */
+export const forceRelease = ({ channel, lock }: LockKeys, publish: string): StoreCommand<number> => ({
+  operation: operations.forceRelease,
+  keys: [lock, channel],
+  args: [publish]
+})
+
+/** Has a token noted that others have granted. */
+export const raiseToken = (
+  lock: string,
+  tokenKey: string,
+  token: number,
+  tokenLifeMillis: number
+): StoreCommand<number> => ({
+  operation: operations.raiseToken,
+  keys: [lock, tokenKey],
+  args: [token, tokenLifeMillis]
+})
+
+/** Replies what is under a key. */
+export const found = (key: string): StoreCommand<string> => ({ operation: operations.found, keys: [key], args: [] })
+
+export const inspect = ({ lock, token }: LockKeys): StoreCommand<Inspected> => ({
+  operation: operations.inspect,
+  keys: [lock, token],
+  args: []
+})

@@ -1,0 +1,45 @@
+/**
+ * What the replies of several stores come to, where several operations share it.
+ */
+import type { Arguments, QuorumRule, Scale } from "./StoreOperation.ts"
+
+/** The reply of a majority that confirms, or of enough that do not; undefined when those who failed could tip the scales. */
+const confirmed = (replies: ReadonlyArray<number>, { members, required }: Scale): number | undefined => {
+  let positive = 0
+  let highest = 0
+  let lowest = 0
+  for (const reply of replies) {
+    if (reply >= 1) positive++
+    highest = Math.max(highest, reply)
+    lowest = Math.min(lowest, reply)
+  }
+  if (positive >= required) return highest
+  return members - (replies.length - positive) < required ? lowest : undefined
+}
+
+/** Of numbers, from 1 where the member has done it. */
+export const majority: QuorumRule<number> = { combine: confirmed }
+
+/** The same, once all were told. */
+export const majorityOfAll: QuorumRule<number> = { waitsForAll: true, combine: confirmed }
+
+export const firstArgument = (args: Arguments): string => String(args[0])
+
+/** Of one number for each key, -1 where there is no majority. */
+export const majorityPerKey: QuorumRule<ReadonlyArray<number>> = {
+  renews: (args) => Number(args[0]),
+  combine: (perMember, scale) => {
+    const decided = perMember[0]!.map((_, i) =>
+      confirmed(
+        perMember.map((replies) => replies[i]!),
+        scale
+      )
+    )
+    return decided.some((reply) => reply === undefined) && !scale.isLast
+      ? undefined
+      : decided.map((reply) => reply ?? -1)
+  }
+}
+
+/** Votes are counted in `countVotes.ts`. */
+export const counted = { combine: () => undefined }

@@ -1,0 +1,42 @@
+/**
+ * `lua/multi_lock/`: several locks of one slot, all or none.
+ */
+import type { LockKeys } from "../keys.ts"
+import { operation, type StoreCommand } from "./StoreOperation.ts"
+
+/** The tokens, one for all or one for each lock; or which lock is held by another. */
+export type MultiLockReply = { readonly tokens: number | ReadonlyArray<number> } | { readonly deniedAt: number }
+
+export const operations = {
+  acquire: operation("multi_lock/acquire", {
+    tellsTime: true,
+    reply: (raw): MultiLockReply => {
+      if (typeof raw === "number") return { tokens: raw }
+      const [granted, ...rest] = raw as ReadonlyArray<number>
+      return granted === 0 ? { deniedAt: rest[0]! } : { tokens: rest }
+    }
+  }),
+  release: operation("multi_lock/release", { reply: (raw) => raw as number | ReadonlyArray<number> })
+}
+
+export const acquire = (
+  locks: ReadonlyArray<{ readonly lock: string; readonly tokenKey: string }>,
+  owner: string,
+  leaseMillis: number,
+  tokenLifeMillis: number
+): StoreCommand<MultiLockReply> => ({
+  operation: operations.acquire,
+  keys: [...locks.map(({ lock }) => lock), ...locks.map(({ tokenKey }) => tokenKey)],
+  args: [owner, leaseMillis, tokenLifeMillis]
+})
+
+/** Replies as `lock.release` does, once for all or for each lock. */
+export const release = (
+  locks: ReadonlyArray<LockKeys>,
+  owner: string,
+  publish: string
+): StoreCommand<number | ReadonlyArray<number>> => ({
+  operation: operations.release,
+  keys: locks.flatMap(({ channel, lock }) => [lock, channel]),
+  args: [owner, publish]
+})

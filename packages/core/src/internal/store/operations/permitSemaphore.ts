@@ -1,0 +1,118 @@
+/**
+ * `lua/permit_semaphore/`: permits with ids and leases. `initial` is how many a semaphore begins with where it does not exist;
+ * undefined not to create it.
+ */
+import { permitIds, semaphoreChannel } from "../keys.ts"
+import { doneReply, numberReply, numbersReply } from "./replies.ts"
+import { operation, type StoreCommand } from "./StoreOperation.ts"
+
+export interface PermitsReply {
+  readonly isGranted: boolean
+  readonly available: number
+  /** Milliseconds until the next lease ends; below zero: none does, or it was not asked. */
+  readonly remaining: number
+  /** How many are held, where they were denied: -1 without a semaphore. */
+  readonly held: number | undefined
+}
+
+export interface PermitCounts {
+  /** Undefined where there is no semaphore. */
+  readonly available: number | undefined
+  readonly held: number
+}
+
+export const operations = {
+  acquire: operation("permit_semaphore/acquire", {
+    reply: (raw): PermitsReply => {
+      const [granted, available, remaining, held] = raw as readonly [number, number, number, number?]
+      return { isGranted: granted === 1, available, remaining, held }
+    }
+  }),
+  release: operation("permit_semaphore/release", { reply: numberReply }),
+  tryRelease: operation("permit_semaphore/try_release", { reply: numberReply }),
+  renew: operation("permit_semaphore/renew", { reply: numbersReply }),
+  set: operation("permit_semaphore/set", { reply: doneReply }),
+  add: operation("permit_semaphore/add", { reply: numberReply }),
+  count: operation("permit_semaphore/count", {
+    reply: (raw): PermitCounts => {
+      const [available, held] = raw as readonly [number | null, number]
+      return { available: available ?? undefined, held }
+    }
+  }),
+  lease: operation("permit_semaphore/lease", { reply: numberReply }),
+  updateLease: operation("permit_semaphore/update_lease", { reply: doneReply })
+}
+
+const keysOf = (key: string) => [key, permitIds(key), semaphoreChannel(key)]
+
+export const acquire = (
+  key: string,
+  initial: number | undefined,
+  ids: ReadonlyArray<string>,
+  leaseMillis: number,
+  publish: string
+): StoreCommand<PermitsReply> => ({
+  operation: operations.acquire,
+  keys: keysOf(key),
+  args: [initial ?? "", leaseMillis, publish, ...ids]
+})
+
+/** Replies 1 + how many clients were listening, or -1: some were no longer held. */
+export const release = (key: string, ids: ReadonlyArray<string>, publish: string): StoreCommand<number> => ({
+  operation: operations.release,
+  keys: keysOf(key),
+  args: [publish, ...ids]
+})
+
+/** Gives all back or none; replies how many. */
+export const tryRelease = (key: string, ids: ReadonlyArray<string>, publish: string): StoreCommand<number> => ({
+  operation: operations.tryRelease,
+  keys: keysOf(key),
+  args: [publish, ...ids]
+})
+
+/** Replies 1 or 0 for each; the ids of one are joined by commas. */
+export const renew = (
+  keys: ReadonlyArray<string>,
+  ids: ReadonlyArray<string>,
+  leaseMillis: number
+): StoreCommand<ReadonlyArray<number>> => ({
+  operation: operations.renew,
+  keys: keys.map(permitIds),
+  args: [leaseMillis, ...ids]
+})
+
+/** Replies whether it has changed anything. */
+export const set = (key: string, permits: number, ifExists: boolean, publish: string): StoreCommand<boolean> => ({
+  operation: operations.set,
+  keys: keysOf(key),
+  args: [permits, ifExists ? 1 : 0, publish]
+})
+
+/** Replies how many are free now. */
+export const add = (
+  key: string,
+  initial: number | undefined,
+  permits: number,
+  publish: string
+): StoreCommand<number> => ({ operation: operations.add, keys: keysOf(key), args: [initial ?? "", permits, publish] })
+
+export const count = (key: string, publish: string): StoreCommand<PermitCounts> => ({
+  operation: operations.count,
+  keys: keysOf(key),
+  args: [publish]
+})
+
+/** Replies the milliseconds that are left: -1 without end, -2 for a permit that is not held. */
+export const lease = (key: string, id: string): StoreCommand<number> => ({
+  operation: operations.lease,
+  keys: [permitIds(key)],
+  args: [id]
+})
+
+/** Replies whether the permit is held. -1: without end. */
+export const updateLease = (key: string, id: string, leaseMillis: number): StoreCommand<boolean> => ({
+  operation: operations.updateLease,
+  keys: [permitIds(key)],
+  args: [id, leaseMillis]
+})

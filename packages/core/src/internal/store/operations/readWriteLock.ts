@@ -1,0 +1,161 @@
+/**
+ * `lua/read_lock/` and `lua/write_lock/`: the two sides of Redisson's RReadWriteLock.
+ */
+import type { LockKeys } from "../keys.ts"
+import { counted, firstArgument, majority, majorityOfAll, majorityPerKey } from "./majority.ts"
+import { type AcquireReply, acquireReply, numberReply, numbersReply } from "./replies.ts"
+import { type Arguments, operation, type StoreCommand } from "./StoreOperation.ts"
+
+const leaseMillis = (args: Arguments): number => Number(args[1])
+
+export const operations = {
+  acquireRead: operation("read_lock/acquire", {
+    reply: acquireReply,
+    quorum: {
+      ...counted,
+      acquires: {
+        owner: firstArgument,
+        leaseMillis,
+        writerToken: (args) => (args[2] === "" ? undefined : Number(args[3])),
+        keepsTokens: false
+      }
+    }
+  }),
+  holdRead: operation("read_lock/hold", { reply: numberReply, quorum: { ...majority, addsHold: firstArgument } }),
+  removeReadHold: operation("read_lock/remove_hold", {
+    reply: numberReply,
+    quorum: { ...majority, removesHold: firstArgument }
+  }),
+  releaseRead: operation("read_lock/release", { reply: numberReply, quorum: { ...majority, releases: firstArgument } }),
+  renewRead: operation("read_lock/renew", { reply: numbersReply, quorum: majorityPerKey }),
+  forceReleaseRead: operation("read_lock/force_release", { reply: numberReply, quorum: majorityOfAll }),
+  acquireWrite: operation("write_lock/acquire", {
+    reply: acquireReply,
+    tellsTime: true,
+    quorum: {
+      ...counted,
+      acquires: {
+        owner: firstArgument,
+        leaseMillis,
+        atLeast: (args, token) => args.with(5, token),
+        keepsTokens: false
+      }
+    }
+  }),
+  releaseWrite: operation("write_lock/release", {
+    reply: numberReply,
+    quorum: { ...majority, releases: firstArgument }
+  }),
+  forceReleaseWrite: operation("write_lock/force_release", { reply: numberReply, quorum: majorityOfAll }),
+  withdraw: operation("write_lock/withdraw", { reply: numberReply, quorum: majority })
+}
+
+/** The write lock under which somebody asks to read. */
+interface Writer {
+  readonly owner: string
+  readonly token: number
+}
+
+export const acquireRead = (
+  keys: LockKeys,
+  tokenKey: string,
+  owner: string,
+  leaseMillis: number,
+  { prefersWriters, writer }: { readonly prefersWriters: boolean; readonly writer: Writer | undefined }
+): StoreCommand<AcquireReply> => ({
+  operation: operations.acquireRead,
+  keys: [keys.lock, tokenKey, keys.readHold(owner, 1), keys.writers, keys.readers],
+  args: [owner, leaseMillis, writer?.owner ?? "", writer?.token ?? 0, prefersWriters ? 1 : 0]
+})
+
+/** Adds the hold of this number; replies 1, or 0 when the owner does not hold. */
+export const holdRead = (keys: LockKeys, owner: string, count: number, leaseMillis: number): StoreCommand<number> => ({
+  operation: operations.holdRead,
+  keys: [keys.lock, keys.readHold(owner, count), keys.readers],
+  args: [owner, count, leaseMillis]
+})
+
+/** Ends the hold of this number, so that `count` remain; replies below 1 when the owner does not hold. */
+export const removeReadHold = (
+  keys: LockKeys,
+  owner: string,
+  count: number,
+  number: number,
+  publish: string
+): StoreCommand<number> => ({
+  operation: operations.removeReadHold,
+  keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
+  args: [owner, count, publish, number]
+})
+
+export const releaseRead = (keys: LockKeys, owner: string, publish: string): StoreCommand<number> => ({
+  operation: operations.releaseRead,
+  keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
+  args: [owner, publish]
+})
+
+/** A reader with all its holds. */
+interface Reader {
+  readonly keys: LockKeys
+  readonly owner: string
+  readonly holds: number
+}
+
+export const renewRead = (
+  readers: ReadonlyArray<Reader>,
+  leaseMillis: number
+): StoreCommand<ReadonlyArray<number>> => ({
+  operation: operations.renewRead,
+  keys: readers.flatMap(({ holds, keys, owner }) => [
+    keys.lock,
+    keys.readers,
+    ...Array.from({ length: holds }, (_, i) => keys.readHold(owner, i + 1))
+  ]),
+  args: [leaseMillis, ...readers.flatMap(({ holds, owner }) => [owner, holds])]
+})
+
+/** Replies 1, or 0 when nobody held it. */
+export const forceReleaseRead = (keys: LockKeys, publish: string): StoreCommand<number> => ({
+  operation: operations.forceReleaseRead,
+  keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
+  args: [publish]
+})
+
+/** A writer that asks, and for how long it holds off readers while it waits. */
+interface WriteTerms {
+  readonly leaseMillis: number
+  readonly tokenLifeMillis: number
+  readonly clientId: string
+  readonly announcementMillis: number
+}
+
+export const acquireWrite = (
+  keys: LockKeys,
+  tokenKey: string,
+  owner: string,
+  { announcementMillis, clientId, leaseMillis, tokenLifeMillis }: WriteTerms
+): StoreCommand<AcquireReply> => ({
+  operation: operations.acquireWrite,
+  keys: [keys.lock, tokenKey, keys.writers, keys.readers],
+  args: [owner, leaseMillis, tokenLifeMillis, clientId, announcementMillis, ""]
+})
+
+export const releaseWrite = (keys: LockKeys, owner: string, publish: string): StoreCommand<number> => ({
+  operation: operations.releaseWrite,
+  keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
+  args: [owner, publish]
+})
+
+/** Replies 1, or 0 when nobody held it. */
+export const forceReleaseWrite = (keys: LockKeys, publish: string): StoreCommand<number> => ({
+  operation: operations.forceReleaseWrite,
+  keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
+  args: [publish]
+})
+
+/** Takes back that a client's writers wait. */
+export const withdraw = (keys: LockKeys, clientId: string, publish: string): StoreCommand<number> => ({
+  operation: operations.withdraw,
+  keys: [keys.lock, keys.readWriteChannel, keys.writers],
+  args: [clientId, publish]
+})

@@ -1,0 +1,94 @@
+/**
+ * `lua/semaphore/`: anonymous permits. `initial` is how many a semaphore begins with where it does not exist; undefined not to
+ * create it.
+ */
+import { grantMarker, permitIds, semaphoreChannel } from "../keys.ts"
+import { doneReply, numberReply } from "./replies.ts"
+import { operation, type StoreCommand } from "./StoreOperation.ts"
+
+export interface SemaphoreReply {
+  readonly isGranted: boolean
+  readonly available: number
+  readonly exists: boolean
+}
+
+export const operations = {
+  acquire: operation("semaphore/acquire", {
+    reply: (raw): SemaphoreReply => {
+      const [granted, available, exists] = raw as readonly [number, number, number]
+      return { isGranted: granted === 1, available, exists: exists === 1 }
+    }
+  }),
+  giveBack: operation("semaphore/return", { reply: numberReply }),
+  add: operation("semaphore/add", { reply: doneReply }),
+  set: operation("semaphore/set", { reply: doneReply }),
+  drain: operation("semaphore/drain", { reply: numberReply }),
+  available: operation("semaphore/available", { reply: (raw) => (raw as number | null) ?? undefined })
+}
+
+/** Permits of one grant, which a marker remembers. */
+interface Grant {
+  readonly id: string
+  readonly permits: number
+  readonly markerMillis: number
+}
+
+export const acquire = (
+  key: string,
+  initial: number | undefined,
+  { id, markerMillis, permits }: Grant,
+  publish: string
+): StoreCommand<SemaphoreReply> => ({
+  operation: operations.acquire,
+  keys: [key, permitIds(key), grantMarker(key, id), semaphoreChannel(key)],
+  args: [initial ?? "", permits, markerMillis, publish]
+})
+
+/**
+ * Replies 1: given back, or 0: the grant is not known. With a `trustedMillis` of zero, only what the marker tells is given back;
+ * else the caller is trusted, and that it has given back is noted for so long.
+ */
+export const giveBack = (
+  key: string,
+  { id, permits }: Pick<Grant, "id" | "permits">,
+  trustedMillis: number,
+  publish: string
+): StoreCommand<number> => ({
+  operation: operations.giveBack,
+  keys: [key, grantMarker(key, id), semaphoreChannel(key)],
+  args: [permits, trustedMillis, publish]
+})
+
+/** Replies whether there is such a semaphore. */
+export const add = (
+  key: string,
+  initial: number | undefined,
+  permits: number,
+  onlyIfExists: boolean,
+  publish: string
+): StoreCommand<boolean> => ({
+  operation: operations.add,
+  keys: [key, permitIds(key), semaphoreChannel(key)],
+  args: [onlyIfExists ? "" : (initial ?? ""), permits, onlyIfExists ? 1 : 0, publish]
+})
+
+/** Replies whether it has created the semaphore. A life of zero has no end. */
+export const set = (key: string, permits: number, lifeMillis: number, publish: string): StoreCommand<boolean> => ({
+  operation: operations.set,
+  keys: [key, permitIds(key), semaphoreChannel(key)],
+  args: [permits, lifeMillis, publish]
+})
+
+/** Replies how many were free. */
+export const drain = (key: string, initial: number | undefined): StoreCommand<number> => ({
+  operation: operations.drain,
+  keys: [key, permitIds(key)],
+  args: [initial ?? ""]
+})
+
+/** Replies how many are free; undefined where there is no semaphore. */
+export const available = (key: string): StoreCommand<number | undefined> => ({
+  operation: operations.available,
+  keys: [key],
+  args: []
+})

@@ -1,0 +1,19 @@
+/**
+ * The table of all operations, by name: for what is done with any of them.
+ */
+import * as fairLock from "./fairLock.ts"
+import * as latch from "./latch.ts"
+import * as lock from "./lock.ts"
+import * as multiLock from "./multiLock.ts"
+import * as permitSemaphore from "./permitSemaphore.ts"
+import * as readWriteLock from "./readWriteLock.ts"
+import * as semaphore from "./semaphore.ts"
+import type { OperationName, StoreOperation } from "./StoreOperation.ts"
+
+const primitives = [lock, fairLock, readWriteLock, multiLock, semaphore, permitSemaphore, latch]
+
+export const table = Object.fromEntries(
+  primitives.flatMap(({ operations }) =>
+    Object.values<StoreOperation<unknown>>(operations).map((operation) => [operation.name, operation])
+  )
+) as Readonly<Record<OperationName, StoreOperation<unknown>>>
