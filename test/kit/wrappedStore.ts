@@ -42,19 +42,18 @@ export const rawCommand = (
 /** A store whose operations go through `handle`; the handler is called where an operation would be started. */
 export const wrappedStore = (store: Store, handle: Handler): Store => ({
   ...store,
-  run: (command) => {
+  run: <A>(command: LockStore.StoreCommand<A>) => {
     const { args, keys, operation } = command
     const { name } = operation
-    return Effect.map(
-      handle({
-        operation: name,
-        keys,
-        args,
-        run: () => store.run(rawCommand(name, keys, args)),
-        fail: (reason, cause) => Effect.fail(unreachable(name, keys[0]!, reason, cause))
-      }),
-      (raw) => operation.reply(raw)
-    )
+    const answer = handle({
+      operation: name,
+      keys,
+      args,
+      run: () => store.run(command) as Effect.Effect<unknown, LockStoreError> as Outcome,
+      fail: (reason, cause) => Effect.fail(unreachable(name, keys[0]!, reason, cause))
+    })
+    // a handler that answers by itself answers as the operation does
+    return answer as Effect.Effect<unknown, LockStoreError> as Effect.Effect<A, LockStoreError>
   }
 })
 
