@@ -34,7 +34,7 @@ export const rawCommand = (
   keys: ReadonlyArray<string>,
   args: ReadonlyArray<string | number>
 ): LockStore.StoreCommand<RedisDriver.Reply> => ({
-  operation: { ...LockStore.operations[operation], reply: (raw) => raw, quorum: undefined },
+  operation: { ...LockStore.operations[operation], reply: (raw) => raw } as LockStore.StoreOperation<RedisDriver.Reply>,
   keys,
   args
 })

@@ -3,6 +3,7 @@
  */
 import type { LockKeys } from "../keys.ts"
 import { type AcquireReply, acquireReply, numberReply } from "./replies.ts"
+import { counted, majority } from "./majority.ts"
 import { operation, type StoreCommand } from "./StoreOperation.ts"
 
 /** What a refresh tells: how long the lock is held yet (-2: it is free), and who is first. */
@@ -13,9 +14,10 @@ export interface RefreshReply {
 }
 
 export const operations = {
-  acquire: operation("fair_lock/acquire", { reply: acquireReply, tellsTime: true }),
-  release: operation("fair_lock/release", { reply: numberReply }),
-  forceRelease: operation("fair_lock/force_release", { reply: numberReply }),
+  // no majority ever decides it: each member would have a queue of its own
+  acquire: operation("fair_lock/acquire", { reply: acquireReply, tellsTime: true, quorum: counted }),
+  release: operation("fair_lock/release", { reply: numberReply, quorum: majority }),
+  forceRelease: operation("fair_lock/force_release", { reply: numberReply, quorum: majority }),
   refresh: operation("fair_lock/refresh", {
     reply: (raw): RefreshReply => {
       const [left, head, headMillis] = raw as readonly [number, string | null, number]

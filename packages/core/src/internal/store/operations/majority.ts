@@ -20,7 +20,15 @@ const confirmed = (replies: ReadonlyArray<number>, { members, required }: Scale)
 /** Of numbers, from 1 where the member has done it. */
 export const majority: QuorumRule<number> = { combine: confirmed }
 
-/** The same, once all were told. */
+/** Of whether a member has done it. */
+export const majorityDone: QuorumRule<boolean> = {
+  combine: (replies, scale) => {
+    const reply = confirmed(replies.map(Number), scale)
+    return reply === undefined ? undefined : reply >= 1
+  }
+}
+
+/** Of numbers, once all members were told. */
 export const majorityOfAll: QuorumRule<number> = { waitsForAll: true, combine: confirmed }
 
 export const firstArgument = (args: Arguments): string => String(args[0])
@@ -41,5 +49,5 @@ export const majorityPerKey: QuorumRule<ReadonlyArray<number>> = {
   }
 }
 
-/** Votes are counted in `countVotes.ts`. */
+/** Not decided by replies alone: the votes for an acquisition are counted in `countVotes.ts`. */
 export const counted = { combine: () => undefined }

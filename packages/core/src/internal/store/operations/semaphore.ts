@@ -4,6 +4,7 @@
  */
 import { grantMarker, permitIds, semaphoreChannel } from "../keys.ts"
 import { doneReply, numberReply } from "./replies.ts"
+import { majority, majorityDone } from "./majority.ts"
 import { operation, type StoreCommand } from "./StoreOperation.ts"
 
 export interface SemaphoreReply {
@@ -19,10 +20,10 @@ export const operations = {
       return { isGranted: granted === 1, available, exists: exists === 1 }
     }
   }),
-  giveBack: operation("semaphore/return", { reply: numberReply }),
-  add: operation("semaphore/add", { reply: doneReply }),
-  set: operation("semaphore/set", { reply: doneReply }),
-  drain: operation("semaphore/drain", { reply: numberReply }),
+  giveBack: operation("semaphore/return", { reply: numberReply, quorum: majority }),
+  add: operation("semaphore/add", { reply: doneReply, quorum: majorityDone }),
+  set: operation("semaphore/set", { reply: doneReply, quorum: majorityDone }),
+  drain: operation("semaphore/drain", { reply: numberReply, quorum: majority }),
   available: operation("semaphore/available", { reply: (raw) => (raw as number | null) ?? undefined })
 }
 
