@@ -470,6 +470,31 @@ describe("the members of a quorum", () => {
   )
 })
 
+describe("releasing a quorum's lock", () => {
+  for (const [kind, lock] of [
+    ["a lock", Lock.make("a")],
+    ["a read lock", ReadWriteLock.make("a").readLock],
+    ["a write lock", ReadWriteLock.make("a").writeLock]
+  ] as const) {
+    it.effect(`A member that is down when ${kind} is released is told later, for as long as the longest re-entry`, () =>
+      Effect.gen(function* () {
+        const stores = yield* testStores(3)
+        const service = yield* quorumOf(stores, { watchdogLeaseTime: "2 seconds" })
+        yield* Effect.sync(() => (stores[0]!.isDown = true)).pipe(
+          Lock.withLock(lock, { leaseTime: "1 minute" }),
+          Lock.withLock(lock),
+          as(service)
+        )
+        yield* TestClock.adjust("20 seconds")
+        assert.isFalse(yield* stores[0]!.isFree("a"))
+        stores[0]!.isDown = false
+        yield* TestClock.adjust("10 seconds")
+        assert.isTrue(yield* stores[0]!.isFree("a"))
+      }).pipe(Effect.scoped)
+    )
+  }
+})
+
 describe("looking at a quorum's locks", () => {
   const listed = Stream.runCollect(Stream.map(Lock.list(), ({ name }) => name))
 

@@ -41,7 +41,7 @@ export interface QuorumRule<A> {
   /** Whose hold within another it adds, or ends. */
   addsHold?(args: Arguments): string
   removesHold?(args: Arguments): string
-  /** For how long it renews, milliseconds. */
+  /** Of what is held already: for how long it asks for a lease, milliseconds. */
   renews?(args: Arguments): number
 }
 

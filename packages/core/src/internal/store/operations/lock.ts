@@ -21,7 +21,7 @@ export const operations = {
     tellsTime: true,
     quorum: { ...counted, acquires: { owner: firstArgument, leaseMillis: acquires.leaseMillis, keepsTokens: true } }
   }),
-  hold: operation("lock/hold", { reply: numberReply, quorum: majority }),
+  hold: operation("lock/hold", { reply: numberReply, quorum: { ...majority, renews: (args) => Number(args[2]) } }),
   release: operation("lock/release", { reply: numberReply, quorum: { ...majority, releases: firstArgument } }),
   renew: operation("lock/renew", { reply: numbersReply, quorum: majorityPerKey }),
   forceRelease: operation("lock/force_release", { reply: numberReply, quorum: majorityOfAll }),

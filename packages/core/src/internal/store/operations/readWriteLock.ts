@@ -21,7 +21,10 @@ export const operations = {
       }
     }
   }),
-  holdRead: operation("read_lock/hold", { reply: numberReply, quorum: { ...majority, addsHold: firstArgument } }),
+  holdRead: operation("read_lock/hold", {
+    reply: numberReply,
+    quorum: { ...majority, addsHold: firstArgument, renews: (args) => Number(args[2]) }
+  }),
   removeReadHold: operation("read_lock/remove_hold", {
     reply: numberReply,
     quorum: { ...majority, removesHold: firstArgument }
