@@ -7,15 +7,13 @@
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
-import type * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Stream from "effect/Stream"
 import { makeMemoryStore } from "./internal/store/memory/MemoryStore.ts"
 import type * as Table from "./internal/store/operations/StoreOperation.ts"
 import { table } from "./internal/store/operations/table.ts"
 import { makeRedisStore } from "./internal/store/redis/RedisStore.ts"
-import type { LockStoreError } from "./LockError.ts"
-import type { RedisDriver, Signal } from "./RedisDriver.ts"
+import type { Store } from "./internal/store/Store.ts"
+import type { RedisDriver } from "./RedisDriver.ts"
 
 /**
  * The names of the atomic operations: one for every file under `lua/`, named by its path. KEYS, ARGV and the reply are
@@ -52,47 +50,20 @@ export type StoreCommand<A> = Table.StoreCommand<A>
 export const operations: Readonly<Record<Operation, StoreOperation<unknown>>> = table
 
 /**
+ * What a store does.
+ *
+ * @category models
+ * @since 0.3.0
+ */
+export type { Store }
+
+/**
  * Where locks are kept.
  *
  * @category services
  * @since 0.1.0
  */
-export class LockStore extends Context.Service<
-  LockStore,
-  {
-    /**
-     * Runs one operation atomically: every operation passes here. They start in the order of the calls.
-     */
-    readonly run: <A>(command: StoreCommand<A>) => Effect.Effect<A, LockStoreError>
-    /**
-     * The signals of a channel; the first is `Subscribed`.
-     */
-    readonly subscribe: (channel: string) => Stream.Stream<Signal, LockStoreError>
-    /**
-     * The keys of hashes that match a glob pattern; a key may come twice.
-     */
-    readonly scan: (pattern: string) => Stream.Stream<string, LockStoreError>
-    /**
-     * The command that release operations are to notify with.
-     */
-    readonly publish: "PUBLISH" | "SPUBLISH"
-    /**
-     * Keys of the same slot may be used together in one operation.
-     */
-    readonly slot: (key: string) => number
-    /**
-     * How long after `run` an operation may still take effect, milliseconds: one that arrives later is refused.
-     */
-    readonly commandLifeMillis: number
-    /**
-     * The time of the server that keeps a key, microseconds since the epoch, as far as replies have told it. It is not ahead of
-     * the server's clock unless that was set back.
-     */
-    readonly serverMicros: (key: string) => number | undefined
-    /** Where its server is, for messages; where it is on one. */
-    readonly address?: (() => string | undefined) | undefined
-  }
->()("effect-redis-lock/LockStore") {}
+export class LockStore extends Context.Service<LockStore, Store>()("effect-redis-lock/LockStore") {}
 
 /**
  * Locks in Redis. Each use of this layer is a store of its own, over the driver that it is provided with: Effect would otherwise build

@@ -2,7 +2,7 @@ import * as Cause from "effect/Cause"
 import type * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { LockStoreError } from "../../LockError.ts"
-import type { LockStore } from "../../LockStore.ts"
+import type { Store } from "./Store.ts"
 import type { Reply } from "../../RedisDriver.ts"
 import type { CommandDeadlines, TimedCommand } from "./CommandDeadlines.ts"
 import type { OperationName, StoreCommand } from "./operations/StoreOperation.ts"
@@ -31,7 +31,7 @@ export const withDeadlines = <E extends { readonly cause?: unknown }>(
   deadlines: CommandDeadlines,
   execute: Execute<E>,
   toStoreError: ToStoreError<E>
-): LockStore["Service"]["run"] => {
+): Store["run"] => {
   const target = { execute, toStoreError }
   return <A>(command: StoreCommand<A>) =>
     startable<A, LockStoreError>((onExit) => {

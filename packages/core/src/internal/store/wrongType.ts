@@ -4,13 +4,13 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { LockStoreError } from "../../LockError.ts"
-import type { LockStore } from "../../LockStore.ts"
+import type { Store } from "./Store.ts"
 import * as lock from "./operations/lock.ts"
 import type { StoreCommand } from "./operations/StoreOperation.ts"
 
 /** What asks the store. */
 interface AskedClient {
-  readonly store: LockStore["Service"]
+  readonly store: Store
 }
 
 const foundText: Record<string, string> = {

@@ -4,15 +4,17 @@ import * as Exit from "effect/Exit"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
 import { LockStoreError } from "../../../LockError.ts"
-import type { LockStore, Operation } from "../../../LockStore.ts"
 import { reasonOf, type Reply, type Signal } from "../../../RedisDriver.ts"
 import { monotonicMillis } from "../../time/monotonicMillis.ts"
 import { CommandDeadlines } from "../CommandDeadlines.ts"
+import type { OperationName } from "../operations/StoreOperation.ts"
 import { scripts } from "../redis/scripts.generated.ts"
 import { type Execute, withDeadlines } from "../withDeadlines.ts"
 import { startable } from "../startable.ts"
+import type { Store } from "../Store.ts"
 import { globToRegExp } from "./glob.ts"
 import { Keyspace } from "./Keyspace.ts"
+import type { MemoryOperation } from "./MemoryOperation.ts"
 import * as latch from "./latch.ts"
 import * as lock from "./lock.ts"
 import * as permitSemaphore from "./permitSemaphore.ts"
@@ -21,12 +23,7 @@ import * as fairLock from "./fairLock.ts"
 import * as multiLock from "./multiLock.ts"
 import * as readWriteLock from "./readWriteLock.ts"
 
-/**
- * One atomic operation on memory. Arguments arrive as text, as they do in a Lua script.
- */
-export type MemoryOperation = (db: Keyspace, keys: ReadonlyArray<string>, args: ReadonlyArray<string>) => Reply
-
-const operations: Record<Operation, MemoryOperation> = {
+const operations: Record<OperationName, MemoryOperation> = {
   "latch/count": latch.count,
   "latch/count_down": latch.countDown,
   "latch/delete": latch.remove,
@@ -87,7 +84,7 @@ export const executeOn =
 
 const execute = (
   db: Keyspace,
-  operation: Operation,
+  operation: OperationName,
   keys: ReadonlyArray<string>,
   args: ReadonlyArray<string | number>
 ): Exit.Exit<Reply, LockStoreError> => {
@@ -101,7 +98,7 @@ const execute = (
   }
 }
 
-export const makeMemoryStore: Effect.Effect<LockStore["Service"]> = Effect.map(Clock.Clock, (clock) => {
+export const makeMemoryStore: Effect.Effect<Store> = Effect.map(Clock.Clock, (clock) => {
   const now = monotonicMillis(clock)
   // a lease must not end early because the wall clock was set
   const db = new Keyspace(now, clock.currentTimeMillisUnsafe())

@@ -3,7 +3,7 @@
  */
 import { type Keyspace, WrongType } from "./Keyspace.ts"
 import { granted, grantedBefore, nextToken, refuseReadWrite } from "./lock.ts"
-import type { MemoryOperation } from "./MemoryStore.ts"
+import type { MemoryOperation } from "./MemoryOperation.ts"
 
 interface Queue {
   readonly queue: string

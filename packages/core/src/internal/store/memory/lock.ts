@@ -3,7 +3,7 @@
  */
 import type { Reply } from "../../../RedisDriver.ts"
 import { type Keyspace, WrongType } from "./Keyspace.ts"
-import type { MemoryOperation } from "./MemoryStore.ts"
+import type { MemoryOperation } from "./MemoryOperation.ts"
 
 export const raiseExpiry = (db: Keyspace, key: string, lease: number): void => {
   const left = db.pttl(key)

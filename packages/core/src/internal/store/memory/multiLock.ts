@@ -3,7 +3,7 @@
  */
 import { WrongType } from "./Keyspace.ts"
 import { nextToken, tokenBefore } from "./lock.ts"
-import type { MemoryOperation } from "./MemoryStore.ts"
+import type { MemoryOperation } from "./MemoryOperation.ts"
 
 export const acquire: MemoryOperation = (db, keys, args) => {
   const [owner, lease, tokenLife] = args as [string, string, string]

@@ -4,7 +4,7 @@
  */
 import { announce, counter } from "./counter.ts"
 import type { Keyspace } from "./Keyspace.ts"
-import type { MemoryOperation } from "./MemoryStore.ts"
+import type { MemoryOperation } from "./MemoryOperation.ts"
 
 /** Redisson's score of a permit without end. */
 const never = 922_337_203_685_477

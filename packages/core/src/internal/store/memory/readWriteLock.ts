@@ -3,7 +3,7 @@
  */
 import { type Keyspace, WrongType } from "./Keyspace.ts"
 import { granted, grantedBefore, lastToken, nextToken, raiseExpiry } from "./lock.ts"
-import type { MemoryOperation } from "./MemoryStore.ts"
+import type { MemoryOperation } from "./MemoryOperation.ts"
 
 const holdKey = (stem: string, owner: string, number: number): string => `${stem}:${owner}:rwlock_timeout:${number}`
 

@@ -3,7 +3,7 @@
  */
 import { announce, counter } from "./counter.ts"
 import { type Keyspace, WrongType } from "./Keyspace.ts"
-import type { MemoryOperation } from "./MemoryStore.ts"
+import type { MemoryOperation } from "./MemoryOperation.ts"
 
 /** The free permits of a semaphore whose permits are anonymous. */
 const anonymous = (db: Keyspace, semaphore: string, ids: string): number | undefined => {

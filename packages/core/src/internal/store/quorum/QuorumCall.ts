@@ -1,7 +1,7 @@
 import * as Cause from "effect/Cause"
 import * as Exit from "effect/Exit"
 import { LockStoreError } from "../../../LockError.ts"
-import type { LockStore } from "../../../LockStore.ts"
+import type { Store } from "../Store.ts"
 import type { Cancellable } from "../../../RedisDriver.ts"
 import type { Alarm, AlarmClock } from "../../time/AlarmClock.ts"
 import type { StoreCommand } from "../operations/StoreOperation.ts"
@@ -18,7 +18,7 @@ export interface Member {
   /** What it is called there, where that differs from member to member. */
   readonly lockName?: string | undefined
   /** Another one once a server that could not be reached at first is there. */
-  store: LockStore["Service"]
+  store: Store
   /** A key or channel of the quorum's lock, as it is called on this member; undefined where that is the same. */
   readonly keyOf: ((key: string) => string) | undefined
 }

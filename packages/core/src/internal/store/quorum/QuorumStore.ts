@@ -12,7 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { LockStoreError } from "../../../LockError.ts"
-import type { LockStore } from "../../../LockStore.ts"
+import type { Store } from "../Store.ts"
 import type { AlarmClock } from "../../time/AlarmClock.ts"
 import { majority } from "../operations/majority.ts"
 import * as lock from "../operations/lock.ts"
@@ -75,7 +75,7 @@ export class QuorumStore {
     this.#fork = fork
   }
 
-  get service(): LockStore["Service"] {
+  get service(): Store {
     const first = this.members[0]!
     return {
       run: (command) => this.#run(command),

@@ -18,7 +18,9 @@ export const scanMajority = (
         outcomes[i] = Exit.fail(failure)
         return ++failures <= members.length - required
           ? Stream.empty
-          : Stream.fromEffect(notReached(members, required, { operation: { name: "scan" }, keys: [pattern] }, outcomes, 0))
+          : Stream.fromEffect(
+              notReached(members, required, { operation: { name: "scan" }, keys: [pattern] }, outcomes, 0)
+            )
       })
     )
     return Stream.mergeAll(scans, { concurrency: "unbounded" })

@@ -2,7 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { LockStoreError } from "../../../LockError.ts"
-import type { LockStore } from "../../../LockStore.ts"
+import type { Store } from "../Store.ts"
 import { RedisDriver, type RedisDriverError } from "../../../RedisDriver.ts"
 import { monotonicMillis } from "../../time/monotonicMillis.ts"
 import { CommandDeadlines } from "../CommandDeadlines.ts"
@@ -13,7 +13,7 @@ import { scripts } from "./scripts.generated.ts"
 /** A longer command timeout is no reason to let a command that was given up take effect later than that. */
 const longestLifeMillis = 10_000
 
-export const makeRedisStore: Effect.Effect<LockStore["Service"], never, RedisDriver> = Effect.gen(function* () {
+export const makeRedisStore: Effect.Effect<Store, never, RedisDriver> = Effect.gen(function* () {
   const driver = yield* RedisDriver
   const deadlines = new CommandDeadlines(
     Math.min(driver.commandTimeoutMillis, longestLifeMillis),

@@ -1,0 +1,40 @@
+import type * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
+import type { LockStoreError } from "../../LockError.ts"
+import type { Signal } from "../../RedisDriver.ts"
+import type { StoreCommand } from "./operations/StoreOperation.ts"
+
+/** What a store does; the service of it is {@link LockStore.LockStore}. */
+export interface Store {
+  /**
+   * Runs one operation atomically: every operation passes here. They start in the order of the calls.
+   */
+  readonly run: <A>(command: StoreCommand<A>) => Effect.Effect<A, LockStoreError>
+  /**
+   * The signals of a channel; the first is `Subscribed`.
+   */
+  readonly subscribe: (channel: string) => Stream.Stream<Signal, LockStoreError>
+  /**
+   * The keys of hashes that match a glob pattern; a key may come twice.
+   */
+  readonly scan: (pattern: string) => Stream.Stream<string, LockStoreError>
+  /**
+   * The command that release operations are to notify with.
+   */
+  readonly publish: "PUBLISH" | "SPUBLISH"
+  /**
+   * Keys of the same slot may be used together in one operation.
+   */
+  readonly slot: (key: string) => number
+  /**
+   * How long after `run` an operation may still take effect, milliseconds: one that arrives later is refused.
+   */
+  readonly commandLifeMillis: number
+  /**
+   * The time of the server that keeps a key, microseconds since the epoch, as far as replies have told it. It is not ahead of
+   * the server's clock unless that was set back.
+   */
+  readonly serverMicros: (key: string) => number | undefined
+  /** Where its server is, for messages; where it is on one. */
+  readonly address?: (() => string | undefined) | undefined
+}
