@@ -26,8 +26,8 @@ const duration = (name: string) =>
 const shortestLease = Duration.seconds(1)
 
 /**
- * Only the words behind `--` are the command, so that none of its flags is ever taken for ours. The parser puts all operands
- * into one list; hence this look at the words as they were typed.
+ * Only the words after `--` are the command, so that none of its flags is ever taken for ours. The parser puts all operands
+ * into one list, so this compares that list with the words as they were typed.
  */
 const commandBehindDashes = (args: ReadonlyArray<string>) =>
   Effect.flatMap(
@@ -35,15 +35,18 @@ const commandBehindDashes = (args: ReadonlyArray<string>) =>
     (typed) =>
       typed.length - typed.indexOf("--") === 2 + args.length
         ? Effect.void
-        : Effect.fail(new ValidationError({ message: "NAME goes before --, COMMAND and its arguments behind it" }))
+        : Effect.fail(new ValidationError({ message: "NAME goes before --, COMMAND and its arguments after it" }))
   )
 
 const runCommand = Command.make(
   "run",
   {
     name: Argument.String("NAME").pipe(Argument.withDescription("The name of the lock, the same on all machines")),
-    command: Argument.String("COMMAND").pipe(Argument.withDescription("What to run; found on the PATH")),
-    args: Argument.String("ARGS").pipe(Argument.withDescription("Its arguments, untouched"), Argument.variadic()),
+    command: Argument.String("COMMAND").pipe(Argument.withDescription("The program to run, looked up on the PATH")),
+    args: Argument.String("ARGS").pipe(
+      Argument.withDescription("Its arguments, passed unchanged"),
+      Argument.variadic()
+    ),
     wait: duration("wait").pipe(
       Flag.withDescription("How long to wait for the lock; 0 tries once. Default: without limit"),
       Flag.optional
@@ -53,7 +56,7 @@ const runCommand = Command.make(
         (lease) => Duration.isGreaterThanOrEqualTo(lease, shortestLease),
         () => "at least 1s"
       ),
-      Flag.withDescription("How long the lock outlives a redis-lock that died; renewed while it lives. Default: 30s"),
+      Flag.withDescription("How long the lock outlives redis-lock if it dies; renewed while it runs. Default: 30s"),
       Flag.withDefault(defaultLease)
     ),
     redis
@@ -67,23 +70,23 @@ const runCommand = Command.make(
     paragraphs(`
 Waits for the lock NAME, runs COMMAND under it, and exits with the command's exit code.
 
-SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and others that would end redis-lock are passed on to the command
-and all its children. If the lock is lost, they get SIGTERM and, before the lease ends, SIGKILL. No shell is involved
-unless you name one.
+redis-lock passes SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and the other signals that would end it on to the
+command and all its children. If the lock is lost, they get SIGTERM and, before the lease ends, SIGKILL. No shell is
+involved unless you name one.
 
-The command's environment has, in addition to redis-lock's:
+The command inherits redis-lock's environment, plus:
   REDIS_LOCK_NAME   the lock's name
   REDIS_LOCK_TOKEN  the fencing token: higher for every grant of that name
   REDIS_LOCK_OWNER  the owner, as redis-lock ls shows it
 
 Exit codes, besides the command's own:
   64     bad usage
-  69     Redis cannot be reached, or refuses
+  69     Redis cannot be reached, or refused
   70     the lock was lost: the command was stopped, or ended too late
-  75     the wait ran out
+  75     the wait timed out
   126    the command cannot be executed
   127    the command was not found
-  128+n  signal n killed the command, or came while waiting for the lock`)
+  128+n  signal n killed the command, or arrived while redis-lock waited for the lock`)
   ),
   Command.withExamples([
     { command: "redis-lock run --wait 10s device:42 -- ./calibrate.sh --full" },
@@ -111,9 +114,9 @@ Lists the locks that are held: name, owner, hold count, remaining time of the le
 walks the keys with SCAN, never with KEYS, so a busy Redis is not blocked.
 
 Exit codes:
-  0   also when there are none
+  0   success, even if no lock is held
   64  bad usage
-  69  Redis cannot be reached, or refuses
+  69  Redis cannot be reached, or refused
   74  the list could not be written`)
   ),
   Command.withExamples([{ command: "redis-lock ls 'report:*'" }, { command: "redis-lock ls --json" }])

@@ -20,8 +20,8 @@ import { say, sayNow } from "./say.ts"
 const { version } = createRequire(import.meta.url)("../package.json") as { readonly version: string }
 
 /**
- * Prints the warnings that the locks log, one line each, on stderr like all our messages. Of a connection's events, only a refusal
- * is printed: a connection that is lost and restored at once does not concern the command.
+ * Prints each warning that the locks log as one line on stderr, like all our messages. Of a connection's events it prints only
+ * refusals: a connection that is lost and restored at once does not concern the command.
  */
 const logger = Logger.make(({ fiber, message }) => {
   const { event } = fiber.getRef(References.CurrentLogAnnotations)
@@ -40,8 +40,8 @@ const environment = Layer.mergeAll(
 export const main: Effect.Effect<number> = Command.run(cli, { version }).pipe(
   Effect.as(0),
   Effect.catchTag("ExitWith", ({ code, message }) => Effect.as(message === "" ? Effect.void : say(message), code)),
-  // the remaining errors are the parser's, shown already
+  // the remaining errors are the parser's, which the presenter has shown
   Effect.catch(() => Effect.succeed(ExitCode.usage)),
   Effect.provide(environment),
-  Effect.catchCause((cause) => Effect.as(say(`a defect of redis-lock: ${Cause.pretty(cause)}`), ExitCode.defect))
+  Effect.catchCause((cause) => Effect.as(say(`a bug in redis-lock: ${Cause.pretty(cause)}`), ExitCode.defect))
 )

@@ -1,5 +1,5 @@
 /**
- * Prints what effect/cli has to show: requested help on stdout, everything about bad usage on stderr.
+ * Prints the output of effect/cli: requested help on stdout, errors of usage on stderr.
  */
 import * as CliOutput from "effect/cli/CliOutput"
 import type { HelpDoc } from "effect/cli/HelpDoc"
@@ -8,7 +8,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { say } from "./say.ts"
 
-/** Annotates a command with its usage line, if the derived one is wrong. */
+/** Annotates a command with its usage line where the derived one is wrong. */
 export const Usage = Context.Reference<string | undefined>("@effect-redis-lock/cli/Usage", {
   defaultValue: () => undefined
 })

@@ -10,7 +10,7 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import { type InvalidLockOptions, type RedisDriver, RedisLock } from "effect-redis-lock"
 
-/** The problem with a URL, without showing it. */
+/** The problem with a URL, without the URL itself. */
 const problemOf = (url: Redacted.Redacted): string | undefined => {
   const parsed = RedisUrl.parse(url)
   return Result.isFailure(parsed) ? parsed.failure.problem : undefined
@@ -19,7 +19,7 @@ const problemOf = (url: Redacted.Redacted): string | undefined => {
 /** `--redis URL`; redacted from the start, as it may carry a password. */
 export const redis = Flag.Redacted("redis").pipe(
   Flag.withMetavar("URL"),
-  Flag.withDescription("Where Redis is. Default: $REDIS_URL, else redis://localhost:6379"),
+  Flag.withDescription("The URL of Redis. Default: $REDIS_URL, else redis://localhost:6379"),
   // an empty variable is how many systems spell an absent one; an empty --redis is a mistake
   Flag.withDefault(Effect.sync(() => Redacted.make(process.env["REDIS_URL"] || "redis://localhost:6379"))),
   Flag.filter(
@@ -32,7 +32,7 @@ export const redis = Flag.Redacted("redis").pipe(
 export const defaultLease = Duration.seconds(30)
 const longestCommandTimeout = Duration.seconds(3)
 
-/** A client of the locks in that Redis. Locks that it acquires have this lease and are renewed. */
+/** A lock client of that Redis, which renews its locks with this lease. */
 export const locksIn = (
   url: Redacted.Redacted,
   lease: Duration.Duration = defaultLease

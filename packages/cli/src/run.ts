@@ -36,7 +36,7 @@ export const run = (options: RunOptions): Effect.Effect<void, ExitWith> =>
         REDIS_LOCK_TOKEN: String(holding.token),
         REDIS_LOCK_OWNER: holding.owner
       })
-      // the command decides what a signal means: we wait for its end either way
+      // the command decides what a signal means; we wait for it to end either way
       yield* Queue.take(signals).pipe(Effect.flatMap(group.signal), Effect.forever, Effect.forkScoped)
       const outcome = yield* Effect.raceFirst(group.exitCode, awaitLossWarning(holding, graceOf(options.lease)))
       if (typeof outcome !== "number") return yield* stop(group, holding, outcome)

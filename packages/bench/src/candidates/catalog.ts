@@ -8,13 +8,13 @@ import { buildJava } from "../processes/javaBuild.ts"
 export interface Entry {
   readonly name: string
   readonly about: string
-  /** What it can be measured with; without it, with locks. */
+  /** The kinds that it supports. Default: locks. */
   readonly kinds?: ReadonlyArray<Kind>
-  /** Measured in these workloads only; without it, in all that ask for nothing else. */
+  /** The only workloads in which it is measured. Default: all whose kinds it supports. */
   readonly only?: ReadonlyArray<string>
-  /** Not measured in these. */
+  /** Workloads in which it is not measured. */
   readonly except?: ReadonlyArray<string>
-  /** What has to be built before; gives the reason where that is not possible. */
+  /** Builds whatever the candidate needs; returns the reason if that is not possible. */
   readonly prepare?: () => Promise<string | undefined>
   readonly load: () => Promise<{ readonly candidate: Candidate }>
 }
@@ -32,13 +32,13 @@ const composed: ReadonlyArray<Kind> = ["red", "multi"]
 export const catalog: ReadonlyArray<Entry> = [
   {
     name: rawHash,
-    about: "two minimal scripts over a hash, sent with EVALSHA; asks again every 100 ms when the lock is taken",
+    about: "two minimal scripts over a hash, sent with EVALSHA; polls every 100 ms while the lock is taken",
     load: () => import("./rawHash.ts")
   },
   {
     name: rawPubSub,
     about:
-      "the same scripts; waiters queue first come first served in the process, and the first asks again on every release message of one shared subscription. In W1, W2 and W6 nobody waits: there it is raw-hash. It is not fair between processes; readers and permits have scripts as small",
+      "the same scripts; waiters queue in the process, first come, first served, and the first asks again on every release message of one shared subscription. In W1, W2 and W6 nobody waits, and raw-hash stands in for it. It is not fair between processes; readers and permits have equally small scripts",
     kinds: single,
     except: ["W1", "W2", "W6"],
     load: () => import("./rawPubSub.ts")
@@ -46,7 +46,7 @@ export const catalog: ReadonlyArray<Entry> = [
   {
     name: rawOurs,
     about:
-      "the two scripts of our locks in a bare loop, a majority awaited where there are several servers: what a fencing token, Redisson's hash and a wake-up take before any library",
+      "the two scripts of our locks in a bare loop, awaiting a majority where there are several servers: the cost of a fencing token, Redisson's hash and a wake-up without any library",
     kinds: ["lock", ...composed],
     only: ["W1", "W10-3", "W10-5", "W11"],
     load: () => import("./rawOurs.ts")
@@ -67,7 +67,7 @@ export const catalog: ReadonlyArray<Entry> = [
   {
     name: redisson,
     about:
-      "4.7.0 itself, in a Java process with its defaults: `lock` and `unlock` on a thread for every worker, in W6 `lockAsync`, in W10 `RedissonRedLock`, in W11 `getMultiLock`. Its heap is without the threads' stacks",
+      "4.7.0 itself, in a Java process with its defaults: `lock` and `unlock` on a thread per worker, in W6 `lockAsync`, in W10 `RedissonRedLock`, in W11 `getMultiLock`. Its heap figure excludes thread stacks",
     kinds: [...single, ...composed],
     prepare: buildJava,
     load: () => import("./redisson.ts")
@@ -80,7 +80,7 @@ export const catalog: ReadonlyArray<Entry> = [
   },
   {
     name: "redis-semaphore",
-    about: "5.8.0, `Mutex` and `Semaphore` with their defaults (ask again every 10 ms, give up after 10 s)",
+    about: "5.8.0, `Mutex` and `Semaphore` with their defaults (poll every 10 ms, give up after 10 s)",
     kinds: ["lock", "semaphore"],
     load: () => import("./redisSemaphore.ts")
   },
@@ -104,7 +104,7 @@ export const entryOf = (name: string): Entry => {
   return entry
 }
 
-/** Whether it is a library, and not a bare loop. */
+/** Whether it is a library rather than a bare loop. */
 export const isLibrary = (name: string): boolean => !name.startsWith("raw-")
 
 /** Whether a candidate is measured in a workload. */

@@ -28,18 +28,18 @@ export const page = ({
       `${options.quick ? ", **quick run with small counts: not to be quoted**" : ""}.`,
     "![Ratios to the bare scripts](benchmarks.svg)",
     "## Method",
-    "Absolute figures differ from machine to machine; what counts are the ratios (columns `x`) to two bare scripts of the same run. " +
-      "In every round each candidate runs each workload in a process of its own, one right after the other and in another order each " +
-      "time, against one Redis without persistence that is emptied in between; W10 takes three or five of them, whose commands and CPU time are added up. Each process warms up before it is measured. A figure " +
-      "is the median over the rounds; a ratio is taken to the reference of the same round, and then the median. Commands are what " +
-      "clients sent according to Redis's own counters, those within scripts left out; CPU time is user and system time of the client's " +
-      "process and of Redis. A hand-off is from the end of a section to the start of the next, where the next holder already waited in " +
-      "another process. Where a library gives up an acquisition by itself, its worker asks again; in W5 it is counted. " +
-      "In W11, pairs of three locks and pairs of one take turns in the same process. " +
-      "W5 and W6 are measured in one round: what is sent over a stretch of time hardly differs. In W4-fair somebody counts as " +
-      "overtaken who asked earlier than one who was let in before, by more than a request takes to the server and back, which is " +
-      "measured beforehand with all processes sending at once. Processes of Java do what those of Node do, with a thread where " +
-      "those have a fiber, and warm up for longer, since their compiler takes longer.",
+    "Absolute figures depend on the machine; compare the ratios (columns `x`) to two bare scripts of the same run. " +
+      "In every round each candidate runs each workload in a process of its own. The candidates run one after another, in a different " +
+      "order each time, against one Redis without persistence, which is emptied in between; W10 uses three or five servers and adds up " +
+      "their commands and CPU time. Each process warms up before it is measured. A figure is the median over the rounds; a ratio is " +
+      "computed within each round, and then the median is taken. Commands are those that clients sent, by Redis's own counters, " +
+      "without the ones inside scripts; CPU time is the user and system time of the client process and of Redis. A hand-off lasts from " +
+      "the end of a section to the start of the next, if the next holder was already waiting in another process. If a library gives up " +
+      "an acquisition by itself, its worker asks again; W5 counts these. In W11, pairs of three locks and pairs of one alternate in the " +
+      "same process. W5 and W6 are measured in one round, since their command rates hardly vary. In W4-fair a worker counts as " +
+      "overtaken if it asked earlier than a worker that was served before it, by more than the margin: one round trip, measured " +
+      "beforehand with all processes sending at once. Java processes do the same as Node processes, with a thread in place of each " +
+      "fiber, and warm up for longer because the JVM's compiler needs longer.",
     catalog
       .filter((entry) => options.candidates.includes(entry))
       .map(({ about, name }) => `- \`${name}\`: ${about}`)
@@ -51,9 +51,9 @@ export const page = ({
   if (duels.rows.length > 0) {
     parts.push(
       "## Beside Redisson",
-      "Every figure that has a better and a worse, ours and that of Redisson itself; `x` is ours divided by Redisson's. Redisson's " +
-        "commands are what its protocol takes: a script to acquire, a script to release, and a DEL of the release's latch. " +
-        "Within one per cent nobody is ahead.",
+      "Every figure for which higher or lower is better, ours and Redisson's; `x` is ours divided by Redisson's. Redisson's protocol " +
+        "takes three commands per pair: a script to acquire, a script to release, and a DEL of the release's latch. " +
+        "A difference of up to one per cent counts as level.",
       toMarkdown(duels)
     )
   }

@@ -45,7 +45,7 @@ export const targetTable = (workloads: ReadonlyArray<Workload>, results: Results
     const duels = results.duels(workload, ours, redisson)
     if (duels.length === 0) return own
     const notBehind = duels.filter(({ outcome }) => outcome !== "behind").length
-    const target = `ahead of ${redisson}, or level, on each figure`
+    const target = `level with ${redisson} or ahead on each figure`
     const measured = `${notBehind} of ${duels.length}`
     return [...own, [workload.id, target, measured, notBehind === duels.length ? "met" : "missed"]]
   }),

@@ -4,7 +4,7 @@ import { measurePairs, pairColumns } from "./pairs.ts"
 
 export const w1: Workload = {
   id: "W1",
-  title: "one worker, one lock after another, each of its own name",
+  title: "one worker, one lock after another, each with a name of its own",
   kinds: ["lock"],
   reference: rawHash,
   columns: pairColumns,

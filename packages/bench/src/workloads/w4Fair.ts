@@ -9,8 +9,8 @@ export const w4Fair: Workload = {
   kinds: ["fair"],
   reference: rawPubSub,
   columns: [
-    { metric: "inversions", title: "let in before who asked earlier", digits: 0, better: "lower" },
-    { metric: "marginMillis", title: "asked earlier by more than ms", digits: 1 },
+    { metric: "inversions", title: "overtaken", digits: 0, better: "lower" },
+    { metric: "marginMillis", title: "margin ms", digits: 1 },
     ...w4Columns
   ],
   targets: [

@@ -53,7 +53,7 @@ const measureQueue = async (run: Run): Promise<Sample> => {
 
 export const w7: Workload = {
   id: "W7",
-  title: `${full.processes * full.waitersEach} waiters in ${full.processes} processes in line for one fair lock, each for one short section`,
+  title: `${full.processes * full.waitersEach} waiters in ${full.processes} processes queue for one fair lock, each for one short section`,
   kinds: ["fair"],
   reference: rawPubSub,
   columns: [
