@@ -1,6 +1,6 @@
-// What Redisson's own tests verify of its locks, semaphores and latches, and where it is verified here: writes
-// docs/behaviours.md, or with --check fails where that is not current. Either way it fails when a behaviour has neither a test,
-// that is one whose title begins with its number, nor a reason why it does not apply.
+// Writes docs/behaviours.md: the behaviours that Redisson's own tests verify, and the tests here that cover them. With --check
+// it fails if the page is not current. Either way it fails if a behaviour has neither a test whose title begins with its number
+// nor a reason why it does not apply.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -9,13 +9,13 @@ const root = fileURLToPath(new URL("..", import.meta.url))
 const page = join(root, "docs/behaviours.md")
 
 const groupLocks =
-  "locks of many values in one hash are not offered: a multi-lock over ordinary names does the same, and is seen by others"
+  "a lock of many values in one hash is not offered: a multi-lock over ordinary names does the same, and excludes other clients"
 
 // Why a behaviour has no test of its own.
 const reasons = {
-  28: "there are no topics here; locks during a failover are tested with the cluster and Sentinel",
-  35: "there are no listeners here; 27 shows that keyspace events tell everybody who wants to know",
-  182: "every acquisition is asynchronous: it is 178 and 180",
+  28: "there are no topics here; the tests of the cluster and of Sentinel cover locks during a failover",
+  35: "there are no listeners here; 27 shows that keyspace events announce the same",
+  182: "every acquisition here is asynchronous: 178 and 180 cover it",
   ...Object.fromEntries(Array.from({ length: 13 }, (_, i) => [139 + i, groupLocks]))
 }
 
@@ -23,39 +23,39 @@ const sections = [
   [
     "Plain lock",
     1,
-    `acquire and release, twice
-isLocked around a hold
-isLocked as another thread sees it
-held by the current thread, around a hold
+    `a lock can be acquired and released twice
+isLocked before, during and after a hold
+isLocked as seen by another thread
+held by the current thread before, during and after a hold
 not held by another thread of the same client
-hold count around two nested holds
-trying is re-entrant, and refused to others until the last release
+hold count of two nested holds
+tryLock is re-entrant, and refused to others until the last release
 only the holder can release
 force release
-an explicit lease ends, and a waiter gets the lock
-releasing after the lease fails
+a waiter gets the lock when an explicit lease ends
+a release after the lease has ended fails
 remaining time of an explicit lease, after a release, and of the watchdog's lease
 releasing inner holds keeps the explicit lease
-a limited wait ends in time
+a limited wait ends on time
 an uninterruptible wait goes on when interrupted
 a dead client's lock becomes free
-interrupting an attempt leaves no lock that is renewed
+an interrupted attempt leaves no lock behind that is renewed
 a server that is down is an error, not a hang
-under contention the watchdog always knows what is held
-15 tasks of one client
-16 clients of 100 sections
-100 clients of one section
-5000 tasks with few subscriptions, and no channel left
-four timed attempts at once on two names
-in a cluster: acquire, look, release
-in a cluster: 30 rounds of trying
-keyspace events tell of expiry and release
-locks beside topics that come and go during a failover
-many threads over many names
+the watchdog tracks every hold under contention
+15 tasks of one client take turns
+16 clients with 100 sections each take turns
+100 clients with one section each take turns
+5000 tasks need few subscriptions and leave no channel
+four concurrent timed attempts on two names succeed
+on a cluster: acquire, isLocked, release
+on a cluster: 30 rounds of tryLock
+keyspace events announce expiry and release
+locks beside short-lived topics during a failover
+many threads share many names
 the same with waits of a few milliseconds
-a lock named after an entry of a map
-an explicit owner holds, and holds no more after its release
-another explicit owner follows, seen through another handle
+a lock named after a map entry
+an explicit owner holds the lock until its release
+the next explicit owner follows, as seen through another handle
 a multi-lock through other façades locks its members
 listeners through other façades`
   ],
@@ -64,150 +64,150 @@ listeners through other façades`
     36,
     `plain lock: the release fails after the server lost its state
 plain lock: the next hold is renewed as usual
-both for a read lock
-both for a write lock, and for a third hold
-nested holds of one thread do not hide the next thread's hold from renewal
+both hold for a read lock
+both hold for a write lock, and for a third hold
+nested holds of one thread do not keep the next thread's hold from being renewed
 a read that has ended is not renewed
 nested reads that have ended are not renewed`
   ],
   [
     "Subscriptions",
     43,
-    `a subscription that comes about as its waiter times out spoils nothing
-a failed subscription keeps nobody else from subscribing
+    `a subscription confirmed while its waiter times out breaks nothing
+a failed subscription does not keep others from subscribing
 one message reaches every listener`
   ],
   [
     "Spin lock",
     46,
-    `acquire and release, twice
-isLocked, from either thread
-held by the current thread, or another
+    `a lock can be acquired and released twice
+isLocked, seen by either thread
+held by the current thread or by another
 hold count
 re-entrancy
 only the holder can release
 force release
-a lease ends and hands over; the late release fails
-a limited wait ends in time
+the next waiter follows when a lease ends; the late release fails
+a limited wait ends on time
 an interrupted wait does not acquire
 a dead client's lock becomes free
 a server that is down is an error
-in a cluster, with replicas
-an acquisition is pending while held, and completes after the release
+on a cluster with replicas
+an acquisition is pending while the lock is held, and completes after its release
 the same with a limited wait
-a limited wait in vain
-asking once, held and free
-concurrency of tasks and clients
-exponential backoff
-constant backoff`
+a limited wait without success
+tryLock of a held lock and of a free one
+concurrent tasks and clients exclude each other
+exponential backoff between requests
+constant backoff between requests`
   ],
   [
     "Non-reentrant locks",
     66,
-    `a contender waits and follows
-asking again fails, however
-after that one release frees
-across two handles
-all of it for the fair variant`
+    `a contender waits for the release
+a second acquisition by the holder fails, by every method
+one release frees the lock after such a refusal
+the same through two handles of one name
+all of these for the fair variant`
   ],
   [
     "Fenced lock",
     71,
-    `tokens 1 and 2
+    `the first tokens are 1 and 2
 every grant consumes a token`
   ],
   [
     "Fair lock",
     73,
-    `threads that never release hand over by lease, in order
-many threads get it in the order of asking
-500 at once all complete
-acquire and release, twice
-isLocked, from either thread
-held by the current thread, or another
+    `threads that never release are followed in order as their leases end
+many threads get the lock in the order of their requests
+500 concurrent threads all complete
+a lock can be acquired and released twice
+isLocked, seen by either thread
+held by the current thread or by another
 hold count
 re-entrancy
 only the holder can release
 force release
-a lease ends and hands over; a late release
+the next waiter follows when a lease ends; a late release
 a dead client's lock becomes free
-a limited wait ends in time
-concurrency of tasks and clients
-a waiter that gave up delays nobody
-nor does it free the holder's lock
+a limited wait ends on time
+concurrent tasks and clients exclude each other
+a waiter that gave up does not delay others
+a waiter that gave up does not free the holder's lock
 a name mapper applies to the queue
-what each place in the queue is worth
-a waiter that gives up moves up those behind
-a release serves the first at once
-the one that is served takes its time off the others
-asking again changes no place
-asking once takes no place
-waiters that never come back are passed over
-waits in vain do not add up
-nor with grants in between
-nor behind a dead waiter
-a server that does not answer leaves nobody in the queue`
+the score of each place in the queue
+when a waiter gives up, those behind it move up
+a release serves the first waiter at once
+serving a waiter lowers the scores of the others
+a repeated request changes no place
+tryLock takes no place in the queue
+waiters that never return are passed over
+scores of waits without success do not add up
+scores do not add up with grants in between
+scores do not add up behind a dead waiter
+a waiter whose server stops answering leaves no place in the queue`
   ],
   [
     "Read-write lock",
     101,
     `a writer blocks readers until its last release
-writing is re-entrant
-a writer may read, and then only reads
-nobody else reads meanwhile
-after the last read it may write again
-readers share and block writers, themselves included
-force release of what nobody reads
+the write lock is re-entrant
+a writer may read, and goes on reading after its write release
+no other thread reads while a writer reads
+the thread may write again after its last read release
+readers share the lock and block writers, themselves included
+force release of a read lock that nobody holds
 the read side is locked while anybody reads
-write, read, end reading, end writing
+acquire write and read, release read and write
 all readers behind a writer are woken
 the read side is not locked by a writer alone
 force release frees its own side only
-in a cluster
-a name with braces
-a writer waits for the longest read, no longer
-a nested read that has ended
-a reader that is gone keeps writers out for its own lease
-a writer that is gone keeps readers out for its lease
+a read-write lock on a cluster
+a name that contains braces
+a writer waits for the longest read lease and no longer
+a nested read that has ended does not prolong the first
+a vanished reader blocks writers for its own lease only
+a vanished writer blocks readers for its lease
 a shorter lease on re-entry does not shorten the first
 a short read lease delays no other reader
-a write lease ends and hands over; the late release fails
-write and read are both renewed, also after the downgrade
-50 readers that outlast the watchdog's lease
+the next waiter follows when a write lease ends; the late release fails
+write and read holds are both renewed, also after the downgrade
+50 readers outlast the watchdog's lease
 a dead writer's lock becomes free
 a dead reader is not kept alive by others' renewals
-the same with 20 dead clients, quickly
+20 dead readers do not delay a writer
 hold counts of both sides
 isLocked of the read side
-held by the current thread, or another
-acquire and release, twice
+held by the current thread or by another
+a lock can be acquired and released twice
 only the reader can release
-reading is re-entrant
-readers and writers at random`
+the read lock is re-entrant
+random readers and writers exclude each other`
   ],
   [
     "Multi-lock",
     134,
-    `over three names: held while locked
-held as an owner's id sees it
-ten threads that ask once: one succeeds
-a second thread waits
+    `three names are held while the multi-lock is
+isHeldByThread of an owner's id
+one of ten threads that call tryLock succeeds
+a second thread waits for the release
 members on three servers`
   ],
   [
     "Group multi-lock",
     139,
-    `owner and count per value
+    `one owner and hold count per value
 re-entrancy
 force release
 renewal
-asking once
+tryLock
 a limited wait behind a lease
-held and locked
-the basic contract
-leases, and dead clients
+isHeldByCurrentThread and isLocked
+the contract of a plain lock
+leases and dead clients
 interruption
-server down, and cluster
+server down, and on a cluster
 few subscriptions
 concurrency`
   ],
@@ -216,65 +216,65 @@ concurrency`
     152,
     `permits are set once
 permits with an expiry
-acquire and release count
-a release creates the permits
-releases before any permits were set
-zero permits
-permits added
-permits taken away, below zero
-drain
+acquire and release change the count
+a release creates permits that were never set
+two releases before any permits were set
+acquiring and releasing zero permits
+adding permits
+removing permits, below zero
+draining
 release if it exists
-a blocking acquire
-a blocking acquire of several
-trying for several
-a waiter for several is woken when there are enough
+a blocking acquire waits for a release
+a blocking acquire of several permits
+tryAcquire of several permits
+a waiter for several permits is woken when enough are free
 mutual exclusion with one permit
-very many permits`
+Integer.MAX_VALUE permits`
   ],
   [
     "Permit semaphore",
     168,
-    `none available where there is none
+    `an absent semaphore has no permits available
 permits are set once
-ids of 32 characters
+permit ids have 32 characters
 available permits, also after expiry
-acquired permits
-the total stays
-expiry of the whole
-a waiter behind a lease; the late release fails
+acquired permits, also after expiry
+the total is constant
+an expiry of the whole semaphore
+a waiter gets a permit when its lease ends; the late release fails
 setting the total
-adding, also below zero
-a blocking acquire waits for a certain release
-trying, at once and timed
-several in one call
-trying for several
+adding permits, also below zero
+a blocking acquire gets the permit that is released
+tryAcquire, at once and with a limited wait
+several permits in one call
+tryAcquire of several permits
 acquiring completes promptly
 releasing an unknown id fails
-trying to release an expired one
-releasing a list in parts
-how many of a list were released
+tryRelease of an expired id
+releasing a list of ids in parts
+the number of ids that tryRelease has released
 a batch that has expired is recovered
-trying to release expired ones changes nothing
-releasing a list is all or nothing
+tryRelease of expired ids changes nothing
+a list of ids is released as a whole or not at all
 updating a lease
 reading a lease
-two threads that each need all
-one and two of two
+two threads that each need all permits both succeed
+one thread that needs one permit of two and one that needs both both succeed
 mutual exclusion with one permit
-in a cluster, with a prefix`
+on a cluster with a key prefix`
   ],
   [
     "Count-down latch",
     196,
-    `no latch: zero
+    `the count of an absent latch is zero
 the count is set once
-counting down to zero and no further
-waiting for a latch that was never set
-a timed wait that is in time
-a timed wait that is not
-five waits at once
-as many waiters as count-downs
-delete`
+countDown stops at zero
+awaiting a latch that was never set
+a timed wait succeeds in time
+a timed wait runs out
+five concurrent waits
+as many waiters as calls of countDown
+deleting a latch`
   ]
 ]
 
@@ -296,17 +296,17 @@ const problems = []
 const where = (number) => {
   const files = [...(tested.get(number) ?? [])].map((path) => `[${path}](../${path})`)
   if (files.length > 0) return files.join(", ")
-  if (reasons[number] !== undefined) return `not: ${reasons[number]}`
+  if (reasons[number] !== undefined) return `not tested: ${reasons[number]}`
   problems.push(`behaviour ${number} has neither a test nor a reason`)
   return ""
 }
 
 const lines = [
-  "# What Redisson's tests verify, and where it is verified here",
+  "# Redisson's behaviours, and the tests here that cover them",
   "",
-  "Redisson's own tests verify 204 behaviours of its locks, semaphores and latches. A test here that covers one has its number at",
-  "the beginning of its title; the head of its file says what differs, and how leases and waits were shortened. This page is",
-  "written by `pnpm behaviours`, and the gate checks that it is complete and current."
+  "Redisson's own tests verify 204 behaviours of its locks, semaphores and latches. The title of a test here begins with the number",
+  "of the behaviour that it covers; the comment at the top of its file names the differences, and how leases and waits were shortened.",
+  "`pnpm behaviours` writes this page, and the gate checks that it is complete and current."
 ]
 let expected = 1
 for (const [title, first, text] of sections) {
