@@ -22,6 +22,9 @@
 
 --@include deadline
 --@include skip_the_dead
+if first and not head then
+  redis.call('DEL', KEYS[4], KEYS[5])
+end
 local patience = tonumber(ARGV[4])
 local holder = head
 if redis.call('EXISTS', KEYS[1]) == 1 then

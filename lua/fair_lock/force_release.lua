@@ -16,6 +16,9 @@ if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
   return redis.error_reply('WRONGTYPE a read-write lock')
 end
 --@include skip_the_dead
+if not head then
+  redis.call('DEL', KEYS[4], KEYS[5])
+end
 local existed = redis.call('DEL', KEYS[1])
 if existed == 1 and head then
   redis.pcall(ARGV[1], KEYS[2] .. ':' .. head, '0')

@@ -83,14 +83,10 @@ for i = 9, last_waiting do
 end
 head = redis.call('LINDEX', KEYS[3], 0)
 if not head then
-  redis.call('DEL', KEYS[4])
-end
-if not next(own) then
-  if head then
-    redis.call('ZREM', KEYS[5], ARGV[3])
-  else
-    redis.call('DEL', KEYS[5])
-  end
+  -- no client is noted while nobody has a place: whoever gets one is noted then
+  redis.call('DEL', KEYS[4], KEYS[5])
+elseif not next(own) then
+  redis.call('ZREM', KEYS[5], ARGV[3])
 end
 if holder and own[holder] == 'waits' then
   return { -2, holder, 0 }

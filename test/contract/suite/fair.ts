@@ -22,6 +22,15 @@ const ghost = (lock: AnyLock) => {
   const owner = `${client}:1`
   const run = (operation: LockStore.Operation, keys: Array<string>, args: Array<string | number>) =>
     LockStore.LockStore.use((store) => runOperation(store, operation, [lock.name, ...keys], args))
+  const refresh = (waiting: 0 | 1) =>
+    Effect.map(
+      run(
+        "fair_lock/refresh",
+        [channel, queue, timeouts, clients],
+        ["PUBLISH", 300_000, client, 60_000, 0, 1, 0, waiting, owner]
+      ),
+      (reply) => (reply as ReadonlyArray<unknown>)[1]
+    )
   return {
     owner,
     /** Queues up, and counts as alive for so long. */
@@ -31,16 +40,17 @@ const ghost = (lock: AnyLock) => {
         [token, queue, timeouts, clients, channel],
         [owner, 60_000, 86_400_000, 300_000, client, lifeMillis, "PUBLISH"]
       ),
+    /** Asks once, without a place. */
+    tryAsk: run(
+      "fair_lock/acquire",
+      [token, queue, timeouts, clients, channel],
+      [owner, 60_000, 86_400_000, 0, client, 60_000, "PUBLISH"]
+    ),
     leave: (who = owner) => run("fair_lock/release", [channel, queue, timeouts, clients], [who, "PUBLISH", 300_000]),
-    /** Who is first in the queue. */
-    head: Effect.map(
-      run(
-        "fair_lock/refresh",
-        [channel, queue, timeouts, clients],
-        ["PUBLISH", 300_000, client, 60_000, 0, 1, 0, 0, owner]
-      ),
-      (reply) => (reply as ReadonlyArray<unknown>)[1]
-    )
+    /** Who is first in the queue, for a client that asks at this moment. */
+    head: refresh(0),
+    /** The same, for a client that waits. */
+    headWhileWaiting: refresh(1)
   }
 }
 
@@ -153,6 +163,35 @@ export const fairness = ({
         assert.strictEqual(yield* virtual ? Fiber.join(waiting) : succeeded(waiting), "mine")
       })
     )
+
+    for (const what of ["waits", "asks"] as const) {
+      it.effect(`A fair lock keeps no note of a client that reports that its holder still ${what}`, () =>
+        Effect.gen(function* () {
+          const lock = yield* freshLock
+          const granted = ghost(lock)
+          yield* granted.ask(60_000)
+          yield* what === "waits" ? granted.headWhileWaiting : granted.head
+          yield* assertNoQueue(lock)
+          yield* granted.leave()
+        })
+      )
+    }
+
+    const lastDead = ["a request that does not wait", "a forced release", "the holder that asks again"] as const
+    for (const remover of lastDead) {
+      it.effect(`A fair lock keeps no note of clients when ${remover} has removed the last place of the dead`, () =>
+        Effect.gen(function* () {
+          const lock = yield* freshLock
+          const [holder, dead, other] = [ghost(lock), ghost(lock), ghost(lock)]
+          yield* holder.ask(60_000)
+          yield* dead.ask(0)
+          if (remover === "a forced release") yield* Lock.forceRelease(lock)
+          else yield* remover === "the holder that asks again" ? holder.ask(60_000) : other.tryAsk
+          yield* assertNoQueue(lock)
+          yield* holder.leave()
+        })
+      )
+    }
 
     for (const how of ["timed out", "was interrupted"] as const) {
       it.effect(`A waiter of a fair lock that ${how} leaves nothing, and the next is served at once`, () =>

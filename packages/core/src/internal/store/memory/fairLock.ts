@@ -17,6 +17,12 @@ const clientOf = (owner: string): string => owner.slice(0, 36)
 
 const remember = 86_400_000
 
+/** Without places nobody is noted: whoever gets one is noted then. */
+const forgetClients = (db: Keyspace, { clients, timeouts }: Queue): void => {
+  db.delete(timeouts)
+  db.delete(clients)
+}
+
 const shift = (db: Keyspace, timeouts: string, member: string, by: number): void =>
   db.zadd(timeouts, (db.zscore(timeouts, member) ?? 0) + by, member)
 
@@ -73,6 +79,7 @@ export const acquire: MemoryOperation = (db, keys, args) => {
   const queue = queueOf(keys)
   const patience = Number(patienceText)
   const { first, head, now } = skipTheDead(db, queue)
+  if (first !== undefined && head === undefined) forgetClients(db, queue)
   let holder = head
   const fields = db.hash(lock)
   if (fields !== undefined) {
@@ -90,10 +97,7 @@ export const acquire: MemoryOperation = (db, keys, args) => {
       db.zrem(queue.timeouts, head)
       for (const [waiter] of db.zset(queue.timeouts)) shift(db, queue.timeouts, waiter, -patience)
     }
-    if (!db.exists(queue.queue)) {
-      db.delete(queue.timeouts)
-      db.delete(queue.clients)
-    }
+    if (!db.exists(queue.queue)) forgetClients(db, queue)
     db.hset(lock, owner, "1")
     db.expire(lock, Number(lease))
     return granted(db, next)
@@ -161,11 +165,8 @@ export const refresh: MemoryOperation = (db, keys, args) => {
     else shift(db, queue.timeouts, owner, Number(elapsed))
   }
   head = db.list(queue.queue)[0]
-  if (head === undefined) db.delete(queue.timeouts)
-  if (own.size === 0) {
-    if (head === undefined) db.delete(queue.clients)
-    else db.zrem(queue.clients, client)
-  }
+  if (head === undefined) forgetClients(db, queue)
+  else if (own.size === 0) db.zrem(queue.clients, client)
   if (holder !== undefined && waiting.includes(holder)) return [-2, holder, 0]
   const left = db.pttl(lock)
   if (head === undefined) return [left, null, 0]
@@ -188,10 +189,7 @@ export const release: MemoryOperation = (db, keys, args) => {
     }
   }
   const { head } = skipTheDead(db, queue)
-  if (head === undefined) {
-    db.delete(queue.timeouts)
-    db.delete(queue.clients)
-  }
+  if (head === undefined) forgetClients(db, queue)
   if (db.exists(lock)) return released ? 1 : -1
   const listeners = head === undefined ? 0 : db.publish(`${channel}:${head}`, "0")
   return released ? 1 + listeners : 0
@@ -200,7 +198,9 @@ export const release: MemoryOperation = (db, keys, args) => {
 export const forceRelease: MemoryOperation = (db, keys) => {
   const [lock, channel] = keys as [string, string]
   refuseReadWrite(db, lock)
-  const { head } = skipTheDead(db, queueOf(keys))
+  const queue = queueOf(keys)
+  const { head } = skipTheDead(db, queue)
+  if (head === undefined) forgetClients(db, queue)
   if (!db.delete(lock)) return 0
   if (head !== undefined) db.publish(`${channel}:${head}`, "0")
   return 1
