@@ -1,7 +1,7 @@
 /**
- * Latches that are counted down: some fibers wait until others, in any process, have counted down to zero.
+ * Countdown latches: some fibers wait until others, in any process, have counted down to zero.
  *
- * A latch is a value. Making one costs nothing and talks to nobody; where a function takes a latch, a name does as well.
+ * A latch is a value. Making one costs nothing and sends no command; every function that takes a latch also accepts a name.
  *
  * @since 0.2.0
  */
@@ -49,7 +49,7 @@ export const TypeId: TypeId = internalTypeId
 export type TypeId = "~effect-redis-lock/CountDownLatch"
 
 /**
- * A latch. `R` is what using it requires: {@link RedisLock}, or nothing once a service is bound with {@link provide}.
+ * A latch. `R` is the services that it requires: {@link RedisLock}, or none once a service is bound with {@link provide}.
  *
  * @category models
  * @since 0.2.0
@@ -72,7 +72,7 @@ export interface CountDownLatch<out R = RedisLock> extends Pipeable {
 export const isCountDownLatch = (u: unknown): u is CountDownLatch<unknown> => Predicate.hasProperty(u, TypeId)
 
 /**
- * What using a latch requires; of a name, {@link RedisLock}.
+ * The services that a latch requires; for a name, {@link RedisLock}.
  *
  * @category type-level
  * @since 0.3.0
@@ -80,8 +80,8 @@ export const isCountDownLatch = (u: unknown): u is CountDownLatch<unknown> => Pr
 export type Services<L> = L extends CountDownLatch<infer R> ? R : RedisLock
 
 /**
- * A latch, as Redisson's `RCountDownLatch`: its count is a key in Redis that exists while the count is above zero. A latch
- * that nobody has set, or that has been counted down to zero, is open.
+ * A latch like Redisson's `RCountDownLatch`: its count is a key in Redis that exists while the count is above zero. A latch
+ * that was never set, or that has been counted down to zero, is open.
  *
  * The name is any non-empty string of at most 1 KiB in UTF-8 without NUL. On a Redis Cluster it must not contain braces:
  * Redisson puts the channel of such a latch into another slot, so every function fails with `InvalidLockName`.
@@ -92,11 +92,11 @@ export type Services<L> = L extends CountDownLatch<infer R> ? R : RedisLock
  *
  * **When not to use**
  *
- * To wait for the end of work that one process does: let it hold a lock.
+ * To wait until one process has finished its work: have it hold a lock.
  *
  * **Gotchas**
  *
- * The count has no expiry: where a process that should count down has died, waiters wait until somebody else does it, or
+ * The count has no expiry: if a process that should count down has died, waiters wait until somebody else counts down or
  * deletes the latch, or until their `waitTime` is over.
  *
  * @example
@@ -119,7 +119,7 @@ export type Services<L> = L extends CountDownLatch<infer R> ? R : RedisLock
 export const make = (name: string): CountDownLatch => new LatchImpl(name, undefined)
 
 /**
- * Binds a latch to one service, so that using it requires nothing.
+ * Binds a latch to one service, so that it requires no other.
  *
  * @category combinators
  * @since 0.2.0
@@ -138,11 +138,11 @@ const withLatch = <A, E>(
 ): Effect.Effect<A, E | Invalid> => use(latchOf(latch), f)
 
 /**
- * Sets the count of a latch that has none: a whole number from 1. `false`, and nothing changed, where there is a count
- * already.
+ * Sets the count of a latch that has none: a whole number from 1. Returns `false` and changes nothing if it already has a
+ * count.
  *
- * Fails with `InvalidLockOptions` and `InvalidLockName` before any command, with `LockStoreError` when Redis could not be
- * asked.
+ * Fails with `InvalidLockOptions` and `InvalidLockName` before any command, with `LockStoreError` when the request to Redis
+ * failed.
  *
  * @category counting
  * @since 0.2.0
@@ -168,10 +168,10 @@ export const trySetCount: {
 })
 
 /**
- * Counts down by one and returns the count that is left; at zero all waiters go on. Zero, and nothing changed, where there is
- * no count.
+ * Counts down by one and returns the remaining count; at zero all waiters continue. Returns zero and changes nothing if
+ * there is no count.
  *
- * Fails with `LockStoreError` when Redis could not be asked, with `InvalidLockName` and `InvalidLockOptions` before any
+ * Fails with `LockStoreError` when the request to Redis failed, with `InvalidLockName` and `InvalidLockOptions` before any
  * command.
  *
  * **Gotchas**
@@ -188,9 +188,9 @@ export const countDown = <L extends CountDownLatch<unknown> | string>(
   withLatch(latch, (client, key) => runOrDescribe(client, latchTitle, operations.countDown(key, client.store.publish)))
 
 /**
- * The count of a latch; zero where it is open.
+ * The count of a latch; zero if it is open.
  *
- * Fails with `LockStoreError` when Redis could not be asked, with `InvalidLockName` and `InvalidLockOptions` before any
+ * Fails with `LockStoreError` when the request to Redis failed, with `InvalidLockName` and `InvalidLockOptions` before any
  * command.
  *
  * @category getters
@@ -202,7 +202,7 @@ export const count = <L extends CountDownLatch<unknown> | string>(
   withLatch(latch, (client, key) => runOrDescribe(client, latchTitle, operations.count(key)))
 
 /**
- * How to wait for a latch. When the `waitTime` is over the wait fails with `LatchTimeout`.
+ * Options of waiting for a latch. When the `waitTime` is over, the wait fails with `LatchTimeout`.
  *
  * @category options
  * @since 0.2.0
@@ -238,15 +238,16 @@ const await_: <
 
 export {
   /**
-   * Waits until the count is zero; returns at once where there is none. The wait can be interrupted at any time.
+   * Waits until the count is zero; returns at once if there is no count. The wait can be interrupted at any time.
    *
    * **Details**
    *
-   * The last count down, or {@link delete}, wakes all waiters. Should that message be lost, they look at the count every
-   * fallback interval (1 second). All fibers of a process that wait for a latch share one subscription and one look.
+   * The last {@link countDown}, or {@link delete}, wakes all waiters. Should that message be lost, they read the count
+   * every fallback interval (1 second). All fibers of a process that wait for a latch share one subscription and one such
+   * read.
    *
-   * Fails with `LatchTimeout` when `waitTime` ran out, `LockStoreError` when Redis could not be asked, `InvalidLockName` and
-   * `InvalidLockOptions` before any command.
+   * Fails with `LatchTimeout` when `waitTime` ran out, `LockStoreError` when the request to Redis failed, `InvalidLockName`
+   * and `InvalidLockOptions` before any command.
    *
    * @example
    * ```ts
@@ -271,10 +272,11 @@ const delete_ = <L extends CountDownLatch<unknown> | string>(
 
 export {
   /**
-   * Removes the count, whatever it is, and lets all waiters go on, those in Java included. `false` where there was none.
+   * Removes the count, whatever it is, and lets all waiters continue, including those in Java. Returns `false` if there was
+   * none.
    *
-   * Fails with `LockStoreError` when Redis could not be asked, with `InvalidLockName` and `InvalidLockOptions` before any
-   * command.
+   * Fails with `LockStoreError` when the request to Redis failed, with `InvalidLockName` and `InvalidLockOptions` before
+   * any command.
    *
    * @category counting
    * @since 0.2.0

@@ -12,30 +12,31 @@ import type { TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
- * A reentrant lock that is handed over in the order of the requests, among all fibers of all processes, as Redisson's fair
- * lock: same queue, same scores, same channels, so that Java and TypeScript wait in one queue. Every function of `Lock` works on
- * it.
+ * A reentrant lock that is granted in the order of the requests, among all fibers of all processes. It uses the queue,
+ * scores and channels of Redisson's fair lock, so that Java and TypeScript wait in one queue. Every function of `Lock`
+ * works on it.
  *
- * A waiting fiber keeps its place however long it waits; its process reports every half second for all its waiters. One whose
- * process has not reported for 1.5 seconds, because it died or was stopped, is skipped; if it comes back, it rejoins at the
- * end. Silence counts only while Redis answered others: after an outage of Redis a process has up to five seconds to report.
+ * A waiting fiber keeps its place however long it waits; its process reports every half second for all its waiters. A
+ * waiter whose process has not reported for 1.5 seconds, because it died or was stopped, is skipped; if the process comes
+ * back, its waiter rejoins at the end. Silence counts only while Redis answers others: after an outage of Redis a process
+ * has up to five seconds to report.
  *
  * `Lock.tryScoped` and `Lock.withLockIfAvailable` never take the lock ahead of a waiter.
  *
  * **Gotchas**
  *
- * A plain lock of the same name excludes it and is excluded by it, but ignores the queue.
- * The places of a process that died remain in Redis until somebody else asks for the lock, or gives it back.
- * A waiting Java client whose process has died holds up the queue for Redisson's `fairLockWaitTimeout` (5 minutes by default).
+ * A plain lock of the same name excludes it and is excluded by it, but ignores the queue. The places of a dead process
+ * remain in Redis until somebody else acquires or releases the lock. A waiting Java client whose process has died holds up
+ * the queue for Redisson's `fairLockWaitTimeout` (5 minutes by default).
  *
  * **When to use**
  *
- * Where waiters of several processes must be served in the order in which they asked.
+ * Where waiters of several processes must be served in the order of their requests.
  *
  * **When not to use**
  *
- * Where order does not matter: each hand-over costs a round trip to one particular waiter, and each release a look at the queue.
- * Fibers of one process are served in order by every kind of lock.
+ * Where order does not matter: each hand-over costs a round trip to one particular waiter, and each release reads the
+ * queue. Fibers of one process are served in order by every kind of lock.
  *
  * @example
  * ```ts

@@ -12,21 +12,21 @@ import type { TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
- * A reentrant lock whose fencing token is the counter of Redisson's `RFencedLock`: 1 for the first grant of its name, and one
- * more for each. Every function of `Lock` works on it.
+ * A reentrant lock whose fencing token is the counter of Redisson's `RFencedLock`: 1 for the first grant of its name, and
+ * one more for each further grant. Every function of `Lock` works on it.
  *
- * Unlike in Redisson, the token belongs to the holding: re-entering does not change it, and it can be read after the lock was
- * lost, when it tells the resource that this holder is late.
+ * Unlike in Redisson, the token belongs to the holding: re-entry does not change it, and it can be read after a loss, to
+ * tell the resource that this holder is late.
  *
  * **Gotchas**
  *
- * Plain locks of the same name count on, but where one has begun the counting it is server time in microseconds, which Redis
- * forgets a day after the last plain lock. Keep a name to one kind.
+ * Plain locks of the same name continue the counter, but if a plain lock was the first, the counter is server time in
+ * microseconds, which Redis forgets a day after the last plain lock. Use one kind per name.
  *
  * **When not to use**
  *
- * Where no Java client takes part: every other lock has a token, too, which also rises when Redis has lost its data. The counter
- * begins anew then, and its key stays in Redis until somebody deletes it: see docs/memory.md.
+ * Where no Java client takes part: every other lock has a token as well, which rises even after Redis has lost its data.
+ * The counter then starts again at 1, and its key stays in Redis until somebody deletes it: see docs/memory.md.
  *
  * @example
  * ```ts

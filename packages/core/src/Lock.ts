@@ -1,8 +1,8 @@
 /**
  * Locks: exclusive and reentrant, held as resources of a `Scope` or around an effect.
  *
- * A lock is a value. Making one costs nothing and talks to nobody; the same functions work on every kind of lock. Where a
- * function takes a lock, a name does as well: `Lock.scoped("report")` is `Lock.scoped(Lock.make("report"))`.
+ * A lock is a value. Making one costs nothing and sends no command; the same functions work on every kind of lock. Every
+ * function that takes a lock also accepts a name: `Lock.scoped("report")` is `Lock.scoped(Lock.make("report"))`.
  *
  * @since 0.1.0
  */
@@ -57,9 +57,9 @@ export const TypeId: TypeId = internalTypeId
 export type TypeId = "~effect-redis-lock/Lock"
 
 /**
- * A lock of any kind. `R` is what using it requires: {@link RedisLock}, or nothing once a service is bound with
- * {@link provide}. `E` is how acquiring it can fail beyond what every lock can: `LockReentered` for a kind that its holder
- * cannot take again. `T` is the fencing token of its holdings, `undefined` for a lock without.
+ * A lock of any kind. `R` is the services that it requires: {@link RedisLock}, or none once a service is bound with
+ * {@link provide}. `E` is the failures of acquiring it beyond those that every lock has: `LockReentered` for a kind that its
+ * holder cannot acquire again. `T` is the fencing token of its holdings, `undefined` for a lock without tokens.
  *
  * @category models
  * @since 0.1.0
@@ -74,7 +74,7 @@ export interface Lock<out R = RedisLock, out E = never, out T = bigint> extends 
 }
 
 /**
- * Whether a value is a lock, of any kind, of this library.
+ * Whether a value is a lock of this library, of any kind.
  *
  * **When to use**
  *
@@ -86,7 +86,7 @@ export interface Lock<out R = RedisLock, out E = never, out T = bigint> extends 
 export const isLock = (u: unknown): u is Lock<unknown, unknown, unknown> => Predicate.hasProperty(u, TypeId)
 
 /**
- * What using a lock requires; of a name, {@link RedisLock}.
+ * The services that a lock requires; for a name, {@link RedisLock}.
  *
  * @category type-level
  * @since 0.2.0
@@ -94,7 +94,7 @@ export const isLock = (u: unknown): u is Lock<unknown, unknown, unknown> => Pred
 export type Services<L> = L extends Lock<infer R, unknown, unknown> ? R : RedisLock
 
 /**
- * How acquiring a lock can fail beyond what every lock can; of a name, in no other way.
+ * The failures of acquiring a lock beyond those that every lock has; for a name, none.
  *
  * @category type-level
  * @since 0.2.0
@@ -102,7 +102,7 @@ export type Services<L> = L extends Lock<infer R, unknown, unknown> ? R : RedisL
 export type Failures<L> = L extends Lock<unknown, infer E, unknown> ? E : never
 
 /**
- * The fencing token of a lock's holdings; of a name, `bigint`.
+ * The type of the fencing token of a lock's holdings; for a name, `bigint`.
  *
  * @category type-level
  * @since 0.2.0
@@ -113,13 +113,13 @@ export type { AcquireOptions } from "./AcquireOptions.ts"
 export type { LockState } from "./LockState.ts"
 
 /**
- * Each grant has a fencing token: {@link WithoutTokens} is the alternative.
+ * Each grant has a fencing token; {@link WithoutTokens} turns that off.
  *
  * @category options
  * @since 0.2.0
  */
 export interface WithTokens {
-  /** Default: `"time"`, the server's time in microseconds, or more. */
+  /** Default: `"time"`: at least the server's time in microseconds. */
   readonly tokens?: "time" | undefined
 }
 
@@ -129,8 +129,8 @@ export interface WithTokens {
  *
  * **When not to use**
  *
- * Where the resource checks `Holding.token`, and under a name that others lock with tokens: theirs then rise only as fast as
- * the server's clock does.
+ * Where the resource checks `Holding.token`, and under a name that others lock with tokens: their tokens then rise only
+ * with the server's clock.
  *
  * @category options
  * @since 0.2.0
@@ -141,17 +141,18 @@ export interface WithoutTokens {
 }
 
 /**
- * A reentrant lock, as Redisson's `RLock`: exclusive among all owners of all processes, in no particular order.
+ * A reentrant lock like Redisson's `RLock`: exclusive among all owners of all processes, in no particular order.
  *
- * The name is any non-empty string of at most 1 KiB in UTF-8, well-formed and without NUL; with braces (`order:{42}`) the part between them
- * is the hash tag on a cluster. Names that share keys with another name are refused as well: a name that is only a
- * tag (`{42}` and `42`), or that is a key itself (`redisson_lock_token:{42}`). A bad name or option is reported when the lock is used, as `InvalidLockName` or
- * `InvalidLockOptions`, before any command is sent. `options` are defaults for every acquisition.
+ * The name is any non-empty string of at most 1 KiB in UTF-8, well-formed and without NUL; with braces (`order:{42}`) the
+ * part between them is the hash tag on a cluster. Names that share keys with another name are invalid as well: a name that
+ * is only a tag (`{42}` and `42`), or that is itself a key (`redisson_lock_token:{42}`). An invalid name or option is
+ * reported when the lock is used, as `InvalidLockName` or `InvalidLockOptions`, before any command is sent. `options` are
+ * defaults for every acquisition.
  *
  * **When not to use**
  *
- * As the only protection where two at once would cost money: a lock with a lease makes work exclusive as long as clocks and
- * pauses behave, but it cannot stop a stalled process. Have the resource check `Holding.token` as well.
+ * As the only protection where two holders at once would cost money: a lock with a lease excludes others as long as clocks
+ * and pauses behave, but it cannot stop a stalled process. Have the resource check `Holding.token` as well.
  *
  * @example
  * ```ts
@@ -176,7 +177,7 @@ export const make: {
   makeLock(name, reentrant, options)
 
 /**
- * Binds a lock to one service, so that using it requires nothing: for locks on several Redis servers in one program.
+ * Binds a lock to one service, so that it requires no other: for locks on several Redis servers in one program.
  *
  * @example
  * ```ts
@@ -204,16 +205,16 @@ export const provide: {
  *
  * **When to use**
  *
- * Where the lock is to be held across several effects, or released early.
+ * To hold the lock across several effects, or to release it early.
  *
  * **Gotchas**
  *
- * A loss does not interrupt you here: check `ensureHeld` between steps, race `awaitLost`, or use {@link withLock}. A failed
- * release can only be logged when the scope closes; call `Holding.release` to have it as a value. A client whose layer closes
- * first gives the lock back then, and the holding is lost: `ClientClosed`.
+ * A loss does not interrupt your code here: check `ensureHeld` between steps, race `awaitLost`, or use {@link withLock}.
+ * When the scope closes, a failed release is only logged; call `Holding.release` to handle the failure. If the layer of the
+ * client closes first, it releases the lock, and the holding is lost: `ClientClosed`.
  *
- * Fails with `LockTimeout` when `waitTime` ran out, `LockStoreError` when Redis could not be asked until then, or refuses
- * permanently (what may have been acquired is undone), `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockTimeout` when `waitTime` ran out, `LockStoreError` when Redis could not be reached until then or refuses
+ * permanently (a possible grant is rolled back), `InvalidLockName` and `InvalidLockOptions` before any command.
  *
  * @example
  * ```ts
@@ -257,7 +258,7 @@ export const scoped: <
 )
 
 /**
- * Asks once for a lock, without waiting; otherwise as {@link scoped}. `None` when another owner holds it.
+ * Tries once to acquire a lock, without waiting; otherwise like {@link scoped}. `None` when another owner holds it.
  *
  * @example
  * ```ts
@@ -302,16 +303,16 @@ export const tryScoped: <
 /**
  * Runs an effect under a lock.
  *
- * When the lock is lost the effect is interrupted and the whole fails with `LockLost`; so it does when the release finds
- * that the lock is not ours, even if the effect had succeeded: a compromised section never looks successful. A failure of
- * the effect itself wins over problems of the release. Within the effect, in all its fibers, the lock can be re-entered,
- * and {@link currentHolding} gives the token.
+ * When the lock is lost, the effect is interrupted and the section fails with `LockLost`. The section also fails with
+ * `LockLost` when the release finds that the lock is not ours, even if the effect had succeeded: a compromised section
+ * never looks successful. A failure of the effect itself takes precedence over problems of the release. Within the effect,
+ * in all its fibers, the lock can be re-entered, and {@link currentHolding} gives the token.
  *
- * The effect runs in a fiber of its own, so that a loss can interrupt it and nothing else. Fibers that it forks with
- * `Effect.forkChild` therefore end with the section: no work that was begun under the lock outlives it. For work that is to go
- * on, use `Effect.forkDetach`, or `Effect.forkIn` with a scope from outside.
+ * The effect runs in a fiber of its own, so that a loss interrupts only this fiber. Fibers that it forks with
+ * `Effect.forkChild` therefore end with the section: no work started under the lock outlives it. For work that must go on,
+ * use `Effect.forkDetach`, or `Effect.forkIn` with a scope from outside.
  *
- * Fails with `LockTimeout` when `waitTime` ran out, `LockLost`, `LockStoreError` when Redis could not be asked or the
+ * Fails with `LockTimeout` when `waitTime` ran out, `LockLost`, `LockStoreError` when the request to Redis failed or the
  * release could not be confirmed within the release timeout, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
  * **Gotchas**
@@ -365,14 +366,14 @@ export const withLock: {
 )
 
 /**
- * Runs an effect under a lock if it is free at this moment, without waiting; otherwise as {@link withLock}. `None` when
- * somebody else holds it.
+ * Runs an effect under a lock if the lock is free at this moment, without waiting; otherwise like {@link withLock}. `None`
+ * when somebody else holds it.
  *
  * **When not to use**
  *
- * On its own, for a job that is to run once per night or once per event. A lock excludes, it does not deduplicate: an instance
- * whose timer fires after another one has finished finds the lock free and runs the job again. Have the job record that it
- * was done, and check that record under the lock, as below.
+ * On its own, for a job that must run once per night or once per event. A lock excludes, it does not deduplicate: an
+ * instance whose timer fires after another one has finished finds the lock free and runs the job again. Have the job record
+ * that it was done, and check that record under the lock, as below.
  *
  * @example
  * ```ts
@@ -426,14 +427,15 @@ export const withLockIfAvailable: {
 )
 
 /**
- * Makes everything below the effect one owner, like a thread in Redisson: whatever lock any of its fibers acquires, the
- * others re-enter. Without it, a lock from {@link scoped} is re-entered only by the same fiber and in the same scope.
+ * Makes all fibers of the effect one owner, like a thread in Redisson: a lock that one of them acquires, the others
+ * re-enter. Without it, only the same fiber and the same scope re-enter a lock from {@link scoped}.
  *
  * **When not to use**
  *
  * Around code whose parallel branches rely on a lock to keep each other out: one owner never waits for itself.
  *
- * Within a section whose lock the effect takes again: it is another owner than the section, so it waits for the section to end.
+ * Within a section whose lock the effect acquires again: its owner is not the section's, so it waits for the section to
+ * end.
  *
  * @example
  * ```ts
@@ -454,16 +456,17 @@ export const withOwner = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<
   Effect.suspend(() => Effect.provideService(self, CurrentOwner, { explicit: {}, sections: undefined }))
 
 /**
- * Turns `InvalidLockName` and `InvalidLockOptions` into defects: for locks whose name and options are written in the program, so
- * that a bad one is a bug and nobody can handle it. Works on what the functions of semaphores and latches return as well.
+ * Turns `InvalidLockName` and `InvalidLockOptions` into defects: for locks whose name and options are written in the
+ * program, where an invalid one is a bug that no caller can handle. Works with the functions of semaphores and latches,
+ * too.
  *
  * **When not to use**
  *
- * Where a name or an option comes from outside: a user, a request, a configuration.
+ * Where a name or an option comes from outside the program: a user, a request, a configuration.
  *
  * **Gotchas**
  *
- * After `withLock` it applies to what the section itself fails with, too.
+ * After `withLock` it also applies to failures of the section itself.
  *
  * @example
  * ```ts
@@ -487,8 +490,8 @@ export const orDieIfInvalid = <A, E, R>(
   ) as Effect.Effect<A, Exclude<E, InvalidLockName | InvalidLockOptions>, R>
 
 /**
- * The holding that the running code has of this lock: inside {@link withLock}, that of the section. Fails with `NotLockOwner`
- * where there is none, and with `InvalidLockName` for a bad name. Asks nobody.
+ * The holding of this lock that the running code has: inside {@link withLock}, that of the section. Fails with
+ * `NotLockOwner` if there is none, and with `InvalidLockName` for an invalid name. Sends no command.
  *
  * @example
  * ```ts
@@ -516,10 +519,10 @@ export const currentHolding = <L extends Lock<unknown, unknown, unknown> | strin
   )
 
 /**
- * What Redis knows of the lock: its holders, their hold counts, and how long the lease still runs. `None` when it is free. Each
- * side of a read-write lock sees its own holders.
+ * The state of the lock in Redis: its holders, their hold counts, and how long the lease still runs. `None` when it is
+ * free. Each side of a read-write lock sees its own holders.
  *
- * Fails with `LockStoreError` when Redis could not be asked, and with `InvalidLockName` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command.
  *
  * @category getters
  * @since 0.1.0
@@ -530,10 +533,10 @@ export const inspect = <L extends Lock<unknown, unknown, unknown> | string>(
   using(lock, (impl, fiber) => Effect.map(impl.inspect(fiber), Option.fromUndefinedOr))
 
 /**
- * Whether anybody, anywhere, holds the lock at this moment. It may have changed by the time you see it: to act on it,
- * acquire.
+ * Whether anybody, in any process, holds the lock at this moment. The answer may be outdated when you see it: to act on it,
+ * acquire the lock.
  *
- * Fails with `LockStoreError` when Redis could not be asked, and with `InvalidLockName` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command.
  *
  * @category getters
  * @since 0.1.0
@@ -546,7 +549,7 @@ export const isLocked = <L extends Lock<unknown, unknown, unknown> | string>(
  * How long the current lease of the lock still runs, whoever holds it: `None` when it is free, infinite where the key has no
  * expiry. A watchdog may renew it meanwhile.
  *
- * Fails with `LockStoreError` when Redis could not be asked, and with `InvalidLockName` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command.
  *
  * @category getters
  * @since 0.1.0
@@ -562,7 +565,7 @@ export const remainingTime = <L extends Lock<unknown, unknown, unknown> | string
 /**
  * How many times the current owner holds the lock, according to Redis; zero when it does not.
  *
- * Fails with `LockStoreError` when Redis could not be asked, and with `InvalidLockName` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command.
  *
  * @category getters
  * @since 0.1.0
@@ -575,7 +578,7 @@ export const holdCount = <L extends Lock<unknown, unknown, unknown> | string>(
 /**
  * Whether the running code is the holder of the lock, according to Redis and the deadline of its holding.
  *
- * Fails with `LockStoreError` when Redis could not be asked, and with `InvalidLockName` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command.
  *
  * @category getters
  * @since 0.1.0
@@ -587,10 +590,10 @@ export const isHeldByCurrentOwner = <L extends Lock<unknown, unknown, unknown> |
 
 /**
  * Frees the lock, whoever holds it, and wakes a waiter. `false` when it was free. A holder of this client learns of it at
- * once, others when they next renew: until then two may believe that they hold the lock.
+ * once, others when they next renew: until then two owners may believe that they hold the lock.
  *
- * Fails with `LockStoreError` when Redis could not be asked, and with `InvalidLockName` before any command. Anything that is not a lock of
- * this kind is left alone: reason `WrongType`.
+ * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command. Leaves a key
+ * that is not a lock of this kind untouched: reason `WrongType`.
  *
  * **When to use**
  *
@@ -598,7 +601,8 @@ export const isHeldByCurrentOwner = <L extends Lock<unknown, unknown, unknown> |
  *
  * **When not to use**
  *
- * In programs, to get past a holder that takes too long: it goes on working until it notices. Give its section a deadline instead.
+ * In programs, to get past a holder that takes too long: that holder keeps working until it notices. Give its section a
+ * timeout instead.
  *
  * @category mutations
  * @since 0.1.0
@@ -609,9 +613,9 @@ export const forceRelease = <L extends Lock<unknown, unknown, unknown> | string>
   using(lock, (impl, fiber) => impl.forceRelease(fiber))
 
 /**
- * All locks that are held at this moment and whose name matches a glob pattern of Redis (default: all), found with SCAN.
- * Locks that are acquired or released meanwhile may or may not be among them. Fails with `LockStoreError` when Redis could not be
- * asked.
+ * The locks that are held at this moment and whose names match a Redis glob pattern (default: all), found with SCAN. Locks
+ * that are acquired or released meanwhile may or may not be among them. Fails with `LockStoreError` when the request to
+ * Redis failed.
  *
  * @example
  * ```ts

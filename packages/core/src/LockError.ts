@@ -1,8 +1,8 @@
 /**
  * Every way in which working with a lock can fail, as tagged errors.
  *
- * They are schema classes: they travel over RPC as their schema encodes them, and into logs as JSON with their message, which says
- * what happened, to which lock, and what can be done about it. The lock is in their field `lock`.
+ * They are schema classes: RPC transports them as their schema encodes them, and logs show them as JSON with their message,
+ * which says what happened, to which lock, and what to do about it. Their field `lock` is the name of the lock.
  *
  * @since 0.1.0
  */
@@ -17,8 +17,8 @@ import { storeReasons } from "./internal/report/storeReasons.ts"
 import { shown } from "./internal/report/shown.ts"
 
 /**
- * What is known of the holder of a lock: the owner (`<client uuid>:<id>`) and how long its lease still runs.
- * `remaining` is absent for a key without expiry.
+ * The holder of a lock, as far as known: the owner (`<client uuid>:<id>`) and how long its lease still runs. `remaining` is
+ * absent for a key without expiry.
  *
  * @category models
  * @since 0.1.0
@@ -40,9 +40,9 @@ export type Holder = typeof Holder.Type
  * The lock was not free within `waitTime`. A value to catch, not a fault: nothing was acquired and nothing is left
  * behind.
  *
- * `holder` is the last one seen. A fair lock may even have been free, with another waiter ahead of this one: then there is no
- * holder, and `next` is the owner that was first in the queue. For a semaphore there is no single holder: `permits` says how many
- * were wanted, and how many were free when it was last asked.
+ * `holder` is the last holder seen. A fair lock may have been free, with another waiter ahead of this one: then there is no
+ * holder, and `next` is the owner that was first in the queue. A semaphore has no single holder: `permits` says how many
+ * were wanted, and how many were free at the last request.
  *
  * @example
  * ```ts
@@ -69,7 +69,7 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
     Schema.Struct({
       wanted: Schema.Number,
       available: Schema.UndefinedOr(Schema.Number),
-      /** False where there was no such semaphore. */
+      /** False if there was no such semaphore. */
       exists: Schema.optional(Schema.Boolean)
     })
   )
@@ -108,8 +108,7 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
 }
 
 /**
- * The latch did not open within `waitTime`. `count` is how often it still had to be counted down when it was last looked at. A
- * value to catch, not a fault.
+ * The latch did not open within `waitTime`. `count` is its count when it was last read. A value to catch, not a fault.
  *
  * @example
  * ```ts
@@ -145,8 +144,8 @@ export class LatchTimeout extends Schema.TaggedError<LatchTimeout>("effect-redis
  *   than the lease (`stalled`).
  * - `NotOwner`: Redis says that the lock is not ours: it was force-released, deleted or evicted, or Redis lost its data.
  * - `RenewalFailed`: the renewals failed, or were not answered, until the lease ran out.
- * - `ClientClosed`: the scope of its client (of the layer) was closed, which gives back what is held.
- * - `Released`: it was not lost, but released: `ensureHeld` or `renew` of a holding that has ended.
+ * - `ClientClosed`: the scope of its client (of the layer) was closed, which releases all locks.
+ * - `Released`: it was released, not lost: `ensureHeld` or `renew` was called on a holding that has ended.
  *
  * @category models
  * @since 0.1.0
@@ -169,12 +168,12 @@ const renewalText = (cause: unknown): string =>
       : "the renewal failed"
 
 /**
- * A lock that was held is no longer held. What ran under it was interrupted (`withLock`) or must stop (`scoped`); somebody
+ * A lock that was held is no longer held. The work under it was interrupted (`withLock`) or must stop (`scoped`); somebody
  * else may hold the lock by now.
  *
- * `late` is how long after the deadline the loss was noticed, zero if it was noticed before; `cause` is the last failure of the
- * renewal. `stalled` is true where this process is known to have been stopped or blocked: its own timer for the end of the lease
- * went off late. For many permits, `owner` lists the first ids and says how many more there are.
+ * `late` is how long after the deadline the loss was noticed, zero if it was noticed before; `cause` is the last failure of
+ * the renewal. `stalled` is true if this process is known to have been stopped or blocked: its own timer for the end of the
+ * lease fired late. For many permits, `owner` lists the first ids and says how many more there are.
  *
  * @category errors
  * @since 0.1.0
@@ -225,9 +224,9 @@ export class NotLockOwner extends Schema.TaggedError<NotLockOwner>("effect-redis
 /**
  * The current owner already holds the lock in a way that cannot be extended: waiting would be a deadlock with itself.
  *
- * - `reenter`: a `NonReentrantLock` was asked for by its holder.
- * - `upgrade`: a reader of a `ReadWriteLock` asked to write. Release the read lock first, or write from the start: a writer
- *   may read.
+ * - `reenter`: the holder of a `NonReentrantLock` tried to acquire it again.
+ * - `upgrade`: a reader of a `ReadWriteLock` tried to acquire the write lock. Release the read lock first, or acquire the
+ *   write lock from the start: a writer may read.
  *
  * @category errors
  * @since 0.2.0
@@ -296,7 +295,7 @@ export class InvalidLockOptions extends Schema.TaggedError<InvalidLockOptions>("
 }
 
 /**
- * Why Redis could not do what was asked.
+ * Why Redis could not run an operation.
  *
  * After `ConnectionLost` and `TimedOut` the outcome is unknown: the command may have run. The library rolls back an acquisition
  * that ends this way.
@@ -334,22 +333,17 @@ export const StoreReason = Schema.Literals([
 export type StoreReason = typeof StoreReason.Type
 
 /**
- * Redis, or another store, could not run an operation. `reason` tells the cases apart, `operation` says what was tried.
+ * Redis, or another store, could not run an operation. `reason` distinguishes the cases, `operation` names the attempted
+ * operation.
  *
  * @example
  * ```ts
  * import { Effect, Schedule } from "effect"
  * import { Lock } from "effect-redis-lock"
  *
- * // a caller that waits outlives a restart of Redis anyway; one that asks only once has to ask again
- * const patient = Effect.succeed("written").pipe(
- *   Lock.withLock("report", { waitTime: 0 }),
- *   Effect.retry({
- *     while: (error) => error._tag === "LockStoreError" && error.isTransient,
- *     schedule: Schedule.spaced("500 millis"),
- *     times: 20
- *   })
- * )
+ * // a waiting caller outlives a restart of Redis anyway; one that tries only once has to retry const patient =
+ * Effect.succeed("written").pipe( Lock.withLock("report", { waitTime: 0 }), Effect.retry({ while: (error) => error._tag ===
+ * "LockStoreError" && error.isTransient, schedule: Schedule.spaced("500 millis"), times: 20 }) )
  * ```
  *
  * @category errors
@@ -361,7 +355,7 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
     operation: Schema.String,
     lock: Schema.String,
     reason: StoreReason,
-    /** With `WrongType`: what was asked for under this name, and what is there. */
+    /** With `WrongType`: the type expected under this name, and the type found there. */
     expected: Schema.optional(Schema.String),
     found: Schema.optional(Schema.String),
     cause: Schema.optional(Schema.Defect())
@@ -374,7 +368,7 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
         `Choose another name, or a key prefix.`
       )
     }
-    // says all of it, server by server
+    // its text says everything, server by server
     if (nameOf(this.cause) === "effect-redis-lock/QuorumNotReached") return causeText(this.cause)
     const cause = isError(this.cause) ? ` (${causeText(this.cause)})` : ""
     return `Lock "${this.lock}", ${this.operation}: ${storeReasons[this.reason]}.${cause}`
@@ -400,8 +394,8 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
 }
 
 /**
- * A lock on several servers could not be acquired, because too many of them failed: fewer than `required` can have granted it
- * (`acquired` did, and were released again). `failures` says what was wrong with each of the others. Try again when more servers
+ * A lock on several servers could not be acquired, because too many of them failed: fewer than `required` can have granted
+ * it (`acquired` did, and were released again). `failures` says why each of the others failed. Try again when more servers
  * answer.
  *
  * @category errors
@@ -417,14 +411,15 @@ export class QuorumNotReached extends Schema.TaggedError<QuorumNotReached>("effe
   }
 ) {
   /**
-   * Whether the same call may succeed a little later: the servers that failed for other reasons leave a majority.
+   * Whether the same call may succeed a little later: without the servers that failed for permanent reasons there is still
+   * a majority.
    */
   get isTransient(): boolean {
     return this.failures.filter(({ reason }) => !transientReasons.has(reason)).length < this.required
   }
 
   override get message(): string {
-    // members that failed for the same reason stand together, and each text is said once
+    // groups members by reason, and says each text once
     const reasons = new Map<StoreReason, Map<string, Array<string>>>()
     for (const { member, message, reason } of this.failures) {
       const texts = reasons.get(reason) ?? new Map<string, Array<string>>()
@@ -443,7 +438,7 @@ export class QuorumNotReached extends Schema.TaggedError<QuorumNotReached>("effe
 }
 
 /**
- * What can go wrong while a lock of any kind is being acquired.
+ * The failures of acquiring a lock of any kind.
  *
  * @category errors
  * @since 0.1.0
@@ -451,8 +446,8 @@ export class QuorumNotReached extends Schema.TaggedError<QuorumNotReached>("effe
 export type AcquireError = LockTimeout | LockStoreError | InvalidLockName | InvalidLockOptions
 
 /**
- * How waiting for at most `WaitTime` can fail beyond what asking can: with a `Timeout`, or, where no `waitTime` was given and the
- * wait has no limit, in no other way.
+ * The failure that a wait of at most `WaitTime` adds to those of acquiring: a `Timeout`, or none without a `waitTime`, when
+ * the wait has no limit.
  *
  * @category type-level
  * @since 0.3.0
@@ -460,7 +455,7 @@ export type AcquireError = LockTimeout | LockStoreError | InvalidLockName | Inva
 export type TimeoutOf<WaitTime, Timeout = LockTimeout> = [WaitTime] extends [undefined] ? never : Timeout
 
 /**
- * The `waitTime` of some options, `undefined` where they have none.
+ * The `waitTime` of some options, `undefined` if they have none.
  *
  * @category type-level
  * @since 0.3.0

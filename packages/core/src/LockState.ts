@@ -1,12 +1,12 @@
 /**
- * What Redis knows of a lock.
+ * The state of a lock in Redis.
  *
  * @since 0.3.0
  */
 import type * as Duration from "effect/Duration"
 
 /**
- * What Redis knows of a held lock.
+ * The state of a held lock in Redis.
  *
  * @category models
  * @since 0.1.0
@@ -19,8 +19,8 @@ export interface LockState {
     readonly holdCount: number
     readonly mode: "exclusive" | "read" | "write"
   }>
-  /** How long the lease still runs; absent where the key has no expiry. */
+  /** How long the lease still runs; absent if the key has no expiry. */
   readonly remaining: Duration.Duration | undefined
-  /** The last fencing token of the name; absent where only Java clients ever held the lock. */
+  /** The last fencing token of the name; absent if only Java clients have ever held the lock. */
   readonly token: bigint | undefined
 }

@@ -1,6 +1,6 @@
 /**
- * The seam between the locks and where they are kept. A store runs one atomic operation at a time and hands out wake-up
- * signals; it knows nothing of waiting, leases in progress or fibers.
+ * The seam between the locks and the place where they are kept. A store runs one atomic operation at a time and emits
+ * wake-up signals; it knows nothing of waiting, leases in progress or fibers.
  *
  * Two stores come with the library and pass the same tests: Redis through a {@link RedisDriver.RedisDriver}, and memory.
  *
@@ -16,8 +16,7 @@ import type { Store } from "./internal/store/Store.ts"
 import type { RedisDriver } from "./RedisDriver.ts"
 
 /**
- * The names of the atomic operations: one for every file under `lua/`, named by its path. KEYS, ARGV and the reply are
- * documented there.
+ * The names of the atomic operations: the path of each file under `lua/`, which documents its KEYS, ARGV and reply.
  *
  * @category models
  * @since 0.1.0
@@ -25,8 +24,8 @@ import type { RedisDriver } from "./RedisDriver.ts"
 export type Operation = Table.OperationName
 
 /**
- * What is known of an operation: its name, whether it carries a deadline, what a script's reply means, and how a quorum of stores
- * decides it.
+ * A row of the table of operations: its name, whether it carries a deadline, the meaning of a script's reply, and how a
+ * quorum of stores decides it.
  *
  * @category models
  * @since 0.3.0
@@ -50,7 +49,7 @@ export type StoreCommand<A> = Table.StoreCommand<A>
 export const operations: Readonly<Record<Operation, StoreOperation<unknown>>> = table
 
 /**
- * What a store does.
+ * The interface of a store.
  *
  * @category models
  * @since 0.3.0
@@ -58,7 +57,7 @@ export const operations: Readonly<Record<Operation, StoreOperation<unknown>>> = 
 export type { Store }
 
 /**
- * Where locks are kept.
+ * The place where locks are kept.
  *
  * @category services
  * @since 0.1.0
@@ -66,8 +65,8 @@ export type { Store }
 export class LockStore extends Context.Service<LockStore, Store>()("effect-redis-lock/LockStore") {}
 
 /**
- * Locks in Redis. Each use of this layer is a store of its own, over the driver that it is provided with: Effect would otherwise build
- * it once for a whole program, and clients of several servers would share the first one's.
+ * Locks in Redis. Each use of this layer is a store of its own, over the driver provided to it: Effect would otherwise
+ * build one store for the whole program, and clients of several servers would share that of the first.
  *
  * @category layers
  * @since 0.1.0
@@ -77,8 +76,8 @@ export const layerRedis: Layer.Layer<LockStore, never, RedisDriver> = Layer.fres
 )
 
 /**
- * Locks in the memory of this process, on Effect's `Clock`: for tests under `TestClock`, demonstrations, and programs of
- * one process. Every layer built is a store of its own.
+ * Locks in the memory of this process, on Effect's `Clock`: for tests under `TestClock`, demonstrations, and programs with
+ * a single process. Each build of this layer is a store of its own.
  *
  * @category layers
  * @since 0.1.0

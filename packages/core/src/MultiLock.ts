@@ -11,19 +11,19 @@ import type { Failures, Lock, Services, Token } from "./Lock.ts"
 import type { LockTimeout, TimeoutOf } from "./LockError.ts"
 
 /**
- * A lock of several locks, which is held while all of them are. Members are locks of any kind, on the same service or, bound
- * with `Lock.provide`, on different ones; a name stands for `Lock.make(name)`. Every function of `Lock` works on it. The token
- * of its `Holding` is a record of its members' tokens by name.
+ * A lock composed of several locks, held while all of them are. Members are locks of any kind, on the same service or,
+ * bound with `Lock.provide`, on different ones; a name stands for `Lock.make(name)`. Every function of `Lock` works on it.
+ * The token of its `Holding` is a record of its members' tokens by name.
  *
- * `waitTime` limits the wait for all members together, those of the members do not count; a fixed `leaseTime` begins with the
- * last member's grant. Losing one member is losing the whole: `LockLost` names it. Releasing frees all, and fails with each
- * failure.
+ * `waitTime` limits the wait for all members together; the members' own wait times are ignored. A fixed `leaseTime` begins
+ * with the last member's grant. Losing one member means losing the whole: `LockLost` names it. Releasing frees all members,
+ * and fails with each failure.
  *
  * **Details**
  *
- * All members are requested at once, those of one server and slot by one command. When one is taken, the others are given back
- * at once and that one is waited for; after a few rounds members are taken one by one in the order of their names, so that
- * fibers that want the same locks in different orders neither deadlock nor starve.
+ * All members are requested at once, those of one server and slot by one command. If one is taken, the others are released
+ * at once before waiting for it; after a few rounds members are acquired one by one in the order of their names, so that
+ * fibers that list the same locks in different orders neither deadlock nor starve.
  *
  * **When to use**
  *
@@ -32,7 +32,7 @@ import type { LockTimeout, TimeoutOf } from "./LockError.ts"
  * **When not to use**
  *
  * To make one lock survive the failure of servers: every member must be acquired, so each additional server makes it less
- * available. That is what `RedLock` is for.
+ * available. Use `RedLock` for that.
  *
  * @example
  * ```ts

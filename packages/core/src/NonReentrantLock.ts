@@ -1,5 +1,5 @@
 /**
- * Locks that their holder cannot take again.
+ * Locks that their holder cannot acquire again.
  *
  * @since 0.2.0
  */
@@ -22,23 +22,23 @@ export interface NonReentrantOptions<
   out WaitTime extends Duration.Input | undefined = Duration.Input | undefined
 > extends AcquireOptions<WaitTime> {
   /**
-   * Whether waiters are served in the order of asking, as with `FairLock`. Default: false.
+   * Whether waiters are served in the order of their requests, as with `FairLock`. Default: false.
    */
   readonly fair?: boolean | undefined
 }
 
 /**
- * A lock as Redisson's non-reentrant locks, plain or fair: where its holder asks again (by the rules of re-entry: in the same
- * `withLock` section, fiber, scope or `withOwner`), that fails at once with `LockReentered`, instead of waiting for itself.
- * Every function of `Lock` works on it.
+ * A lock like Redisson's non-reentrant locks, plain or fair: a second acquisition by its holder (by the rules of re-entry:
+ * in the same `withLock` section, fiber, scope or `withOwner`) fails at once with `LockReentered`, instead of waiting for
+ * itself. Every function of `Lock` works on it.
  *
  * **When to use**
  *
- * For sections that must never run within themselves, where taking the lock twice can only be a mistake.
+ * For sections that must never run within themselves, where acquiring the lock twice can only be a mistake.
  *
  * **When not to use**
  *
- * Where functions that take the lock call each other: use `Lock.make`, whose holder may take it again.
+ * Where functions that acquire the lock call each other: use `Lock.make`, whose holder may acquire it again.
  *
  * @example
  * ```ts

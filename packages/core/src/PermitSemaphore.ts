@@ -1,13 +1,13 @@
 /**
- * Semaphores whose permits are leased: each has an id and an end, as in Redisson's `RPermitExpirableSemaphore`. The permits
- * of a process that dies come back by themselves.
+ * Semaphores whose permits are leased: each has an id and an expiry, as in Redisson's `RPermitExpirableSemaphore`. The
+ * permits of a process that dies come back by themselves.
  *
- * A semaphore is a value. Making one costs nothing and talks to nobody; where a function takes a semaphore, a name does as
- * well.
+ * A semaphore is a value. Making one costs nothing and sends no command; every function that takes a semaphore also accepts
+ * a name.
  *
  * **When to use**
  *
- * To limit how many do something at the same time, across processes.
+ * To limit how many fibers do something at the same time, across processes.
  *
  * **When not to use**
  *
@@ -60,8 +60,8 @@ export const TypeId: TypeId = internalTypeId
 export type TypeId = "~effect-redis-lock/PermitSemaphore"
 
 /**
- * A semaphore with leased permits. `R` is what using it requires: {@link RedisLock}, or nothing once a service is bound with
- * {@link provide}.
+ * A semaphore with leased permits. `R` is the services that it requires: {@link RedisLock}, or none once a service is bound
+ * with {@link provide}.
  *
  * @category models
  * @since 0.2.0
@@ -84,7 +84,7 @@ export interface PermitSemaphore<out R = RedisLock> extends Pipeable {
 export const isPermitSemaphore = (u: unknown): u is PermitSemaphore<unknown> => Predicate.hasProperty(u, TypeId)
 
 /**
- * What using a semaphore requires; of a name, {@link RedisLock}.
+ * The services that a semaphore requires; for a name, {@link RedisLock}.
  *
  * @category type-level
  * @since 0.3.0
@@ -92,9 +92,8 @@ export const isPermitSemaphore = (u: unknown): u is PermitSemaphore<unknown> => 
 export type Services<S> = S extends PermitSemaphore<infer R> ? R : RedisLock
 
 /**
- * What you have while you hold permits. Its validity is computed whenever you ask, from a deadline on the monotonic clock:
- * after a stopped process, a blocked event loop or a cut network the very first check says that the permits are lost,
- * without asking Redis.
+ * A hold of permits. Its validity is computed at every check, from a deadline on the monotonic clock: after a stopped
+ * process, a blocked event loop or a cut network the very first check says that the permits are lost, without asking Redis.
  *
  * @category models
  * @since 0.2.0
@@ -102,25 +101,25 @@ export type Services<S> = S extends PermitSemaphore<infer R> ? R : RedisLock
 export interface Permit {
   /** The semaphore's name. */
   readonly name: string
-  /** One for each permit, 32 hexadecimal digits: what Redisson calls permit ids. */
+  /** The ids of the permits, 32 hexadecimal digits each, as in Redisson. */
   readonly ids: ReadonlyArray<string>
-  /** Whether the permits are still held. Asks nobody. */
+  /** Whether the permits are still held. Sends no command. */
   readonly isHeld: Effect.Effect<boolean>
-  /** Fails with `LockLost` once the permits are no longer held, also after they were released. Asks nobody. */
+  /** Fails with `LockLost` once the permits are no longer held, including after their release. Sends no command. */
   readonly ensureHeld: Effect.Effect<void, LockLost>
   /** How long the permits are certainly held without another renewal; zero when they are not. */
   readonly remaining: Effect.Effect<Duration.Duration>
-  /** Waits until the permits are lost, then fails: for racing against your work. Never ends once they are released. */
+  /** Waits until the permits are lost, then fails: for racing against your work. Never completes once they are released. */
   readonly awaitLost: Effect.Effect<never, LockLost>
   /**
-   * Extends the lease to `leaseTime` from now (default: the watchdog's lease, 30 seconds), unless it runs longer anyway.
-   * Only permits with a fixed `leaseTime` need it.
+   * Extends the lease to `leaseTime` from now (default: the watchdog's lease, 30 seconds), unless it already runs longer.
+   * Only permits with a fixed `leaseTime` need this.
    */
   readonly renew: (leaseTime?: Duration.Input) => Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions>
   /**
-   * Gives the permits back early; the scope's finalizer then has nothing left to do. Safe to call again. Fails with `LockLost`
-   * when they turned out to be no longer held, with `LockStoreError` when Redis could not be told within the release timeout:
-   * the attempts then go on in the background until the lease is over.
+   * Gives the permits back early; the scope's finalizer then has nothing left to do. Safe to call again. Fails with
+   * `LockLost` when they were no longer held, with `LockStoreError` when Redis did not confirm the release within the
+   * release timeout: further attempts then run in the background until the lease is over.
    */
   readonly release: Effect.Effect<void, LockLost | LockStoreError>
 }
@@ -128,7 +127,7 @@ export interface Permit {
 export type { AcquireOptions } from "./AcquireOptions.ts"
 
 /**
- * How to acquire for a scope.
+ * Options of acquiring for a scope.
  *
  * @category options
  * @since 0.2.0
@@ -136,22 +135,22 @@ export type { AcquireOptions } from "./AcquireOptions.ts"
 export interface ScopedOptions<
   out WaitTime extends Duration.Input | undefined = Duration.Input | undefined
 > extends AcquireOptions<WaitTime> {
-  /** How many permits, all or none; from 1 to 10000. Default: 1. */
+  /** The number of permits, acquired all or none; from 1 to 10000. Default: 1. */
   readonly permits?: number | undefined
 }
 
 /**
- * A semaphore. With `permits`, its first use creates it with that many permits where it does not exist; without, it has none
+ * A semaphore. With `permits`, its first use creates it with that many permits if it does not exist; without, it has none
  * until {@link trySetPermits}, {@link setPermits} or {@link addPermits} gives it some, here or in Java.
  *
- * By the server's clock, no more permits are ever held at once than there are in all. The name follows the rules of
- * `Lock.make`; `permits` is a whole number from 1 to 2147483647. A bad name or number is reported when the semaphore is used,
+ * By the server's clock, the permits held at once never exceed the total. The name follows the rules of `Lock.make`;
+ * `permits` is a whole number from 1 to 2147483647. An invalid name or number is reported when the semaphore is used,
  * before any command is sent.
  *
  * **Gotchas**
  *
- * A semaphore that exists keeps the number of permits it has, also after a deployment with another one: to change it,
- * {@link setPermits}. A client that is denied permits logs one warning where the two differ.
+ * A semaphore that exists keeps its number of permits, even after a deployment with a different one: use {@link setPermits}
+ * to change it. A client that is denied permits logs one warning if the two numbers differ.
  *
  * The counter stays in Redis until somebody deletes it: see docs/memory.md.
  *
@@ -176,7 +175,7 @@ export const make = (name: string, options?: { readonly permits?: number | undef
   new PermitSemaphoreImpl(name, options?.permits, undefined)
 
 /**
- * Binds a semaphore to one service, so that using it requires nothing.
+ * Binds a semaphore to one service, so that it requires no other.
  *
  * @category combinators
  * @since 0.2.0
@@ -193,20 +192,20 @@ export const provide: {
 )
 
 /**
- * Acquires permits, one unless `permits` says otherwise, for as long as the scope is open.
+ * Acquires permits (default: one) for as long as the scope is open.
  *
  * **Details**
  *
- * Waiters of one process are served first come, first served as far as their demands fit into what is free: a waiter for many
- * permits does not keep others from the few that are there, and can be passed by them again and again.
+ * Waiters of one process are served first come, first served, as far as enough permits are free: a waiter for many permits
+ * does not keep others from the few that are free, and can be overtaken repeatedly.
  *
- * Fails with `LockTimeout` when `waitTime` ran out, `LockStoreError` when Redis could not be asked (what may have been
- * acquired is undone), `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockTimeout` when `waitTime` ran out, `LockStoreError` when the request to Redis failed (a possible grant is
+ * rolled back), `InvalidLockName` and `InvalidLockOptions` before any command.
  *
  * **Gotchas**
  *
- * A loss does not interrupt you here: check `ensureHeld` between steps, race `awaitLost`, or use {@link withPermit}. A failure
- * to give the permits back when the scope closes can only be logged; call `Permit.release` to have it as a value.
+ * A loss does not interrupt your code here: check `ensureHeld` between steps, race `awaitLost`, or use {@link withPermit}.
+ * A failure to give the permits back when the scope closes is only logged; call `Permit.release` to handle it.
  *
  * @example
  * ```ts
@@ -245,7 +244,7 @@ export const scoped: <
 )
 
 /**
- * Asks once for permits, without waiting; otherwise as {@link scoped}. `None` when they are not free.
+ * Tries once to acquire permits, without waiting; otherwise like {@link scoped}. `None` when they are not free.
  *
  * @example
  * ```ts
@@ -285,12 +284,14 @@ export const tryScoped: <
 /**
  * Runs an effect with permits, and gives them back however it ends.
  *
- * When the permits are lost the effect is interrupted and the whole fails with `LockLost`; so it does when Redis no longer has
- * them when they are given back, even if the effect had succeeded. A failure of the effect itself wins over problems of giving
- * back. The effect runs in a fiber of its own: fibers that it forks with `Effect.forkChild` end with it.
+ * When the permits are lost, the effect is interrupted and the section fails with `LockLost`. The section also fails with
+ * `LockLost` when Redis no longer has the permits at the end, even if the effect had succeeded. A failure of the effect
+ * itself takes precedence over problems of giving the permits back. The effect runs in a fiber of its own: fibers that it
+ * forks with `Effect.forkChild` end with it.
  *
- * Fails with `LockTimeout` when `waitTime` ran out, `LockLost`, `LockStoreError` when Redis could not be asked or the permits
- * could not be given back within the release timeout, `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockTimeout` when `waitTime` ran out, `LockLost`, `LockStoreError` when the request to Redis failed or the
+ * permits could not be given back within the release timeout, `InvalidLockName` and `InvalidLockOptions` before any
+ * command.
  *
  * **Gotchas**
  *
@@ -343,7 +344,7 @@ export const withPermits: {
 )
 
 /**
- * {@link withPermits} with one.
+ * {@link withPermits} with one permit.
  *
  * @category acquiring
  * @since 0.2.0
@@ -375,8 +376,8 @@ export const withPermit: {
 )
 
 /**
- * Runs an effect with one permit if there is one at this moment, without waiting; otherwise as {@link withPermit}. `None` when
- * there is none.
+ * Runs an effect with one permit if one is free at this moment, without waiting; otherwise like {@link withPermit}. `None`
+ * when none is free.
  *
  * @category acquiring
  * @since 0.2.0
@@ -411,10 +412,11 @@ export const withPermitIfAvailable: {
 )
 
 /**
- * Creates the semaphore with `permits` permits in all, from 0. `false`, and nothing changed, where it exists. Permits that
- * are still held although their semaphore was removed count towards `permits`, as in {@link setPermits}.
+ * Creates the semaphore with `permits` permits in total, at least 0. Returns `false` and changes nothing if it exists.
+ * Permits that are still held although their semaphore was removed count towards `permits`, as in {@link setPermits}.
  *
- * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, `InvalidLockName` and `InvalidLockOptions` before any
+ * command.
  *
  * @category mutations
  * @since 0.2.0
@@ -434,16 +436,17 @@ export const trySetPermits: {
 )
 
 /**
- * Sets how many permits the semaphore has in all, held ones included, from 0; creates it where it does not exist.
+ * Sets the total number of permits, including held ones, at least 0; creates the semaphore if it does not exist.
  *
  * **Gotchas**
  *
- * Nobody loses a permit. Where more are held than there are to be, the new limit does not hold yet when this returns: all
- * current holders go on, and nobody is let in until enough of them have given their permits back or their leases have ended.
- * `availablePermits` is negative until then. If your work must not go beyond the new limit at once, wait until
+ * Nobody loses a permit. If more permits are held than the new total, the new limit does not hold yet when this returns:
+ * all current holders continue, and nobody else gets a permit until enough of them have given theirs back or their leases
+ * have ended. `availablePermits` is negative until then. If your work must not exceed the new limit from now on, wait until
  * `acquiredPermits` is no larger than it.
  *
- * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, `InvalidLockName` and `InvalidLockOptions` before any
+ * command.
  *
  * @category mutations
  * @since 0.2.0
@@ -463,10 +466,11 @@ export const setPermits: {
 )
 
 /**
- * Adds permits for good, or takes some away with a negative number: the number that is free may then be below zero until
- * enough are given back. A time to live of the semaphore stays as it is.
+ * Adds permits permanently, or removes some with a negative number: the number of free permits may then be below zero until
+ * enough are given back. Leaves the semaphore's time to live unchanged.
  *
- * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, `InvalidLockName` and `InvalidLockOptions` before any
+ * command.
  *
  * @category mutations
  * @since 0.2.0
@@ -484,9 +488,10 @@ export const addPermits: {
 } = dual(2, commands.addPermits)
 
 /**
- * The number of permits that are free at this moment. It may have changed by the time you see it: to act on it, acquire.
+ * The number of permits that are free at this moment. The answer may be outdated when you see it: to act on it, acquire.
  *
- * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, `InvalidLockName` and `InvalidLockOptions` before any
+ * command.
  *
  * @category getters
  * @since 0.2.0
@@ -497,9 +502,10 @@ export const availablePermits = <S extends PermitSemaphore<unknown> | string>(
   commands.countPermits(semaphore, (available) => available)
 
 /**
- * The number of permits that are held at this moment, by anybody.
+ * The number of permits that are held at this moment, by all processes.
  *
- * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, `InvalidLockName` and `InvalidLockOptions` before any
+ * command.
  *
  * @category getters
  * @since 0.2.0
@@ -510,9 +516,10 @@ export const acquiredPermits = <S extends PermitSemaphore<unknown> | string>(
   commands.countPermits(semaphore, (_available, held) => held)
 
 /**
- * The number of permits in all, free and held.
+ * The total number of permits, free and held.
  *
- * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, `InvalidLockName` and `InvalidLockOptions` before any
+ * command.
  *
  * @category getters
  * @since 0.2.0
@@ -523,10 +530,11 @@ export const totalPermits = <S extends PermitSemaphore<unknown> | string>(
   commands.countPermits(semaphore, (available, held) => available + held)
 
 /**
- * Gives back permits that are known by their ids, such as ids that a Java service has passed on: all of them, or none where
- * one is not held (unknown, given back already, or its lease has ended). `true` when they were given back.
+ * Gives back permits by their ids, such as ids that a Java service has passed on: all of them, or none if one is not held
+ * (unknown, already given back, or expired). Returns whether they were given back.
  *
- * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, `InvalidLockName` and `InvalidLockOptions` before any
+ * command.
  *
  * @category mutations
  * @since 0.2.0
@@ -544,7 +552,7 @@ export const tryRelease: {
 } = dual(2, commands.tryRelease)
 
 /**
- * Gives back one permit that is known by its id; see {@link tryRelease}. Fails with `LockLost` where it is not held.
+ * Gives back one permit by its id; see {@link tryRelease}. Fails with `LockLost` if it is not held.
  *
  * @category mutations
  * @since 0.2.0
@@ -562,10 +570,11 @@ export const release: {
 } = dual(2, commands.release)
 
 /**
- * Gives a permit that is known by its id another lease, from now, longer or shorter; an infinite one never ends. `false`
- * where the permit is not held. What this process holds as a {@link Permit} is renewed by `Permit.renew`.
+ * Sets the lease of a permit by its id, from now, longer or shorter; an infinite lease never ends. Returns `false` if the
+ * permit is not held. For a {@link Permit} of this process, use `Permit.renew`.
  *
- * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, `InvalidLockName` and `InvalidLockOptions` before any
+ * command.
  *
  * @category mutations
  * @since 0.2.0
@@ -585,10 +594,10 @@ export const updateLeaseTime: {
 } = dual(3, commands.updateLeaseTime)
 
 /**
- * How long the lease of a permit that is known by its id still runs, infinite where it never ends; `None` where the permit
- * is not held.
+ * How long the lease of the permit with this id still runs, infinite if it never ends; `None` if the permit is not held.
  *
- * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, `InvalidLockName` and `InvalidLockOptions` before any
+ * command.
  *
  * @category getters
  * @since 0.2.0

@@ -22,25 +22,28 @@ export interface ReadWriteOptions<
   out WaitTime extends Duration.Input | undefined = Duration.Input | undefined
 > extends AcquireOptions<WaitTime> {
   /**
-   * Who goes first while readers hold the lock and a writer waits. `"writer"`: new readers wait until the writer has
-   * finished, so that a stream of readers cannot keep it out. `"reader"`: they go in, as in Redisson. Default: `"writer"`. When a
-   * writer releases, neither is preferred, so that a stream of writers cannot keep readers out either.
+   * Which side has priority while readers hold the lock and a writer waits. `"writer"`: new readers wait until the writer
+   * has finished, so that a stream of readers cannot starve it. `"reader"`: they enter, as in Redisson. Default:
+   * `"writer"`. When a writer releases, neither side has priority, so that a stream of writers cannot starve readers
+   * either.
    *
-   * Only clients of this library know of waiting writers: readers in Java always go in.
+   * Only clients of this library know of waiting writers: readers in Java always enter.
    */
   readonly preference?: Preference | undefined
 }
 
 /**
- * The two locks of a name. `T` is the fencing token of both, `E` how acquiring either can fail beyond what every lock can.
+ * The two locks of a name. `T` is the fencing token of both, `E` the failures of acquiring either beyond those that every
+ * lock has.
  *
  * @category models
  * @since 0.2.0
  */
 export interface ReadWriteLock<out T = bigint, out E = never> {
   /**
-   * Shared by any number of owners while nobody writes. Its token is that of the last writer; where Redis remembers none, one that
-   * is higher than those of all earlier writers. On a quorum it may be higher in any case. It is lower than the next writer's.
+   * Shared by any number of owners while nobody writes. Its token is that of the last writer; if Redis remembers none, a
+   * token higher than those of all earlier writers. On a quorum it may be higher in any case. It is lower than the next
+   * writer's.
    */
   readonly readLock: Lock<RedisLock, E, T>
   /** Held by one owner while nobody reads. Fails with `LockReentered` for an owner that reads: see {@link make}. */
@@ -48,12 +51,12 @@ export interface ReadWriteLock<out T = bigint, out E = never> {
 }
 
 /**
- * A read-write lock, as Redisson's `RReadWriteLock`. Every function of `Lock` works on both sides; getters and mutations
- * (`Lock.isLocked`, `Lock.inspect`, `Lock.forceRelease`) apply to the side they are given.
+ * A read-write lock like Redisson's `RReadWriteLock`. Every function of `Lock` works on both sides; getters and mutations
+ * (`Lock.isLocked`, `Lock.inspect`, `Lock.forceRelease`) apply to the side that they are given.
  *
- * Both sides are reentrant. A writer may read as well, and keeps reading when it releases the write lock first: other readers
- * are let in at that moment. A reader cannot become a writer: two readers that tried would wait for each other, so it fails at
- * once with `LockReentered`.
+ * Both sides are reentrant. A writer may read as well, and keeps reading if it releases the write lock first: other readers
+ * can enter from then on. A reader cannot become a writer: two readers that tried would wait for each other, so the attempt
+ * fails at once with `LockReentered`.
  *
  * Every hold has a lease of its own: a reader whose process has died keeps writers out until its own lease has run out, and no
  * longer.
@@ -63,12 +66,12 @@ export interface ReadWriteLock<out T = bigint, out E = never> {
  * With `preference: "writer"`, a reader that waits for another reader can deadlock behind a queued writer. Within a
  * `Lock.withLock` section, or under `Lock.withOwner`, all fibers are one reader.
  *
- * When the reply to the release of a reader's inner hold is lost, that release fails with `LockStoreError`, and re-entering
- * waits until it can no longer take effect: for the driver's `commandTimeout`.
+ * If the reply to the release of a reader's inner hold is lost, that release fails with `LockStoreError`, and the next
+ * re-entry waits until the release can no longer take effect: for the driver's `commandTimeout`.
  *
  * **When not to use**
  *
- * For reads that take less than a few milliseconds: taking and releasing a read lock costs two round trips, as any lock does.
+ * For reads that take less than a few milliseconds: a read lock costs two round trips, like any lock.
  *
  * @example
  * ```ts
@@ -77,7 +80,7 @@ export interface ReadWriteLock<out T = bigint, out E = never> {
  *
  * const { readLock, writeLock } = ReadWriteLock.make("catalogue")
  *
- * const look = Effect.log("prices").pipe(Lock.withLock(readLock))
+ * const read = Effect.log("prices").pipe(Lock.withLock(readLock))
  * const change = Effect.log("new prices").pipe(Lock.withLock(writeLock, { waitTime: "10 seconds" }))
  * ```
  *

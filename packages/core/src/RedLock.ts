@@ -23,18 +23,19 @@ export interface RedLockOptions<out WaitTime extends Duration.Input | undefined 
 
 /**
  * A lock that is held while a majority of its members is: the Redlock algorithm
- * (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/). Each member is a lock on a server of its own,
- * bound with `Lock.provide`; a minority of the servers may be down, slow or without their data. Every function of `Lock` works
- * on it.
+ * (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/). Each member is a lock on its own server,
+ * bound with `Lock.provide`; a minority of the servers may be down, slow or without their data. Every function of `Lock`
+ * works on it.
  *
- * All servers are asked at once; the lock is acquired when a majority grants it and some validity is left: lease - elapsed -
- * (lease x `driftFactor` + 2 ms). Otherwise it is released everywhere, also where the answer is unknown. The watchdog renews on all servers; the lock
- * is lost when no majority confirms before the validity is over. The fencing token is greater than that of every earlier grant,
- * however much the servers' clocks differ.
+ * The request goes to all servers at once; the lock is acquired when a majority grants it and some validity is left:
+ * lease - elapsed - (lease x `driftFactor` + 2 ms). Otherwise it is released everywhere, including servers whose answer is
+ * unknown. The watchdog renews on all servers; the lock is lost when no majority confirms before the validity is over.
+ * The fencing token is greater than that of every earlier grant, however much the servers' clocks differ.
  *
- * Fails with `QuorumNotReached` when too many servers still fail at the end of `waitTime`; it says what was wrong with each. Fails with `InvalidLockOptions`
- * before any command when an option is out of range, when there are no members, or one of them twice, and with members that a
- * quorum cannot keep: composed or fair ones, or sides of read-write locks mixed with others.
+ * Fails with `QuorumNotReached` when too many servers still fail at the end of `waitTime`; the error says why each of them
+ * failed. Fails with `InvalidLockOptions` before any command when an option is out of range, when there are no members or
+ * duplicate ones, and when a quorum cannot keep a member: composed or fair locks, or sides of read-write locks mixed with
+ * others.
  *
  * **When to use**
  *
@@ -43,15 +44,15 @@ export interface RedLockOptions<out WaitTime extends Duration.Input | undefined 
  *
  * **When not to use**
  *
- * - Members on servers that replicate each other: a majority of copies of one server is that server.
- * - A server that comes back without its data may grant again what it had granted: let it stay away for the longest lease
- *   (delayed restart), or keep its data with `appendfsync always`.
- * - As a substitute for fencing: see the README on what no lock with a lease can do.
- * - With names made up at run time that differ from member to member: each such set of names is remembered for as long as the
- *   first member's service lives. Members of one name, whatever it is, cost nothing that stays.
- * - With fair locks: each server would have a queue of its own. And never with semaphores: a quorum of counters is unsound, for
- *   two majorities share only some of their members, each of which may have permits left for both. They are no `Lock`, so
- *   that it does not compile.
+ * - With servers that replicate each other: a majority of copies of one server is that server.
+ * - With servers that come back at once without their data: they may grant a lock again that is still held. Keep them away
+ *   for the longest lease (delayed restart), or keep their data with `appendfsync always`.
+ * - As a substitute for fencing: see the README on the limits of every lock with a lease.
+ * - With names made up at run time that differ from member to member: each such set of names is remembered for as long as
+ *   the first member's service lives. Members that share one name leave nothing behind.
+ * - With fair locks: each server would have a queue of its own. Semaphores are no `Lock` and do not compile: a quorum of
+ *   counters is unsound, since two majorities share only some of their members, each of which may have permits left for
+ *   both.
  *
  * @example
  * ```ts

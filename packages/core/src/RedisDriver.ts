@@ -2,7 +2,7 @@
  * The narrow port through which the locks talk to Redis. Implementations: `@effect-redis-lock/ioredis` (the default), and
  * {@link layerRedis} over Effect's own `Redis` service.
  *
- * A driver of your own has to do four things: run a script, subscribe to a channel, scan keys, and classify failures.
+ * A driver of your own has four tasks: to run a script, subscribe to a channel, scan keys, and classify failures.
  *
  * @since 0.1.0
  */
@@ -36,7 +36,7 @@ export interface RedisScript {
 }
 
 /**
- * What Redis answers to a script, over RESP2 or RESP3.
+ * Redis's reply to a script, over RESP2 or RESP3.
  *
  * @category models
  * @since 0.1.0
@@ -44,7 +44,7 @@ export interface RedisScript {
 export type Reply = number | string | null | ReadonlyArray<Reply>
 
 /**
- * What a subscription signals: that it is established (first, and again after every reconnect, as messages may have been
+ * A signal of a subscription: that it is established (first, and again after every reconnect, since messages may have been
  * missed), or a message.
  *
  * @category models
@@ -53,8 +53,8 @@ export type Reply = number | string | null | ReadonlyArray<Reply>
 export type Signal = { readonly _tag: "Subscribed" } | { readonly _tag: "Message"; readonly message: string }
 
 /**
- * A failed command. `reason` decides what the locks do about it, so classify with care: {@link reasonOf} knows the
- * error codes of Redis and the usual socket errors.
+ * A failed command. Its `reason` decides how the locks react, so classify with care: {@link reasonOf} knows the error codes
+ * of Redis and the usual socket errors.
  *
  * @category errors
  * @since 0.1.0
@@ -76,7 +76,7 @@ export class RedisDriverError extends Schema.TaggedError<RedisDriverError>("effe
 }
 
 /**
- * A started operation. `cancel` gives it up: there is no callback any more, and what was not sent yet is never sent.
+ * A started operation. `cancel` abandons it: no callback follows, and a command that was not sent yet is never sent.
  *
  * @category models
  * @since 0.2.0
@@ -84,7 +84,7 @@ export class RedisDriverError extends Schema.TaggedError<RedisDriverError>("effe
 export type Cancellable = Startable.Cancellable
 
 /**
- * Runs a script and calls back once, perhaps at once; see {@link evalOf}.
+ * Runs a script and calls back once, possibly before it returns; see {@link evalOf}.
  *
  * @category models
  * @since 0.2.0
@@ -109,20 +109,20 @@ export type SubscribeUnsafe = (
 ) => Cancellable
 
 /**
- * The port: what the locks need of Redis.
+ * The port through which the locks use Redis.
  *
- * - `eval` runs a script atomically: by SHA, healing NOSCRIPT itself. It never queues a command while disconnected
- *   (`NotConnected`), and fails with `TimedOut` when no reply comes in time; a command that it gave up is never sent
+ * - `eval` runs a script atomically: by SHA, recovering from NOSCRIPT itself. It never queues a command while disconnected
+ *   (`NotConnected`), and fails with `TimedOut` when no reply arrives in time; an abandoned command is never sent
  *   afterwards. Commands are sent in the order of the calls.
  * - `subscribe` stays subscribed while the stream runs, through reconnects.
- * - A driver whose client calls back makes both with {@link evalOf} and {@link subscribeOf}: a quorum then asks its members
- *   without a fiber for each, and a message goes straight to its waiters.
- * - `scan` walks the keys that match a glob pattern (SCAN, never KEYS); a key may come twice.
- * - `publish` is the command with which scripts notify: SPUBLISH where Redisson would use sharded pub/sub.
- * - `slot` names the group of keys that one script may touch together: one for a single server, the hash slot on a
+ * - A driver over a callback-based client makes both with {@link evalOf} and {@link subscribeOf}: a quorum then asks its
+ *   members without a fiber for each, and a message goes straight to its waiters.
+ * - `scan` walks the keys that match a glob pattern (SCAN, never KEYS); a key may appear twice.
+ * - `publish` is the command by which scripts notify waiters: SPUBLISH where Redisson would use sharded pub/sub.
+ * - `slot` identifies the group of keys that one script may touch together: constant on a single server, the hash slot on a
  *   cluster.
- * - `server` names the server that would run a script on a key now; a new name after a reconnect, as another server may answer.
- *   Commands carry deadlines by that server's clock.
+ * - `server` names the server that would run a script on a key now, with a new name after a reconnect, since another server
+ *   may answer. Commands carry deadlines by that server's clock.
  * - `commandTimeoutMillis` is how long `eval` waits for a reply. A command that arrives later is refused by the script.
  *
  * @category services
@@ -141,15 +141,15 @@ export class RedisDriver extends Context.Service<
     readonly publish: "PUBLISH" | "SPUBLISH"
     readonly slot: (key: string) => number
     readonly server: (key: string) => string
-    /** Where its server is, for messages: a host and a port, where there are such. */
+    /** The address of its server for messages: host and port, if it has any. */
     readonly address?: (() => string | undefined) | undefined
     readonly commandTimeoutMillis: number
   }
 >()("effect-redis-lock/RedisDriver") {}
 
 /**
- * The `eval` of a driver whose client calls back. `evalUnsafe` runs without a fiber where many servers are asked at
- * once; an Effect made from the result (`Effect.map`, `Effect.timeout`, ...) is run by a fiber as any other.
+ * The `eval` of a driver over a callback-based client. A quorum, which asks many servers at once, calls `evalUnsafe`
+ * without a fiber; an Effect made from the result (`Effect.map`, `Effect.timeout`, ...) is run by a fiber as usual.
  *
  * @category drivers
  * @since 0.2.0
@@ -160,7 +160,7 @@ export const evalOf =
     Startable.startable((onExit) => evalUnsafe(script, keys, args, onExit))
 
 /**
- * The `subscribe` of a driver whose client calls back.
+ * The `subscribe` of a driver over a callback-based client.
  *
  * @category drivers
  * @since 0.2.0
@@ -171,7 +171,7 @@ export const subscribeOf =
     Startable.startableStream((onSignal, onFailure) => subscribeUnsafe(channel, onSignal, onFailure))
 
 const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
-  // first: the scripts' own refusals name a key, whatever is in its name
+  // first: the scripts' own errors contain a key, whose name may contain anything
   [/\bWRONGTYPE\b/, "WrongType"],
   [/^(ERR )?OOM\b/, "OutOfMemory"],
   [/\bREADONLY\b/, "ReadOnly"],
@@ -248,17 +248,17 @@ export interface LayerRedisOptions {
    */
   readonly commandTimeout?: Duration.Input | undefined
   /**
-   * What to do about a silent connection: it runs when a command has timed out and a PING was not answered for as long again, once
-   * until something comes back. Have it make the client reconnect, as that service does not do so by itself; see
+   * Handles a silent connection: it runs when a command has timed out and a PING was not answered for as long again, once
+   * until a reply arrives. Have it make the client reconnect, since that service does not do so by itself; see
    * {@link layerRedis}. Default: nothing.
    */
   readonly onSilence?: Effect.Effect<unknown> | undefined
 }
 
 /**
- * A driver over Effect's `Redis` service (`effect/persistence/Redis`), so that an application's `NodeRedis`, `BunRedis`
- * or `DenoRedis` layer serves the locks as well. For one server; it shares the application's connection. Each use of this layer is a
- * driver of its own, over the `Redis` that it is provided with.
+ * A driver over Effect's `Redis` service (`effect/persistence/Redis`), so that an application's `NodeRedis`, `BunRedis` or
+ * `DenoRedis` layer serves the locks as well. It supports one server, and shares the application's connection. Each use of
+ * this layer is a driver of its own, over the `Redis` provided to it.
  *
  * **Details**
  *
@@ -266,15 +266,15 @@ export interface LayerRedisOptions {
  * little more often. Give node-redis `disableOfflineQueue: true`: with its offline queue a command waits for the server
  * to come back, and only the rollback of abandoned acquisitions prevents ghost locks.
  *
- * When a command has timed out, a PING is sent; until something comes back, other commands fail at once with `NotConnected`,
- * unsent.
+ * When a command has timed out, the driver sends a PING; until a reply arrives, other commands fail at once with
+ * `NotConnected`, unsent.
  *
  * **Gotchas**
  *
- * node-redis does not replace a half-open connection, on which nothing comes back although nobody has closed it (a NAT that has
- * forgotten it, a machine that is gone): not with `pingInterval`, as it waits for the answer without limit, and `socketTimeout`
- * closes idle connections for good instead. Locks that are held are lost then, and closing its layer waits for commands that
- * are never answered. Have the driver replace it, and destroy it before its layer is closed:
+ * node-redis does not replace a half-open connection, one that nobody has closed but on which no reply arrives (a NAT that
+ * has forgotten it, a machine that is gone). `pingInterval` does not help, as it waits for the answer without limit, and
+ * `socketTimeout` closes idle connections permanently instead. Held locks are then lost, and closing its layer waits for
+ * commands that are never answered. Have the driver replace the connection, and destroy it before its layer closes:
  *
  * ```ts
  * import { NodeRedis } from "@effect/platform-node"
@@ -304,8 +304,8 @@ export interface LayerRedisOptions {
  *
  * **When not to use**
  *
- * On Redis Cluster and Sentinel, and wherever ioredis is at hand: `@effect-redis-lock/ioredis` tells lost connections
- * from refused ones and re-subscribes visibly.
+ * On Redis Cluster and Sentinel, and wherever ioredis is available: `@effect-redis-lock/ioredis` distinguishes lost
+ * connections from refused ones and reports when it has resubscribed.
  *
  * @example
  * ```ts
@@ -329,7 +329,7 @@ export const layerRedis: Layer.Layer<RedisDriver, never, Redis.Redis> = Layer.fr
 )
 
 /**
- * {@link layerRedis} with options. Fails with `InvalidLockOptions` where one is out of range.
+ * {@link layerRedis} with options. Fails with `InvalidLockOptions` if one is out of range.
  *
  * @category layers
  * @since 0.1.0
@@ -357,7 +357,7 @@ export const checkTimeout = (
   return typeof millis === "number" ? Effect.succeed(Duration.millis(millis)) : Effect.fail(millis)
 }
 
-/** Timers come before what has arrived: where the event loop was blocked, replies may lie in the socket. */
+/** Timers run before input is read: after the event loop was blocked, replies may still be in the socket. */
 const untilRepliesAreRead = Effect.callback<void>((resume) => {
   const timer = setTimeout(() => resume(Effect.void), 1)
   return Effect.sync(() => clearTimeout(timer))
@@ -373,7 +373,7 @@ const makeRedis = (
   const timeIsUp = Effect.andThen(Effect.sleep(commandTimeout), untilRepliesAreRead)
   let isSilent = false
 
-  /** Asks for a sign of life. Any answer is one, also an error; it may be a long time until one comes. */
+  /** Asks for a sign of life. Any answer will do, even an error; it may take long to arrive. */
   const probe = Effect.raceFirst(
     Effect.exit(redis.send("PING")),
     Effect.andThen(timeIsUp, Effect.andThen(Effect.exit(onSilence), Effect.never))
@@ -407,8 +407,8 @@ const makeRedis = (
           )
     )
 
-  // Scripts that were sent since the server last said NOSCRIPT, and how often it did: of many commands that it refuses so,
-  // the first carries the text, and is there before the others.
+  // The scripts sent since the server last said NOSCRIPT, and how often it did. After many such refusals at once, the first
+  // repeated command carries the script's text, and arrives before the others.
   let known: Set<string> | undefined
   let doubts = 0
   const run = (
@@ -419,8 +419,8 @@ const makeRedis = (
     Effect.suspend(() => {
       const isKnown = known === undefined || known.has(script.sha1)
       known?.add(script.sha1)
-      // Not Redis.eval: that one loads the script on a connection of its own choosing and fails once more under a flood of
-      // SCRIPT FLUSH; EVAL carries its text with it.
+      // Not Redis.eval, which loads the script on a connection of its own choosing and fails again under a flood of SCRIPT
+      // FLUSH; EVAL carries its text with it.
       if (!isKnown || refusals > 1) return send<Reply>("EVAL", script.lua, ...rest)
       const doubtsThen = doubts
       return Effect.catchIf(
@@ -458,7 +458,7 @@ const makeRedis = (
       ),
     publish: "PUBLISH",
     slot: () => 0,
-    // reconnects are hidden: should another server answer, its clock is learnt from its replies
+    // reconnects are hidden: if another server answers, its clock is learnt from its replies
     server: () => "",
     commandTimeoutMillis: Duration.toMillis(commandTimeout)
   }

@@ -1,5 +1,5 @@
 /**
- * The lock service: one client of a store, with its id, its watchdog and its subscriptions. Locks find it in the context.
+ * The lock service: one client of a store, with its id, its watchdog and its subscriptions. Locks take it from the context.
  *
  * @since 0.1.0
  */
@@ -43,7 +43,7 @@ export {
    * **Gotchas**
    *
    * Only the layers of this module make one: it carries the client, with its watchdog and its subscriptions, under
-   * {@link TypeId}. For a lock without Redis, in tests, there is {@link layerMemory}.
+   * {@link TypeId}. For tests without Redis, use {@link layerMemory}.
    *
    * @category services
    * @since 0.1.0
@@ -54,7 +54,7 @@ export {
 /**
  * All settings of a client. Durations are Effect durations: a number is milliseconds.
  *
- * {@link layerConfig} reads the same from the environment: `REDIS_LOCK_WATCHDOG_LEASE_TIME` and so on.
+ * {@link layerConfig} reads the same settings from the environment: `REDIS_LOCK_WATCHDOG_LEASE_TIME` and so on.
  *
  * @category options
  * @since 0.1.0
@@ -63,43 +63,43 @@ export interface RedisLockOptions {
   /**
    * The lease of locks acquired without `leaseTime`, renewed every third of it while they are held: how long a lock may
    * outlive its process. Redisson's `lockWatchdogTimeout`; the two need not be equal. It should be at least four times the
-   * driver's `commandTimeout`: else one connection that goes silent costs the lock, as the renewal is not repeated over a new
-   * connection in time. Default: 30 seconds.
+   * driver's `commandTimeout`: otherwise one silent connection costs the lock, because the renewal is not repeated over a
+   * new connection in time. Default: 30 seconds.
    */
   readonly watchdogLeaseTime?: Duration.Input | undefined
   /**
-   * The longest a waiter sleeps before it asks again, should every wake-up message be lost. Jittered by a fifth. While Redis
-   * cannot be asked, a waiter tries sooner: after 100 milliseconds at first, then less and less often, at least every 5 seconds.
-   * Default: 1 second.
+   * The longest time that a waiter sleeps before it retries, should every wake-up message be lost. Jittered by a fifth.
+   * While Redis cannot be reached, a waiter retries sooner: after 100 milliseconds at first, then less and less often, at
+   * least every 5 seconds. Default: 1 second.
    */
   readonly fallbackInterval?: Duration.Input | undefined
   /**
-   * How long a release is tried before it is reported as failed; it then goes on in the background until the lease is
-   * over. Also how long a client that closes tries to give back all that it holds. Default: 5 seconds.
+   * How long a release is retried before it is reported as failed; the retries then go on in the background until the lease
+   * is over. Also how long a closing client tries to release everything that it holds. Default: 5 seconds.
    */
   readonly releaseTimeout?: Duration.Input | undefined
   /**
-   * How long the subscription to a lock's channel is kept after its last waiter. Default: 10 seconds.
+   * How long the subscription to a lock's channel stays open after its last waiter. Default: 10 seconds.
    */
   readonly subscriptionIdleTime?: Duration.Input | undefined
   /**
    * How much this machine's clock and the server's may differ in rate, as a share of the lease: the deadline of a holding
-   * is that much earlier, and another 2 ms. Default: 0.01, as in the Redlock specification.
+   * is earlier by that much plus 2 ms. Default: 0.01, as in the Redlock specification.
    */
   readonly clockDriftFactor?: number | undefined
   /**
-   * How long Redis remembers the last fencing token of a name after the lease of its last grant; zero or longer. It costs a key
-   * of about 150 bytes for each name that was locked within this time. See docs/memory.md. Default: 24 hours.
+   * How long Redis remembers the last fencing token of a name after the lease of its last grant; zero or longer. It costs a
+   * key of about 150 bytes for each name locked within this time. See docs/memory.md. Default: 24 hours.
    *
-   * Tokens are server time in microseconds, so they rise without it as long as the server's clock does. What is remembered
-   * keeps them rising when the clock is set back, and after a failover to a server whose clock is behind, and on a quorum when
-   * the servers' clocks differ: as far as those clocks may be apart, and no longer than this. Where all servers' clocks are
-   * kept by NTP a minute is plenty. Locks that nobody fences by can do without: `tokens: "none"`.
+   * Tokens are server time in microseconds, so they rise by themselves as long as the server's clock does. The remembered
+   * token keeps them rising when the clock is set back, after a failover to a server whose clock is behind, and on a quorum
+   * whose servers' clocks differ, provided that the clocks are apart by less than this time. With NTP on all servers a
+   * minute is plenty. Locks whose tokens nobody checks can do without: `tokens: "none"`.
    */
   readonly tokenRetention?: Duration.Input | undefined
   /**
-   * Put before every lock's name, like a NameMapper in Redisson: for sharing one Redis, and for ACL rules. At most
-   * 1 KiB of well-formed Unicode without NUL. Default: none.
+   * A prefix of every lock's name, like a NameMapper in Redisson: for sharing one Redis, and for ACL rules. At most 1 KiB
+   * of well-formed Unicode without NUL. Default: none.
    */
   readonly keyPrefix?: string | undefined
 }
@@ -128,7 +128,7 @@ const checkOptions = Effect.fnUntraced(function* (
     watchdogLeaseMillis,
     renewIntervalMillis: watchdogLeaseMillis / 3,
     fallbackIntervalMillis,
-    // A dead client is skipped soon, yet a few reports may be lost or late.
+    // A dead client is skipped soon, although a few reports may be lost or late.
     placeIntervalMillis: Math.min(500, fallbackIntervalMillis / 2),
     placeLifeMillis: 1500,
     releaseTimeoutMillis: yield* period("releaseTimeout", options.releaseTimeout ?? 5000),
@@ -140,7 +140,7 @@ const checkOptions = Effect.fnUntraced(function* (
 })
 
 /**
- * A client of the {@link Store.LockStore} that is provided: `LockStore.layerRedis`, `LockStore.layerMemory`, or one of your own.
+ * A client of the provided {@link Store.LockStore}: `LockStore.layerRedis`, `LockStore.layerMemory`, or one of your own.
  *
  * @category layers
  * @since 0.1.0
@@ -156,16 +156,16 @@ export const layerFromStore = (
   )
 
 /**
- * A client of Redis, through the driver that is provided: `IoRedis.layer` of `@effect-redis-lock/ioredis`, or
+ * A client of Redis, through the provided driver: `IoRedis.layer` of `@effect-redis-lock/ioredis`, or
  * `RedisDriver.layerRedis`. Build it once per process and server: a client knows only its own waiters and holdings.
  *
- * For several servers call it once for each: Effect builds a layer that is kept in a constant only once for a program, whatever it is
- * provided with.
+ * For several servers, call it once for each: Effect builds a layer that is kept in a constant only once per program,
+ * whatever layers are provided to it.
  *
- * A client whose scope closes gives back what it still holds, before its connection goes, within the `releaseTimeout`: sections are
- * interrupted and fail with `LockLost` (`ClientClosed`) once they have ended, waiters fail with `LockStoreError` (`Closed`), and
- * scopes of holdings that are closed later find nothing left to do. What it could not give back is logged, and frees itself when
- * its lease ends.
+ * When its scope closes, a client releases everything that it still holds before its connection closes, within the
+ * `releaseTimeout`: sections are interrupted and fail with `LockLost` (`ClientClosed`) once they have ended, waiters fail
+ * with `LockStoreError` (`Closed`), and scopes of holdings that close later have nothing left to do. The client logs locks
+ * that it could not release; they become free when their leases end.
  *
  * @example
  * ```ts
@@ -187,9 +187,9 @@ export const layer = (options?: RedisLockOptions): Layer.Layer<RedisLock, Invali
   Layer.provide(layerFromStore(options), Store.layerRedis)
 
 /**
- * The settings as `Config`, from environment variables that may all be absent: `REDIS_LOCK_WATCHDOG_LEASE_TIME`,
- * `REDIS_LOCK_FALLBACK_INTERVAL`, `REDIS_LOCK_RELEASE_TIMEOUT`, `REDIS_LOCK_SUBSCRIPTION_IDLE_TIME` (durations such as
- * `30 seconds`), `REDIS_LOCK_TOKEN_RETENTION`, `REDIS_LOCK_CLOCK_DRIFT_FACTOR` and `REDIS_LOCK_KEY_PREFIX`.
+ * The settings as a `Config` of environment variables, all of them optional: `REDIS_LOCK_WATCHDOG_LEASE_TIME`,
+ * `REDIS_LOCK_FALLBACK_INTERVAL`, `REDIS_LOCK_RELEASE_TIMEOUT`, `REDIS_LOCK_SUBSCRIPTION_IDLE_TIME` (durations such as `30
+ * seconds`), `REDIS_LOCK_TOKEN_RETENTION`, `REDIS_LOCK_CLOCK_DRIFT_FACTOR` and `REDIS_LOCK_KEY_PREFIX`.
  *
  * @category options
  * @since 0.1.0
@@ -205,7 +205,7 @@ export const settings: Config.Config<RedisLockOptions> = Config.all({
 })
 
 /**
- * {@link layer} with its options from `Config`: those of {@link settings}, unless others are given.
+ * {@link layer} with its options from a `Config`. Default: {@link settings}.
  *
  * @category layers
  * @since 0.1.0
@@ -216,12 +216,12 @@ export const layerConfig = (
   Layer.unwrap(Effect.map(Config.unwrap(config), layer))
 
 /**
- * A client of a store in memory, on Effect's `Clock`: for tests (under `TestClock` hours pass in no time), demonstrations,
- * and programs of one process. For other settings provide {@link Store.layerMemory} to {@link layerFromStore}.
+ * A client of a memory store, on Effect's `Clock`: for tests (under `TestClock` hours pass in no time), demonstrations, and
+ * programs with a single process. For other settings provide {@link Store.layerMemory} to {@link layerFromStore}.
  *
  * **When not to use**
  *
- * Where more than one process takes the locks: each would have a store of its own, and exclude nobody else.
+ * Where more than one process uses the locks: each would have a store of its own, and exclude no other.
  *
  * @example
  * ```ts
@@ -240,14 +240,15 @@ export const layerMemory: Layer.Layer<RedisLock> = layerFromStore().pipe(
 )
 
 /**
- * A client whose locks are held on a majority of independent servers, each of which is given by a layer: every `Lock` becomes a
- * `RedLock`, and no caller changes. See `RedLock.make` for what that means and when it does not help.
+ * A client whose locks are held on a majority of independent servers, each of which is given by a layer: every `Lock`
+ * becomes a `RedLock`, and no caller changes. `RedLock.make` says what that means and when it does not help.
  *
- * A minority of the servers may be unreachable when the layer is built; they take part as soon as they can be reached. All
+ * A minority of the servers may be unreachable when the layer is built; they join as soon as they can be reached. All
  * members must have the same `keyPrefix`; other settings are those of the first.
  *
- * Locks that a quorum cannot keep (fair ones, semaphores, latches) fail with `InvalidLockOptions` before any command. Where too
- * many servers fail, acquiring fails with a `LockStoreError` whose `cause` is a `QuorumNotReached`; for waiters, at the end of `waitTime`.
+ * Locks that a quorum cannot keep (fair ones, semaphores, latches) fail with `InvalidLockOptions` before any command. If
+ * too many servers fail, acquiring fails with a `LockStoreError` whose `cause` is a `QuorumNotReached`; waiters fail at the
+ * end of `waitTime`.
  *
  * **When not to use**
  *

@@ -1,8 +1,8 @@
 /**
- * Semaphores whose permits are anonymous: a counter in Redis, as Redisson's `RSemaphore`.
+ * Semaphores whose permits are anonymous: a counter in Redis, like Redisson's `RSemaphore`.
  *
- * A semaphore is a value. Making one costs nothing and talks to nobody; where a function takes a semaphore, a name does as
- * well.
+ * A semaphore is a value. Making one costs nothing and sends no command; every function that takes a semaphore also accepts
+ * a name.
  *
  * **When to use**
  *
@@ -14,8 +14,8 @@
  *
  * **Gotchas**
  *
- * Redis does not know who holds a permit. What a process held when it died is gone until somebody adds it again, and every
- * {@link release} too many makes a permit that should not exist.
+ * Redis does not know who holds a permit. The permits of a process that dies are gone until somebody adds them again, and
+ * every superfluous {@link release} creates a permit that should not exist.
  *
  * @since 0.2.0
  */
@@ -58,8 +58,8 @@ export const TypeId: TypeId = internalTypeId
 export type TypeId = "~effect-redis-lock/Semaphore"
 
 /**
- * A semaphore with anonymous permits. `R` is what using it requires: {@link RedisLock}, or nothing once a service is bound
- * with {@link provide}.
+ * A semaphore with anonymous permits. `R` is the services that it requires: {@link RedisLock}, or none once a service is
+ * bound with {@link provide}.
  *
  * @category models
  * @since 0.2.0
@@ -82,7 +82,7 @@ export interface Semaphore<out R = RedisLock> extends Pipeable {
 export const isSemaphore = (u: unknown): u is Semaphore<unknown> => Predicate.hasProperty(u, TypeId)
 
 /**
- * What using a semaphore requires; of a name, {@link RedisLock}.
+ * The services that a semaphore requires; for a name, {@link RedisLock}.
  *
  * @category type-level
  * @since 0.3.0
@@ -90,7 +90,7 @@ export const isSemaphore = (u: unknown): u is Semaphore<unknown> => Predicate.ha
 export type Services<S> = S extends Semaphore<infer R> ? R : RedisLock
 
 /**
- * How to acquire: only how long to wait, as anonymous permits have no lease.
+ * Options of acquiring: only the wait, as anonymous permits have no lease.
  *
  * @category options
  * @since 0.2.0
@@ -100,17 +100,17 @@ export interface AcquireOptions<
 > extends Pick<BaseOptions<WaitTime>, "waitTime"> {}
 
 /**
- * A semaphore. With `permits`, its first use creates it with that many permits where it does not exist; without, it has none
+ * A semaphore. With `permits`, its first use creates it with that many permits if it does not exist; without, it has none
  * until {@link trySetPermits}, {@link addPermits} or {@link release} gives it some, here or in Java. A name in place of a
- * semaphore is one without `permits`.
+ * semaphore stands for one without `permits`.
  *
- * The name follows the rules of `Lock.make`; `permits` is a whole number from 1 to 2147483647. A bad name or number is
+ * The name follows the rules of `Lock.make`; `permits` is a whole number from 1 to 2147483647. An invalid name or number is
  * reported when the semaphore is used, before any command is sent.
  *
  * **Gotchas**
  *
- * A semaphore that exists keeps the number of permits it has, also after a deployment with another one, and no warning can
- * say so, as a counter does not know how many are held: {@link addPermits} changes the number.
+ * A semaphore that exists keeps its number of permits, even after a deployment with a different one, and without a warning,
+ * as a counter does not know how many are held: {@link addPermits} changes the number.
  *
  * A name that a `PermitSemaphore` uses is refused with `LockStoreError`, reason `WrongType`, while any of its permits is
  * held.
@@ -138,7 +138,7 @@ export const make = (name: string, options?: { readonly permits?: number | undef
   new SemaphoreImpl(name, options?.permits, undefined)
 
 /**
- * Binds a semaphore to one service, so that using it requires nothing.
+ * Binds a semaphore to one service, so that it requires no other.
  *
  * @category combinators
  * @since 0.2.0
@@ -156,19 +156,19 @@ export const provide: {
  *
  * **Details**
  *
- * Waiters of one process are served first come, first served as far as their demands fit into what is free: a waiter for many
- * permits does not keep others from the few that are there, and can be passed by them again and again. Zero permits are
- * always there, without a command.
+ * Waiters of one process are served first come, first served, as far as enough permits are free: a waiter for many permits
+ * does not keep others from the few that are free, and can be overtaken repeatedly. Zero permits are always granted,
+ * without a command.
  *
- * What may have been acquired is undone exactly, after a timeout, a lost reply or an interruption, and permits are given
- * back exactly once, although the counter does not know whose they are: a marker beside it does, for a day at most.
+ * After a timeout, a lost reply or an interruption, a possible grant is rolled back exactly, and permits are given back
+ * exactly once. The counter does not know whose permits they are, but a marker beside it does, for at most a day.
  *
  * The effect runs in a fiber of its own: fibers that it forks with `Effect.forkChild` end with it.
  *
- * Fails with `LockTimeout` when `waitTime` ran out, `LockStoreError` when Redis could not be asked or the permits could not
- * be given back within the release timeout (the attempts then go on in the background), `LockLost` when Redis no longer knows
- * of the grant (it has lost its data) or when the client was closed meanwhile, `InvalidLockName` and `InvalidLockOptions`
- * before any command. A failure of the effect itself wins over problems of giving back.
+ * Fails with `LockTimeout` when `waitTime` ran out, `LockStoreError` when the request to Redis failed or the permits could
+ * not be given back within the release timeout (the attempts then go on in the background), `LockLost` when Redis no longer
+ * knows the grant (it has lost its data) or the client was closed meanwhile, `InvalidLockName` and `InvalidLockOptions`
+ * before any command. A failure of the effect itself takes precedence over problems of giving the permits back.
  *
  * **Gotchas**
  *
@@ -221,8 +221,8 @@ export const withPermits: {
 )
 
 /**
- * Runs an effect with permits if they are free at this moment, without waiting; otherwise as {@link withPermits}. `None`
- * when they are not.
+ * Runs an effect with permits if they are free at this moment, without waiting; otherwise like {@link withPermits}. `None`
+ * when they are not free.
  *
  * @example
  * ```ts
@@ -262,11 +262,11 @@ export const withPermitsIfAvailable: {
 )
 
 /**
- * Acquires permits for as long as the scope is open; otherwise as {@link withPermits}.
+ * Acquires permits for as long as the scope is open; otherwise like {@link withPermits}.
  *
  * **Gotchas**
  *
- * A failure to give the permits back when the scope closes can only be logged.
+ * A failure to give the permits back when the scope closes is only logged.
  *
  * @example
  * ```ts
@@ -307,15 +307,14 @@ export const scoped: {
 )
 
 /**
- * Acquires permits, one unless `permits` says otherwise, that nothing gives back by itself: somebody, anywhere, has to call
- * {@link release}.
+ * Acquires permits (default: one) that are not given back automatically: some process has to call {@link release}.
  *
- * Fails with `LockTimeout` when `waitTime` ran out, `LockStoreError` when Redis could not be asked (what may have been
- * acquired is undone), `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockTimeout` when `waitTime` ran out, `LockStoreError` when the request to Redis failed (a possible grant is
+ * rolled back), `InvalidLockName` and `InvalidLockOptions` before any command.
  *
  * **When to use**
  *
- * Where another process gives the permits back.
+ * Where a different process gives the permits back.
  *
  * **When not to use**
  *
@@ -341,8 +340,8 @@ export const acquire: <
   )
 
 /**
- * Asks once for permits, one unless `permits` says otherwise, that nothing gives back by itself; without waiting, otherwise as
- * {@link acquire}. `false` when they are not free.
+ * Tries once to acquire permits (default: one), without waiting; otherwise like {@link acquire}. `false` when they are not
+ * free.
  *
  * @category acquiring
  * @since 0.2.0
@@ -361,17 +360,17 @@ export const tryAcquire: <Arg extends Semaphore<unknown> | string | number>(
 )
 
 /**
- * Gives back permits that were taken with {@link acquire}, one unless `permits` says otherwise, and tells waiters. Creates a
- * semaphore that does not exist, as Redisson does; one that was made with `permits` begins anew with all of them, so that
- * nothing is added.
+ * Gives back permits that were taken with {@link acquire} (default: one), and wakes waiters. Creates a semaphore that does
+ * not exist, like Redisson; one made with `permits` then starts with exactly that number.
  *
- * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, `InvalidLockName` and `InvalidLockOptions` before any
+ * command.
  *
  * **Gotchas**
  *
- * Nobody checks that you have them. After a `LockStoreError` whose `isOutcomeUnknown` is true, and after an interruption, the
- * permits may or may not have been given back, and trying again may give too many. {@link withPermits} and {@link scoped}
- * have no such doubt.
+ * Nothing checks that you hold them. After a `LockStoreError` whose `isOutcomeUnknown` is true, and after an interruption,
+ * the permits may or may not have been given back, and a second attempt may add too many. {@link withPermits} and
+ * {@link scoped} do not have this problem.
  *
  * @category mutations
  * @since 0.2.0
@@ -392,7 +391,7 @@ export const release: <Arg extends Semaphore<unknown> | string | number>(
 )
 
 /**
- * As {@link release}, but does nothing where the semaphore does not exist: `false` then.
+ * Like {@link release}, but returns `false` and does nothing if the semaphore does not exist.
  *
  * @category mutations
  * @since 0.2.0
@@ -411,10 +410,11 @@ export const releaseIfExists: <Arg extends Semaphore<unknown> | string | number>
 )
 
 /**
- * Creates the semaphore with this number of permits, from 0; for good, or for `timeToLive`, after which it is gone together
- * with all permits that are held. `false`, and nothing changed, where it exists.
+ * Creates the semaphore with this number of permits, at least 0, permanently or for `timeToLive`, after which it disappears
+ * together with all held permits. Returns `false` and changes nothing if it exists.
  *
- * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, `InvalidLockName` and `InvalidLockOptions` before any
+ * command.
  *
  * @category mutations
  * @since 0.2.0
@@ -447,10 +447,11 @@ export const trySetPermits: {
 )
 
 /**
- * Adds permits for good, or takes some away with a negative number: the number that is free may then be below zero until
- * enough are given back. A time to live of the semaphore stays as it is.
+ * Adds permits permanently, or removes some with a negative number: the number of free permits may then be below zero until
+ * enough are given back. Leaves the semaphore's time to live unchanged.
  *
- * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, `InvalidLockName` and `InvalidLockOptions` before any
+ * command.
  *
  * @category mutations
  * @since 0.2.0
@@ -472,10 +473,11 @@ export const addPermits: {
 )
 
 /**
- * Takes all permits that are free, without waiting, and returns their number. A number below zero is raised to zero, as in
- * Java. A time to live of the semaphore stays as it is.
+ * Takes all free permits, without waiting, and returns their number. Raises a number below zero to zero, as in Java. Leaves
+ * the semaphore's time to live unchanged.
  *
- * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, `InvalidLockName` and `InvalidLockOptions` before any
+ * command.
  *
  * @category mutations
  * @since 0.2.0
@@ -487,7 +489,8 @@ export const drainPermits = <S extends Semaphore<unknown> | string>(
 /**
  * The number of permits that are free at this moment. It may have changed by the time you see it: to act on it, acquire.
  *
- * Fails with `LockStoreError` when Redis could not be asked, `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, `InvalidLockName` and `InvalidLockOptions` before any
+ * command.
  *
  * @category getters
  * @since 0.2.0

@@ -1,5 +1,5 @@
 /**
- * Spin locks: waiting without pub/sub.
+ * Spin locks: their waiters poll instead of using pub/sub.
  *
  * @since 0.2.0
  */
@@ -27,21 +27,21 @@ export interface SpinOptions<
   out S extends Schedule.Schedule<unknown> | undefined = Schedule.Schedule<unknown> | undefined
 > extends AcquireOptions<WaitTime> {
   /**
-   * The pauses between two attempts, each of at least a millisecond. When the schedule ends, the wait ends with `LockTimeout`. Default:
-   * {@link exponentialBackoff}. Redisson's constant backoff is `Schedule.spaced("64 millis")`.
+   * The pauses between attempts, each of at least a millisecond. When the schedule ends, the wait fails with `LockTimeout`.
+   * Default: {@link exponentialBackoff}. Redisson's constant backoff is `Schedule.spaced("64 millis")`.
    */
   readonly schedule?: S | undefined
 }
 
 /**
- * A reentrant lock whose waiters never subscribe: they ask again after a pause. Otherwise it is the lock of {@link Lock.make}:
+ * A reentrant lock whose waiters never subscribe: they retry after a pause. Otherwise it is the lock of {@link Lock.make}:
  * the two share their names, and each wakes the other's waiters. Every function of `Lock` works on it.
  *
- * Of all fibers of a process that wait for it, only one asks.
+ * Only one of the waiting fibers of a process sends requests at a time.
  *
  * **When not to use**
  *
- * As the ordinary choice. It is for Redis deployments that forbid or cannot carry pub/sub (a large cluster without sharded
+ * As the default choice. It is for Redis deployments that forbid or cannot carry pub/sub (a large cluster without sharded
  * pub/sub, where every message goes to every node), and for sections far shorter than a round trip.
  *
  * @example
@@ -78,11 +78,12 @@ export const make: {
 }
 
 /**
- * Redisson's exponential backoff: a pause of `initial`, then each of `multiplier` times the last, and at the `k`th multiplication
- * up to `k - 1` milliseconds more, so that processes do not ask together; never above `max`. Defaults: 1 ms, doubled up to 128 ms.
+ * Redisson's exponential backoff: a pause of `initial`, then each `multiplier` times the last, plus up to `k - 1`
+ * milliseconds at the `k`th multiplication, so that processes do not retry together; never above `max`. Defaults: 1 ms,
+ * doubled up to 128 ms.
  *
- * `initial` is at least 1 ms, `max` at least `initial`, `multiplier` at least 1. A lock with anything else fails with
- * `InvalidLockOptions` when it is used; a program that runs the schedule by itself dies with it.
+ * `initial` is at least 1 ms, `max` at least `initial`, `multiplier` at least 1. A lock with any other value fails with
+ * `InvalidLockOptions` when it is used; a program that runs the schedule itself dies with that error.
  *
  * @category schedules
  * @since 0.2.0
