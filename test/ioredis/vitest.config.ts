@@ -8,9 +8,12 @@ import base from "../vitest.config.ts"
 
 const { resolve } = createRequire(import.meta.url)
 
+// a project adds its own list to an inherited one, and would run all tests
+const { include: _, ...shared } = base.test!
+
 export default defineConfig({
   test: {
-    ...base.test!,
+    ...shared,
     exclude: ["**/node_modules/**", "**/dist/**"],
     root: fileURLToPath(new URL("..", import.meta.url)),
     projects: ["ioredis-5-oldest", "ioredis-5-newest"].map((name) => ({
