@@ -1,6 +1,6 @@
 /**
- * One client of a store: its id, what it holds, who waits in this process, and the fibers that serve them. This is what
- * stands behind the `RedisLock` service.
+ * One client of a store: its id, its holdings, the waiters of this process, and the fibers that serve both. It implements
+ * the `RedisLock` service.
  */
 import { printsAs } from "../report/printsAs.ts"
 import * as Clock from "effect/Clock"
@@ -39,7 +39,7 @@ import type { ClientOptions } from "../options/ClientOptions.ts"
 let lastOwnerId = 0
 
 export class LockClient extends OpaqueClient implements Service, AcquiringClient {
-  /** As a service it carries itself. */
+  /** The service carries the client itself. */
   readonly [TypeId]: LockClient = this
   /** A random UUID; owners are `<clientId>:<number>`, as in Redisson. */
   readonly clientId: string
@@ -49,10 +49,10 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   readonly telemetry: Telemetry
   readonly waitQueues = new WaitQueues(this)
   readonly permitQueues = new PermitQueues(this)
-  /** Semaphores of which it was said that they have another number of permits than their value says. */
+  /** Semaphores for which a wrong number of permits has been logged. */
   readonly comparedTotals = new Set<string>()
   readonly latchWaiters = new LatchQueues(this)
-  /** Locks that somebody of this process asks for at this moment. */
+  /** Locks with a request of this process in flight. */
   readonly requestsInFlight = new Set<string>()
   readonly fairQueues = new FairQueues(this)
   readonly alarms: AlarmClock
@@ -63,22 +63,22 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber<A, E>
   /** Closed when the client is. */
   readonly scope: Scope.Scope
-  /** Whether its store is kept by a majority of several. */
+  /** Whether its store is a majority of several stores. */
   readonly isQuorum: boolean
-  /** The clients of quorums of which this one is the first member. */
+  /** Quorum clients whose first member this client is. */
   readonly quorumClients = new QuorumClients<LockClient>()
-  /** The clients of quorums of which this one is any member: they close before it does. */
+  /** Quorum clients that have this client as a member: they close before it does. */
   readonly joinedBy = new Set<LockClient>()
-  /** Acquisitions and releases that are not answered yet: closing waits for them. */
+  /** The number of unanswered acquisitions and releases: closing waits for them. */
   underWay = 0
-  /** Anonymous permits that something will give back. */
+  /** Anonymous permits that a section or a scope will give back. */
   readonly anonymousPermits = new Set<AnonymousPermits>()
-  /** What a client that closes has still to give back. */
+  /** Everything that a closing client still has to release. */
   readonly toGiveBack = new Set<Returnable>()
   readonly #report: Report
   readonly #held = new Map<string, Array<Lease>>()
   #background = 0
-  /** Whether nothing is acquired any more. */
+  /** Whether the client refuses acquisitions because it closes. */
   isClosing = false
   #closed: Deferred.Deferred<void> | undefined = undefined
 
@@ -117,17 +117,17 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     this.watchdog = new Watchdog(this)
   }
 
-  /** Runs what belongs to the application, such as the resumption of one of its fibers. */
+  /** Runs a task of the application, such as the resumption of one of its fibers. */
   inOwnTurn(task: () => void): void {
     inOwnTurn(task, this.#report)
   }
 
-  /** The number of the last owner that was given out. */
+  /** The number of the latest owner. */
   get lastOwner(): number {
     return lastOwnerId
   }
 
-  /** {@link fork} for what closing waits for. */
+  /** {@link fork} for work that closing waits for. */
   background<A, E>(effect: Effect.Effect<A, E>): Fiber<A, E> {
     this.#background++
     return this.fork(
@@ -138,14 +138,14 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     )
   }
 
-  /** Whether something is still to be answered, or to be taken back. */
+  /** Whether a request is unanswered or a rollback pending. */
   get isBusy(): boolean {
     const { fairQueues, latchWaiters, permitQueues, waitQueues } = this
     const waiting = waitQueues.size + fairQueues.size + permitQueues.size + latchWaiters.size
     return this.underWay + this.#background + waiting > 0
   }
 
-  /** Loses all that is held: it is to be given back. */
+  /** Marks every holding as lost, and for release. */
   loseAll(): void {
     for (const held of [...[...this.#held.values()].flat(), ...this.anonymousPermits]) this.#loseAtEnd(held)
   }
@@ -155,7 +155,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     held.lose("ClientClosed", this.now())
   }
 
-  /** Nothing is acquired from now on: whoever waits asks once more, and fails. */
+  /** Refuses acquisitions from now on: each waiter sends one more request, and fails. */
   sendHome(): void {
     this.isClosing = true
     this.waitQueues.sendHome()
@@ -164,7 +164,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     this.latchWaiters.sendHome()
   }
 
-  /** Gives back what is held, for good; see {@link giveBackAll}. */
+  /** Releases all holdings and closes; see {@link giveBackAll}. */
   get close(): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.#closed !== undefined) return Deferred.await(this.#closed)
@@ -185,8 +185,8 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   }
 
   /**
-   * Until when a lease asked for at `sentAt` surely holds: counted from before the command was sent, and shortened by what
-   * the clocks of the two machines may differ in rate (the drift of the Redlock specification).
+   * The deadline of a lease requested at `sentAt`: counted from before the command was sent, and shortened by the possible
+   * difference in rate of the two machines' clocks (the drift of the Redlock specification).
    */
   deadlineOf(sentAt: number, leaseMillis: number): number {
     return sentAt + leaseMillis - driftMillis(leaseMillis, this.options.clockDriftFactor)
@@ -215,7 +215,10 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     if (this.isClosing) this.#loseAtEnd(grant)
   }
 
-  /** Calls waiters that may re-enter by a new hold: only through an explicit owner or a scope can others than its own fiber. */
+  /**
+   * Wakes waiters that can now re-enter: other fibers than the hold's own can do so only through an explicit owner or a
+   * scope.
+   */
   wakeOwners({ by, lease }: LeaseEntry): void {
     if (by.owner.explicit === undefined && by.scope === undefined) return
     const { lock } = lease.keys
@@ -233,7 +236,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     else held.splice(place, 1)
   }
 
-  /** The holding of this lock, on this side, that the identity may re-enter. */
+  /** The lease of this lock in this mode that the identity may re-enter. */
   find(key: string, mode: Mode, identity: Identity): Lease | undefined {
     if (!this.#held.has(key)) return undefined
     const now = this.now()
@@ -242,33 +245,36 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     )
   }
 
-  /** Whether somebody in this process holds what keeps the lock from being had in a mode. */
+  /** Whether a holding of this process keeps the lock from being acquired in a mode. */
   isHeldHere(key: string, mode: Mode): boolean {
     if (!this.#held.has(key)) return false
     const now = this.now()
     return this.heldHere(key).some((lease) => excludes(lease.kind.mode, mode) && lease.isHeld(now))
   }
 
-  /** Wakes the first waiters of a lock in this process: it may be free. Readers first, so that writers do not keep them out. */
+  /**
+   * Wakes the first waiters of a lock in this process, since it may be free. Readers come first, so that writers do not
+   * starve them.
+   */
   wakeWaiters(key: string): void {
     this.waitQueues.get(key, "read")?.signal()
     this.waitQueues.get(key, "exclusive")?.signal()
   }
 
-  /** Every holding of the lock in this process: a copy, for looking at one may show it lost and remove it. */
+  /** Every lease of the lock in this process: a copy, because checking a lease may find it lost and remove it. */
   heldHere(key: string): ReadonlyArray<Lease> {
     return [...(this.#held.get(key) ?? [])]
   }
 }
 
-/** Operations by which something ends, which a client that closes still runs. */
+/** Operations that end something, which a closing client still runs. */
 const isGivingBack = ({ operation }: StoreCommand<unknown>): boolean =>
   /\/(release|return|withdraw)$/.test(operation.name)
 
 const closed = ({ keys, operation }: StoreCommand<unknown>): LockStoreError =>
   new LockStoreError({ operation: operation.name, lock: keys[0]!, reason: "Closed" })
 
-/** Kinds that cannot be under one name are left for Redis to refuse. */
+/** Whether a hold excludes a mode. Redis refuses kinds that cannot share a name. */
 const excludes = (held: Mode, wanted: Mode): boolean =>
   held === "read" || held === "write"
     ? wanted === "write" || (held === "write" && wanted === "read")

@@ -1,7 +1,7 @@
 import type { ClientOptions } from "../options/ClientOptions.ts"
 import type { QuorumTimes } from "../options/quorumOptions.ts"
 
-/** A client that may be a member. */
+/** The part of a client that identifies it as a member. */
 interface Member {
   readonly clientId: string
   readonly options: ClientOptions
@@ -20,11 +20,11 @@ interface Quorum<Client> {
   readonly client: Client
 }
 
-/** The clients of quorums that have the same first member. */
+/** The quorum clients that have the same first member. */
 export class QuorumClients<Client extends Member> {
-  /** Of locks that are called the same at all members: few, whatever the locks are called. */
+  /** For locks with the same name at all members: one client serves all such names. */
   readonly #shared: Array<Quorum<Client>> = []
-  /** Of locks with different keys at different clients: each has a client of its own, which finds them. */
+  /** For locks whose keys differ between members: one client per set of names. */
   readonly #named = new Map<string, Client>()
 
   get all(): ReadonlyArray<Client> {

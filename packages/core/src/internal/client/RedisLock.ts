@@ -1,13 +1,13 @@
 /**
- * The service that locks find in the context.
+ * The service that locks take from the context.
  */
 import * as Context from "effect/Context"
 
 export const TypeId = "~effect-redis-lock/RedisLock"
 
-/** What a service shows of its client: nothing. `LockClient` is the only one, and nobody else can make one. */
+/** An opaque view of the client: only `LockClient` has this type. */
 export abstract class OpaqueClient {
-  /** Private, so that nothing else has the type. */
+  /** Private, so that no other class has the type. */
   readonly #isOne = true
 
   static isOne(u: unknown): u is OpaqueClient {

@@ -1,6 +1,6 @@
 /**
- * What a client does when its scope closes, before the store goes: it gives back what it holds, whatever order scopes close in, and
- * sends home whoever waits.
+ * Closes a client when its scope closes, before its store does: it releases all holdings, in whatever order scopes close,
+ * and makes its waiters fail.
  */
 import * as Effect from "effect/Effect"
 import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
@@ -9,39 +9,40 @@ import { releaseOf } from "../hold/releaseCommand.ts"
 import { releaseUntilConfirmed } from "../hold/repeatedRelease.ts"
 import type { HoldingClient } from "../hold/HoldingClient.ts"
 
-/** Something that is held, and can be given back by the client itself. */
+/** A holding that the client itself can release. */
 export type Returnable = Lease | AnonymousPermits
 
-/** What closing needs of the client. */
+/** The part of the client that closing needs. */
 interface ClosingClient extends Pick<HoldingClient, "options" | "background"> {
   readonly toGiveBack: Set<Returnable>
   readonly sendHome: () => void
   readonly loseAll: () => void
-  /** Whether something is still to be answered, or to be taken back. */
+  /** Whether a request is unanswered or a rollback pending. */
   readonly isBusy: boolean
 }
 
 const giveBack = (held: Returnable): Effect.Effect<unknown> =>
   held instanceof Lease ? releaseUntilConfirmed(releaseOf(held, held.overAt)) : held.returnUntilConfirmed
 
-/** How often to look whether all has ended; real time, as a process that ends has no other. */
+/** The interval between checks whether everything has ended; real time, since an ending process has no other. */
 const tickMillis = 2
 
 const tick = Effect.callback<void>((resume) => void setTimeout(() => resume(Effect.void), tickMillis))
 
-/** So many names at most are logged. */
+/** The most names that are logged. */
 const longestList = 20
 
 /**
- * Loses all that is held, which interrupts its sections, and gives it back as soon as nobody works under it: all at once, within
- * the release timeout. What is still not given back then is reported, and frees itself when its lease ends.
+ * Loses all holdings, which interrupts their sections, and releases each one as soon as its section has ended:
+ * concurrently, within the release timeout. Holdings that could not be released by then are logged, and become free when
+ * their leases end.
  */
 export const giveBackAll = (client: ClosingClient): Effect.Effect<void> =>
   Effect.gen(function* () {
     const until = performance.now() + client.options.releaseTimeoutMillis
     const left = client.toGiveBack
     const begun = new Set<Returnable>()
-    // twice in a row: an acquisition that was just answered may be about to be taken back
+    // twice in a row: an acquisition that was just answered may be about to be rolled back
     for (let idle = 0; idle < 2 && performance.now() < until;) {
       client.sendHome()
       client.loseAll()

@@ -1,5 +1,5 @@
 /**
- * What stands behind every `Lock` value, whether it is one lock or composed of several.
+ * The implementation of every `Lock` value, whether it is one lock or composed of several.
  */
 import { printsAs } from "../report/printsAs.ts"
 import type * as Effect from "effect/Effect"
@@ -32,13 +32,13 @@ export const isSame = (a: Subject, b: Subject): boolean =>
 
 /** A validated request for a lock. */
 export interface PreparedAcquire<out E = unknown, out T = unknown> extends Prepared<InternalHolding<T>, E> {
-  /** The locks that it asks for, and of which client. */
+  /** The locks that it requests, each with its client. */
   readonly subjects: ReadonlyArray<Subject>
 }
 
 type Running = Fiber<unknown, unknown>
 
-/** What is public of a lock. */
+/** The public part of a lock. */
 export type PublicLock<R, E, T> = Pick<AnyLock<R, E, T>, typeof TypeId | "name">
 
 export abstract class AnyLock<R, E, T> extends Pipeable.Class {
@@ -48,16 +48,16 @@ export abstract class AnyLock<R, E, T> extends Pipeable.Class {
     readonly _T: (_: never) => T
   }
   abstract readonly name: string
-  /** What an acquisition needs to know, or why it cannot be. */
+  /** Prepares an acquisition, or fails with the reason why it is invalid. */
   abstract prepare(
     fiber: Running,
     scope: Scope.Scope | undefined,
     options: AcquireOptions | undefined
   ): PreparedAcquire<E, T> | Invalid
-  /** Whether it requires no service. */
+  /** Whether it is bound and requires no service. */
   abstract readonly isBound: boolean
   abstract provide(service: RedisLock["Service"]): AnyLock<Exclude<R, RedisLock>, E, T>
-  /** What the running code holds of it. */
+  /** The holding of this lock that the running code has. */
   abstract holding(fiber: Running): Effect.Effect<InternalHolding<T> | undefined, InvalidLockName>
   abstract inspect(fiber: Running): Effect.Effect<LockState | undefined, LockStoreError | InvalidLockName>
   abstract holdCount(fiber: Running): Effect.Effect<number, LockStoreError | InvalidLockName>
@@ -66,7 +66,7 @@ export abstract class AnyLock<R, E, T> extends Pipeable.Class {
 
 Object.defineProperty(AnyLock.prototype, TypeId, { value: { _R: identity, _E: identity, _T: identity } })
 
-/** Binds those members of a composed lock that are not bound yet. */
+/** Binds the unbound members of a composed lock. */
 export const provideUnbound = <R, E, T>(
   members: ReadonlyArray<AnyLock<R, E, T>>,
   service: RedisLock["Service"]

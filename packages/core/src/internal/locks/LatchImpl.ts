@@ -6,7 +6,7 @@ import { isMade, Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/CountDownLatch"
 
-/** What is public of a latch. */
+/** The public part of a latch. */
 export type PublicCountDownLatch<R> = Pick<LatchImpl<R>, typeof TypeId | "name">
 
 export class LatchImpl<R> extends Synchronizer {

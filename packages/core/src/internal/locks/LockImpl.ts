@@ -58,13 +58,13 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
     return [this]
   }
 
-  /** Whether it can be asked for together with others of its client and slot, by one command. */
+  /** Whether one command can acquire it together with other locks of its client and slot. */
   get isJoinable(): boolean {
     const { client, identity, keys, kind } = this
     return kind.together && !client.isQuorum && client.find(keys.lock, kind.mode, identity) === undefined
   }
 
-  // Which kinds can fail with `LockReentered`, the type of the lock says.
+  // The type of the lock says which kinds can fail with `LockReentered`.
   acquire(restore: Restore): Effect.Effect<Hold, AcquireError | E> {
     return acquire(this, restore) as Effect.Effect<Hold, AcquireError | E>
   }
@@ -171,7 +171,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
       return Effect.map(this.#explained(client, keys, client.store.run(command)), (reply) => {
         if (reply < 1) return false
         for (const lease of client.heldHere(keys.lock)) {
-          // a writer's own shares go with it
+          // the writer's own read holds end with it
           if (lease.kind.mode === mode || mode === "write") lease.lose("NotOwner", client.now())
         }
         client.wakeWaiters(keys.lock)
@@ -184,7 +184,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     fiber: Fiber<unknown, unknown>,
     f: (client: LockClient, keys: LockKeys) => Effect.Effect<A, E2>
   ): Effect.Effect<A, E2 | InvalidLockName> {
-    // an invalid option has to be forced past the compiler, and no caller should have to expect it here
+    // an invalid option must have been forced past the compiler, so callers need not expect this failure
     if (this.invalid !== null) return Effect.fail(this.invalid as InvalidLockName)
     const client = this.clientOf(fiber)
     const keys = this.keys(client)
@@ -216,7 +216,7 @@ export const noQuorum = ({ title }: LockProtocol): InvalidLockOptions =>
     problem: "a quorum of servers cannot keep it, as each would have a queue of its own; use a Lock, or one server"
   })
 
-/** What a caller says of the fencing tokens of a lock. */
+/** The option that turns fencing tokens on or off. */
 export interface TokenOptions {
   readonly tokens?: "time" | "none" | undefined
 }
@@ -226,7 +226,7 @@ const checkTokens = (tokens: unknown): InvalidLockOptions | undefined =>
     ? undefined
     : new InvalidLockOptions({ option: "tokens", problem: `${shown(tokens)} is neither "time" nor "none"` })
 
-/** A lock as asked for; with what is wrong with its options, if anything is. */
+/** Makes a lock, along with the problem of its options if there is one. */
 export const makeLock = <E, T>(
   name: string,
   kind: LockProtocol,
@@ -244,7 +244,7 @@ export const makeLock = <E, T>(
   return lock as AnyLock<RedisLock, E, unknown> as AnyLock<RedisLock, E, T>
 }
 
-/** The lock that is given, or that of a name; whatever is neither is a name that is not valid. */
+/** The given lock, or the lock of a name; any other value counts as an invalid name. */
 export const lockOf = <R, E, T>(lock: PublicLock<R, E, T> | string): AnyLock<R, E, T> =>
   typeof lock === "object" && lock !== null && TypeId in lock
     ? (lock as AnyLock<R, E, T>)

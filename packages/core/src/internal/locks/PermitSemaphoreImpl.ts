@@ -24,13 +24,13 @@ import type { Restore } from "../hold/guard.ts"
 
 export const TypeId = "~effect-redis-lock/PermitSemaphore"
 
-/** What is public of a semaphore. */
+/** The public part of a semaphore. */
 export type PublicPermitSemaphore<R> = Pick<PermitSemaphoreImpl<R>, typeof TypeId | "name">
 
 export class PermitSemaphoreImpl<R> extends Synchronizer {
   declare readonly [TypeId]: { readonly _R: (_: never) => R }
   readonly title = permitSemaphoreTitle
-  /** What the semaphore begins with where it does not exist. */
+  /** The number of permits with which a missing semaphore is created. */
   readonly permits: number | undefined
   readonly kind: PermitProtocol
 
@@ -49,7 +49,7 @@ export const permitSemaphoreOf = <R>(semaphore: PublicPermitSemaphore<R> | strin
     : new PermitSemaphoreImpl<R>(semaphore as string, undefined, undefined)
 
 /**
- * Permits that were acquired at once.
+ * Permits that were acquired together.
  */
 export class PermitHold extends Hold {
   get ids(): ReadonlyArray<string> {
@@ -57,7 +57,7 @@ export class PermitHold extends Hold {
   }
 }
 
-/** As many ids as permits: 32 hexadecimal digits each, and never used before. */
+/** One new id per permit, 32 hexadecimal digits each. */
 const newIds = (permits: number): string =>
   Array.from({ length: permits }, () => crypto.randomUUID().replaceAll("-", "")).join(",")
 
@@ -87,12 +87,12 @@ export const acquire = (
   )
 }
 
-/** Names of which a client remembers that it has said so. */
+/** The most names that a client remembers to have warned about. */
 const mostCompared = 1000
 
 /**
- * Says once for each name that the semaphore has not as many permits as its value says: one that exists keeps its number. Looked at
- * when permits are denied, as that tells how many there are without another command.
+ * Warns once per name if a semaphore has a different number of permits than its value says, since an existing semaphore
+ * keeps its number. The check happens when permits are denied, because that reply contains the number.
  */
 const compareTotal = (
   { client, keys, kind: { initial }, name }: PermitAcquireRequest,
@@ -117,7 +117,7 @@ const compareTotal = (
   )
 }
 
-/** Asks once. Interrupted or failed with unknown outcome, it is undone before anything else happens. */
+/** Sends one request. If it is interrupted or fails with an unknown outcome, it is rolled back first. */
 export const ask = (
   request: PermitAcquireRequest,
   permits: number,

@@ -30,7 +30,7 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
   readonly #options: AcquireOptions | undefined
   readonly #settings: RedLockSettings | InvalidLockOptions
   readonly #invalid: Invalid | undefined
-  /** What it is, as soon as that does not depend on who asks. */
+  /** The lock itself, once it no longer depends on the caller's context. */
   #known: LockImpl<R, E> | Invalid | undefined = undefined
 
   constructor(
@@ -69,7 +69,7 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
     return new RedLockImpl(provideUnbound(this.#members, service), this.#options, this.#settings)
   }
 
-  /** The quorum's lock: one lock as any other, of a client whose store is the quorum. */
+  /** The quorum's lock: an ordinary lock of a client whose store is the quorum. */
   #joint(fiber: Fiber<unknown, unknown>): LockImpl<R, E> | Invalid {
     if (this.#known !== undefined) return this.#known
     const joint = this.#invalid ?? this.#join(fiber)
@@ -136,7 +136,7 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
     return this.#with<boolean, LockStoreError>(fiber, false, (joint) => joint.forceRelease(fiber))
   }
 
-  /** What cannot be a quorum is held by nobody. */
+  /** A lock with invalid members is held by nobody. */
   #with<A, E2>(
     fiber: Fiber<unknown, unknown>,
     otherwise: A,
@@ -148,7 +148,7 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
   }
 }
 
-/** What a quorum's store says of its members is the lock's own failure. */
+/** Turns the store's report on its members into the lock's own failure. */
 const surfacing = <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A, E | QuorumNotReached> =>
   Effect.catchCause(self, (cause): Effect.Effect<never, E | QuorumNotReached> => {
     for (const reason of cause.reasons) {

@@ -7,13 +7,13 @@ import { isMade, Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/Semaphore"
 
-/** What is public of a semaphore. */
+/** The public part of a semaphore. */
 export type PublicSemaphore<R> = Pick<SemaphoreImpl<R>, typeof TypeId | "name">
 
 export class SemaphoreImpl<R> extends Synchronizer {
   declare readonly [TypeId]: { readonly _R: (_: never) => R }
   readonly title = semaphoreTitle
-  /** What the semaphore begins with where it does not exist. */
+  /** The number of permits with which a missing semaphore is created. */
   readonly permits: number | undefined
 
   constructor(name: string, permits: number | undefined, service: Service | undefined, invalid?: Invalid) {

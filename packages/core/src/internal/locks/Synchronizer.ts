@@ -14,7 +14,7 @@ import { shown } from "../report/shown.ts"
  * A semaphore or a latch as a value: checked when made, reported when used.
  */
 export abstract class Synchronizer extends Pipeable.Class {
-  /** In messages. */
+  /** Name used in messages. */
   abstract readonly title: string
   readonly name: string
   readonly client: LockClient | undefined
@@ -30,12 +30,12 @@ export abstract class Synchronizer extends Pipeable.Class {
         : (checkName(name) ?? invalid ?? (service === undefined ? undefined : checkService(service)))
   }
 
-  /** What keeps its keys from being in one slot. */
+  /** The problem that keeps its keys from sharing a slot. */
   checkSlot(keys: LockKeys, slot: (key: string) => number): InvalidLockName | undefined {
     return checkSlot(this.name, keys, slot)
   }
 
-  /** The client that serves it, or why none can. */
+  /** The client that serves it, or the reason why none can. */
   clientOf(fiber: Fiber<unknown, unknown>): LockClient | Invalid {
     if (this.invalid !== undefined) return this.invalid
     const client = this.client ?? clientIn(fiber.context)
@@ -45,7 +45,7 @@ export abstract class Synchronizer extends Pipeable.Class {
   }
 }
 
-/** The client that serves a synchronizer and its keys in Redis, or what is wrong with it. */
+/** The client and the keys of a synchronizer, or the problem with it. */
 export const resolve = (
   self: Synchronizer,
   fiber: Fiber<unknown, unknown>
@@ -56,11 +56,11 @@ export const resolve = (
   return checkCollision(self.name, keys.lock) ?? self.checkSlot(keys, client.store.slot) ?? { client, keys }
 }
 
-/** Whether something was made by this library as a value of this kind; a name was not. */
+/** Whether a value is a synchronizer of this kind made by this library; a name is not. */
 export const isMade = (value: unknown, typeId: string): boolean =>
   typeof value === "object" && value !== null && typeId in value
 
-/** Runs something with the client of a synchronizer and its name in Redis, unless there is something wrong with it. */
+/** Runs `f` with the client and the key of a synchronizer, unless the synchronizer is invalid. */
 export const use = <A, E, R>(
   self: Synchronizer,
   f: (client: LockClient, key: string, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E, R>

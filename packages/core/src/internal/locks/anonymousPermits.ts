@@ -1,5 +1,5 @@
 /**
- * How the functions of `Semaphore` acquire permits.
+ * Acquires permits for the functions of `Semaphore`.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -25,7 +25,7 @@ export const anonymousPermits: Family<Held> = {
     })
 }
 
-/** A request for so many permits of a semaphore, or of the semaphore of a name, under a marker that lives for `markerMillis`. */
+/** A request for permits of a semaphore, or of the semaphore of a name, under a marker that lives for `markerMillis`. */
 export const prepareAnonymous =
   (
     semaphore: PublicSemaphore<unknown> | string,
@@ -68,7 +68,7 @@ export const prepareAnonymous =
     }
   }
 
-/** Zero permits are always there, without asking Redis. */
+/** Zero permits are always granted, without a command. */
 const nothing = (name: string): Prepared<Held> => {
   const held: Held = {
     name,

@@ -1,5 +1,5 @@
 /**
- * How the functions of `Lock` acquire a lock and use it.
+ * Acquires and uses locks for the functions of `Lock`.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -41,7 +41,7 @@ export const locks: Family<InternalHolding> = {
   }
 }
 
-/** What a lock is held as: whether that has a token, the type of the lock says. */
+/** The holding of a lock; the type of the lock says whether it has a token. */
 type HeldLock<T> = InternalHolding<T> & HoldingOf<T>
 
 /** A request for a lock, or for the lock of a name. */
@@ -50,13 +50,13 @@ export const prepareLock =
   (fiber, scope) =>
     lockOf(lock).prepare(fiber, scope, options) as Prepared<HeldLock<T>, E> | Invalid
 
-/** Runs something with a lock, outside of any acquisition. */
+/** Runs `f` with a lock, without acquiring it. */
 export const using = <A, E>(
   lock: PublicLock<unknown, unknown, unknown> | string,
   f: (lock: AnyLock<unknown, unknown, unknown>, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E>
 ): Effect.Effect<A, E> => Effect.withFiber<A, E>((fiber) => f(lockOf(lock), fiber))
 
-/** The locks that are held and whose name matches a glob pattern, each once. */
+/** The held locks whose names match a glob pattern, each once. */
 export const listHeld = (client: LockClient, pattern: string): Stream.Stream<LockState, LockStoreError> => {
   const { keyPrefix } = client.options
   const seen = new Set<string>()

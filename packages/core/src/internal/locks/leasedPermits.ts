@@ -1,5 +1,5 @@
 /**
- * How the functions of `PermitSemaphore` acquire permits.
+ * Acquires permits for the functions of `PermitSemaphore`.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -21,7 +21,7 @@ import {
 } from "./PermitSemaphoreImpl.ts"
 import { resolve } from "./Synchronizer.ts"
 
-/** What can be asked for in one command. */
+/** The most permits that one command can acquire. */
 export const mostAtOnce = 10_000
 
 export const leasedPermits: Family<PermitHold> = {
@@ -34,7 +34,7 @@ export const leasedPermits: Family<PermitHold> = {
     )
 }
 
-/** A request for so many permits of a semaphore, or of the semaphore of a name. */
+/** A request for permits of a semaphore, or of the semaphore of a name. */
 export const preparePermits =
   (
     semaphore: PublicPermitSemaphore<unknown> | string,

@@ -1,5 +1,5 @@
 /**
- * The commands about a `PermitSemaphore`: its permits in all, and permits that are known by their ids.
+ * The commands of a `PermitSemaphore` that concern its total, and permits by their ids.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -18,7 +18,7 @@ import { runOrDescribe } from "../store/wrongType.ts"
 
 type SemaphoreOrName = PublicPermitSemaphore<unknown> | string
 
-/** Sets the number of permits in all; `false`, and nothing changed, where there is a semaphore that is to stay as it is. */
+/** Sets the total number of permits; returns `false` and changes nothing if the semaphore exists and must not change. */
 export const setPermits = (
   semaphore: SemaphoreOrName,
   permits: number,
@@ -32,7 +32,7 @@ export const setPermits = (
   )
 }
 
-/** What `f` makes of the permits that are free and those that are held. */
+/** Applies `f` to the numbers of free and of held permits. */
 export const countPermits = (
   semaphore: SemaphoreOrName,
   f: (available: number, held: number) => number
@@ -52,7 +52,7 @@ const problemOfIds = (ids: ReadonlyArray<unknown>): string | undefined => {
   return bad === -1 ? undefined : `${shown(ids[bad])} is not an id of 32 hexadecimal digits`
 }
 
-/** Runs `f` with ids that came from elsewhere, as they are written in Redis. */
+/** Runs `f` with ids from the caller, in the form in which Redis has them. */
 export const withIds = <A, E>(
   semaphore: SemaphoreOrName,
   ids: ReadonlyArray<string>,
@@ -71,7 +71,7 @@ export const withIds = <A, E>(
   return use(impl, (client, key) => f(client, key, [...new Set(ids.map((id) => id.toLowerCase()))], impl))
 }
 
-/** Gives back all permits of these ids, or none where one is not held. */
+/** Gives back all permits with these ids, or none if one is not held. */
 export const tryRelease = (
   semaphore: SemaphoreOrName,
   ids: ReadonlyArray<string>

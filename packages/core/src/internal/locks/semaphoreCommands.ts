@@ -1,5 +1,5 @@
 /**
- * The commands about a `Semaphore`: how many permits there are, and permits that somebody else holds.
+ * The commands of a `Semaphore` that concern its number of permits, and permits that somebody else holds.
  */
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
@@ -14,7 +14,7 @@ import { runOrDescribe } from "../store/wrongType.ts"
 
 type SemaphoreOrName = PublicSemaphore<unknown> | string
 
-/** Runs `f` with a semaphore and a number of permits, once both have been checked. */
+/** Runs `f` with a semaphore and a number of permits, after checking both. */
 export const withSemaphore = <A, E, R>(
   semaphore: SemaphoreOrName,
   permits: number,
@@ -33,7 +33,7 @@ export const withSemaphore = <A, E, R>(
     : Effect.fail(impl.invalid ?? invalid)
 }
 
-/** Adds permits; `false` where there was no semaphore, and `onlyIfExists`. */
+/** Adds permits; returns `false` with `onlyIfExists` if there is no semaphore. */
 export const add = (
   impl: SemaphoreImpl<unknown>,
   client: LockClient,
@@ -43,13 +43,13 @@ export const add = (
 ): Effect.Effect<boolean, LockStoreError> =>
   runOrDescribe(client, impl.title, operations.add(key, impl.permits, permits, onlyIfExists, client.store.publish))
 
-/** Takes all permits that are free. */
+/** Takes all free permits. */
 export const drain = (semaphore: SemaphoreOrName): Effect.Effect<number, LockStoreError | Invalid> => {
   const impl = semaphoreOf(semaphore)
   return use(impl, (client, key) => runOrDescribe(client, impl.title, operations.drain(key, impl.permits)))
 }
 
-/** The permits that are free. */
+/** The number of free permits. */
 export const countFree = (semaphore: SemaphoreOrName): Effect.Effect<number, LockStoreError | Invalid> => {
   const impl = semaphoreOf(semaphore)
   return use(impl, (client, key) =>

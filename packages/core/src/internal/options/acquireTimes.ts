@@ -3,13 +3,13 @@ import type { InvalidLockOptions } from "../../LockError.ts"
 import type { ClientOptions } from "./ClientOptions.ts"
 import { checkLease, parsePeriod, parseWait } from "./durations.ts"
 
-/** Milliseconds: how long to wait (infinite: without limit), and a fixed lease if there is one. */
+/** In milliseconds: how long to wait (infinite without a limit), and a fixed lease if there is one. */
 export interface Times {
   readonly waitMillis: number
   readonly leaseMillis: number | undefined
 }
 
-/** The times of one acquisition: as asked for, else the lock's own, else the defaults. */
+/** The times of one acquisition: those of the call, else the lock's own, else the defaults. */
 export const timesOf = (
   asked: AcquireOptions | undefined,
   own: AcquireOptions | undefined

@@ -10,7 +10,7 @@ const shortestPauseMillis = 1
 
 const problems = new WeakMap<object, InvalidLockOptions>()
 
-/** A schedule that is known not to be one: where it is run all the same, it dies with what is wrong. */
+/** A placeholder for an invalid schedule: if it runs all the same, it dies with the problem. */
 export const invalidBackOff = (problem: InvalidLockOptions): Schedule.Schedule<never> => {
   const schedule: Schedule.Schedule<never> = Schedule.fromStep(Effect.die(problem))
   problems.set(schedule, problem)
@@ -23,8 +23,8 @@ export const checkBackOff = (schedule: unknown): InvalidLockOptions | undefined 
     : new InvalidLockOptions({ option: "schedule", problem: `${shown(schedule)} is not a schedule` })
 
 /**
- * Starts a schedule of pauses. The inner effect is the next pause in milliseconds, or undefined when the schedule has come
- * to its end.
+ * Starts a schedule of pauses. The inner effect is the next pause in milliseconds, or undefined when the schedule has
+ * ended.
  */
 export const backOff = (schedule: Schedule.Schedule<unknown>): Effect.Effect<Effect.Effect<number | undefined>> =>
   Effect.map(Schedule.toStep(schedule), (step) =>

@@ -9,7 +9,7 @@ const maxMillis = 2 ** 53
 
 const parts = ["weeks", "days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds"] as const
 
-/** Effect takes any object for a duration of zero, and whatever is no number for nothing. */
+/** Effect takes any object for a duration of zero, and ignores values that are not numbers. */
 const isMeant = (input: unknown): boolean => {
   if (typeof input !== "object" || input === null || Duration.isDuration(input)) return true
   const numbers: ReadonlyArray<unknown> = Array.isArray(input)
@@ -25,7 +25,7 @@ const parse = (option: string, input: Duration.Input): number | InvalidLockOptio
     if (typeof input === "number") millis = input
     else if (isMeant(input)) millis = Duration.toMillis(Duration.fromInputUnsafe(input))
   } catch {
-    // said below
+    // reported below
   }
   if (millis === undefined) return new InvalidLockOptions({ option, problem: `${shown(input)} is not a duration` })
   const problem = Number.isNaN(millis)
@@ -39,7 +39,7 @@ const parse = (option: string, input: Duration.Input): number | InvalidLockOptio
 }
 
 /**
- * A time to wait: zero is allowed, infinite means without limit.
+ * A wait time: zero is allowed, infinite means without limit.
  */
 export const parseWait = parse
 
@@ -60,7 +60,7 @@ export const parsePeriod = (option: string, input: Duration.Input): number | Inv
       : Math.ceil(millis)
 }
 
-/** How long something is kept beyond what it belongs to: zero is allowed. */
+/** A retention time: zero is allowed. */
 export const parseRetention = (option: string, input: Duration.Input): number | InvalidLockOptions => {
   const millis = parse(option, input)
   return millis === Number.POSITIVE_INFINITY
@@ -88,10 +88,10 @@ export const checkFactor = (option: string, factor: unknown): InvalidLockOptions
     ? undefined
     : new InvalidLockOptions({ option, problem: "it must be at least 0 and below 0.5" })
 
-/** What of a lease the clocks of the two machines may take: the drift of the Redlock specification. */
+/** The share of a lease that clock drift may consume, as in the Redlock specification, in milliseconds. */
 export const driftMillis = (leaseMillis: number, driftFactor: number): number => leaseMillis * driftFactor + 2
 
-/** A lease of which the drift leaves nothing could never be granted. */
+/** A lease that the drift consumes entirely could never be granted. */
 export const checkLease = (option: string, leaseMillis: number, driftFactor: number): InvalidLockOptions | undefined =>
   leaseMillis > driftMillis(leaseMillis, driftFactor)
     ? undefined

@@ -1,6 +1,6 @@
 import type { InvalidLockName, InvalidLockOptions } from "../../LockError.ts"
 
-/** What is wrong with what the user has passed. */
+/** An error in the user's input. */
 export type Invalid = InvalidLockName | InvalidLockOptions
 
 export const isInvalid = <A extends object>(checked: A | Invalid): checked is Invalid => "_tag" in checked

@@ -1,6 +1,6 @@
 /**
- * Whether a dual function of (value, options?) was given its value first. A plain object alone is its options, to be piped into:
- * neither a lock nor a name is one.
+ * Whether a dual function of (value, options?) was called with its value first. A single plain object is its options, for
+ * `pipe`: neither a lock nor a name is one.
  */
 export const isDataFirst = (args: IArguments): boolean => args.length > 1 || !isPlainObject(args[0])
 
@@ -10,6 +10,6 @@ const isPlainObject = (u: unknown): boolean => {
   return prototype === Object.prototype || prototype === null
 }
 
-/** The same of (semaphore, permits, options?): a number that no number follows is the permits. */
+/** The same for (semaphore, permits, options?): a leading number is the permits. */
 export const isDataFirstOfPermits = (args: IArguments): boolean =>
   typeof args[0] !== "number" || typeof args[1] === "number"

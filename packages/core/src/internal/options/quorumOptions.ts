@@ -2,7 +2,7 @@ import { InvalidLockOptions } from "../../LockError.ts"
 import type { QuorumOptions } from "../../QuorumOptions.ts"
 import { checkFactor, parseTimeout } from "./durations.ts"
 
-/** Checked; milliseconds. */
+/** Checked times, in milliseconds. */
 export interface QuorumTimes {
   readonly memberTimeoutMillis: number | undefined
   readonly retryMillis: number
@@ -14,7 +14,7 @@ export interface RedLockSettings {
   readonly driftFactor: number
 }
 
-/** The options of a quorum, or what is wrong with them. */
+/** The checked options of a quorum, or the problem with them. */
 export const checkQuorum = (options: QuorumOptions | null | undefined): RedLockSettings | InvalidLockOptions => {
   const driftFactor = options?.driftFactor ?? 0.01
   const badFactor = checkFactor("driftFactor", driftFactor)

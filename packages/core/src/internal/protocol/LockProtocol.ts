@@ -1,6 +1,6 @@
 /**
- * What differs between the kinds of lock: the operations, what they share a lock with, and how they wait. Asking, losing,
- * renewing and releasing are the same for all.
+ * The differences between the kinds of lock: their operations, their mode, and how they wait. Acquiring, losing, renewing
+ * and releasing are the same for all.
  */
 import type * as Schedule from "effect/Schedule"
 import type { LockKeys } from "../store/keys.ts"
@@ -20,50 +20,50 @@ export interface OwnerRef {
 }
 
 /**
- * How an owner asks.
+ * Parameters of an acquire command.
  */
 export interface AcquireParams {
   readonly leaseMillis: number
-  /** Whether it will wait when it is denied. */
+  /** Whether the owner will wait if the lock is denied. */
   readonly waits: boolean
-  /** The write lock under which a reader asks. */
+  /** The write lock that a reader holds. */
   readonly writer: { readonly owner: string; readonly token: number } | undefined
 }
 
 /**
- * With whom a lock is shared: with nobody, or among readers; or as far as there are permits.
+ * How a lock is shared: not at all, among readers, or as far as there are permits.
  */
 export type Mode = "exclusive" | "read" | "write" | "permit"
 
 export interface LockProtocol {
-  /** In metrics and spans. */
+  /** Name used in metrics and spans. */
   readonly name: string
-  /** In messages. */
+  /** Name used in messages. */
   readonly title: string
   readonly mode: Mode
-  /** Whether an owner may take again what it holds. */
+  /** Whether an owner may acquire its lock again. */
   readonly reentrant: boolean
   /**
-   * Whether each waiter has a place in a queue in Redis, so that it asks under one owner until it gives up. Not for quorums:
-   * their members' queues may differ, and nobody's turn would come.
+   * Whether each waiter has a place in a queue in Redis, so it retries with the same owner id. Not for quorums: their
+   * members' queues may differ, and nobody's turn would come.
    */
   readonly queued: boolean
-  /** Whether each grant has a fencing token, and leaves it behind. */
+  /** Whether each grant has a fencing token and leaves it in Redis. */
   readonly hasTokens: boolean
-  /** Whether several of them may be taken by one script call. */
+  /** Whether one script call may acquire several locks of this kind. */
   readonly together: boolean
-  /** The pauses between two attempts, for a kind that never subscribes. */
+  /** The pauses between attempts, for a kind that never subscribes. */
   readonly backoff: Schedule.Schedule<unknown> | undefined
-  /** Where a waiter listens. */
+  /** The channel that a waiter subscribes to. */
   readonly channel: (keys: LockKeys, owner: string) => string
   readonly acquire: (ownerRef: OwnerRef, asking: AcquireParams) => StoreCommand<AcquireReply>
-  /** Adds a hold, the `count`th; replies 1, or 0 when the owner does not hold. */
+  /** Adds a hold, the `count`th; replies 1, or 0 if the owner does not hold the lock. */
   readonly addHold: (ownerRef: OwnerRef, count: number, leaseMillis: number) => StoreCommand<number>
-  /** Ends the hold of this number, so that `count` remain; replies below 1 when the owner does not hold. */
+  /** Ends the hold of this number, so that `count` remain; replies below 1 if the owner does not hold the lock. */
   readonly removeHold: (ownerRef: OwnerRef, count: number, number: number) => StoreCommand<number>
   /**
-   * Replies 1 + the number of clients that were listening: released; 0 free; -1 held by another. `publish` is the command that
-   * tells them, or empty to tell nobody: only for kinds that a quorum can keep.
+   * Replies 1 + the number of subscribed clients if released, 0 if free, -1 if held by another owner. `publish` is the
+   * command that notifies them, or empty to notify nobody: only for kinds that a quorum can keep.
    */
   readonly release: (ownerRef: OwnerRef, publish: string) => StoreCommand<number>
   /** Extends the leases of many owners of this mode, all in one slot; replies 1, 0, or -1 (a quorum cannot tell) for each. */
@@ -71,17 +71,17 @@ export interface LockProtocol {
     ownerRefs: ReadonlyArray<OwnerRef & { readonly holds: number }>,
     leaseMillis: number
   ) => StoreCommand<ReadonlyArray<number>>
-  /** Replies 1, or 0 when nobody held it. */
+  /** Replies 1, or 0 if nobody held the lock. */
   readonly forceRelease: (keys: LockKeys, publish: string) => StoreCommand<number>
-  /** Takes back what a waiter has told others, when the last one of this client gives up. */
+  /** Withdraws the announcement of a waiting writer, when the last one of this client gives up. */
   readonly cancelWriterIntent: ((client: ProtocolClient, keys: LockKeys) => StoreCommand<number>) | undefined
 }
 
-/** How long the last fencing token is remembered after a grant with this lease, milliseconds. */
+/** How long Redis remembers the last fencing token after a grant with this lease, in milliseconds. */
 export const tokenLife = ({ options }: ProtocolClient, leaseMillis: number): number =>
   leaseMillis + options.tokenRetentionMillis
 
-/** Where the last fencing token is: under the lock itself, which is no key of a token, for a kind that has none. */
+/** The key of the last fencing token; for a kind without tokens the lock itself, which is never a token's key. */
 export const tokenKey = ({ hasTokens }: LockProtocol, keys: LockKeys): string => (hasTokens ? keys.token : keys.lock)
 
 /** The same kind without fencing tokens. */

@@ -1,6 +1,6 @@
 /**
- * What a semaphore answers: what was granted, if anything; how many permits are free now; in how many milliseconds a lease
- * ends (below zero: not known); and whether there is such a semaphore.
+ * The reply of a semaphore: the grant, if any; how many permits are free now; in how many milliseconds a lease ends
+ * (unknown if below zero); and whether the semaphore exists.
  */
 export interface PermitReply<A> {
   readonly granted: A | undefined

@@ -1,7 +1,7 @@
 import type { LockStore } from "../../LockStore.ts"
 import type { ClientOptions } from "../options/ClientOptions.ts"
 
-/** What a protocol needs of the client: it turns what is wanted into commands, and sends none. */
+/** The part of the client that a protocol needs: a protocol makes commands and sends none. */
 export interface ProtocolClient {
   /** A random UUID; owners are `<clientId>:<number>`, as in Redisson. */
   readonly clientId: string

@@ -45,7 +45,7 @@ export const fenced: LockProtocol = {
 }
 
 /**
- * Redisson's spin lock: asks again after a pause.
+ * Redisson's spin lock: retries after a pause.
  */
 export const spin = (backoff: Schedule.Schedule<unknown>): LockProtocol => ({
   ...reentrant,
@@ -55,7 +55,7 @@ export const spin = (backoff: Schedule.Schedule<unknown>): LockProtocol => ({
 })
 
 /**
- * A lock that its holder cannot take again.
+ * A lock that its holder cannot acquire again.
  */
 export const nonReentrant: LockProtocol = {
   ...reentrant,

@@ -6,7 +6,7 @@ import type { ProtocolClient } from "./ProtocolClient.ts"
 import { type LockProtocol, tokenKey, tokenLife } from "./LockProtocol.ts"
 import { reentrant } from "./exclusive.ts"
 
-/** Redisson's fairLockWaitTimeout: what each waiter adds to the scores of those behind it, and takes off when served. */
+/** Redisson's fairLockWaitTimeout: each waiter adds it to the scores of those behind it, and subtracts it when served. */
 export const waiterTimeoutMillis = 300_000
 
 export const placeTermsOf = (
@@ -39,7 +39,7 @@ export const fair: LockProtocol = {
 }
 
 /**
- * A fair lock that its holder cannot take again.
+ * A fair lock that its holder cannot acquire again.
  */
 export const nonReentrantFair: LockProtocol = {
   ...fair,

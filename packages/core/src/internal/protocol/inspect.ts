@@ -7,11 +7,11 @@ import * as lock from "../store/operations/lock.ts"
 import type { ProtocolClient } from "./ProtocolClient.ts"
 import type { Mode } from "./LockProtocol.ts"
 
-/** Redisson's owners: a client's UUID and an id. Nothing else that lives in a hash looks like it. */
+/** Redisson's owners: a client's UUID and an id. No other field of a hash has this form. */
 const ownerField = /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:.+?)(:write)?$/
 
 /**
- * What Redis knows of a lock of any kind, or nothing where the key is free or is no lock.
+ * The state in Redis of a lock of any kind, or undefined if the key is free or is no lock.
  */
 export const inspect = (
   client: ProtocolClient,
@@ -35,14 +35,14 @@ export const inspect = (
       name,
       holders,
       remaining: remaining === -1 ? undefined : Duration.millis(remaining),
-      // whatever else is under the token's key is none
+      // any other value under the token's key is not a token
       token: token === null || !/^-?\d+$/.test(token) ? undefined : BigInt(token)
     }
   })
 
 /**
- * What Redis knows of one side of a lock: its holders in a mode, or nothing where there are none. Fails with `WrongType` where
- * the name is a read-write lock and something else was asked for, or the other way round.
+ * The state in Redis of one side of a lock: its holders in a mode, or undefined if there are none. Fails with `WrongType`
+ * if the name is a read-write lock and another kind was expected, or the other way round.
  */
 export const inspectSide = (
   client: ProtocolClient,

@@ -1,11 +1,11 @@
 /**
- * Redisson's permit-expirable semaphore: what is held are permits with ids. The owner is the ids, joined by commas.
+ * Redisson's permit-expirable semaphore: its holds are permits with ids. The owner is the ids, joined by commas.
  */
 import { semaphoreChannel } from "../store/keys.ts"
 import * as permitSemaphore from "../store/operations/permitSemaphore.ts"
 import type { LockProtocol } from "./LockProtocol.ts"
 
-/** In messages. */
+/** Name used in messages. */
 export const permitSemaphoreTitle = "PermitSemaphore"
 
 /** The ids of an owner. */
@@ -13,7 +13,7 @@ export const idsOf = (owner: string): ReadonlyArray<string> => owner.split(",")
 
 /** The kind of a semaphore. */
 export interface PermitProtocol extends LockProtocol {
-  /** The permits with which it begins where it does not exist; undefined not to create it. */
+  /** The permits with which a missing semaphore is created; undefined not to create it. */
   readonly initial: number | undefined
 }
 
@@ -32,7 +32,7 @@ export const permit = (initial: number | undefined): PermitProtocol => ({
   together: false,
   backoff: undefined,
   channel: (keys) => semaphoreChannel(keys.lock),
-  // never asked for as locks are: permits have an answer of their own
+  // never acquired like a lock: permits have a reply of their own
   acquire: never,
   addHold: never,
   removeHold: never,

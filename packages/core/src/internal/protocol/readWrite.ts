@@ -5,7 +5,7 @@ import * as lock from "../store/operations/lock.ts"
 import * as readWriteLock from "../store/operations/readWriteLock.ts"
 import { type LockProtocol, tokenKey, tokenLife } from "./LockProtocol.ts"
 
-/** For how long a waiting writer holds off readers without asking again, in fallback intervals and at most. */
+/** How long a waiting writer holds off readers without a new request, in fallback intervals and at most. */
 const announcedIntervals = 3
 const longestAnnouncementMillis = 5000
 

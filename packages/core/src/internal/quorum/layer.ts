@@ -1,5 +1,5 @@
 /**
- * Builds the members of a quorum from layers, also while some of them cannot be reached.
+ * Builds the members of a quorum from layers, even while some servers cannot be reached.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -28,7 +28,7 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
     (layer) => Effect.result(Effect.map(Layer.buildWithScope(layer, scope), (context) => clientIn(context))),
     { concurrency: "unbounded" }
   )
-  // what is wrong with an option stays wrong
+  // an invalid option stays invalid
   const invalid = clients.find((client) => Result.isFailure(client) && client.failure instanceof InvalidLockOptions)
   if (invalid !== undefined && Result.isFailure(invalid)) return yield* Effect.fail(invalid.failure)
   const present = clients.filter(Result.isSuccess).map(({ success }) => success)
@@ -69,7 +69,7 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
   return quorum
 })
 
-/** The store of a member that is not there yet. */
+/** The store of a member that is not connected yet. */
 const absent = (cause: unknown, { commandLifeMillis, publish, slot }: LockStore["Service"]): LockStore["Service"] => {
   const missing = (operation: string, name: string) =>
     new LockStoreError({ operation, lock: name, reason: "NotConnected", cause })

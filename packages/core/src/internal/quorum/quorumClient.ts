@@ -1,5 +1,5 @@
 /**
- * Clients of quorums: a client as any other, whose store is kept by the stores of several.
+ * Quorum clients: ordinary clients whose store is a majority of other clients' stores.
  */
 import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
@@ -18,7 +18,7 @@ import { QuorumStore } from "../store/quorum/QuorumStore.ts"
 import type { QuorumTimes } from "../options/quorumOptions.ts"
 import type { ClientOptions } from "../options/ClientOptions.ts"
 
-/** `clients` are those of the members, as far as they are there: before any of them closes, the quorum gives back what it holds. */
+/** `clients` are those of the connected members: before any of them closes, the quorum releases its holdings. */
 export const makeQuorumClient = Effect.fnUntraced(function* (
   clients: ReadonlySet<LockClient>,
   members: ReadonlyArray<Member>,
@@ -42,13 +42,13 @@ export const makeQuorumClient = Effect.fnUntraced(function* (
   return client
 })
 
-/** What all members of a quorum are called together. */
+/** The name of a lock composed of members with these names. */
 export const combinedName = (names: ReadonlyArray<string>): string =>
   names.every((name) => name === names[0]) ? names[0]! : names.join(", ")
 
 /**
- * The client of a quorum of locks. There is one for the same members and times, so that its fibers stand in one line; it lives as
- * long as its first member's client.
+ * The client of a quorum of locks. There is one for the same members and times, so that its fibers share one queue; it
+ * lives as long as its first member's client.
  */
 export const quorumClient = (
   members: ReadonlyArray<NamedMember<LockClient>>,
@@ -88,7 +88,7 @@ const runNow = <A>(context: Context.Context<never>, effect: Effect.Effect<A>): A
   return Effect.runSync(fiber.pollUnsafe()!)
 }
 
-/** Finds the key of one name for that of another. */
+/** Maps the keys of one name to those of another. */
 const mapKeys = (from: LockKeys, to: LockKeys): Member["keyOf"] => {
   if (from.lock === to.lock) return undefined
   const keys = new Map([
@@ -100,6 +100,6 @@ const mapKeys = (from: LockKeys, to: LockKeys): Member["keyOf"] => {
     [from.readers, to.readers],
     [from.holdsStem, to.holdsStem]
   ])
-  // else a reader's hold
+  // any other key is a reader's hold
   return (key) => keys.get(key) ?? to.holdsStem + key.slice(from.holdsStem.length)
 }

@@ -1,16 +1,16 @@
 /**
- * What caused an error, for people and logs. Drivers, proxies and applications throw anything, also what throws when it is looked
- * at: nothing here does.
+ * Describes the cause of an error for people and logs. Drivers, proxies and applications may throw any value, even one that
+ * throws when inspected: these functions never throw.
  */
 import * as Cause from "effect/Cause"
 
-/** Longer than what any Redis says. */
+/** Longer than any error text of Redis. */
 const longest = 1000
 const longestJson = 10_000
 
 const unshowable = "a cause that cannot be shown"
 
-/** What a cause says of itself. */
+/** The text of a cause. */
 export const causeText = (cause: unknown): string =>
   attempt(
     () => {
@@ -20,7 +20,7 @@ export const causeText = (cause: unknown): string =>
     () => unshowable
   )
 
-/** All by which an error may be recognised: some clients say what it is only by its code, its name or its class. */
+/** Everything that may identify an error: some clients distinguish it only by its code, its name or its class. */
 export const allText = (error: unknown): string =>
   attempt(
     () => {
@@ -46,7 +46,7 @@ export const nameOf = (cause: unknown): string | undefined =>
     () => undefined
   )
 
-/** A cause for logs in JSON: of an error its name and its message, of anything else what JSON makes of it. */
+/** A cause for logs in JSON: name and message of an error, the plain JSON of any other value. */
 export const causeJson = (cause: unknown): unknown =>
   attempt(
     () => {
@@ -57,7 +57,7 @@ export const causeJson = (cause: unknown): unknown =>
     () => causeText(cause)
   )
 
-/** The cause as it is, or an error in its place where whoever prints it would fail. */
+/** The cause itself, or a substitute error if printing the cause would fail. */
 export const showable = (cause: unknown): unknown =>
   attempt(
     () => {

@@ -1,7 +1,7 @@
 /** How a lock can be lost. */
 export const lossReasons = ["Expired", "NotOwner", "RenewalFailed", "ClientClosed", "Released"] as const
 
-/** How a lock was lost, and what can be done about it; `renewal` says why the last renewal failed. */
+/** How a lock was lost, and what to do about it; `renewal` says why the last renewal failed. */
 export const lossText = (
   { reason, stalled }: { readonly reason: (typeof lossReasons)[number]; readonly stalled?: boolean | undefined },
   renewal: string

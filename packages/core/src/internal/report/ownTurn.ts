@@ -1,11 +1,11 @@
 /**
  * Keeps the application's code out of ours: resuming or interrupting one of its fibers runs that fiber, its finalizers and
- * its observers at once, within the caller. What is thrown there must not end a loop over other locks.
+ * its observers at once, within the caller. An exception there must not end a loop over other locks.
  */
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 
-/** Logs what the application has thrown, as Effect logs what nobody handles: at `References.UnhandledLogLevel`. */
+/** Logs an exception of the application the way Effect logs unhandled ones: at `References.UnhandledLogLevel`. */
 export const report = (context: Context.Context<never>, defect: unknown): void =>
   void Effect.runForkWith(context)(
     Effect.ignoreCause(Effect.die(defect), {
@@ -21,7 +21,7 @@ export const makeReport: Effect.Effect<Report> = Effect.map(
   (context) => (defect) => report(context, defect)
 )
 
-/** Runs a task when the code that runs now has ended, before anything else happens. */
+/** Runs a task right after the currently running code, before any other event. */
 export const inOwnTurn = (task: () => void, report: Report): void =>
   queueMicrotask(() => {
     try {

@@ -1,6 +1,6 @@
 import { NodeInspectSymbol } from "effect/Inspectable"
 
-/** Makes all objects of a prototype print and log as what `show` makes of them: short, and without what stands behind them. */
+/** Makes all objects of a prototype print and log as the result of `show`: short, and without their internals. */
 export const printsAs = <A extends object>(prototype: A, show: (self: A) => Record<string, unknown>): void => {
   const toJSON = function (this: A): unknown {
     return show(this)

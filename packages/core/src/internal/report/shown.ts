@@ -1,6 +1,6 @@
 const longest = 60
 
-/** A value that a caller has passed, for a message: short, and of an object no more than what it is. */
+/** A caller's value for a message: short, and for an object only its type. */
 export const shown = (value: unknown): string => {
   if (typeof value === "string") {
     return JSON.stringify(value.length > longest ? `${value.slice(0, longest)}...` : value)

@@ -1,4 +1,4 @@
-/** What each reason of a `LockStoreError` means, and what can be done about it. */
+/** The meaning of each reason of a `LockStoreError`, and what to do about it. */
 export const storeReasons = {
   ConnectionRefused: "Redis refused the connection. Check that it runs and that address, port and TLS are right",
   NotConnected: "there is no connection to Redis at the moment; the command was not sent. Try again shortly",

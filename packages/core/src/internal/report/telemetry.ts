@@ -8,15 +8,15 @@ import * as Metric from "effect/Metric"
 import * as Scope from "effect/Scope"
 import type { LossReason } from "../../LockError.ts"
 
-/** A release is none. */
+/** A release is not a loss. */
 export type Loss = Exclude<LossReason, "Released">
 
 // 0.1 ms to 100 s
 const boundaries = Metric.exponentialBoundaries({ start: 0.1, factor: Math.sqrt(10), count: 13 })
 
 /**
- * The metrics of one kind of lock in one registry. What is counted is a plain number, read when somebody exports it; a
- * metric that is looked up for every update would cost as much as all else that this library does for an acquisition.
+ * The metrics of one kind of lock in one registry. Counters are plain numbers, read on export; looking up a metric for
+ * every update would cost as much as the rest of an acquisition.
  */
 class KindMetrics {
   acquired = 0
@@ -54,10 +54,10 @@ class KindMetrics {
   }
 }
 
-/** Clients that share a registry share the metrics in it. */
+/** The metrics of each registry, shared by its clients. */
 const registries = new WeakMap<object, Map<string, KindMetrics>>()
 
-/** What is counted by its kind. */
+/** A lock or semaphore whose metrics are counted by kind. */
 interface Kinded {
   readonly kind: { readonly name: string }
 }
@@ -68,7 +68,7 @@ export class Telemetry {
 
   constructor(context: Context.Context<never>) {
     const registry = Context.get(context, Metric.MetricRegistry)
-    // Just the two references that every update looks up, so that it finds them at once.
+    // Only the two references that every update looks up, so that the look-up is fast.
     this.#context = Context.make(Metric.MetricRegistry, registry).pipe(
       Context.add(Metric.CurrentMetricAttributes, Context.get(context, Metric.CurrentMetricAttributes))
     )
@@ -105,9 +105,9 @@ export class Telemetry {
 }
 
 interface Traced {
-  /** The lock's. */
+  /** The lock's name. */
   readonly name: string
-  /** The kind's. */
+  /** The kind's name. */
   readonly label: string
 }
 

@@ -1,6 +1,6 @@
 /**
- * Wakes whoever is due, with one fiber for a whole client: renewals, deadlines, fallback intervals and wait times come and
- * go far more often than they fall due, and a fiber or a timer for each would cost more than all else.
+ * Rings due alarms, with one fiber for a whole client: renewals, deadlines, fallback intervals and wait times are set and
+ * cancelled far more often than they fall due, and a fiber or a timer for each would cost more than everything else.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -9,7 +9,7 @@ import { type Due, DueQueue } from "./DueQueue.ts"
 import type { Report } from "../report/ownTurn.ts"
 
 export interface Alarm extends Due {
-  /** Called once, when the alarm is due; it is no longer set then. */
+  /** Called once, when the alarm is due and no longer set. */
   ring(now: number): void
 }
 
@@ -36,7 +36,7 @@ export class AlarmClock {
     this.#queue.remove(alarm)
   }
 
-  /** The fiber: sleeps until the first alarm is due, or until one is set that is due earlier. Nothing but an interruption ends it. */
+  /** The fiber: sleeps until the first alarm is due, or until an earlier one is set. Only an interruption ends it. */
   get run(): Effect.Effect<never> {
     return Effect.forever(
       Effect.catchCause(this.#round, (cause) => {

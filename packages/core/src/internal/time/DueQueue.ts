@@ -1,11 +1,11 @@
 /**
- * What is due first: a binary heap whose items know their place, so that any of them can be removed or moved in
+ * A priority queue by due time: a binary heap whose items know their index, so that any of them can be removed or moved in
  * logarithmic time. Holdings come and go far more often than they fall due, hence no lazy deletion.
  */
 export interface Due {
-  /** When, on the monotonic clock, in milliseconds. */
+  /** The due time on the monotonic clock, in milliseconds. */
   due: number
-  /** Place in the heap, kept by the queue; -1 when not queued. */
+  /** Index in the heap, maintained by the queue; -1 when not queued. */
   heapIndex: number
 }
 

@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 
-/** The monotonic time of a clock; that of the default clock without its detour through big integers. */
+/** The monotonic time of a clock in milliseconds; for the default clock without its detour through big integers. */
 export const monotonicMillis = (clock: Clock.Clock): (() => number) =>
   clock === Context.get(Context.empty(), Clock.Clock)
     ? () => performance.now()

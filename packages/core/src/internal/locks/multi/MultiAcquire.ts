@@ -21,7 +21,7 @@ import type { Restore } from "../../hold/guard.ts"
 /** After this many rounds without success the members are acquired one by one, in an order that is the same for everybody. */
 const roundsAtOnce = 3
 
-/** The most members that one command acquires: while it runs, the server does nothing else. */
+/** The most members that one command acquires: while it runs, the server serves nobody else. */
 const membersPerCommand = 1000
 
 /** How long a holder of some members waits for the next one: with a limit, should another client's order differ after all. */
@@ -32,7 +32,7 @@ type Attempt<T> = MultiHold<T> | Denied
 
 interface Denied {
   readonly blocker: number | undefined
-  /** The transient failure of the store because of which the blocker is not known. */
+  /** The transient failure of the store that hides the blocker. */
   readonly failure: LockStoreError | QuorumNotReached | undefined
 }
 
@@ -43,7 +43,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   readonly subjects: ReadonlyArray<Subject>
   /** The members, requested at once. */
   readonly #members: ReadonlyArray<PreparedAcquire<E, T>>
-  /** A member whose wait is limited. */
+  /** Prepares a member with a limited wait. */
   readonly #waiting: (index: number, waitMillis: number) => PreparedAcquire<E, T>
   readonly #times: Times
   readonly #now: () => number
@@ -73,7 +73,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
 
   tryAcquire(restore: Restore): Effect.Effect<Option.Option<InternalHolding<Tokens<T>>>, LockStoreError | E> {
     return Effect.suspend(() => {
-      // a member of another one may be asked for more than once
+      // a member of a nested lock may be requested more than once
       this.#held.fill(undefined)
       return this.#orNone(
         Effect.flatMap(this.#attempt(restore), (attempt) =>
@@ -95,12 +95,12 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     )
   }
 
-  /** However it fails, what was won is given back. */
+  /** Releases the acquired members on any failure. */
   #orNone<A, E2>(self: Effect.Effect<A, E2>): Effect.Effect<A, E2> {
     return Effect.catchCause(self, (cause) => Effect.andThen(this.#giveBack, Effect.failCause(cause)))
   }
 
-  /** Gives back what was won; whatever becomes of a release, it goes on by itself or the lease ends. */
+  /** Releases the acquired members. A release that fails is retried in the background until its lease ends. */
   get #giveBack(): Effect.Effect<void> {
     return Effect.suspend(() => {
       const won = this.#held.filter((member) => member !== undefined)
@@ -115,7 +115,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     for (const { index } of names) yield index
   }
 
-  /** What follows a first attempt that was denied. */
+  /** Continues after a denied first attempt. */
   *#again(first: Denied, restore: Restore): Effect.fn.Return<InternalHolding<Tokens<T>>, AcquireError | E> {
     const until = this.#startedAt + this.#times.waitMillis
     let { blocker, failure } = first
@@ -123,11 +123,11 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     for (let round = 1; ; round++) {
       yield* this.#giveBack
       const left = until - this.#now()
-      // a member that can fail so has it in its type
+      // a member that can fail this way declares it in its type
       if (left <= 0) return yield* Effect.fail((failure ?? this.#timedOut(undefined)) as AcquireError | E)
       if (failure === undefined) {
         outage.answered()
-        // those who met here should not meet again
+        // clients that collided here should not collide again
         yield* restore(Effect.sleep(Math.random() * Math.min(2 ** (round - 1), 16)))
       } else {
         const { client } = this.subjects[0]!
@@ -135,7 +135,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
         yield* pauseAfterFailure(client, outage, left, restore)
       }
       if (round < roundsAtOnce || round % 2 === 1) {
-        // the one that was taken is waited for with nothing else in hand
+        // waits for the blocker while holding nothing else
         if (blocker !== undefined) this.#held[blocker] = yield* this.#wait(blocker, until - this.#now(), restore)
         const attempt: Attempt<T> = yield* orTransient(this.#attempt(restore))
         if (attempt instanceof MultiHold) return attempt
@@ -184,7 +184,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     })
   }
 
-  /** Asks for all that is not held yet, at once. */
+  /** Requests all members that are not held yet, at once. */
   #attempt(restore: Restore): Effect.Effect<Attempt<T>, LockStoreError | E> {
     return Effect.suspend(() => {
       const attempt: { denied: number | undefined } = { denied: undefined }
@@ -192,7 +192,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
       return Effect.flatMap(
         asked.length === 1
           ? asked[0]!(restore)
-          : // each notes what it got even when the others fail or the whole is interrupted
+          : // each request records its grant even if others fail or the whole is interrupted
             restore(Effect.forEach(asked, Effect.uninterruptibleMask, { concurrency: "unbounded", discard: true })),
         (): Effect.Effect<Attempt<T>, LockStoreError> =>
           attempt.denied === undefined
@@ -202,7 +202,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     })
   }
 
-  /** The members that are not held yet; together those that one command can take. */
+  /** The members that are not held yet, grouped by the commands that can acquire them. */
   #groups(): ReadonlyArray<Array<number>> {
     const groups: Array<Array<number>> = []
     for (let index = 0; index < this.#members.length; index++) {
@@ -243,13 +243,13 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
           )
   }
 
-  /** All are held: a fixed lease runs from now on, for each. One may have run out while another was asked for. */
+  /** All members are held: a fixed lease now starts for each. One may have run out while another was requested. */
   get #complete(): Effect.Effect<Attempt<T>, LockStoreError> {
     return Effect.suspend((): Effect.Effect<Attempt<T>, LockStoreError> => {
       const hold = new MultiHold(this.name, this.#held as ReadonlyArray<InternalHolding<T>>)
       const { leaseMillis } = this.#times
       const [first] = hold.holds as readonly [Hold]
-      // by one command, just now
+      // one command acquired them all just now
       if (hold.holds.every(({ lease }) => lease.acquiredAt === first.lease.acquiredAt)) {
         return Effect.succeed(hold)
       }
@@ -262,18 +262,18 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   }
 }
 
-/** A transient failure as a value: a waiter tries again. */
+/** Turns a transient failure into a value, so that a waiter retries. */
 const orTransient = <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A | Denied, E> =>
   Effect.catchCause(self, (cause): Effect.Effect<Denied, E> => {
     const failure = transientFailure(cause) ?? transientQuorum(cause)
     return failure === undefined ? Effect.failCause(cause) : Effect.succeed({ blocker: undefined, failure })
   })
 
-/** The same of a member that is a `RedLock`. */
+/** The transient failure of a member that is a `RedLock`. */
 const transientQuorum = (cause: Cause.Cause<unknown>): QuorumNotReached | undefined => {
   let failure: QuorumNotReached | undefined
   for (const reason of cause.reasons) {
-    // of several that are asked together, the others are interrupted
+    // requests beside the failed one are interrupted
     if (reason._tag === "Interrupt") continue
     if (reason._tag !== "Fail" || !isNotForGood(reason.error)) return undefined
     if (reason.error instanceof QuorumNotReached) failure ??= reason.error
@@ -289,7 +289,7 @@ const isNotForGood = (error: unknown): boolean =>
 const isStoreFailure = (error: unknown): error is LockStoreError | QuorumNotReached =>
   error instanceof LockStoreError || error instanceof QuorumNotReached
 
-/** Whether two single locks are of one client and slot. */
+/** Whether two single locks share a client and a slot. */
 const isOneCommand = (first: PreparedAcquire, second: PreparedLockAcquire<unknown>): boolean =>
   first instanceof PreparedLockAcquire &&
   first.client === second.client &&

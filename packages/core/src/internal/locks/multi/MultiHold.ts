@@ -7,7 +7,7 @@ import { Hold, type InternalHolding } from "../../hold/Hold.ts"
 import type { Lease } from "../../hold/Lease.ts"
 import { releaseTogether } from "../../hold/release.ts"
 
-/** What each member was granted, by its name; a second one of the same name is `name#2`. */
+/** The token of each member by its name; a second member with the same name is `name#2`. */
 export type Tokens<T> = Readonly<Record<string, T>>
 
 /**
@@ -51,7 +51,7 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
     })
   }
 
-  /** The first loss among them. */
+  /** The first loss among the members. */
   checkLost(): LockLost | undefined {
     for (const hold of this.holds) {
       const lost = hold.checkLost()
@@ -100,7 +100,8 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
 }
 
 /**
- * Releases all, whatever becomes of each, and fails with every failure, losses first. For a caller that is uninterruptible.
+ * Releases all members, even if some releases fail, and fails with every failure, losses first. The caller is
+ * uninterruptible.
  */
 export const releaseAll = (held: ReadonlyArray<InternalHolding>): Effect.Effect<void, LockLost | LockStoreError> => {
   const together: Array<Array<Hold>> = []
@@ -134,7 +135,7 @@ const failing = (failures: ReadonlyArray<LockLost | LockStoreError>): Effect.Eff
           .map((failure) => Exit.fail(failure))
       )
 
-/** The last hold of a lock that several of can be freed by one command. */
+/** Whether this is the last hold of a lock that one command can release together with others. */
 const isFreedTogether = ({ lease, released }: Hold): boolean =>
   !released && lease.holds === 1 && lease.kind.together && !lease.client.isQuorum
 
