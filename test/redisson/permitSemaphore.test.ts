@@ -12,7 +12,7 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Layer, Option, Scope } from "effect"
-import { CountDownLatch, LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
+import { CountDownLatch, LockStore, PermitId, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
 import { bare } from "../kit/server/bareRedis.ts"
@@ -42,8 +42,8 @@ const isTaken = (semaphore: string, permits = 1) =>
 
 /** Brings the end of a permit's lease. */
 const expire = Effect.fnUntraced(function* (semaphore: string, id: string) {
-  assert.isTrue(yield* PermitSemaphore.updateLeaseTime(semaphore, id, 1))
-  yield* eventually("the lease has ended", PermitSemaphore.leaseTime(semaphore, id), Option.isNone)
+  assert.isTrue(yield* PermitId.updateLeaseTime(semaphore, id, 1))
+  yield* eventually("the lease has ended", PermitId.leaseTime(semaphore, id), Option.isNone)
 })
 
 /** Waits until so many permits are free. */
@@ -140,7 +140,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
             Effect.gen(function* () {
               yield* PermitSemaphore.scoped(semaphore, { waitTime: "30 seconds" })
               assert.isAtLeast(performance.now() - startedAt, 690)
-              assert.isFalse(yield* PermitSemaphore.tryRelease(semaphore, [id!]))
+              assert.isFalse(yield* PermitId.tryRelease(semaphore, [id!]))
               assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 0)
             })
           )
@@ -198,7 +198,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           const waiter = yield* background(PermitSemaphore.withPermit(Effect.succeed("in"), semaphore))
           yield* waiting(semaphore)
           assert.isUndefined(waiter.pollUnsafe())
-          yield* otherClient(PermitSemaphore.release(semaphore, id!))
+          yield* otherClient(PermitId.release(semaphore, id!))
           assert.strictEqual(yield* Fiber.join(waiter), "in")
         })
       )
@@ -233,7 +233,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           const ids = yield* taken(semaphore, 6)
           assert.strictEqual(ids.length, 6)
           assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 4)
-          assert.isTrue(yield* PermitSemaphore.tryRelease(semaphore, ids))
+          assert.isTrue(yield* PermitId.tryRelease(semaphore, ids))
           assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 10)
         })
       )
@@ -253,12 +253,9 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         Effect.gen(function* () {
           const semaphore = freshName("redisson:permits")
           yield* PermitSemaphore.trySetPermits(semaphore, 1)
-          const error = yield* Effect.flip(PermitSemaphore.release(semaphore, unknown))
+          const error = yield* Effect.flip(PermitId.release(semaphore, unknown))
           assert.strictEqual(error._tag, "LockLost")
-          assert.strictEqual(
-            (yield* Effect.flip(PermitSemaphore.release(semaphore, "1234")))._tag,
-            "InvalidLockOptions"
-          )
+          assert.strictEqual((yield* Effect.flip(PermitId.release(semaphore, "1234")))._tag, "InvalidLockOptions")
           assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
         })
       )
@@ -269,7 +266,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           yield* PermitSemaphore.trySetPermits(semaphore, 1)
           const ids = yield* taken(semaphore, 1)
           yield* expire(semaphore, ids[0]!)
-          assert.isFalse(yield* PermitSemaphore.tryRelease(semaphore, ids))
+          assert.isFalse(yield* PermitId.tryRelease(semaphore, ids))
           assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
         })
       )
@@ -281,10 +278,10 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           const ids = yield* taken(semaphore, 6)
           const counts = []
           for (const part of [ids.slice(0, 4), ids.slice(4)]) {
-            assert.isTrue(yield* PermitSemaphore.tryRelease(semaphore, part))
+            assert.isTrue(yield* PermitId.tryRelease(semaphore, part))
             counts.push(yield* PermitSemaphore.availablePermits(semaphore))
           }
-          assert.isFalse(yield* PermitSemaphore.tryRelease(semaphore, ids))
+          assert.isFalse(yield* PermitId.tryRelease(semaphore, ids))
           counts.push(yield* PermitSemaphore.availablePermits(semaphore))
           assert.deepStrictEqual(counts, [8, 10, 10])
         })
@@ -295,9 +292,9 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           const semaphore = freshName("redisson:permits")
           yield* PermitSemaphore.trySetPermits(semaphore, 10)
           const ids = yield* taken(semaphore, 6)
-          assert.isTrue(yield* PermitSemaphore.tryRelease(semaphore, ids.slice(0, 4)))
-          assert.isTrue(yield* PermitSemaphore.tryRelease(semaphore, ids.slice(4, 6)))
-          assert.isTrue(yield* PermitSemaphore.tryRelease(semaphore, []))
+          assert.isTrue(yield* PermitId.tryRelease(semaphore, ids.slice(0, 4)))
+          assert.isTrue(yield* PermitId.tryRelease(semaphore, ids.slice(4, 6)))
+          assert.isTrue(yield* PermitId.tryRelease(semaphore, []))
           assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 10)
         })
       )
@@ -309,7 +306,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           yield* taken(semaphore, 9, "300 millis")
           const [longer] = yield* taken(semaphore, 1)
           yield* free(semaphore, 9)
-          assert.isTrue(yield* PermitSemaphore.tryRelease(semaphore, [longer!]))
+          assert.isTrue(yield* PermitId.tryRelease(semaphore, [longer!]))
           assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 10)
         })
       )
@@ -322,11 +319,11 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
             yield* PermitSemaphore.trySetPermits(semaphore, 10)
             const expired = yield* taken(semaphore, 2)
             const endless = yield* taken(semaphore, 2)
-            for (const id of endless) assert.isTrue(yield* PermitSemaphore.updateLeaseTime(semaphore, id, "Infinity"))
+            for (const id of endless) assert.isTrue(yield* PermitId.updateLeaseTime(semaphore, id, "Infinity"))
             for (const id of expired) yield* expire(semaphore, id)
-            assert.isTrue(yield* PermitSemaphore.tryRelease(semaphore, endless))
+            assert.isTrue(yield* PermitId.tryRelease(semaphore, endless))
             assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 10)
-            assert.isFalse(yield* PermitSemaphore.tryRelease(semaphore, expired))
+            assert.isFalse(yield* PermitId.tryRelease(semaphore, expired))
             assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 10)
           })
       )
@@ -337,14 +334,14 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           yield* PermitSemaphore.trySetPermits(semaphore, 10)
           const held = yield* taken(semaphore, 4)
           const [released] = yield* taken(semaphore, 1)
-          yield* PermitSemaphore.release(semaphore, released!)
+          yield* PermitId.release(semaphore, released!)
           const [expired] = yield* taken(semaphore, 1)
           yield* expire(semaphore, expired!)
           for (const bad of [unknown, released!, expired!]) {
-            assert.isFalse(yield* PermitSemaphore.tryRelease(semaphore, [...held, bad]))
+            assert.isFalse(yield* PermitId.tryRelease(semaphore, [...held, bad]))
             assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 6)
           }
-          assert.isTrue(yield* PermitSemaphore.tryRelease(semaphore, held))
+          assert.isTrue(yield* PermitId.tryRelease(semaphore, held))
         })
       )
 
@@ -354,13 +351,13 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           Effect.gen(function* () {
             const semaphore = freshName("redisson:permits")
             yield* PermitSemaphore.trySetPermits(semaphore, 1)
-            assert.isFalse(yield* PermitSemaphore.updateLeaseTime(semaphore, unknown, "1 second"))
+            assert.isFalse(yield* PermitId.updateLeaseTime(semaphore, unknown, "1 second"))
             const [id] = yield* taken(semaphore, 1, "1500 millis")
             const startedAt = performance.now()
-            assert.isTrue(yield* PermitSemaphore.updateLeaseTime(semaphore, id!, "2 seconds"))
+            assert.isTrue(yield* PermitId.updateLeaseTime(semaphore, id!, "2 seconds"))
             yield* free(semaphore, 1)
             assert.isAtLeast(performance.now() - startedAt, 1990)
-            assert.isFalse(yield* PermitSemaphore.updateLeaseTime(semaphore, id!, "1 second"))
+            assert.isFalse(yield* PermitId.updateLeaseTime(semaphore, id!, "1 second"))
           })
       )
 
@@ -368,12 +365,12 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         Effect.gen(function* () {
           const semaphore = freshName("redisson:permits")
           yield* PermitSemaphore.trySetPermits(semaphore, 1)
-          assert.isTrue(Option.isNone(yield* PermitSemaphore.leaseTime(semaphore, unknown)))
+          assert.isTrue(Option.isNone(yield* PermitId.leaseTime(semaphore, unknown)))
           const [id] = yield* taken(semaphore, 1, "1 minute")
-          const left = Duration.toMillis(Option.getOrThrow(yield* PermitSemaphore.leaseTime(semaphore, id!)))
+          const left = Duration.toMillis(Option.getOrThrow(yield* PermitId.leaseTime(semaphore, id!)))
           assert.isTrue(left > 50_000 && left <= 60_000)
-          yield* PermitSemaphore.updateLeaseTime(semaphore, id!, Duration.infinity)
-          const endless = Option.getOrThrow(yield* PermitSemaphore.leaseTime(semaphore, id!))
+          yield* PermitId.updateLeaseTime(semaphore, id!, Duration.infinity)
+          const endless = Option.getOrThrow(yield* PermitId.leaseTime(semaphore, id!))
           assert.isFalse(Duration.isFinite(endless))
         })
       )
@@ -462,7 +459,7 @@ describe("RPermitExpirableSemaphore on servers of their own", () => {
           const semaphore = PermitSemaphore.make(name, { permits: 1 })
           yield* PermitSemaphore.withPermit(Effect.void, semaphore)
           const ids = yield* Effect.map(Effect.scoped(PermitSemaphore.scoped(semaphore)), (permit) => permit.ids)
-          assert.isFalse(yield* PermitSemaphore.tryRelease(semaphore, ids))
+          assert.isFalse(yield* PermitId.tryRelease(semaphore, ids))
           assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
         }
         for (const name of ["counted", "{tag}:y", "c{d}e"]) {
