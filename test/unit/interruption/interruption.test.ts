@@ -56,7 +56,6 @@ const assertIdle = (lock: string, index: number) =>
   Effect.map(RedisLock.RedisLock, (service) => {
     const client = service as unknown as LockClient
     assert.strictEqual(client.waitQueues.size, 0, `a waiter is left after ${index}`)
-    assert.strictEqual(client.fairQueues.size, 0, `a place is left after ${index}`)
     assert.strictEqual(client.watchdog.size, 0, `a holding is left after ${index}`)
     assert.deepStrictEqual(client.heldHere(lock), [], `a holding is left after ${index}`)
   })

@@ -9,6 +9,7 @@ import type { Alarm } from "../time/AlarmClock.ts"
 import { placeTermsOf, waiterTimeoutMillis } from "../protocol/fair.ts"
 import type { LockKeys } from "../store/keys.ts"
 import { refresh, type RefreshReply } from "../store/operations/fairLock.ts"
+import { Outage } from "./Outage.ts"
 import { LinkedList } from "./LinkedList.ts"
 import type { FairWaiter } from "./FairWaiter.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
@@ -43,8 +44,7 @@ export class FairQueue implements Alarm {
   readonly #settled = Latch.makeUnsafe(true)
   /** Whether there may be places in Redis at which nobody waits any more. */
   #mustSweep = false
-  #failure: LockStoreError | undefined = undefined
-  #hasFailed = false
+  readonly outage = new Outage()
   /** How often a report was tried again early in the present outage. */
   #retried = 0
   due = 0
@@ -59,21 +59,6 @@ export class FairQueue implements Alarm {
 
   get isEmpty(): boolean {
     return this.#places.size === 0
-  }
-
-  /** What the store failed with when it was last asked; undefined where it has answered. */
-  get failure(): LockStoreError | undefined {
-    return this.#failure
-  }
-
-  set failure(failure: LockStoreError | undefined) {
-    this.#failure = failure
-    this.#hasFailed ||= failure !== undefined
-  }
-
-  /** Whether the store could not be asked for a while, since somebody waits here. */
-  get hasFailed(): boolean {
-    return this.#hasFailed
   }
 
   /** Takes in a place before it asks: its owner is known from then on. */
@@ -179,7 +164,7 @@ export class FairQueue implements Alarm {
         this.#mustSweep = false
         return Effect.matchCause(this.#command(waiting, asking, sweeps, now), {
           onSuccess: ({ head, headMillis, left }) => {
-            this.failure = undefined
+            this.outage.answered()
             this.#retried = 0
             this.#refreshedAt = now
             if (head !== undefined) {
@@ -194,7 +179,7 @@ export class FairQueue implements Alarm {
             if (mayHaveRun(cause)) this.#sweepLater()
             if (atOnce) this.#mustLook = true
             const failure = transientFailure(cause)
-            this.failure = failure ?? this.failure
+            if (failure !== undefined) this.outage.failed(failure)
             if (failure !== undefined && unreachable.has(failure.reason) && this.#retried++ < retries) {
               this.#ringWithin(retryMillis)
             }
@@ -260,43 +245,5 @@ export class FairQueue implements Alarm {
     } else if (atOnce || now() - place.askedAt >= options.fallbackIntervalMillis / 2) {
       place.signal()
     }
-  }
-}
-
-/**
- * The fair queues in which this client has a place, by lock key.
- */
-export class FairQueues {
-  readonly #client: WaitingClient
-  readonly #queues = new Map<string, FairQueue>()
-
-  constructor(client: WaitingClient) {
-    this.#client = client
-  }
-
-  /** Queues with waiters. */
-  get size(): number {
-    return [...this.#queues.values()].filter((queue) => !queue.isEmpty).length
-  }
-
-  get(key: string): FairQueue | undefined {
-    return this.#queues.get(key)
-  }
-
-  /** Wakes everybody, to learn that the client closes. */
-  sendHome(): void {
-    for (const queue of this.#queues.values()) queue.wakeMatching(() => true)
-  }
-
-  open(keys: LockKeys): FairQueue {
-    let queue = this.#queues.get(keys.lock)
-    if (queue === undefined) {
-      const end = () => {
-        if (this.#queues.get(keys.lock) === opened) this.#queues.delete(keys.lock)
-      }
-      const opened: FairQueue = new FairQueue(this.#client, keys, end, () => this.open(keys))
-      this.#queues.set(keys.lock, (queue = opened))
-    }
-    return queue
   }
 }
