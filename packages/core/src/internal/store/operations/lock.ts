@@ -10,7 +10,7 @@ import { type AcquireRule, operation, type StoreCommand } from "./StoreOperation
 const acquires: AcquireRule = {
   owner: firstArgument,
   leaseMillis: (args) => Number(args[1]),
-  atLeast: (args, token) => args.with(3, token),
+  atLeast: (args, token) => [...args.slice(0, 3), token],
   keepsTokens: false
 }
 
@@ -46,7 +46,7 @@ export const acquire = (
 ): StoreCommand<AcquireReply> => ({
   operation: operations.acquire,
   keys: [lock, tokenKey],
-  args: [owner, leaseMillis, tokenLifeMillis, ""]
+  args: [owner, leaseMillis, tokenLifeMillis]
 })
 
 export const acquireFenced = (
