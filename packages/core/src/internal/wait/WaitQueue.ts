@@ -132,17 +132,24 @@ export class WaitQueue {
 
   /** Wakes the waiters that may share what was just acquired. */
   wakeMatching(matches: (identity: Identity) => boolean): void {
-    for (const waiter of this.waiters) {
-      if (waiter.identity === undefined || !matches(waiter.identity)) continue
+    this.#forEach((waiter) => {
+      if (waiter.identity === undefined || !matches(waiter.identity)) return
       if (waiter.hasTurn) this.signal()
       else waiter.wake()
-    }
+    })
   }
 
   /** Wakes every waiter but the one that has the turn: they can share what it acquired or is about to request. */
   wakeOthers(): void {
-    for (const waiter of this.waiters) {
+    this.#forEach((waiter) => {
       if (!waiter.hasTurn) waiter.wake()
+    })
+  }
+
+  /** Without a copy, as each of many readers wakes the others; nobody leaves before its fiber is resumed. */
+  #forEach(f: (waiter: Waiter) => void): void {
+    for (const { first } of this.#waiters.values()) {
+      for (let waiter = first; waiter !== undefined; waiter = waiter.behind) f(waiter)
     }
   }
 
