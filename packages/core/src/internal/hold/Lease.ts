@@ -60,6 +60,8 @@ export class Lease implements Due, OwnerRef {
   readonly keys: LockKeys
   readonly owner: string
   readonly token: number
+  /** When the acquisition that Redis granted was sent, on the monotonic clock. */
+  readonly askedAt: number
   readonly acquiredAt: number
 
   /** Monotonic milliseconds until which Redis keeps the lock for us, less the drift allowance. */
@@ -90,13 +92,14 @@ export class Lease implements Due, OwnerRef {
   heapIndex = -1
   #dependents: Dependents | undefined = undefined
 
-  constructor(subject: LeaseSubject, owner: string, token: number, acquiredAt: number, deadline: number) {
+  constructor(subject: LeaseSubject, { owner, sentAt, token }: GrantReply, acquiredAt: number, deadline: number) {
     this.client = subject.client
     this.kind = subject.kind
     this.name = subject.name
     this.keys = subject.keys
     this.owner = owner
     this.token = token
+    this.askedAt = sentAt
     this.acquiredAt = acquiredAt
     this.deadline = deadline
   }
@@ -105,13 +108,9 @@ export class Lease implements Due, OwnerRef {
    * What a first grant gives, whose lease was asked for at `sentAt` and whose reply is read now: undefined when the lease is over
    * already, so that it gives nothing.
    */
-  static granted(
-    subject: LeaseSubject,
-    { leaseMillis, owner, sentAt, token }: GrantReply,
-    now: number
-  ): Lease | undefined {
-    const deadline = subject.client.deadlineOf(sentAt, leaseMillis)
-    return now < deadline ? new Lease(subject, owner, token, now, deadline) : undefined
+  static granted(subject: LeaseSubject, reply: GrantReply, now: number): Lease | undefined {
+    const deadline = subject.client.deadlineOf(reply.sentAt, reply.leaseMillis)
+    return now < deadline ? new Lease(subject, reply, now, deadline) : undefined
   }
 
   /** How many holds there are, re-entries included. */
