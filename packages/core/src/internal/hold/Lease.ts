@@ -149,6 +149,8 @@ export class Lease implements Due, OwnerRef {
   /** Records the loss, stops the renewal and tells everybody who depends on the lock. */
   lose(reason: Loss, now: number, stalled = false): LockLost {
     if (this.lost !== undefined) return this.lost
+    // the reply to the release, which is on its way, tells whether it was lost, and counts the loss
+    if (this.released) return this.lossOf(reason, now, stalled)
     const lost = (this.lost = this.lossOf(reason, now, stalled))
     this.client.forget(this)
     this.client.telemetry.lost(this, reason)
