@@ -70,7 +70,7 @@ export class Lease implements Due, OwnerRef {
    * Until when Redis may keep the lock for us beyond the deadline: a re-entry or a renewal may have asked for a longer lease
    * without its being known whether it got it, and a reader's inner hold outlives the loss of the outer one.
    */
-  mayLastUntil = Number.NEGATIVE_INFINITY
+  #mayLastUntil = Number.NEGATIVE_INFINITY
   /** Until when the release of an inner hold may still take effect, whose outcome is unknown: a re-entry is what it would end. */
   innerReleaseUntil = Number.NEGATIVE_INFINITY
   /** Its holds, in the order of their numbers in Redis: from when their commands are sent until they begin to release. */
@@ -184,14 +184,14 @@ export class Lease implements Due, OwnerRef {
     return this.#dependents === undefined || this.#dependents.isEmpty
   }
 
-  /** A command is sent that Redis may answer with a lease until this time, which its reply may never confirm. */
-  noteMayLast(until: number): void {
-    this.mayLastUntil = Math.max(this.mayLastUntil, until)
+  /** A command is sent at `sentAt` that asks for a lease: from when it takes effect, even if no reply ever confirms it. */
+  asksFor(leaseMillis: number, sentAt: number): void {
+    this.#mayLastUntil = Math.max(this.#mayLastUntil, sentAt + this.client.store.commandLifeMillis + leaseMillis)
   }
 
   /** The latest time at which Redis may still keep the lock for us. */
   get overAt(): number {
-    return Math.max(this.deadline, this.mayLastUntil)
+    return Math.max(this.deadline, this.#mayLastUntil)
   }
 
   /** Counts the outermost hold, which Redis has granted. */
