@@ -97,6 +97,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
       publish: store.publish,
       slot: (key) => store.slot(key),
       commandLifeMillis: store.commandLifeMillis,
+      commandTimeoutMillis: store.commandTimeoutMillis,
       serverMicros: (key) => store.serverMicros(key),
       address: () => store.address?.()
     }
