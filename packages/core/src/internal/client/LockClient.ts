@@ -91,7 +91,8 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     this.clientId = parts.clientId
     const { store } = parts
     this.store = {
-      run: (command) => (this.isClosing && !isGivingBack(command) ? Effect.fail(closed(command)) : store.run(command)),
+      run: (command) =>
+        this.isClosing && !command.operation.givesBack ? Effect.fail(closed(command)) : store.run(command),
       subscribe: (channel) => store.subscribe(channel),
       scan: (pattern) => store.scan(pattern),
       publish: store.publish,
@@ -255,10 +256,6 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     return [...(this.#held.get(key) ?? [])]
   }
 }
-
-/** Operations that end something, which a closing client still runs. */
-const isGivingBack = ({ operation }: StoreCommand<unknown>): boolean =>
-  /\/(release|return|withdraw)$/.test(operation.name)
 
 const closed = ({ keys, operation }: StoreCommand<unknown>): LockStoreError =>
   new LockStoreError({ operation: operation.name, lock: keys[0]!, reason: "Closed" })

@@ -87,7 +87,7 @@ class RepeatedCommand<A, E extends { readonly cause?: unknown }> extends TimedCo
   #receive(exit: Exit.Exit<Reply, E>): void {
     const { command } = this
     if (Exit.isSuccess(exit)) return this.#onExit(answer(command, this.read(exit.value), exit))
-    if (!this.isLate((Cause.squash(exit.cause) as E).cause)) {
+    if (!this.isLate((Cause.squash(exit.cause) as E | null | undefined)?.cause)) {
       return this.#onExit(mapFailure(command, exit, this.#target.toStoreError))
     }
     if (!this.maySendAgain) return this.#onExit(Exit.fail(tooLate(command)))

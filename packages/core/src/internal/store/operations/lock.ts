@@ -22,7 +22,11 @@ export const operations = {
     quorum: { ...counted, acquires: { owner: firstArgument, leaseMillis: acquires.leaseMillis, keepsTokens: true } }
   }),
   hold: operation("lock/hold", { reply: numberReply, quorum: { ...majority, renews: (args) => Number(args[2]) } }),
-  release: operation("lock/release", { reply: numberReply, quorum: { ...majority, releases: firstArgument } }),
+  release: operation("lock/release", {
+    givesBack: true,
+    reply: numberReply,
+    quorum: { ...majority, releases: firstArgument }
+  }),
   renew: operation("lock/renew", { reply: numbersReply, quorum: majorityPerKey }),
   forceRelease: operation("lock/force_release", { reply: numberReply, quorum: majorityOfAll }),
   raiseToken: operation("lock/raise_token", { reply: numberReply, quorum: majority }),
