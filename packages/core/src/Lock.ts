@@ -625,7 +625,7 @@ export const forceRelease = <L extends Lock<unknown, unknown, unknown> | string>
  * const program = Lock.list("report:*").pipe(Stream.runForEach((lock) => Effect.log(lock.name)))
  * ```
  *
- * @category mutations
+ * @category getters
  * @since 0.1.0
  */
 export const list = (pattern = "*"): Stream.Stream<LockState, LockStoreError, RedisLock> =>

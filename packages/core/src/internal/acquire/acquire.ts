@@ -1,6 +1,6 @@
 /**
  * Acquires a lock, in the same way for every kind: re-enter it if it is held already; else ask; else wait for a message or the
- * fallback interval, and ask again. Most kinds wait in the queue of this process, whose first waiter talks to Redis for all;
+ * fallback interval, and ask again. Most kinds wait in the queue of this process, where the waiter that has the turn talks to Redis for all;
  * fair locks have a place in Redis for each waiter.
  *
  * Every step of it runs uninterruptibly but for what is wrapped in `restore`: the round trip of an attempt or of a re-entry,
@@ -14,7 +14,7 @@ import { reenter } from "./reenter.ts"
 import type { Hold } from "../hold/Hold.ts"
 import { transientFailure } from "../store/transient.ts"
 import { waitInFairQueue } from "./waitInFairQueue.ts"
-import { isAsked, settled, waitInQueue } from "./waitInQueue.ts"
+import { isRequestInFlight, settled, waitInQueue } from "./waitInQueue.ts"
 import { gaveUp, pauseAfterFailure } from "./giveUp.ts"
 import { Outage } from "../wait/Outage.ts"
 import type { AcquireRequest } from "./AcquireRequest.ts"
@@ -109,7 +109,7 @@ const isHeldUp = (request: AcquireRequest): boolean => {
   const { client, keys, kind } = request
   // a writer never waits for itself
   if (writerOf(request) !== undefined) return false
-  if (client.waitQueues.get(keys.lock, kind.mode) !== undefined || isAsked(request)) return true
+  if (client.waitQueues.get(keys.lock, kind.mode) !== undefined || isRequestInFlight(request)) return true
   // while readers of this process hold the lock, a writer still asks: its request tells other processes that it waits
   return client.isHeldHere(keys.lock, kind.cancelWriterIntent === undefined ? kind.mode : "read")
 }

@@ -1,5 +1,5 @@
 /**
- * Waits in the queue of this process, whose first waiter talks to Redis for all.
+ * Waits in the queue of this process, where the waiter that has the turn talks to Redis for all.
  */
 import * as Effect from "effect/Effect"
 import { type LockReentered, LockStoreError, type LockTimeout } from "../../LockError.ts"
@@ -15,7 +15,7 @@ import { gaveUp, pauseAfterFailure } from "./giveUp.ts"
 import { cancelWriterIntent } from "../hold/rollback.ts"
 import type { Restore } from "../hold/guard.ts"
 
-export const isAsked = ({ client, keys, kind }: AcquireRequest): boolean =>
+export const isRequestInFlight = ({ client, keys, kind }: AcquireRequest): boolean =>
   kind.mode !== "read" && client.requestsInFlight.has(keys.lock)
 
 /** The in-flight request of this process has been answered. */
@@ -41,7 +41,9 @@ export const waitInQueue = (
   const { client, identity, keys, kind } = request
   const waitsUntil = startedAt + request.waitMillis
   const atHead = kind.mode !== "read" && earlier !== undefined
-  const join = client.waitQueues.join(keys.lock, kind.mode, { identity, waitsUntil, atHead }, () => isAsked(request))
+  const join = client.waitQueues.join(keys.lock, kind.mode, { identity, waitsUntil, atHead }, () =>
+    isRequestInFlight(request)
+  )
   return Effect.flatMap(join, ([queue, waiter]) => {
     if (earlier?.answer instanceof LockStoreError) {
       queue.failed(earlier.answer)
@@ -102,7 +104,7 @@ const whileQueued = Effect.fnUntraced(function* (
       continue
     }
     reentry.answered()
-    // a release lets all readers in at once; while the store cannot be asked, only the first waiter keeps trying
+    // a release lets all readers in at once; while the store cannot be asked, only the waiter that has the turn keeps trying
     if ((waiter.hasTurn || (isShared && queue.outage.failure === undefined)) && !skipsRequest) {
       if (waiter.hasTurn) queue.ask(waiter)
       const ownerRef = ownerRefOf(request, client.nextOwner())

@@ -119,8 +119,8 @@ export class Lease implements Due, OwnerRef {
   }
 
   /**
-   * Until when all holds that the watchdog renews have a lease. Each hold of a reader has its own: a longer one that is entered
-   * within it does not keep it.
+   * Until when all holds that the watchdog renews have a lease. A reader's holds have separate leases, so the one that ends first
+   * decides when to renew.
    */
   get renewedUntil(): number {
     if (this.kind.mode !== "read") return this.deadline
@@ -171,7 +171,10 @@ export class Lease implements Due, OwnerRef {
     })
   }
 
-  /** Calls back once, in a turn of its own, when the lock is lost or if it is already. The result withdraws: whoever depends on the lock does so when it has ended. */
+  /**
+   * Calls the listener once, on a call stack of its own, when the lock is lost; soon if it is lost already. The result unsubscribes: call it
+   * when the work under the lock has ended.
+   */
   onLost(listener: () => void): () => void {
     if (this.lost !== undefined) {
       this.client.inOwnTurn(listener)

@@ -21,7 +21,9 @@ export interface RepeatedRelease {
   readonly warn: (failure: LockStoreError) => Effect.Effect<void>
 }
 
-/** The reply to a repeated release; "not yours" means nothing where an earlier one may have been run. */
+/**
+ * The reply to a repeated release. If an earlier attempt may have run, the reply "not yours" does not mean that the lock was lost.
+ */
 export interface ReleaseReply {
   readonly reply: number
   readonly mayHaveRunBefore: boolean

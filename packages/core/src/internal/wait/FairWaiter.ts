@@ -11,7 +11,7 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
   readonly signals: Queue.Queue<Wake>
   /** Whether a command is on its way that may end the wait: until then the place needs no refresh. */
   asking = true
-  /** Until when a command of it may still take effect that has failed without its being known whether it ran, on the monotonic clock. */
+  /** A command of this waiter has failed with unknown outcome: it may still take effect until this time, on the monotonic clock. */
   unsureUntil = Number.NEGATIVE_INFINITY
   /** When it last asked. */
   askedAt = Number.NEGATIVE_INFINITY

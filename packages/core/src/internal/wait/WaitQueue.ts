@@ -217,10 +217,10 @@ export class WaitQueue {
   }
 
   /**
-   * Whether a release may wake the first waiter before the reply is there. Its attempt then reaches Redis right behind the
+   * Counts a hand-over within this process, if there may be another one: a release then wakes the next waiter before the reply is there. Its attempt then reaches Redis right behind the
    * release and ahead of everybody else's, which must not go on for ever.
    */
-  mayHandOver(now: number): boolean {
+  takeHandOver(now: number): boolean {
     if (this.#handOvers === 0) this.#firstHandOver = now
     if (this.#handOvers >= enoughHandOvers && now - this.#firstHandOver >= enoughMillis) {
       this.#handOvers = 0

@@ -18,12 +18,13 @@ interface QueueingClient extends WaitingClient {
 
 /**
  * Wakes the next waiter of this process before the release is sent. It starts only after the releasing fiber has sent its
- * release, so its request comes right behind. Undefined where that has settled it, or nobody waits here.
+ * release, so its request comes right behind. Returns what is to be done with the reply; undefined if the next waiter was woken
+ * already, or nobody waits here.
  */
 export const startHandOver = (client: QueueingClient, lease: ReleasedLease, now: number): HandOver | undefined => {
   const { keys, kind } = lease
   const queue = client.waitQueues.get(keys.lock, "exclusive")
-  const handedOver = queue !== undefined && queue.mayHandOver(now)
+  const handedOver = queue !== undefined && queue.takeHandOver(now)
   if (kind.mode === "write") client.waitQueues.get(keys.lock, "read")?.signal()
   if (handedOver) queue.signal()
   return queue === undefined || handedOver ? undefined : new DeferredHandOver(client, lease, queue, now)

@@ -34,7 +34,7 @@ export interface StoreCommand<A> {
 export interface QuorumRule<A> {
   /** What the members' replies come to, which are enough for a majority; undefined while they do not agree. */
   combine(replies: ReadonlyArray<A>, scale: Scale): A | undefined
-  /** Over only when every member was seen, or told by somebody who means all of them. */
+  /** Decided only when every member has answered or timed out: for a look at all members, and for commands that must reach all of them. */
   readonly waitsForAll?: boolean
   /** An acquisition, which has a count of votes of its own. */
   readonly acquires?: AcquireRule

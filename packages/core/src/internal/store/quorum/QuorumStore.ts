@@ -143,7 +143,7 @@ export class QuorumStore {
     const uncounted = reentered === undefined ? undefined : this.#unsettledInner.membersAt(reentered, this.#now())
     if (rule.renews !== undefined) this.#longestLeaseMillis = Math.max(this.#longestLeaseMillis, rule.renews(args))
     return fromCallback((resume) => {
-      // a member that has to be sent the script once more would be asked to acquire after it was asked to release
+      // first: a member that answers NOSCRIPT to the acquisition would otherwise be sent it again, behind this release
       if (released !== undefined) {
         this.#unanswered.get(released)?.abandon()
         this.#unsettledInner.delete(released)

@@ -63,8 +63,7 @@ export const countVotes = (
     remaining,
     owner: holder,
     isPartial,
-    // where every member has a holder there is somebody to wait for: others whose votes are split, or readers, of whom each
-    // member names one
+    // if no member granted, failed or is pending, each of them is held by somebody else, whose release to wait for
     isSplit: isPartial && !hasMajority
   }
 }
