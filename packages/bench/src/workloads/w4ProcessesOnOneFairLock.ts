@@ -1,7 +1,7 @@
 import { rawPubSub } from "../candidates/catalog.ts"
 import { inversions } from "../sections.ts"
 import type { Workload } from "../Workload.ts"
-import { measureHandOffs, w4Columns, w4Shape } from "./w4.ts"
+import { measureHandOffs, w4Columns, w4Shape } from "./w4ProcessesOnOneLock.ts"
 
 export const w4Fair: Workload = {
   id: "W4-fair",
