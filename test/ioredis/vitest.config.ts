@@ -27,6 +27,7 @@ export default defineConfig({
           "ioredis/*.test.ts",
           "contract/ioredis.test.ts",
           "contract/cluster.test.ts",
+          "contract/semaphoresStores.test.ts",
           "integration/commandPath.test.ts",
           "integration/connections.test.ts",
           "integration/cluster.test.ts",
