@@ -27,7 +27,6 @@ import type { Pipeable } from "effect/Pipeable"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
-import { heldMarkerMillis, undoMarkerMillis } from "./internal/hold/AnonymousPermits.ts"
 import * as Sections from "./internal/acquire/sections.ts"
 import { anonymousPermits, prepareAnonymous } from "./internal/locks/anonymousPermits.ts"
 import { add, countFree, drain, withSemaphore } from "./internal/locks/semaphoreCommands.ts"
@@ -217,7 +216,7 @@ export const withPermits: {
     semaphore: Semaphore<unknown> | string,
     permits: number,
     options?: AcquireOptions
-  ) => Sections.section(anonymousPermits, prepareAnonymous(semaphore, permits, options, heldMarkerMillis), self)
+  ) => Sections.section(anonymousPermits, prepareAnonymous(semaphore, permits, options, "holder"), self)
 )
 
 /**
@@ -258,7 +257,7 @@ export const withPermitsIfAvailable: {
 } = dual(
   (args) => Effect.isEffect(args[0]),
   <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: Semaphore<unknown> | string, permits: number) =>
-    Sections.trySection(anonymousPermits, prepareAnonymous(semaphore, permits, undefined, heldMarkerMillis), self)
+    Sections.trySection(anonymousPermits, prepareAnonymous(semaphore, permits, undefined, "holder"), self)
 )
 
 /**
@@ -303,7 +302,7 @@ export const scoped: {
     Services<S> | Scope.Scope
   >
 } = dual(isDataFirstOfPermits, (semaphore: Semaphore<unknown> | string, permits: number, options?: AcquireOptions) =>
-  Effect.asVoid(Sections.scoped(anonymousPermits, prepareAnonymous(semaphore, permits, options, heldMarkerMillis)))
+  Effect.asVoid(Sections.scoped(anonymousPermits, prepareAnonymous(semaphore, permits, options, "holder")))
 )
 
 /**
@@ -336,7 +335,7 @@ export const acquire: <
     ) => Effect.Effect<void, TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
   : Effect.Effect<void, TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions, Services<Arg>> =
   dual(isDataFirstOfPermits, (semaphore: Semaphore<unknown> | string, permits: number = 1, options?: AcquireOptions) =>
-    Sections.acquired(anonymousPermits, prepareAnonymous(semaphore, permits, options, undoMarkerMillis))
+    Sections.acquired(anonymousPermits, prepareAnonymous(semaphore, permits, options, "anybody"))
   )
 
 /**
@@ -356,7 +355,7 @@ export const tryAcquire: <Arg extends Semaphore<unknown> | string | number>(
   : Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<Arg>> = dual(
   isDataFirstOfPermits,
   (semaphore: Semaphore<unknown> | string, permits: number = 1) =>
-    Sections.tryAcquired(anonymousPermits, prepareAnonymous(semaphore, permits, undefined, undoMarkerMillis))
+    Sections.tryAcquired(anonymousPermits, prepareAnonymous(semaphore, permits, undefined, "anybody"))
 )
 
 /**

@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import type { Loss } from "../report/telemetry.ts"
 import { LockLost, LockStoreError, type LossReason } from "../../LockError.ts"
 import type { PermitReply } from "../protocol/PermitReply.ts"
+import { attempts } from "../store/CommandDeadlines.ts"
 import { isForbidden, mayHaveRun } from "../store/outcome.ts"
 import type { HoldingClient } from "./HoldingClient.ts"
 import { repeatRelease, type RepeatedRelease, releaseUntilConfirmed, sendWithin } from "./repeatedRelease.ts"
@@ -24,15 +25,22 @@ export const semaphoreKind = { name: "semaphore" }
 export const semaphoreTitle = "Semaphore"
 
 /** How long the marker of permits that are held lives. */
-export const heldMarkerMillis = 24 * 60 * 60 * 1000
+const heldMarkerMillis = 24 * 60 * 60 * 1000
 
 /** What is held until so shortly before its marker ends, or for longer, is given back on trust. */
 const trustMillis = 60 * 60 * 1000
 
 /**
- * How long a marker lives that serves only to undo an acquisition: nobody gives back these permits by their marker.
+ * How long a marker lives at least after the last reply to its request can have come: until then an acquisition with unknown
+ * outcome can be taken back.
  */
-export const undoMarkerMillis = 60 * 1000
+const undoMillis = 60 * 1000
+
+/**
+ * Who gives permits back: this process, which holds them and knows their marker; or any process, as for `Semaphore.acquire`, where
+ * the marker serves only to take back an acquisition with unknown outcome.
+ */
+export type ReturnedBy = "holder" | "anybody"
 
 /** What anonymous permits need of the client besides. */
 export interface PermitsClient extends HoldingClient {
@@ -46,6 +54,7 @@ export class AnonymousPermits implements Guarded {
   readonly name: string
   readonly key: string
   readonly permits: number
+  readonly returnedBy: ReturnedBy
   readonly markerMillis: number
   readonly id: string
   readonly askedAt: number
@@ -53,12 +62,14 @@ export class AnonymousPermits implements Guarded {
   #released = false
   #lost: LockLost | undefined = undefined
 
-  constructor(client: PermitsClient, name: string, key: string, permits: number, markerMillis: number) {
+  constructor(client: PermitsClient, name: string, key: string, permits: number, returnedBy: ReturnedBy) {
     this.client = client
     this.name = name
     this.key = key
     this.permits = permits
-    this.markerMillis = markerMillis
+    this.returnedBy = returnedBy
+    const shortestMillis = undoMillis + attempts * Math.ceil(client.store.commandTimeoutMillis)
+    this.markerMillis = returnedBy === "holder" ? Math.max(heldMarkerMillis, shortestMillis) : shortestMillis
     this.id = client.nextOwner()
     this.askedAt = client.now()
   }
@@ -80,7 +91,7 @@ export class AnonymousPermits implements Guarded {
             return Effect.succeed({ granted: undefined, available, remaining: -1, exists })
           }
           // of what is not given back by its marker, nobody would tell when it is held no more
-          if (this.markerMillis === heldMarkerMillis) {
+          if (this.returnedBy === "holder") {
             client.telemetry.acquired(this, client.now() - startedAt)
             client.rememberPermits(this)
           }
@@ -89,7 +100,7 @@ export class AnonymousPermits implements Guarded {
         onFailure: (cause: Cause.Cause<LockStoreError>) => {
           client.underWay--
           const failed = describeWrongType(client, semaphoreTitle, key, cause)
-          return mayHaveRun(cause) ? Effect.andThen(this.#rollback(isForbidden(cause)), failed) : failed
+          return mayHaveRun(cause) ? Effect.andThen(this.#rollback(cause), failed) : failed
         }
       }
     )
@@ -202,8 +213,23 @@ export class AnonymousPermits implements Guarded {
   }
 
   /** Takes back what may have been granted without our knowing. */
-  #rollback(isForbidden: boolean): Effect.Effect<void> {
-    const undo = this.#repeatedReturn(0, this.askedAt + this.markerMillis)
-    return rollbackUntilSettled(this.client, releaseUntilConfirmed(undo, isForbidden))
+  #rollback(cause: Cause.Cause<LockStoreError>): Effect.Effect<void> {
+    const { client } = this
+    const markerEnd = this.askedAt + this.markerMillis
+    const undo = releaseUntilConfirmed(this.#repeatedReturn(0, markerEnd), isForbidden(cause))
+    let hasWarned = false
+    const undoOrWarn = Effect.tap(undo, (reply) => {
+      // a grant that is not known, while its marker surely lives, was never made
+      if (reply !== 0 || client.now() < markerEnd || hasWarned) return Effect.void
+      hasWarned = true
+      return Effect.annotateLogs(
+        Effect.logWarning(
+          "Permits that may have been acquired can no longer be given back; the semaphore may have so many less from now on.",
+          cause
+        ),
+        { semaphore: this.name, permits: this.permits }
+      )
+    })
+    return rollbackUntilSettled(client, undoOrWarn)
   }
 }

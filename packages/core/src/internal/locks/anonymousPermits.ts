@@ -6,7 +6,7 @@ import * as Option from "effect/Option"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
 import { acquire } from "../acquire/acquirePermits.ts"
 import type { Family, Held, Prepare, Prepared } from "../acquire/sections.ts"
-import { AnonymousPermits, semaphoreKind } from "../hold/AnonymousPermits.ts"
+import { AnonymousPermits, type ReturnedBy, semaphoreKind } from "../hold/AnonymousPermits.ts"
 import { timesOf } from "../options/acquireTimes.ts"
 import { isInvalid } from "../options/invalid.ts"
 import { checkPermits } from "../options/permitCount.ts"
@@ -25,13 +25,13 @@ export const anonymousPermits: Family<Held> = {
     })
 }
 
-/** A request for permits of a semaphore, or of the semaphore of a name, under a marker that lives for `markerMillis`. */
+/** A request for permits of a semaphore, or of the semaphore of a name, and who is to give them back. */
 export const prepareAnonymous =
   (
     semaphore: PublicSemaphore<unknown> | string,
     permits: number,
     options: Pick<AcquireOptions, "waitTime"> | undefined,
-    markerMillis: number
+    returnedBy: ReturnedBy
   ): Prepare<Held> =>
   (fiber) => {
     const impl = semaphoreOf(semaphore)
@@ -46,7 +46,7 @@ export const prepareAnonymous =
     const { client, keys } = at
     const key = keys.lock
     const ask = (restore: Restore, startedAt: number) =>
-      new AnonymousPermits(client, name, key, permits, markerMillis).ask(restore, startedAt, initial)
+      new AnonymousPermits(client, name, key, permits, returnedBy).ask(restore, startedAt, initial)
     return {
       name,
       label: semaphoreKind.name,

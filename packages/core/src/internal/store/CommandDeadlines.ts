@@ -11,7 +11,7 @@ import type { StoreCommand } from "./operations/StoreOperation.ts"
 import { type ServerClock, ServerClocks } from "./ServerClock.ts"
 
 /** How often a command is sent again because the server's clock was not known, or was stepped. */
-const attempts = 3
+export const attempts = 3
 
 /** Grants that follow each other tell nothing new of a clock. */
 const learnIntervalMillis = 10
