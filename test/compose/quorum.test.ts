@@ -6,6 +6,7 @@ import { Deferred, Duration, Effect, Fiber, Layer, Option, Stream } from "effect
 import {
   FairLock,
   FencedLock,
+  InvalidLockOptions,
   Lock,
   LockStore,
   MultiLock,
@@ -113,6 +114,20 @@ describe("releasing a quorum's lock by force", () => {
       assert.isTrue(yield* as(service)(Lock.forceRelease("a")))
       const lost = yield* Fiber.join(section)
       assert.isTrue(lost._tag === "LockLost" && lost.reason === "NotOwner")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A force release of a fair lock is refused like its acquisition, and asks no member", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const service = yield* quorumOf(stores)
+      for (const lock of [FairLock.make("a"), NonReentrantLock.make("a", { fair: true })]) {
+        const refused = yield* Effect.flip(as(service)(Lock.withLock(Effect.void, lock)))
+        const error: unknown = yield* Effect.flip(as(service)(Lock.forceRelease(lock)))
+        assert.instanceOf(error, InvalidLockOptions)
+        assert.deepStrictEqual(error, refused)
+      }
+      for (const store of stores) assert.deepStrictEqual(store.operations, [])
     }).pipe(Effect.scoped)
   )
 })

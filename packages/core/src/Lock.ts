@@ -593,7 +593,8 @@ export const isHeldByCurrentOwner = <L extends Lock<unknown, unknown, unknown> |
  * once, others when they next renew: until then two owners may believe that they hold the lock.
  *
  * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command. Leaves a key
- * that is not a lock of this kind untouched: reason `WrongType`.
+ * that is not a lock of this kind untouched: reason `WrongType`. A quorum keeps no fair locks: there it fails with the
+ * `InvalidLockOptions` of their acquisition, which its type leaves out.
  *
  * **When to use**
  *

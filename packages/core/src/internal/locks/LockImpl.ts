@@ -166,7 +166,9 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   }
 
   forceRelease(fiber: Fiber<unknown, unknown>): Effect.Effect<boolean, LockStoreError | InvalidLockName> {
-    return this.#with(fiber, (client, keys) => {
+    return this.#with(fiber, (client, keys): Effect.Effect<boolean, LockStoreError | InvalidLockName> => {
+      // like an invalid option, not among the errors that callers need to expect
+      if (client.isQuorum && this.kind.queued) return Effect.fail(noQuorum(this.kind) as Invalid as InvalidLockName)
       const { mode } = this.kind
       const command = this.kind.forceRelease(keys, client.store.publish)
       const sentAt = client.now()

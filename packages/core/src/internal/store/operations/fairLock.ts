@@ -3,8 +3,7 @@
  */
 import type { LockKeys } from "../keys.ts"
 import { type AcquireReply, acquireReply, numberReply } from "./replies.ts"
-import { majority } from "./majority.ts"
-import { operation, type QuorumRule, type StoreCommand } from "./StoreOperation.ts"
+import { operation, type StoreCommand } from "./StoreOperation.ts"
 
 /** What a refresh tells: how long the lock is held yet (-2: it is free), and who is first. */
 export interface RefreshReply {
@@ -13,18 +12,11 @@ export interface RefreshReply {
   readonly headMillis: number
 }
 
-const grantedByMajority: QuorumRule<AcquireReply> = {
-  combine: (replies, { required }) => {
-    const tokens = replies.filter((reply) => typeof reply === "number")
-    return tokens.length >= required ? Math.max(...tokens) : undefined
-  }
-}
-
 export const operations = {
-  // a quorum refuses fair locks, as each member would have a queue of its own; one that nobody waits for is granted all the same
-  acquire: operation("fair_lock/acquire", { reply: acquireReply, tellsTime: true, quorum: grantedByMajority }),
-  release: operation("fair_lock/release", { givesBack: true, reply: numberReply, quorum: majority }),
-  forceRelease: operation("fair_lock/force_release", { reply: numberReply, quorum: majority }),
+  // none has a rule for quorums: a quorum refuses fair locks, as each member would have a queue of its own
+  acquire: operation("fair_lock/acquire", { reply: acquireReply, tellsTime: true }),
+  release: operation("fair_lock/release", { givesBack: true, reply: numberReply }),
+  forceRelease: operation("fair_lock/force_release", { reply: numberReply }),
   refresh: operation("fair_lock/refresh", {
     reply: (raw): RefreshReply => {
       const [left, head, headMillis] = raw as readonly [number, string | null, number]

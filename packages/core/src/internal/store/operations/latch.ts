@@ -3,14 +3,13 @@
  */
 import { latchChannel } from "../keys.ts"
 import { doneReply, numberReply } from "./replies.ts"
-import { majority, majorityDone } from "./majority.ts"
 import { operation, type StoreCommand } from "./StoreOperation.ts"
 
 export const operations = {
-  count: operation("latch/count", { reply: numberReply, quorum: majority }),
-  countDown: operation("latch/count_down", { reply: numberReply, quorum: majority }),
-  set: operation("latch/set", { reply: doneReply, quorum: majorityDone }),
-  delete: operation("latch/delete", { reply: doneReply, quorum: majorityDone })
+  count: operation("latch/count", { reply: numberReply }),
+  countDown: operation("latch/count_down", { reply: numberReply }),
+  set: operation("latch/set", { reply: doneReply }),
+  delete: operation("latch/delete", { reply: doneReply })
 }
 
 export const count = (key: string): StoreCommand<number> => ({ operation: operations.count, keys: [key], args: [] })

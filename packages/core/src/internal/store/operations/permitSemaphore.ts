@@ -4,7 +4,6 @@
  */
 import { permitIds, semaphoreChannel } from "../keys.ts"
 import { doneReply, numberReply, numbersReply } from "./replies.ts"
-import { majority, majorityDone } from "./majority.ts"
 import { operation, type StoreCommand } from "./StoreOperation.ts"
 
 export interface PermitsReply {
@@ -29,19 +28,19 @@ export const operations = {
       return { isGranted: granted === 1, available, remaining, held }
     }
   }),
-  release: operation("permit_semaphore/release", { givesBack: true, reply: numberReply, quorum: majority }),
-  tryRelease: operation("permit_semaphore/try_release", { reply: numberReply, quorum: majority }),
+  release: operation("permit_semaphore/release", { givesBack: true, reply: numberReply }),
+  tryRelease: operation("permit_semaphore/try_release", { reply: numberReply }),
   renew: operation("permit_semaphore/renew", { reply: numbersReply }),
-  set: operation("permit_semaphore/set", { reply: doneReply, quorum: majorityDone }),
-  add: operation("permit_semaphore/add", { reply: numberReply, quorum: majority }),
+  set: operation("permit_semaphore/set", { reply: doneReply }),
+  add: operation("permit_semaphore/add", { reply: numberReply }),
   count: operation("permit_semaphore/count", {
     reply: (raw): PermitCounts => {
       const [available, held] = raw as readonly [number | null, number]
       return { available: available ?? undefined, held }
     }
   }),
-  lease: operation("permit_semaphore/lease", { reply: numberReply, quorum: majority }),
-  updateLease: operation("permit_semaphore/update_lease", { reply: doneReply, quorum: majorityDone })
+  lease: operation("permit_semaphore/lease", { reply: numberReply }),
+  updateLease: operation("permit_semaphore/update_lease", { reply: doneReply })
 }
 
 const keysOf = (key: string) => [key, permitIds(key), semaphoreChannel(key)]
