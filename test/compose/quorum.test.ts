@@ -2,7 +2,7 @@
  * A quorum of stores in memory, under virtual time.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Layer, Option, Stream } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Layer, Option, Stream } from "effect"
 import {
   FairLock,
   FencedLock,
@@ -19,6 +19,7 @@ import {
 import { TestClock } from "effect/testing"
 import { as, clientLayer, clientOf, quorumOf, type TestStore, testStore, testStores } from "../kit/testStore.ts"
 import { runOperation } from "../kit/storeOperations.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
 
 const year2026 = Date.UTC(2026, 0, 1)
 const count = (operations: ReadonlyArray<string>, operation: string) =>
@@ -295,6 +296,33 @@ describe("releasing a quorum's lock", () => {
         assert.strictEqual(store.operations.filter((operation) => operation === "lock/release").length, 1)
       }
     })
+  )
+
+  it.effect(
+    "A member that had not answered when the lock was denied is told again once the request can act no more",
+    () =>
+      Effect.gen(function* () {
+        const stores = yield* testStores(3)
+        const [first, second, third] = stores as [TestStore, TestStore, TestStore]
+        for (const { store } of [first, second]) {
+          yield* runOperation(store, "lock/acquire", ["a", "a:token"], ["somebody:1", 60_000, 60_000])
+        }
+        // it takes effect although nobody waits for the reply any more
+        const late = wrappedStore(third.store, ({ operation, run }) =>
+          operation === "lock/acquire"
+            ? Effect.andThen(Effect.forkDetach(Effect.delay(run(), "500 millis")), Effect.never)
+            : run()
+        )
+        const service = yield* quorumOf([first, second, { ...third, store: late }])
+        const asked = yield* Effect.forkChild(
+          Effect.exit(as(service)(Lock.withLock(Effect.void, "a", { leaseTime: "1 hour", waitTime: 0 })))
+        )
+        yield* TestClock.adjust("501 millis")
+        assert.isTrue(Exit.isFailure(yield* Fiber.join(asked)))
+        assert.isFalse(yield* third.isFree("a"))
+        yield* TestClock.adjust("5 seconds")
+        assert.isTrue(yield* third.isFree("a"))
+      })
   )
 
   it.effect("A release is told to a member that comes back within the lease of the lock, even a long one", () =>

@@ -43,9 +43,14 @@ export const playLatches = (
     // such a command may set the latch again, or count it down, for a round that is over, until the latch is deleted
     let lateBefore = 0
     const wasDisturbed = () => lateCommands() > lateBefore
-    const remove = Effect.suspend(() => {
+    const remove: Effect.Effect<unknown> = Effect.suspend(() => {
       lateBefore = lateCommands()
-      return untilAnswered(anyone()(CountDownLatch.delete(name)), random)
+      let failures = 0
+      const once = Effect.tapError(anyone()(CountDownLatch.delete(name)), () => Effect.sync(() => failures++))
+      // an attempt that failed may still remove what the next round sets
+      return Effect.andThen(untilAnswered(once, random), () =>
+        failures === 0 ? Effect.void : Effect.andThen(Effect.sleep(pauseMillis), remove)
+      )
     })
     for (let round = 1; round <= rounds; round++) {
       const count = between(random, 1, 6)

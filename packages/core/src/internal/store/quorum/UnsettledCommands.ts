@@ -5,7 +5,8 @@
 import * as Exit from "effect/Exit"
 import { LockStoreError } from "../../../LockError.ts"
 import type { StoreCommand } from "../operations/StoreOperation.ts"
-import { failureOf, type Member, type Outcome, type Outcomes } from "./QuorumCall.ts"
+import { mayHaveRun } from "../outcome.ts"
+import { type Member, type Outcome, type Outcomes } from "./QuorumCall.ts"
 
 interface Unsettled {
   readonly members: ReadonlySet<number>
@@ -40,7 +41,8 @@ export class UnsettledCommands {
     let lifeMillis = 0
     for (let i = 0; i < outcomes.length; i++) {
       const outcome = outcomes[i]!
-      if (Exit.isSuccess(outcome) || !failureOf(outcome, owner).isOutcomeUnknown) continue
+      // also of a member whose reply nobody waited for any more
+      if (Exit.isSuccess(outcome) || !mayHaveRun(outcome.cause)) continue
       unknown.add(i)
       lifeMillis = Math.max(lifeMillis, members[i]!.store.commandLifeMillis)
     }
