@@ -3,7 +3,8 @@
  */
 import type { LockKeys } from "../keys.ts"
 import { type AcquireReply, acquireReply, numberReply } from "./replies.ts"
-import { operation, type StoreCommand } from "./StoreOperation.ts"
+import { majority } from "./majority.ts"
+import { operation, type QuorumRule, type StoreCommand } from "./StoreOperation.ts"
 
 /** What a refresh tells: how long the lock is held yet (-2: it is free), and who is first. */
 export interface RefreshReply {
@@ -12,11 +13,19 @@ export interface RefreshReply {
   readonly headMillis: number
 }
 
+const grantedByMajority: QuorumRule<AcquireReply> = {
+  combine: (replies, { required }) => {
+    const tokens = replies.filter((reply) => typeof reply === "number")
+    return tokens.length >= required ? Math.max(...tokens) : undefined
+  }
+}
+
 export const operations = {
-  // none has a rule for quorums: a quorum refuses fair locks, as each member would have a queue of its own
-  acquire: operation("fair_lock/acquire", { reply: acquireReply, tellsTime: true }),
-  release: operation("fair_lock/release", { givesBack: true, reply: numberReply }),
-  forceRelease: operation("fair_lock/force_release", { reply: numberReply }),
+  // clients of a quorum refuse fair locks, as each member would have a queue of its own; through its store alone, as in the contract
+  // tests, one that nobody waits for is granted
+  acquire: operation("fair_lock/acquire", { reply: acquireReply, tellsTime: true, quorum: grantedByMajority }),
+  release: operation("fair_lock/release", { givesBack: true, reply: numberReply, quorum: majority }),
+  forceRelease: operation("fair_lock/force_release", { reply: numberReply, quorum: majority }),
   refresh: operation("fair_lock/refresh", {
     reply: (raw): RefreshReply => {
       const [left, head, headMillis] = raw as readonly [number, string | null, number]
