@@ -36,8 +36,8 @@ export const keysAt = ({ keyOf }: Member, keys: ReadonlyArray<string>): Readonly
 export const commandAt = <A>(member: Member, command: StoreCommand<A>): StoreCommand<A> =>
   member.keyOf === undefined ? command : { ...command, keys: keysAt(member, command.keys) }
 
-/** The outcome of a member whose answer nobody waits for any more, nor reads. */
-const unread = Exit.void as Exit.Exit<unknown, LockStoreError> as Outcome<never>
+/** The outcome of a member whose answer nobody waits for any more: what it was asked may still take effect. */
+const unread: Outcome<never> = Exit.interrupt()
 
 /** What decides a call, and what follows. */
 interface CallSteps<A, B> {

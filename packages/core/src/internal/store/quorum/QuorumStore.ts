@@ -185,8 +185,10 @@ export class QuorumStore {
     this.#unsettled.delete(owner)
     const leaseEnd = this.#now() + this.#longestLeaseMillis
     for (let i = 0; i < outcomes.length; i++) {
-      const isTold = Exit.isSuccess(outcomes[i]!)
-      if (isTold && unsettled?.members.has(i) !== true) continue
+      const outcome = outcomes[i]!
+      const isTold = Exit.isSuccess(outcome)
+      // an acquisition takes effect once: what was released there was all there is
+      if (isTold && (unsettled?.members.has(i) !== true || Number(outcome.value) >= 1)) continue
       const member = this.members[i]!
       // a key lives no longer than the longest lease that was asked for
       const release = retryRelease(member.store.run(commandAt(member, command)), () => this.#now() < leaseEnd)

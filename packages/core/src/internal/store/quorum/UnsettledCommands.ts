@@ -41,7 +41,6 @@ export class UnsettledCommands {
     let lifeMillis = 0
     for (let i = 0; i < outcomes.length; i++) {
       const outcome = outcomes[i]!
-      // also of a member whose reply nobody waited for any more
       if (Exit.isSuccess(outcome) || !mayHaveRun(outcome.cause)) continue
       unknown.add(i)
       lifeMillis = Math.max(lifeMillis, members[i]!.store.commandLifeMillis)
