@@ -1,6 +1,6 @@
 import { measure } from "../measure.ts"
 import type { PairsReport } from "../Performer.ts"
-import type { Column, Run, Sample } from "../Workload.ts"
+import type { Column, Run, Sample, Target } from "../Workload.ts"
 
 /** The figures of uncontended pairs: acquire, release. */
 export const pairColumns: ReadonlyArray<Column> = [
@@ -10,6 +10,22 @@ export const pairColumns: ReadonlyArray<Column> = [
   { metric: "clientMicros", title: "client CPU µs/pair", digits: 1, better: "lower", ratio: true },
   { metric: "serverMicros", title: "server CPU µs/pair", digits: 1, better: "lower" },
   { metric: "commands", title: "commands/pair", digits: 2, better: "lower" }
+]
+
+/** To be ahead of all other libraries. */
+export const pairTargets: ReadonlyArray<Target> = [
+  {
+    metric: "p50Micros",
+    text: "p50 per pair below that of the best other library, x",
+    of: "best",
+    met: (ratio) => ratio < 1
+  },
+  {
+    metric: "pairsPerSecond",
+    text: "pairs/s above those of the best other library, x",
+    of: "best",
+    met: (ratio) => ratio > 1
+  }
 ]
 
 export const measurePairs = async (

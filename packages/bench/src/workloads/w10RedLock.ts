@@ -1,5 +1,5 @@
 import type { Workload } from "../Workload.ts"
-import { measurePairs, pairColumns } from "./pairs.ts"
+import { measurePairs, pairColumns, pairTargets } from "./pairs.ts"
 
 /** Locks that nobody else wants, on the majority of so many servers. */
 const onServers = (id: string, servers: number, workers: number): Workload => ({
@@ -9,20 +9,7 @@ const onServers = (id: string, servers: number, workers: number): Workload => ({
   servers,
   reference: undefined,
   columns: pairColumns,
-  targets: [
-    {
-      metric: "p50Micros",
-      text: "p50 per pair below that of the best other library, x",
-      of: "best",
-      met: (ratio) => ratio < 1
-    },
-    {
-      metric: "pairsPerSecond",
-      text: "pairs/s above those of the best other library, x",
-      of: "best",
-      met: (ratio) => ratio > 1
-    }
-  ],
+  targets: pairTargets,
   limitMillis: 120_000,
   run: (run) =>
     measurePairs(run, {
