@@ -14,7 +14,7 @@
  *
  * **Gotchas**
  *
- * Redis does not know who holds a permit. The permits of a process that dies are gone until somebody adds them again, and
+ * Redis does not record who holds a permit. If a process dies, its permits stay taken until somebody adds them back, and
  * every superfluous {@link release} creates a permit that should not exist.
  *
  * @since 0.2.0

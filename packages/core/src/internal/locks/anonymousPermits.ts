@@ -25,7 +25,7 @@ export const anonymousPermits: Family<Held> = {
     })
 }
 
-/** A request for permits of a semaphore, or of the semaphore of a name, and who is to give them back. */
+/** A request for permits of a semaphore, given as a value or by its name. `returnedBy` says who will give them back. */
 export const prepareAnonymous =
   (
     semaphore: PublicSemaphore<unknown> | string,

@@ -217,8 +217,8 @@ export class WaitQueue {
   }
 
   /**
-   * Counts a hand-over within this process, if there may be another one: a release then wakes the next waiter before the reply is there. Its attempt then reaches Redis right behind the
-   * release and ahead of everybody else's, which must not go on for ever.
+   * Counts a hand-over within this process, and returns whether it may take place. If so, the release wakes the next waiter before its
+   * reply arrives, so that waiter's request reaches Redis right behind it, ahead of other processes: only so many times in a row.
    */
   takeHandOver(now: number): boolean {
     if (this.#handOvers === 0) this.#firstHandOver = now

@@ -10,7 +10,7 @@ import type { Linked } from "./LinkedList.ts"
 /** What wakes the waiter that has the turn: a message or a release, or the end of its pause. */
 export type Wake = "signal" | "tick"
 
-/** Who waits, and for how much. */
+/** The terms on which a fiber joins a queue. */
 export interface Wanted {
   /** Who may re-enter a lock that is acquired meanwhile. */
   readonly identity?: Identity | undefined

@@ -6,7 +6,7 @@ import { type AcquireReply, acquireReply, numberReply } from "./replies.ts"
 import { majority } from "./majority.ts"
 import { operation, type QuorumRule, type StoreCommand } from "./StoreOperation.ts"
 
-/** What a refresh tells: how long the lock is held yet (-2: it is free), and who is first. */
+/** The reply to a refresh: how much of the holder's lease is left (-2: the lock is free), and the owner at the head of the queue. */
 export interface RefreshReply {
   readonly left: number
   readonly head: string | undefined
