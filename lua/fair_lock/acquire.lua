@@ -46,11 +46,12 @@ elseif not head or head == ARGV[1] then
   if head then
     redis.call('LPOP', KEYS[3])
     redis.call('ZREM', KEYS[4], head)
-    for _, waiter in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do
-      redis.call('ZINCRBY', KEYS[4], -patience, waiter)
-    end
+    head = redis.call('LINDEX', KEYS[3], 0)
   end
-  if redis.call('EXISTS', KEYS[3]) == 0 then
+  if head then
+    -- whether it is alive is judged when its turn comes
+    keep_head(head)
+  else
     redis.call('DEL', KEYS[4], KEYS[5])
   end
   redis.call('HSET', KEYS[1], ARGV[1], 1)

@@ -1,8 +1,12 @@
 -- Removes all dead waiters from the head of a fair queue. Sets the locals `now` (epoch
 -- milliseconds), `first` (the owner that was at the head) and `head` (the first that is
 -- alive, or false).
--- A waiter is dead when its score is reached (Redisson's rule), or when its client
--- has not reported for too long (clients of this library only).
+-- A waiter of this library is dead when its client has not reported for too long, any
+-- other when its score is reached (Redisson's rule).
+--
+-- Redisson takes its timeout off the scores of all waiters whenever one of them is served.
+-- Here only the score of the head is set right, when it becomes the head: no command
+-- depends on the length of the queue.
 --
 -- A stall is not a death: a client's silence counts only while the server was answering
 -- others. Clients with waiters report every half second, so if the server ran nothing
@@ -11,6 +15,7 @@
 -- the gap to report, once, five seconds at most: a client that reconnects pauses between
 -- attempts for at most as long as the outage has lasted. Of further gaps one second counts.
 --
+-- KEYS[1]  the lock
 -- KEYS[3]  the queue, a list of owners (Redisson's)
 -- KEYS[4]  { owner = epoch milliseconds at which Redisson considers it dead }, a zset
 -- KEYS[5]  { client = epoch milliseconds until which it is alive,
@@ -37,17 +42,28 @@ if seen then
   end
   redis.call('ZADD', KEYS[5], now, 'seen')
 end
-while head do
-  local due = redis.call('ZSCORE', KEYS[4], head)
-  if not due then
-    -- Redisson would never remove a head without a score
-    redis.call('ZADD', KEYS[4], now + 300000, head)
-    break
+-- Returns whether a head is alive, and sets its score: Redisson must not pass over a waiter
+-- of this library that is alive, and waits for any other as long as for one that has
+-- just asked.
+local function keep_head(owner)
+  local due = tonumber(redis.call('ZSCORE', KEYS[4], owner))
+  local alive = tonumber(redis.call('ZSCORE', KEYS[5], string.sub(owner, 1, 36)))
+  if alive and alive <= now or not alive and due and due <= now then
+    return false
   end
-  local alive = redis.call('ZSCORE', KEYS[5], string.sub(head, 1, 36))
-  if tonumber(due) > now and (not alive or tonumber(alive) > now) then
-    break
+  -- Redisson would never remove a head without a score
+  local latest = now + 300000
+  if not due or alive and due < now + 150000 then
+    redis.call('ZADD', KEYS[4], latest, owner)
+  elseif due > latest then
+    latest = latest + math.max(0, redis.call('PTTL', KEYS[1]))
+    if due > latest then
+      redis.call('ZADD', KEYS[4], latest, owner)
+    end
   end
+  return true
+end
+while head and not keep_head(head) do
   redis.call('LPOP', KEYS[3])
   redis.call('ZREM', KEYS[4], head)
   head = redis.call('LINDEX', KEYS[3], 0)

@@ -22,12 +22,12 @@ const ghost = (lock: AnyLock) => {
   const owner = `${client}:1`
   const run = (operation: LockStore.Operation, keys: Array<string>, args: Array<string | number>) =>
     LockStore.LockStore.use((store) => runOperation(store, operation, [lock.name, ...keys], args))
-  const refresh = (waiting: 0 | 1) =>
+  const refresh = (...waiting: ReadonlyArray<string>) =>
     Effect.map(
       run(
         "fair_lock/refresh",
         [channel, queue, timeouts, clients],
-        ["PUBLISH", 300_000, client, 60_000, 0, 1, 0, waiting, owner]
+        ["PUBLISH", 300_000, client, 60_000, 1, waiting.length, ...waiting]
       ),
       (reply) => (reply as ReadonlyArray<unknown>)[1]
     )
@@ -46,11 +46,11 @@ const ghost = (lock: AnyLock) => {
       [token, queue, timeouts, clients, channel],
       [owner, 60_000, 86_400_000, 0, client, 60_000, "PUBLISH"]
     ),
-    leave: (who = owner) => run("fair_lock/release", [channel, queue, timeouts, clients], [who, "PUBLISH", 300_000]),
+    leave: (who = owner) => run("fair_lock/release", [channel, queue, timeouts, clients], [who, "PUBLISH"]),
     /** Who is first in the queue, for a client that asks at this moment. */
-    head: refresh(0),
+    head: refresh(),
     /** The same, for a client that waits. */
-    headWhileWaiting: refresh(1)
+    headWhileWaiting: refresh(owner)
   }
 }
 

@@ -136,10 +136,10 @@ const waitForTurn = (
   })
   const giveUp = Effect.suspend(() => {
     // one refresh tells the store when it answers again
-    if (waiter.isUnsure || queue.failure !== undefined) client.fairQueues.open(keys).sweep()
+    if (waiter.isUnsure || queue.failure !== undefined) client.fairQueues.open(keys).removePlaces([waiter.owner])
     if (waiter.isUnsure) return rollbackUnknown(ownerRef, leaseMillisOf(request))
     if (queue.failure !== undefined) return Effect.void
-    return giveBack(ownerRef, queue.settled, () => client.fairQueues.open(keys).sweep())
+    return giveBack(ownerRef, queue.settled, () => client.fairQueues.open(keys).removePlaces([waiter.owner]))
   })
   return Effect.matchCauseEffect(loop, {
     onSuccess: ({ hold, isTurn }) => {

@@ -20,6 +20,12 @@ import { transientFailure } from "../store/transient.ts"
 const lookMillis = 20
 
 /**
+ * How many waiters one report names: enough that a place which was lost, and nobody noticed, is found within seconds, and few
+ * enough that reports cost the same however many wait.
+ */
+const namedAtMost = 32
+
+/**
  * How soon a report that did not get through is tried again, and how often: places outlive a short outage by little. After a
  * longer one they are given more time.
  */
@@ -37,12 +43,15 @@ export class FairQueue implements Alarm {
   readonly #places = new Map<string, FairWaiter>()
   /** The same, in their order. */
   readonly #order = new LinkedList<FairWaiter>()
-  #refreshedAt = 0
   #isRefreshing = false
   #mustLook = false
   readonly #settled = Latch.makeUnsafe(true)
-  /** Whether there may be places in Redis at which nobody waits any more. */
-  #mustSweep = false
+  /** Owners that may have places in Redis at which nobody waits any more. */
+  readonly #gone = new Set<string>()
+  /** The first that the next report names. */
+  #nextNamed: FairWaiter | undefined = undefined
+  /** How many are still to be named at once, as they may have lost their places. */
+  #toName = 0
   #failure: LockStoreError | undefined = undefined
   #hasFailed = false
   /** How often a report was tried again early in the present outage. */
@@ -85,6 +94,7 @@ export class FairQueue implements Alarm {
   /** A place was denied the lock, which is held for so many milliseconds more (below zero: who knows), or has no answer. */
   join(place: FairWaiter, left: number): void {
     this.#keepOn()
+    if (this.#failure !== undefined) this.#nameAll()
     this.sleep(place, left)
   }
 
@@ -101,14 +111,21 @@ export class FairQueue implements Alarm {
 
   leave(place: FairWaiter): void {
     if (!this.#places.delete(place.owner)) return
+    if (this.#nextNamed === place) this.#nextNamed = place.behind
     this.#order.remove(place)
     this.#restIfIdle()
   }
 
-  /** Has places removed at which nobody waits any more, until the store confirms. */
-  sweep(): void {
-    this.#mustSweep = true
-    this.#keepOn()
+  /** Has the places of owners removed that do not wait any more, until the store confirms. */
+  removePlaces(owners: Iterable<string>): void {
+    for (const owner of owners) if (!this.#places.has(owner)) this.#gone.add(owner)
+    if (this.#gone.size > 0) this.#keepOn()
+  }
+
+  /** Names all waiters, in their order, in the reports that follow each other from now on. */
+  #nameAll(): void {
+    this.#nextNamed = this.#order.first
+    this.#toName = this.#places.size
   }
 
   /** Calls those who may share what was just acquired. */
@@ -121,6 +138,7 @@ export class FairQueue implements Alarm {
   /** Looks whether somebody's turn has come, once for all who ask for it at about the same time: a message may have been missed. */
   lookSoon(): void {
     this.#mustLook = true
+    if (this.#toName === 0) this.#nameAll()
     // the connection for commands may come back a little later than that for messages
     this.#retried = 0
     this.#ringWithin(lookMillis)
@@ -145,53 +163,59 @@ export class FairQueue implements Alarm {
     if (this.#isRefreshing) return
     const atOnce = this.#mustLook
     this.#mustLook = false
-    this.#refresh(now, atOnce)
+    this.#refresh(atOnce)
   }
 
   /** Refreshes from now on. */
   #keepOn(): void {
     if (this.heapIndex !== -1) return
-    this.#refreshedAt = this.#client.now()
-    this.#client.alarms.set(this, this.#refreshedAt + this.#client.options.placeIntervalMillis)
+    this.#client.alarms.set(this, this.#client.now() + this.#client.options.placeIntervalMillis)
   }
 
   /** Ends where nobody waits; but not while a refresh is under way, which may have to be sent again. */
   #restIfIdle(): boolean {
-    if (this.#places.size > 0 || this.#mustSweep || this.#isRefreshing) return false
+    if (this.#places.size > 0 || this.#gone.size > 0 || this.#isRefreshing) return false
     this.#client.alarms.cancel(this)
     this.#end()
     return true
   }
 
-  #refresh(now: number, atOnce: boolean): void {
+  #refresh(atOnce: boolean): void {
     this.#isRefreshing = true
     this.#settled.closeUnsafe()
     this.#client.fork(
       // Who waits is looked up when the command is sent: one that left before must not get a place again.
       Effect.suspend(() => {
-        const waiting: Array<string> = []
-        const asking: Array<string> = []
-        for (let place = this.#order.first; place !== undefined; place = place.behind) {
-          ;(place.asking ? asking : waiting).push(place.owner)
-        }
-        const sweeps = this.#mustSweep
-        if (waiting.length === 0 && !sweeps) return Effect.sync(() => this.#refreshed())
-        this.#mustSweep = false
-        return Effect.matchCause(this.#command(waiting, asking, sweeps, now), {
-          onSuccess: ({ head, headMillis, left }) => {
+        const toName = Math.max(0, this.#toName - namedAtMost)
+        const fromFirst =
+          this.#places.size <= namedAtMost || (this.#nextNamed ?? this.#order.first) === this.#order.first
+        const waiting = this.#named()
+        const gone = [...this.#gone].slice(0, namedAtMost)
+        if (waiting.length === 0 && gone.length === 0) return Effect.sync(() => this.#refreshed())
+        for (const owner of gone) this.#gone.delete(owner)
+        this.#toName = toName
+        return Effect.matchCause(this.#command(waiting, gone, fromFirst), {
+          onSuccess: ({ head, headMillis, holder, left, mayHaveLostPlaces }) => {
             this.failure = undefined
             this.#retried = 0
-            this.#refreshedAt = now
-            if (head !== undefined) {
+            if (mayHaveLostPlaces && this.#places.size > namedAtMost) this.#nameAll()
+            const place = holder === undefined ? undefined : this.#places.get(holder)
+            if (place !== undefined && !place.asking) {
+              // it holds the lock, and does not know
+              this.#turnOf(place.owner, 0, atOnce)
+            } else if (head !== undefined) {
+              this.#removeIfGone(head)
               if (left === -2) this.#turnOf(head, headMillis, atOnce)
               else if (left >= 0) this.#nextIs(head, left)
             }
+            if (this.#toName > 0 || this.#gone.size > 0) this.#ringWithin(0)
             this.#refreshed()
           },
           // the places outlive a few refreshes; whoever asks next reports what does not pass
           onFailure: (cause) => {
-            if (sweeps) this.sweep()
-            if (mayHaveRun(cause)) this.#sweepLater()
+            this.#nameAll()
+            this.removePlaces(gone)
+            if (mayHaveRun(cause)) this.#removeLater(waiting)
             if (atOnce) this.#mustLook = true
             const failure = transientFailure(cause)
             this.failure = failure ?? this.failure
@@ -205,35 +229,49 @@ export class FairQueue implements Alarm {
     )
   }
 
+  /** Those whom the next report names: all in turn. */
+  #named(): ReadonlyArray<string> {
+    const owners: Array<string> = []
+    if (this.#places.size <= namedAtMost) this.#nextNamed = this.#order.first
+    let place = this.#nextNamed ?? this.#order.first
+    for (let looked = Math.min(this.#places.size, namedAtMost); looked > 0 && place !== undefined; looked--) {
+      if (!place.asking) owners.push(place.owner)
+      place = place.behind ?? this.#order.first
+    }
+    this.#nextNamed = place
+    return owners
+  }
+
+  /** A place of this process at which nobody waits, as a late command has made it, holds up everybody behind it. */
+  #removeIfGone(head: string): void {
+    if (head.startsWith(`${this.#client.clientId}:`)) this.removePlaces([head])
+  }
+
   /**
    * A refresh may still take effect after its waiters have left: their releases may overtake it on a new connection. What it
    * queues again then is removed once it can no longer take effect.
    */
-  #sweepLater(): void {
+  #removeLater(owners: ReadonlyArray<string>): void {
     const { fork, store } = this.#client
     fork(
       Effect.andThen(
         Effect.sleep(store.commandLifeMillis + 1),
-        Effect.sync(() => this.#current().sweep())
+        Effect.sync(() => this.#current().removePlaces(owners))
       )
     )
   }
 
   #command(
     waiting: ReadonlyArray<string>,
-    asking: ReadonlyArray<string>,
-    sweeps: boolean,
-    now: number
+    gone: ReadonlyArray<string>,
+    fromFirst: boolean
   ): Effect.Effect<RefreshReply, LockStoreError> {
-    const elapsed = Math.max(0, Math.floor(now - this.#refreshedAt))
-    const { lastOwner, store } = this.#client
-    return store.run(
+    return this.#client.store.run(
       refresh(this.#keys, placeTermsOf(this.#client, waiterTimeoutMillis), {
-        elapsed,
-        lastOwner,
-        sweeps,
+        waits: this.#places.size > 0,
+        fromFirst,
         waiting,
-        asking
+        gone
       })
     )
   }

@@ -6,11 +6,14 @@ import { type AcquireReply, acquireReply, numberReply } from "./replies.ts"
 import { majority } from "./majority.ts"
 import { operation, type QuorumRule, type StoreCommand } from "./StoreOperation.ts"
 
-/** What a refresh tells: how long the lock is held yet (-2: it is free), and who is first. */
+/** What a refresh tells: how long the lock is held yet (-2: it is free), by whom, and who is first. */
 export interface RefreshReply {
   readonly left: number
   readonly head: string | undefined
   readonly headMillis: number
+  readonly holder: string | undefined
+  /** Whether the client was taken for dead, or was not noted: its waiters may have lost their places. */
+  readonly mayHaveLostPlaces: boolean
 }
 
 const grantedByMajority: QuorumRule<AcquireReply> = {
@@ -27,8 +30,20 @@ export const operations = {
   forceRelease: operation("fair_lock/force_release", { reply: numberReply, quorum: majority }),
   refresh: operation("fair_lock/refresh", {
     reply: (raw): RefreshReply => {
-      const [left, head, headMillis] = raw as readonly [number, string | null, number]
-      return { left, head: head ?? undefined, headMillis }
+      const [left, head, headMillis, holder, lost] = raw as readonly [
+        number,
+        string | null,
+        number,
+        string | null,
+        number
+      ]
+      return {
+        left,
+        head: head ?? undefined,
+        headMillis,
+        holder: holder ?? undefined,
+        mayHaveLostPlaces: lost === 1
+      }
     }
   })
 }
@@ -58,12 +73,11 @@ export const acquire = (
 export const release = (
   { channel, clients, lock, queue, timeouts }: LockKeys,
   owner: string,
-  publish: string,
-  waiterTimeoutMillis: number
+  publish: string
 ): StoreCommand<number> => ({
   operation: operations.release,
   keys: [lock, channel, queue, timeouts, clients],
-  args: [owner, publish, waiterTimeoutMillis]
+  args: [owner, publish]
 })
 
 /** Replies 1, or 0 when nobody held it. */
@@ -78,21 +92,21 @@ export const forceRelease = (
 
 /** What a client says of its waiters. */
 export interface Refreshed {
-  /** Milliseconds since the last time. */
-  readonly elapsed: number
-  /** The number of the last owner that the client has used. */
-  readonly lastOwner: number
-  /** Whether owners of this client that are not named are to be removed. */
-  readonly sweeps: boolean
+  /** Whether anybody of the client waits or asks. */
+  readonly waits: boolean
+  /** Whether the first of them are named: others get no new places before them. */
+  readonly fromFirst: boolean
+  /** Some that wait, in their order: they get a place if they have none. */
   readonly waiting: ReadonlyArray<string>
-  readonly asking: ReadonlyArray<string>
+  /** Owners whose places are to be removed. */
+  readonly gone: ReadonlyArray<string>
 }
 
 /** Keeps the places of a client's waiters. */
 export const refresh = (
   { channel, clients, lock, queue, timeouts }: LockKeys,
   { clientId, placeLifeMillis, publish, waiterTimeoutMillis }: PlaceTerms,
-  { asking, elapsed, lastOwner, sweeps, waiting }: Refreshed
+  { fromFirst, gone, waiting, waits }: Refreshed
 ): StoreCommand<RefreshReply> => ({
   operation: operations.refresh,
   keys: [lock, channel, queue, timeouts, clients],
@@ -100,12 +114,10 @@ export const refresh = (
     publish,
     waiterTimeoutMillis,
     clientId,
-    placeLifeMillis,
-    elapsed,
-    lastOwner,
-    sweeps ? 1 : 0,
+    waits ? placeLifeMillis : 0,
+    fromFirst ? 1 : 0,
     waiting.length,
     ...waiting,
-    ...asking
+    ...gone
   ]
 })
