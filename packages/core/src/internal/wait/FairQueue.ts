@@ -9,7 +9,7 @@ import type { Alarm } from "../time/AlarmClock.ts"
 import { placeTermsOf, waiterTimeoutMillis } from "../protocol/fair.ts"
 import type { LockKeys } from "../store/keys.ts"
 import { refresh, type RefreshReply } from "../store/operations/fairLock.ts"
-import { LinkedList } from "./LinkedList.ts"
+import { FairPlaces, type Named, namedAtMost } from "./FairPlaces.ts"
 import type { FairWaiter } from "./FairWaiter.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
 import type { Identity } from "../hold/owner.ts"
@@ -18,12 +18,6 @@ import { transientFailure } from "../store/transient.ts"
 
 /** Those who hear their channels again within so long are looked for together. */
 const lookMillis = 20
-
-/**
- * How many waiters one report names: enough that a place which was lost, and nobody noticed, is found within seconds, and few
- * enough that reports cost the same however many wait.
- */
-const namedAtMost = 32
 
 /**
  * How soon a report that did not get through is tried again, and how often: places outlive a short outage by little. After a
@@ -40,18 +34,12 @@ export class FairQueue implements Alarm {
   readonly #end: () => void
   /** The queue of this lock now: this one, or one that was opened after it had ended. */
   readonly #current: () => FairQueue
-  readonly #places = new Map<string, FairWaiter>()
-  /** The same, in their order. */
-  readonly #order = new LinkedList<FairWaiter>()
+  readonly #places = new FairPlaces()
   #isRefreshing = false
   #mustLook = false
   readonly #settled = Latch.makeUnsafe(true)
   /** Owners that may have places in Redis at which nobody waits any more. */
   readonly #gone = new Set<string>()
-  /** The first that the next report names. */
-  #nextNamed: FairWaiter | undefined = undefined
-  /** How many are still to be named at once, as they may have lost their places. */
-  #toName = 0
   #failure: LockStoreError | undefined = undefined
   #hasFailed = false
   /** How often a report was tried again early in the present outage. */
@@ -87,20 +75,19 @@ export class FairQueue implements Alarm {
 
   /** Takes in a place before it asks: its owner is known from then on. */
   enter(place: FairWaiter): void {
-    this.#places.set(place.owner, place)
-    this.#order.add(place)
+    this.#places.add(place)
   }
 
   /** A place was denied the lock, which is held for so many milliseconds more (below zero: who knows), or has no answer. */
   join(place: FairWaiter, left: number): void {
     this.#keepOn()
-    if (this.#failure !== undefined) this.#nameAll()
+    if (this.#failure !== undefined) this.#places.nameAll()
     this.sleep(place, left)
   }
 
   /** Lets a place sleep as long as it is willing to wait; the first one of this process not past the end of the lease. */
   sleep(place: FairWaiter, left: number): void {
-    this.#wakeAfter(place, place === this.#order.first && left >= 0 ? left + 1 : Number.POSITIVE_INFINITY)
+    this.#wakeAfter(place, place === this.#places.first && left >= 0 ? left + 1 : Number.POSITIVE_INFINITY)
   }
 
   #wakeAfter(place: FairWaiter, millis: number): void {
@@ -110,22 +97,13 @@ export class FairQueue implements Alarm {
   }
 
   leave(place: FairWaiter): void {
-    if (!this.#places.delete(place.owner)) return
-    if (this.#nextNamed === place) this.#nextNamed = place.behind
-    this.#order.remove(place)
-    this.#restIfIdle()
+    if (this.#places.remove(place)) this.#restIfIdle()
   }
 
   /** Has the places of owners removed that do not wait any more, until the store confirms. */
   removePlaces(owners: Iterable<string>): void {
-    for (const owner of owners) if (!this.#places.has(owner)) this.#gone.add(owner)
+    for (const owner of owners) if (this.#places.get(owner) === undefined) this.#gone.add(owner)
     if (this.#gone.size > 0) this.#keepOn()
-  }
-
-  /** Names all waiters, in their order, in the reports that follow each other from now on. */
-  #nameAll(): void {
-    this.#nextNamed = this.#order.first
-    this.#toName = this.#places.size
   }
 
   /** Calls those who may share what was just acquired. */
@@ -138,7 +116,7 @@ export class FairQueue implements Alarm {
   /** Looks whether somebody's turn has come, once for all who ask for it at about the same time: a message may have been missed. */
   lookSoon(): void {
     this.#mustLook = true
-    if (this.#toName === 0) this.#nameAll()
+    if (!this.#places.isNamingAll) this.#places.nameAll()
     // the connection for commands may come back a little later than that for messages
     this.#retried = 0
     this.#ringWithin(lookMillis)
@@ -186,19 +164,17 @@ export class FairQueue implements Alarm {
     this.#client.fork(
       // Who waits is looked up when the command is sent: one that left before must not get a place again.
       Effect.suspend(() => {
-        const toName = Math.max(0, this.#toName - namedAtMost)
-        const fromFirst =
-          this.#places.size <= namedAtMost || (this.#nextNamed ?? this.#order.first) === this.#order.first
-        const waiting = this.#named()
+        const named = this.#places.named()
         const gone = [...this.#gone].slice(0, namedAtMost)
-        if (waiting.length === 0 && gone.length === 0) return Effect.sync(() => this.#refreshed())
+        // all who wait are asking; of more than one report names, others may not be
+        const needsNone = named.owners.length === 0 && this.#places.size <= namedAtMost
+        if (needsNone && gone.length === 0) return Effect.sync(() => this.#refreshed())
         for (const owner of gone) this.#gone.delete(owner)
-        this.#toName = toName
-        return Effect.matchCause(this.#command(waiting, gone, fromFirst), {
+        return Effect.matchCause(this.#command(named, gone), {
           onSuccess: ({ head, headMillis, holder, left, mayHaveLostPlaces }) => {
             this.failure = undefined
             this.#retried = 0
-            if (mayHaveLostPlaces && this.#places.size > namedAtMost) this.#nameAll()
+            if (mayHaveLostPlaces && this.#places.size > namedAtMost) this.#places.nameAll()
             const place = holder === undefined ? undefined : this.#places.get(holder)
             if (place !== undefined && !place.asking) {
               // it holds the lock, and does not know
@@ -208,14 +184,14 @@ export class FairQueue implements Alarm {
               if (left === -2) this.#turnOf(head, headMillis, atOnce)
               else if (left >= 0) this.#nextIs(head, left)
             }
-            if (this.#toName > 0 || this.#gone.size > 0) this.#ringWithin(0)
+            if (this.#places.isNamingAll || this.#gone.size > 0) this.#ringWithin(0)
             this.#refreshed()
           },
           // the places outlive a few refreshes; whoever asks next reports what does not pass
           onFailure: (cause) => {
-            this.#nameAll()
+            this.#places.nameAll()
             this.removePlaces(gone)
-            if (mayHaveRun(cause)) this.#removeLater(waiting)
+            if (mayHaveRun(cause)) this.#removeLater(named.owners)
             if (atOnce) this.#mustLook = true
             const failure = transientFailure(cause)
             this.failure = failure ?? this.failure
@@ -227,19 +203,6 @@ export class FairQueue implements Alarm {
         })
       })
     )
-  }
-
-  /** Those whom the next report names: all in turn. */
-  #named(): ReadonlyArray<string> {
-    const owners: Array<string> = []
-    if (this.#places.size <= namedAtMost) this.#nextNamed = this.#order.first
-    let place = this.#nextNamed ?? this.#order.first
-    for (let looked = Math.min(this.#places.size, namedAtMost); looked > 0 && place !== undefined; looked--) {
-      if (!place.asking) owners.push(place.owner)
-      place = place.behind ?? this.#order.first
-    }
-    this.#nextNamed = place
-    return owners
   }
 
   /** A place of this process at which nobody waits, as a late command has made it, holds up everybody behind it. */
@@ -261,19 +224,9 @@ export class FairQueue implements Alarm {
     )
   }
 
-  #command(
-    waiting: ReadonlyArray<string>,
-    gone: ReadonlyArray<string>,
-    fromFirst: boolean
-  ): Effect.Effect<RefreshReply, LockStoreError> {
-    return this.#client.store.run(
-      refresh(this.#keys, placeTermsOf(this.#client, waiterTimeoutMillis), {
-        waits: this.#places.size > 0,
-        fromFirst,
-        waiting,
-        gone
-      })
-    )
+  #command(named: Named, gone: ReadonlyArray<string>): Effect.Effect<RefreshReply, LockStoreError> {
+    const terms = placeTermsOf(this.#client, waiterTimeoutMillis)
+    return this.#client.store.run(refresh(this.#keys, terms, { waits: this.#places.size > 0, named, gone }))
   }
 
   #refreshed(): void {

@@ -94,10 +94,11 @@ export const forceRelease = (
 export interface Refreshed {
   /** Whether anybody of the client waits or asks. */
   readonly waits: boolean
-  /** Whether the first of them are named: others get no new places before them. */
-  readonly fromFirst: boolean
-  /** Some that wait, in their order: they get a place if they have none. */
-  readonly waiting: ReadonlyArray<string>
+  /**
+   * Some that wait, in their order: they get a place if they have none. If the client was taken for dead, they do so only if the
+   * first of all is among them.
+   */
+  readonly named: { readonly owners: ReadonlyArray<string>; readonly fromFirst: boolean }
   /** Owners whose places are to be removed. */
   readonly gone: ReadonlyArray<string>
 }
@@ -106,7 +107,7 @@ export interface Refreshed {
 export const refresh = (
   { channel, clients, lock, queue, timeouts }: LockKeys,
   { clientId, placeLifeMillis, publish, waiterTimeoutMillis }: PlaceTerms,
-  { fromFirst, gone, waiting, waits }: Refreshed
+  { gone, named, waits }: Refreshed
 ): StoreCommand<RefreshReply> => ({
   operation: operations.refresh,
   keys: [lock, channel, queue, timeouts, clients],
@@ -115,9 +116,9 @@ export const refresh = (
     waiterTimeoutMillis,
     clientId,
     waits ? placeLifeMillis : 0,
-    fromFirst ? 1 : 0,
-    waiting.length,
-    ...waiting,
+    named.fromFirst ? 1 : 0,
+    named.owners.length,
+    ...named.owners,
     ...gone
   ]
 })
