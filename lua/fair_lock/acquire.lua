@@ -48,14 +48,14 @@ elseif not head or head == ARGV[1] then
     redis.call('ZREM', KEYS[4], head)
     head = redis.call('LINDEX', KEYS[3], 0)
   end
+  redis.call('HSET', KEYS[1], ARGV[1], 1)
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
   if head then
-    -- whether it is alive is judged when its turn comes
-    keep_head(head)
+    --@include keep_front
+    keep_front(patience)
   else
     redis.call('DEL', KEYS[4], KEYS[5])
   end
-  redis.call('HSET', KEYS[1], ARGV[1], 1)
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
   --@include granted
 elseif head ~= first then
   -- it has no other way to learn that its turn has come

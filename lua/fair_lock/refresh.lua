@@ -42,7 +42,8 @@ end
 --@include skip_the_dead
 --@include queue_up
 local holder = redis.call('HKEYS', KEYS[1])[1]
-local lost = noted and noted > millis and 0 or 1
+-- a little earlier than others may have passed over it
+local lost = noted and noted > millis + 100 and 0 or 1
 if lost == 0 or ARGV[5] == '1' then
   for i = 7, last_waiting do
     if ARGV[i] ~= holder then
@@ -50,15 +51,8 @@ if lost == 0 or ARGV[5] == '1' then
     end
   end
 end
--- Those who are next may come to the head by what Redisson's clients do: they must not
--- be passed over before anybody looks at them.
-for i, owner in ipairs(redis.call('LRANGE', KEYS[3], 1, 7)) do
-  local alive = tonumber(redis.call('ZSCORE', KEYS[5], string.sub(owner, 1, 36)))
-  local due = tonumber(redis.call('ZSCORE', KEYS[4], owner))
-  if alive and alive > now and due and due < now + 150000 * (i + 1) then
-    redis.call('ZADD', KEYS[4], now + 300000 * (i + 1), owner)
-  end
-end
+--@include keep_front
+keep_front(0)
 head = redis.call('LINDEX', KEYS[3], 0)
 if not head then
   -- no client is noted while nobody has a place: whoever gets one is noted then

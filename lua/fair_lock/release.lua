@@ -14,8 +14,12 @@
 
 local released = redis.call('HDEL', KEYS[1], ARGV[1])
 --@include leave_queue
-leave_queue(ARGV[1])
+local left = leave_queue(ARGV[1])
 --@include skip_the_dead
+if left and head then
+  --@include keep_front
+  keep_front(0)
+end
 if not head then
   redis.call('DEL', KEYS[4], KEYS[5])
 end

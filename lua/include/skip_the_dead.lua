@@ -5,8 +5,8 @@
 -- other when its score is reached (Redisson's rule).
 --
 -- Redisson takes its timeout off the scores of all waiters whenever one of them is served.
--- Here only the score of the head is set right, when it becomes the head: no command
--- depends on the length of the queue.
+-- Here only the scores of the first few are set (see keep_front): no command depends on the length
+-- of the queue.
 --
 -- A stall is not a death: a client's silence counts only while the server was answering
 -- others. Clients with waiters report every half second, so if the server ran nothing
@@ -15,7 +15,6 @@
 -- the gap to report, once, five seconds at most: a client that reconnects pauses between
 -- attempts for at most as long as the outage has lasted. Of further gaps one second counts.
 --
--- KEYS[1]  the lock
 -- KEYS[3]  the queue, a list of owners (Redisson's)
 -- KEYS[4]  { owner = epoch milliseconds at which Redisson considers it dead }, a zset
 -- KEYS[5]  { client = epoch milliseconds until which it is alive,
@@ -42,24 +41,16 @@ if seen then
   end
   redis.call('ZADD', KEYS[5], now, 'seen')
 end
--- Returns whether a head is alive, and sets its score: Redisson must not pass over a waiter
--- of this library that is alive, and waits for any other as long as for one that has
--- just asked.
+-- Returns whether a head is alive, and sets its score if Redisson would pass over a waiter
+-- of this library that is alive, or never pass over one without a score.
 local function keep_head(owner)
   local due = tonumber(redis.call('ZSCORE', KEYS[4], owner))
   local alive = tonumber(redis.call('ZSCORE', KEYS[5], string.sub(owner, 1, 36)))
   if alive and alive <= now or not alive and due and due <= now then
     return false
   end
-  -- Redisson would never remove a head without a score
-  local latest = now + 300000
   if not due or alive and due < now + 150000 then
-    redis.call('ZADD', KEYS[4], latest, owner)
-  elseif due > latest then
-    latest = latest + math.max(0, redis.call('PTTL', KEYS[1]))
-    if due > latest then
-      redis.call('ZADD', KEYS[4], latest, owner)
-    end
+    redis.call('ZADD', KEYS[4], now + 300000, owner)
   end
   return true
 end

@@ -1,6 +1,6 @@
 /**
  * What a fair lock costs the server, however many wait: each command of a holder or a waiter runs as many commands inside the server
- * beside 5000 waiters as beside 10, and none of them walks the queue.
+ * beside 5000 waiters as beside 20, and none of them walks the queue.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -92,7 +92,7 @@ const besides = (waiters: number) =>
         // Java's scripts see a head whose time is that of one that has just asked
         const [seconds] = yield* ask(() => redis.time())
         const left = Number(yield* ask(() => redis.zscore(timeouts, second))) - Number(seconds) * 1000
-        assert.isTrue(left > 100_000 && left <= 301_000, `${left} ms`)
+        assert.isTrue(left > 100_000 && left <= 901_000, `${left} ms`)
         yield* measure("a waiter that is served already asks again", acquire(head))
         // the dead: of a client that does not report, and a thread in Java
         yield* ask(() => redis.zadd(clients, 1, second.slice(0, 36)))
@@ -114,9 +114,9 @@ const besides = (waiters: number) =>
   })
 
 describe("a fair lock with many waiters", () => {
-  it.live("A fair lock costs the server the same commands with 5000 waiters as with 10", () =>
+  it.live("A fair lock costs the server the same commands with 5000 waiters as with 20", () =>
     Effect.gen(function* () {
-      const few = yield* besides(10)
+      const few = yield* besides(20)
       const many = yield* besides(5000)
       assert.deepStrictEqual(many, few)
       for (const command of Object.values(few).flat()) assert.notMatch(command, /zrange|zincrby|hgetall/)

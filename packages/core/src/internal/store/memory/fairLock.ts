@@ -27,7 +27,7 @@ const forgetClients = (db: Keyspace, { clients, timeouts }: Queue): void => {
 }
 
 /** `lua/include/skip_the_dead.lua` */
-const skipTheDead = (db: Keyspace, lock: string, keys: Queue) => {
+const skipTheDead = (db: Keyspace, keys: Queue) => {
   const { clients, queue, timeouts } = keys
   const now = db.timeMillis()
   const first = db.list(queue)[0]
@@ -44,7 +44,7 @@ const skipTheDead = (db: Keyspace, lock: string, keys: Queue) => {
     }
     db.zadd(clients, now, "seen")
   }
-  while (head !== undefined && !keepHead(db, lock, keys, head, now)) {
+  while (head !== undefined && !keepHead(db, keys, head, now)) {
     db.lpop(queue)
     db.zrem(timeouts, head)
     head = db.list(queue)[0]
@@ -52,20 +52,40 @@ const skipTheDead = (db: Keyspace, lock: string, keys: Queue) => {
   return { now, first, head }
 }
 
-const keepHead = (db: Keyspace, lock: string, { clients, timeouts }: Queue, owner: string, now: number): boolean => {
+const keepHead = (db: Keyspace, { clients, timeouts }: Queue, owner: string, now: number): boolean => {
   const due = db.zscore(timeouts, owner)
   const alive = db.zscore(clients, clientOf(owner))
   const ends = alive ?? due
   if (ends !== undefined && ends <= now) return false
-  const latest = now + turnMillis
-  if (due === undefined || (alive !== undefined && due < now + turnMillis / 2)) db.zadd(timeouts, latest, owner)
-  else if (due > latest) db.zadd(timeouts, Math.min(due, latest + Math.max(0, db.pttl(lock))), owner)
+  if (due === undefined || (alive !== undefined && due < now + turnMillis / 2)) {
+    db.zadd(timeouts, now + turnMillis, owner)
+  }
   return true
 }
 
+/** `lua/include/keep_front.lua` */
+const keepFront = (
+  db: Keyspace,
+  lock: string,
+  { clients, queue, timeouts }: Queue,
+  now: number,
+  served: number
+): void => {
+  const free = now + Math.max(0, db.pttl(lock))
+  for (const [i, owner] of db.list(queue).slice(0, 8).entries()) {
+    const due = db.zscore(timeouts, owner)
+    const alive = db.zscore(clients, clientOf(owner))
+    const score = Math.min((due ?? Number.POSITIVE_INFINITY) - served, free + turnMillis * (i + 1))
+    const isLow = alive !== undefined && alive > now && score < now + (turnMillis / 2) * (i + 1)
+    db.zadd(timeouts, isLow ? now + turnMillis * (i + 1) : score, owner)
+  }
+}
+
 /** `lua/include/leave_queue.lua` */
-const leaveQueue = (db: Keyspace, { queue, timeouts }: Queue, owner: string): void => {
-  if (db.zrem(timeouts, owner)) db.lrem(queue, owner)
+const leaveQueue = (db: Keyspace, { queue, timeouts }: Queue, owner: string): boolean => {
+  if (!db.zrem(timeouts, owner)) return false
+  db.lrem(queue, owner)
+  return true
 }
 
 /** `lua/include/queue_up.lua` */
@@ -87,7 +107,7 @@ export const acquire: MemoryOperation = (db, keys, args) => {
   const [owner, lease, tokenLife, patienceText, client, life] = args as [string, string, string, string, string, string]
   const queue = queueOf(keys)
   const patience = Number(patienceText)
-  const { first, head, now } = skipTheDead(db, lock, queue)
+  const { first, head, now } = skipTheDead(db, queue)
   if (first !== undefined && head === undefined) forgetClients(db, queue)
   let holder = head
   const fields = db.hash(lock)
@@ -105,11 +125,10 @@ export const acquire: MemoryOperation = (db, keys, args) => {
       db.lpop(queue.queue)
       db.zrem(queue.timeouts, head)
     }
-    const following = db.list(queue.queue)[0]
-    if (following === undefined) forgetClients(db, queue)
-    else keepHead(db, lock, queue, following, now)
     db.hset(lock, owner, "1")
     db.expire(lock, Number(lease))
+    if (db.exists(queue.queue)) keepFront(db, lock, queue, now, patience)
+    else forgetClients(db, queue)
     return granted(db, next)
   } else if (head !== first) {
     db.publish(`${channel}:${head}`, "0")
@@ -145,19 +164,13 @@ export const refresh: MemoryOperation = (db, keys, args) => {
     db.expire(queue.clients, remember)
   }
   for (const owner of args.slice(6 + Number(waits))) leaveQueue(db, queue, owner)
-  const { now } = skipTheDead(db, lock, queue)
+  const { now } = skipTheDead(db, queue)
   const holder = db.hash(lock)?.keys().next().value
-  const lost = noted !== undefined && noted > millis ? 0 : 1
+  const lost = noted !== undefined && noted > millis + 100 ? 0 : 1
   for (const owner of lost === 0 || fromFirst === "1" ? waiting : []) {
     if (owner !== holder) queueUp(db, lock, queue, owner, { now, patience })
   }
-  for (const [i, owner] of db.list(queue.queue).slice(1, 8).entries()) {
-    const alive = db.zscore(queue.clients, clientOf(owner))
-    const due = db.zscore(queue.timeouts, owner)
-    if (alive !== undefined && alive > now && due !== undefined && due < now + (turnMillis / 2) * (i + 2)) {
-      db.zadd(queue.timeouts, now + turnMillis * (i + 2), owner)
-    }
-  }
+  keepFront(db, lock, queue, now, 0)
   const head = db.list(queue.queue)[0]
   if (head === undefined) forgetClients(db, queue)
   else if (life === "0") db.zrem(queue.clients, client)
@@ -173,8 +186,9 @@ export const release: MemoryOperation = (db, keys, args) => {
   const [owner] = args as [string]
   const queue = queueOf(keys)
   const released = db.hdel(lock, owner)
-  leaveQueue(db, queue, owner)
-  const { head } = skipTheDead(db, lock, queue)
+  const left = leaveQueue(db, queue, owner)
+  const { head, now } = skipTheDead(db, queue)
+  if (left && head !== undefined) keepFront(db, lock, queue, now, 0)
   if (head === undefined) forgetClients(db, queue)
   if (db.exists(lock)) return released ? 1 : -1
   const listeners = head === undefined ? 0 : db.publish(`${channel}:${head}`, "0")
@@ -185,7 +199,7 @@ export const forceRelease: MemoryOperation = (db, keys) => {
   const [lock, channel] = keys as [string, string]
   refuseReadWrite(db, lock)
   const queue = queueOf(keys)
-  const { head } = skipTheDead(db, lock, queue)
+  const { head } = skipTheDead(db, queue)
   if (head === undefined) forgetClients(db, queue)
   if (!db.delete(lock)) return 0
   if (head !== undefined) db.publish(`${channel}:${head}`, "0")
