@@ -6,14 +6,14 @@
 -- ARGV[3]  how long the last token is remembered, milliseconds
 --
 -- Needs the locals `digits` and `micros` (see deadline.lua) and `at_least`, a lower bound
--- (from a quorum, which knows other servers' clocks) or ''.
+-- (from a quorum, which knows other servers' clocks), '' or nil.
 
 local token = 0
 if KEYS[2] ~= KEYS[1] then
   -- Server time keeps tokens rising when Redis restarts empty; the last token keeps
   -- them rising when the server's clock steps back.
   token = micros
-  local bound = tonumber(at_least)
+  local bound = at_least and tonumber(at_least)
   local text = digits
   if bound and bound > token then
     text = at_least

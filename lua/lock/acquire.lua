@@ -6,15 +6,15 @@
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
 -- ARGV[3]  how long the last token is remembered, milliseconds
--- ARGV[4]  a lower bound for the token, or ''
--- ARGV[5]  the server time until which this may take effect, epoch milliseconds
+-- ARGV[4]  a lower bound for the token; left out where there is none
+-- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: the fencing token (see include/granted.lua)
 --          taken:   { milliseconds left (-1: no expiry), the holder's owner }
 
 --@include deadline
 --@include taken
-local at_least = ARGV[4]
+local at_least = ARGV[5] and ARGV[4]
 --@include next_token
 redis.call('HSET', KEYS[1], ARGV[1], '1')
 redis.call('PEXPIRE', KEYS[1], ARGV[2])

@@ -3,7 +3,7 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Duration, Effect, Exit, Fiber, Layer, Option, Schedule } from "effect"
+import { Context, Duration, Effect, Exit, Fiber, Layer, Option, Schedule } from "effect"
 import {
   FairLock,
   FencedLock,
@@ -21,6 +21,7 @@ import {
 } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { observedStore, waiterSleeps } from "../kit/observedStore.ts"
+import { sectionUntilTold } from "../kit/sections.ts"
 
 const watchdogLease = Duration.millis(1500)
 
@@ -53,18 +54,9 @@ const hold = Effect.fnUntraced(function* <E>(
   who: <A, E2>(self: Effect.Effect<A, E2, RedisLock.RedisLock>) => Effect.Effect<A, E2, any> = (self) => self,
   options?: Lock.AcquireOptions
 ) {
-  const held = yield* Deferred.make<void>()
-  const told = yield* Deferred.make<void>()
-  const fiber = yield* Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(told)).pipe(
-    Lock.withLock(lock, options),
-    who,
-    Effect.forkChild
-  )
-  yield* soon(Effect.raceFirst(Deferred.await(held), Effect.andThen(Fiber.join(fiber), Effect.never)))
-  return {
-    exit: soon(Fiber.await(fiber)),
-    letGo: Effect.andThen(Deferred.succeed(told, undefined), soon(Fiber.join(fiber)))
-  }
+  const holder = sectionUntilTold((body) => who(Lock.withLock(body, lock, options)))
+  const { end, fiber } = yield* soon(holder)
+  return { exit: soon(Fiber.await(fiber)), letGo: soon(end) }
 })
 
 const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>

@@ -76,6 +76,47 @@ describe("waiting for a quorum's lock", () => {
   )
 })
 
+describe("releasing a quorum's lock by force", () => {
+  it.effect(
+    "A force release that waits for a slow member does not take the lock from the waiter that got it meanwhile",
+    () =>
+      Effect.gen(function* () {
+        const stores = yield* testStores(3)
+        const holder = yield* quorumOf(stores)
+        const service = yield* quorumOf(stores)
+        yield* Effect.never.pipe(Lock.withLock("a"), as(holder), Effect.forkChild({ startImmediately: true }))
+        const section = yield* Effect.sleep("5 seconds").pipe(
+          Effect.as("done"),
+          Lock.withLock("a"),
+          as(service),
+          Effect.forkChild
+        )
+        yield* TestClock.adjust("10 millis")
+        for (const [i, store] of stores.entries()) {
+          store.delay = (operation) => (operation === "lock/force_release" ? (i === 2 ? 60_000 : 1) : 0)
+        }
+        const forced = yield* Effect.forkChild(as(service)(Lock.forceRelease("a")), { startImmediately: true })
+        yield* TestClock.adjust("10 millis")
+        assert.isUndefined(forced.pollUnsafe())
+        assert.isTrue(yield* Effect.map(as(service)(Lock.inspect("a")), Option.isSome))
+        yield* TestClock.adjust("10 seconds")
+        assert.isTrue(yield* Fiber.join(forced))
+        assert.strictEqual(yield* Fiber.join(section), "done")
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect("A force release takes the lock from a holder of the same client", () =>
+    Effect.gen(function* () {
+      const service = yield* quorumOf(yield* testStores(3))
+      const section = yield* Effect.never.pipe(Lock.withLock("a"), as(service), Effect.flip, Effect.forkChild)
+      yield* TestClock.adjust(1)
+      assert.isTrue(yield* as(service)(Lock.forceRelease("a")))
+      const lost = yield* Fiber.join(section)
+      assert.isTrue(lost._tag === "LockLost" && lost.reason === "NotOwner")
+    }).pipe(Effect.scoped)
+  )
+})
+
 describe("re-entering a quorum's read lock", () => {
   it.effect("A member where the release of an inner hold may still act does not count for a reader's re-entry", () =>
     Effect.gen(function* () {

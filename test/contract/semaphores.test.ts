@@ -12,6 +12,7 @@ import {
   LockStore,
   LockStoreError,
   LockTimeout,
+  PermitId,
   PermitSemaphore,
   RedisLock,
   Semaphore
@@ -598,7 +599,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             yield* Deferred.succeed(ids, permit.ids)
             return yield* permit.awaitLost
           }).pipe(Effect.scoped, background)
-          yield* elsewhere(PermitSemaphore.release(semaphore, (yield* Deferred.await(ids))[0]!))
+          yield* elsewhere(PermitId.release(semaphore, (yield* Deferred.await(ids))[0]!))
           const error = failure(yield* outcome(fiber))
           assert.instanceOf(error, LockLost)
           assert.strictEqual(error.reason, "NotOwner")
@@ -613,7 +614,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           yield* permit.renew("1 hour")
           yield* permit.renew("1 second")
           assert.isAbove(Duration.toMinutes(yield* permit.remaining), 58)
-          const left = Option.getOrThrow(yield* PermitSemaphore.leaseTime(semaphore, permit.ids[1]!))
+          const left = Option.getOrThrow(yield* PermitId.leaseTime(semaphore, permit.ids[1]!))
           assert.isAbove(Duration.toMinutes(left), 58)
           assert.isTrue(yield* permit.isHeld)
           yield* permit.release

@@ -7,6 +7,7 @@ import {
   Lock,
   MultiLock,
   NonReentrantLock,
+  PermitId,
   PermitSemaphore,
   ReadWriteLock,
   RedLock,
@@ -88,8 +89,8 @@ const uses: Record<string, Record<string, (renewed: Effect.Effect<void>) => Use>
         const late = yield* Effect.flip(PermitSemaphore.scoped(leased, { permits: 5, waitTime: 1 }))
         assert.propertyVal(late, "_tag", "LockTimeout")
         yield* permit.renew("1 hour")
-        yield* PermitSemaphore.updateLeaseTime(leased, permit.ids[0]!, "1 hour")
-        yield* PermitSemaphore.leaseTime(leased, permit.ids[0]!)
+        yield* PermitId.updateLeaseTime(leased, permit.ids[0]!, "1 hour")
+        yield* PermitId.leaseTime(leased, permit.ids[0]!)
         yield* PermitSemaphore.setPermits(leased, 9)
         yield* PermitSemaphore.addPermits(leased, 1)
         assert.strictEqual(yield* PermitSemaphore.availablePermits(leased), 8)

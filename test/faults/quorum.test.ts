@@ -3,10 +3,11 @@
  */
 import { TcpProxy } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Option, Schedule } from "effect"
+import { Duration, Effect, Fiber, Option, Schedule } from "effect"
 import { Lock, LockStoreError, LockTimeout, QuorumNotReached } from "effect-redis-lock"
 import { eventually, soon } from "../kit/eventually.ts"
 import { failure, loss } from "../kit/exits.ts"
+import { sectionUntilTold } from "../kit/sections.ts"
 import { assertFreeAt, keyAt, keyEverywhere, onServers, type Place, process, redLock } from "./quorumSite.ts"
 
 const elapsed = <A, E, R>(self: Effect.Effect<A, E, R>) =>
@@ -17,18 +18,12 @@ const kill = (places: ReadonlyArray<Place>) =>
 
 /** Holds a lock until told to let go. */
 const hold = Effect.fnUntraced(function* (lock: Lock.Lock<never, any>, options?: Lock.AcquireOptions) {
-  const held = yield* Deferred.make<void>()
-  const told = yield* Deferred.make<void>()
-  const fiber = yield* Effect.gen(function* () {
-    yield* Deferred.succeed(held, undefined)
-    yield* Deferred.await(told)
-    return "done"
-  }).pipe(Lock.withLock(lock, options), Effect.forkScoped)
-  yield* soon("it is held", Effect.raceFirst(Deferred.await(held), Effect.andThen(Fiber.join(fiber), Effect.never)))
+  const holder = sectionUntilTold((body) => Lock.withLock(Effect.as(body, "done"), lock, options))
+  const { end, fiber } = yield* soon("it is held", holder)
   return {
     exit: soon("the section ends", Fiber.await(fiber)),
     isRunning: () => fiber.pollUnsafe() === undefined,
-    end: Effect.andThen(Deferred.succeed(told, undefined), soon("the section ends", Fiber.join(fiber)))
+    end: soon("the section ends", end)
   }
 })
 

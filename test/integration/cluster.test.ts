@@ -386,7 +386,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
           readFile(new URL("../../packages/ioredis/README.md", import.meta.url), "utf8")
         )
         const [, rule, commands] = /ACL SETUSER locks on (\S+ [^+]*?)(\+[^`#]*)/.exec(readme)!
-        const [, more] = /On a cluster the user needs more:\n\n```\n([^`]*)```/.exec(readme)!
+        const [, more] = /On a cluster the user needs further permissions:\n\n```\n([^`]*)```/.exec(readme)!
         for (const node of cluster.nodes) {
           const redis = yield* bareNode(node)
           const words = `${rule} ${commands} ${more}`.trim().split(/\s+/)

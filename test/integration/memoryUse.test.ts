@@ -3,7 +3,7 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import {
   CountDownLatch,
   FairLock,
@@ -19,6 +19,7 @@ import { readFile } from "node:fs/promises"
 import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { sectionUntilTold } from "../kit/sections.ts"
 import { command, raw } from "./raw.ts"
 
 /** 20 characters, as the page says. */
@@ -73,13 +74,7 @@ const ofLock = (kind: string, held: AnyLock, waiting?: AnyLock) =>
       ))
     ]
     if (waiting !== undefined) {
-      const isHeld = yield* Deferred.make<void>()
-      const letGo = yield* Deferred.make<void>()
-      const holder = yield* Effect.andThen(Deferred.succeed(isHeld, undefined), Deferred.await(letGo)).pipe(
-        Lock.withLock(held),
-        Effect.forkChild
-      )
-      yield* Deferred.await(isHeld)
+      const holder = yield* sectionUntilTold(Lock.withLock(held))
       const before = new Set(rows.map(({ key }) => key))
       const waiter = yield* Lock.withLock(Effect.void, waiting).pipe(
         Effect.provide(Layer.fresh(client)),
@@ -92,8 +87,7 @@ const ofLock = (kind: string, held: AnyLock, waiting?: AnyLock) =>
         waited = all.filter(({ key }) => !before.has(key))
       }
       rows.push(...waited)
-      yield* Deferred.succeed(letGo, undefined)
-      yield* Fiber.join(holder)
+      yield* holder.end
       yield* Fiber.join(waiter)
     }
     rows.push(...(yield* command((redis) => seen(redis, kind, "free"))))

@@ -5,7 +5,7 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer } from "effect"
-import { CountDownLatch, LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
+import { CountDownLatch, LockStore, PermitId, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
@@ -153,10 +153,10 @@ it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestService
           )
           assert.strictEqual(yield* PermitSemaphore.acquiredPermits(semaphore), 4)
           assert.deepStrictEqual(yield* heard.next(1), ["6"])
-          assert.isTrue(yield* PermitSemaphore.updateLeaseTime(semaphore, permit.ids[0]!, "Infinity"))
+          assert.isTrue(yield* PermitId.updateLeaseTime(semaphore, permit.ids[0]!, "Infinity"))
           const endless = yield* command((redis) => redis.zscore(ids, Buffer.from(permit.ids[0]!, "hex")))
           assert.strictEqual(endless, "922337203685477")
-          yield* PermitSemaphore.release(semaphore, java.toString("hex"))
+          yield* PermitId.release(semaphore, java.toString("hex"))
           assert.deepStrictEqual(yield* heard.next(1), ["7"])
 
           yield* permit.release

@@ -1,6 +1,6 @@
 import { assert } from "@effect/vitest"
 import { Effect, Option, Schedule } from "effect"
-import { PermitSemaphore } from "effect-redis-lock"
+import { PermitId, PermitSemaphore } from "effect-redis-lock"
 import * as Counter from "./Counter.ts"
 import { bracedName, eventually, longLease, Site, waiting, watchdogLease, withRedisson } from "./harness.ts"
 import * as JavaClient from "./JavaClient.ts"
@@ -41,7 +41,7 @@ withRedisson("RPermitExpirableSemaphore", (test) => {
         yield* permit.release
         const permitId = yield* waiter
         assert.match(permitId ?? "none", /^[0-9a-f]{32}$/)
-        assert.isTrue(yield* PermitSemaphore.tryRelease(name, [permitId!]), "an id of Java's")
+        assert.isTrue(yield* PermitId.tryRelease(name, [permitId!]), "an id of Java's")
         assert.strictEqual(yield* PermitSemaphore.availablePermits(name), 1)
       }))
   }

@@ -2,8 +2,9 @@
  * What passes between clients and their store: whether waiters listen, have been answered, and sleep.
  */
 import { assert } from "@effect/vitest"
-import { Context, Effect, Layer, Stream } from "effect"
+import { Context, Effect, Fiber, Layer } from "effect"
 import { LockStore } from "effect-redis-lock"
+import { runStream, startableStream } from "../../packages/core/dist/internal/store/startable.js"
 import { until } from "./eventually.ts"
 import { type Store, wrappedStore } from "./wrappedStore.ts"
 
@@ -66,18 +67,22 @@ class Traffic {
           )
         })
       ),
+      // started as a client starts it: Stream.tap would put a fiber in place of the driver's callbacks
       subscribe: (channel) =>
-        Stream.suspend(() => {
+        startableStream((onSignal, onFailure) => {
           const listener = this.#listen(channel)
-          return store.subscribe(channel).pipe(
-            Stream.tap(() =>
-              Effect.sync(() => {
-                listener.isReady = true
-                this.#signals.set(channel, this.signals(channel) + 1)
-              })
-            ),
-            Stream.ensuring(Effect.sync(() => this.#leave(channel, listener)))
+          const subscription = runStream(store.subscribe(channel), (signal) => {
+            listener.isReady = true
+            this.#signals.set(channel, this.signals(channel) + 1)
+            onSignal(signal)
+          })
+          const fiber = Effect.runForkWith(Fiber.getCurrent()?.context ?? Context.empty())(
+            subscription.pipe(
+              Effect.ensuring(Effect.sync(() => this.#leave(channel, listener))),
+              Effect.catch((error) => Effect.sync(() => onFailure(error)))
+            )
           )
+          return { cancel: () => fiber.interruptUnsafe() }
         })
     }
   }

@@ -6,6 +6,42 @@ import { type AcquireError, type Holding, Lock, type LockLost } from "effect-red
 import type { Client } from "./clients.ts"
 import { soon } from "./eventually.ts"
 
+/**
+ * Forks `acquire`, which calls its argument with whatever it has acquired, and stays inside until told to let go or until the
+ * scope closes.
+ */
+export const forkHolder = Effect.fnUntraced(function* <A, B, E, R>(
+  acquire: (stay: (acquired: A) => Effect.Effect<void>) => Effect.Effect<B, E, R>
+) {
+  const held = yield* Deferred.make<A>()
+  const told = yield* Deferred.make<void>()
+  const letGo = Effect.asVoid(Deferred.succeed(told, undefined))
+  const fiber = yield* Effect.forkScoped(
+    acquire((acquired) => Effect.andThen(Deferred.succeed(held, acquired), Deferred.await(told))),
+    { startImmediately: true }
+  )
+  // one that cannot be interrupted would keep the scope from closing
+  yield* Effect.addFinalizer(() => letGo)
+  return {
+    fiber,
+    /** Completes with what was acquired, or fails as the holder does. */
+    entered: Effect.raceFirst(Deferred.await(held), Effect.andThen(Fiber.join(fiber), Effect.never)),
+    letGo
+  }
+})
+
+/** Forks a holder and waits until it is inside; `end` tells it to let go and waits for its result. */
+export const holdUntilTold = Effect.fnUntraced(function* <A, B, E, R>(
+  acquire: (stay: (acquired: A) => Effect.Effect<void>) => Effect.Effect<B, E, R>
+) {
+  const { entered, fiber, letGo } = yield* forkHolder(acquire)
+  return { acquired: yield* entered, fiber, end: Effect.andThen(letGo, Fiber.join(fiber)) }
+})
+
+/** {@link holdUntilTold} of a section; `around` runs its argument in there. */
+export const sectionUntilTold = <B, E, R>(around: (body: Effect.Effect<void>) => Effect.Effect<B, E, R>) =>
+  holdUntilTold((stay: (acquired: void) => Effect.Effect<void>) => around(stay()))
+
 /** A section that lasts until it is interrupted or told to end. */
 export interface Section {
   readonly holding: Holding
@@ -32,35 +68,25 @@ const persistently = <A, R>(self: Effect.Effect<A, AcquireError | LockLost, R>) 
 
 /** Forks a section that waits for the lock; the inner effect completes when it is in. */
 export const queueUp = Effect.fnUntraced(function* (who: Client, lock: string, options: SectionOptions = {}) {
-  const held = yield* Deferred.make<Holding>()
-  const told = yield* Deferred.make<void>()
   let interrupted = false
-  const body = Effect.gen(function* () {
-    yield* Deferred.succeed(held, yield* Effect.orDie(Lock.currentHolding(lock)))
-    yield* Deferred.await(told)
-    return "done"
-  }).pipe(
-    Effect.onInterrupt(() => Effect.sync(() => (interrupted = true))),
-    options.deaf === true ? Effect.uninterruptible : (self) => self
+  const { entered, fiber, letGo } = yield* forkHolder((stay: (holding: Holding) => Effect.Effect<void>) =>
+    Effect.orDie(Lock.currentHolding(lock)).pipe(
+      Effect.flatMap(stay),
+      Effect.as("done"),
+      Effect.onInterrupt(() => Effect.sync(() => (interrupted = true))),
+      options.deaf === true ? Effect.uninterruptible : (self) => self,
+      Lock.withLock(lock, options),
+      options.persistent === true ? persistently : (self) => self,
+      who.run
+    )
   )
-  const fiber = yield* body.pipe(
-    Lock.withLock(lock, options),
-    options.persistent === true ? persistently : (self) => self,
-    who.run,
-    Effect.forkScoped({ startImmediately: true })
-  )
-  // a deaf body would keep the scope from closing
-  yield* Effect.addFinalizer(() => Deferred.succeed(told, undefined))
-  const entered = Effect.map(
-    Effect.raceFirst(Deferred.await(held), Effect.andThen(Fiber.join(fiber), Effect.never)),
-    (holding): Section => ({
-      holding,
-      wasInterrupted: () => interrupted,
-      end: Effect.asVoid(Deferred.succeed(told, undefined)),
-      exit: soon(`the section under lock "${lock}" ends`, Fiber.await(fiber))
-    })
-  )
-  return { entered: soon(`lock "${lock}" is acquired`, entered), fiber }
+  const section = Effect.map(entered, (holding): Section => ({
+    holding,
+    wasInterrupted: () => interrupted,
+    end: letGo,
+    exit: soon(`the section under lock "${lock}" ends`, Fiber.await(fiber))
+  }))
+  return { entered: soon(`lock "${lock}" is acquired`, section), fiber }
 })
 
 /** Forks a section and waits until it has the lock. */

@@ -293,7 +293,7 @@ describe("the bookkeeping of RFairLock in Redis", () => {
     }).pipe(Effect.scoped, Effect.provide(layer))
   )
 
-  it.live("94. who waits already keeps place and score however often it asks", () =>
+  it.live("94. a waiter keeps its place and score however often it asks", () =>
     Effect.gen(function* () {
       const lock = yield* fresh
       const seen = yield* observed(lock.name)
@@ -353,7 +353,7 @@ describe("the bookkeeping of RFairLock in Redis", () => {
     }).pipe(Effect.scoped, Effect.provide(layer))
   )
 
-  it.live("98. nor where the lock is got and given back in between", () =>
+  it.live("98. scores do not add up either where the lock is acquired and released in between", () =>
     Effect.gen(function* () {
       const lock = yield* fresh
       const seen = yield* observed(lock.name)
@@ -372,7 +372,7 @@ describe("the bookkeeping of RFairLock in Redis", () => {
     }).pipe(Effect.scoped, Effect.provide(layer))
   )
 
-  it.live("99. nor behind a waiter that has died", () =>
+  it.live("99. scores do not add up either behind a waiter that has died", () =>
     Effect.gen(function* () {
       const lock = yield* fresh
       const seen = yield* observed(lock.name)
@@ -407,26 +407,24 @@ describe("the bookkeeping of RFairLock in Redis", () => {
 })
 
 describe("RFairLock on a Redis of its own", () => {
-  it.live(
-    "100. a server that does not answer while somebody waits: it gives up, and nothing is left in the queue",
-    () =>
-      Effect.gen(function* () {
-        const server = yield* RedisServer.start()
-        const redis = yield* bare(server)
-        yield* Effect.gen(function* () {
-          const lock = make("slow")
-          yield* abandoned(lock, { leaseTime: "1 minute" })
-          const waiting = yield* Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 800 })).pipe(
-            Effect.forkChild({ startImmediately: true })
-          )
-          yield* until("it is queued", async () => (await redis.llen("redisson_lock_queue:{slow}")) === 1)
-          yield* server.pause
-          const error = yield* Fiber.join(waiting)
-          assert.include(["LockTimeout", "LockStoreError"], error._tag)
-          yield* server.resume
-          yield* until("nobody is queued", async () => (await redis.llen("redisson_lock_queue:{slow}")) === 0)
-          assert.strictEqual(yield* Effect.promise(() => redis.zcard("redisson_lock_timeout:{slow}")), 0)
-        }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
-      }).pipe(Effect.scoped)
+  it.live("100. a waiter gives up when its server does not answer, and nothing is left in the queue", () =>
+    Effect.gen(function* () {
+      const server = yield* RedisServer.start()
+      const redis = yield* bare(server)
+      yield* Effect.gen(function* () {
+        const lock = make("slow")
+        yield* abandoned(lock, { leaseTime: "1 minute" })
+        const waiting = yield* Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 800 })).pipe(
+          Effect.forkChild({ startImmediately: true })
+        )
+        yield* until("it is queued", async () => (await redis.llen("redisson_lock_queue:{slow}")) === 1)
+        yield* server.pause
+        const error = yield* Fiber.join(waiting)
+        assert.include(["LockTimeout", "LockStoreError"], error._tag)
+        yield* server.resume
+        yield* until("nobody is queued", async () => (await redis.llen("redisson_lock_queue:{slow}")) === 0)
+        assert.strictEqual(yield* Effect.promise(() => redis.zcard("redisson_lock_timeout:{slow}")), 0)
+      }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
+    }).pipe(Effect.scoped)
   )
 })

@@ -4,13 +4,14 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it, type Vitest } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Layer, Option, Scope } from "effect"
+import { Duration, Effect, Fiber, Layer, Option, Scope } from "effect"
 import { type Holding, Lock, type LockReentered, type LockTimeout, LockStore, RedisLock } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { expectWarning } from "../run/logs.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 import { asAnotherClient } from "../kit/anotherClient.ts"
 import { freshName } from "../kit/names.ts"
+import { holdUntilTold } from "../kit/sections.ts"
 
 export const watchdogMillis = 900
 export const clients = RedisLock.layerFromStore({
@@ -61,14 +62,10 @@ export const tryLock = (lock: AnyLock | string) => Effect.map(Effect.scoped(Lock
 
 /** Holds a lock in a fiber of its own until let go, or until the test's scope closes. */
 export const held = Effect.fnUntraced(function* (lock: AnyLock | string, options?: Lock.AcquireOptions) {
-  const acquired = yield* Deferred.make<Holding>()
-  const letGo = yield* Deferred.make<void>()
-  const fiber = yield* Effect.gen(function* () {
-    yield* Deferred.succeed(acquired, yield* Lock.scoped(lock, options))
-    yield* Deferred.await(letGo)
-  }).pipe(Effect.scoped, Effect.forkScoped)
-  const holding = yield* Deferred.await(acquired)
-  return { holding, letGo: Effect.andThen(Deferred.succeed(letGo, undefined), Fiber.await(fiber)) }
+  const { acquired, end } = yield* holdUntilTold((stay: (holding: Holding) => Effect.Effect<void>) =>
+    Effect.scoped(Effect.flatMap(Lock.scoped(lock, options), stay))
+  )
+  return { holding: acquired, letGo: end }
 })
 
 /** Acquires, as a thread that never releases and is gone. */

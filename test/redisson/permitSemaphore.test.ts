@@ -11,22 +11,15 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Layer, Option, Scope } from "effect"
-import { CountDownLatch, LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
+import { Duration, Effect, Fiber, Layer, Option, Scope } from "effect"
+import { CountDownLatch, PermitId, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { background } from "../kit/background.ts"
-import { asAnotherClient } from "../kit/anotherClient.ts"
+import { sectionUntilTold } from "../kit/sections.ts"
 import { freshName } from "../kit/names.ts"
 import { eventually, until } from "../kit/eventually.ts"
-
-// messages, and the ends of leases, must do: nobody here waits for the fallback interval
-const clients = RedisLock.layerFromStore({ subscriptionIdleTime: "100 millis", fallbackInterval: "5 minutes" })
-const otherClient = asAnotherClient(clients)
-
-/** Waits until fibers of this client wait for a semaphore, and hear its channel. */
-const waiting = (semaphore: string) => waiterSleepsOn(`redisson_sc:{${semaphore}}`)
+import { excludeEachOther, onBothStores, otherClient, waiting } from "./semaphoreKit.ts"
 
 /** Ids that nobody in this process looks after, as if a Java client had them; they end after the lease. */
 const taken = (semaphore: string, permits: number, leaseTime: Duration.Input = "1 minute") =>
@@ -42,8 +35,8 @@ const isTaken = (semaphore: string, permits = 1) =>
 
 /** Brings the end of a permit's lease. */
 const expire = Effect.fnUntraced(function* (semaphore: string, id: string) {
-  assert.isTrue(yield* PermitSemaphore.updateLeaseTime(semaphore, id, 1))
-  yield* eventually("the lease has ended", PermitSemaphore.leaseTime(semaphore, id), Option.isNone)
+  assert.isTrue(yield* PermitId.updateLeaseTime(semaphore, id, 1))
+  yield* eventually("the lease has ended", PermitId.leaseTime(semaphore, id), Option.isNone)
 })
 
 /** Waits until so many permits are free. */
@@ -53,380 +46,346 @@ const free = Effect.fnUntraced(function* (semaphore: string, permits: number) {
 
 const unknown = "0123456789abcdef".repeat(2)
 
-const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
-  it.layer(Layer.provideMerge(clients, observedStore(store)), { excludeTestServices: true })(
-    `RPermitExpirableSemaphore on ${name}`,
-    (it) => {
-      it.effect("168. an absent semaphore has 0 available permits", () =>
-        Effect.gen(function* () {
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(freshName("redisson:permits")), 0)
-        })
-      )
-
-      it.effect("169. trySetPermits is true once, then false and changes nothing", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:permits")
-          assert.isTrue(yield* PermitSemaphore.trySetPermits(semaphore, 10))
-          assert.isFalse(yield* PermitSemaphore.trySetPermits(semaphore, 15))
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 10)
-        })
-      )
-
-      it.effect("170. permit ids are 32 characters", () =>
-        Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(freshName("redisson:permits"), { permits: 2 })
-          const { ids } = yield* PermitSemaphore.scoped(semaphore, { permits: 2 })
-          assert.strictEqual(new Set(ids).size, 2)
-          for (const id of ids) assert.match(id, /^[0-9a-f]{32}$/)
-        }).pipe(Effect.scoped)
-      )
-
-      it.effect("171. none is had beyond the limit, and expired permits come back", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:permits")
-          yield* PermitSemaphore.trySetPermits(semaphore, 2)
-          const [first] = yield* taken(semaphore, 1)
-          const [second] = yield* taken(semaphore, 1)
-          assert.isFalse(yield* isTaken(semaphore))
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 0)
-          yield* expire(semaphore, first!)
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
-          assert.isTrue(yield* isTaken(semaphore))
-          yield* expire(semaphore, second!)
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 2)
-        })
-      )
-
-      it.effect("172. acquiredPermits is 0, 1, 2 and back to 0 after expiry", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:permits")
-          yield* PermitSemaphore.trySetPermits(semaphore, 2)
-          const counts = [yield* PermitSemaphore.acquiredPermits(semaphore)]
-          const ids = []
-          for (let i = 0; i < 2; i++) {
-            ids.push(...(yield* taken(semaphore, 1)))
-            counts.push(yield* PermitSemaphore.acquiredPermits(semaphore))
-          }
-          for (const id of ids) yield* expire(semaphore, id)
-          counts.push(yield* PermitSemaphore.acquiredPermits(semaphore))
-          assert.deepStrictEqual(counts, [0, 1, 2, 0])
-        })
-      )
-
-      it.effect("173. totalPermits stays the same through acquiring, exhaustion and expiry", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:permits")
-          const total = PermitSemaphore.totalPermits(semaphore)
-          assert.strictEqual(yield* total, 0)
-          yield* PermitSemaphore.trySetPermits(semaphore, 2)
-          assert.strictEqual(yield* total, 2)
-          const [first] = yield* taken(semaphore, 1)
-          assert.strictEqual(yield* total, 2)
-          yield* taken(semaphore, 1)
-          assert.isFalse(yield* isTaken(semaphore))
-          assert.strictEqual(yield* total, 2)
-          yield* expire(semaphore, first!)
-          assert.strictEqual(yield* total, 2)
-        })
-      )
-
-      it.effect("175. a waiter behind a lease gets the permit when it ends; it can then not be released", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:permits")
-          yield* PermitSemaphore.trySetPermits(semaphore, 1)
-          const startedAt = performance.now()
-          const [id] = yield* taken(semaphore, 1, "700 millis")
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              yield* PermitSemaphore.scoped(semaphore, { waitTime: "30 seconds" })
-              assert.isAtLeast(performance.now() - startedAt, 690)
-              assert.isFalse(yield* PermitSemaphore.tryRelease(semaphore, [id!]))
-              assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 0)
-            })
-          )
-        })
-      )
-
-      it.effect("176. setPermits defines the total, free and held", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:permits")
-          const counts = Effect.all([
-            PermitSemaphore.totalPermits(semaphore),
-            PermitSemaphore.availablePermits(semaphore),
-            PermitSemaphore.acquiredPermits(semaphore)
-          ])
-          const seen = []
-          for (const permits of [10, 15, 15, 5]) {
-            yield* PermitSemaphore.setPermits(semaphore, permits)
-            seen.push(yield* counts)
-          }
-          yield* taken(semaphore, 3)
-          for (const permits of [5, 3, 2]) {
-            yield* PermitSemaphore.setPermits(semaphore, permits)
-            seen.push(yield* counts)
-          }
-          assert.deepStrictEqual(seen, [
-            [10, 10, 0],
-            [15, 15, 0],
-            [15, 15, 0],
-            [5, 5, 0],
-            [5, 2, 3],
-            [3, 0, 3],
-            [2, -1, 3]
-          ])
-        })
-      )
-
-      it.effect("177. addPermits may be negative and drive the available count below zero", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:permits")
-          yield* PermitSemaphore.trySetPermits(semaphore, 10)
-          yield* PermitSemaphore.addPermits(semaphore, 5)
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 15)
-          yield* PermitSemaphore.addPermits(semaphore, -20)
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), -5)
-          yield* PermitSemaphore.addPermits(semaphore, 20)
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 15)
-        })
-      )
-
-      it.effect("178. a waiting acquire gets the permit whose id is released", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:permits")
-          yield* PermitSemaphore.trySetPermits(semaphore, 1)
-          const [id] = yield* taken(semaphore, 1)
-          const waiter = yield* background(PermitSemaphore.withPermit(Effect.succeed("in"), semaphore))
-          yield* waiting(semaphore)
-          assert.isUndefined(waiter.pollUnsafe())
-          yield* otherClient(PermitSemaphore.release(semaphore, id!))
-          assert.strictEqual(yield* Fiber.join(waiter), "in")
-        })
-      )
-
-      it.effect("179. asking once gives nothing when none is free; waiting does when one is released", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:permits")
-          yield* PermitSemaphore.trySetPermits(semaphore, 1)
-          const held = yield* Deferred.make<void>()
-          const letGo = yield* Deferred.make<void>()
-          const holder = yield* Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(letGo)).pipe(
-            PermitSemaphore.withPermit(semaphore),
-            otherClient,
-            background
-          )
-          yield* Deferred.await(held)
-          assert.isFalse(yield* isTaken(semaphore))
-          const waiter = yield* background(
-            PermitSemaphore.withPermit(Effect.succeed("in"), semaphore, { waitTime: "30 seconds" })
-          )
-          yield* waiting(semaphore)
-          yield* Deferred.succeed(letGo, undefined)
-          assert.strictEqual(yield* Fiber.join(waiter), "in")
-          yield* Fiber.join(holder)
-        })
-      )
-
-      it.effect("180. 6 of 10 in one call, released by the list of ids, are all back", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:permits")
-          yield* PermitSemaphore.trySetPermits(semaphore, 10)
-          const ids = yield* taken(semaphore, 6)
-          assert.strictEqual(ids.length, 6)
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 4)
-          assert.isTrue(yield* PermitSemaphore.tryRelease(semaphore, ids))
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 10)
-        })
-      )
-
-      it.effect("181. 4 and 5 of 10 leave 1", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:permits")
-          yield* PermitSemaphore.trySetPermits(semaphore, 10)
-          yield* taken(semaphore, 4)
-          assert.isFalse(yield* isTaken(semaphore, 7))
-          yield* taken(semaphore, 5)
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
-        })
-      )
-
-      it.effect("183. releasing an unknown id is an error", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:permits")
-          yield* PermitSemaphore.trySetPermits(semaphore, 1)
-          const error = yield* Effect.flip(PermitSemaphore.release(semaphore, unknown))
-          assert.strictEqual(error._tag, "LockLost")
-          assert.strictEqual(
-            (yield* Effect.flip(PermitSemaphore.release(semaphore, "1234")))._tag,
-            "InvalidLockOptions"
-          )
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
-        })
-      )
-
-      it.effect("184. tryRelease of an expired id is false", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:permits")
-          yield* PermitSemaphore.trySetPermits(semaphore, 1)
-          const ids = yield* taken(semaphore, 1)
-          yield* expire(semaphore, ids[0]!)
-          assert.isFalse(yield* PermitSemaphore.tryRelease(semaphore, ids))
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
-        })
-      )
-
-      it.effect("185. a list released in two parts restores the counts; releasing it again is refused", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:permits")
-          yield* PermitSemaphore.trySetPermits(semaphore, 10)
-          const ids = yield* taken(semaphore, 6)
-          const counts = []
-          for (const part of [ids.slice(0, 4), ids.slice(4)]) {
-            assert.isTrue(yield* PermitSemaphore.tryRelease(semaphore, part))
-            counts.push(yield* PermitSemaphore.availablePermits(semaphore))
-          }
-          assert.isFalse(yield* PermitSemaphore.tryRelease(semaphore, ids))
-          counts.push(yield* PermitSemaphore.availablePermits(semaphore))
-          assert.deepStrictEqual(counts, [8, 10, 10])
-        })
-      )
-
-      it.effect("186. tryRelease gives back the whole list, in any split", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:permits")
-          yield* PermitSemaphore.trySetPermits(semaphore, 10)
-          const ids = yield* taken(semaphore, 6)
-          assert.isTrue(yield* PermitSemaphore.tryRelease(semaphore, ids.slice(0, 4)))
-          assert.isTrue(yield* PermitSemaphore.tryRelease(semaphore, ids.slice(4, 6)))
-          assert.isTrue(yield* PermitSemaphore.tryRelease(semaphore, []))
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 10)
-        })
-      )
-
-      it.effect("187. expired permits of a batch are recovered by later operations", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:permits")
-          yield* PermitSemaphore.trySetPermits(semaphore, 10)
-          yield* taken(semaphore, 9, "300 millis")
-          const [longer] = yield* taken(semaphore, 1)
-          yield* free(semaphore, 9)
-          assert.isTrue(yield* PermitSemaphore.tryRelease(semaphore, [longer!]))
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 10)
-        })
-      )
-
-      it.effect(
-        "188. tryRelease of permits without end recovers expired ones as well; of expired ones it changes nothing",
-        () =>
-          Effect.gen(function* () {
-            const semaphore = freshName("redisson:permits")
-            yield* PermitSemaphore.trySetPermits(semaphore, 10)
-            const expired = yield* taken(semaphore, 2)
-            const endless = yield* taken(semaphore, 2)
-            for (const id of endless) assert.isTrue(yield* PermitSemaphore.updateLeaseTime(semaphore, id, "Infinity"))
-            for (const id of expired) yield* expire(semaphore, id)
-            assert.isTrue(yield* PermitSemaphore.tryRelease(semaphore, endless))
-            assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 10)
-            assert.isFalse(yield* PermitSemaphore.tryRelease(semaphore, expired))
-            assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 10)
-          })
-      )
-
-      it.effect("189. a list with an expired, a released or an unknown id releases nothing", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:permits")
-          yield* PermitSemaphore.trySetPermits(semaphore, 10)
-          const held = yield* taken(semaphore, 4)
-          const [released] = yield* taken(semaphore, 1)
-          yield* PermitSemaphore.release(semaphore, released!)
-          const [expired] = yield* taken(semaphore, 1)
-          yield* expire(semaphore, expired!)
-          for (const bad of [unknown, released!, expired!]) {
-            assert.isFalse(yield* PermitSemaphore.tryRelease(semaphore, [...held, bad]))
-            assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 6)
-          }
-          assert.isTrue(yield* PermitSemaphore.tryRelease(semaphore, held))
-        })
-      )
-
-      it.effect(
-        "190. updateLeaseTime: false for an unknown or expired id, true for a live one, which it keeps busy",
-        () =>
-          Effect.gen(function* () {
-            const semaphore = freshName("redisson:permits")
-            yield* PermitSemaphore.trySetPermits(semaphore, 1)
-            assert.isFalse(yield* PermitSemaphore.updateLeaseTime(semaphore, unknown, "1 second"))
-            const [id] = yield* taken(semaphore, 1, "1500 millis")
-            const startedAt = performance.now()
-            assert.isTrue(yield* PermitSemaphore.updateLeaseTime(semaphore, id!, "2 seconds"))
-            yield* free(semaphore, 1)
-            assert.isAtLeast(performance.now() - startedAt, 1990)
-            assert.isFalse(yield* PermitSemaphore.updateLeaseTime(semaphore, id!, "1 second"))
-          })
-      )
-
-      it.effect("191. leaseTime: none for an unknown id, infinite for one without end, else what is left", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:permits")
-          yield* PermitSemaphore.trySetPermits(semaphore, 1)
-          assert.isTrue(Option.isNone(yield* PermitSemaphore.leaseTime(semaphore, unknown)))
-          const [id] = yield* taken(semaphore, 1, "1 minute")
-          const left = Duration.toMillis(Option.getOrThrow(yield* PermitSemaphore.leaseTime(semaphore, id!)))
-          assert.isTrue(left > 50_000 && left <= 60_000)
-          yield* PermitSemaphore.updateLeaseTime(semaphore, id!, Duration.infinity)
-          const endless = Option.getOrThrow(yield* PermitSemaphore.leaseTime(semaphore, id!))
-          assert.isFalse(Duration.isFinite(endless))
-        })
-      )
-
-      it.effect("192. two who each need both of 2 permits both succeed", () =>
-        Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(freshName("redisson:permits"), { permits: 2 })
-          let inside = 0
-          const section = Effect.gen(function* () {
-            assert.strictEqual(++inside, 1)
-            yield* Effect.sleep("50 millis")
-            inside--
-          }).pipe(PermitSemaphore.withPermits(semaphore, 2, { waitTime: "30 seconds" }))
-          yield* Effect.all([section, otherClient(section), section], { concurrency: "unbounded" })
-        })
-      )
-
-      it.effect("193. one who takes 1 and one who needs 2 both succeed", () =>
-        Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(freshName("redisson:permits"), { permits: 2 })
-          const section = (permits: number) =>
-            Effect.sleep("50 millis").pipe(PermitSemaphore.withPermits(semaphore, permits, { waitTime: "30 seconds" }))
-          yield* Effect.all([section(1), section(2), otherClient(section(2)), otherClient(section(1))], {
-            concurrency: "unbounded"
-          })
-        })
-      )
-
-      it.effect("194. with one permit 100 tasks of one client, 16 clients, exclude each other", () =>
-        Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(freshName("redisson:permits"), { permits: 1 })
-          let inside = 0
-          let count = 0
-          const section = Effect.gen(function* () {
-            assert.strictEqual(++inside, 1)
-            const seen = count
-            yield* Effect.yieldNow
-            count = seen + 1
-            inside--
-          }).pipe(PermitSemaphore.withPermit(semaphore))
-          yield* Effect.forEach(Array.from({ length: 100 }), () => section, { concurrency: "unbounded" })
-          assert.strictEqual(count, 100)
-          yield* Effect.forEach(Array.from({ length: 16 }), () => otherClient(Effect.repeat(section, { times: 9 })), {
-            concurrency: "unbounded"
-          })
-          assert.strictEqual(count, 260)
-        })
-      )
-    }
+onBothStores("RPermitExpirableSemaphore", (it) => {
+  it.effect("168. an absent semaphore has 0 available permits", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* PermitSemaphore.availablePermits(freshName("redisson:permits")), 0)
+    })
   )
 
-suite("memory", LockStore.layerMemory)
-suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))
+  it.effect("169. trySetPermits is true once, then false and changes nothing", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      assert.isTrue(yield* PermitSemaphore.trySetPermits(semaphore, 10))
+      assert.isFalse(yield* PermitSemaphore.trySetPermits(semaphore, 15))
+      assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 10)
+    })
+  )
+
+  it.effect("170. permit ids are 32 characters", () =>
+    Effect.gen(function* () {
+      const semaphore = PermitSemaphore.make(freshName("redisson:permits"), { permits: 2 })
+      const { ids } = yield* PermitSemaphore.scoped(semaphore, { permits: 2 })
+      assert.strictEqual(new Set(ids).size, 2)
+      for (const id of ids) assert.match(id, /^[0-9a-f]{32}$/)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("171. no permit is granted beyond the limit, and expired permits come back", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      yield* PermitSemaphore.trySetPermits(semaphore, 2)
+      const [first] = yield* taken(semaphore, 1)
+      const [second] = yield* taken(semaphore, 1)
+      assert.isFalse(yield* isTaken(semaphore))
+      assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 0)
+      yield* expire(semaphore, first!)
+      assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
+      assert.isTrue(yield* isTaken(semaphore))
+      yield* expire(semaphore, second!)
+      assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 2)
+    })
+  )
+
+  it.effect("172. acquiredPermits is 0, 1, 2 and back to 0 after expiry", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      yield* PermitSemaphore.trySetPermits(semaphore, 2)
+      const counts = [yield* PermitSemaphore.acquiredPermits(semaphore)]
+      const ids = []
+      for (let i = 0; i < 2; i++) {
+        ids.push(...(yield* taken(semaphore, 1)))
+        counts.push(yield* PermitSemaphore.acquiredPermits(semaphore))
+      }
+      for (const id of ids) yield* expire(semaphore, id)
+      counts.push(yield* PermitSemaphore.acquiredPermits(semaphore))
+      assert.deepStrictEqual(counts, [0, 1, 2, 0])
+    })
+  )
+
+  it.effect("173. totalPermits stays the same through acquiring, exhaustion and expiry", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      const total = PermitSemaphore.totalPermits(semaphore)
+      assert.strictEqual(yield* total, 0)
+      yield* PermitSemaphore.trySetPermits(semaphore, 2)
+      assert.strictEqual(yield* total, 2)
+      const [first] = yield* taken(semaphore, 1)
+      assert.strictEqual(yield* total, 2)
+      yield* taken(semaphore, 1)
+      assert.isFalse(yield* isTaken(semaphore))
+      assert.strictEqual(yield* total, 2)
+      yield* expire(semaphore, first!)
+      assert.strictEqual(yield* total, 2)
+    })
+  )
+
+  it.effect("175. a waiter behind a lease gets the permit when it ends; it can then not be released", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      yield* PermitSemaphore.trySetPermits(semaphore, 1)
+      const startedAt = performance.now()
+      const [id] = yield* taken(semaphore, 1, "700 millis")
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* PermitSemaphore.scoped(semaphore, { waitTime: "30 seconds" })
+          assert.isAtLeast(performance.now() - startedAt, 690)
+          assert.isFalse(yield* PermitId.tryRelease(semaphore, [id!]))
+          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 0)
+        })
+      )
+    })
+  )
+
+  it.effect("176. setPermits defines the total, free and held", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      const counts = Effect.all([
+        PermitSemaphore.totalPermits(semaphore),
+        PermitSemaphore.availablePermits(semaphore),
+        PermitSemaphore.acquiredPermits(semaphore)
+      ])
+      const seen = []
+      for (const permits of [10, 15, 15, 5]) {
+        yield* PermitSemaphore.setPermits(semaphore, permits)
+        seen.push(yield* counts)
+      }
+      yield* taken(semaphore, 3)
+      for (const permits of [5, 3, 2]) {
+        yield* PermitSemaphore.setPermits(semaphore, permits)
+        seen.push(yield* counts)
+      }
+      assert.deepStrictEqual(seen, [
+        [10, 10, 0],
+        [15, 15, 0],
+        [15, 15, 0],
+        [5, 5, 0],
+        [5, 2, 3],
+        [3, 0, 3],
+        [2, -1, 3]
+      ])
+    })
+  )
+
+  it.effect("177. addPermits may be negative and drive the available count below zero", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      yield* PermitSemaphore.trySetPermits(semaphore, 10)
+      yield* PermitSemaphore.addPermits(semaphore, 5)
+      assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 15)
+      yield* PermitSemaphore.addPermits(semaphore, -20)
+      assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), -5)
+      yield* PermitSemaphore.addPermits(semaphore, 20)
+      assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 15)
+    })
+  )
+
+  it.effect("178. a waiting acquire gets the permit whose id is released", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      yield* PermitSemaphore.trySetPermits(semaphore, 1)
+      const [id] = yield* taken(semaphore, 1)
+      const waiter = yield* background(PermitSemaphore.withPermit(Effect.succeed("in"), semaphore))
+      yield* waiting(semaphore)
+      assert.isUndefined(waiter.pollUnsafe())
+      yield* otherClient(PermitId.release(semaphore, id!))
+      assert.strictEqual(yield* Fiber.join(waiter), "in")
+    })
+  )
+
+  it.effect("179. asking once gives nothing when none is free; waiting does when one is released", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      yield* PermitSemaphore.trySetPermits(semaphore, 1)
+      const holder = yield* sectionUntilTold((body) => otherClient(PermitSemaphore.withPermit(body, semaphore)))
+      assert.isFalse(yield* isTaken(semaphore))
+      const waiter = yield* background(
+        PermitSemaphore.withPermit(Effect.succeed("in"), semaphore, { waitTime: "30 seconds" })
+      )
+      yield* waiting(semaphore)
+      yield* holder.end
+      assert.strictEqual(yield* Fiber.join(waiter), "in")
+    })
+  )
+
+  it.effect("180. 6 of 10 in one call, released by the list of ids, are all back", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      yield* PermitSemaphore.trySetPermits(semaphore, 10)
+      const ids = yield* taken(semaphore, 6)
+      assert.strictEqual(ids.length, 6)
+      assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 4)
+      assert.isTrue(yield* PermitId.tryRelease(semaphore, ids))
+      assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 10)
+    })
+  )
+
+  it.effect("181. 4 and 5 of 10 leave 1", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      yield* PermitSemaphore.trySetPermits(semaphore, 10)
+      yield* taken(semaphore, 4)
+      assert.isFalse(yield* isTaken(semaphore, 7))
+      yield* taken(semaphore, 5)
+      assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
+    })
+  )
+
+  it.effect("183. releasing an unknown id is an error", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      yield* PermitSemaphore.trySetPermits(semaphore, 1)
+      const error = yield* Effect.flip(PermitId.release(semaphore, unknown))
+      assert.strictEqual(error._tag, "LockLost")
+      assert.strictEqual((yield* Effect.flip(PermitId.release(semaphore, "1234")))._tag, "InvalidLockOptions")
+      assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
+    })
+  )
+
+  it.effect("184. tryRelease of an expired id is false", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      yield* PermitSemaphore.trySetPermits(semaphore, 1)
+      const ids = yield* taken(semaphore, 1)
+      yield* expire(semaphore, ids[0]!)
+      assert.isFalse(yield* PermitId.tryRelease(semaphore, ids))
+      assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
+    })
+  )
+
+  it.effect("185. a list released in two parts restores the counts; releasing it again is refused", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      yield* PermitSemaphore.trySetPermits(semaphore, 10)
+      const ids = yield* taken(semaphore, 6)
+      const counts = []
+      for (const part of [ids.slice(0, 4), ids.slice(4)]) {
+        assert.isTrue(yield* PermitId.tryRelease(semaphore, part))
+        counts.push(yield* PermitSemaphore.availablePermits(semaphore))
+      }
+      assert.isFalse(yield* PermitId.tryRelease(semaphore, ids))
+      counts.push(yield* PermitSemaphore.availablePermits(semaphore))
+      assert.deepStrictEqual(counts, [8, 10, 10])
+    })
+  )
+
+  it.effect("186. tryRelease gives back the whole list, in any split", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      yield* PermitSemaphore.trySetPermits(semaphore, 10)
+      const ids = yield* taken(semaphore, 6)
+      assert.isTrue(yield* PermitId.tryRelease(semaphore, ids.slice(0, 4)))
+      assert.isTrue(yield* PermitId.tryRelease(semaphore, ids.slice(4, 6)))
+      assert.isTrue(yield* PermitId.tryRelease(semaphore, []))
+      assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 10)
+    })
+  )
+
+  it.effect("187. expired permits of a batch are recovered by later operations", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      yield* PermitSemaphore.trySetPermits(semaphore, 10)
+      yield* taken(semaphore, 9, "300 millis")
+      const [longer] = yield* taken(semaphore, 1)
+      yield* free(semaphore, 9)
+      assert.isTrue(yield* PermitId.tryRelease(semaphore, [longer!]))
+      assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 10)
+    })
+  )
+
+  it.effect(
+    "188. tryRelease of permits without end recovers expired ones as well; of expired ones it changes nothing",
+    () =>
+      Effect.gen(function* () {
+        const semaphore = freshName("redisson:permits")
+        yield* PermitSemaphore.trySetPermits(semaphore, 10)
+        const expired = yield* taken(semaphore, 2)
+        const endless = yield* taken(semaphore, 2)
+        for (const id of endless) assert.isTrue(yield* PermitId.updateLeaseTime(semaphore, id, "Infinity"))
+        for (const id of expired) yield* expire(semaphore, id)
+        assert.isTrue(yield* PermitId.tryRelease(semaphore, endless))
+        assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 10)
+        assert.isFalse(yield* PermitId.tryRelease(semaphore, expired))
+        assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 10)
+      })
+  )
+
+  it.effect("189. a list with an expired, a released or an unknown id releases nothing", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      yield* PermitSemaphore.trySetPermits(semaphore, 10)
+      const held = yield* taken(semaphore, 4)
+      const [released] = yield* taken(semaphore, 1)
+      yield* PermitId.release(semaphore, released!)
+      const [expired] = yield* taken(semaphore, 1)
+      yield* expire(semaphore, expired!)
+      for (const bad of [unknown, released!, expired!]) {
+        assert.isFalse(yield* PermitId.tryRelease(semaphore, [...held, bad]))
+        assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 6)
+      }
+      assert.isTrue(yield* PermitId.tryRelease(semaphore, held))
+    })
+  )
+
+  it.effect("190. updateLeaseTime: false for an unknown or expired id, true for a live one, which it keeps busy", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      yield* PermitSemaphore.trySetPermits(semaphore, 1)
+      assert.isFalse(yield* PermitId.updateLeaseTime(semaphore, unknown, "1 second"))
+      const [id] = yield* taken(semaphore, 1, "1500 millis")
+      const startedAt = performance.now()
+      assert.isTrue(yield* PermitId.updateLeaseTime(semaphore, id!, "2 seconds"))
+      yield* free(semaphore, 1)
+      assert.isAtLeast(performance.now() - startedAt, 1990)
+      assert.isFalse(yield* PermitId.updateLeaseTime(semaphore, id!, "1 second"))
+    })
+  )
+
+  it.effect("191. leaseTime: none for an unknown id, infinite for one without end, else what is left", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:permits")
+      yield* PermitSemaphore.trySetPermits(semaphore, 1)
+      assert.isTrue(Option.isNone(yield* PermitId.leaseTime(semaphore, unknown)))
+      const [id] = yield* taken(semaphore, 1, "1 minute")
+      const left = Duration.toMillis(Option.getOrThrow(yield* PermitId.leaseTime(semaphore, id!)))
+      assert.isTrue(left > 50_000 && left <= 60_000)
+      yield* PermitId.updateLeaseTime(semaphore, id!, Duration.infinity)
+      const endless = Option.getOrThrow(yield* PermitId.leaseTime(semaphore, id!))
+      assert.isFalse(Duration.isFinite(endless))
+    })
+  )
+
+  it.effect("192. two who each need both of 2 permits both succeed", () =>
+    Effect.gen(function* () {
+      const semaphore = PermitSemaphore.make(freshName("redisson:permits"), { permits: 2 })
+      let inside = 0
+      const section = Effect.gen(function* () {
+        assert.strictEqual(++inside, 1)
+        yield* Effect.sleep("50 millis")
+        inside--
+      }).pipe(PermitSemaphore.withPermits(semaphore, 2, { waitTime: "30 seconds" }))
+      yield* Effect.all([section, otherClient(section), section], { concurrency: "unbounded" })
+    })
+  )
+
+  it.effect("193. one who takes 1 and one who needs 2 both succeed", () =>
+    Effect.gen(function* () {
+      const semaphore = PermitSemaphore.make(freshName("redisson:permits"), { permits: 2 })
+      const section = (permits: number) =>
+        Effect.sleep("50 millis").pipe(PermitSemaphore.withPermits(semaphore, permits, { waitTime: "30 seconds" }))
+      yield* Effect.all([section(1), section(2), otherClient(section(2)), otherClient(section(1))], {
+        concurrency: "unbounded"
+      })
+    })
+  )
+
+  it.effect("194. with one permit 100 tasks of one client, 16 clients, exclude each other", () =>
+    Effect.gen(function* () {
+      const semaphore = PermitSemaphore.make(freshName("redisson:permits"), { permits: 1 })
+      yield* excludeEachOther(100, (body) => PermitSemaphore.withPermit(body, semaphore))
+    })
+  )
+})
 
 describe("RPermitExpirableSemaphore on servers of their own", () => {
   const connect = (url: string) => bare({ url })
@@ -462,7 +421,7 @@ describe("RPermitExpirableSemaphore on servers of their own", () => {
           const semaphore = PermitSemaphore.make(name, { permits: 1 })
           yield* PermitSemaphore.withPermit(Effect.void, semaphore)
           const ids = yield* Effect.map(Effect.scoped(PermitSemaphore.scoped(semaphore)), (permit) => permit.ids)
-          assert.isFalse(yield* PermitSemaphore.tryRelease(semaphore, ids))
+          assert.isFalse(yield* PermitId.tryRelease(semaphore, ids))
           assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
         }
         for (const name of ["counted", "{tag}:y", "c{d}e"]) {

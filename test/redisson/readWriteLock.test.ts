@@ -354,20 +354,22 @@ onBothStores("RReadWriteLock, leases", (it) => {
     })
   )
 
-  it.effect("126. nor for longer than their own lease, where a writer had a longer one before it went on reading", () =>
-    Effect.gen(function* () {
-      const { readLock, writeLock } = yield* fresh
-      yield* otherThread(
-        Effect.gen(function* () {
-          const writing = yield* hold(writeLock, { leaseTime: "1 minute" })
-          yield* Lock.scoped(readLock, { leaseTime: 700 })
-          yield* writing.release
-        }).pipe(Scope.provide(yield* Scope.make()))
-      )
-      const error = yield* Effect.flip(Lock.withLock(Effect.void, writeLock, { waitTime: 100 }))
-      assert.strictEqual(error._tag, "LockTimeout")
-      yield* Lock.withLock(Effect.void, writeLock, { waitTime: "5 seconds" })
-    })
+  it.effect(
+    "126. dead readers hold up a writer no longer than their own lease, even if a writer among them had a longer one",
+    () =>
+      Effect.gen(function* () {
+        const { readLock, writeLock } = yield* fresh
+        yield* otherThread(
+          Effect.gen(function* () {
+            const writing = yield* hold(writeLock, { leaseTime: "1 minute" })
+            yield* Lock.scoped(readLock, { leaseTime: 700 })
+            yield* writing.release
+          }).pipe(Scope.provide(yield* Scope.make()))
+        )
+        const error = yield* Effect.flip(Lock.withLock(Effect.void, writeLock, { waitTime: 100 }))
+        assert.strictEqual(error._tag, "LockTimeout")
+        yield* Lock.withLock(Effect.void, writeLock, { waitTime: "5 seconds" })
+      })
   )
 })
 

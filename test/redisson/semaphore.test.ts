@@ -4,242 +4,204 @@
  * - 164: the wait is bounded from below by the release that it waits for, not by the clock.
  * - 166 and 167 are scaled down: 16 clients with 10 sections each, 4 clients with 5.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
-import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Layer } from "effect"
-import { LockStore, LockTimeout, RedisLock, Semaphore } from "effect-redis-lock"
-import { redisUrl } from "../kit/server/redisUrl.ts"
-import { observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
+import { assert } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { LockTimeout, Semaphore } from "effect-redis-lock"
 import { background } from "../kit/background.ts"
-import { asAnotherClient } from "../kit/anotherClient.ts"
 import { freshName } from "../kit/names.ts"
 import { eventually } from "../kit/eventually.ts"
+import { excludeEachOther, onBothStores, otherClient, waiting } from "./semaphoreKit.ts"
 
-// messages must do: nobody here waits for the fallback interval
-const clients = RedisLock.layerFromStore({ subscriptionIdleTime: "100 millis", fallbackInterval: "5 minutes" })
-const otherClient = asAnotherClient(clients)
-
-/** Waits until fibers of this client wait for a semaphore, and hear its channel. */
-const waiting = (semaphore: string) => waiterSleepsOn(`redisson_sc:{${semaphore}}`)
-
-const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
-  it.layer(Layer.provideMerge(clients, observedStore(store)), { excludeTestServices: true })(
-    `RSemaphore on ${name}`,
-    (it) => {
-      it.effect("152. trySetPermits on an absent semaphore is true; again it is false and changes nothing", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:semaphore")
-          assert.isTrue(yield* Semaphore.trySetPermits(semaphore, 10))
-          assert.isFalse(yield* Semaphore.trySetPermits(semaphore, 15))
-          assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 10)
-        })
-      )
-
-      it.effect("153. trySetPermits with a time to live: the permits are there, then gone, and can be set again", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:semaphore")
-          assert.isTrue(yield* Semaphore.trySetPermits(semaphore, 1, { timeToLive: "400 millis" }))
-          assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 1)
-          yield* eventually("the permits are gone", Semaphore.availablePermits(semaphore), (free) => free === 0)
-          assert.isTrue(yield* Semaphore.trySetPermits(semaphore, 2))
-        })
-      )
-
-      it.effect("154. acquiring and releasing 1 and 5 changes the available permits accordingly", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:semaphore")
-          yield* Semaphore.trySetPermits(semaphore, 10)
-          const counts = []
-          for (const n of [1, 5]) {
-            yield* Semaphore.acquire(semaphore, n)
-            counts.push(yield* Semaphore.availablePermits(semaphore))
-            yield* Semaphore.release(semaphore, n)
-            counts.push(yield* Semaphore.availablePermits(semaphore))
-          }
-          assert.deepStrictEqual(counts, [9, 10, 5, 10])
-        })
-      )
-
-      it.effect("155. a release without permits ever set creates them", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:semaphore")
-          yield* Semaphore.release(semaphore)
-          assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 1)
-        })
-      )
-
-      it.effect("156. two releases, then acquire(2), on a semaphore that was never set", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:semaphore")
-          yield* Semaphore.release(semaphore)
-          yield* Semaphore.release(semaphore)
-          yield* Semaphore.acquire(semaphore, 2)
-          assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 0)
-        })
-      )
-
-      it.effect("157. zero permits are there at once, releasing zero is nothing, and nothing is created", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:semaphore")
-          assert.isTrue(yield* Semaphore.tryAcquire(semaphore, 0))
-          yield* Semaphore.acquire(semaphore, 0, { waitTime: "10 minutes" })
-          assert.strictEqual(yield* Semaphore.withPermits(Effect.succeed("in"), semaphore, 0), "in")
-          yield* Semaphore.release(semaphore, 0)
-          assert.isTrue(yield* Semaphore.trySetPermits(semaphore, 1), "it exists")
-        })
-      )
-
-      it.effect("158. addPermits(4) after all 10 are taken gives 4; releasing the 10 gives 14", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:semaphore")
-          yield* Semaphore.trySetPermits(semaphore, 10)
-          yield* Semaphore.acquire(semaphore, 10)
-          yield* Semaphore.addPermits(semaphore, 4)
-          assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 4)
-          yield* Semaphore.release(semaphore, 10)
-          assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 14)
-        })
-      )
-
-      it.effect("159. addPermits(-5) with all taken gives -5; after releasing 10 it is 5", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:semaphore")
-          yield* Semaphore.trySetPermits(semaphore, 10)
-          yield* Semaphore.acquire(semaphore, 10)
-          yield* Semaphore.addPermits(semaphore, -5)
-          assert.strictEqual(yield* Semaphore.availablePermits(semaphore), -5)
-          assert.isFalse(yield* Semaphore.tryAcquire(semaphore))
-          yield* Semaphore.release(semaphore, 10)
-          assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 5)
-        })
-      )
-
-      it.effect("160. drainPermits gives 0 on an absent semaphore, otherwise the rest, and leaves 0", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:semaphore")
-          assert.strictEqual(yield* Semaphore.drainPermits(semaphore), 0)
-          yield* Semaphore.trySetPermits(semaphore, 10)
-          yield* Semaphore.acquire(semaphore, 3)
-          assert.strictEqual(yield* Semaphore.drainPermits(semaphore), 7)
-          assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 0)
-        })
-      )
-
-      it.effect("161. releaseIfExists adds to an existing semaphore and refuses an absent one", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:semaphore")
-          assert.isFalse(yield* Semaphore.releaseIfExists(semaphore))
-          assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 0)
-          yield* Semaphore.trySetPermits(semaphore, 3)
-          assert.isTrue(yield* Semaphore.releaseIfExists(semaphore, 2))
-          assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 5)
-        })
-      )
-
-      it.effect("162. a waiting acquire gets what another client releases; then none is left", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:semaphore")
-          yield* Semaphore.trySetPermits(semaphore, 1)
-          yield* Semaphore.acquire(semaphore)
-          const waiter = yield* background(Semaphore.acquire(semaphore))
-          yield* waiting(semaphore)
-          assert.isUndefined(waiter.pollUnsafe())
-          yield* otherClient(Semaphore.release(semaphore))
-          yield* Fiber.join(waiter)
-          assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 0)
-          assert.isFalse(yield* Semaphore.tryAcquire(semaphore))
-        })
-      )
-
-      it.effect("163. a waiting acquire(4) with 2 free needs two single releases and takes exactly all", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:semaphore")
-          yield* Semaphore.trySetPermits(semaphore, 2)
-          const waiter = yield* background(Semaphore.acquire(semaphore, 4))
-          yield* waiting(semaphore)
-          yield* otherClient(Semaphore.release(semaphore))
-          assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 3)
-          assert.isUndefined(waiter.pollUnsafe())
-          yield* otherClient(Semaphore.release(semaphore))
-          yield* Fiber.join(waiter)
-          assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 0)
-        })
-      )
-
-      it.effect(
-        "164. tryAcquire(4) is false when 2 are free; a timed acquire(4) succeeds after the second release",
-        () =>
-          Effect.gen(function* () {
-            const semaphore = freshName("redisson:semaphore")
-            yield* Semaphore.trySetPermits(semaphore, 2)
-            assert.isFalse(yield* Semaphore.tryAcquire(semaphore, 4))
-            const error = yield* Effect.flip(Semaphore.acquire(semaphore, 4, { waitTime: "20 millis" }))
-            assert.instanceOf(error, LockTimeout)
-            assert.deepStrictEqual({ ...error.permits }, { wanted: 4, available: 2 })
-            const waiter = yield* background(Semaphore.acquire(semaphore, 4, { waitTime: "30 seconds" }))
-            yield* waiting(semaphore)
-            yield* Semaphore.release(semaphore)
-            yield* Semaphore.release(semaphore)
-            yield* Fiber.join(waiter)
-            assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 0)
-          })
-      )
-
-      it.effect("165. a waiter for 2 is not served by a release to 1, and is woken by addPermits(1) to 2", () =>
-        Effect.gen(function* () {
-          const semaphore = freshName("redisson:semaphore")
-          const waiter = yield* background(Semaphore.acquire(semaphore, 2))
-          yield* waiting(semaphore)
-          yield* Semaphore.release(semaphore)
-          assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 1)
-          assert.isUndefined(waiter.pollUnsafe())
-          yield* otherClient(Semaphore.addPermits(semaphore, 1))
-          yield* Fiber.join(waiter)
-        })
-      )
-
-      it.effect("166. with one permit 15 tasks of one client, 16 clients, exclude each other", () =>
-        Effect.gen(function* () {
-          const semaphore = Semaphore.make(freshName("redisson:semaphore"), { permits: 1 })
-          let inside = 0
-          let count = 0
-          const section = Effect.gen(function* () {
-            assert.strictEqual(++inside, 1)
-            const seen = count
-            yield* Effect.yieldNow
-            count = seen + 1
-            inside--
-          }).pipe(Semaphore.withPermits(semaphore, 1))
-          yield* Effect.forEach(Array.from({ length: 15 }), () => section, { concurrency: "unbounded" })
-          assert.strictEqual(count, 15)
-          yield* Effect.forEach(Array.from({ length: 16 }), () => otherClient(Effect.repeat(section, { times: 9 })), {
-            concurrency: "unbounded"
-          })
-          assert.strictEqual(count, 175)
-          assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 1)
-        })
-      )
-
-      it.effect(
-        "167. of Integer.MAX_VALUE permits, one and all are asked for in turn, and everybody gets through",
-        () =>
-          Effect.gen(function* () {
-            const most = 2_147_483_647
-            const semaphore = Semaphore.make(freshName("redisson:semaphore"), { permits: most })
-            const section = (permits: number) => Semaphore.withPermits(Effect.yieldNow, semaphore, permits)
-            yield* Effect.forEach(
-              Array.from({ length: 4 }),
-              () =>
-                otherClient(
-                  Effect.forEach([1, most, 1, most, 1], section, { concurrency: "unbounded", discard: true })
-                ),
-              { concurrency: "unbounded" }
-            )
-            assert.strictEqual(yield* Semaphore.availablePermits(semaphore), most)
-          })
-      )
-    }
+onBothStores("RSemaphore", (it) => {
+  it.effect("152. trySetPermits on an absent semaphore is true; again it is false and changes nothing", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:semaphore")
+      assert.isTrue(yield* Semaphore.trySetPermits(semaphore, 10))
+      assert.isFalse(yield* Semaphore.trySetPermits(semaphore, 15))
+      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 10)
+    })
   )
 
-suite("memory", LockStore.layerMemory)
-suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))
+  it.effect("153. trySetPermits with a time to live: the permits are there, then gone, and can be set again", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:semaphore")
+      assert.isTrue(yield* Semaphore.trySetPermits(semaphore, 1, { timeToLive: "400 millis" }))
+      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 1)
+      yield* eventually("the permits are gone", Semaphore.availablePermits(semaphore), (free) => free === 0)
+      assert.isTrue(yield* Semaphore.trySetPermits(semaphore, 2))
+    })
+  )
+
+  it.effect("154. acquiring and releasing 1 and 5 changes the available permits accordingly", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:semaphore")
+      yield* Semaphore.trySetPermits(semaphore, 10)
+      const counts = []
+      for (const n of [1, 5]) {
+        yield* Semaphore.acquire(semaphore, n)
+        counts.push(yield* Semaphore.availablePermits(semaphore))
+        yield* Semaphore.release(semaphore, n)
+        counts.push(yield* Semaphore.availablePermits(semaphore))
+      }
+      assert.deepStrictEqual(counts, [9, 10, 5, 10])
+    })
+  )
+
+  it.effect("155. a release without permits ever set creates them", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:semaphore")
+      yield* Semaphore.release(semaphore)
+      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 1)
+    })
+  )
+
+  it.effect("156. two releases, then acquire(2), on a semaphore that was never set", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:semaphore")
+      yield* Semaphore.release(semaphore)
+      yield* Semaphore.release(semaphore)
+      yield* Semaphore.acquire(semaphore, 2)
+      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 0)
+    })
+  )
+
+  it.effect("157. zero permits are there at once, releasing zero is nothing, and nothing is created", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:semaphore")
+      assert.isTrue(yield* Semaphore.tryAcquire(semaphore, 0))
+      yield* Semaphore.acquire(semaphore, 0, { waitTime: "10 minutes" })
+      assert.strictEqual(yield* Semaphore.withPermits(Effect.succeed("in"), semaphore, 0), "in")
+      yield* Semaphore.release(semaphore, 0)
+      assert.isTrue(yield* Semaphore.trySetPermits(semaphore, 1), "it exists")
+    })
+  )
+
+  it.effect("158. addPermits(4) after all 10 are taken gives 4; releasing the 10 gives 14", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:semaphore")
+      yield* Semaphore.trySetPermits(semaphore, 10)
+      yield* Semaphore.acquire(semaphore, 10)
+      yield* Semaphore.addPermits(semaphore, 4)
+      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 4)
+      yield* Semaphore.release(semaphore, 10)
+      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 14)
+    })
+  )
+
+  it.effect("159. addPermits(-5) with all taken gives -5; after releasing 10 it is 5", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:semaphore")
+      yield* Semaphore.trySetPermits(semaphore, 10)
+      yield* Semaphore.acquire(semaphore, 10)
+      yield* Semaphore.addPermits(semaphore, -5)
+      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), -5)
+      assert.isFalse(yield* Semaphore.tryAcquire(semaphore))
+      yield* Semaphore.release(semaphore, 10)
+      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 5)
+    })
+  )
+
+  it.effect("160. drainPermits gives 0 on an absent semaphore, otherwise the rest, and leaves 0", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:semaphore")
+      assert.strictEqual(yield* Semaphore.drainPermits(semaphore), 0)
+      yield* Semaphore.trySetPermits(semaphore, 10)
+      yield* Semaphore.acquire(semaphore, 3)
+      assert.strictEqual(yield* Semaphore.drainPermits(semaphore), 7)
+      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 0)
+    })
+  )
+
+  it.effect("161. releaseIfExists adds to an existing semaphore and refuses an absent one", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:semaphore")
+      assert.isFalse(yield* Semaphore.releaseIfExists(semaphore))
+      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 0)
+      yield* Semaphore.trySetPermits(semaphore, 3)
+      assert.isTrue(yield* Semaphore.releaseIfExists(semaphore, 2))
+      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 5)
+    })
+  )
+
+  it.effect("162. a waiting acquire gets what another client releases; then none is left", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:semaphore")
+      yield* Semaphore.trySetPermits(semaphore, 1)
+      yield* Semaphore.acquire(semaphore)
+      const waiter = yield* background(Semaphore.acquire(semaphore))
+      yield* waiting(semaphore)
+      assert.isUndefined(waiter.pollUnsafe())
+      yield* otherClient(Semaphore.release(semaphore))
+      yield* Fiber.join(waiter)
+      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 0)
+      assert.isFalse(yield* Semaphore.tryAcquire(semaphore))
+    })
+  )
+
+  it.effect("163. a waiting acquire(4) with 2 free needs two single releases and takes exactly all", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:semaphore")
+      yield* Semaphore.trySetPermits(semaphore, 2)
+      const waiter = yield* background(Semaphore.acquire(semaphore, 4))
+      yield* waiting(semaphore)
+      yield* otherClient(Semaphore.release(semaphore))
+      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 3)
+      assert.isUndefined(waiter.pollUnsafe())
+      yield* otherClient(Semaphore.release(semaphore))
+      yield* Fiber.join(waiter)
+      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 0)
+    })
+  )
+
+  it.effect("164. tryAcquire(4) is false when 2 are free; a timed acquire(4) succeeds after the second release", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:semaphore")
+      yield* Semaphore.trySetPermits(semaphore, 2)
+      assert.isFalse(yield* Semaphore.tryAcquire(semaphore, 4))
+      const error = yield* Effect.flip(Semaphore.acquire(semaphore, 4, { waitTime: "20 millis" }))
+      assert.instanceOf(error, LockTimeout)
+      assert.deepStrictEqual({ ...error.permits }, { wanted: 4, available: 2 })
+      const waiter = yield* background(Semaphore.acquire(semaphore, 4, { waitTime: "30 seconds" }))
+      yield* waiting(semaphore)
+      yield* Semaphore.release(semaphore)
+      yield* Semaphore.release(semaphore)
+      yield* Fiber.join(waiter)
+      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 0)
+    })
+  )
+
+  it.effect("165. a waiter for 2 is not served by a release to 1, and is woken by addPermits(1) to 2", () =>
+    Effect.gen(function* () {
+      const semaphore = freshName("redisson:semaphore")
+      const waiter = yield* background(Semaphore.acquire(semaphore, 2))
+      yield* waiting(semaphore)
+      yield* Semaphore.release(semaphore)
+      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 1)
+      assert.isUndefined(waiter.pollUnsafe())
+      yield* otherClient(Semaphore.addPermits(semaphore, 1))
+      yield* Fiber.join(waiter)
+    })
+  )
+
+  it.effect("166. with one permit 15 tasks of one client, 16 clients, exclude each other", () =>
+    Effect.gen(function* () {
+      const semaphore = Semaphore.make(freshName("redisson:semaphore"), { permits: 1 })
+      yield* excludeEachOther(15, (body) => Semaphore.withPermits(body, semaphore, 1))
+      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 1)
+    })
+  )
+
+  it.effect("167. of Integer.MAX_VALUE permits, one and all are asked for in turn, and everybody gets through", () =>
+    Effect.gen(function* () {
+      const most = 2_147_483_647
+      const semaphore = Semaphore.make(freshName("redisson:semaphore"), { permits: most })
+      const section = (permits: number) => Semaphore.withPermits(Effect.yieldNow, semaphore, permits)
+      yield* Effect.forEach(
+        Array.from({ length: 4 }),
+        () => otherClient(Effect.forEach([1, most, 1, most, 1], section, { concurrency: "unbounded", discard: true })),
+        { concurrency: "unbounded" }
+      )
+      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), most)
+    })
+  )
+})

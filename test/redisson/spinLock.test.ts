@@ -62,7 +62,7 @@ onBothStores("RSpinLock", (it) => {
     })
   )
 
-  it.effect("60. a timed one is pending while the lock is held, and gets it soon after the release", () =>
+  it.effect("60. a timed acquisition is pending while the lock is held, and gets it soon after the release", () =>
     Effect.gen(function* () {
       const lock = make(freshName("redisson"))
       const holder = yield* held(lock)
@@ -77,7 +77,7 @@ onBothStores("RSpinLock", (it) => {
     })
   )
 
-  it.effect("61. a timed one gives up when the holder keeps the lock", () =>
+  it.effect("61. a timed acquisition gives up when the holder keeps the lock", () =>
     Effect.gen(function* () {
       const lock = make(freshName("redisson"))
       const holder = yield* held(lock)

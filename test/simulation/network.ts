@@ -427,6 +427,7 @@ export const storeOf = (link: Link): LockStore.LockStore["Service"] => ({
     (error) => error
   ),
   commandLifeMillis: link.deadlines.lifeMillis,
+  commandTimeoutMillis: link.deadlines.lifeMillis,
   serverMicros: (key) => link.deadlines.serverMicros(key),
   subscribe: (channel) =>
     Stream.callback<RedisDriver.Signal, LockStoreError>((signals) =>

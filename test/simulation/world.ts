@@ -412,12 +412,9 @@ class World {
     return Effect.sync(() => {
       for (const context of contexts) {
         for (const service of [Context.get(context, RedisLock.RedisLock), ...Context.get(context, Members)]) {
-          const { latchWaiters, waitQueues, permitQueues, fairQueues, watchdog } = service as unknown as LockClient
+          const { waitQueues, watchdog } = service as unknown as LockClient
           const left = {
-            latches: latchWaiters.size,
             waitQueues: waitQueues.size,
-            permitQueues: permitQueues.size,
-            fairQueues: fairQueues.size,
             holdings: watchdog.size
           }
           if (Object.values(left).some((size) => size > 0)) this.fail(`left behind: ${JSON.stringify(left)}`)

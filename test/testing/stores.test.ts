@@ -1,8 +1,9 @@
 import { FailingStore, LockClients } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Option } from "effect"
+import { Effect, Fiber, Layer, Option } from "effect"
 import { Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { readFileSync } from "node:fs"
+import { sectionUntilTold } from "../kit/sections.ts"
 import { runOperation, typeOfKeyIn } from "../kit/storeOperations.ts"
 
 const locks = RedisLock.layerFromStore().pipe(
@@ -55,19 +56,11 @@ describe("several clients of one store", () => {
       const [one, two] = yield* LockClients.make(2)
       const as = (client: LockClients.LockClient) => Effect.provideService(RedisLock.RedisLock, client)
       assert.notStrictEqual(one!.clientId, two!.clientId)
-      const entered = yield* Deferred.make<void>()
-      const leave = yield* Deferred.make<void>()
-      const holder = yield* Effect.andThen(Deferred.succeed(entered, undefined), Deferred.await(leave)).pipe(
-        Lock.withLock("ledger"),
-        as(one!),
-        Effect.forkChild
-      )
-      yield* Deferred.await(entered)
+      const holder = yield* sectionUntilTold((body) => as(one!)(Lock.withLock(body, "ledger")))
       const attempt = Lock.withLockIfAvailable(Effect.void, "ledger").pipe(as(two!))
       assert.isTrue(Option.isNone(yield* attempt))
       const waiter = yield* section.pipe(as(two!), Effect.forkChild({ startImmediately: true }))
-      yield* Deferred.succeed(leave, undefined)
-      yield* Fiber.join(holder)
+      yield* holder.end
       assert.strictEqual(yield* Fiber.join(waiter), "done")
     }).pipe(Effect.scoped, Effect.provide(LockStore.layerMemory))
   )

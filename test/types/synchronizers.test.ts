@@ -12,6 +12,7 @@ import {
   type LockLost,
   type LockStoreError,
   type LockTimeout,
+  PermitId,
   PermitSemaphore,
   type RedisLock,
   Semaphore
@@ -94,12 +95,12 @@ it("commands about a semaphore are data-first and data-last", () =>
     expectTypeOf(leased.pipe(PermitSemaphore.setPermits(2))).toEqualTypeOf<Told<void>>()
     expectTypeOf(PermitSemaphore.addPermits("a", 2)).toEqualTypeOf<Told<void>>()
     expectTypeOf(leased.pipe(PermitSemaphore.addPermits(2))).toEqualTypeOf<Told<void>>()
-    expectTypeOf(leased.pipe(PermitSemaphore.tryRelease(["id"]))).toEqualTypeOf<Told<boolean>>()
-    expectTypeOf(leased.pipe(PermitSemaphore.updateLeaseTime("id", 1))).toEqualTypeOf<Told<boolean>>()
-    expectTypeOf(leased.pipe(PermitSemaphore.leaseTime("id"))).toEqualTypeOf<Told<Option.Option<Duration.Duration>>>()
+    expectTypeOf(leased.pipe(PermitId.tryRelease(["id"]))).toEqualTypeOf<Told<boolean>>()
+    expectTypeOf(leased.pipe(PermitId.updateLeaseTime("id", 1))).toEqualTypeOf<Told<boolean>>()
+    expectTypeOf(leased.pipe(PermitId.leaseTime("id"))).toEqualTypeOf<Told<Option.Option<Duration.Duration>>>()
     type Released = Effect.Effect<void, AskError | LockLost, Service>
-    expectTypeOf(PermitSemaphore.release("a", "id")).toEqualTypeOf<Released>()
-    expectTypeOf(leased.pipe(PermitSemaphore.release("id"))).toEqualTypeOf<Released>()
+    expectTypeOf(PermitId.release("a", "id")).toEqualTypeOf<Released>()
+    expectTypeOf(leased.pipe(PermitId.release("id"))).toEqualTypeOf<Released>()
   }))
 
 it("the name of a semaphore or a latch requires the service, whatever is expected of the result", () =>
@@ -131,11 +132,11 @@ it("a leased permit is held for a scope, data-first and data-last", () =>
     expectTypeOf(PermitSemaphore.tryScoped("a")).toEqualTypeOf<TryScoped>()
     expectTypeOf(semaphore.pipe(PermitSemaphore.tryScoped)).toEqualTypeOf<TryScoped>()
     expectTypeOf(semaphore.pipe(PermitSemaphore.tryScoped({ permits: 2 }))).toEqualTypeOf<TryScoped>()
-    expectTypeOf(PermitSemaphore.leaseTime("a", "id")).toEqualTypeOf<
+    expectTypeOf(PermitId.leaseTime("a", "id")).toEqualTypeOf<
       Effect.Effect<Option.Option<Duration.Duration>, AskError, Service>
     >()
     const bound = PermitSemaphore.provide(PermitSemaphore.make("a"), service)
-    expectTypeOf(PermitSemaphore.tryRelease(bound, [])).toEqualTypeOf<Effect.Effect<boolean, AskError>>()
+    expectTypeOf(PermitId.tryRelease(bound, [])).toEqualTypeOf<Effect.Effect<boolean, AskError>>()
   }))
 
 it("waiting for a latch can time out where a waitTime limits it, data-first and data-last", () =>

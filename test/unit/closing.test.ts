@@ -267,6 +267,27 @@ describe("closing a client first", () => {
     }).pipe(Effect.scoped, Effect.provide(noting(messages)))
   })
 
+  it.live("Closing a client reports an acquisition of unknown outcome that it could not take back in time", () => {
+    const messages: Array<string> = []
+    return Effect.gen(function* () {
+      const server = yield* testStore()
+      const scope = yield* Scope.make()
+      const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+        operation === "lock/acquire"
+          ? Effect.andThen(run(), fail("TimedOut"))
+          : operation === "lock/release"
+            ? Effect.never
+            : run()
+      )
+      const context = yield* Layer.buildWithScope(clientLayer(store, { releaseTimeout: 300 }), scope)
+      const tried = yield* Effect.exit(Effect.provide(Effect.scoped(Lock.tryScoped("a")), context))
+      assert.isTrue(Exit.isFailure(tried))
+      yield* Scope.close(scope, Exit.void)
+      assert.strictEqual(messages.length, 1)
+      assert.include(messages[0], "still taking back")
+    }).pipe(Effect.scoped, Effect.provide(noting(messages)))
+  })
+
   it.live("Closing a client waits for an acquisition that is under way, and rolls it back", () =>
     Effect.gen(function* () {
       const server = yield* testStore()

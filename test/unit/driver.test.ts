@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer, Stream } from "effect"
+import { Cause, Effect, Exit, Layer, Stream } from "effect"
 import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
 
 it("RedisDriver.reasonOf sorts the errors of Redis and of its clients", () => {
@@ -42,6 +42,24 @@ it("RedisDriver.reasonOf sorts the errors of Redis and of its clients", () => {
   class TimeoutError extends Error {}
   assert.strictEqual(RedisDriver.reasonOf(new TimeoutError()), "TimedOut")
 })
+
+it.live("A driver that dies with nothing at all ends the request, and says so", () =>
+  Effect.gen(function* () {
+    const driver = Layer.succeed(RedisDriver.RedisDriver, {
+      eval: () => Effect.die(undefined),
+      subscribe: () => Stream.die("subscribed"),
+      scan: () => Stream.die("scanned"),
+      publish: "PUBLISH" as const,
+      slot: () => 0,
+      server: () => "",
+      commandTimeoutMillis: 3000
+    })
+    const exit = yield* Effect.exit(Lock.withLock(Effect.void, "a", { waitTime: 0 })).pipe(
+      Effect.provide(Layer.provide(RedisLock.layer(), driver))
+    )
+    assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
+  })
+)
 
 it.live("Bad names and options reach no driver", () =>
   Effect.gen(function* () {

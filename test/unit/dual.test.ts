@@ -4,7 +4,7 @@
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Option, pipe } from "effect"
 import { TestClock } from "effect/testing"
-import { CountDownLatch, Lock, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
+import { CountDownLatch, Lock, PermitId, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { expectWarning } from "../run/logs.ts"
 
 /** Rounded, as the two forms are not asked at the same moment. */
@@ -107,11 +107,11 @@ it.effect("functions on a PermitSemaphore take what they need after the semaphor
     const [id] = one.ids as readonly [string]
     // what is given back by its id, the scope cannot give back
     expectWarning(/^The scope of permits has closed, but giving them back went wrong\./)
-    assert.isTrue(yield* semaphore.pipe(PermitSemaphore.updateLeaseTime(id, "1 minute")))
-    const left = Option.getOrThrow(yield* semaphore.pipe(PermitSemaphore.leaseTime(id)))
+    assert.isTrue(yield* semaphore.pipe(PermitId.updateLeaseTime(id, "1 minute")))
+    const left = Option.getOrThrow(yield* semaphore.pipe(PermitId.leaseTime(id)))
     assert.strictEqual(Duration.toSeconds(left), 60)
-    yield* semaphore.pipe(PermitSemaphore.release(id))
-    assert.isTrue(yield* semaphore.pipe(PermitSemaphore.tryRelease(two.ids)))
+    yield* semaphore.pipe(PermitId.release(id))
+    assert.isTrue(yield* semaphore.pipe(PermitId.tryRelease(two.ids)))
     assert.strictEqual(yield* free, 3)
   }).pipe(Effect.scoped, Effect.provide(RedisLock.layerMemory))
 )

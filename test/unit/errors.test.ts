@@ -15,6 +15,7 @@ import {
   LockStoreError,
   LockTimeout,
   NotLockOwner,
+  PermitId,
   PermitSemaphore,
   QuorumNotReached,
   RedisDriver,
@@ -97,7 +98,7 @@ it.effect("the loss of ten thousand permits names the first of them, and how man
     const semaphore = PermitSemaphore.make("many", { permits: 10_000 })
     const permit = yield* PermitSemaphore.scoped(semaphore, { permits: 10_000 })
     assert.strictEqual(permit.ids.length, 10_000)
-    assert.isTrue(yield* PermitSemaphore.tryRelease(semaphore, permit.ids))
+    assert.isTrue(yield* PermitId.tryRelease(semaphore, permit.ids))
     const lost = yield* Effect.flip(permit.release)
     assert.instanceOf(lost, LockLost)
     assert.strictEqual((lost as LockLost).owner, `${permit.ids.slice(0, 3).join(",")} and 9997 more`)

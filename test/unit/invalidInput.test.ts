@@ -12,6 +12,7 @@ import {
   LockStore,
   MultiLock,
   NonReentrantLock,
+  PermitId,
   PermitSemaphore,
   ReadWriteLock,
   RedisLock,
@@ -167,10 +168,10 @@ const byName: Record<string, Use> = {
   "PermitSemaphore.availablePermits": (name) => PermitSemaphore.availablePermits(name),
   "PermitSemaphore.acquiredPermits": (name) => PermitSemaphore.acquiredPermits(name),
   "PermitSemaphore.totalPermits": (name) => PermitSemaphore.totalPermits(name),
-  "PermitSemaphore.tryRelease": (name) => PermitSemaphore.tryRelease(name, [id]),
-  "PermitSemaphore.release": (name) => PermitSemaphore.release(name, id),
-  "PermitSemaphore.updateLeaseTime": (name) => PermitSemaphore.updateLeaseTime(name, id, 1000),
-  "PermitSemaphore.leaseTime": (name) => PermitSemaphore.leaseTime(name, id),
+  "PermitId.tryRelease": (name) => PermitId.tryRelease(name, [id]),
+  "PermitId.release": (name) => PermitId.release(name, id),
+  "PermitId.updateLeaseTime": (name) => PermitId.updateLeaseTime(name, id, 1000),
+  "PermitId.leaseTime": (name) => PermitId.leaseTime(name, id),
   "PermitSemaphore.make": (name) => PermitSemaphore.withPermit(Effect.void, PermitSemaphore.make(name, { permits: 1 })),
   "PermitSemaphore.provide": (name) =>
     RedisLock.RedisLock.use((service) =>
@@ -334,16 +335,13 @@ const others: Record<string, readonly [take: Take, bad: ReadonlyArray<unknown>]>
     (permits) => PermitSemaphore.withPermits(Effect.void, "a", permits),
     [0, -1, 1.5, "5", 10_001, {}, null, Object.create(null)]
   ],
-  "PermitSemaphore.tryRelease, ids": [
-    (ids) => PermitSemaphore.tryRelease("a", ids),
+  "PermitId.tryRelease, ids": [
+    (ids) => PermitId.tryRelease("a", ids),
     [null, 5, "x", [5], [circular], ["x"], [null], [Object.create(null)]]
   ],
-  "PermitSemaphore.leaseTime, id": [
-    (id) => PermitSemaphore.leaseTime("a", id),
-    [null, 5, {}, "x", circular, Symbol("id")]
-  ],
-  "PermitSemaphore.updateLeaseTime, leaseTime": [
-    (leaseTime) => PermitSemaphore.updateLeaseTime("a", id, leaseTime),
+  "PermitId.leaseTime, id": [(id) => PermitId.leaseTime("a", id), [null, 5, {}, "x", circular, Symbol("id")]],
+  "PermitId.updateLeaseTime, leaseTime": [
+    (leaseTime) => PermitId.updateLeaseTime("a", id, leaseTime),
     [0, -1, Number.NaN, {}, new Date(), circular]
   ],
   "CountDownLatch.trySetCount, count": [

@@ -4,8 +4,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { LockStoreError, Semaphore } from "effect-redis-lock"
+import { Semaphore } from "effect-redis-lock"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
 
 const semaphore = Semaphore.make("daily", { permits: 1 })
 
@@ -37,20 +38,10 @@ describe("permits that are held for more than a day", () => {
   it.effect("Permits that were held for more than a day are given back once, though the reply is lost", () =>
     Effect.gen(function* () {
       const server = yield* testStore()
-      const { run } = server.store
       let lost = 0
-      const store: typeof server.store = {
-        ...server.store,
-        run: (command) => {
-          const asked = run(command)
-          const operation = command.operation.name
-          if (operation !== "semaphore/return" || lost++ > 2) return asked
-          return Effect.andThen(
-            asked,
-            Effect.fail(new LockStoreError({ operation, lock: command.keys[0]!, reason: "TimedOut" }))
-          )
-        }
-      }
+      const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+        operation === "semaphore/return" && lost++ <= 2 ? Effect.andThen(run(), fail("TimedOut")) : run()
+      )
       const service = yield* clientOf({ store })
       const section = yield* Effect.forkChild(
         as(service)(Semaphore.withPermits(Effect.sleep("25 hours"), semaphore, 1)),

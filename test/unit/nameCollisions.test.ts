@@ -18,7 +18,8 @@ import {
   RedisLock,
   Semaphore
 } from "effect-redis-lock"
-import { checkCollision, grantMarker, LockKeys, permitIds } from "../../packages/core/dist/internal/store/keys.js"
+import { grantMarker, LockKeys, permitIds } from "../../packages/core/dist/internal/store/keys.js"
+import { checkCollision } from "../../packages/core/dist/internal/store/names.js"
 import { noting, wrappedStoreLayer } from "../kit/wrappedStore.ts"
 
 const owner = `${"0".repeat(8)}-0000-4000-8000-${"0".repeat(12)}:1`

@@ -6,6 +6,7 @@ import { Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Lock, ReadWriteLock } from "effect-redis-lock"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
 
 it.effect("the release of a writer that has read with a long lease is repeated until the key would be gone", () =>
@@ -26,6 +27,31 @@ it.effect("the release of a writer that has read with a long lease is repeated u
     server.isDown = false
     assert.isFalse(yield* server.isFree("a"), "its key outlives the writer's lease")
     yield* TestClock.adjust("10 seconds")
+    assert.isTrue(yield* server.isFree("a"))
+  }).pipe(Effect.scoped)
+)
+
+it.effect("a lost lock is released until the end of a lease whose renewal was not answered", () =>
+  Effect.gen(function* () {
+    const server = yield* testStore()
+    // Redis runs the first renewal, but the connection breaks before the reply
+    const store = wrappedStore(server.store, ({ fail, operation, run }) => {
+      if (operation !== "lock/renew" || server.isDown) return run()
+      return Effect.andThen(
+        Effect.tap(run(), () => Effect.sync(() => void (server.isDown = true))),
+        fail("TimedOut")
+      )
+    })
+    const service = yield* clientOf({ store }, { watchdogLeaseTime: "30 seconds" })
+    const section = yield* Effect.forkChild(Effect.flip(as(service)(Lock.withLock(Effect.never, "a"))), {
+      startImmediately: true
+    })
+    yield* TestClock.adjust("32 seconds")
+    const lost = yield* Fiber.join(section)
+    assert.isTrue(lost._tag === "LockLost" && lost.reason === "RenewalFailed")
+    server.isDown = false
+    assert.isFalse(yield* server.isFree("a"), "Redis keeps it from the renewal on")
+    yield* TestClock.adjust("2 seconds")
     assert.isTrue(yield* server.isFree("a"))
   }).pipe(Effect.scoped)
 )

@@ -4,8 +4,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { Lock, RedisLock, Semaphore } from "effect-redis-lock"
+import { Lock, MultiLock, RedisLock, Semaphore } from "effect-redis-lock"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
 
 const uses: Record<string, (body: Effect.Effect<void>) => Effect.Effect<void, unknown, RedisLock.RedisLock>> = {
@@ -18,7 +19,7 @@ describe("a store that answers late", () => {
     it.effect(`The release of ${what} is reported after the release timeout, and takes effect all the same`, () =>
       Effect.gen(function* () {
         const server = yield* testStore()
-        const store = { ...server.store, commandLifeMillis: 10_000 }
+        const store = { ...server.store, commandLifeMillis: 10_000, commandTimeoutMillis: 10_000 }
         const service = yield* clientOf({ store }, { releaseTimeout: "1 second", watchdogLeaseTime: "1 minute" })
         server.delay = (operation) => (/release|return/.test(operation) ? 8000 : 0)
         const section = yield* Effect.forkChild(as(service)(use(Effect.void)), { startImmediately: true })
@@ -37,7 +38,7 @@ describe("a store that answers late", () => {
       Effect.gen(function* () {
         expectWarning(/^The lock's release went wrong after its section had failed\./)
         const server = yield* testStore()
-        const store = { ...server.store, commandLifeMillis: 10_000 }
+        const store = { ...server.store, commandLifeMillis: 10_000, commandTimeoutMillis: 10_000 }
         const service = yield* clientOf({ store }, { releaseTimeout: "1 second", watchdogLeaseTime: "1 minute" })
         server.delay = (operation) => (/release|return/.test(operation) ? 8000 : 0)
         const section = yield* Effect.forkChild(as(service)(use(Effect.never)), { startImmediately: true })
@@ -53,6 +54,58 @@ describe("a store that answers late", () => {
     )
   }
 })
+
+describe("a store whose command timeout is longer than the release timeout", () => {
+  const pair = MultiLock.make([Lock.make("a"), Lock.make("b")])
+  const usesOfAll = {
+    ...uses,
+    "two locks that one command releases": (body: Effect.Effect<void>) => Lock.withLock(body, pair)
+  }
+  for (const [what, use] of Object.entries(usesOfAll)) {
+    it.effect(`The release of ${what} is reported after the release timeout, however long a command may take`, () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const store = { ...server.store, commandLifeMillis: 10_000, commandTimeoutMillis: 60_000 }
+        const service = yield* clientOf({ store }, { releaseTimeout: "15 seconds", watchdogLeaseTime: "1 minute" })
+        server.delay = (operation) => (/release|return/.test(operation) ? 50_000 : 0)
+        const section = yield* Effect.forkChild(as(service)(use(Effect.void)), { startImmediately: true })
+        yield* TestClock.adjust("14 seconds")
+        assert.isUndefined(section.pollUnsafe())
+        yield* TestClock.adjust("2 seconds")
+        const exit = section.pollUnsafe()
+        server.delay = () => 0
+        yield* TestClock.adjust("2 minutes")
+        assert.isTrue(exit !== undefined && Exit.isFailure(exit))
+      }).pipe(Effect.scoped)
+    )
+  }
+})
+
+it.effect(
+  "Locks that one command failed to release are released again at the same time, each within the release timeout",
+  () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      server.refuses = (operation) => operation === "multi_lock/release"
+      // of the single releases, the first lock's are never answered
+      const store = wrappedStore(server.store, ({ keys, operation, run }) =>
+        operation === "lock/release" && keys[0] === "a" ? Effect.andThen(Effect.sleep("30 seconds"), run()) : run()
+      )
+      const slow = yield* clientOf(
+        { store: { ...store, commandTimeoutMillis: 60_000 } },
+        { releaseTimeout: "2 seconds", watchdogLeaseTime: "1 minute" }
+      )
+      const section = yield* Effect.forkChild(
+        Effect.exit(as(slow)(Lock.withLock(Effect.void, MultiLock.make([Lock.make("a"), Lock.make("b")])))),
+        { startImmediately: true }
+      )
+      yield* TestClock.adjust("1 second")
+      const isFreed = yield* server.isFree("b")
+      yield* TestClock.adjust("2 minutes")
+      assert.isTrue(isFreed)
+      assert.isTrue(Exit.isFailure(yield* Fiber.join(section)))
+    }).pipe(Effect.scoped)
+)
 
 it.effect("A holding that was released says so, and does not blame Redis", () =>
   Effect.gen(function* () {

@@ -1,8 +1,9 @@
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Logger, Metric, References, Result, Tracer } from "effect"
+import { Effect, Exit, Fiber, Layer, Logger, Metric, References, Result, Scope, Tracer } from "effect"
 import { Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { asAnotherClient } from "../kit/anotherClient.ts"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
 
 const clients = RedisLock.layerFromStore()
 const live = Layer.provideMerge(clients, LockStore.layerMemory)
@@ -44,6 +45,30 @@ it.effect("Telemetry counts acquired, timed out and lost locks, how long acquiri
       "redis_lock_held kind=reentrant": 0
     })
   }).pipe(Effect.provide(live), withOwnMetrics)
+)
+
+it.effect("A loss that a renewal and the release find at the same time is counted once", () =>
+  Effect.gen(function* () {
+    const server = yield* testStore()
+    const service = yield* clientOf(server)
+    const scope = yield* Scope.make()
+    const holding = yield* as(service)(Scope.provide(Lock.scoped("a"), scope))
+    yield* server.delete("a")
+    server.delay = (operation) => (operation === "lock/renew" ? 10 : 20)
+    const renewal = yield* Effect.forkChild(Effect.flip(holding.renew()), { startImmediately: true })
+    const release = yield* Effect.forkChild(Effect.flip(holding.release), { startImmediately: true })
+    yield* TestClock.adjust("1 second")
+    for (const fiber of [renewal, release]) {
+      const lost = yield* Fiber.join(fiber)
+      assert.isTrue(lost._tag === "LockLost" && lost.reason === "NotOwner")
+    }
+    yield* Scope.close(scope, Exit.void)
+    assert.deepInclude(yield* snapshot, {
+      "redis_lock_lost kind=reentrant reason=NotOwner": 1,
+      "redis_lock_hold_millis kind=reentrant": 1,
+      "redis_lock_held kind=reentrant": 0
+    })
+  }).pipe(Effect.scoped, withOwnMetrics)
 )
 
 const recordSpans = Effect.sync(() => {

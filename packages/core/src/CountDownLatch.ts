@@ -11,6 +11,7 @@ import { dual } from "effect/Function"
 import type { Pipeable } from "effect/Pipeable"
 import * as Predicate from "effect/Predicate"
 import type * as Types from "effect/Types"
+import { awaitLatch } from "./internal/acquire/awaitLatch.ts"
 import { parseWait } from "./internal/options/durations.ts"
 import { isDataFirst } from "./internal/options/isDataFirst.ts"
 import { LatchImpl, latchOf, TypeId as internalTypeId } from "./internal/locks/LatchImpl.ts"
@@ -233,7 +234,7 @@ const await_: <
   const waitMillis =
     options?.waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", options.waitTime)
   if (typeof waitMillis !== "number") return Effect.fail(waitMillis)
-  return withLatch(latch, (client, key) => client.latchWaiters.await(latchOf(latch).name, key, waitMillis))
+  return withLatch(latch, (client, key) => awaitLatch({ client, name: latchOf(latch).name, key, waitMillis }))
 })
 
 export {

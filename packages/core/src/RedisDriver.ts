@@ -123,7 +123,8 @@ export type SubscribeUnsafe = (
  *   cluster.
  * - `server` names the server that would run a script on a key now, with a new name after a reconnect, since another server
  *   may answer. Commands carry deadlines by that server's clock.
- * - `commandTimeoutMillis` is how long `eval` waits for a reply. A command that arrives later is refused by the script.
+ * - `commandTimeoutMillis` is how long `eval` waits for a reply. A command that creates something and arrives later, or more than
+ *   10 seconds after it was sent, is refused by its script.
  *
  * @category services
  * @since 0.1.0

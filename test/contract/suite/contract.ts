@@ -2,13 +2,14 @@
  * What the texts of the contract have at hand: a kind of lock on a store, and time that passes.
  */
 import { assert, it } from "@effect/vitest"
-import { Cause, Deferred, Duration, Effect, Exit, Fiber, Layer, Option } from "effect"
+import { Cause, Duration, Effect, Exit, Fiber, Layer, Option } from "effect"
 import { type Holding, Lock, type LockReentered, type LockTimeout, LockStore, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { typeOfKey } from "../../kit/storeOperations.ts"
 import { changedStore, wrappedStore } from "../../kit/wrappedStore.ts"
 import { asAnotherClient } from "../../kit/anotherClient.ts"
 import { freshName } from "../../kit/names.ts"
+import { holdUntilTold } from "../../kit/sections.ts"
 
 /** A lock of any kind. */
 export type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout>
@@ -104,14 +105,10 @@ export const contractOf = ({ isQuorum = false, store, time }: Backend, kind: Kin
   /** Forks what holds a lock until it is told to let go. */
   const holdBy = (client: typeof elsewhere) =>
     Effect.fnUntraced(function* (lock: AnyLock, acquire?: Lock.AcquireOptions) {
-      const held = yield* Deferred.make<Holding>()
-      const letGo = yield* Deferred.make<void>()
-      const fiber = yield* Effect.gen(function* () {
-        yield* Deferred.succeed(held, yield* Lock.scoped(lock, acquire))
-        yield* Deferred.await(letGo)
-      }).pipe(Effect.scoped, client, Effect.forkChild({ startImmediately: true }))
-      const holding = yield* Effect.raceFirst(Deferred.await(held), Effect.andThen(Fiber.join(fiber), Effect.never))
-      return { holding, letGo: Effect.andThen(Deferred.succeed(letGo, undefined), Fiber.join(fiber)) }
+      const { acquired, end } = yield* holdUntilTold((stay: (holding: Holding) => Effect.Effect<void>) =>
+        Lock.scoped(lock, acquire).pipe(Effect.flatMap(stay), Effect.scoped, client)
+      )
+      return { holding: acquired, letGo: end }
     })
   const holdElsewhere = holdBy(elsewhere)
   const hold = holdBy(((self) => self) as typeof elsewhere)

@@ -7,11 +7,10 @@ import { Context, Effect, Fiber, Layer, Result } from "effect"
 import { Lock, LockStore, MultiLock, RedisLock, RedLock } from "effect-redis-lock"
 import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../../kit/server/redisUrl.ts"
+import { clients } from "./elsewhere.ts"
 import { sweep } from "./sweep.ts"
 
 type Service = RedisLock.RedisLock["Service"]
-
-const clients = RedisLock.layerFromStore({ subscriptionIdleTime: 1, fallbackInterval: 200 })
 
 const assertIdle = (service: Service, index: number) =>
   Effect.sync(() => {
@@ -58,7 +57,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
     for (const [title, make] of Object.entries(scenarios)) {
       const setUp = Effect.gen(function* () {
         const services = yield* three(store)
-        const { lock, members } = make(services, `sweep:${crypto.randomUUID()}`)
+        const { lock, members } = make(services, `composed:${crypto.randomUUID()}`)
         const assertFree = (index: number) =>
           Effect.gen(function* () {
             for (const service of services) yield* assertIdle(service, index)

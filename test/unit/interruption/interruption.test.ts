@@ -4,7 +4,7 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Result } from "effect"
+import { Effect, Fiber, Layer, Result } from "effect"
 import {
   FairLock,
   FencedLock,
@@ -19,14 +19,11 @@ import {
 } from "effect-redis-lock"
 import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../../kit/server/redisUrl.ts"
+import { elsewhere, holdElsewhere, repeatYield } from "./elsewhere.ts"
 import { sweep } from "./sweep.ts"
 import { typeOfKey, typeOfKeyIn } from "../../kit/storeOperations.ts"
 import { bare } from "../../kit/server/bareRedis.ts"
-import { asAnotherClient } from "../../kit/anotherClient.ts"
 import { eventually } from "../../kit/eventually.ts"
-
-const clients = RedisLock.layerFromStore({ subscriptionIdleTime: 1, fallbackInterval: 200 })
-const elsewhere = asAnotherClient(clients)
 
 type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout>
 
@@ -56,7 +53,6 @@ const assertIdle = (lock: string, index: number) =>
   Effect.map(RedisLock.RedisLock, (service) => {
     const client = service as unknown as LockClient
     assert.strictEqual(client.waitQueues.size, 0, `a waiter is left after ${index}`)
-    assert.strictEqual(client.fairQueues.size, 0, `a place is left after ${index}`)
     assert.strictEqual(client.watchdog.size, 0, `a holding is left after ${index}`)
     assert.deepStrictEqual(client.heldHere(lock), [], `a holding is left after ${index}`)
   })
@@ -92,19 +88,6 @@ const assertFree = (lock: AnyLock, index: number) =>
   })
 
 const fresh = (make: Kind["make"]) => Effect.sync(() => make(`sweep:${crypto.randomUUID()}`))
-
-/** Holds a lock in another client until let go. */
-const holdElsewhere = Effect.fnUntraced(function* (lock: AnyLock) {
-  const held = yield* Deferred.make<void>()
-  const letGo = yield* Deferred.make<void>()
-  const fiber = yield* Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(letGo)).pipe(
-    Lock.withLock(lock),
-    elsewhere,
-    Effect.forkChild
-  )
-  yield* Deferred.await(held)
-  return { letGo: Deferred.succeed(letGo, undefined), fiber }
-})
 
 type Program = Effect.Effect<unknown, unknown, RedisLock.RedisLock>
 
@@ -143,7 +126,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           it.effect(`of waiting${"waitTime" in options ? " with a wait time" : ""}, while the holder lets go`, () =>
             Effect.gen(function* () {
               const lock = yield* fresh(make)
-              let holder = yield* holdElsewhere(rival(lock.name))
+              let holder = yield* holdElsewhere(Lock.withLock(rival(lock.name)))
               let index = 0
               const interruptions = yield* sweep({
                 // the holder lets go somewhere in the middle of the wait, elsewhere each time
@@ -160,7 +143,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
                     yield* holder.letGo
                     yield* Fiber.join(holder.fiber)
                     yield* assertFree(lock, at)
-                    holder = yield* holdElsewhere(rival(lock.name))
+                    holder = yield* holdElsewhere(Lock.withLock(rival(lock.name)))
                   })
               })
               assert.isAbove(interruptions, 50)
@@ -217,7 +200,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
       it.effect("of a writer that waits for readers of its own process and of another", () =>
         Effect.gen(function* () {
           const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
-          const reader = yield* holdElsewhere(readLock)
+          const reader = yield* holdElsewhere(Lock.withLock(readLock))
           yield* sweep({
             program: Effect.all(
               [
@@ -239,14 +222,6 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
       )
     })
   })
-
-const repeatYield = (times: number): Effect.Effect<void> =>
-  times === 0
-    ? Effect.void
-    : Effect.andThen(
-        Effect.yieldNow,
-        Effect.suspend(() => repeatYield(times - 1))
-      )
 
 suite("memory", LockStore.layerMemory)
 suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))

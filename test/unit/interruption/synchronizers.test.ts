@@ -4,17 +4,14 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { CountDownLatch, LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../../kit/server/redisUrl.ts"
+import { elsewhere, holdElsewhere, repeatYield } from "./elsewhere.ts"
 import { sweep } from "./sweep.ts"
 import { bare } from "../../kit/server/bareRedis.ts"
-import { asAnotherClient } from "../../kit/anotherClient.ts"
 import { eventually } from "../../kit/eventually.ts"
-
-const clients = RedisLock.layerFromStore({ subscriptionIdleTime: 1, fallbackInterval: 200 })
-const elsewhere = asAnotherClient(clients)
 
 const total = 5
 
@@ -22,8 +19,7 @@ const total = 5
 const assertIdle = (index: number) =>
   Effect.map(RedisLock.RedisLock, (service) => {
     const client = service as unknown as LockClient
-    assert.strictEqual(client.permitQueues.size, 0, `a waiter is left after ${index}`)
-    assert.strictEqual(client.latchWaiters.size, 0, `a waiter of a latch is left after ${index}`)
+    assert.strictEqual(client.waitQueues.size, 0, `a waiter is left after ${index}`)
     assert.strictEqual(client.watchdog.size, 0, `a holding is left after ${index}`)
   })
 
@@ -66,14 +62,6 @@ const kinds = {
   }
 }
 
-const repeatYield = (times: number): Effect.Effect<void> =>
-  times === 0
-    ? Effect.void
-    : Effect.andThen(
-        Effect.yieldNow,
-        Effect.suspend(() => repeatYield(times - 1))
-      )
-
 const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
   describe(`interruption on ${name}`, () => {
     for (const [kind, make] of Object.entries(kinds)) {
@@ -100,14 +88,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         it.effect("of waiting, while the holder lets go", () =>
           Effect.gen(function* () {
             const { available, section } = make(`swept:${crypto.randomUUID()}`)
-            const hold = Effect.gen(function* () {
-              const held = yield* Deferred.make<void>()
-              const letGo = yield* Deferred.make<void>()
-              const body = Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(letGo))
-              const fiber = yield* Effect.forkChild(elsewhere(section(total, body)))
-              yield* Deferred.await(held)
-              return { letGo: Deferred.succeed(letGo, undefined), fiber }
-            })
+            const hold = holdElsewhere((body) => section(total, body))
             let holder = yield* hold
             let index = 0
             const interruptions = yield* sweep({

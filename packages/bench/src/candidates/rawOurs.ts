@@ -48,7 +48,7 @@ export const candidate: Library = {
           await askAll(
             acquire.sha1,
             [...names, ...names.map((name) => `redisson_lock_token:{${name}}`)],
-            [owner, leaseMillis, leaseMillis + 86_400_000, ...(kind === "multi" ? [] : [""]), Date.now() + lifeMillis]
+            [owner, leaseMillis, leaseMillis + 86_400_000, Date.now() + lifeMillis]
           )
           return { names, owner, release }
         },

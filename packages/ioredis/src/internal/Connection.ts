@@ -52,6 +52,8 @@ export class Connection {
   #first: RedisDriver.RedisDriverError | undefined
   #wasReady: boolean
   #isUnusable = false
+  /** Whether the connection has closed, and ioredis has not begun to connect again: errors that follow are consequences. */
+  #hasClosed = false
   #server: string | undefined
   /** What the server said first. */
   #greeting: string | undefined
@@ -163,6 +165,7 @@ export class Connection {
   }
 
   readonly #onConnecting = (): void => {
+    this.#hasClosed = false
     this.#first = undefined
     this.#greeting = undefined
   }
@@ -178,6 +181,8 @@ export class Connection {
   }
 
   readonly #onError = (error: unknown): void => {
+    // ioredis 5 fails its own ready check only then, and not for the reason for which the connection closed
+    if (this.#hasClosed) return
     const refused = (error as { readonly command?: { readonly name?: unknown } }).command?.name
     const refusesDatabase = refused === "select"
     const failure = this.#explain(error, refusesDatabase)
@@ -213,6 +218,7 @@ export class Connection {
     }
     this.#first = undefined
     this.#wasReady = this.#isUnusable = false
+    this.#hasClosed = true
   }
 
   /** ioredis will not connect again by itself. */

@@ -40,6 +40,8 @@ export const ping = (url: string, timeoutMillis: number): Effect.Effect<ServerIn
   let lastError: unknown
   const attempt = Effect.acquireUseRelease(
     Effect.sync(() => {
+      // a caller may retry: the error of an earlier attempt says nothing of this one
+      lastError = undefined
       const client = new Redis(url, {
         lazyConnect: true,
         retryStrategy: () => null,

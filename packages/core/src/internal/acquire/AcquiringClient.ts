@@ -2,18 +2,14 @@ import type { PermitsClient } from "../hold/AnonymousPermits.ts"
 import type { Lease, LeaseClient, LeaseEntry } from "../hold/Lease.ts"
 import type { Identity } from "../hold/owner.ts"
 import type { Mode } from "../protocol/LockProtocol.ts"
-import type { FairQueues } from "../wait/FairQueue.ts"
-import type { PermitQueues } from "../wait/PermitQueue.ts"
 import type { WaitingClient } from "../wait/WaitingClient.ts"
-import type { WaitQueues } from "../wait/WaitQueue.ts"
+import type { WaitQueues } from "../wait/WaitQueues.ts"
 
 /** What acquiring needs of the client, besides what holding and waiting need. */
 export interface AcquiringClient extends LeaseClient, PermitsClient, WaitingClient {
   /** Semaphores for which a different total was logged. */
   readonly comparedTotals: Set<string>
   readonly waitQueues: WaitQueues
-  readonly permitQueues: PermitQueues
-  readonly fairQueues: FairQueues
   /** Locks that a fiber of this process requests at this moment. */
   readonly requestsInFlight: Set<string>
   readonly remember: (lease: Lease) => void

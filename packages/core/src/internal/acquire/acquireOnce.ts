@@ -63,7 +63,7 @@ export const acquireOnce = <A, B, E>(
   const command = kind.acquire(ownerRef, { leaseMillis, waits, writer })
   const sentAt = client.now()
   // the key of a writer that also reads lives as long as its longest read
-  writer?.noteMayLast(sentAt + client.store.commandLifeMillis + leaseMillis)
+  writer?.asksFor(leaseMillis, sentAt)
   client.underWay++
   return Effect.matchCauseEffect(restore(client.store.run(command)), {
     onSuccess: (answer): Effect.Effect<A | B, E | LockStoreError> => {

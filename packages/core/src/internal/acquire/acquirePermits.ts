@@ -9,7 +9,9 @@ import * as Effect from "effect/Effect"
 import { LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { AcquiringClient } from "./AcquiringClient.ts"
 import { transientFailure } from "../store/transient.ts"
-import type { PermitQueue, PermitWaiter } from "../wait/PermitQueue.ts"
+import type { WaitQueue } from "../wait/WaitQueue.ts"
+import type { Waiter } from "../wait/Waiter.ts"
+import { catchTransient } from "./giveUp.ts"
 import type { PermitReply } from "../protocol/PermitReply.ts"
 import type { Restore } from "../hold/guard.ts"
 
@@ -35,7 +37,8 @@ export const acquire = <A extends object>(
 ): Effect.Effect<A, LockTimeout | LockStoreError> => {
   const { client, channel, key, permits, waitMillis } = request
   const startedAt = client.now()
-  if (waitMillis > 0 && client.permitQueues.get(key)?.isAhead(permits) === true) {
+  // later requests are served later
+  if (waitMillis > 0 && client.waitQueues.get(key, "permit")?.firstFor(permits) !== undefined) {
     return wait(request, restore, startedAt, undefined, undefined)
   }
   const messagesSeen = client.subscriptions.messagesSeen(channel)
@@ -61,56 +64,56 @@ const wait = <A extends object>(
   answer: PermitReply<A> | LockStoreError | undefined,
   messagesSeen: number | undefined
 ): Effect.Effect<A, LockTimeout | LockStoreError> => {
-  const { client, key, permits } = request
-  const queue = client.permitQueues.open(key)
-  const waiter = queue.join(permits)
-  if (answer instanceof LockStoreError) queue.outage.failed(answer)
-  else if (answer !== undefined) queue.outage.answered()
-  return Effect.ensuring(
-    waitInQueue(request, { restore, startedAt, answer, messagesSeen }, queue, waiter),
-    Effect.sync(() => client.permitQueues.leave(key, queue, waiter))
-  )
+  const { channel, client, key, permits, waitMillis } = request
+  const waitsUntil = startedAt + waitMillis
+  return Effect.flatMap(client.waitQueues.join(key, "permit", { permits, waitsUntil }), ([queue, waiter]) => {
+    if (answer instanceof LockStoreError) queue.failed(answer)
+    else if (answer !== undefined) queue.answered(answer.remaining)
+    if (answer !== undefined) queue.listen(channel, messagesSeen)
+    // those whom it was to wait behind have just left
+    else if (waiter.hasTurn) queue.signal()
+    const last = answer instanceof LockStoreError ? undefined : answer
+    return Effect.ensuring(
+      whileQueued(request, { restore, startedAt, last }, queue, waiter),
+      Effect.sync(() => queue.leave(waiter))
+    )
+  })
 }
 
 interface PermitWait<A> {
   readonly restore: Restore
   readonly startedAt: number
-  /** The outcome of a request that was made before the wait. */
-  readonly answer: PermitReply<A> | LockStoreError | undefined
-  /** The number of messages that had arrived before that request. */
-  readonly messagesSeen: number | undefined
+  /** The answer to a request that was made before the wait. */
+  readonly last: PermitReply<A> | undefined
 }
 
-const waitInQueue = Effect.fnUntraced(function* <A extends object>(
+const whileQueued = Effect.fnUntraced(function* <A extends object>(
   request: PermitRequest<A>,
-  { answer, messagesSeen, restore, startedAt }: PermitWait<A>,
-  queue: PermitQueue,
-  waiter: PermitWaiter
+  { last, restore, startedAt }: PermitWait<A>,
+  queue: WaitQueue,
+  waiter: Waiter
 ): Effect.fn.Return<A, LockTimeout | LockStoreError> {
-  const { client, channel, waitMillis } = request
-  const waitsUntil = startedAt + waitMillis
-  if (waitsUntil < Number.POSITIVE_INFINITY) client.alarms.set(waiter, waitsUntil)
-  // a waiter that has not asked yet has missed no message
-  if (answer !== undefined) queue.listen(channel, messagesSeen)
-  let last = answer instanceof LockStoreError ? undefined : answer
+  const { channel, client } = request
+  const { waitsUntil } = waiter
   while (true) {
-    yield* restore(waiter.awaitTurn)
-    if (waiter.hasTurn) {
-      queue.ask()
-      const answer: PermitReply<A> | LockStoreError = yield* Effect.catchCause(
-        request.ask(restore, startedAt),
-        (cause) => {
-          const failure = transientFailure(cause)
-          return failure === undefined ? Effect.failCause(cause) : Effect.succeed(failure)
-        }
-      )
+    const wake = yield* restore(queue.sleep(waiter))
+    if (wake === "signal" || (wake === "tick" && client.now() < waitsUntil)) {
+      queue.ask(waiter)
+      const messagesSeen = client.subscriptions.messagesSeen(channel)
+      const answer: PermitReply<A> | LockStoreError = yield* catchTransient(request.ask(restore, startedAt))
       if (answer instanceof LockStoreError) {
         queue.failed(answer)
+        queue.pass(0)
+      } else if (answer.granted !== undefined) {
+        queue.outage.answered()
+        queue.leave(waiter, answer.available)
+        return answer.granted
       } else {
-        queue.answered(waiter, answer)
-        if (answer.granted !== undefined) return answer.granted
+        queue.answered(answer.remaining)
+        queue.pass(answer.available)
         last = answer
       }
+      if (!queue.isListening) queue.listen(channel, messagesSeen)
     }
     if (client.now() >= waitsUntil) return yield* gaveUp(request, startedAt, last, queue.outage.failure)
   }

@@ -8,13 +8,17 @@ import type { Denial } from "./acquireOnce.ts"
 import type { AcquiringClient } from "./AcquiringClient.ts"
 import type { Restore } from "../hold/guard.ts"
 import type { Outage } from "../wait/Outage.ts"
+import { transientFailure } from "../store/transient.ts"
 import type { AcquireRequest } from "./AcquireRequest.ts"
 
-/** How long to wait for a message: for the fallback interval, or until the holder's lease ends; less after a failure. */
-export const fallback = (client: AcquiringClient, denial: Denial | undefined, outage: Outage<unknown>): number => {
-  const interval = outage.pauseMillis(client.options.fallbackIntervalMillis)
-  return denial === undefined || denial.remaining < 0 ? interval : Math.min(interval, denial.remaining + 1)
-}
+/** Succeeds with a failure that passes: a waiter asks again. */
+export const catchTransient = <A>(
+  effect: Effect.Effect<A, LockStoreError>
+): Effect.Effect<A | LockStoreError, LockStoreError> =>
+  Effect.catchCause(effect, (cause) => {
+    const failure = transientFailure(cause)
+    return failure === undefined ? Effect.failCause(cause) : Effect.succeed(failure)
+  })
 
 /**
  * Pauses after a transient failure, for at most the milliseconds that are left of the wait, rounded up, as a clock may not tell a
@@ -25,7 +29,8 @@ export const pauseAfterFailure = (
   outage: Outage<unknown>,
   left: number,
   restore: Restore
-): Effect.Effect<void> => restore(Effect.sleep(Math.min(fallback(client, undefined, outage), Math.ceil(left))))
+): Effect.Effect<void> =>
+  restore(Effect.sleep(Math.min(outage.pauseMillis(client.options.fallbackIntervalMillis), Math.ceil(left))))
 
 /**
  * The wait is over. What the store said last decides how it fails: with `LockTimeout` where the lock was taken; with the store's own

@@ -61,7 +61,7 @@ const addHold = (
     const hold = new Hold(lease, request)
     const command = kind.addHold(lease, lease.add(hold), leaseMillis)
     const sentAt = client.now()
-    lease.noteMayLast(sentAt + client.store.commandLifeMillis + leaseMillis)
+    lease.asksFor(leaseMillis, sentAt)
     client.underWay++
     return Effect.matchCauseEffect(restore(client.store.run(command)), {
       onSuccess: (reply) => {

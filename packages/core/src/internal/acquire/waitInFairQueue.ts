@@ -11,7 +11,7 @@ import type { FairQueue } from "../wait/FairQueue.ts"
 import { Outage } from "../wait/Outage.ts"
 import { FairWaiter } from "../wait/FairWaiter.ts"
 import { Hold } from "../hold/Hold.ts"
-import type { Wake } from "../wait/WaitQueue.ts"
+import type { Wake } from "../wait/Waiter.ts"
 import type { HeldRef } from "../hold/releaseCommand.ts"
 import { gaveUp, pauseAfterFailure } from "./giveUp.ts"
 import { giveBack, releaseAgainAfter, rollbackUnknown } from "../hold/rollback.ts"
@@ -28,7 +28,7 @@ export const waitInFairQueue = (
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, identity, keys } = request
   return Effect.flatMap(Queue.sliding<Wake>(1), (signals) => {
-    const queue = client.fairQueues.open(keys)
+    const queue = client.waitQueues.openFair(keys)
     const waiter = new FairWaiter(client.nextOwner(), identity, signals, startedAt + request.waitMillis)
     queue.enter(waiter)
     const ownerRef = ownerRefOf(request, waiter.owner)
@@ -51,7 +51,8 @@ export const waitInFairQueue = (
         (outcome) => {
           // a holder needs no place
           waiter.asking = outcome instanceof Hold
-          queue.failure = outcome instanceof LockStoreError ? outcome : undefined
+          if (outcome instanceof LockStoreError) queue.outage.failed(outcome)
+          else queue.outage.answered()
           return outcome
         }
       )
@@ -100,7 +101,7 @@ const waitForTurn = (
   const subscription = client.subscriptions.subscribe(channel, (signal) => {
     // Its turn may have been announced before the first subscription stood: it asks once more when it does.
     // After an outage all channels are subscribed again at once: one request asks for all.
-    if (signal._tag === "Subscribed" && (isSubscribed || queue.hasFailed)) queue.lookSoon()
+    if (signal._tag === "Subscribed" && (isSubscribed || queue.outage.hasFailed)) queue.lookSoon()
     else waiter.signal()
     isSubscribed = true
   })
@@ -120,12 +121,12 @@ const waitForTurn = (
       }
       reentry.answered()
       // while the store cannot be asked, the queue's refresh finds out for all when it can
-      if (queue.failure === undefined || client.now() < waitsUntil) {
+      if (queue.outage.failure === undefined || client.now() < waitsUntil) {
         const outcome = yield* ask
         if (outcome instanceof Hold) return { hold: outcome, isTurn: true }
         denial = outcome instanceof LockStoreError ? undefined : outcome
       }
-      if (client.now() >= waitsUntil) return yield* gaveUp(request, startedAt, denial, queue.failure)
+      if (client.now() >= waitsUntil) return yield* gaveUp(request, startedAt, denial, queue.outage.failure)
       queue.sleep(waiter, denial?.remaining ?? -1)
     }
   })
@@ -136,10 +137,11 @@ const waitForTurn = (
   })
   const giveUp = Effect.suspend(() => {
     // one refresh tells the store when it answers again
-    if (waiter.isUnsure || queue.failure !== undefined) client.fairQueues.open(keys).removePlaces([waiter.owner])
+    if (waiter.isUnsure || queue.outage.failure !== undefined)
+      client.waitQueues.openFair(keys).removePlaces([waiter.owner])
     if (waiter.isUnsure) return rollbackUnknown(ownerRef, leaseMillisOf(request))
-    if (queue.failure !== undefined) return Effect.void
-    return giveBack(ownerRef, queue.settled, () => client.fairQueues.open(keys).removePlaces([waiter.owner]))
+    if (queue.outage.failure !== undefined) return Effect.void
+    return giveBack(ownerRef, queue.settled, () => client.waitQueues.openFair(keys).removePlaces([waiter.owner]))
   })
   return Effect.matchCauseEffect(loop, {
     onSuccess: ({ hold, isTurn }) => {

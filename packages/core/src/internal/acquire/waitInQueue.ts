@@ -2,7 +2,6 @@
  * Waits in the queue of this process, whose first waiter talks to Redis for all.
  */
 import * as Effect from "effect/Effect"
-import * as Queue from "effect/Queue"
 import { type LockReentered, LockStoreError, type LockTimeout } from "../../LockError.ts"
 import type { AcquireRequest } from "./AcquireRequest.ts"
 import { acquireOnce, ownerRefOf, type Denial } from "./acquireOnce.ts"
@@ -10,8 +9,9 @@ import { backOff } from "../options/backOff.ts"
 import { tryReenter } from "./reenter.ts"
 import { Hold } from "../hold/Hold.ts"
 import { Outage } from "../wait/Outage.ts"
-import type { WaitQueue, Waiter } from "../wait/WaitQueue.ts"
-import { fallback, gaveUp, pauseAfterFailure } from "./giveUp.ts"
+import type { WaitQueue } from "../wait/WaitQueue.ts"
+import type { Waiter } from "../wait/Waiter.ts"
+import { gaveUp, pauseAfterFailure } from "./giveUp.ts"
 import { cancelWriterIntent } from "../hold/rollback.ts"
 import type { Restore } from "../hold/guard.ts"
 
@@ -39,21 +39,22 @@ export const waitInQueue = (
   earlier: EarlierRequest | undefined
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, identity, keys, kind } = request
-  const place = { isReserved: () => isAsked(request), atHead: kind.mode !== "read" && earlier !== undefined }
-  return Effect.flatMap(client.waitQueues.join(keys.lock, kind.mode, identity, place), ([queue, waiter]) => {
+  const waitsUntil = startedAt + request.waitMillis
+  const atHead = kind.mode !== "read" && earlier !== undefined
+  const join = client.waitQueues.join(keys.lock, kind.mode, { identity, waitsUntil, atHead }, () => isAsked(request))
+  return Effect.flatMap(join, ([queue, waiter]) => {
     if (earlier?.answer instanceof LockStoreError) {
-      queue.outage.failed(earlier.answer)
+      queue.failed(earlier.answer)
     } else if (earlier !== undefined) {
-      queue.outage.answered()
+      queue.answered(earlier.answer.remaining)
       queue.announced = kind.cancelWriterIntent !== undefined
     }
     // only now: another waiter that took the head meanwhile would be asking already
-    if (place.atHead) settled(request)
+    if (atHead) settled(request)
     return Effect.ensuring(
       whileQueued(request, { restore, startedAt, earlier }, queue, waiter),
       Effect.suspend(() => {
-        client.alarms.cancel(waiter)
-        client.waitQueues.leave(keys.lock, kind.mode, queue, waiter)
+        queue.leave(waiter)
         return queue.isEmpty && queue.announced ? cancelWriterIntent(ownerRefOf(request, client.clientId)) : Effect.void
       })
     )
@@ -76,19 +77,18 @@ const whileQueued = Effect.fnUntraced(function* (
   let denial = earlier?.answer instanceof LockStoreError ? undefined : earlier?.answer
   let messagesSeen = earlier?.messagesSeen
   const isShared = kind.mode === "read"
-  const waitsUntil = startedAt + request.waitMillis
+  const { waitsUntil } = waiter
   const nextPause = kind.backoff === undefined ? undefined : yield* backOff(kind.backoff)
   // A request would be refused while this process holds the lock, and jump the queue while it leaves the lock to others.
   const shouldNotAsk = () => client.isHeldHere(keys.lock, kind.mode) || client.now() < queue.quietUntil
-  let skipsRequest = earlier !== undefined ? waiter.isFirst : shouldNotAsk()
+  let skipsRequest = earlier !== undefined ? waiter.hasTurn : shouldNotAsk()
 
   const reentry = new Outage()
   let isSubscribing = false
 
   while (true) {
-    if (!waiter.isFirst && reentry.failure === undefined) {
-      if (waitsUntil < Number.POSITIVE_INFINITY) client.alarms.set(waiter, waitsUntil)
-      yield* restore(waiter.awaitTurn)
+    if (!waiter.hasTurn && reentry.failure === undefined) {
+      yield* restore(queue.awaitTurn(waiter))
       skipsRequest = shouldNotAsk()
     }
     const entered = yield* tryReenter(request, restore)
@@ -103,8 +103,8 @@ const whileQueued = Effect.fnUntraced(function* (
     }
     reentry.answered()
     // a release lets all readers in at once; while the store cannot be asked, only the first waiter keeps trying
-    if ((waiter.isFirst || (isShared && queue.outage.failure === undefined)) && !skipsRequest) {
-      if (waiter.isFirst) queue.clear()
+    if ((waiter.hasTurn || (isShared && queue.outage.failure === undefined)) && !skipsRequest) {
+      if (waiter.hasTurn) queue.ask(waiter)
       const ownerRef = ownerRefOf(request, client.nextOwner())
       messagesSeen = client.subscriptions.messagesSeen(kind.channel(keys, ownerRef.owner))
       queue.announced = kind.cancelWriterIntent !== undefined
@@ -117,41 +117,32 @@ const whileQueued = Effect.fnUntraced(function* (
         onDenied: Effect.succeed<Denial | LockStoreError>,
         onTransient: Effect.succeed<LockStoreError>
       })
-      if (outcome instanceof LockStoreError) queue.outage.failed(outcome)
-      else queue.outage.answered()
       if (outcome instanceof Hold) {
+        queue.answered(-1)
         queue.announced = false
         if (isShared) queue.wakeOthers()
+        // the next one need not ask for what this process holds, but has to look out for its loss
+        queue.leave(waiter, 0)
+        queue.turn?.wake()
         return outcome
       }
-      if (outcome instanceof LockStoreError) denial = undefined
-      else denial = outcome
+      if (outcome instanceof LockStoreError) queue.failed(outcome)
+      else queue.answered(outcome.remaining)
+      denial = outcome instanceof LockStoreError ? undefined : outcome
     }
     const now = client.now()
     const remaining = waitsUntil - now
     if (remaining <= 0) return yield* gaveUp(request, startedAt, denial, queue.outage.failure)
-    if (!waiter.isFirst) continue
+    if (!waiter.hasTurn) continue
     // Releases in this process wake waiters without a subscription.
-    if (nextPause === undefined && queue.subscription === undefined && !client.isHeldHere(keys.lock, kind.mode)) {
-      const channel = kind.channel(keys, client.clientId)
-      queue.subscription = client.subscriptions.subscribe(channel, () => queue.signal())
-      const seenNow = client.subscriptions.messagesSeen(channel)
-      // the release may have been announced before the subscription stood: it signals when it does
-      isSubscribing = seenNow === undefined
-      if (seenNow !== undefined && seenNow !== messagesSeen) {
-        skipsRequest = false
-        continue
-      }
+    if (nextPause === undefined && !queue.isListening && !client.isHeldHere(keys.lock, kind.mode)) {
+      isSubscribing = queue.listen(kind.channel(keys, client.clientId), messagesSeen)
     }
     const pause =
-      nextPause === undefined || queue.outage.failure !== undefined
-        ? fallback(client, denial, queue.outage)
-        : yield* nextPause
+      nextPause === undefined || queue.outage.failure !== undefined ? queue.pauseUntil - now : yield* nextPause
     if (pause === undefined) return yield* gaveUp(request, startedAt, denial)
     const quiet = queue.quietUntil - now
-    client.alarms.set(waiter, now + Math.min(quiet > 0 ? quiet : pause, remaining))
-    const wake = yield* restore(Queue.take(queue.signals))
-    client.alarms.cancel(waiter)
+    const wake = yield* restore(queue.take(waiter, now + (quiet > 0 ? quiet : pause)))
     // the message may announce a release that this process has already used
     skipsRequest = wake === "signal" && shouldNotAsk()
     if (isShared && !skipsRequest && !isSubscribing && wake === "signal") queue.wakeOthers()

@@ -15,11 +15,8 @@ import { LockStoreError } from "../../LockError.ts"
 import { driftMillis } from "../options/durations.ts"
 import type { Identity } from "../hold/owner.ts"
 import { AlarmClock } from "../time/AlarmClock.ts"
-import { LatchQueues } from "../wait/LatchQueue.ts"
-import { WaitQueues } from "../wait/WaitQueue.ts"
-import { PermitQueues } from "../wait/PermitQueue.ts"
+import { WaitQueues } from "../wait/WaitQueues.ts"
 import { giveBackAll, type Returnable } from "./closing.ts"
-import { FairQueues } from "../wait/FairQueue.ts"
 import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
 import type { AcquiringClient } from "../acquire/AcquiringClient.ts"
 import type { HandOver, ReleasedLease } from "../hold/HoldingClient.ts"
@@ -48,13 +45,10 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   readonly subscriptions = new Subscriptions(this)
   readonly telemetry: Telemetry
   readonly waitQueues = new WaitQueues(this)
-  readonly permitQueues = new PermitQueues(this)
   /** Semaphores for which a wrong number of permits has been logged. */
   readonly comparedTotals = new Set<string>()
-  readonly latchWaiters = new LatchQueues(this)
   /** Locks with a request of this process in flight. */
   readonly requestsInFlight = new Set<string>()
-  readonly fairQueues = new FairQueues(this)
   readonly alarms: AlarmClock
   readonly watchdog: Watchdog
   /** Monotonic time in milliseconds. */
@@ -97,12 +91,14 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     this.clientId = parts.clientId
     const { store } = parts
     this.store = {
-      run: (command) => (this.isClosing && !isGivingBack(command) ? Effect.fail(closed(command)) : store.run(command)),
+      run: (command) =>
+        this.isClosing && !command.operation.givesBack ? Effect.fail(closed(command)) : store.run(command),
       subscribe: (channel) => store.subscribe(channel),
       scan: (pattern) => store.scan(pattern),
       publish: store.publish,
       slot: (key) => store.slot(key),
       commandLifeMillis: store.commandLifeMillis,
+      commandTimeoutMillis: store.commandTimeoutMillis,
       serverMicros: (key) => store.serverMicros(key),
       address: () => store.address?.()
     }
@@ -135,9 +131,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
 
   /** Whether a request is unanswered or a rollback pending. */
   get isBusy(): boolean {
-    const { fairQueues, latchWaiters, permitQueues, waitQueues } = this
-    const waiting = waitQueues.size + fairQueues.size + permitQueues.size + latchWaiters.size
-    return this.underWay + this.#background + waiting > 0
+    return this.underWay + this.#background + this.waitQueues.size > 0
   }
 
   /** Marks every holding as lost, and for release. */
@@ -154,9 +148,6 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   sendHome(): void {
     this.isClosing = true
     this.waitQueues.sendHome()
-    this.fairQueues.sendHome()
-    this.permitQueues.sendHome()
-    this.latchWaiters.sendHome()
   }
 
   /** Releases all holdings and closes; see {@link giveBackAll}. */
@@ -218,8 +209,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     if (by.owner.explicit === undefined && by.scope === undefined) return
     const { lock } = lease.keys
     const mayEnter = (identity: Identity) => ownHold(identity, lease) !== undefined
-    this.waitQueues.get(lock, lease.kind.mode)?.wakeMatching(mayEnter)
-    this.fairQueues.get(lock)?.wakeMatching(mayEnter)
+    this.waitQueues.wakeMatching(lock, lease.kind.mode, mayEnter)
   }
 
   forget(lease: Lease): void {
@@ -261,10 +251,6 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     return [...(this.#held.get(key) ?? [])]
   }
 }
-
-/** Operations that end something, which a closing client still runs. */
-const isGivingBack = ({ operation }: StoreCommand<unknown>): boolean =>
-  /\/(release|return|withdraw)$/.test(operation.name)
 
 const closed = ({ keys, operation }: StoreCommand<unknown>): LockStoreError =>
   new LockStoreError({ operation: operation.name, lock: keys[0]!, reason: "Closed" })

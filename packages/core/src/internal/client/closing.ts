@@ -34,8 +34,8 @@ const longestList = 20
 
 /**
  * Loses all holdings, which interrupts their sections, and releases each one as soon as its section has ended:
- * concurrently, within the release timeout. Holdings that could not be released by then are logged, and become free when
- * their leases end.
+ * concurrently, within the release timeout. What could not be given back or taken back by then is logged, and becomes free
+ * when its lease ends.
  */
 export const giveBackAll = (client: ClosingClient): Effect.Effect<void> =>
   Effect.gen(function* () {
@@ -60,7 +60,12 @@ export const giveBackAll = (client: ClosingClient): Effect.Effect<void> =>
       else idle++
       if (idle < 2) yield* idle === 0 ? tick : Effect.yieldNow
     }
-    if (left.size === 0) return
+    if (left.size === 0 && !client.isBusy) return
+    if (left.size === 0) {
+      return yield* Effect.logWarning(
+        "A lock client was closed while it was still taking back what it may have acquired; that frees itself when its lease ends."
+      )
+    }
     const names = [...left].slice(0, longestList).map(({ name }) => name)
     yield* Effect.annotateLogs(
       Effect.logWarning(

@@ -107,7 +107,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
       const lost = this.checkLost()
       if (lost !== undefined) return Effect.fail(lost)
       const sentAt = client.now()
-      lease.noteMayLast(sentAt + leaseMillis)
+      lease.asksFor(leaseMillis, sentAt)
       const command = kind.renew([lease], leaseMillis)
       const asked = client.store.run(command)
       const answered = Effect.flatMap(asked, ([renewed]): Effect.Effect<void, LockLost | LockStoreError> => {

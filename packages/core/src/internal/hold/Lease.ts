@@ -60,6 +60,8 @@ export class Lease implements Due, OwnerRef {
   readonly keys: LockKeys
   readonly owner: string
   readonly token: number
+  /** When the acquisition that Redis granted was sent, on the monotonic clock. */
+  readonly askedAt: number
   readonly acquiredAt: number
 
   /** Monotonic milliseconds until which Redis keeps the lock for us, less the drift allowance. */
@@ -68,7 +70,7 @@ export class Lease implements Due, OwnerRef {
    * Until when Redis may keep the lock for us beyond the deadline: a re-entry or a renewal may have asked for a longer lease
    * without its being known whether it got it, and a reader's inner hold outlives the loss of the outer one.
    */
-  mayLastUntil = Number.NEGATIVE_INFINITY
+  #mayLastUntil = Number.NEGATIVE_INFINITY
   /** Until when the release of an inner hold may still take effect, whose outcome is unknown: a re-entry is what it would end. */
   innerReleaseUntil = Number.NEGATIVE_INFINITY
   /** Its holds, in the order of their numbers in Redis: from when their commands are sent until they begin to release. */
@@ -90,13 +92,14 @@ export class Lease implements Due, OwnerRef {
   heapIndex = -1
   #dependents: Dependents | undefined = undefined
 
-  constructor(subject: LeaseSubject, owner: string, token: number, acquiredAt: number, deadline: number) {
+  constructor(subject: LeaseSubject, { owner, sentAt, token }: GrantReply, acquiredAt: number, deadline: number) {
     this.client = subject.client
     this.kind = subject.kind
     this.name = subject.name
     this.keys = subject.keys
     this.owner = owner
     this.token = token
+    this.askedAt = sentAt
     this.acquiredAt = acquiredAt
     this.deadline = deadline
   }
@@ -105,13 +108,9 @@ export class Lease implements Due, OwnerRef {
    * What a first grant gives, whose lease was asked for at `sentAt` and whose reply is read now: undefined when the lease is over
    * already, so that it gives nothing.
    */
-  static granted(
-    subject: LeaseSubject,
-    { leaseMillis, owner, sentAt, token }: GrantReply,
-    now: number
-  ): Lease | undefined {
-    const deadline = subject.client.deadlineOf(sentAt, leaseMillis)
-    return now < deadline ? new Lease(subject, owner, token, now, deadline) : undefined
+  static granted(subject: LeaseSubject, reply: GrantReply, now: number): Lease | undefined {
+    const deadline = subject.client.deadlineOf(reply.sentAt, reply.leaseMillis)
+    return now < deadline ? new Lease(subject, reply, now, deadline) : undefined
   }
 
   /** How many holds there are, re-entries included. */
@@ -150,6 +149,8 @@ export class Lease implements Due, OwnerRef {
   /** Records the loss, stops the renewal and tells everybody who depends on the lock. */
   lose(reason: Loss, now: number, stalled = false): LockLost {
     if (this.lost !== undefined) return this.lost
+    // the reply to the release, which is on its way, tells whether it was lost, and counts the loss
+    if (this.released) return this.lossOf(reason, now, stalled)
     const lost = (this.lost = this.lossOf(reason, now, stalled))
     this.client.forget(this)
     this.client.telemetry.lost(this, reason)
@@ -183,14 +184,14 @@ export class Lease implements Due, OwnerRef {
     return this.#dependents === undefined || this.#dependents.isEmpty
   }
 
-  /** A command is sent that Redis may answer with a lease until this time, which its reply may never confirm. */
-  noteMayLast(until: number): void {
-    this.mayLastUntil = Math.max(this.mayLastUntil, until)
+  /** A command is sent at `sentAt` that asks for a lease: from when it takes effect, even if no reply ever confirms it. */
+  asksFor(leaseMillis: number, sentAt: number): void {
+    this.#mayLastUntil = Math.max(this.#mayLastUntil, sentAt + this.client.store.commandLifeMillis + leaseMillis)
   }
 
   /** The latest time at which Redis may still keep the lock for us. */
   get overAt(): number {
-    return Math.max(this.deadline, this.mayLastUntil)
+    return Math.max(this.deadline, this.#mayLastUntil)
   }
 
   /** Counts the outermost hold, which Redis has granted. */

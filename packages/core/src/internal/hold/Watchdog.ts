@@ -87,12 +87,13 @@ export class Watchdog implements Alarm {
 
   /** Sends one batch, in a fiber of its own: a server that hangs must not hold up the others, nor the deadlines. */
   #renew(batch: ReadonlyArray<Lease>, sentAt: number): void {
+    const leaseMillis = this.#client.options.watchdogLeaseMillis
     // until the reply is there, the deadline is what is due
     for (const lease of batch) {
       lease.renewals++
+      lease.asksFor(leaseMillis, sentAt)
       this.#put(lease, lease.deadline)
     }
-    const leaseMillis = this.#client.options.watchdogLeaseMillis
     const command = batch[0]!.kind.renew(batch, leaseMillis)
     this.#client.fork(
       Effect.matchCause(this.#client.store.run(command), {

@@ -104,7 +104,8 @@ export const releaseTogether = (
     }
   }
   if (started.length === 0) return Effect.succeed(failures)
-  return Effect.matchEffect(client.store.run(multiLock.release(keys, owner, client.store.publish)), {
+  const send = client.store.run(multiLock.release(keys, owner, client.store.publish))
+  return Effect.matchEffect(sendWithin(client, send, client.options.releaseTimeoutMillis, started[0]!.name), {
     onSuccess: (reply) => {
       for (let i = 0; i < started.length; i++) {
         const lost = started[i]!.confirm(typeof reply === "number" ? reply : reply[i]!)
@@ -114,11 +115,14 @@ export const releaseTogether = (
     },
     onFailure: (error) =>
       Effect.as(
-        Effect.forEach(started, (pending) =>
-          Effect.match(pending.retry(error), {
-            onSuccess: () => {},
-            onFailure: (failure) => void failures.push(failure)
-          })
+        Effect.forEach(
+          started,
+          (pending) =>
+            Effect.match(pending.retry(error), {
+              onSuccess: () => {},
+              onFailure: (failure) => void failures.push(failure)
+            }),
+          { concurrency: "unbounded", discard: true }
         ),
         failures
       )
@@ -136,6 +140,10 @@ class PendingRelease {
     this.#sentAt = sentAt
     this.#handOver = handOver
     lease.client.underWay++
+  }
+
+  get name(): string {
+    return this.#lease.name
   }
 
   /** The reply is there. The result is the loss, where the lock was not ours to free. */

@@ -28,14 +28,14 @@ export interface ReleaseReply {
 }
 
 /** Sends a release and waits at most this long for the reply. Without one, it may have been run all the same. */
-export const sendWithin = (
+export const sendWithin = <A>(
   client: HoldingClient,
-  send: Effect.Effect<number, LockStoreError>,
+  send: Effect.Effect<A, LockStoreError>,
   millis: number,
   lock: string
-): Effect.Effect<number, LockStoreError> =>
+): Effect.Effect<A, LockStoreError> =>
   // a command gives up by itself: mostly earlier, and then no timer is needed
-  client.store.commandLifeMillis <= millis
+  client.store.commandTimeoutMillis <= millis
     ? send
     : Effect.timeoutOrElse(Effect.interruptible(send), {
         duration: millis,

@@ -14,7 +14,8 @@ import { type Invalid, isInvalid } from "../options/invalid.ts"
 import { describeWrongType } from "../store/wrongType.ts"
 import { type Hold, ownHold } from "../hold/Hold.ts"
 import { inspectSide } from "../protocol/inspect.ts"
-import { checkCollision, checkName, checkSlot, LockKeys } from "../store/keys.ts"
+import { LockKeys } from "../store/keys.ts"
+import { checkCollision, checkName, checkSlot } from "../store/names.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { boundClient, checkService, clientIn } from "../client/boundClient.ts"
 import { reentrant } from "../protocol/exclusive.ts"
@@ -168,9 +169,12 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     return this.#with(fiber, (client, keys) => {
       const { mode } = this.kind
       const command = this.kind.forceRelease(keys, client.store.publish)
+      const sentAt = client.now()
       return Effect.map(this.#explained(client, keys, client.store.run(command)), (reply) => {
         if (reply < 1) return false
         for (const lease of client.heldHere(keys.lock)) {
+          // a quorum's slowest member may answer long after a waiter of ours was granted what this has freed
+          if (lease.askedAt > sentAt) continue
           // the writer's own read holds end with it
           if (lease.kind.mode === mode || mode === "write") lease.lose("NotOwner", client.now())
         }

@@ -70,7 +70,10 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
 })
 
 /** The store of a member that is not connected yet. */
-const absent = (cause: unknown, { commandLifeMillis, publish, slot }: LockStore["Service"]): LockStore["Service"] => {
+const absent = (
+  cause: unknown,
+  { commandLifeMillis, commandTimeoutMillis, publish, slot }: LockStore["Service"]
+): LockStore["Service"] => {
   const missing = (operation: string, name: string) =>
     new LockStoreError({ operation, lock: name, reason: "NotConnected", cause })
   return {
@@ -80,6 +83,7 @@ const absent = (cause: unknown, { commandLifeMillis, publish, slot }: LockStore[
     publish,
     slot,
     commandLifeMillis,
+    commandTimeoutMillis,
     serverMicros: () => undefined
   }
 }

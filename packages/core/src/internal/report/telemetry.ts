@@ -7,6 +7,7 @@ import type { Fiber } from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as Scope from "effect/Scope"
 import type { LossReason } from "../../LockError.ts"
+import { Histogram } from "./Histogram.ts"
 
 /** A release is not a loss. */
 export type Loss = Exclude<LossReason, "Released">
@@ -15,7 +16,7 @@ export type Loss = Exclude<LossReason, "Released">
 const boundaries = Metric.exponentialBoundaries({ start: 0.1, factor: Math.sqrt(10), count: 13 })
 
 /**
- * The metrics of one kind of lock in one registry. Counters are plain numbers, read on export; looking up a metric for
+ * The metrics of one kind of lock in one registry. Counters and histograms are plain numbers, read on export; looking up a metric for
  * every update would cost as much as the rest of an acquisition.
  */
 class KindMetrics {
@@ -23,8 +24,8 @@ class KindMetrics {
   timedOut = 0
   held = 0
   readonly lost: Record<Loss, number> = { Expired: 0, NotOwner: 0, RenewalFailed: 0, ClientClosed: 0 }
-  readonly wait: Metric.Histogram<number>
-  readonly hold: Metric.Histogram<number>
+  readonly wait = new Histogram(boundaries)
+  readonly hold = new Histogram(boundaries)
 
   constructor(kind: string, context: Context.Context<never>) {
     const attributes = { kind }
@@ -48,9 +49,14 @@ class KindMetrics {
       context,
       { get: () => ({ value: this.held }), update: () => {}, modify: () => {} }
     )
-    const histogram = (id: string, description: string) => Metric.histogram(id, { description, boundaries, attributes })
-    this.wait = histogram("redis_lock_wait_millis", "From asking to holding, milliseconds")
-    this.hold = histogram("redis_lock_hold_millis", "From holding to releasing, milliseconds")
+    const histogram = (id: string, description: string, values: Histogram) =>
+      Metric.registerUnsafe(Metric.histogram(id, { description, boundaries, attributes }), context, {
+        get: () => values.state,
+        update: () => {},
+        modify: () => {}
+      })
+    histogram("redis_lock_wait_millis", "From asking to holding, milliseconds", this.wait)
+    histogram("redis_lock_hold_millis", "From holding to releasing, milliseconds", this.hold)
   }
 }
 
@@ -68,7 +74,7 @@ export class Telemetry {
 
   constructor(context: Context.Context<never>) {
     const registry = Context.get(context, Metric.MetricRegistry)
-    // Only the two references that every update looks up, so that the look-up is fast.
+    // only the two references that the registration of a metric looks up: the rest need not be kept
     this.#context = Context.make(Metric.MetricRegistry, registry).pipe(
       Context.add(Metric.CurrentMetricAttributes, Context.get(context, Metric.CurrentMetricAttributes))
     )
@@ -86,13 +92,13 @@ export class Telemetry {
     const metrics = this.#metrics(lease.kind.name)
     metrics.acquired++
     metrics.held++
-    metrics.wait.updateUnsafe(waitedMillis, this.#context)
+    metrics.wait.record(waitedMillis)
   }
 
   released(lease: Kinded, heldMillis: number): void {
     const metrics = this.#metrics(lease.kind.name)
     metrics.held--
-    metrics.hold.updateUnsafe(heldMillis, this.#context)
+    metrics.hold.record(heldMillis)
   }
 
   lost(lease: Kinded, reason: Loss): void {

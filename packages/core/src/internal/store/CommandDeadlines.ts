@@ -1,6 +1,6 @@
 /**
  * Every command that creates something carries the time until which it may take effect, by the server's clock (include/deadline.lua). Its
- * sender gives up at that time at the latest. A command that arrives later, over a connection that had broken, or at a server that
+ * sender may wait longer for the reply, for the command timeout. A command that arrives later, over a connection that had broken, or at a server that
  * had stopped, is refused: the release that undid it has long overtaken it.
  *
  * A refusal tells the server's time. While nothing is known of a server's clock, the first command is refused for that reason
@@ -32,30 +32,29 @@ export class CommandDeadlines {
     this.#serverOf = serverOf
   }
 
-  /** One command that is about to be sent; undefined for one that may take effect at any time. */
-  begin(command: StoreCommand<unknown>): TimedCommand | undefined {
-    return command.operation.hasDeadline
-      ? new TimedCommand(this, this.#clocks.of(this.#serverOf(command.keys[0]!)), command)
-      : undefined
+  /** The clock of the server that keeps a key. */
+  clockOf(key: string): ServerClock {
+    return this.#clocks.of(this.#serverOf(key))
   }
 
   /** The server's time now, microseconds; undefined while nothing is known. Never ahead of it unless it was set back. */
   serverMicros(key: string): number | undefined {
-    const micros = this.#clocks.of(this.#serverOf(key)).microsAt(this.now())
+    const micros = this.clockOf(key).microsAt(this.now())
     return micros === Number.NEGATIVE_INFINITY ? undefined : micros
   }
 }
 
-export class TimedCommand {
-  readonly command: StoreCommand<unknown>
+/** A command with a deadline. */
+export class TimedCommand<A> {
+  readonly command: StoreCommand<A>
   readonly #deadlines: CommandDeadlines
   readonly #clock: ServerClock
   #sentAt = 0
   #sent = 0
 
-  constructor(deadlines: CommandDeadlines, clock: ServerClock, command: StoreCommand<unknown>) {
+  constructor(deadlines: CommandDeadlines, command: StoreCommand<A>) {
     this.#deadlines = deadlines
-    this.#clock = clock
+    this.#clock = deadlines.clockOf(command.keys[0]!)
     this.command = command
   }
 

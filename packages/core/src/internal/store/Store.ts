@@ -31,6 +31,10 @@ export interface Store {
    */
   readonly commandLifeMillis: number
   /**
+   * How long `run` waits for the reply to a command, milliseconds; it may be longer than a command may take effect.
+   */
+  readonly commandTimeoutMillis: number
+  /**
    * The time of the server that keeps a key, microseconds since the epoch, as far as replies have told it. It is not ahead of
    * the server's clock unless that was set back.
    */

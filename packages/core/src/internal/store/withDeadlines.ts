@@ -4,7 +4,7 @@ import * as Exit from "effect/Exit"
 import { LockStoreError } from "../../LockError.ts"
 import type { Store } from "./Store.ts"
 import type { Reply } from "../../RedisDriver.ts"
-import type { CommandDeadlines, TimedCommand } from "./CommandDeadlines.ts"
+import { type CommandDeadlines, TimedCommand } from "./CommandDeadlines.ts"
 import type { OperationName, StoreCommand } from "./operations/StoreOperation.ts"
 import { type Cancellable, start, startable } from "./startable.ts"
 
@@ -35,9 +35,8 @@ export const withDeadlines = <E extends { readonly cause?: unknown }>(
   const target = { execute, toStoreError }
   return <A>(command: StoreCommand<A>) =>
     startable<A, LockStoreError>((onExit) => {
-      const timed = deadlines.begin(command)
-      if (timed !== undefined) return new RepeatedCommand(command, timed, target, onExit)
       const { args, keys, operation } = command
+      if (operation.hasDeadline) return new RepeatedCommand(deadlines, command, target, onExit)
       return start(execute(operation.name, keys, args), (exit) =>
         onExit(Exit.isSuccess(exit) ? answer(command, exit.value, exit) : mapFailure(command, exit, toStoreError))
       )
@@ -62,17 +61,14 @@ const mapFailure = <A, E>(
   Exit.mapError(exit as Exit.Failure<never, E>, (error) => toStoreError(error, operation.name, keys))
 
 /** A command that is sent, and sent again where it was late. */
-class RepeatedCommand<A, E extends { readonly cause?: unknown }> implements Cancellable {
-  readonly #command: StoreCommand<A>
-  readonly #timed: TimedCommand
+class RepeatedCommand<A, E extends { readonly cause?: unknown }> extends TimedCommand<A> implements Cancellable {
   readonly #target: Target<E>
   readonly #onExit: OnExit<A>
   #sent: Cancellable | undefined
   #isCancelled = false
 
-  constructor(command: StoreCommand<A>, timed: TimedCommand, target: Target<E>, onExit: OnExit<A>) {
-    this.#command = command
-    this.#timed = timed
+  constructor(deadlines: CommandDeadlines, command: StoreCommand<A>, target: Target<E>, onExit: OnExit<A>) {
+    super(deadlines, command)
     this.#target = target
     this.#onExit = onExit
     this.#send()
@@ -84,18 +80,17 @@ class RepeatedCommand<A, E extends { readonly cause?: unknown }> implements Canc
   }
 
   #send(): void {
-    const { keys, operation } = this.#command
-    const args = this.#timed.stamp()
-    this.#sent = start(this.#target.execute(operation.name, keys, args), (exit) => this.#receive(exit))
+    const { keys, operation } = this.command
+    this.#sent = start(this.#target.execute(operation.name, keys, this.stamp()), (exit) => this.#receive(exit))
   }
 
   #receive(exit: Exit.Exit<Reply, E>): void {
-    const timed = this.#timed
-    if (Exit.isSuccess(exit)) return this.#onExit(answer(this.#command, timed.read(exit.value), exit))
-    if (!timed.isLate((Cause.squash(exit.cause) as E).cause)) {
-      return this.#onExit(mapFailure(this.#command, exit, this.#target.toStoreError))
+    const { command } = this
+    if (Exit.isSuccess(exit)) return this.#onExit(answer(command, this.read(exit.value), exit))
+    if (!this.isLate((Cause.squash(exit.cause) as E | null | undefined)?.cause)) {
+      return this.#onExit(mapFailure(command, exit, this.#target.toStoreError))
     }
-    if (!timed.maySendAgain) return this.#onExit(Exit.fail(tooLate(this.#command)))
+    if (!this.maySendAgain) return this.#onExit(Exit.fail(tooLate(command)))
     if (!this.#isCancelled) this.#send()
   }
 }

@@ -62,7 +62,7 @@ export class AlarmClock {
       this.#wakesAt = first?.due ?? Number.POSITIVE_INFINITY
       return first === undefined
         ? this.#earlier.await
-        : Effect.raceFirst(Effect.sleep(Math.ceil(first.due - now)), this.#earlier.await)
+        : Effect.raceFirst(Effect.sleep(Math.ceil(Math.max(0, first.due - this.#now()))), this.#earlier.await)
     })
   }
 }

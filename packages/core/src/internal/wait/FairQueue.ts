@@ -10,6 +10,7 @@ import { placeTermsOf, waiterTimeoutMillis } from "../protocol/fair.ts"
 import type { LockKeys } from "../store/keys.ts"
 import { refresh, type RefreshReply } from "../store/operations/fairLock.ts"
 import { FairPlaces, type Named, namedAtMost } from "./FairPlaces.ts"
+import { Outage } from "./Outage.ts"
 import type { FairWaiter } from "./FairWaiter.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
 import type { Identity } from "../hold/owner.ts"
@@ -40,8 +41,7 @@ export class FairQueue implements Alarm {
   readonly #settled = Latch.makeUnsafe(true)
   /** Owners that may have places in Redis at which nobody waits any more. */
   readonly #gone = new Set<string>()
-  #failure: LockStoreError | undefined = undefined
-  #hasFailed = false
+  readonly outage = new Outage()
   /** How often a report was tried again early in the present outage. */
   #retried = 0
   due = 0
@@ -58,21 +58,6 @@ export class FairQueue implements Alarm {
     return this.#places.size === 0
   }
 
-  /** What the store failed with when it was last asked; undefined where it has answered. */
-  get failure(): LockStoreError | undefined {
-    return this.#failure
-  }
-
-  set failure(failure: LockStoreError | undefined) {
-    this.#failure = failure
-    this.#hasFailed ||= failure !== undefined
-  }
-
-  /** Whether the store could not be asked for a while, since somebody waits here. */
-  get hasFailed(): boolean {
-    return this.#hasFailed
-  }
-
   /** Takes in a place before it asks: its owner is known from then on. */
   enter(place: FairWaiter): void {
     this.#places.add(place)
@@ -81,7 +66,7 @@ export class FairQueue implements Alarm {
   /** A place was denied the lock, which is held for so many milliseconds more (below zero: who knows), or has no answer. */
   join(place: FairWaiter, left: number): void {
     this.#keepOn()
-    if (this.#failure !== undefined) this.#places.nameAll()
+    if (this.outage.failure !== undefined) this.#places.nameAll()
     this.sleep(place, left)
   }
 
@@ -172,7 +157,7 @@ export class FairQueue implements Alarm {
         for (const owner of gone) this.#gone.delete(owner)
         return Effect.matchCause(this.#command(named, gone), {
           onSuccess: ({ head, headMillis, holder, left, mayHaveLostPlaces }) => {
-            this.failure = undefined
+            this.outage.answered()
             this.#retried = 0
             if (mayHaveLostPlaces && this.#places.size > namedAtMost) this.#places.nameAll()
             const place = holder === undefined ? undefined : this.#places.get(holder)
@@ -194,7 +179,7 @@ export class FairQueue implements Alarm {
             if (mayHaveRun(cause)) this.#removeLater(named.owners)
             if (atOnce) this.#mustLook = true
             const failure = transientFailure(cause)
-            this.failure = failure ?? this.failure
+            if (failure !== undefined) this.outage.failed(failure)
             if (failure !== undefined && unreachable.has(failure.reason) && this.#retried++ < retries) {
               this.#ringWithin(retryMillis)
             }
@@ -251,43 +236,5 @@ export class FairQueue implements Alarm {
     } else if (atOnce || now() - place.askedAt >= options.fallbackIntervalMillis / 2) {
       place.signal()
     }
-  }
-}
-
-/**
- * The fair queues in which this client has a place, by lock key.
- */
-export class FairQueues {
-  readonly #client: WaitingClient
-  readonly #queues = new Map<string, FairQueue>()
-
-  constructor(client: WaitingClient) {
-    this.#client = client
-  }
-
-  /** Queues with waiters. */
-  get size(): number {
-    return [...this.#queues.values()].filter((queue) => !queue.isEmpty).length
-  }
-
-  get(key: string): FairQueue | undefined {
-    return this.#queues.get(key)
-  }
-
-  /** Wakes everybody, to learn that the client closes. */
-  sendHome(): void {
-    for (const queue of this.#queues.values()) queue.wakeMatching(() => true)
-  }
-
-  open(keys: LockKeys): FairQueue {
-    let queue = this.#queues.get(keys.lock)
-    if (queue === undefined) {
-      const end = () => {
-        if (this.#queues.get(keys.lock) === opened) this.#queues.delete(keys.lock)
-      }
-      const opened: FairQueue = new FairQueue(this.#client, keys, end, () => this.open(keys))
-      this.#queues.set(keys.lock, (queue = opened))
-    }
-    return queue
   }
 }

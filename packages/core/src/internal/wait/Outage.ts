@@ -11,6 +11,8 @@ const longestPauseMillis = 5000
 export class Outage<Failure = LockStoreError> {
   #failure: Failure | undefined = undefined
   #failures = 0
+  /** Whether the store has ever failed. */
+  hasFailed = false
 
   /** What the store failed with when it was last asked; undefined where it has answered, or has not been asked. */
   get failure(): Failure | undefined {
@@ -20,6 +22,7 @@ export class Outage<Failure = LockStoreError> {
   failed(failure: Failure): void {
     this.#failure = failure
     this.#failures++
+    this.hasFailed = true
   }
 
   answered(): void {

@@ -1,155 +1,219 @@
 /**
- * The fibers of this process that wait for one lock, first come, first served. Only the first talks to Redis. It takes its
- * wake-ups from a `Queue` of one signal, fed by the releases of this process and by the lock's channel. A signal stays until it
- * is taken, so none is missed between a request and the wait that follows it.
+ * The fibers of this process that wait for one thing: a lock, permits of a semaphore, or a latch. One of them has the turn, and
+ * talks to Redis for all. It takes its wake-ups from `signals`, a `Queue` of one, which the Stream of the channel's subscription
+ * feeds, the releases of this process, and the waiter's own alarm: a signal stays there until it is taken, so none is missed
+ * during a request. The others sleep until the turn is passed on to them.
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
-import type { Alarm } from "../time/AlarmClock.ts"
-import { type Linked, LinkedList } from "./LinkedList.ts"
-import { Outage } from "./Outage.ts"
-import type { WaitingClient } from "./WaitingClient.ts"
-import type { Mode } from "../protocol/LockProtocol.ts"
+import type { LockStoreError } from "../../LockError.ts"
 import type { Identity } from "../hold/owner.ts"
+import { LinkedList } from "./LinkedList.ts"
+import { Outage } from "./Outage.ts"
 import type { Subscription } from "./Subscriptions.ts"
-
-/** What wakes the first waiter: a release, or the end of its pause. */
-export type Wake = "signal" | "tick"
-
-export class Waiter implements Alarm, Linked<Waiter> {
-  readonly identity: Identity
-  readonly #queue: WaitQueue
-  due = 0
-  heapIndex = -1
-  before: Waiter | undefined = undefined
-  behind: Waiter | undefined = undefined
-  #resume: (() => void) | undefined = undefined
-
-  constructor(queue: WaitQueue, identity: Identity) {
-    this.#queue = queue
-    this.identity = identity
-  }
-
-  get isFirst(): boolean {
-    return this.#queue.first === this
-  }
-
-  /** Its sleep is over. */
-  ring(): void {
-    if (this.isFirst) this.#queue.wake("tick")
-    else this.wake()
-  }
-
-  /** Resumes its fiber. */
-  wake(): void {
-    const resume = this.#resume
-    if (resume === undefined) return
-    // once, however often it is woken before it runs
-    this.#resume = undefined
-    this.#queue.client.inOwnTurn(resume)
-  }
-
-  /** Sleeps until it is the first, or is woken for another reason. */
-  get awaitTurn(): Effect.Effect<void> {
-    return Effect.callback<void>((resume) => {
-      if (this.isFirst) {
-        resume(Effect.void)
-        return
-      }
-      this.#resume = () => resume(Effect.void)
-      return Effect.sync(() => {
-        this.#resume = undefined
-      })
-    })
-  }
-}
+import { Waiter, type Wake, type Wanted } from "./Waiter.ts"
+import type { WaitingClient } from "./WaitingClient.ts"
 
 /** After this many hand-overs in a row within this process, and this much time, other processes get their chance. */
 const enoughHandOvers = 8
 const enoughMillis = 5
 
 export class WaitQueue {
-  readonly #waiters = new LinkedList<Waiter>()
   readonly client: WaitingClient
   readonly signals: Queue.Queue<Wake>
-  /** The subscription to the lock's channel, once it is needed. */
-  subscription: Subscription | undefined = undefined
-  /** Whether others were told that somebody waits here: see {@link LockKind.withdraw}. */
+  readonly outage = new Outage()
+  /** The waiter that talks to Redis; undefined while the turn is reserved for an in-flight request. */
+  turn: Waiter | undefined = undefined
+  /** Whether others were told that somebody waits here: see {@link LockProtocol.cancelWriterIntent}. */
   announced = false
   /** Until when this queue leaves the lock to other processes, on the monotonic clock. */
   quietUntil = 0
-  readonly outage = new Outage()
+  readonly #end: () => void
+  #isReserved: boolean
+  /** By the number of permits they want, each list in order of arrival. */
+  readonly #waiters = new Map<number, LinkedList<Waiter>>()
+  #firstNumber = 0
+  #lastNumber = 0
+  #subscription: Subscription | undefined = undefined
+  /** When a lease ends next, as far as known, on the monotonic clock. */
+  #nextExpiry = Number.POSITIVE_INFINITY
   #handOvers = 0
   #firstHandOver = 0
 
-  #isReserved: boolean
-
-  constructor(client: WaitingClient, signals: Queue.Queue<Wake>, isReserved: boolean) {
+  constructor(client: WaitingClient, signals: Queue.Queue<Wake>, isReserved: boolean, end: () => void) {
     this.client = client
     this.signals = signals
     this.#isReserved = isReserved
+    this.#end = end
   }
 
   get isEmpty(): boolean {
-    return this.#waiters.first === undefined
+    return this.#waiters.size === 0
   }
 
-  /** The waiter at the head; undefined while the head is reserved for an in-flight request. */
-  get first(): Waiter | undefined {
-    return this.#isReserved ? undefined : this.#waiters.first
+  get isListening(): boolean {
+    return this.#subscription !== undefined
   }
 
-  /** Joins at the end, or at the head that was reserved. */
-  join(identity: Identity, atHead: boolean): Waiter {
-    const waiter = new Waiter(this, identity)
-    if (atHead) this.#waiters.addFirst(waiter)
-    else this.#waiters.add(waiter)
+  /** A copy: waiters may leave while it is gone through. */
+  get waiters(): ReadonlyArray<Waiter> {
+    return [...this.#waiters.values()].flatMap((waiters) => waiters.toArray())
+  }
+
+  /** The first waiter that so many free permits are enough for. */
+  firstFor(free: number): Waiter | undefined {
+    let first: Waiter | undefined
+    for (const [permits, waiters] of this.#waiters) {
+      const waiter = waiters.first!
+      if (permits <= free && (first === undefined || waiter.number < first.number)) first = waiter
+    }
+    return first
+  }
+
+  /** Joins at the end, or at the head that was reserved; it has the turn where nobody else has. */
+  join(wanted: Wanted): Waiter {
+    const { atHead = false, permits = 1 } = wanted
+    const waiter = new Waiter(this, wanted, atHead ? --this.#firstNumber : ++this.#lastNumber)
+    let waiters = this.#waiters.get(permits)
+    if (waiters === undefined) this.#waiters.set(permits, (waiters = new LinkedList()))
+    if (atHead) waiters.addFirst(waiter)
+    else waiters.add(waiter)
+    if (this.turn === undefined && !this.#isReserved) this.turn = waiter
     return waiter
   }
 
-  /** Leaves the queue; when the first waiter leaves, the next one becomes the first. */
-  leave(waiter: Waiter): void {
-    const wasFirst = waiter.isFirst
-    this.#waiters.remove(waiter)
-    if (wasFirst) this.first?.wake()
+  /**
+   * Leaves, once. From a waiter that has the turn it passes on, to one that asks at once: nobody knows what has become of the signal
+   * that was taken. A waiter that leaves because it was served knows how many permits are still free. The last one ends the queue.
+   */
+  leave(waiter: Waiter, free = Number.POSITIVE_INFINITY): void {
+    if (!waiter.isQueued) return
+    waiter.isQueued = false
+    this.client.alarms.cancel(waiter)
+    const waiters = this.#waiters.get(waiter.permits)!
+    waiters.remove(waiter)
+    if (waiters.first === undefined) this.#waiters.delete(waiter.permits)
+    if (waiter.hasTurn) this.pass(free)
+    if (!this.isEmpty) return
+    this.#end()
+    this.#subscription?.stop()
   }
 
-  /** The in-flight request has been answered: its fiber is at the head if it waits, else the next waiter becomes the first. */
+  /**
+   * Passes the turn to the first waiter that so many free permits are enough for, which asks at once: nobody waits behind one that
+   * wants more. Where there is none, the first of all has the turn, and sleeps on until a signal or a tick.
+   */
+  pass(free: number): void {
+    const next = this.firstFor(free)
+    this.turn = next ?? this.firstFor(Number.POSITIVE_INFINITY)
+    if (next !== undefined) this.signal()
+    else if (Queue.sizeUnsafe(this.signals) > 0) this.turn?.wake()
+    else if (this.turn !== undefined) this.#setAlarm(this.turn, this.pauseUntil)
+  }
+
+  /** The in-flight request has been answered: its fiber is at the head if it waits, else the next waiter has the turn. */
   unreserve(): void {
+    if (!this.#isReserved) return
     this.#isReserved = false
-    this.first?.wake()
+    this.turn = this.firstFor(Number.POSITIVE_INFINITY)
+    this.turn?.wake()
   }
 
-  /** Wakes the first waiter. */
+  /** Wakes the waiter that has the turn. */
   wake(wake: Wake): void {
     Queue.offerUnsafe(this.signals, wake)
+    this.turn?.wake()
   }
 
-  /** Wakes the first waiter to try again: the lock may be free. */
+  /** Wakes the waiter that has the turn to ask again: what it waits for may be free. */
   signal(): void {
     this.wake("signal")
   }
 
-  /** Forgets a signal that came before an attempt: the attempt answers it. */
-  clear(): void {
+  /** Wakes the waiters that may share what was just acquired. */
+  wakeMatching(matches: (identity: Identity) => boolean): void {
+    this.#forEach((waiter) => {
+      if (waiter.identity === undefined || !matches(waiter.identity)) return
+      if (waiter.hasTurn) this.signal()
+      else waiter.wake()
+    })
+  }
+
+  /** Wakes every waiter but the one that has the turn: they can share what it acquired or is about to request. */
+  wakeOthers(): void {
+    this.#forEach((waiter) => {
+      if (!waiter.hasTurn) waiter.wake()
+    })
+  }
+
+  /** Without a copy, as each of many readers wakes the others; nobody leaves before its fiber is resumed. */
+  #forEach(f: (waiter: Waiter) => void): void {
+    for (const { first } of this.#waiters.values()) {
+      for (let waiter = first; waiter !== undefined; waiter = waiter.behind) f(waiter)
+    }
+  }
+
+  /**
+   * Feeds the signals from the subscription to a channel, which all share. `messagesSeen` is the number of messages that had arrived
+   * before the last request: of those since then it may know nothing. A new subscription signals when it is ready. Returns whether
+   * the next signal may be that one.
+   */
+  listen(channel: string, messagesSeen: number | undefined): boolean {
+    const { subscriptions } = this.client
+    this.#subscription ??= subscriptions.subscribe(channel, () => this.signal())
+    const seenNow = subscriptions.messagesSeen(channel)
+    const isMissing = seenNow !== messagesSeen
+    if (isMissing) this.signal()
+    return isMissing || seenNow === undefined
+  }
+
+  /** For the waiter that has the turn: the next signal, or a tick at this time or when its wait time is over. */
+  take(waiter: Waiter, until: number): Effect.Effect<Wake> {
+    this.#setAlarm(waiter, until)
+    return Queue.take(this.signals)
+  }
+
+  /** Sleeps until it is to ask: with the turn, on a signal or a tick. Undefined where it was served, or late, without the turn. */
+  sleep(waiter: Waiter): Effect.Effect<Wake | undefined> {
+    return Effect.flatMap(this.awaitTurn(waiter), () =>
+      waiter.hasTurn && !waiter.isServed ? this.take(waiter, this.pauseUntil) : Effect.succeed(undefined)
+    )
+  }
+
+  /** Sleeps until it has the turn, as long as it wants to wait. */
+  awaitTurn(waiter: Waiter): Effect.Effect<void> {
+    if (!waiter.hasTurn) this.#setAlarm(waiter, Number.POSITIVE_INFINITY)
+    return waiter.awaitTurn
+  }
+
+  #setAlarm(waiter: Waiter, pauseUntil: number): void {
+    const until = Math.min(pauseUntil, waiter.waitsUntil)
+    if (until < Number.POSITIVE_INFINITY) this.client.alarms.set(waiter, until)
+  }
+
+  /** Until when to rely on messages: for the fallback interval, or until a lease ends; less after a failure. */
+  get pauseUntil(): number {
+    const now = this.client.now()
+    const pause = this.outage.pauseMillis(this.client.options.fallbackIntervalMillis)
+    return Math.max(now, Math.min(now + pause, this.#nextExpiry))
+  }
+
+  /** The waiter that has the turn sends its request, which answers the signals that came before. */
+  ask(waiter: Waiter): void {
+    this.client.alarms.cancel(waiter)
     Queue.takeUnsafe(this.signals)
   }
 
-  /** Wakes the waiters that may share what was just acquired. */
-  wakeMatching(matches: (identity: Identity) => boolean): void {
-    for (const waiter of this.#waiters.toArray()) {
-      if (matches(waiter.identity)) {
-        if (waiter.isFirst) this.signal()
-        else waiter.wake()
-      }
-    }
+  /** A request was answered: a lease ends in so many milliseconds; below zero, nobody knows. */
+  answered(remaining: number): void {
+    this.outage.answered()
+    this.#nextExpiry = remaining < 0 ? Number.POSITIVE_INFINITY : this.client.now() + remaining + 1
   }
 
-  /** Wakes every waiter but the first: they can share what it acquired or is about to request. */
-  wakeOthers(): void {
-    for (const waiter of this.#waiters.toArray()) {
-      if (!waiter.isFirst) waiter.wake()
-    }
+  /** A request failed for a transient reason. */
+  failed(failure: LockStoreError): void {
+    this.outage.failed(failure)
+    this.#nextExpiry = Number.POSITIVE_INFINITY
   }
 
   /**
@@ -164,63 +228,5 @@ export class WaitQueue {
     }
     this.#handOvers++
     return true
-  }
-}
-
-/**
- * The queues of a client: one for each lock and side while somebody waits, as readers and writers wait for different things.
- */
-export class WaitQueues {
-  readonly #client: WaitingClient
-  readonly #queues = new Map<string, WaitQueue>()
-  readonly #readers = new Map<string, WaitQueue>()
-
-  constructor(client: WaitingClient) {
-    this.#client = client
-  }
-
-  get size(): number {
-    return this.#queues.size + this.#readers.size
-  }
-
-  #of(mode: Mode): Map<string, WaitQueue> {
-    return mode === "read" ? this.#readers : this.#queues
-  }
-
-  get(key: string, mode: Mode): WaitQueue | undefined {
-    return this.#of(mode).get(key)
-  }
-
-  /** Wakes the first waiter of each queue, which learns that the client closes; the others follow as it leaves. */
-  sendHome(): void {
-    for (const queues of [this.#queues, this.#readers]) for (const queue of queues.values()) queue.signal()
-  }
-
-  /** Joins the queue of a lock, or starts one, whose head may be reserved. */
-  join(
-    key: string,
-    mode: Mode,
-    identity: Identity,
-    place: { readonly isReserved: () => boolean; readonly atHead: boolean }
-  ): Effect.Effect<readonly [WaitQueue, Waiter]> {
-    return Effect.suspend(() => {
-      const queues = this.#of(mode)
-      const queue = queues.get(key)
-      if (queue !== undefined) return Effect.succeed([queue, queue.join(identity, place.atHead)])
-      return Effect.map(Queue.sliding<Wake>(1), (signals) => {
-        // another fiber may have begun it in between
-        let queue = queues.get(key)
-        if (queue === undefined) queues.set(key, (queue = new WaitQueue(this.#client, signals, place.isReserved())))
-        return [queue, queue.join(identity, place.atHead)]
-      })
-    })
-  }
-
-  /** Leaves; the last waiter to leave ends the queue and its subscription. */
-  leave(key: string, mode: Mode, queue: WaitQueue, waiter: Waiter): void {
-    queue.leave(waiter)
-    if (!queue.isEmpty) return
-    this.#of(mode).delete(key)
-    queue.subscription?.stop()
   }
 }

@@ -4,7 +4,8 @@
  */
 import type { HandOver, ReleasedLease } from "../hold/HoldingClient.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
-import type { WaitQueue, WaitQueues } from "./WaitQueue.ts"
+import type { WaitQueue } from "./WaitQueue.ts"
+import type { WaitQueues } from "./WaitQueues.ts"
 
 /** The pause after a release that other processes were told of: a few round trips, as the message takes longer to them than the lock to us. */
 const quietRoundTrips = 4
@@ -53,6 +54,6 @@ class DeferredHandOver implements HandOver {
     const now = this.#client.now()
     const quiet = Math.max(shortestQuietMillis, quietRoundTrips * (now - this.#sentAt))
     this.#queue.quietUntil = now + Math.min(quiet, longestQuietMillis)
-    if (this.#queue.first !== undefined) alarms.set(this.#queue.first, this.#queue.quietUntil)
+    if (this.#queue.turn !== undefined) alarms.set(this.#queue.turn, this.#queue.quietUntil)
   }
 }

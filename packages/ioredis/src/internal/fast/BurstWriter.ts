@@ -40,12 +40,10 @@ export class BurstWriter {
 }
 
 const flushAll = (): void => {
-  let flushed = 0
   try {
-    while (flushed < used.length) used[flushed++]!.flush()
+    for (let writer = used.pop(); writer !== undefined; writer = used.pop()) writer.flush()
   } finally {
     // one that throws keeps nothing back: neither the others, nor what is sent later
-    used.splice(0, flushed)
     if (used.length > 0) process.nextTick(flushAll)
   }
 }

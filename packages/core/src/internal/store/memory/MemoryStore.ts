@@ -125,6 +125,7 @@ export const makeMemoryStore: Effect.Effect<Store> = Effect.map(Clock.Clock, (cl
     publish: "PUBLISH",
     slot: () => 0,
     commandLifeMillis,
+    commandTimeoutMillis: commandLifeMillis,
     serverMicros: () => deadlines.serverMicros("")
   }
 })

@@ -15,6 +15,8 @@ export interface StoreOperation<A> {
   readonly hasDeadline: boolean
   /** Whether its script tells the server's time when it grants something. */
   readonly tellsTime: boolean
+  /** Whether it gives something back, as a client still does when it closes. */
+  readonly givesBack: boolean
   /** What a script's reply means. */
   reply(raw: Reply): A
   /** How several stores keep together what it is about; undefined where they cannot. */
@@ -66,14 +68,19 @@ export interface AcquireRule {
 interface Row<A> {
   readonly reply: (raw: Reply) => A
   readonly tellsTime?: boolean
+  readonly givesBack?: boolean
   readonly quorum?: QuorumRule<A>
 }
 
 /** A row of the table. */
-export const operation = <A>(name: OperationName, { quorum, reply, tellsTime = false }: Row<A>): StoreOperation<A> => ({
+export const operation = <A>(
+  name: OperationName,
+  { givesBack = false, quorum, reply, tellsTime = false }: Row<A>
+): StoreOperation<A> => ({
   name,
   hasDeadline: scripts[name].hasDeadline,
   tellsTime,
+  givesBack,
   reply,
   quorum
 })

@@ -26,7 +26,7 @@ const grantedByMajority: QuorumRule<AcquireReply> = {
 export const operations = {
   // a quorum refuses fair locks, as each member would have a queue of its own; one that nobody waits for is granted all the same
   acquire: operation("fair_lock/acquire", { reply: acquireReply, tellsTime: true, quorum: grantedByMajority }),
-  release: operation("fair_lock/release", { reply: numberReply, quorum: majority }),
+  release: operation("fair_lock/release", { givesBack: true, reply: numberReply, quorum: majority }),
   forceRelease: operation("fair_lock/force_release", { reply: numberReply, quorum: majority }),
   refresh: operation("fair_lock/refresh", {
     reply: (raw): RefreshReply => {

@@ -10,7 +10,7 @@ import { type AcquireRule, operation, type StoreCommand } from "./StoreOperation
 const acquires: AcquireRule = {
   owner: firstArgument,
   leaseMillis: (args) => Number(args[1]),
-  atLeast: (args, token) => args.with(3, token),
+  atLeast: (args, token) => [...args.slice(0, 3), token],
   keepsTokens: false
 }
 
@@ -22,7 +22,11 @@ export const operations = {
     quorum: { ...counted, acquires: { owner: firstArgument, leaseMillis: acquires.leaseMillis, keepsTokens: true } }
   }),
   hold: operation("lock/hold", { reply: numberReply, quorum: { ...majority, renews: (args) => Number(args[2]) } }),
-  release: operation("lock/release", { reply: numberReply, quorum: { ...majority, releases: firstArgument } }),
+  release: operation("lock/release", {
+    givesBack: true,
+    reply: numberReply,
+    quorum: { ...majority, releases: firstArgument }
+  }),
   renew: operation("lock/renew", { reply: numbersReply, quorum: majorityPerKey }),
   forceRelease: operation("lock/force_release", { reply: numberReply, quorum: majorityOfAll }),
   raiseToken: operation("lock/raise_token", { reply: numberReply, quorum: majority }),
@@ -46,7 +50,7 @@ export const acquire = (
 ): StoreCommand<AcquireReply> => ({
   operation: operations.acquire,
   keys: [lock, tokenKey],
-  args: [owner, leaseMillis, tokenLifeMillis, ""]
+  args: [owner, leaseMillis, tokenLifeMillis]
 })
 
 export const acquireFenced = (

@@ -16,7 +16,7 @@ export const operations = {
       return granted === 0 ? { deniedAt: rest[0]! } : { tokens: rest }
     }
   }),
-  release: operation("multi_lock/release", { reply: (raw) => raw as number | ReadonlyArray<number> })
+  release: operation("multi_lock/release", { givesBack: true, reply: (raw) => raw as number | ReadonlyArray<number> })
 }
 
 export const acquire = (

@@ -29,7 +29,7 @@ export const operations = {
       return { isGranted: granted === 1, available, remaining, held }
     }
   }),
-  release: operation("permit_semaphore/release", { reply: numberReply, quorum: majority }),
+  release: operation("permit_semaphore/release", { givesBack: true, reply: numberReply, quorum: majority }),
   tryRelease: operation("permit_semaphore/try_release", { reply: numberReply, quorum: majority }),
   renew: operation("permit_semaphore/renew", { reply: numbersReply }),
   set: operation("permit_semaphore/set", { reply: doneReply, quorum: majorityDone }),

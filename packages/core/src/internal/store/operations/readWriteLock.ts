@@ -29,7 +29,11 @@ export const operations = {
     reply: numberReply,
     quorum: { ...majority, removesHold: firstArgument }
   }),
-  releaseRead: operation("read_lock/release", { reply: numberReply, quorum: { ...majority, releases: firstArgument } }),
+  releaseRead: operation("read_lock/release", {
+    givesBack: true,
+    reply: numberReply,
+    quorum: { ...majority, releases: firstArgument }
+  }),
   renewRead: operation("read_lock/renew", { reply: numbersReply, quorum: majorityPerKey }),
   forceReleaseRead: operation("read_lock/force_release", { reply: numberReply, quorum: majorityOfAll }),
   acquireWrite: operation("write_lock/acquire", {
@@ -46,11 +50,12 @@ export const operations = {
     }
   }),
   releaseWrite: operation("write_lock/release", {
+    givesBack: true,
     reply: numberReply,
     quorum: { ...majority, releases: firstArgument }
   }),
   forceReleaseWrite: operation("write_lock/force_release", { reply: numberReply, quorum: majorityOfAll }),
-  withdraw: operation("write_lock/withdraw", { reply: numberReply, quorum: majority })
+  withdraw: operation("write_lock/withdraw", { givesBack: true, reply: numberReply, quorum: majority })
 }
 
 /** The write lock under which somebody asks to read. */

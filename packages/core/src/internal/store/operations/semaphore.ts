@@ -20,7 +20,7 @@ export const operations = {
       return { isGranted: granted === 1, available, exists: exists === 1 }
     }
   }),
-  giveBack: operation("semaphore/return", { reply: numberReply, quorum: majority }),
+  giveBack: operation("semaphore/return", { givesBack: true, reply: numberReply, quorum: majority }),
   add: operation("semaphore/add", { reply: doneReply, quorum: majorityDone }),
   set: operation("semaphore/set", { reply: doneReply, quorum: majorityDone }),
   drain: operation("semaphore/drain", { reply: numberReply, quorum: majority }),

@@ -88,6 +88,7 @@ export class QuorumStore {
       publish: first.store.publish,
       slot: (key) => first.store.slot(keysAt(first, [key])[0]!),
       commandLifeMillis: Math.max(...this.members.map(({ store }) => store.commandLifeMillis)),
+      commandTimeoutMillis: Math.max(...this.members.map(({ store }) => store.commandTimeoutMillis)),
       serverMicros: (key) => this.#highestClock(key)
     }
   }

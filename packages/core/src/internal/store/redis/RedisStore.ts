@@ -31,6 +31,7 @@ export const makeRedisStore: Effect.Effect<Store, never, RedisDriver> = Effect.g
     publish: driver.publish,
     slot: driver.slot,
     commandLifeMillis: deadlines.lifeMillis,
+    commandTimeoutMillis: driver.commandTimeoutMillis,
     serverMicros: (key) => deadlines.serverMicros(key),
     address: driver.address
   }

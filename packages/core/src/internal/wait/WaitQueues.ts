@@ -1,0 +1,89 @@
+/**
+ * The queues of a client: one for each name, and for what is waited for under it, while somebody waits.
+ */
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import type { Mode } from "../protocol/LockProtocol.ts"
+import type { Waiter, Wake, Wanted } from "./Waiter.ts"
+import type { WaitingClient } from "./WaitingClient.ts"
+import type { Identity } from "../hold/owner.ts"
+import type { LockKeys } from "../store/keys.ts"
+import { FairQueue } from "./FairQueue.ts"
+import { WaitQueue } from "./WaitQueue.ts"
+
+/** What is waited for: a lock in one of its modes, permits, or a latch. */
+export type Waited = Mode | "latch"
+
+export class WaitQueues {
+  readonly #client: WaitingClient
+  readonly #queues: Readonly<Record<Waited, Map<string, WaitQueue>>>
+  /** Of fair locks, whose waiters have places in Redis. */
+  readonly #fair = new Map<string, FairQueue>()
+
+  constructor(client: WaitingClient) {
+    this.#client = client
+    const exclusive = new Map<string, WaitQueue>()
+    // a lock is free for a writer when it is free for anybody; readers do not wait for readers
+    this.#queues = { exclusive, write: exclusive, read: new Map(), permit: new Map(), latch: new Map() }
+  }
+
+  get size(): number {
+    return this.#all.length + [...this.#fair.values()].filter((queue) => !queue.isEmpty).length
+  }
+
+  get #all(): ReadonlyArray<WaitQueue> {
+    return [...new Set(Object.values(this.#queues))].flatMap((queues) => [...queues.values()])
+  }
+
+  get(key: string, waited: Waited): WaitQueue | undefined {
+    return this.#queues[waited].get(key)
+  }
+
+  /** Wakes the waiter of each queue that has the turn, which learns that the client closes; the others follow as it leaves. */
+  sendHome(): void {
+    for (const queue of this.#all) queue.signal()
+    for (const queue of this.#fair.values()) queue.wakeMatching(() => true)
+  }
+
+  /** Wakes the waiters that may share a lock that was just acquired. */
+  wakeMatching(key: string, mode: Mode, matches: (identity: Identity) => boolean): void {
+    this.get(key, mode)?.wakeMatching(matches)
+    this.#fair.get(key)?.wakeMatching(matches)
+  }
+
+  /** The queue of the places that fibers of this process have in Redis, for a fair lock. */
+  openFair(keys: LockKeys): FairQueue {
+    let queue = this.#fair.get(keys.lock)
+    if (queue === undefined) {
+      const end = () => {
+        if (this.#fair.get(keys.lock) === opened) this.#fair.delete(keys.lock)
+      }
+      const opened: FairQueue = new FairQueue(this.#client, keys, end, () => this.openFair(keys))
+      this.#fair.set(keys.lock, (queue = opened))
+    }
+    return queue
+  }
+
+  /** Joins a queue, or starts one, whose turn may be reserved for an in-flight request. */
+  join(
+    key: string,
+    waited: Waited,
+    wanted: Wanted,
+    isReserved: () => boolean = () => false
+  ): Effect.Effect<readonly [WaitQueue, Waiter]> {
+    return Effect.suspend(() => {
+      const queues = this.#queues[waited]
+      const queue = queues.get(key)
+      if (queue !== undefined) return Effect.succeed([queue, queue.join(wanted)])
+      return Effect.map(Queue.sliding<Wake>(1), (signals) => {
+        // another fiber may have begun it in between
+        let queue = queues.get(key)
+        if (queue === undefined) {
+          queue = new WaitQueue(this.#client, signals, isReserved(), () => queues.delete(key))
+          queues.set(key, queue)
+        }
+        return [queue, queue.join(wanted)]
+      })
+    })
+  }
+}
