@@ -46,15 +46,16 @@ elseif not head or head == ARGV[1] then
   if head then
     redis.call('LPOP', KEYS[3])
     redis.call('ZREM', KEYS[4], head)
-    for _, waiter in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do
-      redis.call('ZINCRBY', KEYS[4], -patience, waiter)
-    end
-  end
-  if redis.call('EXISTS', KEYS[3]) == 0 then
-    redis.call('DEL', KEYS[4], KEYS[5])
+    head = redis.call('LINDEX', KEYS[3], 0)
   end
   redis.call('HSET', KEYS[1], ARGV[1], 1)
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  if head then
+    --@include keep_front
+    keep_front(patience)
+  else
+    redis.call('DEL', KEYS[4], KEYS[5])
+  end
   --@include granted
 elseif head ~= first then
   -- it has no other way to learn that its turn has come

@@ -8,23 +8,18 @@
 -- KEYS[5]  { client = epoch milliseconds until which it is alive }, a zset
 -- ARGV[1]  owner
 -- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
--- ARGV[3]  Redisson's fairLockWaitTimeout, milliseconds
 --
 -- reply    1 + how many clients were listening: released
 --          0 the lock is free, -1 somebody else holds it
 
 local released = redis.call('HDEL', KEYS[1], ARGV[1])
-if redis.call('ZREM', KEYS[4], ARGV[1]) == 1 then
-  -- those behind it get their turn earlier, by its time
-  local place = redis.call('LPOS', KEYS[3], ARGV[1])
-  if place then
-    for _, waiter in ipairs(redis.call('LRANGE', KEYS[3], place + 1, -1)) do
-      redis.call('ZINCRBY', KEYS[4], -ARGV[3], waiter)
-    end
-    redis.call('LREM', KEYS[3], 0, ARGV[1])
-  end
-end
+--@include leave_queue
+local left = leave_queue(ARGV[1])
 --@include skip_the_dead
+if left and head then
+  --@include keep_front
+  keep_front(0)
+end
 if not head then
   redis.call('DEL', KEYS[4], KEYS[5])
 end

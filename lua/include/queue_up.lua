@@ -1,6 +1,6 @@
 -- Defines queue_up(owner), which puts an owner that has no place at the end of the
--- queue. Its score is that of the waiter before it plus the time that Redisson gives a
--- waiter: each waiter that is served subtracts this time from the scores of all others.
+-- queue. Its score is the one that Redisson computes: each waiter before it may take as
+-- long as Redisson waits for a head, and so may itself.
 --
 -- KEYS[1], KEYS[3], KEYS[4] and the local `now` as in skip_the_dead; `patience` in
 -- milliseconds
@@ -9,13 +9,7 @@ local function queue_up(owner)
   if redis.call('ZSCORE', KEYS[4], owner) then
     return
   end
-  local last = redis.call('LINDEX', KEYS[3], -1)
-  local base = last and redis.call('ZSCORE', KEYS[4], last)
-  if base then
-    base = math.max(tonumber(base), now)
-  else
-    base = now + math.max(0, redis.call('PTTL', KEYS[1]))
-  end
-  redis.call('ZADD', KEYS[4], base + patience, owner)
-  redis.call('RPUSH', KEYS[3], owner)
+  local free = now + math.max(0, redis.call('PTTL', KEYS[1]))
+  local length = redis.call('RPUSH', KEYS[3], owner)
+  redis.call('ZADD', KEYS[4], free + patience * length, owner)
 end

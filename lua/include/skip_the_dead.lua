@@ -1,8 +1,12 @@
 -- Removes all dead waiters from the head of a fair queue. Sets the locals `now` (epoch
 -- milliseconds), `first` (the owner that was at the head) and `head` (the first that is
 -- alive, or false).
--- A waiter is dead when its score is reached (Redisson's rule), or when its client
--- has not reported for too long (clients of this library only).
+-- A waiter of this library is dead when its client has not reported for too long, any
+-- other when its score is reached (Redisson's rule).
+--
+-- Redisson takes its timeout off the scores of all waiters whenever one of them is served.
+-- Here only the scores of the first few are set (see keep_front): no command depends on the length
+-- of the queue.
 --
 -- A stall is not a death: a client's silence counts only while the server was answering
 -- others. Clients with waiters report every half second, so if the server ran nothing
@@ -37,17 +41,20 @@ if seen then
   end
   redis.call('ZADD', KEYS[5], now, 'seen')
 end
-while head do
-  local due = redis.call('ZSCORE', KEYS[4], head)
-  if not due then
-    -- Redisson would never remove a head without a score
-    redis.call('ZADD', KEYS[4], now + 300000, head)
-    break
+-- Returns whether a head is alive, and sets its score if Redisson would pass over a waiter
+-- of this library that is alive, or never pass over one without a score.
+local function keep_head(owner)
+  local due = tonumber(redis.call('ZSCORE', KEYS[4], owner))
+  local alive = tonumber(redis.call('ZSCORE', KEYS[5], string.sub(owner, 1, 36)))
+  if alive and alive <= now or not alive and due and due <= now then
+    return false
   end
-  local alive = redis.call('ZSCORE', KEYS[5], string.sub(head, 1, 36))
-  if tonumber(due) > now and (not alive or tonumber(alive) > now) then
-    break
+  if not due or alive and due < now + 150000 then
+    redis.call('ZADD', KEYS[4], now + 300000, owner)
   end
+  return true
+end
+while head and not keep_head(head) do
   redis.call('LPOP', KEYS[3])
   redis.call('ZREM', KEYS[4], head)
   head = redis.call('LINDEX', KEYS[3], 0)

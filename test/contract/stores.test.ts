@@ -158,8 +158,8 @@ const normal = (op: Op, reply: RedisDriver.Reply, ranks: Ranks, readers: Readonl
     return [rounded(left), token === null ? null : rank(Number(token)), fields]
   }
   if (op.operation === "fair_lock/refresh") {
-    const [left, head, millis] = reply as [number, string | null, number]
-    return [rounded(left), head, rounded(millis)]
+    const [left, head, millis, holder, lost] = reply as [number, string | null, number, string | null, number]
+    return [rounded(left), head, rounded(millis), holder, lost]
   }
   return reply
 }
@@ -226,10 +226,8 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
           "PUBLISH",
           patience,
           clientOf(op.owner),
-          life,
-          op.times * step,
+          op.times === 4 ? 0 : life,
           op.count === 2 ? 0 : 1,
-          op.times === 2 ? 1 : 0,
           op.count === 3 || op.times === 4 ? 0 : 1,
           ...(op.times === 4 ? [] : [owner, ...(op.count === 1 ? [other] : [])])
         ]
@@ -237,7 +235,7 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
     case "fair_lock/release":
       return [
         [lock, channel, ...queue],
-        [owner, "PUBLISH", patience]
+        [owner, "PUBLISH"]
       ]
     case "fair_lock/force_release":
       return [[lock, channel, ...queue], ["PUBLISH"]]

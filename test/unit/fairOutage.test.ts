@@ -88,6 +88,42 @@ describe("a place in the queue of a fair lock", () => {
     }).pipe(quietly)
   )
 
+  it.effect("A hundred fair waiters that were taken for dead get new places in their order", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const way = { isDown: false }
+      const holder = yield* clientOf(server, patient)
+      const other = yield* clientOf(server, patient)
+      const mine = yield* clientOf(
+        { store: wrappedStore(server.store, ({ fail, run }) => Effect.suspend(() => (way.isDown ? fail() : run()))) },
+        patient
+      )
+      const holding = yield* background(as(holder)(Lock.withLock(Effect.never, lock)))
+      yield* pass(1)
+      const order: Array<number> = []
+      const wait = (service: Service, i: number) =>
+        background(
+          as(service)(
+            Lock.withLock(
+              Effect.sync(() => void order.push(i)),
+              lock
+            )
+          )
+        )
+      for (let i = 0; i < 100; i++) yield* wait(mine, i)
+      yield* pass(2)
+      yield* wait(other, 100)
+      yield* pass(2)
+      way.isDown = true
+      yield* pass(20)
+      way.isDown = false
+      yield* pass(10)
+      yield* Fiber.interrupt(holding)
+      yield* pass(20)
+      assert.deepStrictEqual(order, [100, ...Array.from({ length: 100 }, (_, i) => i)])
+    }).pipe(quietly)
+  )
+
   it.effect("A place in a fair queue is reported at once when the store can be reached again", () =>
     Effect.gen(function* () {
       const server = yield* testStore()

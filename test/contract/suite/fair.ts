@@ -16,18 +16,18 @@ const keysOf = (name: string) => ({
 })
 
 /** A waiter of another client, played by commands. */
-const ghost = (lock: AnyLock) => {
+const ghost = (lock: AnyLock, thread?: string) => {
   const { channel, clients, queue, timeouts, token } = keysOf(lock.name)
   const client = crypto.randomUUID()
-  const owner = `${client}:1`
+  const owner = thread ?? `${client}:1`
   const run = (operation: LockStore.Operation, keys: Array<string>, args: Array<string | number>) =>
     LockStore.LockStore.use((store) => runOperation(store, operation, [lock.name, ...keys], args))
-  const refresh = (waiting: 0 | 1) =>
+  const refresh = (...waiting: ReadonlyArray<string>) =>
     Effect.map(
       run(
         "fair_lock/refresh",
         [channel, queue, timeouts, clients],
-        ["PUBLISH", 300_000, client, 60_000, 0, 1, 0, waiting, owner]
+        ["PUBLISH", 300_000, client, 60_000, 1, waiting.length, ...waiting]
       ),
       (reply) => (reply as ReadonlyArray<unknown>)[1]
     )
@@ -46,11 +46,11 @@ const ghost = (lock: AnyLock) => {
       [token, queue, timeouts, clients, channel],
       [owner, 60_000, 86_400_000, 0, client, 60_000, "PUBLISH"]
     ),
-    leave: (who = owner) => run("fair_lock/release", [channel, queue, timeouts, clients], [who, "PUBLISH", 300_000]),
+    leave: (who = owner) => run("fair_lock/release", [channel, queue, timeouts, clients], [who, "PUBLISH"]),
     /** Who is first in the queue, for a client that asks at this moment. */
-    head: refresh(0),
+    head: refresh(),
     /** The same, for a client that waits. */
-    headWhileWaiting: refresh(1)
+    headWhileWaiting: refresh(owner)
   }
 }
 
@@ -250,6 +250,32 @@ export const fairness = ({
     )
 
     if (virtual) {
+      it.effect(
+        "A dead Redisson waiter is passed over as soon as by Redisson, however many were served before it",
+        () =>
+          Effect.gen(function* () {
+            const lock = yield* freshLock
+            const ours = Array.from({ length: 20 }, () => ghost(lock))
+            // its client is not noted
+            const [java, last] = [ghost(lock, "2a5b1f3e-0000-4000-8000-000000000001:7"), ghost(lock)]
+            for (const { ask } of [...ours, java, last]) yield* ask(36_000_000)
+            for (const { ask, leave } of ours) {
+              yield* ask(36_000_000)
+              yield* leave()
+            }
+            assert.strictEqual(yield* last.headWhileWaiting, java.owner)
+            for (let seconds = 0; seconds < 299; seconds++) {
+              yield* pass(Duration.seconds(1))
+              assert.strictEqual(yield* last.headWhileWaiting, java.owner)
+            }
+            // the holder's lease counts as well
+            yield* pass(Duration.seconds(61))
+            assert.strictEqual(yield* last.headWhileWaiting, last.owner)
+            yield* last.leave()
+            yield* assertNoQueue(lock)
+          })
+      )
+
       it.effect("A waiter of a fair lock keeps its place while it waits", () =>
         Effect.gen(function* () {
           const lock = yield* freshLock

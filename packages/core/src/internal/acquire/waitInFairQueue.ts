@@ -137,10 +137,11 @@ const waitForTurn = (
   })
   const giveUp = Effect.suspend(() => {
     // one refresh tells the store when it answers again
-    if (waiter.isUnsure || queue.outage.failure !== undefined) client.waitQueues.openFair(keys).sweep()
+    if (waiter.isUnsure || queue.outage.failure !== undefined)
+      client.waitQueues.openFair(keys).removePlaces([waiter.owner])
     if (waiter.isUnsure) return rollbackUnknown(ownerRef, leaseMillisOf(request))
     if (queue.outage.failure !== undefined) return Effect.void
-    return giveBack(ownerRef, queue.settled, () => client.waitQueues.openFair(keys).sweep())
+    return giveBack(ownerRef, queue.settled, () => client.waitQueues.openFair(keys).removePlaces([waiter.owner]))
   })
   return Effect.matchCauseEffect(loop, {
     onSuccess: ({ hold, isTurn }) => {

@@ -118,11 +118,6 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     inOwnTurn(task, this.#report)
   }
 
-  /** The number of the latest owner. */
-  get lastOwner(): number {
-    return lastOwnerId
-  }
-
   /** {@link fork} for work that closing waits for. */
   background<A, E>(effect: Effect.Effect<A, E>): Fiber<A, E> {
     this.#background++

@@ -34,7 +34,7 @@ export const fair: LockProtocol = {
       { leaseMillis, tokenLifeMillis: tokenLife(client, leaseMillis) },
       placeTermsOf(client, waits ? waiterTimeoutMillis : 0)
     ),
-  release: ({ client, keys, owner }) => fairLock.release(keys, owner, client.store.publish, waiterTimeoutMillis),
+  release: ({ client, keys, owner }) => fairLock.release(keys, owner, client.store.publish),
   forceRelease: fairLock.forceRelease
 }
 

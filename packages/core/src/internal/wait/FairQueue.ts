@@ -9,8 +9,8 @@ import type { Alarm } from "../time/AlarmClock.ts"
 import { placeTermsOf, waiterTimeoutMillis } from "../protocol/fair.ts"
 import type { LockKeys } from "../store/keys.ts"
 import { refresh, type RefreshReply } from "../store/operations/fairLock.ts"
+import { FairPlaces, type Named, namedAtMost } from "./FairPlaces.ts"
 import { Outage } from "./Outage.ts"
-import { LinkedList } from "./LinkedList.ts"
 import type { FairWaiter } from "./FairWaiter.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
 import type { Identity } from "../hold/owner.ts"
@@ -35,15 +35,12 @@ export class FairQueue implements Alarm {
   readonly #end: () => void
   /** The queue of this lock now: this one, or one that was opened after it had ended. */
   readonly #current: () => FairQueue
-  readonly #places = new Map<string, FairWaiter>()
-  /** The same, in their order. */
-  readonly #order = new LinkedList<FairWaiter>()
-  #refreshedAt = 0
+  readonly #places = new FairPlaces()
   #isRefreshing = false
   #mustLook = false
   readonly #settled = Latch.makeUnsafe(true)
-  /** Whether there may be places in Redis at which nobody waits any more. */
-  #mustSweep = false
+  /** Owners that may have places in Redis at which nobody waits any more. */
+  readonly #gone = new Set<string>()
   readonly outage = new Outage()
   /** How often a report was tried again early in the present outage. */
   #retried = 0
@@ -63,19 +60,19 @@ export class FairQueue implements Alarm {
 
   /** Takes in a place before it asks: its owner is known from then on. */
   enter(place: FairWaiter): void {
-    this.#places.set(place.owner, place)
-    this.#order.add(place)
+    this.#places.add(place)
   }
 
   /** A place was denied the lock, which is held for so many milliseconds more (below zero: who knows), or has no answer. */
   join(place: FairWaiter, left: number): void {
     this.#keepOn()
+    if (this.outage.failure !== undefined) this.#places.nameAll()
     this.sleep(place, left)
   }
 
   /** Lets a place sleep as long as it is willing to wait; the first one of this process not past the end of the lease. */
   sleep(place: FairWaiter, left: number): void {
-    this.#wakeAfter(place, place === this.#order.first && left >= 0 ? left + 1 : Number.POSITIVE_INFINITY)
+    this.#wakeAfter(place, place === this.#places.first && left >= 0 ? left + 1 : Number.POSITIVE_INFINITY)
   }
 
   #wakeAfter(place: FairWaiter, millis: number): void {
@@ -85,15 +82,13 @@ export class FairQueue implements Alarm {
   }
 
   leave(place: FairWaiter): void {
-    if (!this.#places.delete(place.owner)) return
-    this.#order.remove(place)
-    this.#restIfIdle()
+    if (this.#places.remove(place)) this.#restIfIdle()
   }
 
-  /** Has places removed at which nobody waits any more, until the store confirms. */
-  sweep(): void {
-    this.#mustSweep = true
-    this.#keepOn()
+  /** Has the places of owners removed that do not wait any more, until the store confirms. */
+  removePlaces(owners: Iterable<string>): void {
+    for (const owner of owners) if (this.#places.get(owner) === undefined) this.#gone.add(owner)
+    if (this.#gone.size > 0) this.#keepOn()
   }
 
   /** Calls those who may share what was just acquired. */
@@ -106,6 +101,7 @@ export class FairQueue implements Alarm {
   /** Looks whether somebody's turn has come, once for all who ask for it at about the same time: a message may have been missed. */
   lookSoon(): void {
     this.#mustLook = true
+    if (!this.#places.isNamingAll) this.#places.nameAll()
     // the connection for commands may come back a little later than that for messages
     this.#retried = 0
     this.#ringWithin(lookMillis)
@@ -130,53 +126,57 @@ export class FairQueue implements Alarm {
     if (this.#isRefreshing) return
     const atOnce = this.#mustLook
     this.#mustLook = false
-    this.#refresh(now, atOnce)
+    this.#refresh(atOnce)
   }
 
   /** Refreshes from now on. */
   #keepOn(): void {
     if (this.heapIndex !== -1) return
-    this.#refreshedAt = this.#client.now()
-    this.#client.alarms.set(this, this.#refreshedAt + this.#client.options.placeIntervalMillis)
+    this.#client.alarms.set(this, this.#client.now() + this.#client.options.placeIntervalMillis)
   }
 
   /** Ends where nobody waits; but not while a refresh is under way, which may have to be sent again. */
   #restIfIdle(): boolean {
-    if (this.#places.size > 0 || this.#mustSweep || this.#isRefreshing) return false
+    if (this.#places.size > 0 || this.#gone.size > 0 || this.#isRefreshing) return false
     this.#client.alarms.cancel(this)
     this.#end()
     return true
   }
 
-  #refresh(now: number, atOnce: boolean): void {
+  #refresh(atOnce: boolean): void {
     this.#isRefreshing = true
     this.#settled.closeUnsafe()
     this.#client.fork(
       // Who waits is looked up when the command is sent: one that left before must not get a place again.
       Effect.suspend(() => {
-        const waiting: Array<string> = []
-        const asking: Array<string> = []
-        for (let place = this.#order.first; place !== undefined; place = place.behind) {
-          ;(place.asking ? asking : waiting).push(place.owner)
-        }
-        const sweeps = this.#mustSweep
-        if (waiting.length === 0 && !sweeps) return Effect.sync(() => this.#refreshed())
-        this.#mustSweep = false
-        return Effect.matchCause(this.#command(waiting, asking, sweeps, now), {
-          onSuccess: ({ head, headMillis, left }) => {
+        const named = this.#places.named()
+        const gone = [...this.#gone].slice(0, namedAtMost)
+        // all who wait are asking; of more than one report names, others may not be
+        const needsNone = named.owners.length === 0 && this.#places.size <= namedAtMost
+        if (needsNone && gone.length === 0) return Effect.sync(() => this.#refreshed())
+        for (const owner of gone) this.#gone.delete(owner)
+        return Effect.matchCause(this.#command(named, gone), {
+          onSuccess: ({ head, headMillis, holder, left, mayHaveLostPlaces }) => {
             this.outage.answered()
             this.#retried = 0
-            this.#refreshedAt = now
-            if (head !== undefined) {
+            if (mayHaveLostPlaces && this.#places.size > namedAtMost) this.#places.nameAll()
+            const place = holder === undefined ? undefined : this.#places.get(holder)
+            if (place !== undefined && !place.asking) {
+              // it holds the lock, and does not know
+              this.#turnOf(place.owner, 0, atOnce)
+            } else if (head !== undefined) {
+              this.#removeIfGone(head)
               if (left === -2) this.#turnOf(head, headMillis, atOnce)
               else if (left >= 0) this.#nextIs(head, left)
             }
+            if (this.#places.isNamingAll || this.#gone.size > 0) this.#ringWithin(0)
             this.#refreshed()
           },
           // the places outlive a few refreshes; whoever asks next reports what does not pass
           onFailure: (cause) => {
-            if (sweeps) this.sweep()
-            if (mayHaveRun(cause)) this.#sweepLater()
+            this.#places.nameAll()
+            this.removePlaces(gone)
+            if (mayHaveRun(cause)) this.#removeLater(named.owners)
             if (atOnce) this.#mustLook = true
             const failure = transientFailure(cause)
             if (failure !== undefined) this.outage.failed(failure)
@@ -190,37 +190,28 @@ export class FairQueue implements Alarm {
     )
   }
 
+  /** A place of this process at which nobody waits, as a late command has made it, holds up everybody behind it. */
+  #removeIfGone(head: string): void {
+    if (head.startsWith(`${this.#client.clientId}:`)) this.removePlaces([head])
+  }
+
   /**
    * A refresh may still take effect after its waiters have left: their releases may overtake it on a new connection. What it
    * queues again then is removed once it can no longer take effect.
    */
-  #sweepLater(): void {
+  #removeLater(owners: ReadonlyArray<string>): void {
     const { fork, store } = this.#client
     fork(
       Effect.andThen(
         Effect.sleep(store.commandLifeMillis + 1),
-        Effect.sync(() => this.#current().sweep())
+        Effect.sync(() => this.#current().removePlaces(owners))
       )
     )
   }
 
-  #command(
-    waiting: ReadonlyArray<string>,
-    asking: ReadonlyArray<string>,
-    sweeps: boolean,
-    now: number
-  ): Effect.Effect<RefreshReply, LockStoreError> {
-    const elapsed = Math.max(0, Math.floor(now - this.#refreshedAt))
-    const { lastOwner, store } = this.#client
-    return store.run(
-      refresh(this.#keys, placeTermsOf(this.#client, waiterTimeoutMillis), {
-        elapsed,
-        lastOwner,
-        sweeps,
-        waiting,
-        asking
-      })
-    )
+  #command(named: Named, gone: ReadonlyArray<string>): Effect.Effect<RefreshReply, LockStoreError> {
+    const terms = placeTermsOf(this.#client, waiterTimeoutMillis)
+    return this.#client.store.run(refresh(this.#keys, terms, { waits: this.#places.size > 0, named, gone }))
   }
 
   #refreshed(): void {

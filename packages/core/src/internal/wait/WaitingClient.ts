@@ -14,7 +14,5 @@ export interface WaitingClient extends ProtocolClient, OwnTurn {
   readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber<A, E>
   /** Whether it is being closed, or is closed: then the store refuses, and nothing runs in the background. */
   readonly isClosing: boolean
-  /** The number of the last owner that was given out. */
-  readonly lastOwner: number
   readonly subscriptions: Subscriptions
 }

@@ -17,17 +17,18 @@ const clientOf = (owner: string): string => owner.slice(0, 36)
 
 const remember = 86_400_000
 
+/** Redisson's fairLockWaitTimeout */
+const turnMillis = 300_000
+
 /** Without places nobody is noted: whoever gets one is noted then. */
 const forgetClients = (db: Keyspace, { clients, timeouts }: Queue): void => {
   db.delete(timeouts)
   db.delete(clients)
 }
 
-const shift = (db: Keyspace, timeouts: string, member: string, by: number): void =>
-  db.zadd(timeouts, (db.zscore(timeouts, member) ?? 0) + by, member)
-
 /** `lua/include/skip_the_dead.lua` */
-const skipTheDead = (db: Keyspace, { clients, queue, timeouts }: Queue) => {
+const skipTheDead = (db: Keyspace, keys: Queue) => {
+  const { clients, queue, timeouts } = keys
   const now = db.timeMillis()
   const first = db.list(queue)[0]
   let head = first
@@ -43,18 +44,48 @@ const skipTheDead = (db: Keyspace, { clients, queue, timeouts }: Queue) => {
     }
     db.zadd(clients, now, "seen")
   }
-  while (head !== undefined) {
-    const due = db.zscore(timeouts, head)
-    if (due === undefined) {
-      db.zadd(timeouts, now + 300_000, head)
-      break
-    }
-    if (due > now && (db.zscore(clients, clientOf(head)) ?? Number.POSITIVE_INFINITY) > now) break
+  while (head !== undefined && !keepHead(db, keys, head, now)) {
     db.lpop(queue)
     db.zrem(timeouts, head)
     head = db.list(queue)[0]
   }
   return { now, first, head }
+}
+
+const keepHead = (db: Keyspace, { clients, timeouts }: Queue, owner: string, now: number): boolean => {
+  const due = db.zscore(timeouts, owner)
+  const alive = db.zscore(clients, clientOf(owner))
+  const ends = alive ?? due
+  if (ends !== undefined && ends <= now) return false
+  if (due === undefined || (alive !== undefined && due < now + turnMillis / 2)) {
+    db.zadd(timeouts, now + turnMillis, owner)
+  }
+  return true
+}
+
+/** `lua/include/keep_front.lua` */
+const keepFront = (
+  db: Keyspace,
+  lock: string,
+  { clients, queue, timeouts }: Queue,
+  now: number,
+  served: number
+): void => {
+  const free = now + Math.max(0, db.pttl(lock))
+  for (const [i, owner] of db.list(queue).slice(0, 8).entries()) {
+    const due = db.zscore(timeouts, owner)
+    const alive = db.zscore(clients, clientOf(owner))
+    const score = Math.min((due ?? Number.POSITIVE_INFINITY) - served, free + turnMillis * (i + 1))
+    const isLow = alive !== undefined && alive > now && score < now + (turnMillis / 2) * (i + 1)
+    db.zadd(timeouts, isLow ? now + turnMillis * (i + 1) : score, owner)
+  }
+}
+
+/** `lua/include/leave_queue.lua` */
+const leaveQueue = (db: Keyspace, { queue, timeouts }: Queue, owner: string): boolean => {
+  if (!db.zrem(timeouts, owner)) return false
+  db.lrem(queue, owner)
+  return true
 }
 
 /** `lua/include/queue_up.lua` */
@@ -66,11 +97,9 @@ const queueUp = (
   { now, patience }: { readonly now: number; readonly patience: number }
 ): void => {
   if (db.zscore(timeouts, owner) !== undefined) return
-  const last = db.list(queue).at(-1)
-  const score = last === undefined ? undefined : db.zscore(timeouts, last)
-  const base = score === undefined ? now + Math.max(0, db.pttl(lock)) : Math.max(score, now)
-  db.zadd(timeouts, base + patience, owner)
+  const free = now + Math.max(0, db.pttl(lock))
   db.rpush(queue, owner)
+  db.zadd(timeouts, free + patience * db.list(queue).length, owner)
 }
 
 export const acquire: MemoryOperation = (db, keys, args) => {
@@ -95,11 +124,11 @@ export const acquire: MemoryOperation = (db, keys, args) => {
     if (head !== undefined) {
       db.lpop(queue.queue)
       db.zrem(queue.timeouts, head)
-      for (const [waiter] of db.zset(queue.timeouts)) shift(db, queue.timeouts, waiter, -patience)
     }
-    if (!db.exists(queue.queue)) forgetClients(db, queue)
     db.hset(lock, owner, "1")
     db.expire(lock, Number(lease))
+    if (db.exists(queue.queue)) keepFront(db, lock, queue, now, patience)
+    else forgetClients(db, queue)
     return granted(db, next)
   } else if (head !== first) {
     db.publish(`${channel}:${head}`, "0")
@@ -115,9 +144,7 @@ export const acquire: MemoryOperation = (db, keys, args) => {
 
 export const refresh: MemoryOperation = (db, keys, args) => {
   const [lock, channel] = keys as [string, string]
-  const [, patienceText, client, life, elapsed, lastOwner, sweeps, waits] = args as ReadonlyArray<string> as [
-    string,
-    string,
+  const [, patienceText, client, life, fromFirst, waits] = args as ReadonlyArray<string> as [
     string,
     string,
     string,
@@ -126,69 +153,42 @@ export const refresh: MemoryOperation = (db, keys, args) => {
     string
   ]
   const patience = Number(patienceText)
-  const waiting = args.slice(8, 8 + Number(waits))
-  const own = new Set(args.slice(8))
+  const waiting = args.slice(6, 6 + Number(waits))
   const queue = queueOf(keys)
-  if (own.size > 0) {
-    const millis = db.timeMillis()
+  const before = db.list(queue.queue)[0]
+  const noted = db.zscore(queue.clients, client)
+  const millis = db.timeMillis()
+  if (life !== "0") {
     db.zadd(queue.clients, millis + Number(life), client)
     if (db.zscore(queue.clients, "seen") === undefined) db.zadd(queue.clients, millis, "seen")
     db.expire(queue.clients, remember)
   }
-  const { first, now, ...alive } = skipTheDead(db, queue)
-  let head = alive.head
-  const isLeft = (owner: string) =>
-    clientOf(owner) === client && !own.has(owner) && Number(owner.slice(37)) <= Number(lastOwner)
-  while (head !== undefined && isLeft(head)) {
-    db.lpop(queue.queue)
-    db.zrem(queue.timeouts, head)
-    head = db.list(queue.queue)[0]
-  }
-  if (sweeps === "1") {
-    const all = [...db.list(queue.queue)]
-    let removed = 0
-    db.delete(queue.queue)
-    for (const owner of all) {
-      if (isLeft(owner)) {
-        removed++
-        db.zrem(queue.timeouts, owner)
-      } else {
-        db.rpush(queue.queue, owner)
-        if (db.zscore(queue.timeouts, owner) !== undefined) shift(db, queue.timeouts, owner, -patience * removed)
-      }
-    }
-  }
+  for (const owner of args.slice(6 + Number(waits))) leaveQueue(db, queue, owner)
+  const { now } = skipTheDead(db, queue)
   const holder = db.hash(lock)?.keys().next().value
-  for (const owner of waiting) {
-    if (owner === holder) continue
-    if (db.zscore(queue.timeouts, owner) === undefined) queueUp(db, lock, queue, owner, { now, patience })
-    else shift(db, queue.timeouts, owner, Number(elapsed))
+  const lost = noted !== undefined && noted > millis + 100 ? 0 : 1
+  for (const owner of lost === 0 || fromFirst === "1" ? waiting : []) {
+    if (owner !== holder) queueUp(db, lock, queue, owner, { now, patience })
   }
-  head = db.list(queue.queue)[0]
+  keepFront(db, lock, queue, now, 0)
+  const head = db.list(queue.queue)[0]
   if (head === undefined) forgetClients(db, queue)
-  else if (own.size === 0) db.zrem(queue.clients, client)
-  if (holder !== undefined && waiting.includes(holder)) return [-2, holder, 0]
+  else if (life === "0") db.zrem(queue.clients, client)
   const left = db.pttl(lock)
-  if (head === undefined) return [left, null, 0]
-  if (left === -2 && head !== first) db.publish(`${channel}:${head}`, "0")
-  const due = db.zscore(queue.timeouts, head)!
-  return [left, head, Math.max(0, Math.floor(Math.min(due, db.zscore(queue.clients, clientOf(head)) ?? due) - now))]
+  if (head === undefined) return [left, null, 0, holder ?? null, lost]
+  if (left === -2 && head !== before) db.publish(`${channel}:${head}`, "0")
+  const ends = db.zscore(queue.clients, clientOf(head)) ?? db.zscore(queue.timeouts, head)!
+  return [left, head, Math.max(0, Math.floor(ends - now)), holder ?? null, lost]
 }
 
 export const release: MemoryOperation = (db, keys, args) => {
   const [lock, channel] = keys as [string, string]
-  const [owner, , patience] = args as [string, string, string]
+  const [owner] = args as [string]
   const queue = queueOf(keys)
   const released = db.hdel(lock, owner)
-  if (db.zrem(queue.timeouts, owner)) {
-    const waiters = db.list(queue.queue)
-    const place = waiters.indexOf(owner)
-    if (place !== -1) {
-      for (const waiter of waiters.slice(place + 1)) shift(db, queue.timeouts, waiter, -Number(patience))
-      db.lrem(queue.queue, owner)
-    }
-  }
-  const { head } = skipTheDead(db, queue)
+  const left = leaveQueue(db, queue, owner)
+  const { head, now } = skipTheDead(db, queue)
+  if (left && head !== undefined) keepFront(db, lock, queue, now, 0)
   if (head === undefined) forgetClients(db, queue)
   if (db.exists(lock)) return released ? 1 : -1
   const listeners = head === undefined ? 0 : db.publish(`${channel}:${head}`, "0")

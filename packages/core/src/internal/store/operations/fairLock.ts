@@ -6,11 +6,14 @@ import { type AcquireReply, acquireReply, numberReply } from "./replies.ts"
 import { majority } from "./majority.ts"
 import { operation, type QuorumRule, type StoreCommand } from "./StoreOperation.ts"
 
-/** The reply to a refresh: how much of the holder's lease is left (-2: the lock is free), and the owner at the head of the queue. */
+/** The reply to a refresh: how much of the holder's lease is left (-2: the lock is free), who holds it, and the owner at the head of the queue. */
 export interface RefreshReply {
   readonly left: number
   readonly head: string | undefined
   readonly headMillis: number
+  readonly holder: string | undefined
+  /** Whether the client was taken for dead, or was not noted: its waiters may have lost their places. */
+  readonly mayHaveLostPlaces: boolean
 }
 
 const grantedByMajority: QuorumRule<AcquireReply> = {
@@ -28,8 +31,20 @@ export const operations = {
   forceRelease: operation("fair_lock/force_release", { reply: numberReply, quorum: majority }),
   refresh: operation("fair_lock/refresh", {
     reply: (raw): RefreshReply => {
-      const [left, head, headMillis] = raw as readonly [number, string | null, number]
-      return { left, head: head ?? undefined, headMillis }
+      const [left, head, headMillis, holder, lost] = raw as readonly [
+        number,
+        string | null,
+        number,
+        string | null,
+        number
+      ]
+      return {
+        left,
+        head: head ?? undefined,
+        headMillis,
+        holder: holder ?? undefined,
+        mayHaveLostPlaces: lost === 1
+      }
     }
   })
 }
@@ -59,12 +74,11 @@ export const acquire = (
 export const release = (
   { channel, clients, lock, queue, timeouts }: LockKeys,
   owner: string,
-  publish: string,
-  waiterTimeoutMillis: number
+  publish: string
 ): StoreCommand<number> => ({
   operation: operations.release,
   keys: [lock, channel, queue, timeouts, clients],
-  args: [owner, publish, waiterTimeoutMillis]
+  args: [owner, publish]
 })
 
 /** Replies 1, or 0 when nobody held it. */
@@ -79,21 +93,22 @@ export const forceRelease = (
 
 /** What a client says of its waiters. */
 export interface Refreshed {
-  /** Milliseconds since the last time. */
-  readonly elapsed: number
-  /** The number of the last owner that the client has used. */
-  readonly lastOwner: number
-  /** Whether owners of this client that are not named are to be removed. */
-  readonly sweeps: boolean
-  readonly waiting: ReadonlyArray<string>
-  readonly asking: ReadonlyArray<string>
+  /** Whether anybody of the client waits or asks. */
+  readonly waits: boolean
+  /**
+   * Some that wait, in their order: they get a place if they have none. If the client was taken for dead, they do so only if the
+   * first of all is among them.
+   */
+  readonly named: { readonly owners: ReadonlyArray<string>; readonly fromFirst: boolean }
+  /** Owners whose places are to be removed. */
+  readonly gone: ReadonlyArray<string>
 }
 
 /** Keeps the places of a client's waiters. */
 export const refresh = (
   { channel, clients, lock, queue, timeouts }: LockKeys,
   { clientId, placeLifeMillis, publish, waiterTimeoutMillis }: PlaceTerms,
-  { asking, elapsed, lastOwner, sweeps, waiting }: Refreshed
+  { gone, named, waits }: Refreshed
 ): StoreCommand<RefreshReply> => ({
   operation: operations.refresh,
   keys: [lock, channel, queue, timeouts, clients],
@@ -101,12 +116,10 @@ export const refresh = (
     publish,
     waiterTimeoutMillis,
     clientId,
-    placeLifeMillis,
-    elapsed,
-    lastOwner,
-    sweeps ? 1 : 0,
-    waiting.length,
-    ...waiting,
-    ...asking
+    waits ? placeLifeMillis : 0,
+    named.fromFirst ? 1 : 0,
+    named.owners.length,
+    ...named.owners,
+    ...gone
   ]
 })

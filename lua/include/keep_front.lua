@@ -1,0 +1,21 @@
+-- Defines keep_front(served), which sets the scores of the first eight waiters: less what
+-- the waiter adds that has been `served`, in milliseconds (0 if none), and not above what
+-- Redisson computes for one that has just asked. Those that are alive and may come to the
+-- head by what Redisson's clients do are not passed over before anybody looks at them.
+--
+-- KEYS[1], KEYS[3], KEYS[4], KEYS[5] and the local `now` as in skip_the_dead
+
+local function keep_front(served)
+  local free = now + math.max(0, redis.call('PTTL', KEYS[1]))
+  for i, owner in ipairs(redis.call('LRANGE', KEYS[3], 0, 7)) do
+    local due = tonumber(redis.call('ZSCORE', KEYS[4], owner))
+    local alive = tonumber(redis.call('ZSCORE', KEYS[5], string.sub(owner, 1, 36)))
+    local score = math.min(due and due - served or math.huge, free + 300000 * i)
+    if alive and alive > now and score < now + 150000 * i then
+      score = now + 300000 * i
+    end
+    if score ~= due then
+      redis.call('ZADD', KEYS[4], score, owner)
+    end
+  end
+end
