@@ -2,7 +2,7 @@
  * Places in the queue of a fair lock while the store cannot be reached, or stands still.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Queue, References, Stream } from "effect"
+import { Effect, Exit, Fiber, Latch, Queue, References, Stream } from "effect"
 import { FairLock, Lock, type LockStore, type RedisDriver } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, type Service, testStore } from "../kit/testStore.ts"
@@ -199,6 +199,59 @@ describe("a place in the queue of a fair lock", () => {
       yield* Fiber.interrupt(holding)
     }).pipe(quietly)
   )
+
+  for (const [operation, what] of [
+    ["fair_lock/refresh", "a report"],
+    ["fair_lock/acquire", "a request"]
+  ] as const) {
+    it.effect(
+      `A fair waiter whose turn was announced while its channel was not heard comes at once, though ${what} was under way`,
+      () =>
+        Effect.gen(function* () {
+          const server = yield* testStore()
+          const holder = yield* clientOf(server, patient)
+          const again = yield* Queue.unbounded<RedisDriver.Signal>()
+          const way = { isMute: false, holdsReply: false, held: false, reply: yield* Latch.make() }
+          const heard: Store = {
+            ...server.store,
+            subscribe: (channel) =>
+              Stream.merge(
+                Stream.filter(server.store.subscribe(channel), () => !way.isMute),
+                Stream.fromQueue(again)
+              )
+          }
+          const mine = yield* clientOf(
+            {
+              store: wrappedStore(heard, (request) =>
+                Effect.tap(request.run(), () => {
+                  if (request.operation !== operation || !way.holdsReply) return Effect.void
+                  way.holdsReply = false
+                  way.held = true
+                  return way.reply.await
+                })
+              )
+            },
+            patient
+          )
+          const holding = yield* background(as(holder)(Lock.withLock(Effect.never, lock)))
+          yield* pass(1)
+          const waiting = yield* background(as(mine)(Lock.withLock(Effect.void, lock)))
+          yield* pass(0.3)
+          way.holdsReply = true
+          // it asks at each message
+          if (operation === "fair_lock/acquire") yield* Queue.offer(again, { _tag: "Message", message: "0" })
+          while (!way.held) yield* pass(0.1)
+          way.isMute = true
+          yield* Fiber.interrupt(holding)
+          yield* pass(0.1)
+          yield* Queue.offer(again, { _tag: "Subscribed" })
+          yield* pass(0.1)
+          yield* way.reply.open
+          yield* pass(0.1)
+          assert.deepStrictEqual<unknown>(waiting.pollUnsafe(), Exit.void)
+        }).pipe(quietly)
+    )
+  }
 
   it.effect("A place that a late report has queued again is removed once that report can act no more", () =>
     Effect.gen(function* () {

@@ -151,8 +151,9 @@ export class FairQueue implements Alarm {
       Effect.suspend(() => {
         const named = this.#places.named()
         const gone = [...this.#gone].slice(0, namedAtMost)
-        // all who wait are asking; of more than one report names, others may not be
-        const needsNone = named.owners.length === 0 && this.#places.size <= namedAtMost
+        // All who wait are asking; of more than one report names, others may not be. What they asked may have been answered
+        // before the message that they missed was sent.
+        const needsNone = !atOnce && named.owners.length === 0 && this.#places.size <= namedAtMost
         if (needsNone && gone.length === 0) return Effect.sync(() => this.#refreshed())
         for (const owner of gone) this.#gone.delete(owner)
         return Effect.matchCause(this.#command(named, gone), {
@@ -169,7 +170,8 @@ export class FairQueue implements Alarm {
               if (left === -2) this.#turnOf(head, headMillis, atOnce)
               else if (left >= 0) this.#nextIs(head, left)
             }
-            if (this.#places.isNamingAll || this.#gone.size > 0) this.#ringWithin(0)
+            // a message may have been missed since this report was sent
+            if (this.#mustLook || this.#places.isNamingAll || this.#gone.size > 0) this.#ringWithin(0)
             this.#refreshed()
           },
           // the places outlive a few refreshes; whoever asks next reports what does not pass
