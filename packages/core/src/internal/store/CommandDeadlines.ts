@@ -37,10 +37,10 @@ export class CommandDeadlines {
     return this.#clocks.of(this.#serverOf(key))
   }
 
-  /** The server's time now, microseconds; undefined while nothing is known. Never ahead of it unless it was set back. */
+  /** The server's time now at the latest, microseconds; undefined while nothing is known. */
   serverMicros(key: string): number | undefined {
-    const micros = this.clockOf(key).microsAt(this.now())
-    return micros === Number.NEGATIVE_INFINITY ? undefined : micros
+    const micros = this.clockOf(key).latestMicrosAt(this.now())
+    return micros === Number.POSITIVE_INFINITY ? undefined : micros
   }
 }
 

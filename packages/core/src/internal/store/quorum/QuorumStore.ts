@@ -39,8 +39,11 @@ export interface QuorumSettings {
   readonly tokenRetentionMillis: number
 }
 
-/** Added to the highest clock of the members, which is known only as well as a round trip allows. */
+/** Added to the highest clock of the members, beside the time that an acquisition takes: for one that takes longer than the last. */
 const boundMarginMicros = 2000
+
+/** So far ahead of the clocks a token's lower bound is at most, however long acquisitions take. */
+const longestMarginMicros = 100_000
 
 const shortestTimeoutMillis = 100
 
@@ -52,6 +55,8 @@ export class QuorumStore {
   readonly #now: () => number
   readonly #fork: (effect: Effect.Effect<void>) => void
   #longestLeaseMillis: number
+  /** How long acquisitions took of late, milliseconds: the longest, which fades as others follow. */
+  #acquireMillis = 0
   /** Acquisitions that are decided but that some members have not answered yet, by owner. */
   readonly #unanswered = new Map<string, Pick<QuorumCall<AcquireReply, Vote>, "abandon">>()
   /** Members at which an acquisition may take effect yet, after it had failed there, by owner. */
@@ -119,7 +124,12 @@ export class QuorumStore {
     const clock = atLeast === undefined ? undefined : this.#highestClock(command.keys[0]!)
     return atLeast === undefined || clock === undefined
       ? command
-      : { ...command, args: atLeast(command.args, Math.floor(clock + boundMarginMicros)) }
+      : { ...command, args: atLeast(command.args, Math.floor(clock + this.#boundMargin())) }
+  }
+
+  /** By how much the members' clocks may have gone on when they run what is sent now, microseconds. */
+  #boundMargin(): number {
+    return Math.min(boundMarginMicros + this.#acquireMillis * 1000, longestMarginMicros)
   }
 
   /** A member's time to answer: long enough for a round trip, small against the lease. */
@@ -219,6 +229,7 @@ export class QuorumStore {
         timeoutMillis: this.#timeout(leaseMillis),
         conclude: (outcomes, isLast) => countVotes(outcomes, this.required, isLast, writerToken),
         onDecided: (vote) => {
+          this.#acquireMillis = Math.max(this.#now() - sentAt, this.#acquireMillis * 0.9)
           if (!call.isSettled) this.#unanswered.set(owner, call)
           resume(this.#outcomeOf(vote, bounded, rule))
         },
