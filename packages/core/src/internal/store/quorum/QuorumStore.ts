@@ -20,7 +20,7 @@ import type { AcquireReply } from "../operations/replies.ts"
 import type { AcquireRule, QuorumRule, StoreCommand } from "../operations/StoreOperation.ts"
 import { fromCallback } from "../startable.ts"
 import { retryRelease } from "../transient.ts"
-import { commandAt, QuorumCall, keysAt, type Member, type Outcome } from "./QuorumCall.ts"
+import { commandAt, majorityOf, QuorumCall, keysAt, type Member, type Outcome } from "./QuorumCall.ts"
 import { countVotes, type Vote } from "./countVotes.ts"
 import { memberSignals } from "./memberSignals.ts"
 import { notReached } from "./notReached.ts"
@@ -72,7 +72,7 @@ export class QuorumStore {
     fork: (effect: Effect.Effect<void>) => void
   ) {
     this.members = members
-    this.required = Math.floor(members.length / 2) + 1
+    this.required = majorityOf(members)
     this.#settings = settings
     this.#longestLeaseMillis = settings.watchdogLeaseMillis
     this.#alarms = alarms
@@ -81,7 +81,8 @@ export class QuorumStore {
   }
 
   get service(): Store {
-    const first = this.members[0]!
+    const { members } = this
+    const first = members[0]!
     return {
       run: (command) => this.#run(command),
       subscribe: (channel) =>
@@ -92,8 +93,16 @@ export class QuorumStore {
       scan: (pattern) => scanMajority(this.members, this.required, pattern),
       publish: first.store.publish,
       slot: (key) => first.store.slot(keysAt(first, [key])[0]!),
-      commandLifeMillis: Math.max(...this.members.map(({ store }) => store.commandLifeMillis)),
-      commandTimeoutMillis: Math.max(...this.members.map(({ store }) => store.commandTimeoutMillis)),
+      get commandLifeMillis() {
+        let longest = 0
+        for (const { store } of members) longest = Math.max(longest, store.commandLifeMillis)
+        return longest
+      },
+      get commandTimeoutMillis() {
+        let longest = 0
+        for (const { store } of members) longest = Math.max(longest, store.commandTimeoutMillis)
+        return longest
+      },
       serverMicros: (key) => this.#highestClock(key)
     }
   }
