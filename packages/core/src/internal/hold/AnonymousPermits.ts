@@ -148,8 +148,7 @@ export class AnonymousPermits implements Guarded {
   }
 
   onLost(listener: () => void): () => void {
-    if (this.#lost !== undefined) this.client.inOwnTurn(listener)
-    return this.#dependents.add(listener)
+    return this.#dependents.add(listener, this.client, this.#lost !== undefined)
   }
 
   get owner(): string {

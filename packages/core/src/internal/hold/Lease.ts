@@ -176,11 +176,7 @@ export class Lease implements Due, OwnerRef {
    * when the work under the lock has ended.
    */
   onLost(listener: () => void): () => void {
-    if (this.lost !== undefined) {
-      this.client.inOwnTurn(listener)
-      return () => {}
-    }
-    return (this.#dependents ??= new Dependents()).add(listener)
+    return (this.#dependents ??= new Dependents()).add(listener, this.client, this.lost !== undefined)
   }
 
   get isUnused(): boolean {
