@@ -167,6 +167,22 @@ describe("tokens of a quorum with clocks apart", () => {
     })
   )
 
+  it.effect("A grant of a quorum needs one round trip only, however long its members take", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(year2026)
+      const stores = yield* Effect.forEach([0, 0, 0], (skew) => testStore(skew))
+      stores.forEach((store, i) => (store.delay = (operation) => (operation === "lock/acquire" ? 30 + 5 * i : 0)))
+      const service = yield* quorumOf(stores)
+      for (let i = 0; i < 5; i++) {
+        const granted = yield* Effect.forkChild(as(service)(grant(Lock.make(`name ${i}`))))
+        while (granted.pollUnsafe() === undefined) yield* TestClock.adjust(5)
+        yield* TestClock.adjust("1 minute")
+      }
+      const raised = stores[0]!.operations.filter((operation) => operation === "lock/raise_token").length
+      assert.strictEqual(raised, 1)
+    })
+  )
+
   const Step = Schema.Struct({
     client: Schema.Literals([0, 1]),
     side: Schema.Literals(["write", "read"]),

@@ -1,11 +1,14 @@
 /**
- * Waiters whose subscription is not confirmed: messages are hints, and all else goes on.
+ * Waiters whose subscription is not confirmed, or fails again and again: messages are hints, and all else goes on.
  */
 import { assert, it } from "@effect/vitest"
-import { Effect, Exit, Scope, Stream } from "effect"
+import { Effect, Exit, Fiber, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { FairLock, FencedLock, Lock, ReadWriteLock } from "effect-redis-lock"
+import { background } from "../kit/background.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
+import { unreachable } from "../kit/wrappedStore.ts"
+import { expectWarning } from "../run/logs.ts"
 
 const { readLock, writeLock } = ReadWriteLock.make("a")
 
@@ -35,3 +38,31 @@ for (const [kind, lock, rival] of [
       }).pipe(Effect.scoped)
   )
 }
+
+it.effect("A subscription that fails a while after each time it was established is soon renewed each time", () =>
+  Effect.gen(function* () {
+    expectWarning(/^No wake-up signals/)
+    const server = yield* testStore()
+    let subscribed = 0
+    const subscribe = (channel: string) =>
+      Stream.concat(
+        Stream.take(server.store.subscribe(channel), 1),
+        Stream.fromEffect(
+          Effect.andThen(
+            Effect.suspend(() => {
+              subscribed++
+              return Effect.sleep("1 second")
+            }),
+            Effect.fail(unreachable("subscribe", channel))
+          )
+        )
+      )
+    const service = yield* clientOf({ store: { ...server.store, subscribe } })
+    const holding = yield* background(as(service)(Lock.withLock(Effect.never, "a")))
+    const rival = yield* clientOf({ store: { ...server.store, subscribe } })
+    yield* background(as(rival)(Lock.withLock(Effect.never, "a")))
+    for (let i = 0; i < 600; i++) yield* TestClock.adjust(100)
+    assert.isAtLeast(subscribed, 40, "times in a minute")
+    yield* Fiber.interrupt(holding)
+  }).pipe(Effect.scoped)
+)

@@ -25,6 +25,7 @@ import {
 import { TestClock } from "effect/testing"
 import { as, clientOf, quorumOf, testStore, testStores, type TestStore } from "../kit/testStore.ts"
 import { background } from "../kit/background.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
 
 type Failure = AcquireError | LatchTimeout | LockLost | LockReentered
 type Wait = (options?: Lock.AcquireOptions) => Effect.Effect<void, Failure, RedisLock.RedisLock>
@@ -247,6 +248,29 @@ describe("waiting outlives an outage:", () => {
           assertStoreError(errorOf(waiting.pollUnsafe()), "NoPermission")
         })
       )
+    )
+  }
+})
+
+describe("an outage that begins for many at once:", () => {
+  for (const what of ["a read lock", "a semaphore", "a leased permit"]) {
+    const each = cases[what]!
+    it.effect(`Ten requests for ${what} that fail together count as one failure: their waiters ask again soon`, () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        let isDown = true
+        const store = wrappedStore(server.store, ({ fail, run }) =>
+          Effect.suspend(() => (isDown ? Effect.andThen(Effect.sleep(10), fail()) : run()))
+        )
+        const waiter = yield* clientOf({ store }, { ...patient, fallbackInterval: "5 minutes" })
+        const ten = Array.from({ length: 10 }, () => background(as(waiter)(each.wait())))
+        const waiting = yield* Effect.all(ten)
+        // long enough for the second request, which fails as well
+        yield* pass(0.3)
+        isDown = false
+        yield* pass(1)
+        for (const fiber of waiting) assert.deepStrictEqual(fiber.pollUnsafe(), Exit.void)
+      }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
     )
   }
 })

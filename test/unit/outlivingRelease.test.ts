@@ -5,6 +5,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Lock, ReadWriteLock } from "effect-redis-lock"
+import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
@@ -53,5 +54,41 @@ it.effect("a lost lock is released until the end of a lease whose renewal was no
     assert.isFalse(yield* server.isFree("a"), "Redis keeps it from the renewal on")
     yield* TestClock.adjust("2 seconds")
     assert.isTrue(yield* server.isFree("a"))
+  }).pipe(Effect.scoped)
+)
+
+it.effect("a lock that was granted too late is given back for as long as Redis keeps it", () =>
+  Effect.gen(function* () {
+    const server = yield* testStore()
+    server.delay = (operation) => (operation === "lock/acquire" ? 3000 : 0)
+    // the connection breaks right after the reply
+    const store = wrappedStore(server.store, ({ operation, run }) =>
+      operation === "lock/acquire" ? Effect.tap(run(), () => Effect.sync(() => void (server.isDown = true))) : run()
+    )
+    const service = yield* clientOf({ store })
+    const late = yield* Effect.forkChild(
+      Effect.flip(as(service)(Lock.withLock(Effect.void, "a", { leaseTime: "2 seconds", waitTime: 0 }))),
+      { startImmediately: true }
+    )
+    yield* TestClock.adjust("3500 millis")
+    assert.strictEqual((yield* Fiber.join(late))._tag, "LockStoreError")
+    server.isDown = false
+    assert.isFalse(yield* server.isFree("a"), "its lease began when it was granted")
+    yield* TestClock.adjust("1 second")
+    assert.isTrue(yield* server.isFree("a"))
+  }).pipe(Effect.scoped)
+)
+
+it.effect("a lease may begin as late as a command that asks for it takes effect, which may be sent three times", () =>
+  Effect.gen(function* () {
+    const server = yield* testStore()
+    const store = { ...server.store, commandLifeMillis: 10_000, commandTimeoutMillis: 20_000 }
+    const service = yield* clientOf({ store })
+    yield* Effect.gen(function* () {
+      const [lease] = (service as unknown as LockClient).heldHere("a")
+      lease!.asksFor(60_000, 0)
+      // refused twice as its deadline was over, 20 seconds after it was sent; run the third time, just in time
+      assert.strictEqual(lease!.overAt, 20_000 + 20_000 + 10_000 + 60_000)
+    }).pipe(Lock.withLock("a"), as(service))
   }).pipe(Effect.scoped)
 )

@@ -2,10 +2,13 @@
  * The clients that quorums of a service's locks have in common.
  */
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { Lock, RedLock } from "effect-redis-lock"
+import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { Lock, RedisLock, RedLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
-import { clientOf, testStores } from "../kit/testStore.ts"
+import { clientLayer, clientOf, serviceOf, testStores } from "../kit/testStore.ts"
+import { unreachable } from "../kit/wrappedStore.ts"
+import { expectWarning } from "../run/logs.ts"
 
 it.effect("The members of a quorum share one client, however many names their locks have had", () =>
   Effect.gen(function* () {
@@ -23,4 +26,27 @@ it.effect("The members of a quorum share one client, however many names their lo
       assert.deepStrictEqual(sizes, [1, 0, 0])
     }
   })
+)
+
+it.effect("A quorum reckons with the command timeout of a member that joins late", () =>
+  Effect.gen(function* () {
+    expectWarning(/^One server of the quorum cannot be reached yet/)
+    const [first, second, third] = yield* testStores(3)
+    let isUp = false
+    const late = Layer.unwrap(
+      Effect.suspend(() =>
+        isUp
+          ? Effect.succeed(clientLayer({ ...third!.store, commandLifeMillis: 10_000, commandTimeoutMillis: 60_000 }))
+          : Effect.fail(unreachable("connect", "server 3"))
+      )
+    )
+    const layers = [clientLayer(first!.store), clientLayer(second!.store), late]
+    const service = yield* serviceOf(RedisLock.layerQuorum(layers))
+    const { store } = service as unknown as LockClient
+    assert.isBelow(store.commandTimeoutMillis, 60_000)
+    isUp = true
+    yield* TestClock.adjust("1 minute")
+    assert.strictEqual(store.commandTimeoutMillis, 60_000)
+    assert.strictEqual(store.commandLifeMillis, 10_000)
+  }).pipe(Effect.scoped)
 )

@@ -58,4 +58,25 @@ describe("a server's clock", () => {
     const slow = ahead + hour * 1000 * (1 - 500e-6)
     assert.isBelow(clock.microsAt(hour), slow)
   })
+
+  it("A server's clock is known at the latest too, and no reply that took its time makes that later", () => {
+    const clock = new ServerClock()
+    assert.strictEqual(clock.latestMicrosAt(1000), Number.POSITIVE_INFINITY)
+    for (const [sentAt, at, receivedAt] of [
+      [0, 10, 11],
+      [1000, 1900, 2000]
+    ] as const) {
+      learn(clock, sentAt, at, receivedAt)
+      const error = clock.latestMicrosAt(receivedAt) - (ahead + receivedAt * 1000)
+      assert.isAtLeast(error, 0)
+      assert.isAtMost(error, 12_000)
+    }
+  })
+
+  it("A server's clock at the latest keeps pace with ours while nothing is heard of it", () => {
+    const clock = new ServerClock()
+    learn(clock, 0, 0, 0)
+    const hour = 3_600_000
+    assert.strictEqual(clock.latestMicrosAt(hour), ahead + hour * 1000)
+  })
 })

@@ -70,7 +70,7 @@ export const acquireOnce = <A, B, E>(
       client.underWay--
       if (typeof answer !== "number" && answer.isPartial) {
         const pause = waits && answer.pauseMillis > 0 ? restore(Effect.sleep(answer.pauseMillis)) : Effect.void
-        return Effect.matchCauseEffect(Effect.andThen(rollbackSilently(ownerRef, sentAt + leaseMillis), pause), {
+        return Effect.matchCauseEffect(Effect.andThen(rollbackSilently(ownerRef, leaseMillis), pause), {
           onSuccess: () => onDenied(answer),
           onFailure: (cause) => {
             onSettled?.(request)
@@ -91,7 +91,7 @@ export const acquireOnce = <A, B, E>(
       const isTick = onTransient !== undefined && isRetryable(failure)
       // one that has a place of its own asks again for the same owner, and counts the lease from then
       if (isTick && kind.queued) return onTransient(failure, true)
-      const undone = rollback(ownerRef, sentAt + leaseMillis)
+      const undone = rollback(ownerRef, leaseMillis)
       if (isTick) return Effect.flatMap(undone, () => onTransient(failure, true))
       onSettled?.(request)
       return Effect.andThen(undone, Effect.fail(failure))
@@ -167,7 +167,7 @@ export const tryAcquireTogether = (
       return holds.length > 0
         ? Effect.succeed(holds)
         : Effect.andThen(
-            Effect.forEach(ownerRefs, (ownerRef) => rollback(ownerRef, sentAt + leaseMillis), all),
+            Effect.forEach(ownerRefs, (ownerRef) => rollback(ownerRef, leaseMillis), all),
             Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, leaseMillis))
           )
     },

@@ -67,7 +67,7 @@ const wait = <A extends object>(
   const { channel, client, key, permits, waitMillis } = request
   const waitsUntil = startedAt + waitMillis
   return Effect.flatMap(client.waitQueues.join(key, "permit", { permits, waitsUntil }), ([queue, waiter]) => {
-    if (answer instanceof LockStoreError) queue.failed(answer)
+    if (answer instanceof LockStoreError) queue.failed(answer, startedAt)
     else if (answer !== undefined) queue.answered(answer.remaining)
     if (answer !== undefined) queue.listen(channel, messagesSeen)
     // those whom it was to wait behind have just left
@@ -100,9 +100,10 @@ const whileQueued = Effect.fnUntraced(function* <A extends object>(
     if (wake === "signal" || (wake === "tick" && client.now() < waitsUntil)) {
       queue.ask(waiter)
       const messagesSeen = client.subscriptions.messagesSeen(channel)
+      const sentAt = client.now()
       const answer: PermitReply<A> | LockStoreError = yield* catchTransient(request.ask(restore, startedAt))
       if (answer instanceof LockStoreError) {
-        queue.failed(answer)
+        queue.failed(answer, sentAt)
         queue.pass(0)
       } else if (answer.granted !== undefined) {
         queue.outage.answered()

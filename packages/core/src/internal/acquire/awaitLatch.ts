@@ -65,9 +65,10 @@ const whileClosed = Effect.fnUntraced(function* (
       queue.ask(waiter)
       const { waiters } = queue
       const messagesSeen = client.subscriptions.messagesSeen(channel)
+      const sentAt = client.now()
       const answer = yield* catchTransient(restore(look(request)))
       if (answer instanceof LockStoreError) {
-        queue.failed(answer)
+        queue.failed(answer, sentAt)
       } else {
         queue.answered(-1)
         for (const each of waiters) each.tell(answer)

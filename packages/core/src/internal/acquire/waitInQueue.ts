@@ -46,7 +46,7 @@ export const waitInQueue = (
   )
   return Effect.flatMap(join, ([queue, waiter]) => {
     if (earlier?.answer instanceof LockStoreError) {
-      queue.failed(earlier.answer)
+      queue.failed(earlier.answer, startedAt)
     } else if (earlier !== undefined) {
       queue.answered(earlier.answer.remaining)
       queue.announced = kind.cancelWriterIntent !== undefined
@@ -109,6 +109,7 @@ const whileQueued = Effect.fnUntraced(function* (
       if (waiter.hasTurn) queue.ask(waiter)
       const ownerRef = ownerRefOf(request, client.nextOwner())
       messagesSeen = client.subscriptions.messagesSeen(kind.channel(keys, ownerRef.owner))
+      const sentAt = client.now()
       queue.announced = kind.cancelWriterIntent !== undefined
       const outcome: Hold | Denial | LockStoreError = yield* acquireOnce(request, {
         ownerRef,
@@ -128,7 +129,7 @@ const whileQueued = Effect.fnUntraced(function* (
         queue.turn?.wake()
         return outcome
       }
-      if (outcome instanceof LockStoreError) queue.failed(outcome)
+      if (outcome instanceof LockStoreError) queue.failed(outcome, sentAt)
       else queue.answered(outcome.remaining)
       denial = outcome instanceof LockStoreError ? undefined : outcome
     }

@@ -97,8 +97,13 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
       scan: (pattern) => store.scan(pattern),
       publish: store.publish,
       slot: (key) => store.slot(key),
-      commandLifeMillis: store.commandLifeMillis,
-      commandTimeoutMillis: store.commandTimeoutMillis,
+      // a quorum's members may come later
+      get commandLifeMillis() {
+        return store.commandLifeMillis
+      },
+      get commandTimeoutMillis() {
+        return store.commandTimeoutMillis
+      },
       serverMicros: (key) => store.serverMicros(key),
       address: () => store.address?.()
     }

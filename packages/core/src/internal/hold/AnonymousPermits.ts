@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import type { Loss } from "../report/telemetry.ts"
 import { LockLost, LockStoreError, type LossReason } from "../../LockError.ts"
 import type { PermitReply } from "../protocol/PermitReply.ts"
-import { attempts } from "../store/CommandDeadlines.ts"
+import { maxSends } from "../store/CommandDeadlines.ts"
 import { isForbidden, mayHaveRun } from "../store/outcome.ts"
 import type { HoldingClient } from "./HoldingClient.ts"
 import { repeatRelease, type RepeatedRelease, releaseUntilConfirmed, sendWithin } from "./repeatedRelease.ts"
@@ -68,7 +68,7 @@ export class AnonymousPermits implements Guarded {
     this.key = key
     this.permits = permits
     this.returnedBy = returnedBy
-    const shortestMillis = undoMillis + attempts * Math.ceil(client.store.commandTimeoutMillis)
+    const shortestMillis = undoMillis + maxSends * Math.ceil(client.store.commandTimeoutMillis)
     this.markerMillis = returnedBy === "holder" ? Math.max(heldMarkerMillis, shortestMillis) : shortestMillis
     this.id = client.nextOwner()
     this.askedAt = client.now()
@@ -148,8 +148,7 @@ export class AnonymousPermits implements Guarded {
   }
 
   onLost(listener: () => void): () => void {
-    if (this.#lost !== undefined) this.client.inOwnTurn(listener)
-    return this.#dependents.add(listener)
+    return this.#dependents.add(listener, this.client, this.#lost !== undefined)
   }
 
   get owner(): string {

@@ -14,8 +14,9 @@ export class Dependents {
     return this.#listeners.size === 0
   }
 
-  /** The result withdraws. */
-  add(listener: () => void): () => void {
+  /** One that comes after the loss is told by itself. The result withdraws. */
+  add(listener: () => void, client: OwnTurn, isLost: boolean): () => void {
+    if (isLost) client.inOwnTurn(listener)
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }

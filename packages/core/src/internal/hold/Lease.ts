@@ -9,6 +9,7 @@ import type { HoldingClient } from "./HoldingClient.ts"
 import { Dependents } from "./Dependents.ts"
 import type { Due } from "../time/DueQueue.ts"
 import type { Identity } from "./owner.ts"
+import { longestEffectMillis } from "../store/CommandDeadlines.ts"
 import type { LockKeys } from "../store/keys.ts"
 import type { OwnerRef, LockProtocol } from "../protocol/LockProtocol.ts"
 import { ownerText } from "../report/ownerText.ts"
@@ -176,11 +177,7 @@ export class Lease implements Due, OwnerRef {
    * when the work under the lock has ended.
    */
   onLost(listener: () => void): () => void {
-    if (this.lost !== undefined) {
-      this.client.inOwnTurn(listener)
-      return () => {}
-    }
-    return (this.#dependents ??= new Dependents()).add(listener)
+    return (this.#dependents ??= new Dependents()).add(listener, this.client, this.lost !== undefined)
   }
 
   get isUnused(): boolean {
@@ -189,7 +186,7 @@ export class Lease implements Due, OwnerRef {
 
   /** A command is sent at `sentAt` that asks for a lease: from when it takes effect, even if no reply ever confirms it. */
   asksFor(leaseMillis: number, sentAt: number): void {
-    this.#mayLastUntil = Math.max(this.#mayLastUntil, sentAt + this.client.store.commandLifeMillis + leaseMillis)
+    this.#mayLastUntil = Math.max(this.#mayLastUntil, sentAt + longestEffectMillis(this.client.store) + leaseMillis)
   }
 
   /** The latest time at which Redis may still keep the lock for us. */

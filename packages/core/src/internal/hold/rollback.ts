@@ -14,11 +14,14 @@ import { releaseUntilConfirmed } from "./repeatedRelease.ts"
 const rollbackWaitMillis = 200
 
 /**
- * Takes back an acquisition that was granted. Owners are used once, so a release of this very owner can harm nobody; it is repeated
- * until confirmed.
+ * Takes back an acquisition that was granted a lease, before now. Owners are used once, so a release of this very owner can harm
+ * nobody; it is repeated until confirmed.
  */
-export const rollback = (ownerRef: HeldRef, leaseEnd: number): Effect.Effect<void> =>
-  inBackground(ownerRef, releaseUntilConfirmed(releaseOf(ownerRef, leaseEnd)))
+export const rollback = (ownerRef: HeldRef, leaseMillis: number): Effect.Effect<void> =>
+  inBackground(
+    ownerRef,
+    Effect.suspend(() => releaseUntilConfirmed(releaseOf(ownerRef, ownerRef.client.now() + leaseMillis)))
+  )
 
 /** Gives back a place in a queue, behind `after`; where the store cannot be told, `onFailure` sees to it. */
 export const giveBack = (ownerRef: HeldRef, after: Effect.Effect<void>, onFailure: () => void): Effect.Effect<void> =>
@@ -88,8 +91,11 @@ export const rollbackReentry = (hold: LeaseEntry): Effect.Effect<void> =>
  * Takes back what a minority of a quorum has granted. Nobody is told: the lock is held by somebody else, or by nobody who would
  * be told; and everyone who waits would ask again, have to take back the same, and wake the others in turn.
  */
-export const rollbackSilently = (ownerRef: HeldRef, leaseEnd: number): Effect.Effect<void> =>
-  inBackground(ownerRef, releaseUntilConfirmed(releaseOf(ownerRef, leaseEnd, "")))
+export const rollbackSilently = (ownerRef: HeldRef, leaseMillis: number): Effect.Effect<void> =>
+  inBackground(
+    ownerRef,
+    Effect.suspend(() => releaseUntilConfirmed(releaseOf(ownerRef, ownerRef.client.now() + leaseMillis, "")))
+  )
 
 /** The last waiter of this client has given up: what it told others no longer holds. */
 export const cancelWriterIntent = (ownerRef: HeldRef): Effect.Effect<void> => {

@@ -151,7 +151,7 @@ export const ask = (
             exists: true
           })
         : Effect.andThen(
-            rollback(ownerRef, sentAt + leaseMillis),
+            rollback(ownerRef, leaseMillis),
             Effect.fail(grantedTooLate(name, command.operation.name, now - sentAt, leaseMillis))
           )
     },

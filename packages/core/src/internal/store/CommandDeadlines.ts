@@ -9,9 +9,19 @@
 import type { Reply } from "../../RedisDriver.ts"
 import type { StoreCommand } from "./operations/StoreOperation.ts"
 import { type ServerClock, ServerClocks } from "./ServerClock.ts"
+import type { Store } from "./Store.ts"
 
-/** How often a command is sent again because the server's clock was not known, or was stepped. */
-export const attempts = 3
+/** How often a command is sent at most: again where the server's clock was not known, or was stepped. */
+export const maxSends = 3
+
+/**
+ * How long after it was first sent a command may take effect, milliseconds: each time it is sent again, its deadline is a new one.
+ */
+export const longestEffectMillis = ({
+  commandLifeMillis,
+  commandTimeoutMillis
+}: Pick<Store, "commandLifeMillis" | "commandTimeoutMillis">): number =>
+  (maxSends - 1) * commandTimeoutMillis + commandLifeMillis
 
 /** Grants that follow each other tell nothing new of a clock. */
 const learnIntervalMillis = 10
@@ -37,10 +47,10 @@ export class CommandDeadlines {
     return this.#clocks.of(this.#serverOf(key))
   }
 
-  /** The server's time now, microseconds; undefined while nothing is known. Never ahead of it unless it was set back. */
+  /** The server's time now at the latest, microseconds; undefined while nothing is known. */
   serverMicros(key: string): number | undefined {
-    const micros = this.clockOf(key).microsAt(this.now())
-    return micros === Number.NEGATIVE_INFINITY ? undefined : micros
+    const micros = this.clockOf(key).latestMicrosAt(this.now())
+    return micros === Number.POSITIVE_INFINITY ? undefined : micros
   }
 }
 
@@ -81,7 +91,7 @@ export class TimedCommand<A> {
   }
 
   get maySendAgain(): boolean {
-    return this.#sent < attempts
+    return this.#sent < maxSends
   }
 
   /** Whether a failure is the server's refusal of a late command, which was not run. */

@@ -39,6 +39,14 @@ export class ServerClock {
   microsAt(millis: number): number {
     return this.#least + millis * 1000 - Math.max(0, millis - this.#learntAt) * 1000 * driftRate
   }
+
+  /**
+   * The server's time at one of our times, microseconds, at the latest: what a reply cannot tell of the time that the command took is
+   * added, what the clocks may have drifted apart since is not. Infinity while nothing is known.
+   */
+  latestMicrosAt(millis: number): number {
+    return this.#most + millis * 1000
+  }
 }
 
 /** At most this many servers: what is forgotten is learnt again by one command. */

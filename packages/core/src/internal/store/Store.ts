@@ -35,8 +35,8 @@ export interface Store {
    */
   readonly commandTimeoutMillis: number
   /**
-   * The time of the server that keeps a key, microseconds since the epoch, as far as replies have told it. It is not ahead of
-   * the server's clock unless that was set back.
+   * The time of the server that keeps a key, microseconds since the epoch, as far as replies have told it: at the latest, since nobody
+   * knows how much of a command's time its reply took.
    */
   readonly serverMicros: (key: string) => number | undefined
   /** Where its server is, for messages; where it is on one. */

@@ -11,6 +11,8 @@ const longestPauseMillis = 5000
 export class Outage<Failure = LockStoreError> {
   #failure: Failure | undefined = undefined
   #failures = 0
+  /** When the last failure that counts came, on the monotonic clock. */
+  #countedAt = Number.NEGATIVE_INFINITY
   /** Whether the store has ever failed. */
   hasFailed = false
 
@@ -19,10 +21,16 @@ export class Outage<Failure = LockStoreError> {
     return this.#failure
   }
 
-  failed(failure: Failure): void {
+  /**
+   * A request that was sent at `sentAt` fails `now`, both on the monotonic clock. Requests that a broken connection fails together
+   * count as one failure: one sent before the last failure that counts does not count. Who asks alone need not tell the times.
+   */
+  failed(failure: Failure, sentAt = Number.POSITIVE_INFINITY, now = Number.NEGATIVE_INFINITY): void {
     this.#failure = failure
-    this.#failures++
     this.hasFailed = true
+    if (this.#failures > 0 && sentAt <= this.#countedAt) return
+    this.#failures++
+    this.#countedAt = now
   }
 
   answered(): void {

@@ -4,12 +4,15 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
-import type { LockStoreError } from "../../LockError.ts"
+import { LockStoreError } from "../../LockError.ts"
 import type { Signal } from "../../RedisDriver.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
 import { runStream } from "../store/startable.ts"
 import { reconnecting } from "../time/schedules.ts"
+
+/** After a subscription that was established has failed, a new one is tried so soon. */
+const pauseMillis = 100
 
 /** One listener's share of a subscription. */
 export interface Subscription {
@@ -36,7 +39,7 @@ class SharedSubscription implements Alarm {
     this.#client = client
     this.#channel = channel
     this.#end = end
-    this.#fiber = client.fork(Effect.retry(Effect.tapError(this.#subscription, this.#failed), reconnecting))
+    this.#fiber = client.fork(Effect.forever(Effect.retry(this.#subscription, reconnecting)))
   }
 
   add(onSignal: (signal: Signal) => void): Subscription {
@@ -58,8 +61,23 @@ class SharedSubscription implements Alarm {
     this.#fiber.interruptUnsafe()
   }
 
+  /** Fails while the store cannot be reached; ends a moment after a subscription that was established has failed. */
   get #subscription(): Effect.Effect<void, LockStoreError> {
-    return runStream(this.#client.store.subscribe(this.#channel), this.#signal)
+    return Effect.suspend(() =>
+      Effect.catch(
+        Effect.andThen(runStream(this.#client.store.subscribe(this.#channel), this.#signal), this.#ended),
+        this.#failed
+      )
+    )
+  }
+
+  get #ended(): Effect.Effect<never, LockStoreError> {
+    return Effect.suspend(() => {
+      const cause = new Error("the stream of messages has ended")
+      return Effect.fail(
+        new LockStoreError({ operation: "subscribe", lock: this.#channel, reason: "ConnectionLost", cause })
+      )
+    })
   }
 
   readonly #signal = (signal: Signal): void => {
@@ -69,19 +87,21 @@ class SharedSubscription implements Alarm {
     this.#isSettled = true
   }
 
-  readonly #failed = (error: LockStoreError): Effect.Effect<void> => {
-    const hadSignals = this.messagesSeen !== undefined
+  readonly #failed = (error: LockStoreError): Effect.Effect<void, LockStoreError> => {
+    const wasEstablished = this.messagesSeen !== undefined
     this.messagesSeen = undefined
     const isFirst = !this.#isSettled
     this.#isSettled = true
     const isTold = this.#health.isTold
     this.#health.isTold = true
-    return !isTold && (hadSignals || isFirst)
-      ? Effect.annotateLogs(
-          Effect.logWarning("No wake-up signals: waiting falls back to polling until subscribing succeeds.", error),
-          { channel: this.#channel }
-        )
-      : Effect.void
+    const told =
+      !isTold && (wasEstablished || isFirst)
+        ? Effect.annotateLogs(
+            Effect.logWarning("No wake-up signals: waiting falls back to polling until subscribing succeeds.", error),
+            { channel: this.#channel }
+          )
+        : Effect.void
+    return Effect.andThen(told, wasEstablished ? Effect.sleep(pauseMillis) : Effect.fail(error))
   }
 }
 

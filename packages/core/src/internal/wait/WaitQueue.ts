@@ -210,9 +210,9 @@ export class WaitQueue {
     this.#nextExpiry = remaining < 0 ? Number.POSITIVE_INFINITY : this.client.now() + remaining + 1
   }
 
-  /** A request failed for a transient reason. */
-  failed(failure: LockStoreError): void {
-    this.outage.failed(failure)
+  /** A request that was sent at `sentAt` failed for a transient reason. */
+  failed(failure: LockStoreError, sentAt: number): void {
+    this.outage.failed(failure, sentAt, this.client.now())
     this.#nextExpiry = Number.POSITIVE_INFINITY
   }
 

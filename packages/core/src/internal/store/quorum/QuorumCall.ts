@@ -23,6 +23,9 @@ export interface Member {
   readonly keyOf: ((key: string) => string) | undefined
 }
 
+/** How many members are a majority: any two majorities have one in common. */
+export const majorityOf = (members: ReadonlyArray<Member>): number => Math.floor(members.length / 2) + 1
+
 /** A member in messages. */
 export const memberText = ({ label, lockName, store }: Member): string => {
   const place = store.address?.() ?? label
@@ -84,8 +87,7 @@ export class QuorumCall<A, B> implements Alarm {
     this.#onDecided = onDecided
     this.#onSettled = onSettled
     this.#pending = members.length
-    const majority = Math.floor(members.length / 2) + 1
-    this.#fewest = members.length - majority + 1
+    this.#fewest = members.length - majorityOf(members) + 1
     this.#outcomes = members.map(() => undefined)
     this.#sent = []
   }

@@ -20,7 +20,7 @@ import type { AcquireReply } from "../operations/replies.ts"
 import type { AcquireRule, QuorumRule, StoreCommand } from "../operations/StoreOperation.ts"
 import { fromCallback } from "../startable.ts"
 import { retryRelease } from "../transient.ts"
-import { commandAt, QuorumCall, keysAt, type Member, type Outcome } from "./QuorumCall.ts"
+import { commandAt, majorityOf, QuorumCall, keysAt, type Member, type Outcome } from "./QuorumCall.ts"
 import { countVotes, type Vote } from "./countVotes.ts"
 import { memberSignals } from "./memberSignals.ts"
 import { notReached } from "./notReached.ts"
@@ -39,8 +39,11 @@ export interface QuorumSettings {
   readonly tokenRetentionMillis: number
 }
 
-/** Added to the highest clock of the members, which is known only as well as a round trip allows. */
+/** Added to the highest clock of the members, beside the time that an acquisition takes: for one that takes longer than the last. */
 const boundMarginMicros = 2000
+
+/** So far ahead of the clocks a token's lower bound is at most, however long acquisitions take. */
+const longestMarginMicros = 100_000
 
 const shortestTimeoutMillis = 100
 
@@ -52,6 +55,8 @@ export class QuorumStore {
   readonly #now: () => number
   readonly #fork: (effect: Effect.Effect<void>) => void
   #longestLeaseMillis: number
+  /** How long acquisitions took of late, milliseconds: the longest, which fades as others follow. */
+  #acquireMillis = 0
   /** Acquisitions that are decided but that some members have not answered yet, by owner. */
   readonly #unanswered = new Map<string, Pick<QuorumCall<AcquireReply, Vote>, "abandon">>()
   /** Members at which an acquisition may take effect yet, after it had failed there, by owner. */
@@ -67,7 +72,7 @@ export class QuorumStore {
     fork: (effect: Effect.Effect<void>) => void
   ) {
     this.members = members
-    this.required = Math.floor(members.length / 2) + 1
+    this.required = majorityOf(members)
     this.#settings = settings
     this.#longestLeaseMillis = settings.watchdogLeaseMillis
     this.#alarms = alarms
@@ -76,7 +81,8 @@ export class QuorumStore {
   }
 
   get service(): Store {
-    const first = this.members[0]!
+    const { members } = this
+    const first = members[0]!
     return {
       run: (command) => this.#run(command),
       subscribe: (channel) =>
@@ -87,8 +93,16 @@ export class QuorumStore {
       scan: (pattern) => scanMajority(this.members, this.required, pattern),
       publish: first.store.publish,
       slot: (key) => first.store.slot(keysAt(first, [key])[0]!),
-      commandLifeMillis: Math.max(...this.members.map(({ store }) => store.commandLifeMillis)),
-      commandTimeoutMillis: Math.max(...this.members.map(({ store }) => store.commandTimeoutMillis)),
+      get commandLifeMillis() {
+        let longest = 0
+        for (const { store } of members) longest = Math.max(longest, store.commandLifeMillis)
+        return longest
+      },
+      get commandTimeoutMillis() {
+        let longest = 0
+        for (const { store } of members) longest = Math.max(longest, store.commandTimeoutMillis)
+        return longest
+      },
       serverMicros: (key) => this.#highestClock(key)
     }
   }
@@ -119,7 +133,12 @@ export class QuorumStore {
     const clock = atLeast === undefined ? undefined : this.#highestClock(command.keys[0]!)
     return atLeast === undefined || clock === undefined
       ? command
-      : { ...command, args: atLeast(command.args, Math.floor(clock + boundMarginMicros)) }
+      : { ...command, args: atLeast(command.args, Math.floor(clock + this.#boundMargin())) }
+  }
+
+  /** By how much the members' clocks may have gone on when they run what is sent now, microseconds. */
+  #boundMargin(): number {
+    return Math.min(boundMarginMicros + this.#acquireMillis * 1000, longestMarginMicros)
   }
 
   /** A member's time to answer: long enough for a round trip, small against the lease. */
@@ -219,6 +238,7 @@ export class QuorumStore {
         timeoutMillis: this.#timeout(leaseMillis),
         conclude: (outcomes, isLast) => countVotes(outcomes, this.required, isLast, writerToken),
         onDecided: (vote) => {
+          this.#acquireMillis = Math.max(this.#now() - sentAt, this.#acquireMillis * 0.9)
           if (!call.isSettled) this.#unanswered.set(owner, call)
           resume(this.#outcomeOf(vote, bounded, rule))
         },
