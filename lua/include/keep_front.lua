@@ -14,7 +14,8 @@ local function keep_front(served)
     if alive and alive > now and score < now + 150000 * i then
       score = now + 300000 * i
     end
-    if score ~= due then
+    -- what remains of the lease is rounded: not worth a command
+    if not due or math.abs(score - due) > 10 then
       redis.call('ZADD', KEYS[4], score, owner)
     end
   end

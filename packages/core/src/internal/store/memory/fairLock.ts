@@ -77,7 +77,8 @@ const keepFront = (
     const alive = db.zscore(clients, clientOf(owner))
     const score = Math.min((due ?? Number.POSITIVE_INFINITY) - served, free + turnMillis * (i + 1))
     const isLow = alive !== undefined && alive > now && score < now + (turnMillis / 2) * (i + 1)
-    db.zadd(timeouts, isLow ? now + turnMillis * (i + 1) : score, owner)
+    const next = isLow ? now + turnMillis * (i + 1) : score
+    if (due === undefined || Math.abs(next - due) > 10) db.zadd(timeouts, next, owner)
   }
 }
 
