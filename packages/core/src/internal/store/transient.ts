@@ -35,6 +35,13 @@ export const transientFailure = (cause: Cause.Cause<unknown>): LockStoreError | 
   return failure
 }
 
+/** Succeeds with a transient failure, for a waiter that asks again. */
+export const catchTransient = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A | LockStoreError, E> =>
+  Effect.catchCause(effect, (cause): Effect.Effect<LockStoreError, E> => {
+    const failure = transientFailure(cause)
+    return failure === undefined ? Effect.failCause(cause) : Effect.succeed(failure)
+  })
+
 export const isRetryable = ({ cause, isTransient }: LockStoreError): boolean =>
   isTransient && !(cause instanceof GrantedTooLate && cause.isHopeless)
 
