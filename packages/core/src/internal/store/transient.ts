@@ -5,7 +5,6 @@
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { LockStoreError } from "../../LockError.ts"
-import { releaseRetries } from "../time/schedules.ts"
 
 /**
  * A grant whose lease was over before it was known.
@@ -51,10 +50,3 @@ export const isRetryable = ({ cause, isTransient }: LockStoreError): boolean =>
  */
 export const isFinal = ({ reason }: LockStoreError): boolean =>
   reason === "WrongType" || reason === "NoPermission" || reason === "NotAuthenticated"
-
-/** Sends a release again as long as it may succeed later, and it is worth it. */
-export const retryRelease = <A>(
-  send: Effect.Effect<A, LockStoreError>,
-  isWorthIt: () => boolean
-): Effect.Effect<A, LockStoreError> =>
-  Effect.retry(send, { while: (error) => !isFinal(error) && isWorthIt(), schedule: releaseRetries })
