@@ -9,6 +9,11 @@ import { readdirSync } from "node:fs"
 const rooms = [
   { room: "public", holds: "the kinds of lock, and the RedisLock service" },
   {
+    room: "coordination",
+    holds: "what is built on locks: elections, work that is done once, schedules",
+    may: { types: ["public"] }
+  },
+  {
     room: "locks",
     holds: "what stands behind the public values; it may name their types",
     may: { types: ["public"] }

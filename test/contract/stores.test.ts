@@ -78,6 +78,8 @@ const readWrite = [
   "advance"
 ] as const
 
+const records = ["record/write", "record/write", "record/write", "record/read", "record/read", "record/clear"] as const
+
 // kinds that exclude each other also by themselves, so that they do not only answer with errors
 const mixes = {
   "plain and fenced locks": [...plain, "fenced_lock/acquire", "foreign"],
@@ -90,7 +92,8 @@ const mixes = {
   ],
   "fair locks": fair,
   "read-write locks": readWrite,
-  "all kinds together": [...plain, ...fair, ...readWrite, "fenced_lock/acquire", "foreign"]
+  "records beside locks": [...plain, ...records, ...records],
+  "all kinds together": [...plain, ...fair, ...readWrite, ...records, "fenced_lock/acquire", "foreign"]
 } as const
 
 const opOf = (operations: (typeof mixes)[keyof typeof mixes]) =>
@@ -157,6 +160,8 @@ const normal = (op: Op, reply: RedisDriver.Reply, ranks: Ranks, readers: Readonl
     const [left, token, fields] = reply as [number, string | null, Array<string>]
     return [rounded(left), token === null ? null : rank(Number(token)), fields]
   }
+  // but for the time
+  if (op.operation === "record/read") return (reply as ReadonlyArray<string | null>).slice(1)
   if (op.operation === "fair_lock/refresh") {
     const [left, head, millis, holder, lost] = reply as [number, string | null, number, string | null, number]
     return [rounded(left), head, rounded(millis), holder, lost]
@@ -277,6 +282,18 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
     case "write_lock/release":
       return [
         [lock, sharedChannel, stem, readers],
+        [owner, "PUBLISH"]
+      ]
+    case "record/write":
+      return [
+        [lock, key("effect_redis_lock_record")],
+        [owner, op.times, op.count, "a value\nof two lines", op.times === 4 ? 0 : lease, "PUBLISH"]
+      ]
+    case "record/read":
+      return [[lock, key("effect_redis_lock_record")], []]
+    case "record/clear":
+      return [
+        [lock, key("effect_redis_lock_record")],
         [owner, "PUBLISH"]
       ]
     case "write_lock/withdraw":

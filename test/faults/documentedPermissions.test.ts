@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Option } from "effect"
+import { Effect, Fiber, Option, Schema, Stream } from "effect"
 import {
   CountDownLatch,
   FairLock,
   FencedLock,
+  LeaderElection,
   Lock,
   MultiLock,
   NonReentrantLock,
@@ -68,6 +69,20 @@ const uses: Record<string, Record<string, (renewed: Effect.Effect<void>) => Use>
       Effect.andThen(Lock.withLock(Effect.void, "fenced"), everything(FencedLock.make("fenced"))(renewed))
   },
   "FairLock, NonReentrantLock with `fair`": { FairLock: everything(FairLock.make("fair")) },
+  "LeaderElection, Singleton": {
+    LeaderElection: () =>
+      Effect.gen(function* () {
+        const election = LeaderElection.make("election", { value: Schema.String })
+        const leadership = yield* LeaderElection.campaign(election, { proclaim: "a" })
+        const next = yield* Effect.forkDetach(LeaderElection.whileLeader(Effect.void, election), {
+          startImmediately: true
+        })
+        yield* leadership.proclaim("b")
+        yield* Stream.runHead(LeaderElection.changes(election))
+        yield* leadership.resign
+        yield* Fiber.join(next)
+      }).pipe(Effect.scoped)
+  },
   ReadWriteLock: {
     readLock: everything(readLock, { rival: writeLock }),
     writeLock: everything(writeLock, { rival: readLock }),

@@ -3,11 +3,12 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Layer } from "effect"
+import { Effect, Fiber, Layer, Schema } from "effect"
 import {
   CountDownLatch,
   FairLock,
   FencedLock,
+  LeaderElection,
   Lock,
   PermitSemaphore,
   ReadWriteLock,
@@ -18,6 +19,7 @@ import type { Redis } from "ioredis"
 import { readFile } from "node:fs/promises"
 import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
+import { until } from "../kit/eventually.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
 import { command, raw } from "./raw.ts"
@@ -119,6 +121,20 @@ const measure = Effect.gen(function* () {
     ...(yield* ofPermits("Semaphore", (self) => Semaphore.withPermits(self, anonymous, 1))),
     ...(yield* ofPermits("PermitSemaphore", (self) => PermitSemaphore.withPermits(self, permits, 1)))
   ]
+  yield* Effect.gen(function* () {
+    const leadership = yield* LeaderElection.campaign(LeaderElection.make(name, { value: Schema.String }), {
+      proclaim: "10.0.0.7:8080"
+    })
+    rows.push(...(yield* command((redis) => seen(redis, "LeaderElection", "led"))))
+    yield* leadership.resign
+    const record = `effect_redis_lock_record:{${name}}:leader`
+    yield* until(
+      "the record is gone",
+      command(async (redis) => (await redis.exists(record)) === 0)
+    )
+    rows.push(...(yield* command((redis) => seen(redis, "LeaderElection", "nobody leads"))))
+    yield* command(async (redis) => redis.del(...(await redis.keys(`*${name}*`)), "nothing"))
+  }).pipe(Effect.scoped)
   yield* CountDownLatch.trySetCount(name, 3)
   rows.push(...(yield* command((redis) => seen(redis, "CountDownLatch", "closed"))))
   for (let i = 0; i < 3; i++) yield* CountDownLatch.countDown(name)

@@ -12,11 +12,11 @@ import type { Restore } from "../hold/guard.ts"
 import { latchTitle } from "../protocol/latch.ts"
 import { latchChannel } from "../store/keys.ts"
 import { count } from "../store/operations/latch.ts"
+import { catchTransient } from "../store/transient.ts"
 import { runOrDescribe } from "../store/wrongType.ts"
 import type { Waiter } from "../wait/Waiter.ts"
 import type { WaitQueue } from "../wait/WaitQueue.ts"
 import type { AcquiringClient } from "./AcquiringClient.ts"
-import { catchTransient } from "./giveUp.ts"
 
 interface LatchRequest {
   readonly client: AcquiringClient

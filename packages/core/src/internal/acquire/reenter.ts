@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import { LockReentered, type LockStoreError } from "../../LockError.ts"
 import type { AcquireRequest } from "./AcquireRequest.ts"
-import { transientFailure } from "../store/transient.ts"
+import { catchTransient } from "../store/transient.ts"
 import { leaseMillisOf } from "./acquireOnce.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { Lease } from "../hold/Lease.ts"
@@ -42,11 +42,7 @@ export const tryReenter = (
   restore: Restore
 ): Effect.Effect<Hold | LockStoreError | undefined, LockReentered | LockStoreError> => {
   const reentered = reenter(request, restore)
-  if (reentered === undefined) return Effect.undefined
-  return Effect.catchCause(reentered, (cause): Effect.Effect<LockStoreError, LockReentered | LockStoreError> => {
-    const failure = transientFailure(cause)
-    return failure === undefined ? Effect.failCause(cause) : Effect.succeed(failure)
-  })
+  return reentered === undefined ? Effect.undefined : catchTransient(reentered)
 }
 
 /** Enters what this owner holds already; nothing when it turns out to be lost. */

@@ -7,7 +7,7 @@ import type { LockLost, LockStoreError } from "../../LockError.ts"
 import { mayHaveRun } from "../store/outcome.ts"
 import type { LockKeys } from "../store/keys.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
-import { retryRelease } from "../store/transient.ts"
+import { retryRelease } from "../store/retryRelease.ts"
 import type { HandOver } from "./HoldingClient.ts"
 import type { Lease, LeaseEntry } from "./Lease.ts"
 import { releaseOf, sendRelease } from "./releaseCommand.ts"
@@ -56,7 +56,7 @@ const removeHold = (lease: Lease, number: number): Effect.Effect<void, LockLost 
     lease.changes === changes ? Effect.tapCause(client.store.run(command), noteLate) : Effect.succeed(1)
   )
   const until = client.now() + client.options.releaseTimeoutMillis
-  const repeated = retryRelease(send, () => client.now() < until && lease.isHeld(client.now()))
+  const repeated = retryRelease(send, (pause) => client.now() + pause < until && lease.isHeld(client.now()))
   return Effect.matchEffect(repeated, {
     onSuccess: (reply): Effect.Effect<void, LockLost> =>
       reply >= 1 ? Effect.void : Effect.fail(lease.lose("NotOwner", client.now())),
@@ -188,7 +188,7 @@ class PendingRelease {
 const releaseLost = (lease: Lease): Effect.Effect<number, LockStoreError> =>
   retryRelease(
     Effect.suspend(() => sendRelease(lease)),
-    () => lease.client.now() < lease.overAt
+    (pause) => lease.client.now() + pause < lease.overAt
   )
 
 /** Forgets a lock that is about to be freed; unless it is lost already, the command is to be sent at once. */

@@ -3,13 +3,9 @@
  * until it is confirmed, or until there is nothing left to release.
  */
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import { LockStoreError, QuorumNotReached } from "../../LockError.ts"
-import { isFinal } from "../store/transient.ts"
+import { retryAfter, retryRelease } from "../store/retryRelease.ts"
 import type { HoldingClient } from "./HoldingClient.ts"
-
-const firstPauseMillis = 50
-const longestPauseMillis = 1000
 
 /** A release that does nothing the second time. */
 export interface RepeatedRelease {
@@ -51,26 +47,30 @@ export const sendWithin = <A>(
  * Repeats a release that has failed until the time `until`. Then it goes on in the background, and the result is the last
  * failure; `outlook` tells the user what to expect.
  */
-export const repeatRelease = Effect.fnUntraced(function* (
+export const repeatRelease = (
   release: RepeatedRelease,
   failure: LockStoreError,
   until: number,
   lock: string,
   outlook: string
-): Effect.fn.Return<ReleaseReply, LockStoreError> {
+): Effect.Effect<ReleaseReply, LockStoreError> => {
   const { client } = release
   let mayHaveRunBefore = mayHaveReleased(failure)
-  for (let pause = firstPauseMillis; !isFinal(failure) && client.now() + pause < until; pause *= 2) {
-    yield* Effect.sleep(Math.min(pause, longestPauseMillis))
-    const result = yield* Effect.result(sendWithin(client, release.send, until - client.now(), lock))
-    if (Result.isSuccess(result)) return { reply: result.success, mayHaveRunBefore }
-    failure = result.failure
-    mayHaveRunBefore ||= mayHaveReleased(failure)
-  }
-  client.background(releaseUntilConfirmed(release))
-  const { cause, reason } = failure
-  return yield* new LockStoreError({ operation: `release (${outlook})`, lock, reason, cause })
-})
+  const send = Effect.tapError(
+    Effect.suspend(() => sendWithin(client, release.send, until - client.now(), lock)),
+    (failure) => Effect.sync(() => void (mayHaveRunBefore ||= mayHaveReleased(failure)))
+  )
+  return Effect.matchEffect(
+    retryAfter(failure, send, (pause) => client.now() + pause < until),
+    {
+      onSuccess: (reply) => Effect.succeed({ reply, mayHaveRunBefore }),
+      onFailure: ({ cause, reason }) => {
+        client.background(releaseUntilConfirmed(release))
+        return Effect.fail(new LockStoreError({ operation: `release (${outlook})`, lock, reason, cause }))
+      }
+    }
+  )
+}
 
 /** Too few servers of a quorum may have answered, and yet some of them have run it. */
 const mayHaveReleased = ({ cause, isOutcomeUnknown }: LockStoreError): boolean =>
@@ -84,15 +84,8 @@ export const releaseUntilConfirmed = (
   { client, over, send, warn }: RepeatedRelease,
   isForbidden = false
 ): Effect.Effect<number | undefined> =>
-  Effect.gen(function* () {
-    for (let pause = firstPauseMillis; ; pause = Math.min(pause * 2, longestPauseMillis)) {
-      const result = yield* Effect.result(send)
-      if (Result.isSuccess(result)) return result.success
-      if (isForbidden && result.failure.reason === "NoPermission") return undefined
-      if (isFinal(result.failure) || client.now() + pause >= over) {
-        yield* warn(result.failure)
-        return undefined
-      }
-      yield* Effect.sleep(pause)
-    }
-  })
+  Effect.catch(
+    retryRelease(send, (pause) => client.now() + pause < over),
+    (failure) =>
+      isForbidden && failure.reason === "NoPermission" ? Effect.undefined : Effect.as(warn(failure), undefined)
+  )

@@ -58,6 +58,11 @@ export class LockKeys {
     return prefixed("effect_redis_lock_readers", this.lock)
   }
 
+  /** What the holder has to say, and its channel; not Redisson's. */
+  record(use: string): string {
+    return `${prefixed("effect_redis_lock_record", this.lock)}:${use}`
+  }
+
   /** What the keys of a reader's holds begin with. */
   get holdsStem(): string {
     return this.lock.includes("{") ? this.lock : `{${this.lock}}`

@@ -5,7 +5,6 @@
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { LockStoreError } from "../../LockError.ts"
-import { releaseRetries } from "../time/schedules.ts"
 
 /**
  * A grant whose lease was over before it was known.
@@ -35,6 +34,13 @@ export const transientFailure = (cause: Cause.Cause<unknown>): LockStoreError | 
   return failure
 }
 
+/** Succeeds with a transient failure, for a waiter that asks again. */
+export const catchTransient = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A | LockStoreError, E> =>
+  Effect.catchCause(effect, (cause): Effect.Effect<LockStoreError, E> => {
+    const failure = transientFailure(cause)
+    return failure === undefined ? Effect.failCause(cause) : Effect.succeed(failure)
+  })
+
 export const isRetryable = ({ cause, isTransient }: LockStoreError): boolean =>
   isTransient && !(cause instanceof GrantedTooLate && cause.isHopeless)
 
@@ -44,10 +50,3 @@ export const isRetryable = ({ cause, isTransient }: LockStoreError): boolean =>
  */
 export const isFinal = ({ reason }: LockStoreError): boolean =>
   reason === "WrongType" || reason === "NoPermission" || reason === "NotAuthenticated"
-
-/** Sends a release again as long as it may succeed later, and it is worth it. */
-export const retryRelease = <A>(
-  send: Effect.Effect<A, LockStoreError>,
-  isWorthIt: () => boolean
-): Effect.Effect<A, LockStoreError> =>
-  Effect.retry(send, { while: (error) => !isFinal(error) && isWorthIt(), schedule: releaseRetries })

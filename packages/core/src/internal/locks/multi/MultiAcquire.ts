@@ -14,7 +14,7 @@ import { PreparedLockAcquire } from "../LockImpl.ts"
 import type { Times } from "../../options/acquireTimes.ts"
 import { MultiHold, releaseAll, type Tokens } from "./MultiHold.ts"
 import { isRetryable, transientFailure } from "../../store/transient.ts"
-import { pauseAfterFailure } from "../../acquire/giveUp.ts"
+import { pauseAfterFailure } from "../../acquire/pauseAfterFailure.ts"
 import { Outage } from "../../wait/Outage.ts"
 import type { Restore } from "../../hold/guard.ts"
 
@@ -25,7 +25,7 @@ const roundsAtOnce = 3
 const membersPerCommand = 1000
 
 /** How long a holder of some members waits for the next one: with a limit, should another client's order differ after all. */
-const memberWaitMillis = 2000
+const longestMemberWaitMillis = 2000
 
 /** The outcome of a request for all members: the member that was denied, if there was one. */
 type Attempt<T> = MultiHold<T> | Denied
@@ -118,60 +118,63 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   /** Continues after a denied first attempt. */
   *#again(first: Denied, restore: Restore): Effect.fn.Return<InternalHolding<Tokens<T>>, AcquireError | E> {
     const until = this.#startedAt + this.#times.waitMillis
-    let { blocker, failure } = first
-    const outage = new Outage<typeof failure>()
+    const outage = new Outage<Denied["failure"]>()
+    let denied = first
     for (let round = 1; ; round++) {
       yield* this.#giveBack
       const left = until - this.#now()
       // a member that can fail this way declares it in its type
-      if (left <= 0) return yield* Effect.fail((failure ?? this.#timedOut(undefined)) as AcquireError | E)
-      if (failure === undefined) {
+      if (left <= 0) return yield* Effect.fail((denied.failure ?? this.#timedOut(undefined)) as AcquireError | E)
+      if (denied.failure === undefined) {
         outage.answered()
         // clients that collided here should not collide again
         yield* restore(Effect.sleep(Math.random() * Math.min(2 ** (round - 1), 16)))
       } else {
-        const { client } = this.subjects[0]!
-        outage.failed(failure)
-        yield* pauseAfterFailure(client, outage, left, restore)
+        outage.failed(denied.failure)
+        yield* pauseAfterFailure(this.subjects[0]!.client, outage, left, restore)
       }
-      if (round < roundsAtOnce || round % 2 === 1) {
-        // waits for the blocker while holding nothing else
-        if (blocker !== undefined) this.#held[blocker] = yield* this.#wait(blocker, until - this.#now(), restore)
-        const attempt: Attempt<T> = yield* orTransient(this.#attempt(restore))
-        if (attempt instanceof MultiHold) return attempt
-        blocker = attempt.blocker ?? blocker
-        failure = attempt.failure
+      const isAtOnce = round < roundsAtOnce || round % 2 === 1
+      const attempt = isAtOnce
+        ? yield* this.#atOnce(denied.blocker, until, restore)
+        : yield* this.#oneByOne(until, restore)
+      if (attempt instanceof MultiHold) return attempt
+      denied = { blocker: attempt.blocker ?? denied.blocker, failure: attempt.failure }
+    }
+  }
+
+  /** Waits for the blocker while holding nothing else, then requests all others at once. */
+  *#atOnce(
+    blocker: number | undefined,
+    until: number,
+    restore: Restore
+  ): Effect.fn.Return<Attempt<T>, AcquireError | E> {
+    if (blocker !== undefined) this.#held[blocker] = yield* this.#wait(blocker, until - this.#now(), restore)
+    return yield* orTransient(this.#attempt(restore))
+  }
+
+  /** Waits for one member after the other, for each only a while: the one that is not granted by then is the blocker. */
+  *#oneByOne(until: number, restore: Restore): Effect.fn.Return<Attempt<T>, AcquireError | E> {
+    for (const index of this.#canonicalOrder()) {
+      const left = until - this.#now()
+      const waitMillis = Math.min(left, this.#memberWaitMillis())
+      const waited = yield* Effect.result(this.#wait(index, waitMillis, restore))
+      if (waited._tag === "Success") {
+        this.#held[index] = waited.success
+      } else if (waitMillis < left && isNotForGood(waited.failure)) {
+        return { blocker: index, failure: isStoreFailure(waited.failure) ? waited.failure : undefined }
       } else {
-        let isDenied = false
-        for (const index of this.#canonicalOrder()) {
-          const left = until - this.#now()
-          const patience = Math.min(left, this.#patience())
-          const waited = yield* Effect.result(this.#wait(index, patience, restore))
-          if (waited._tag === "Success") {
-            this.#held[index] = waited.success
-          } else if (patience < left && isNotForGood(waited.failure)) {
-            isDenied = true
-            blocker = index
-            failure = isStoreFailure(waited.failure) ? waited.failure : undefined
-            break
-          } else {
-            return yield* Effect.fail(waited.failure)
-          }
-        }
-        if (isDenied) continue
-        const completed: Attempt<T> = yield* orTransient(this.#complete)
-        if (completed instanceof MultiHold) return completed
-        failure = completed.failure
+        return yield* Effect.fail(waited.failure)
       }
     }
+    return yield* orTransient(this.#complete)
   }
 
   #timedOut(holder: LockTimeout["holder"]): LockTimeout {
     return new LockTimeout({ lock: this.name, waited: Duration.millis(this.#now() - this.#startedAt), holder })
   }
 
-  #patience(): number {
-    const longest = Math.min(memberWaitMillis, (this.#times.leaseMillis ?? Number.POSITIVE_INFINITY) / 3)
+  #memberWaitMillis(): number {
+    const longest = Math.min(longestMemberWaitMillis, (this.#times.leaseMillis ?? Number.POSITIVE_INFINITY) / 3)
     return longest * (0.5 + Math.random() / 2)
   }
 

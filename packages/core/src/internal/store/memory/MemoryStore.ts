@@ -22,6 +22,7 @@ import * as semaphore from "./semaphore.ts"
 import * as fairLock from "./fairLock.ts"
 import * as multiLock from "./multiLock.ts"
 import * as readWriteLock from "./readWriteLock.ts"
+import * as record from "./record.ts"
 
 const operations: Record<OperationName, MemoryOperation> = {
   "latch/count": latch.count,
@@ -64,6 +65,9 @@ const operations: Record<OperationName, MemoryOperation> = {
   "read_lock/release": readWriteLock.releaseRead,
   "read_lock/remove_hold": readWriteLock.removeReadHold,
   "read_lock/renew": readWriteLock.renewRead,
+  "record/clear": record.clear,
+  "record/read": record.read,
+  "record/write": record.write,
   "write_lock/acquire": readWriteLock.acquireWrite,
   "write_lock/force_release": readWriteLock.forceReleaseWrite,
   "write_lock/release": readWriteLock.releaseWrite,

@@ -7,10 +7,11 @@ import * as lock from "./lock.ts"
 import * as multiLock from "./multiLock.ts"
 import * as permitSemaphore from "./permitSemaphore.ts"
 import * as readWriteLock from "./readWriteLock.ts"
+import * as record from "./record.ts"
 import * as semaphore from "./semaphore.ts"
 import type { OperationName, StoreOperation } from "./StoreOperation.ts"
 
-const primitives = [lock, fairLock, readWriteLock, multiLock, semaphore, permitSemaphore, latch]
+const primitives = [lock, fairLock, readWriteLock, multiLock, semaphore, permitSemaphore, latch, record]
 
 export const table = Object.fromEntries(
   primitives.flatMap(({ operations }) =>

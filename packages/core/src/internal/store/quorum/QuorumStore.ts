@@ -19,7 +19,7 @@ import * as lock from "../operations/lock.ts"
 import type { AcquireReply } from "../operations/replies.ts"
 import type { AcquireRule, QuorumRule, StoreCommand } from "../operations/StoreOperation.ts"
 import { fromCallback } from "../startable.ts"
-import { retryRelease } from "../transient.ts"
+import { retryRelease } from "../retryRelease.ts"
 import { commandAt, majorityOf, QuorumCall, keysAt, type Member, type Outcome } from "./QuorumCall.ts"
 import { countVotes, type Vote } from "./countVotes.ts"
 import { memberSignals } from "./memberSignals.ts"
@@ -156,42 +156,55 @@ export class QuorumStore {
     acquired = 0
   ): Effect.Effect<A, LockStoreError> {
     const { args } = command
-    const released = rule.releases?.(args)
-    const reentered = rule.addsHold?.(args)
-    const left = rule.removesHold?.(args)
-    const uncounted = reentered === undefined ? undefined : this.#unsettledInner.membersAt(reentered, this.#now())
+    const releasedOwner = rule.releases?.(args)
+    const doubtful = this.#doubtfulMembers(command, rule)
     if (rule.renews !== undefined) this.#longestLeaseMillis = Math.max(this.#longestLeaseMillis, rule.renews(args))
     return fromCallback((resume) => {
-      // first: a member that answers NOSCRIPT to the acquisition would otherwise be sent it again, behind this release
-      if (released !== undefined) {
-        this.#unanswered.get(released)?.abandon()
-        this.#unsettledInner.delete(released)
-      }
+      if (releasedOwner !== undefined) this.#beginRelease(releasedOwner)
       const call = new QuorumCall<A, Decision<A>>(this.members, command, this.#alarms, {
         timeoutMillis,
-        conclude: (outcomes, isLast) =>
-          decide(
-            rule,
-            uncounted === undefined ? outcomes : withoutMembers(outcomes, uncounted, command),
-            this.required,
-            isLast
-          ),
+        conclude: (outcomes, isLast) => {
+          const counted = doubtful === undefined ? outcomes : withoutMembers(outcomes, doubtful, command)
+          return decide(rule, counted, this.required, isLast)
+        },
         onDecided: (decision) =>
           resume(
             decision._tag === "Decided"
               ? Exit.succeed(decision.reply)
               : notReached(this.members, this.required, command, decision.outcomes, acquired)
           ),
-        onSettled:
-          released !== undefined
-            ? (outcomes) => this.#releaseLater(command, released, outcomes)
-            : left !== undefined
-              ? (outcomes) => this.#unsettledInner.note(left, outcomes, this.members, this.#now())
-              : undefined
+        onSettled: this.#followUp(command, rule)
       })
       call.start(this.#now())
       return call
     })
+  }
+
+  /** The members whose grant of another hold does not count, as the release of an earlier one may yet end it there. */
+  #doubtfulMembers<A>({ args }: StoreCommand<A>, rule: QuorumRule<A>): ReadonlySet<number> | undefined {
+    const owner = rule.addsHold?.(args)
+    return owner === undefined ? undefined : this.#unsettledInner.membersAt(owner, this.#now())
+  }
+
+  /**
+   * Stops waiting for the rest of the owner's acquisition, before its release is sent: a member that answers NOSCRIPT would otherwise
+   * be sent the acquisition again, behind the release.
+   */
+  #beginRelease(owner: string): void {
+    this.#unanswered.get(owner)?.abandon()
+    this.#unsettledInner.delete(owner)
+  }
+
+  /** What follows when all members have answered, or were given up. */
+  #followUp<A>(
+    command: StoreCommand<A>,
+    rule: QuorumRule<A>
+  ): ((outcomes: ReadonlyArray<Outcome<A>>) => void) | undefined {
+    const releasedOwner = rule.releases?.(command.args)
+    if (releasedOwner !== undefined) return (outcomes) => this.#releaseLater(command, releasedOwner, outcomes)
+    const leavingOwner = rule.removesHold?.(command.args)
+    if (leavingOwner === undefined) return undefined
+    return (outcomes) => this.#unsettledInner.note(leavingOwner, outcomes, this.members, this.#now())
   }
 
   /**
@@ -210,7 +223,10 @@ export class QuorumStore {
       if (isTold && (unsettled?.members.has(i) !== true || Number(outcome.value) >= 1)) continue
       const member = this.members[i]!
       // a key lives no longer than the longest lease that was asked for
-      const release = retryRelease(member.store.run(commandAt(member, command)), () => this.#now() < leaseEnd)
+      const release = retryRelease(
+        member.store.run(commandAt(member, command)),
+        (pause) => this.#now() + pause < leaseEnd
+      )
       const lastEffectAt = unsettled?.lastEffectAt ?? this.#now() + member.store.commandLifeMillis
       const releaseOnceMore = Effect.suspend(() =>
         Effect.andThen(Effect.sleep(Math.max(0, lastEffectAt - this.#now()) + 1), release)

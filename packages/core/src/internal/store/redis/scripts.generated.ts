@@ -205,6 +205,24 @@ export const scripts = {
     sha1: "12be763a70e907182b91e09d9d9a56cf32b1f491",
     lua: "redis.pcall('HDEL', KEYS[1], '')\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal function note_reader(readers, owner, lock, lease)\n  redis.call('ZADD', readers, 'XX', 'GT', now + lease, owner)\n  redis.call('PEXPIRE', readers, math.max(lease, redis.call('PTTL', lock)))\nend\nlocal lease = tonumber(ARGV[1])\nlocal replies = {}\nlocal key = 1\nfor i = 2, #ARGV, 2 do\n  local lock, readers, holds = KEYS[key], KEYS[key + 1], tonumber(ARGV[i + 1])\n  local held = redis.pcall('HGET', lock, ARGV[i])\n  local last = type(held) == 'string' and key + 1 + math.min(holds, tonumber(held)) or key + 1\n  replies[#replies + 1] = 0\n  local first = key + 2\n  while first <= last and redis.call('EXISTS', KEYS[first]) == 0 do\n    first = first + 1\n  end\n  if first <= last then\n    replies[#replies] = 1\n    for hold = key + 2, last do\n      local left = redis.call('PTTL', KEYS[hold])\n      if left == -2 then\n        redis.call('SET', KEYS[hold], 1, 'PX', ARGV[1])\n      elseif left < lease then\n        redis.call('PEXPIRE', KEYS[hold], ARGV[1])\n      end\n    end\n    local left = redis.call('PTTL', lock)\n    if left >= 0 and left < lease then\n      redis.call('PEXPIRE', lock, ARGV[1])\n    end\n    note_reader(readers, ARGV[i], lock, lease)\n  end\n  key = key + 2 + holds\nend\nreturn replies"
   },
+  "record/clear": {
+    name: "record/clear",
+    hasDeadline: false,
+    sha1: "631a862e47a371e79434bca38ca96529b0e908e4",
+    lua: "local owner = string.match(redis.call('GET', KEYS[2]) or '', '^(%S+) ')\nif owner ~= ARGV[1] then\n  return 0\nend\nredis.call('DEL', KEYS[2])\nredis.pcall(ARGV[2], KEYS[2], '0')\nreturn 1"
+  },
+  "record/read": {
+    name: "record/read",
+    hasDeadline: false,
+    sha1: "35d89bc4d5683c4d1ef42cc4df4c4ffc486265d7",
+    lua: "local time = redis.call('TIME')\nlocal digits = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))\nreturn { digits, redis.call('HKEYS', KEYS[1])[1] or '', redis.call('GET', KEYS[2]) }"
+  },
+  "record/write": {
+    name: "record/write",
+    hasDeadline: true,
+    sha1: "443f78d06cd7e5ea0927ddaae062793b4b7715f2",
+    lua: "local time = redis.call('TIME')\nlocal digits = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))\nlocal micros = time[1] * 1000000 + time[2]\nif micros > ARGV[#ARGV] * 1000 then\n  return redis.error_reply('LATE ' .. digits)\nend\nif redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then\n  return 0\nend\nlocal owner, version = string.match(redis.call('GET', KEYS[2]) or '', '^(%S+) %S+ (%S+) ')\nif owner == ARGV[1] and tonumber(version) > tonumber(ARGV[3]) then\n  return 1\nend\nredis.call('SET', KEYS[2], ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. ARGV[4])\nif ARGV[5] ~= '0' then\n  redis.call('PEXPIRE', KEYS[2], ARGV[5])\nend\nredis.pcall(ARGV[6], KEYS[2], ARGV[2])\nreturn 1"
+  },
   "semaphore/acquire": {
     name: "semaphore/acquire",
     hasDeadline: true,

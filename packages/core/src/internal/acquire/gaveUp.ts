@@ -1,36 +1,11 @@
 /**
- * Shared by all waiters: when to ask without a message, and how a wait ends.
+ * How the wait for a lock ends that was not granted.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Holder, type LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { Denial } from "./acquireOnce.ts"
-import type { AcquiringClient } from "./AcquiringClient.ts"
-import type { Restore } from "../hold/guard.ts"
-import type { Outage } from "../wait/Outage.ts"
-import { transientFailure } from "../store/transient.ts"
 import type { AcquireRequest } from "./AcquireRequest.ts"
-
-/** Succeeds with a failure that passes: a waiter asks again. */
-export const catchTransient = <A>(
-  effect: Effect.Effect<A, LockStoreError>
-): Effect.Effect<A | LockStoreError, LockStoreError> =>
-  Effect.catchCause(effect, (cause) => {
-    const failure = transientFailure(cause)
-    return failure === undefined ? Effect.failCause(cause) : Effect.succeed(failure)
-  })
-
-/**
- * Pauses after a transient failure, for at most the milliseconds that are left of the wait, rounded up, as a clock may not tell a
- * sleep of less than a nanosecond from none.
- */
-export const pauseAfterFailure = (
-  client: AcquiringClient,
-  outage: Outage<unknown>,
-  left: number,
-  restore: Restore
-): Effect.Effect<void> =>
-  restore(Effect.sleep(Math.min(outage.pauseMillis(client.options.fallbackIntervalMillis), Math.ceil(left))))
 
 /**
  * The wait is over. What the store said last decides how it fails: with `LockTimeout` where the lock was taken; with the store's own

@@ -1,0 +1,373 @@
+/**
+ * Leader elections: of all processes that campaign, one leads at a time.
+ *
+ * An election is a value. Making one costs nothing and sends no command. To lead is to hold the lock of the election's name, so
+ * everything that is true of a lock is true of a leadership: it is renewed while it lasts, losing it interrupts the work that it
+ * guarded, and each has a fencing token, here called its term.
+ *
+ * @since 0.3.0
+ */
+import * as Effect from "effect/Effect"
+import { dual } from "effect/Function"
+import type * as Option from "effect/Option"
+import type { Pipeable } from "effect/Pipeable"
+import * as Predicate from "effect/Predicate"
+import type * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import type * as Stream from "effect/Stream"
+import type * as Types from "effect/Types"
+import * as Sections from "./internal/acquire/sections.ts"
+import { jsonText, type ValueSchema } from "./internal/coordination/jsonText.ts"
+import {
+  leaderChanges,
+  LeaderElectionImpl,
+  leaderOf,
+  leaderships,
+  makeElection,
+  prepareCampaign,
+  TypeId as internalTypeId
+} from "./internal/coordination/LeaderElectionImpl.ts"
+import { leadUntilEnd } from "./internal/coordination/whileLeader.ts"
+import type { InvalidLockName, InvalidLockOptions, LockLost, LockStoreError } from "./LockError.ts"
+import type { RedisLock } from "./RedisLock.ts"
+
+/**
+ * Marks the values of this module at run time; see {@link isLeaderElection}.
+ *
+ * @category type IDs
+ * @since 0.3.0
+ */
+export const TypeId: TypeId = internalTypeId
+
+/**
+ * The type of {@link TypeId}.
+ *
+ * @category type IDs
+ * @since 0.3.0
+ */
+export type TypeId = "~effect-redis-lock/LeaderElection"
+
+/**
+ * An election. `A` is what its leaders proclaim, `never` where they proclaim nothing. `R` is the services that it requires:
+ * {@link RedisLock}, or none once a service is bound with {@link provide}.
+ *
+ * @category models
+ * @since 0.3.0
+ */
+export interface LeaderElection<in out A = never, out R = RedisLock> extends Pipeable {
+  readonly [TypeId]: {
+    readonly _A: Types.Invariant<A>
+    readonly _R: Types.Covariant<R>
+  }
+  readonly name: string
+}
+
+/**
+ * The leadership of one term, as its leader has it. Its validity is computed at every check, from a deadline on the monotonic
+ * clock, like that of a `Holding`.
+ *
+ * @category models
+ * @since 0.3.0
+ */
+export interface Leadership<in A = never> {
+  /** The election's name. */
+  readonly name: string
+  /** `<client uuid>:<owner id>`, as others see the leader. */
+  readonly owner: string
+  /** The fencing token: higher than that of every earlier leader. Pass it to what you write to, and have it refuse lower ones. */
+  readonly term: bigint
+  /** Whether it still leads. Sends no command. */
+  readonly isLeading: Effect.Effect<boolean>
+  /** Fails with `LockLost` once it leads no more, including after it has resigned. Sends no command. */
+  readonly ensureLeading: Effect.Effect<void, LockLost>
+  /** Waits until the leadership is lost, then fails. Never completes once it has resigned. */
+  readonly awaitLost: Effect.Effect<never, LockLost>
+  /**
+   * Replaces the value that everybody reads. Redis takes it only from whoever leads at that moment. Transient failures are retried
+   * while the leadership lasts.
+   */
+  readonly proclaim: (value: A) => Effect.Effect<void, LockLost | LockStoreError | Schema.SchemaError>
+  /** Hands over at once; the scope's finalizer then has nothing left to do. Safe to call again. */
+  readonly resign: Effect.Effect<void, LockLost | LockStoreError>
+}
+
+/**
+ * A leader, as others see it.
+ *
+ * @category models
+ * @since 0.3.0
+ */
+export interface Leader<out A = never> {
+  /** `<client uuid>:<owner id>`. */
+  readonly owner: string
+  /** The fencing token of its leadership. */
+  readonly term: bigint
+  /** What it has proclaimed; `None` if nothing, or, with a warning, if the Schema of this election does not decode it. */
+  readonly value: Option.Option<A>
+}
+
+/**
+ * Whether a value is an election of this library.
+ *
+ * **When to use**
+ *
+ * To narrow an unknown value.
+ *
+ * @category guards
+ * @since 0.3.0
+ */
+export const isLeaderElection = (u: unknown): u is LeaderElection<unknown, unknown> => Predicate.hasProperty(u, TypeId)
+
+/**
+ * Options of {@link make}.
+ *
+ * @category options
+ * @since 0.3.0
+ */
+export interface LeaderElectionOptions<in out A = never> {
+  /** What leaders proclaim, such as an address. It is kept as JSON. Default: nothing. */
+  readonly value?: Schema.Codec<A, unknown> | undefined
+  /**
+   * Whether candidates are elected in the order in which they began to campaign, so that one which has resigned goes to the end.
+   * Default: true, but for a quorum of servers, which keeps no order.
+   */
+  readonly fair?: boolean | undefined
+}
+
+/**
+ * An election under a name. Whoever leads holds the lock of that name: `Lock.inspect(name)` shows it, and a `Lock` of the same name
+ * excludes it. The name follows the rules of `Lock.make`, and an invalid one is reported when the election is used.
+ *
+ * **When to use**
+ *
+ * Where one process of several does something for as long as it lives: a scheduler, a consumer of one partition, a primary whose
+ * address the others must know.
+ *
+ * **When not to use**
+ *
+ * For a short piece of work that any process may do: take a `Lock`. For work that must happen once: `RunOnce`.
+ *
+ * @example
+ * ```ts
+ * import { Schema } from "effect"
+ * import { LeaderElection } from "effect-redis-lock"
+ *
+ * const primary = LeaderElection.make("primary", { value: Schema.Struct({ host: Schema.String, port: Schema.Number }) })
+ * ```
+ *
+ * @category constructors
+ * @since 0.3.0
+ */
+export const make = <A = never>(name: string, options?: LeaderElectionOptions<A>): LeaderElection<A> =>
+  makeElection<A, RedisLock>(
+    name,
+    jsonText((options?.value ?? Schema.Never) as ValueSchema<A>),
+    options?.fair !== false
+  )
+
+/**
+ * Binds an election to one service, so that it requires no other.
+ *
+ * @category combinators
+ * @since 0.3.0
+ */
+export const provide: {
+  (service: RedisLock["Service"]): <A, R>(election: LeaderElection<A, R>) => LeaderElection<A, Exclude<R, RedisLock>>
+  <A, R>(election: LeaderElection<A, R>, service: RedisLock["Service"]): LeaderElection<A, Exclude<R, RedisLock>>
+} = dual(2, <A, R>(election: LeaderElection<A, R>, service: RedisLock["Service"]) => implOf(election).provide(service))
+
+const implOf = <A, R>(election: LeaderElection<A, R>): LeaderElectionImpl<A, R> =>
+  election as unknown as LeaderElectionImpl<A, R>
+
+/**
+ * Options of {@link campaign}.
+ *
+ * @category options
+ * @since 0.3.0
+ */
+export interface CampaignOptions<out A = never> {
+  /** What the leader proclaims from its first moment. */
+  readonly proclaim?: A | undefined
+}
+
+/**
+ * Waits until elected, and leads for as long as the scope is open. Closing the scope resigns, and hands over at once.
+ *
+ * Every campaign is a candidate of its own, also of the same fiber: whoever leads and campaigns again waits for itself. Waiting
+ * outlives a restart, a failover or a lost connection of Redis.
+ *
+ * **When to use**
+ *
+ * To do several things as the leader, to proclaim something new, or to resign early. For one effect: {@link whileLeader}.
+ *
+ * **Gotchas**
+ *
+ * A loss does not interrupt your code here: check `ensureLeading` between steps, or race `awaitLost`.
+ *
+ * Fails with `LockStoreError` when Redis refuses permanently, `SchemaError` when the value cannot be encoded, `InvalidLockName` and
+ * `InvalidLockOptions` before any command.
+ *
+ * @example
+ * ```ts
+ * import { Effect, Schema } from "effect"
+ * import { LeaderElection } from "effect-redis-lock"
+ *
+ * const primary = LeaderElection.make("primary", { value: Schema.String })
+ *
+ * const program = Effect.scoped(Effect.gen(function*() {
+ *   const leadership = yield* LeaderElection.campaign(primary, { proclaim: "10.0.0.7:8080" })
+ *   yield* Effect.log(`leading with term ${leadership.term}`)
+ *   yield* leadership.proclaim("10.0.0.7:8081")
+ *   yield* leadership.ensureLeading
+ *   yield* leadership.resign
+ * }))
+ * ```
+ *
+ * @category leading
+ * @since 0.3.0
+ */
+export const campaign = <A, R>(
+  election: LeaderElection<A, R>,
+  options?: CampaignOptions<A>
+): Effect.Effect<
+  Leadership<A>,
+  LockStoreError | InvalidLockName | InvalidLockOptions | Schema.SchemaError,
+  R | Scope.Scope
+> => {
+  const impl = implOf(election)
+  return Effect.flatMap(textOf(impl, options), (text) =>
+    Effect.map(Sections.scoped(leaderships, prepareCampaign(impl, text)), (held): Leadership<A> => ({
+      name: held.name,
+      owner: held.owner,
+      term: held.term,
+      isLeading: held.isLeading,
+      ensureLeading: held.ensureLeading,
+      awaitLost: held.awaitLost,
+      proclaim: (value) => Effect.flatMap(impl.json.encode(value), (text) => held.write(text)),
+      resign: held.release
+    }))
+  ) as Effect.Effect<Leadership<A>, LockStoreError | InvalidLockName | InvalidLockOptions | Schema.SchemaError, never>
+}
+
+const textOf = <A>(
+  { json }: LeaderElectionImpl<A, unknown>,
+  options: CampaignOptions<A> | undefined
+): Effect.Effect<string, Schema.SchemaError> =>
+  options?.proclaim === undefined ? Effect.succeed("") : json.encode(options.proclaim)
+
+/**
+ * Options of {@link whileLeader}.
+ *
+ * @category options
+ * @since 0.3.0
+ */
+export interface WhileLeaderOptions<out A = never> extends CampaignOptions<A> {
+  /** When to campaign again after the effect has failed. Default: never, so that its failure is that of the whole. */
+  readonly restart?: Schedule.Schedule<unknown> | undefined
+}
+
+/**
+ * Campaigns, and runs an effect as the leader. Losing the leadership interrupts the effect, and the campaign begins again; so it
+ * goes on until the effect ends by itself. When it does, with a result or a failure, this process resigns first: after a failure
+ * another candidate has its turn while this one waits for its `restart`.
+ *
+ * **When to use**
+ *
+ * For what one process of several does all the time. As a `Layer`: `Singleton.layer`.
+ *
+ * Fails as the effect does, with `LockStoreError` when Redis refuses permanently, `SchemaError` when the value cannot be encoded,
+ * `InvalidLockName` and `InvalidLockOptions` before any command.
+ *
+ * @example
+ * ```ts
+ * import { Effect, Schedule } from "effect"
+ * import { LeaderElection } from "effect-redis-lock"
+ *
+ * const scheduler = LeaderElection.make("scheduler")
+ *
+ * const program = Effect.log("one of us does this").pipe(
+ *   LeaderElection.whileLeader(scheduler, { restart: Schedule.spaced("10 seconds") })
+ * )
+ * ```
+ *
+ * @category leading
+ * @since 0.3.0
+ */
+export const whileLeader: {
+  <A, R>(
+    election: LeaderElection<A, R>,
+    options?: WhileLeaderOptions<A>
+  ): <B, E, R2>(
+    self: Effect.Effect<B, E, R2>
+  ) => Effect.Effect<B, E | LockStoreError | InvalidLockName | InvalidLockOptions | Schema.SchemaError, R | R2>
+  <B, E, R2, A, R>(
+    self: Effect.Effect<B, E, R2>,
+    election: LeaderElection<A, R>,
+    options?: WhileLeaderOptions<A>
+  ): Effect.Effect<B, E | LockStoreError | InvalidLockName | InvalidLockOptions | Schema.SchemaError, R | R2>
+} = dual(
+  (args) => Effect.isEffect(args[0]),
+  <B, E, R2, A, R>(self: Effect.Effect<B, E, R2>, election: LeaderElection<A, R>, options?: WhileLeaderOptions<A>) => {
+    const impl = implOf(election)
+    return Effect.flatMap(textOf(impl, options), (text) =>
+      leadUntilEnd(self, prepareCampaign(impl, text), options?.restart)
+    )
+  }
+)
+
+/**
+ * Who leads at this moment, with its term and what it has proclaimed; `None` while nobody does. The answer may be outdated when you
+ * see it: what only the leader may do is decided by its term.
+ *
+ * Fails with `LockStoreError` when the request to Redis failed, with `InvalidLockName` and `InvalidLockOptions` before any command.
+ *
+ * @example
+ * ```ts
+ * import { Effect, Option, Schema } from "effect"
+ * import { LeaderElection } from "effect-redis-lock"
+ *
+ * const primary = LeaderElection.make("primary", { value: Schema.String })
+ *
+ * const address = Effect.map(LeaderElection.leader(primary), Option.flatMap(({ value }) => value))
+ * ```
+ *
+ * @category getters
+ * @since 0.3.0
+ */
+export const leader = <A, R>(
+  election: LeaderElection<A, R>
+): Effect.Effect<Option.Option<Leader<A>>, LockStoreError | InvalidLockName | InvalidLockOptions, R> =>
+  leaderOf(implOf(election) as LeaderElectionImpl<A, unknown>)
+
+/**
+ * Who leads now, and from then on every change: another leader, another value, nobody. It repeats nothing and never ends; it
+ * outlives a restart, a failover or a lost connection of Redis.
+ *
+ * Messages bring changes at once. It asks by itself once in every `fallbackInterval` (1 second), and so learns of a leader that has
+ * died without a word when its lease is over. What changes several times between two looks may be seen once.
+ *
+ * Fails with `LockStoreError` when Redis refuses permanently, with `InvalidLockName` and `InvalidLockOptions` before any command.
+ *
+ * @example
+ * ```ts
+ * import { Effect, Option, Stream } from "effect"
+ * import { LeaderElection } from "effect-redis-lock"
+ *
+ * const scheduler = LeaderElection.make("scheduler")
+ *
+ * const program = LeaderElection.changes(scheduler).pipe(
+ *   Stream.take(1),
+ *   Stream.runForEach((leader) =>
+ *     Effect.log(Option.match(leader, { onNone: () => "nobody leads", onSome: ({ term }) => `term ${term}` }))
+ *   )
+ * )
+ * ```
+ *
+ * @category getters
+ * @since 0.3.0
+ */
+export const changes = <A, R>(
+  election: LeaderElection<A, R>
+): Stream.Stream<Option.Option<Leader<A>>, LockStoreError | InvalidLockName | InvalidLockOptions, R> =>
+  leaderChanges(implOf(election) as LeaderElectionImpl<A, unknown>)

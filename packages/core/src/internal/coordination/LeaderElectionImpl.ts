@@ -1,0 +1,197 @@
+/**
+ * An election as a value, and the course of a campaign: acquire the lock, announce the term beside it.
+ */
+import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import type { Fiber } from "effect/Fiber"
+import { identity } from "effect/Function"
+import * as Option from "effect/Option"
+import * as Pipeable from "effect/Pipeable"
+import * as Stream from "effect/Stream"
+import type { AcquireError, LockStoreError } from "../../LockError.ts"
+import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
+import type { LockClient } from "../client/LockClient.ts"
+import type { Service } from "../client/RedisLock.ts"
+import type { Restore } from "../hold/guard.ts"
+import type { Hold } from "../hold/Hold.ts"
+import type { Identity } from "../hold/owner.ts"
+import { LockImpl, PreparedLockAcquire } from "../locks/LockImpl.ts"
+import { type Invalid, isInvalid } from "../options/invalid.ts"
+import { reentrant } from "../protocol/exclusive.ts"
+import { fair } from "../protocol/fair.ts"
+import { printsAs } from "../report/printsAs.ts"
+import type { LockKeys } from "../store/keys.ts"
+import { read, type RecordState } from "../store/operations/record.ts"
+import { decodeOrWarn, type JsonText } from "./jsonText.ts"
+import { HeldLeadership, isLoss } from "./Leadership.ts"
+import { watchRecord } from "./watchRecord.ts"
+
+export const TypeId = "~effect-redis-lock/LeaderElection"
+
+/** What everybody can know of the leader. */
+export interface SeenLeader<A> {
+  readonly owner: string
+  readonly term: bigint
+  readonly value: Option.Option<A>
+}
+
+/** Where an election takes place. */
+interface Place {
+  readonly client: LockClient
+  readonly keys: LockKeys
+}
+
+export class LeaderElectionImpl<A, R> extends Pipeable.Class {
+  declare readonly [TypeId]: { readonly _A: (_: A) => A; readonly _R: (_: never) => R }
+  readonly name: string
+  readonly json: JsonText<A>
+  readonly fair: boolean
+  /** A quorum keeps no fair locks: there, and without `fair`, the plain one. */
+  readonly #plain: LockImpl<R>
+  readonly #fair: LockImpl<R>
+
+  constructor(json: JsonText<A>, fair: boolean, locks: { readonly plain: LockImpl<R>; readonly fair: LockImpl<R> }) {
+    super()
+    this.name = locks.plain.name
+    this.json = json
+    this.fair = fair
+    this.#plain = locks.plain
+    this.#fair = locks.fair
+  }
+
+  provide(service: Service): LeaderElectionImpl<A, never> {
+    const locks = { plain: this.#plain.provide(service), fair: this.#fair.provide(service) }
+    return new LeaderElectionImpl<A, never>(this.json, this.fair, locks as never)
+  }
+
+  lockFor(fiber: Fiber<unknown, unknown>): LockImpl<R> {
+    return this.fair && this.#plain.invalid === null && !this.#plain.clientOf(fiber).isQuorum ? this.#fair : this.#plain
+  }
+
+  at(fiber: Fiber<unknown, unknown>): Place | Invalid {
+    const lock = this.#plain
+    if (lock.invalid !== null) return lock.invalid
+    const client = lock.clientOf(fiber)
+    const keys = lock.keys(client)
+    return isInvalid(keys) ? keys : { client, keys }
+  }
+}
+
+Object.defineProperty(LeaderElectionImpl.prototype, TypeId, { value: { _A: identity, _R: identity } })
+
+printsAs(LeaderElectionImpl.prototype, ({ name }) => ({ _id: "effect-redis-lock/LeaderElection", name }))
+
+export const makeElection = <A, R>(name: string, json: JsonText<A>, isFair: boolean): LeaderElectionImpl<A, R> =>
+  new LeaderElectionImpl<A, R>(json, isFair, {
+    plain: new LockImpl<R>(name, reentrant, undefined, undefined),
+    fair: new LockImpl<R>(name, fair, undefined, undefined)
+  })
+
+export const leaderships: Family<HeldLeadership> = {
+  acquireSpan: "LeaderElection.campaign",
+  holdSpan: "LeaderElection.lead",
+  warn: ({ name, owner }, problems) =>
+    Effect.annotateLogs(Effect.logWarning("A leader's scope has closed, but resigning went wrong.", problems), {
+      election: name,
+      owner
+    })
+}
+
+/** A candidacy: asks for the lock, and announces its term before anybody is told that it leads. */
+class Campaign implements Prepared<HeldLeadership> {
+  readonly #request: PreparedLockAcquire<never>
+  /** What the leader proclaims from its first moment. */
+  readonly #proclaimed: string
+
+  constructor(request: PreparedLockAcquire<never>, proclaimed: string) {
+    this.#request = request
+    this.#proclaimed = proclaimed
+  }
+
+  get name(): string {
+    return this.#request.name
+  }
+
+  get label(): string {
+    return "election"
+  }
+
+  acquire(restore: Restore): Effect.Effect<HeldLeadership, AcquireError> {
+    return Effect.flatMap(this.#request.acquire(restore), (hold) =>
+      // a term that ends before it was announced was none: the candidate goes on
+      Effect.flatMap(this.#announce(hold, restore), (held) => (held ? Effect.succeed(held) : this.acquire(restore)))
+    )
+  }
+
+  tryAcquire(restore: Restore): Effect.Effect<Option.Option<HeldLeadership>, LockStoreError> {
+    return Effect.flatMap(this.#request.tryAcquire(restore), (hold) =>
+      Option.isNone(hold) ? Effect.succeedNone : Effect.map(this.#announce(hold.value, restore), Option.fromUndefinedOr)
+    )
+  }
+
+  /** Undefined where the lock was lost meanwhile. */
+  #announce(hold: Hold, restore: Restore): Effect.Effect<HeldLeadership | undefined, LockStoreError> {
+    const leadership = new HeldLeadership(this.#request.client, hold)
+    return Effect.matchCauseEffect(restore(leadership.write(this.#proclaimed)), {
+      onSuccess: () => Effect.succeed(leadership),
+      onFailure: (cause) =>
+        Effect.andThen(
+          Effect.ignore(leadership.releaseNow()),
+          isLoss(cause) ? Effect.undefined : Effect.failCause(cause as Cause.Cause<LockStoreError>)
+        )
+    })
+  }
+}
+
+/** The candidacy of a fiber; `proclaimed` is empty where it proclaims nothing. */
+export const prepareCampaign =
+  (election: Pick<LeaderElectionImpl<never, unknown>, "lockFor">, proclaimed: string): Prepare<HeldLeadership> =>
+  (fiber) => {
+    const lock = election.lockFor(fiber) as LockImpl<unknown>
+    const asked = lock.prepare(fiber, undefined, undefined)
+    if (isInvalid(asked)) return asked
+    // no candidate is another one, whichever fiber or scope it is in: each has a term of its own
+    const own: Identity = { owner: { explicit: {}, sections: undefined }, fiberId: fiber.id, scope: undefined }
+    return new Campaign(new PreparedLockAcquire<never>(lock, asked.client, asked.keys, own, asked), proclaimed)
+  }
+
+/** Who leads: whoever holds the lock, once it has announced its term. */
+const leaderIn = <A>(
+  { json, name }: LeaderElectionImpl<A, unknown>,
+  { holder, record }: RecordState
+): Effect.Effect<Option.Option<SeenLeader<A>>> => {
+  if (record === undefined || record.owner !== holder) return Effect.succeedNone
+  const { owner, token: term, value: text } = record
+  return text === ""
+    ? Effect.succeedSome({ owner, term, value: Option.none() })
+    : Effect.map(decodeOrWarn(json, text, { election: name }), (value) => Option.some({ owner, term, value }))
+}
+
+export const leaderOf = <A>(
+  election: LeaderElectionImpl<A, unknown>
+): Effect.Effect<Option.Option<SeenLeader<A>>, LockStoreError | Invalid> =>
+  Effect.withFiber<Option.Option<SeenLeader<A>>, LockStoreError | Invalid>((fiber) => {
+    const place = election.at(fiber)
+    if (isInvalid(place)) return Effect.fail(place)
+    return Effect.flatMap(place.client.store.run(read(place.keys, "leader")), (state) => leaderIn(election, state))
+  })
+
+/** What decides whether there is anything new. */
+const signOf = ({ holder, record }: RecordState): string =>
+  record === undefined || record.owner !== holder ? "" : `${record.owner} ${record.version}`
+
+export const leaderChanges = <A>(
+  election: LeaderElectionImpl<A, unknown>
+): Stream.Stream<Option.Option<SeenLeader<A>>, LockStoreError | Invalid> =>
+  Stream.unwrap(
+    Effect.withFiber((fiber) => {
+      const place = election.at(fiber)
+      if (isInvalid(place)) return Effect.fail(place)
+      return Effect.succeed(
+        watchRecord(place.client, place.keys, "leader").pipe(
+          Stream.changesWith((before, now) => signOf(before) === signOf(now)),
+          Stream.mapEffect((state) => leaderIn(election, state))
+        )
+      )
+    })
+  )

@@ -1,0 +1,42 @@
+/**
+ * A record as a Stream: read when its channel says so, and once in every fallback interval, as messages are only hints.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import * as Schedule from "effect/Schedule"
+import * as Stream from "effect/Stream"
+import type { LockStoreError } from "../../LockError.ts"
+import type { LockClient } from "../client/LockClient.ts"
+import type { LockKeys } from "../store/keys.ts"
+import { read, type RecordState, type RecordUse } from "../store/operations/record.ts"
+import { isRetryable } from "../store/transient.ts"
+import { jittered } from "../time/schedules.ts"
+
+/** Emits after every look, whether anything has changed or not; outlives transient failures, and never ends. */
+export const watchRecord = (
+  client: LockClient,
+  keys: LockKeys,
+  use: RecordUse
+): Stream.Stream<RecordState, LockStoreError> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const { fallbackIntervalMillis } = client.options
+      // however many messages come during a look, one more look follows
+      const signals = yield* Queue.sliding<void>(1)
+      yield* Effect.acquireRelease(
+        Effect.sync(() =>
+          client.subscriptions.subscribe(keys.record(use), () => Queue.offerUnsafe(signals, undefined))
+        ),
+        (subscription) => Effect.sync(() => subscription.stop())
+      )
+      const look = Effect.retry(
+        Effect.suspend(() => client.store.run(read(keys, use))),
+        { while: isRetryable, schedule: Schedule.spaced(Duration.millis(fallbackIntervalMillis)) }
+      )
+      const next = Effect.suspend(() =>
+        Effect.raceFirst(Queue.take(signals), Effect.sleep(jittered(fallbackIntervalMillis)))
+      )
+      return Stream.concat(Stream.fromEffect(look), Stream.fromEffectRepeat(Effect.andThen(next, look)))
+    })
+  )

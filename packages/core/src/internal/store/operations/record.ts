@@ -1,0 +1,90 @@
+/**
+ * `lua/record/`: what the holder of a lock has to say, beside the lock; only who holds the lock can write it.
+ */
+import type { LockKeys } from "../keys.ts"
+import { majority } from "./majority.ts"
+import { numberReply } from "./replies.ts"
+import { operation, type StoreCommand } from "./StoreOperation.ts"
+
+/** What a record is for: each has a key of its own. */
+export type RecordUse = "leader" | "result" | "tick"
+
+/** What was written, by whom. */
+export interface LockRecord {
+  readonly owner: string
+  /** The fencing token of the grant under which it was written. */
+  readonly token: bigint
+  readonly version: number
+  readonly value: string
+}
+
+/** A record, and the lock beside it at the same moment. */
+export interface RecordState {
+  readonly serverMicros: number
+  /** The holder of the lock; empty when it is free. */
+  readonly holder: string
+  readonly record: LockRecord | undefined
+}
+
+type RawState = readonly [micros: string, holder: string, record: string | null]
+
+const parse = (text: string | null): LockRecord | undefined => {
+  const match = /^(\S+) (\d+) (\d+) ([^]*)$/.exec(text ?? "")
+  if (match === null) return undefined
+  const [, owner, token, version, value] = match
+  return { owner: owner!, token: BigInt(token!), version: Number(version), value: value! }
+}
+
+const isLater = (a: LockRecord, b: LockRecord | undefined): boolean =>
+  b === undefined || a.token > b.token || (a.token === b.token && a.version > b.version)
+
+/** The latest record that any member has: a majority has been asked, so it is at least the last that a majority has. */
+const latest = (states: ReadonlyArray<RecordState>, required: number): RecordState => {
+  const counts = new Map<string, number>()
+  for (const { holder } of states) counts.set(holder, (counts.get(holder) ?? 0) + 1)
+  let record: LockRecord | undefined
+  for (const state of states) if (state.record !== undefined && isLater(state.record, record)) record = state.record
+  return {
+    serverMicros: Math.max(...states.map(({ serverMicros }) => serverMicros)),
+    holder: [...counts].find(([, count]) => count >= required)?.[0] ?? "",
+    record
+  }
+}
+
+export const operations = {
+  write: operation("record/write", { reply: numberReply, quorum: majority }),
+  read: operation<RecordState>("record/read", {
+    reply: (raw) => {
+      const [micros, holder, record] = raw as unknown as RawState
+      return { serverMicros: Number(micros), holder, record: parse(record) }
+    },
+    quorum: { waitsForAll: true, combine: (states, { required }) => latest(states, required) }
+  }),
+  clear: operation("record/clear", { givesBack: true, reply: numberReply, quorum: majority })
+}
+
+/** Replies 1, or 0 when this owner does not hold the lock. */
+export const write = (
+  keys: LockKeys,
+  use: RecordUse,
+  { owner, token, value, version }: LockRecord,
+  lifeMillis: number,
+  publish: string
+): StoreCommand<number> => ({
+  operation: operations.write,
+  keys: [keys.lock, keys.record(use)],
+  args: [owner, String(token), version, value, lifeMillis, publish]
+})
+
+export const read = (keys: LockKeys, use: RecordUse): StoreCommand<RecordState> => ({
+  operation: operations.read,
+  keys: [keys.lock, keys.record(use)],
+  args: []
+})
+
+/** Replies 1, or 0 when the record is not of this owner. */
+export const clear = (keys: LockKeys, use: RecordUse, owner: string, publish: string): StoreCommand<number> => ({
+  operation: operations.clear,
+  keys: [keys.lock, keys.record(use)],
+  args: [owner, publish]
+})

@@ -1,0 +1,372 @@
+/**
+ * What elections must do on every store: on memory under virtual time, and on Redis in real time.
+ */
+import { assert, describe } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, Option, Schedule, Schema, Scope, Stream } from "effect"
+import { InvalidLockName, LeaderElection, Lock, LockLost, RedisLock } from "effect-redis-lock"
+import { background } from "../kit/background.ts"
+import { freshName } from "../kit/names.ts"
+import { expectWarning } from "../run/logs.ts"
+import { noting, wrappedStore } from "../kit/wrappedStore.ts"
+import { type Backend, backends, coordinated } from "./coordinated.ts"
+
+const addresses = (name = freshName("election")) => LeaderElection.make(name, { value: Schema.String })
+
+const contract = (backend: Backend): void => {
+  const { deaf, elsewhere, joined, over, suite, until, virtual } = coordinated(backend)
+
+  /** Leads in a fiber, as another client, until told to resign. */
+  const leadElsewhere = Effect.fnUntraced(function* <A>(
+    election: LeaderElection.LeaderElection<A>,
+    options?: LeaderElection.CampaignOptions<A>
+  ) {
+    const elected = yield* Deferred.make<LeaderElection.Leadership<A>>()
+    const told = yield* Deferred.make<void>()
+    const fiber = yield* background(
+      Effect.gen(function* () {
+        yield* Deferred.succeed(elected, yield* LeaderElection.campaign(election, options))
+        yield* Deferred.await(told)
+      }).pipe(Effect.scoped, elsewhere)
+    )
+    return {
+      elected: Deferred.await(elected),
+      isElected: Deferred.isDone(elected),
+      resign: Effect.andThen(Deferred.succeed(told, undefined), Fiber.join(fiber)),
+      fiber
+    }
+  })
+
+  /** What a stream of changes has emitted so far. */
+  const watching = Effect.fnUntraced(function* <A>(election: LeaderElection.LeaderElection<A>) {
+    const seen: Array<string> = []
+    const fiber = yield* background(
+      Stream.runForEach(LeaderElection.changes(election), (leader) =>
+        Effect.sync(() =>
+          seen.push(
+            Option.match(leader, {
+              onNone: () => "nobody",
+              onSome: ({ value }) => `leader of ${Option.getOrElse(value, () => "nothing")}`
+            })
+          )
+        )
+      )
+    )
+    return { seen, fiber }
+  })
+
+  describe(`an election on ${backend.name}`, () => {
+    suite("an election", (it) => {
+      it.effect("One candidate leads, and the next one of a higher term as soon as it resigns", () =>
+        Effect.gen(function* () {
+          const election = addresses()
+          assert.deepStrictEqual(yield* LeaderElection.leader(election), Option.none())
+          const first = yield* leadElsewhere(election)
+          const leadership = yield* first.elected
+          const second = yield* leadElsewhere(election)
+          assert.isTrue(yield* leadership.isLeading)
+          yield* leadership.ensureLeading
+          assert.isFalse(yield* second.isElected)
+          // no time passes but that of the server
+          yield* first.resign
+          assert.isAbove(Number((yield* second.elected).term), Number(leadership.term))
+          assert.instanceOf(yield* Effect.flip(leadership.ensureLeading), LockLost)
+          yield* second.resign
+          assert.deepStrictEqual(yield* LeaderElection.leader(election), Option.none())
+        })
+      )
+
+      it.effect("Everybody can read who leads, its term and what it has proclaimed", () =>
+        Effect.gen(function* () {
+          const election = LeaderElection.make(freshName("election"), {
+            value: Schema.Struct({ host: Schema.String, since: Schema.Date })
+          })
+          const value = { host: "a b\n", since: new Date(0) }
+          const leadership = yield* LeaderElection.campaign(election, { proclaim: value })
+          const { owner, term } = leadership
+          const seen = elsewhere(LeaderElection.leader(election))
+          assert.deepStrictEqual(yield* seen, Option.some({ owner, term, value: Option.some(value) }))
+          yield* leadership.proclaim({ ...value, host: "b" })
+          assert.deepStrictEqual(yield* seen, Option.some({ owner, term, value: Option.some({ ...value, host: "b" }) }))
+          yield* leadership.resign
+          assert.deepStrictEqual(yield* seen, Option.none())
+          yield* leadership.resign
+        }).pipe(Effect.scoped)
+      )
+
+      it.effect("A leader that proclaims nothing is seen without a value", () =>
+        Effect.gen(function* () {
+          const election = LeaderElection.make(freshName("election"))
+          const { owner, term } = yield* LeaderElection.campaign(election)
+          const seen = yield* LeaderElection.leader(election)
+          assert.deepStrictEqual(seen, Option.some({ owner, term, value: Option.none() }))
+        }).pipe(Effect.scoped)
+      )
+
+      it.effect("A value that the Schema does not decode is left out, with a warning", () =>
+        Effect.gen(function* () {
+          expectWarning(/proclaimed a value that the Schema of this process does not decode/)
+          const election = addresses()
+          const other = LeaderElection.make(election.name, { value: Schema.Number })
+          yield* LeaderElection.campaign(election, { proclaim: "ten" })
+          const seen = yield* LeaderElection.leader(other)
+          assert.isTrue(Option.isNone(Option.getOrThrow(seen).value))
+        }).pipe(Effect.scoped)
+      )
+
+      it.effect("A leader that was deposed without knowing it can proclaim nothing, and learns of it by that", () =>
+        Effect.gen(function* () {
+          const election = addresses()
+          expectWarning(/leader's scope has closed, but resigning went wrong/)
+          const stale = yield* LeaderElection.campaign(election, { proclaim: "stale" })
+          yield* elsewhere(Lock.forceRelease(election.name))
+          const next = yield* leadElsewhere(election, { proclaim: "next" })
+          yield* next.elected
+          assert.isTrue(yield* stale.isLeading)
+          const lost = yield* Effect.flip(stale.proclaim("stale again"))
+          assert.instanceOf(lost, LockLost)
+          assert.strictEqual(lost.reason, "NotOwner")
+          assert.isFalse(yield* stale.isLeading)
+          assert.instanceOf(yield* Effect.flip(stale.awaitLost), LockLost)
+          const seen = Option.getOrThrow(yield* LeaderElection.leader(election))
+          assert.deepStrictEqual(seen.value, Option.some("next"))
+          yield* next.resign
+        }).pipe(Effect.scoped)
+      )
+
+      it.effect("What a dead leader has proclaimed is not taken for that of a holder who proclaims nothing", () =>
+        Effect.gen(function* () {
+          const election = addresses()
+          expectWarning(/leader's scope has closed, but resigning went wrong/)
+          yield* LeaderElection.campaign(election, { proclaim: "dead" })
+          yield* elsewhere(Lock.forceRelease(election.name))
+          assert.deepStrictEqual(yield* LeaderElection.leader(election), Option.none())
+          yield* elsewhere(
+            Lock.withLock(
+              Effect.flatMap(LeaderElection.leader(election), (leader) =>
+                Effect.sync(() => assert.deepStrictEqual(leader, Option.none()))
+              ),
+              election.name
+            )
+          )
+        }).pipe(Effect.scoped)
+      )
+
+      it.effect("Each campaign is a candidate of its own, also in the same fiber and scope", () =>
+        Effect.gen(function* () {
+          const election = addresses()
+          const first = yield* LeaderElection.campaign(election)
+          const second = yield* background(LeaderElection.campaign(election))
+          yield* first.resign
+          assert.isAbove(Number((yield* Fiber.join(second)).term), Number(first.term))
+        }).pipe(Effect.scoped)
+      )
+
+      it.effect("Candidates are elected in the order in which they came", () =>
+        Effect.gen(function* () {
+          const election = addresses()
+          const order: Array<string> = []
+          const first = yield* leadElsewhere(election)
+          yield* first.elected
+          const others = []
+          for (const name of ["a", "b", "c"]) {
+            const candidate = yield* leadElsewhere(election, { proclaim: name })
+            others.push(candidate)
+            // until it has its place
+            yield* Effect.yieldNow
+            if (!virtual) yield* Effect.sleep("30 millis")
+          }
+          yield* first.resign
+          for (const candidate of others) {
+            yield* candidate.elected
+            order.push(Option.getOrThrow(Option.getOrThrow(yield* LeaderElection.leader(election)).value))
+            yield* candidate.resign
+          }
+          assert.deepStrictEqual(order, ["a", "b", "c"])
+        })
+      )
+
+      it.effect("An election that is not fair elects just as well", () =>
+        Effect.gen(function* () {
+          const election = LeaderElection.make(freshName("election"), { fair: false })
+          const first = yield* leadElsewhere(election)
+          const { term } = yield* first.elected
+          const second = yield* leadElsewhere(election)
+          yield* first.resign
+          assert.isAbove(Number((yield* second.elected).term), Number(term))
+          yield* second.resign
+        })
+      )
+
+      it.effect("Closing the scope of a campaign resigns, and an interruption withdraws the candidate", () =>
+        Effect.gen(function* () {
+          const election = addresses()
+          const scope = yield* Scope.make()
+          const leadership = yield* Scope.provide(LeaderElection.campaign(election), scope)
+          const waiting = yield* leadElsewhere(election)
+          yield* Fiber.interrupt(waiting.fiber)
+          yield* Scope.close(scope, Exit.void)
+          assert.isFalse(yield* leadership.isLeading)
+          assert.isFalse(yield* Lock.isLocked(election.name))
+        })
+      )
+
+      it.effect("An invalid name fails where the election is used, and an election can be bound to a service", () =>
+        Effect.gen(function* () {
+          const nameless = LeaderElection.make("")
+          for (const use of [
+            LeaderElection.campaign(nameless),
+            LeaderElection.leader(nameless),
+            Stream.runDrain(LeaderElection.changes(nameless)),
+            LeaderElection.whileLeader(Effect.void, nameless)
+          ]) {
+            assert.instanceOf(yield* Effect.flip(use as Effect.Effect<unknown, unknown>), InvalidLockName)
+          }
+          const election = addresses()
+          const bound = LeaderElection.provide(election, yield* RedisLock.RedisLock)
+          const { term } = yield* LeaderElection.campaign(bound)
+          assert.strictEqual(Option.getOrThrow(yield* LeaderElection.leader(bound)).term, term)
+          assert.isTrue(LeaderElection.isLeaderElection(bound))
+          assert.isFalse(LeaderElection.isLeaderElection("scheduler"))
+        }).pipe(Effect.scoped)
+      )
+    })
+
+    suite("the changes of an election", (it) => {
+      it.effect("Changes tell who leads by messages alone, and repeat nothing", () =>
+        Effect.gen(function* () {
+          const election = addresses()
+          const { seen } = yield* watching(election)
+          yield* until(() => seen.length === 1)
+          const first = yield* leadElsewhere(election, { proclaim: "a" })
+          const leadership = yield* first.elected
+          yield* until(() => seen.length === 2)
+          yield* leadership.proclaim("b")
+          yield* until(() => seen.length === 3)
+          yield* first.resign
+          yield* until(() => seen.length === 4)
+          const second = yield* leadElsewhere(election, { proclaim: "c" })
+          yield* second.elected
+          yield* until(() => seen.length === 5)
+          assert.deepStrictEqual(seen, ["nobody", "leader of a", "leader of b", "nobody", "leader of c"])
+          yield* second.resign
+        })
+      )
+
+      it.effect(
+        "Changes are seen within the fallback interval where no message arrives, without asking more often",
+        () =>
+          Effect.gen(function* () {
+            const election = addresses()
+            let reads = 0
+            const startedAt = virtual ? 0 : performance.now()
+            yield* Effect.gen(function* () {
+              const { seen } = yield* watching(election)
+              yield* until(() => seen.length === 1)
+              const first = yield* leadElsewhere(election, { proclaim: "a" })
+              yield* first.elected
+              yield* until(() => seen.length === 2)
+              yield* first.resign
+              yield* until(() => seen.length === 3)
+              assert.deepStrictEqual(seen, ["nobody", "leader of a", "nobody"])
+            }).pipe(
+              over(
+                (store) =>
+                  wrappedStore(
+                    deaf(store),
+                    noting(({ operation }) => void (operation === "record/read" && reads++))
+                  ),
+                { fallbackInterval: "200 millis" }
+              )
+            )
+            // the first look, the one when it had subscribed, and one in an interval, which is jittered by a fifth
+            const most = virtual ? 6 : 3 + (performance.now() - startedAt) / 160
+            assert.isAtMost(reads, most)
+          })
+      )
+    })
+
+    suite("work of the leader", (it) => {
+      it.effect("What ends by itself ends the leadership, with its result", () =>
+        Effect.gen(function* () {
+          const election = addresses()
+          const result = yield* LeaderElection.leader(election).pipe(
+            LeaderElection.whileLeader(election, { proclaim: "here" })
+          )
+          assert.deepStrictEqual(Option.getOrThrow(result).value, Option.some("here"))
+          assert.deepStrictEqual(yield* LeaderElection.leader(election), Option.none())
+        })
+      )
+
+      it.effect("A loss interrupts the work, and the campaign begins again", () =>
+        Effect.gen(function* () {
+          const election = addresses()
+          const terms: Array<bigint> = []
+          let interruptions = 0
+          const work = Effect.gen(function* () {
+            terms.push(Option.getOrThrow(yield* LeaderElection.leader(election)).term)
+            if (terms.length === 1) yield* Effect.never
+            return "done"
+          }).pipe(Effect.onInterrupt(() => Effect.sync(() => interruptions++)))
+          const fiber = yield* background(LeaderElection.whileLeader(work, election))
+          yield* until(() => terms.length === 1)
+          yield* Lock.forceRelease(election.name)
+          assert.strictEqual(yield* joined(fiber), "done")
+          assert.strictEqual(interruptions, 1)
+          assert.isAbove(Number(terms[1]), Number(terms[0]))
+        })
+      )
+
+      it.effect("Work that fails resigns and fails the whole, where nothing says when to restart it", () =>
+        Effect.gen(function* () {
+          const election = addresses()
+          const error = yield* Effect.flip(LeaderElection.whileLeader(Effect.fail("no"), election))
+          assert.strictEqual(error, "no")
+          assert.isFalse(yield* Lock.isLocked(election.name))
+        })
+      )
+
+      it.effect("Work that fails resigns before it is restarted, so that another candidate has its turn", () =>
+        Effect.gen(function* () {
+          const election = addresses()
+          let runs = 0
+          const other = yield* Deferred.make<void>()
+          const work = Effect.suspend(() => {
+            if (++runs === 2) return Effect.succeed("restarted")
+            return Effect.andThen(Deferred.await(other), Effect.fail("no"))
+          })
+          const fiber = yield* background(
+            LeaderElection.whileLeader(work, election, { restart: Schedule.spaced("50 millis") })
+          )
+          yield* until(() => runs === 1)
+          const rival = yield* leadElsewhere(election)
+          yield* Deferred.succeed(other, undefined)
+          yield* rival.elected
+          assert.isUndefined(fiber.pollUnsafe())
+          yield* rival.resign
+          assert.strictEqual(yield* joined(fiber), "restarted")
+        })
+      )
+
+      it.effect("Interrupting the whole resigns", () =>
+        Effect.gen(function* () {
+          const election = addresses()
+          let isRunning = false
+          const fiber = yield* background(
+            LeaderElection.whileLeader(
+              Effect.andThen(
+                Effect.sync(() => (isRunning = true)),
+                Effect.never
+              ),
+              election
+            )
+          )
+          yield* until(() => isRunning)
+          yield* Fiber.interrupt(fiber)
+          assert.isFalse(yield* Lock.isLocked(election.name))
+        })
+      )
+    })
+  })
+}
+
+for (const backend of backends) contract(backend)

@@ -1,0 +1,109 @@
+/**
+ * Whatever operation an interruption hits, nothing of what is built on locks stays behind: nobody leads or waits, and the next one
+ * has its turn at once.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Layer, Option, Schema } from "effect"
+import { LeaderElection, LockStore, RedisLock } from "effect-redis-lock"
+import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
+import { bare } from "../../kit/server/bareRedis.ts"
+import { redisUrl } from "../../kit/server/redisUrl.ts"
+import { eventually } from "../../kit/eventually.ts"
+import { typeOfKey } from "../../kit/storeOperations.ts"
+import { elsewhere, holdElsewhere, repeatYield } from "./elsewhere.ts"
+import { sweep } from "./sweep.ts"
+
+/** Nobody of this client waits, holds or is watched, and what it wrote is gone. */
+const assertIdle = Effect.fnUntraced(function* (name: string, index: number, records: ReadonlyArray<string>) {
+  const client = (yield* RedisLock.RedisLock) as unknown as LockClient
+  assert.strictEqual(client.waitQueues.size, 0, `a waiter is left after ${index}`)
+  assert.strictEqual(client.watchdog.size, 0, `a holding is left after ${index}`)
+  assert.strictEqual(yield* typeOfKey(name), "none", `the lock is left after ${index}`)
+  for (const use of records) {
+    const key = `effect_redis_lock_record:{${name}}:${use}`
+    // it is cleared in the background, as readers ignore it from then on
+    yield* eventually(`${key} is gone`, typeOfKey(key), (type) => type === "none")
+  }
+})
+
+const fresh = Effect.sync(() => `coordinated:${crypto.randomUUID()}`)
+
+const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
+  describe(`interruption on ${name}`, () => {
+    it.layer(store, { excludeTestServices: true, concurrent: true })("of an election, at every operation", (it) => {
+      const electionOf = (name: string) => LeaderElection.make(name, { value: Schema.String })
+      type Scenario = (
+        election: LeaderElection.LeaderElection<string>
+      ) => Effect.Effect<unknown, unknown, RedisLock.RedisLock>
+      const scenarios: Record<string, Scenario> = {
+        "of a campaign": (election) =>
+          Effect.scoped(
+            Effect.flatMap(LeaderElection.campaign(election, { proclaim: "a" }), (leadership) =>
+              Effect.andThen(leadership.proclaim("b"), leadership.resign)
+            )
+          ),
+        "of work of the leader": (election) => LeaderElection.whileLeader(Effect.yieldNow, election, { proclaim: "a" }),
+        "of work of the leader that fails": (election) => LeaderElection.whileLeader(Effect.fail("no"), election)
+      }
+      for (const [title, program] of Object.entries(scenarios)) {
+        it.effect(title, () =>
+          Effect.gen(function* () {
+            const election = electionOf(yield* fresh)
+            const interruptions = yield* sweep({
+              program: program(election),
+              check: (index) => assertIdle(election.name, index, ["leader"])
+            })
+            assert.isAbove(interruptions, 10)
+            assert.isTrue(Option.isNone(yield* LeaderElection.leader(election)))
+          }).pipe(elsewhere)
+        )
+      }
+
+      it.effect("of waiting, while the leader resigns", () =>
+        Effect.gen(function* () {
+          const election = electionOf(yield* fresh)
+          const hold = holdElsewhere((body) => LeaderElection.whileLeader(body, election))
+          let leader = yield* hold
+          let index = 0
+          const interruptions = yield* sweep({
+            // the leader resigns somewhere in the middle of the wait, elsewhere each time
+            program: Effect.all(
+              [
+                LeaderElection.whileLeader(Effect.yieldNow, election),
+                Effect.suspend(() => Effect.andThen(repeatYield(index % 40), leader.letGo))
+              ],
+              { concurrency: "unbounded" }
+            ),
+            check: (at) =>
+              Effect.gen(function* () {
+                index = at
+                yield* leader.letGo
+                yield* Fiber.join(leader.fiber)
+                yield* assertIdle(election.name, at, ["leader"])
+                leader = yield* hold
+              })
+          })
+          assert.isAbove(interruptions, 50)
+          yield* leader.letGo
+          yield* Fiber.join(leader.fiber)
+        }).pipe(elsewhere)
+      )
+    })
+  })
+
+suite("memory", LockStore.layerMemory)
+suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))
+
+it.live("leaves no channel, and no key but tokens, on the server", () =>
+  Effect.gen(function* () {
+    const observer = yield* bare({ url: redisUrl })
+    const channels = () => observer.pubsub("CHANNELS", "*{coordinated:*") as Promise<Array<string>>
+    yield* eventually("no channel is left", channels, (left) => left.length === 0)
+    const keys = yield* Effect.promise(() => observer.keys("*coordinated:*"))
+    assert.deepStrictEqual(
+      keys.filter((key) => !key.startsWith("redisson_lock_token:")),
+      []
+    )
+  }).pipe(Effect.scoped)
+)
