@@ -55,6 +55,20 @@ describe("a store that answers late", () => {
   }
 })
 
+it.effect("A release is repeated in the foreground for as long as the release timeout, even a long one", () =>
+  Effect.gen(function* () {
+    const server = yield* testStore()
+    const service = yield* clientOf(server, { releaseTimeout: "15 seconds", watchdogLeaseTime: "1 minute" })
+    const breaks = Effect.sync(() => void (server.isDown = true))
+    const section = yield* Effect.forkChild(as(service)(Lock.withLock(breaks, "a")), { startImmediately: true })
+    yield* TestClock.adjust("12 seconds")
+    assert.isUndefined(section.pollUnsafe())
+    server.isDown = false
+    yield* TestClock.adjust("2 seconds")
+    assert.isTrue(Exit.isSuccess(yield* Fiber.join(section).pipe(Effect.exit)))
+  }).pipe(Effect.scoped)
+)
+
 describe("a store whose command timeout is longer than the release timeout", () => {
   const pair = MultiLock.make([Lock.make("a"), Lock.make("b")])
   const usesOfAll = {
