@@ -13,6 +13,7 @@ import {
   ReadWriteLock,
   RedLock,
   type RedisLock,
+  RunOnce,
   Semaphore,
   SpinLock
 } from "effect-redis-lock"
@@ -82,6 +83,15 @@ const uses: Record<string, Record<string, (renewed: Effect.Effect<void>) => Use>
         yield* leadership.resign
         yield* Fiber.join(next)
       }).pipe(Effect.scoped)
+  },
+  RunOnce: {
+    RunOnce: () =>
+      Effect.gen(function* () {
+        const once = RunOnce.make("run-once", { ttl: "1 minute", result: Schema.String })
+        const run = RunOnce.run(Effect.as(Effect.sleep("20 millis"), "done"), once)
+        yield* Effect.all([run, run], { concurrency: "unbounded" })
+        assert.deepStrictEqual(yield* RunOnce.result(once), Option.some("done"))
+      })
   },
   ReadWriteLock: {
     readLock: everything(readLock, { rival: writeLock }),

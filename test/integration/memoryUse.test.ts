@@ -13,6 +13,7 @@ import {
   PermitSemaphore,
   ReadWriteLock,
   RedisLock,
+  RunOnce,
   Semaphore
 } from "effect-redis-lock"
 import type { Redis } from "ioredis"
@@ -44,9 +45,11 @@ const expiryOf = (millis: number): string =>
       ? "a few seconds"
       : millis <= 30_000
         ? "the lease"
-        : millis <= 86_400_000
-          ? "24 h"
-          : "the lease and 24 h"
+        : millis <= 10_800_000
+          ? "its `ttl`"
+          : millis <= 86_400_000
+            ? "24 h"
+            : "the lease and 24 h"
 
 /** What is there now under the name. */
 const seen = async (redis: Redis, kind: string, when: string): Promise<ReadonlyArray<Row>> => {
@@ -135,6 +138,9 @@ const measure = Effect.gen(function* () {
     rows.push(...(yield* command((redis) => seen(redis, "LeaderElection", "nobody leads"))))
     yield* command(async (redis) => redis.del(...(await redis.keys(`*${name}*`)), "nothing"))
   }).pipe(Effect.scoped)
+  yield* RunOnce.run(Effect.succeed("10.0.0.7:8080"), RunOnce.make(name, { ttl: "3 hours", result: Schema.String }))
+  rows.push(...(yield* command((redis) => seen(redis, "RunOnce", "done"))))
+  yield* command(async (redis) => redis.del(...(await redis.keys(`*${name}*`)), "nothing"))
   yield* CountDownLatch.trySetCount(name, 3)
   rows.push(...(yield* command((redis) => seen(redis, "CountDownLatch", "closed"))))
   for (let i = 0; i < 3; i++) yield* CountDownLatch.countDown(name)

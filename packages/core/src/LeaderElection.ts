@@ -19,7 +19,9 @@ import type * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
 import * as Sections from "./internal/acquire/sections.ts"
 import { jsonText, type ValueSchema } from "./internal/coordination/jsonText.ts"
+import type { HeldLeadership } from "./internal/coordination/Leadership.ts"
 import {
+  currentTerm,
   leaderChanges,
   LeaderElectionImpl,
   leaderOf,
@@ -29,7 +31,14 @@ import {
   TypeId as internalTypeId
 } from "./internal/coordination/LeaderElectionImpl.ts"
 import { leadUntilEnd } from "./internal/coordination/whileLeader.ts"
-import type { InvalidLockName, InvalidLockOptions, LockLost, LockStoreError } from "./LockError.ts"
+import { isInvalid } from "./internal/options/invalid.ts"
+import {
+  type InvalidLockName,
+  type InvalidLockOptions,
+  type LockLost,
+  type LockStoreError,
+  NotLockOwner
+} from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -229,7 +238,7 @@ export interface CampaignOptions<out A = never> {
  */
 export const campaign = <A, R>(
   election: LeaderElection<A, R>,
-  options?: CampaignOptions<A>
+  options?: CampaignOptions<NoInfer<A>>
 ): Effect.Effect<
   Leadership<A>,
   LockStoreError | InvalidLockName | InvalidLockOptions | Schema.SchemaError,
@@ -249,6 +258,17 @@ export const campaign = <A, R>(
     }))
   ) as Effect.Effect<Leadership<A>, LockStoreError | InvalidLockName | InvalidLockOptions | Schema.SchemaError, never>
 }
+
+const shownTo = <A>({ json }: LeaderElectionImpl<A, any>, held: HeldLeadership): Leadership<A> => ({
+  name: held.name,
+  owner: held.owner,
+  term: held.term,
+  isLeading: held.isLeading,
+  ensureLeading: held.ensureLeading,
+  awaitLost: held.awaitLost,
+  proclaim: (value) => Effect.flatMap(json.encode(value), (text) => held.write(text)),
+  resign: held.release
+})
 
 const textOf = <A>(
   { json }: LeaderElectionImpl<A, unknown>,
@@ -297,14 +317,14 @@ export interface WhileLeaderOptions<out A = never> extends CampaignOptions<A> {
 export const whileLeader: {
   <A, R>(
     election: LeaderElection<A, R>,
-    options?: WhileLeaderOptions<A>
+    options?: WhileLeaderOptions<NoInfer<A>>
   ): <B, E, R2>(
     self: Effect.Effect<B, E, R2>
   ) => Effect.Effect<B, E | LockStoreError | InvalidLockName | InvalidLockOptions | Schema.SchemaError, R | R2>
   <B, E, R2, A, R>(
     self: Effect.Effect<B, E, R2>,
     election: LeaderElection<A, R>,
-    options?: WhileLeaderOptions<A>
+    options?: WhileLeaderOptions<NoInfer<A>>
   ): Effect.Effect<B, E | LockStoreError | InvalidLockName | InvalidLockOptions | Schema.SchemaError, R | R2>
 } = dual(
   (args) => Effect.isEffect(args[0]),
@@ -315,6 +335,36 @@ export const whileLeader: {
     )
   }
 )
+
+/**
+ * The leadership under which the running code works, inside {@link whileLeader}. Fails with `NotLockOwner` if there is none. Sends no
+ * command.
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { LeaderElection } from "effect-redis-lock"
+ *
+ * const scheduler = LeaderElection.make("scheduler")
+ *
+ * const program = Effect.gen(function*() {
+ *   const { term } = yield* LeaderElection.currentLeadership(scheduler)
+ *   yield* Effect.log(`write with fencing token ${term}`)
+ * }).pipe(LeaderElection.whileLeader(scheduler))
+ * ```
+ *
+ * @category getters
+ * @since 0.3.0
+ */
+export const currentLeadership = <A, R>(
+  election: LeaderElection<A, R>
+): Effect.Effect<Leadership<A>, NotLockOwner | InvalidLockName | InvalidLockOptions, R> =>
+  Effect.withFiber<Leadership<A>, NotLockOwner | InvalidLockName | InvalidLockOptions, R>((fiber) => {
+    const impl = implOf(election)
+    const term = currentTerm(impl, fiber)
+    if (term === undefined) return Effect.fail(new NotLockOwner({ lock: impl.name }))
+    return isInvalid(term) ? Effect.fail(term) : Effect.succeed(shownTo(impl, term))
+  })
 
 /**
  * Who leads at this moment, with its term and what it has proclaimed; `None` while nobody does. The answer may be outdated when you

@@ -5,7 +5,7 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Option, Schema } from "effect"
-import { LeaderElection, LockStore, RedisLock } from "effect-redis-lock"
+import { LeaderElection, LockStore, RedisLock, RunOnce } from "effect-redis-lock"
 import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
 import { bare } from "../../kit/server/bareRedis.ts"
 import { redisUrl } from "../../kit/server/redisUrl.ts"
@@ -31,65 +31,116 @@ const fresh = Effect.sync(() => `coordinated:${crypto.randomUUID()}`)
 
 const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
   describe(`interruption on ${name}`, () => {
-    it.layer(store, { excludeTestServices: true, concurrent: true })("of an election, at every operation", (it) => {
-      const electionOf = (name: string) => LeaderElection.make(name, { value: Schema.String })
-      type Scenario = (
-        election: LeaderElection.LeaderElection<string>
-      ) => Effect.Effect<unknown, unknown, RedisLock.RedisLock>
-      const scenarios: Record<string, Scenario> = {
-        "of a campaign": (election) =>
-          Effect.scoped(
-            Effect.flatMap(LeaderElection.campaign(election, { proclaim: "a" }), (leadership) =>
-              Effect.andThen(leadership.proclaim("b"), leadership.resign)
-            )
-          ),
-        "of work of the leader": (election) => LeaderElection.whileLeader(Effect.yieldNow, election, { proclaim: "a" }),
-        "of work of the leader that fails": (election) => LeaderElection.whileLeader(Effect.fail("no"), election)
-      }
-      for (const [title, program] of Object.entries(scenarios)) {
-        it.effect(title, () =>
+    it.layer(store, { excludeTestServices: true, concurrent: true })(
+      "of elections and of work that is done once, at every operation",
+      (it) => {
+        const electionOf = (name: string) => LeaderElection.make(name, { value: Schema.String })
+        type Scenario = (
+          election: LeaderElection.LeaderElection<string>
+        ) => Effect.Effect<unknown, unknown, RedisLock.RedisLock>
+        const scenarios: Record<string, Scenario> = {
+          "of a campaign": (election) =>
+            Effect.scoped(
+              Effect.flatMap(LeaderElection.campaign(election, { proclaim: "a" }), (leadership) =>
+                Effect.andThen(leadership.proclaim("b"), leadership.resign)
+              )
+            ),
+          "of work of the leader": (election) =>
+            LeaderElection.whileLeader(Effect.yieldNow, election, { proclaim: "a" }),
+          "of work of the leader that fails": (election) => LeaderElection.whileLeader(Effect.fail("no"), election)
+        }
+        for (const [title, program] of Object.entries(scenarios)) {
+          it.effect(title, () =>
+            Effect.gen(function* () {
+              const election = electionOf(yield* fresh)
+              const interruptions = yield* sweep({
+                program: program(election),
+                check: (index) => assertIdle(election.name, index, ["leader"])
+              })
+              assert.isAbove(interruptions, 10)
+              assert.isTrue(Option.isNone(yield* LeaderElection.leader(election)))
+            }).pipe(elsewhere)
+          )
+        }
+
+        it.effect("of work that is done once", () =>
           Effect.gen(function* () {
-            const election = electionOf(yield* fresh)
+            const name = yield* fresh
             const interruptions = yield* sweep({
-              program: program(election),
-              check: (index) => assertIdle(election.name, index, ["leader"])
+              program: RunOnce.run(
+                Effect.as(Effect.yieldNow, "done"),
+                RunOnce.make(name, { ttl: 1, result: Schema.String })
+              ),
+              check: (index) => assertIdle(name, index, ["result"])
             })
             assert.isAbove(interruptions, 10)
-            assert.isTrue(Option.isNone(yield* LeaderElection.leader(election)))
+          }).pipe(elsewhere)
+        )
+
+        it.effect("of waiting for work that is done once, while its runner fails", () =>
+          Effect.gen(function* () {
+            const name = yield* fresh
+            const once = RunOnce.make(name, { ttl: 1, result: Schema.String })
+            const hold = holdElsewhere((body) =>
+              Effect.ignore(RunOnce.run(Effect.andThen(body, Effect.fail("no")), once))
+            )
+            let runner = yield* hold
+            let index = 0
+            const interruptions = yield* sweep({
+              program: Effect.all(
+                [
+                  RunOnce.run(Effect.succeed("done"), once),
+                  RunOnce.run(Effect.succeed("done"), once),
+                  Effect.suspend(() => Effect.andThen(repeatYield(index % 40), runner.letGo))
+                ],
+                { concurrency: "unbounded" }
+              ),
+              check: (at) =>
+                Effect.gen(function* () {
+                  index = at
+                  yield* runner.letGo
+                  yield* Fiber.join(runner.fiber)
+                  yield* assertIdle(name, at, ["result"])
+                  runner = yield* hold
+                })
+            })
+            assert.isAbove(interruptions, 50)
+            yield* runner.letGo
+            yield* Fiber.join(runner.fiber)
+          }).pipe(elsewhere)
+        )
+
+        it.effect("of waiting, while the leader resigns", () =>
+          Effect.gen(function* () {
+            const election = electionOf(yield* fresh)
+            const hold = holdElsewhere((body) => LeaderElection.whileLeader(body, election))
+            let leader = yield* hold
+            let index = 0
+            const interruptions = yield* sweep({
+              // the leader resigns somewhere in the middle of the wait, elsewhere each time
+              program: Effect.all(
+                [
+                  LeaderElection.whileLeader(Effect.yieldNow, election),
+                  Effect.suspend(() => Effect.andThen(repeatYield(index % 40), leader.letGo))
+                ],
+                { concurrency: "unbounded" }
+              ),
+              check: (at) =>
+                Effect.gen(function* () {
+                  index = at
+                  yield* leader.letGo
+                  yield* Fiber.join(leader.fiber)
+                  yield* assertIdle(election.name, at, ["leader"])
+                  leader = yield* hold
+                })
+            })
+            assert.isAbove(interruptions, 50)
+            yield* leader.letGo
+            yield* Fiber.join(leader.fiber)
           }).pipe(elsewhere)
         )
       }
-
-      it.effect("of waiting, while the leader resigns", () =>
-        Effect.gen(function* () {
-          const election = electionOf(yield* fresh)
-          const hold = holdElsewhere((body) => LeaderElection.whileLeader(body, election))
-          let leader = yield* hold
-          let index = 0
-          const interruptions = yield* sweep({
-            // the leader resigns somewhere in the middle of the wait, elsewhere each time
-            program: Effect.all(
-              [
-                LeaderElection.whileLeader(Effect.yieldNow, election),
-                Effect.suspend(() => Effect.andThen(repeatYield(index % 40), leader.letGo))
-              ],
-              { concurrency: "unbounded" }
-            ),
-            check: (at) =>
-              Effect.gen(function* () {
-                index = at
-                yield* leader.letGo
-                yield* Fiber.join(leader.fiber)
-                yield* assertIdle(election.name, at, ["leader"])
-                leader = yield* hold
-              })
-          })
-          assert.isAbove(interruptions, 50)
-          yield* leader.letGo
-          yield* Fiber.join(leader.fiber)
-        }).pipe(elsewhere)
-      )
-    })
+    )
   })
 
 suite("memory", LockStore.layerMemory)

@@ -2,11 +2,13 @@
  * An election as a value, and the course of a campaign: acquire the lock, announce the term beside it.
  */
 import type * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import { identity } from "effect/Function"
 import * as Option from "effect/Option"
 import * as Pipeable from "effect/Pipeable"
+import * as References from "effect/References"
 import * as Stream from "effect/Stream"
 import type { AcquireError, LockStoreError } from "../../LockError.ts"
 import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
@@ -87,7 +89,35 @@ export const makeElection = <A, R>(name: string, json: JsonText<A>, isFair: bool
     fair: new LockImpl<R>(name, fair, undefined, undefined)
   })
 
+/** The leaderships around the running code, innermost first. */
+interface Terms {
+  readonly held: HeldLeadership
+  readonly outer: Terms | undefined
+}
+
+const CurrentTerms = Context.Reference<Terms | undefined>("effect-redis-lock/CurrentTerms", {
+  defaultValue: (): Terms | undefined => undefined
+})
+
+/** The leadership of this election under which the running code works. */
+export const currentTerm = (
+  election: LeaderElectionImpl<any, unknown>,
+  fiber: Fiber<unknown, unknown>
+): HeldLeadership | Invalid | undefined => {
+  const place = election.at(fiber)
+  if (isInvalid(place)) return place
+  let terms = fiber.getRef(CurrentTerms)
+  while (terms !== undefined && !terms.held.isOf(place.client, place.keys)) terms = terms.outer
+  return terms?.held
+}
+
 export const leaderships: Family<HeldLeadership> = {
+  inside: (context, held, fiber) =>
+    Context.add(
+      Context.add(context, CurrentTerms, { held, outer: fiber.getRef(CurrentTerms) }),
+      References.CurrentLogAnnotations,
+      { ...fiber.getRef(References.CurrentLogAnnotations), election: held.name }
+    ),
   acquireSpan: "LeaderElection.campaign",
   holdSpan: "LeaderElection.lead",
   warn: ({ name, owner }, problems) =>

@@ -8,6 +8,7 @@ import { LockLost, type LockStoreError } from "../../LockError.ts"
 import type { Held } from "../acquire/sections.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Hold } from "../hold/Hold.ts"
+import type { LockKeys } from "../store/keys.ts"
 import { printsAs } from "../report/printsAs.ts"
 import * as record from "../store/operations/record.ts"
 import { isRetryable } from "../store/transient.ts"
@@ -50,6 +51,10 @@ export class HeldLeadership implements Held {
     this.name = hold.name
     this.#client = client
     this.#hold = hold
+  }
+
+  isOf(client: LockClient, keys: LockKeys): boolean {
+    return this.#client === client && this.#hold.lease.keys.lock === keys.lock
   }
 
   get owner(): string {

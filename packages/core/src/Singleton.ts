@@ -1,0 +1,139 @@
+/**
+ * Effects that run in one process of all that have them.
+ *
+ * @since 0.3.0
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { checkName } from "./internal/store/names.ts"
+import * as LeaderElection from "./LeaderElection.ts"
+import type { InvalidLockName, InvalidLockOptions, LockStoreError } from "./LockError.ts"
+import type { RedisLock } from "./RedisLock.ts"
+
+/**
+ * Options of {@link layer}.
+ *
+ * @category options
+ * @since 0.3.0
+ */
+export interface SingletonOptions {
+  /**
+   * When this process tries again after the effect has failed in it; others may run it meanwhile. A schedule that ends leaves it to the
+   * others for good. Default: after 1 second, then after twice as long each time, up to a minute.
+   */
+  readonly restart?: Schedule.Schedule<unknown> | undefined
+}
+
+/**
+ * How a singleton is, in all processes together: some process runs it, its effect has ended by itself, or nobody runs it at this
+ * moment. `owner` is that of the lock of its name, `term` its fencing token.
+ *
+ * @category models
+ * @since 0.3.0
+ */
+export type Health =
+  | { readonly _tag: "Running"; readonly owner: string; readonly term: bigint }
+  | { readonly _tag: "Completed"; readonly owner: string; readonly term: bigint }
+  | { readonly _tag: "Vacant" }
+
+const electionOf = (name: string): LeaderElection.LeaderElection<Status> => LeaderElection.make(name, { value: Status })
+
+const Status = Schema.Literals(["Running", "Completed"])
+type Status = typeof Status.Type
+
+const restarting = Schedule.min([Schedule.exponential("1 second"), Schedule.spaced("1 minute")]).pipe(Schedule.jittered)
+
+/**
+ * Runs an effect in one process of all that build this layer, for as long as the layer lives. When that process dies, is stopped for
+ * longer than its lease, or closes the layer, another one runs it. When the effect fails, that is logged, and another process has its
+ * turn while this one waits for its `restart`. When it ends by itself, its process keeps others from running it for as long as it lives.
+ *
+ * It is the leader of the election of this name: inside of it, `LeaderElection.currentLeadership(LeaderElection.make(name))` has the
+ * fencing token.
+ *
+ * **When to use**
+ *
+ * For what must be done by exactly one process all the time, such as a consumer that must not have a rival.
+ *
+ * **When not to use**
+ *
+ * For a job that runs now and then: `DistributedCron.layer`. For something that is done once: `RunOnce`.
+ *
+ * Building it fails with `InvalidLockName`, before any command.
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Singleton } from "effect-redis-lock"
+ *
+ * const Consumer = Singleton.layer("orders-consumer", Effect.forever(Effect.delay(Effect.log("next order"), "1 second")))
+ * ```
+ *
+ * @category layers
+ * @since 0.3.0
+ */
+export const layer = <A, E, R>(
+  name: string,
+  effect: Effect.Effect<A, E, R>,
+  options?: SingletonOptions
+): Layer.Layer<never, InvalidLockName, R | RedisLock> =>
+  Layer.effectDiscard(
+    Effect.suspend(() => {
+      const invalid = checkName(name)
+      return invalid === undefined ? Effect.forkScoped(run(name, effect, options)) : Effect.fail(invalid)
+    })
+  )
+
+const run = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>, options: SingletonOptions | undefined) => {
+  const election = electionOf(name)
+  const completed = Effect.flatMap(LeaderElection.currentLeadership(election), ({ proclaim }) => proclaim("Completed"))
+  const body = Effect.andThen(effect, Effect.andThen(Effect.ignore(completed), Effect.never))
+  return LeaderElection.whileLeader(body, election, { proclaim: "Running" }).pipe(
+    Effect.sandbox,
+    Effect.tapError((cause) =>
+      Cause.hasInterruptsOnly(cause)
+        ? Effect.void
+        : Effect.annotateLogs(Effect.logError("A singleton has failed; whoever is elected next runs it.", cause), {
+            singleton: name
+          })
+    ),
+    Effect.retry(options?.restart ?? restarting),
+    Effect.ignore
+  )
+}
+
+/**
+ * How a singleton is now, and from then on every change, as every process can see it: {@link Health}. It repeats nothing and never ends;
+ * see `LeaderElection.changes`.
+ *
+ * Fails with `LockStoreError` when Redis refuses permanently, with `InvalidLockName` before any command.
+ *
+ * @example
+ * ```ts
+ * import { Effect, Stream } from "effect"
+ * import { Singleton } from "effect-redis-lock"
+ *
+ * const program = Singleton.health("orders-consumer").pipe(
+ *   Stream.take(1),
+ *   Stream.runForEach((health) => Effect.log(health._tag))
+ * )
+ * ```
+ *
+ * @category getters
+ * @since 0.3.0
+ */
+export const health = (
+  name: string
+): Stream.Stream<Health, LockStoreError | InvalidLockName | InvalidLockOptions, RedisLock> =>
+  Stream.map(
+    LeaderElection.changes(electionOf(name)),
+    Option.match({
+      onNone: (): Health => ({ _tag: "Vacant" }),
+      onSome: ({ owner, term, value }): Health => ({ _tag: Option.getOrElse(value, () => "Running"), owner, term })
+    })
+  )

@@ -1,0 +1,150 @@
+/**
+ * Work that is done once: its result is a record beside the lock under which it was done.
+ */
+import * as Effect from "effect/Effect"
+import type { Fiber } from "effect/Fiber"
+import { identity } from "effect/Function"
+import * as Option from "effect/Option"
+import * as Pipeable from "effect/Pipeable"
+import * as Schedule from "effect/Schedule"
+import type * as Schema from "effect/Schema"
+import { type AcquireError, type LockLost, type LockReentered, LockStoreError } from "../../LockError.ts"
+import type { LockClient } from "../client/LockClient.ts"
+import type { Service } from "../client/RedisLock.ts"
+import type { Hold } from "../hold/Hold.ts"
+import { LockImpl } from "../locks/LockImpl.ts"
+import { parsePeriod } from "../options/durations.ts"
+import { type Invalid, isInvalid } from "../options/invalid.ts"
+import { nonReentrant } from "../protocol/exclusive.ts"
+import { printsAs } from "../report/printsAs.ts"
+import type { LockKeys } from "../store/keys.ts"
+import { read } from "../store/operations/record.ts"
+import { isRetryable } from "../store/transient.ts"
+import { awaitRecord } from "./awaitRecord.ts"
+import type { JsonText } from "./jsonText.ts"
+import { writeRecord } from "./Leadership.ts"
+import { withHold, withHoldIfAvailable } from "./withHold.ts"
+
+export const TypeId = "~effect-redis-lock/RunOnce"
+
+type Reentered = LockReentered
+
+export class RunOnceImpl<A, R> extends Pipeable.Class {
+  declare readonly [TypeId]: { readonly _A: (_: A) => A; readonly _R: (_: never) => R }
+  readonly lock: LockImpl<R, Reentered>
+  readonly json: JsonText<A>
+  readonly lifeMillis: number
+
+  constructor(lock: LockImpl<R, Reentered>, json: JsonText<A>, lifeMillis: number) {
+    super()
+    this.lock = lock
+    this.json = json
+    this.lifeMillis = lifeMillis
+  }
+
+  get name(): string {
+    return this.lock.name
+  }
+
+  provide(service: Service): RunOnceImpl<A, never> {
+    return new RunOnceImpl<A, never>(
+      this.lock.provide(service) as LockImpl<never, Reentered>,
+      this.json,
+      this.lifeMillis
+    )
+  }
+}
+
+Object.defineProperty(RunOnceImpl.prototype, TypeId, { value: { _A: identity, _R: identity } })
+
+printsAs(RunOnceImpl.prototype, ({ name }) => ({ _id: "effect-redis-lock/RunOnce", name }))
+
+export const makeRunOnce = <A, R>(
+  name: string,
+  json: JsonText<A>,
+  ttl: Parameters<typeof parsePeriod>[1]
+): RunOnceImpl<A, R> => {
+  const lifeMillis = parsePeriod("ttl", ttl)
+  const lock = new LockImpl<R, Reentered>(name, nonReentrant, undefined, undefined)
+  return typeof lifeMillis === "number"
+    ? new RunOnceImpl(lock, json, lifeMillis)
+    : new RunOnceImpl(
+        new LockImpl<R, Reentered>(name, nonReentrant, undefined, undefined, lock.invalid ?? lifeMillis),
+        json,
+        0
+      )
+}
+
+interface Place {
+  readonly client: LockClient
+  readonly keys: LockKeys
+}
+
+const placeOf = ({ lock }: RunOnceImpl<any, unknown>, fiber: Fiber<unknown, unknown>): Place | Invalid => {
+  if (lock.invalid !== null) return lock.invalid
+  const client = lock.clientOf(fiber)
+  const keys = lock.keys(client)
+  return isInvalid(keys) ? keys : { client, keys }
+}
+
+/** The text of a result that is there. */
+const look = ({ client, keys }: Place): Effect.Effect<string | undefined, LockStoreError> =>
+  Effect.map(client.store.run(read(keys, "result")), ({ record }) => record?.value)
+
+export const resultOf = <A>(
+  once: RunOnceImpl<A, unknown>
+): Effect.Effect<Option.Option<A>, LockStoreError | Invalid | Schema.SchemaError> =>
+  Effect.withFiber<Option.Option<A>, LockStoreError | Invalid | Schema.SchemaError>((fiber) => {
+    const place = placeOf(once, fiber)
+    if (isInvalid(place)) return Effect.fail(place)
+    return Effect.flatMap(look(place), (text) =>
+      text === undefined ? Effect.succeedNone : Effect.asSome(once.json.decode(text))
+    )
+  })
+
+type RunError = AcquireError | LockLost | Reentered | Schema.SchemaError
+
+export const runOnce = <A, E, R>(
+  once: RunOnceImpl<A, unknown>,
+  self: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | RunError, R> =>
+  Effect.withFiber<A, E | RunError, R>((fiber) => {
+    const place = placeOf(once, fiber)
+    if (isInvalid(place)) return Effect.fail(place)
+    const { client, keys } = place
+    const { json, lifeMillis, lock } = once
+    let isRunning = false
+    /** Whoever had the lock before may have done it. */
+    const underLock = (hold: Hold): Effect.Effect<A, E | LockLost | LockStoreError | Schema.SchemaError, R> =>
+      Effect.flatMap(look(place), (text) => {
+        if (text !== undefined) return json.decode(text)
+        isRunning = true
+        return Effect.flatMap(self, (result) =>
+          Effect.flatMap(json.encode(result), (value) =>
+            Effect.as(writeRecord(client, hold, "result", { value, version: 1, lifeMillis }), result)
+          )
+        )
+      })
+    // what this process writes itself is no reason to interrupt its section
+    const byOthers = Effect.flatMap(awaitRecord(client, keys, "result"), ({ value }) =>
+      isRunning ? Effect.never : json.decode(value)
+    )
+    /** What passes before anything has run is waited out like a lock that is taken. */
+    const asking = <B, E2, R2>(self: Effect.Effect<Option.Option<B>, E2, R2>) =>
+      Effect.catchIf(
+        self,
+        (error) => !isRunning && error instanceof LockStoreError && isRetryable(error),
+        () => Effect.succeedNone
+      )
+    const patient = Effect.retry(look(place), {
+      while: isRetryable,
+      schedule: Schedule.spaced(client.options.fallbackIntervalMillis)
+    })
+    return Effect.flatMap(patient, (text): Effect.Effect<A, E | RunError, R> => {
+      if (text !== undefined) return json.decode(text)
+      const waiting = Effect.raceFirst(withHold(lock, underLock), byOthers)
+      return Effect.flatMap(asking(withHoldIfAvailable(lock, underLock)), (result): Effect.Effect<A, E | RunError, R> =>
+        Option.isSome(result) ? Effect.succeed(result.value) : waiting
+      )
+    })
+  })

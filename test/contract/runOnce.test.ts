@@ -1,0 +1,182 @@
+/**
+ * What work that is done once must do on every store: on memory under virtual time, and on Redis in real time.
+ */
+import { assert, describe } from "@effect/vitest"
+import { Deferred, Duration, Effect, Exit, Fiber, Option, Schema } from "effect"
+import { InvalidLockName, InvalidLockOptions, Lock, LockReentered, RedisLock, RunOnce } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { background } from "../kit/background.ts"
+import { freshName } from "../kit/names.ts"
+import { type Backend, backends, coordinated } from "./coordinated.ts"
+
+const numbered = (ttl: Duration.Input = "1 hour") =>
+  RunOnce.make(freshName("once"), { ttl, result: Schema.Struct({ number: Schema.Number }) })
+
+const contract = (backend: Backend): void => {
+  const { elsewhere, joined, over, suite, until, virtual } = coordinated(backend)
+
+  describe(`work that is done once on ${backend.name}`, () => {
+    suite("a result", (it) => {
+      it.effect("The first caller runs, and all others get its result, in whatever process they are", () =>
+        Effect.gen(function* () {
+          const once = numbered()
+          let runs = 0
+          const go = yield* Deferred.make<void>()
+          const work = Effect.suspend(() => Effect.as(Deferred.await(go), { number: ++runs }))
+          assert.deepStrictEqual(yield* RunOnce.result(once), Option.none())
+          const callers = []
+          for (let i = 0; i < 20; i++) {
+            const run = RunOnce.run(work, once)
+            callers.push(i % 2 === 0 ? yield* background(run) : yield* background(elsewhere(run)))
+          }
+          yield* until(() => runs === 1)
+          yield* Deferred.succeed(go, undefined)
+          for (const caller of callers) assert.deepStrictEqual(yield* joined(caller), { number: 1 })
+          assert.strictEqual(runs, 1)
+          assert.deepStrictEqual(yield* elsewhere(RunOnce.run(work, once)), { number: 1 })
+          assert.deepStrictEqual(yield* elsewhere(RunOnce.result(once)), Option.some({ number: 1 }))
+          assert.isFalse(yield* Lock.isLocked(once.name))
+        })
+      )
+
+      it.effect("A failure is the caller's alone, and the next one that waits runs its own effect", () =>
+        Effect.gen(function* () {
+          const once = numbered()
+          const go = yield* Deferred.make<void>()
+          let isRunning = false
+          const failing = yield* background(
+            Effect.exit(
+              RunOnce.run(
+                Effect.suspend(() => {
+                  isRunning = true
+                  return Effect.andThen(Deferred.await(go), Effect.fail("no"))
+                }),
+                once
+              )
+            )
+          )
+          yield* until(() => isRunning)
+          const next = yield* background(elsewhere(RunOnce.run(Effect.succeed({ number: 2 }), once)))
+          yield* Deferred.succeed(go, undefined)
+          assert.deepStrictEqual(yield* Fiber.join(failing), Exit.fail("no"))
+          assert.deepStrictEqual(yield* joined(next), { number: 2 })
+        })
+      )
+
+      it.effect("A runner that is interrupted is taken over by the next one that waits", () =>
+        Effect.gen(function* () {
+          const once = numbered()
+          let isRunning = false
+          const first = yield* background(
+            elsewhere(
+              RunOnce.run(
+                Effect.andThen(
+                  Effect.sync(() => (isRunning = true)),
+                  Effect.never
+                ),
+                once
+              )
+            )
+          )
+          yield* until(() => isRunning)
+          const next = yield* background(RunOnce.run(Effect.succeed({ number: 2 }), once))
+          yield* Fiber.interrupt(first)
+          assert.deepStrictEqual(yield* joined(next), { number: 2 })
+        })
+      )
+
+      it.effect("A runner that has died is taken over when its lease is over", () =>
+        Effect.gen(function* () {
+          const once = numbered()
+          let isRunning = false
+          yield* Effect.gen(function* () {
+            // it renews nothing, and gives nothing back
+            const dead = yield* background(
+              RunOnce.run(
+                Effect.andThen(
+                  Effect.sync(() => (isRunning = true)),
+                  Effect.never
+                ),
+                once
+              ).pipe(
+                over(
+                  (store) => ({
+                    ...store,
+                    run: (command) => (/renew|release/.test(command.operation.name) ? Effect.never : store.run(command))
+                  }),
+                  { watchdogLeaseTime: "500 millis", releaseTimeout: "1 millis" }
+                )
+              )
+            )
+            yield* until(() => isRunning)
+            const next = yield* background(
+              RunOnce.run(Effect.succeed({ number: 2 }), once).pipe(
+                over((store) => store, { fallbackInterval: "200 millis" })
+              )
+            )
+            assert.deepStrictEqual(yield* joined(next), { number: 2 })
+            dead.interruptUnsafe()
+          })
+        })
+      )
+
+      it.effect("A result is kept for its time to live, and the work is done again afterwards", () =>
+        Effect.gen(function* () {
+          const once = numbered(virtual ? "1 hour" : "300 millis")
+          let runs = 0
+          const run = RunOnce.run(
+            Effect.sync(() => ({ number: ++runs })),
+            once
+          )
+          yield* run
+          assert.deepStrictEqual(yield* run, { number: 1 })
+          if (virtual) {
+            yield* TestClock.adjust("59 minutes")
+            assert.deepStrictEqual(yield* run, { number: 1 })
+            yield* TestClock.adjust("1 minute")
+          } else {
+            yield* Effect.sleep("400 millis")
+          }
+          assert.deepStrictEqual(yield* run, { number: 2 })
+        })
+      )
+
+      it.effect("Two that run each other's work within their own do not wait for themselves", () =>
+        Effect.gen(function* () {
+          const once = numbered()
+          const nested = RunOnce.run(RunOnce.run(Effect.succeed({ number: 1 }), once), once)
+          assert.instanceOf(yield* Effect.flip(nested), LockReentered)
+          assert.deepStrictEqual(yield* RunOnce.result(once), Option.none())
+        })
+      )
+
+      it.effect(
+        "What is kept under the name and is no such result fails, and so does an invalid name or time to live",
+        () =>
+          Effect.gen(function* () {
+            const once = numbered()
+            const text = RunOnce.make(once.name, { ttl: "1 hour", result: Schema.String })
+            yield* RunOnce.run(Effect.succeed("text"), text)
+            assert.propertyVal(
+              yield* Effect.flip(RunOnce.run(Effect.succeed({ number: 1 }), once)),
+              "_tag",
+              "SchemaError"
+            )
+            assert.propertyVal(yield* Effect.flip(RunOnce.result(once)), "_tag", "SchemaError")
+            const nameless = RunOnce.make("", { ttl: "1 hour", result: Schema.String })
+            assert.instanceOf(yield* Effect.flip(RunOnce.run(Effect.succeed(""), nameless)), InvalidLockName)
+            for (const ttl of [0, Infinity, -1] as const) {
+              const error = yield* Effect.flip(RunOnce.run(Effect.succeed({ number: 1 }), numbered(ttl)))
+              assert.instanceOf(error, InvalidLockOptions)
+              assert.strictEqual(error.option, "ttl")
+            }
+            const bound = RunOnce.provide(text, yield* RedisLock.RedisLock)
+            assert.strictEqual(yield* RunOnce.run(Effect.succeed("other"), bound), "text")
+            assert.isTrue(RunOnce.isRunOnce(bound))
+          })
+      )
+    })
+  })
+}
+
+for (const backend of backends) contract(backend)

@@ -1,0 +1,131 @@
+/**
+ * What singletons must do on every store: on memory under virtual time, and on Redis in real time.
+ */
+import { assert, describe } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, Layer, Schedule, Scope, Stream } from "effect"
+import { InvalidLockName, LeaderElection, Lock, type RedisLock, Singleton } from "effect-redis-lock"
+import { background } from "../kit/background.ts"
+import { freshName } from "../kit/names.ts"
+import { expectWarning } from "../run/logs.ts"
+import { type Backend, backends, coordinated } from "./coordinated.ts"
+
+const contract = (backend: Backend): void => {
+  const { elsewhere, suite, until } = coordinated(backend)
+
+  /** Builds the layer as another process would, until it is told to close. */
+  const process = Effect.fnUntraced(function* (layer: Layer.Layer<never, InvalidLockName, RedisLock.RedisLock>) {
+    const told = yield* Deferred.make<void>()
+    const fiber = yield* background(
+      elsewhere(Effect.scoped(Effect.andThen(Layer.build(Layer.fresh(layer)), Deferred.await(told))))
+    )
+    return { close: Effect.andThen(Deferred.succeed(told, undefined), Fiber.join(fiber)) }
+  })
+
+  describe(`a singleton on ${backend.name}`, () => {
+    suite("a singleton", (it) => {
+      it.effect("It runs in one process of all, and in the next one when that closes", () =>
+        Effect.gen(function* () {
+          const name = freshName("singleton")
+          const runs: Array<string> = []
+          const running = (process: string) =>
+            Singleton.layer(
+              name,
+              Effect.acquireUseRelease(
+                Effect.sync(() => runs.push(`${process} begins`)),
+                () => Effect.never,
+                () => Effect.sync(() => runs.push(`${process} ends`))
+              )
+            )
+          const health: Array<string> = []
+          yield* background(
+            Stream.runForEach(Singleton.health(name), ({ _tag }) => Effect.sync(() => health.push(_tag)))
+          )
+          yield* until(() => health.length === 1)
+          const first = yield* process(running("first"))
+          yield* until(() => runs.length === 1 && health.length === 2)
+          const second = yield* process(running("second"))
+          yield* first.close
+          yield* until(() => runs.length === 3)
+          yield* second.close
+          assert.deepStrictEqual(runs, ["first begins", "first ends", "second begins", "second ends"])
+          yield* until(() => health.at(-1) === "Vacant")
+          assert.deepStrictEqual(health.slice(0, 2), ["Vacant", "Running"])
+        })
+      )
+
+      it.effect("When it fails, another process has its turn, and the failure is logged", () =>
+        Effect.gen(function* () {
+          expectWarning(/A singleton has failed; whoever is elected next runs it/)
+          const name = freshName("singleton")
+          const go = yield* Deferred.make<void>()
+          let firstRuns = 0
+          let secondRuns = 0
+          const first = yield* process(
+            Singleton.layer(
+              name,
+              Effect.suspend(() => {
+                firstRuns++
+                return Effect.andThen(Deferred.await(go), Effect.fail("no"))
+              }),
+              { restart: Schedule.spaced("10 millis") }
+            )
+          )
+          yield* until(() => firstRuns === 1)
+          const second = yield* process(
+            Singleton.layer(
+              name,
+              Effect.suspend(() => {
+                secondRuns++
+                return Effect.never
+              })
+            )
+          )
+          yield* Effect.yieldNow
+          yield* Deferred.succeed(go, undefined)
+          yield* until(() => secondRuns === 1)
+          yield* second.close
+          yield* first.close
+        })
+      )
+
+      it.effect(
+        "When it ends by itself, no other process runs it as long as that one lives, and everybody can see it",
+        () =>
+          Effect.gen(function* () {
+            const name = freshName("singleton")
+            let runs = 0
+            const layer = Singleton.layer(
+              name,
+              Effect.gen(function* () {
+                runs++
+                yield* Effect.orDie(LeaderElection.currentLeadership(LeaderElection.make(name)))
+              })
+            )
+            const first = yield* process(layer)
+            const health: Array<string> = []
+            yield* background(
+              Stream.runForEach(Singleton.health(name), ({ _tag }) => Effect.sync(() => health.push(_tag)))
+            )
+            yield* until(() => health.at(-1) === "Completed")
+            const second = yield* process(layer)
+            assert.strictEqual(runs, 1)
+            yield* first.close
+            yield* until(() => runs === 2)
+            yield* second.close
+            assert.isFalse(yield* Lock.isLocked(name))
+          })
+      )
+
+      it.effect("An invalid name fails where the layer is built", () =>
+        Effect.gen(function* () {
+          const scope = yield* Scope.make()
+          const build = Layer.buildWithScope(Singleton.layer("", Effect.never), scope)
+          assert.instanceOf(yield* Effect.flip(build), InvalidLockName)
+          yield* Scope.close(scope, Exit.void)
+        })
+      )
+    })
+  })
+}
+
+for (const backend of backends) contract(backend)
