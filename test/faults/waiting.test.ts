@@ -136,7 +136,7 @@ describe("those who wait", () => {
           const holder = yield* client(server, patient)
           // the plain path through ioredis takes longer for 2000 commands: on a busy machine a short lease ends meanwhile
           const watchdogLeaseTime = pathOfThisRun === "plain" ? 10_000 : 1500
-          const mine = yield* client(server, { ...patient, watchdogLeaseTime })
+          const mine = yield* client(server, { ...patient, watchdogLeaseTime, commandTimeout: 2000 })
           const holding = yield* Effect.forkScoped(holder.run(held), { startImmediately: true })
           yield* Effect.sleep(300)
           const waiting = yield* Effect.forkScoped(
@@ -147,7 +147,7 @@ describe("those who wait", () => {
           yield* Effect.sleep(500)
           yield* server.pause
           // longer than a lease, or a command
-          yield* Effect.sleep(2500)
+          yield* Effect.sleep(3000)
           assert.isUndefined(waiting.pollUnsafe())
           yield* server.resume
           yield* Effect.sleep(500)

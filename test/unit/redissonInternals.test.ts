@@ -46,7 +46,7 @@ onBothStores("RLock under load", (it) => {
     Effect.gen(function* () {
       const done = yield* load((name, work) => Effect.as(Lock.withLock(work, name), true))
       assert.strictEqual(done.filter(Boolean).length, 10_000)
-    })
+    }).pipe(clientInCrowd)
   )
 
   it.effect("30. the same with waits of 0 to 9 ms, which may end in vain", () =>
@@ -59,7 +59,7 @@ onBothStores("RLock under load", (it) => {
       )
       assert.strictEqual(done.length, 10_000)
       assert.isTrue(done.includes(true))
-    })
+    }).pipe(clientInCrowd)
   )
 })
 
