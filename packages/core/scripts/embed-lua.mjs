@@ -1,21 +1,31 @@
-// Embeds lua/**/*.lua into the core package, so that users need no files beside the code. A line `--@include name` stands for
-// the text of lua/include/name.lua.
-//   node packages/core/scripts/embed-lua.mjs           writes the generated module
-//   node packages/core/scripts/embed-lua.mjs --check   fails when it is not current
+// Embeds lua/**/*.lua into the core package, and packages/cluster/lua/*.lua into that one, so that users need no files beside the
+// code. A line `--@include name` stands for the text of lua/include/name.lua.
+//   node packages/core/scripts/embed-lua.mjs           writes the generated modules
+//   node packages/core/scripts/embed-lua.mjs --check   fails when one is not current
 import { createHash } from "node:crypto"
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join, relative, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 
 const root = fileURLToPath(new URL("../../..", import.meta.url))
-const sources = join(root, "lua")
-const target = join(root, "packages/core/src/internal/store/redis/scripts.generated.ts")
+const includes = join(root, "lua/include")
 
-const files = readdirSync(sources, { recursive: true, withFileTypes: true })
-  .filter((entry) => entry.isFile() && entry.name.endsWith(".lua"))
-  .map((entry) => join(entry.parentPath, entry.name))
-  .filter((file) => !file.startsWith(join(sources, "include")))
-  .sort()
+/** Where scripts are, what their names begin with, and the module that they become. */
+const sets = [
+  { sources: "lua", prefix: "", target: "packages/core/src/internal/store/redis/scripts.generated.ts" },
+  {
+    sources: "packages/cluster/lua",
+    prefix: "runner_storage/",
+    target: "packages/cluster/src/internal/scripts.generated.ts"
+  }
+]
+
+const filesOf = (sources) =>
+  readdirSync(sources, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(".lua"))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((file) => !file.startsWith(includes))
+    .sort()
 
 // comments and blank lines stay in lua/: the server need not parse them
 const linesOf = (file) =>
@@ -23,15 +33,17 @@ const linesOf = (file) =>
     .split("\n")
     .flatMap((line) => {
       const include = /^--@include (\w+)$/.exec(line.trim())
-      if (include !== null) return linesOf(join(sources, "include", `${include[1]}.lua`))
+      if (include !== null) return linesOf(join(includes, `${include[1]}.lua`))
       return line.trim() === "" || line.trim().startsWith("--") ? [] : [line]
     })
 
-const entries = files.map((file) => {
-  const name = relative(sources, file)
-    .split(sep)
-    .join("/")
-    .replace(/\.lua$/, "")
+const entryOf = (file, sources, prefix) => {
+  const name =
+    prefix +
+    relative(sources, file)
+      .split(sep)
+      .join("/")
+      .replace(/\.lua$/, "")
   const lua = linesOf(file).join("\n")
   const sha1 = createHash("sha1").update(lua).digest("hex")
   return `  ${JSON.stringify(name)}: {
@@ -40,22 +52,21 @@ const entries = files.map((file) => {
     sha1: ${JSON.stringify(sha1)},
     lua: ${JSON.stringify(lua)}
   }`
-})
+}
 
-const text = `// Generated from lua/ by packages/core/scripts/embed-lua.mjs. Do not edit.
+for (const { prefix, sources, target } of sets) {
+  const files = filesOf(join(root, sources))
+  const text = `// Generated from ${sources}/ by packages/core/scripts/embed-lua.mjs. Do not edit.
 
 export const scripts = {
-${entries.join(",\n")}
+${files.map((file) => entryOf(file, join(root, sources), prefix)).join(",\n")}
 } as const
 `
-
-if (process.argv.includes("--check")) {
-  const current = readFileSync(target, "utf8")
-  if (current !== text) {
-    console.error("The embedded Lua is not current. Run: pnpm generate")
-    process.exit(1)
+  if (!process.argv.includes("--check")) {
+    writeFileSync(join(root, target), text)
+    console.log(`${files.length} scripts -> ${target}`)
+  } else if (readFileSync(join(root, target), "utf8") !== text) {
+    console.error(`${target} is not current. Run: pnpm generate`)
+    process.exitCode = 1
   }
-} else {
-  writeFileSync(target, text)
-  console.log(`${entries.length} scripts -> ${relative(root, target)}`)
 }

@@ -1,0 +1,73 @@
+-- Registers a runner at its address, or again, and gives it a machine id: the one that its
+-- address has, else the lowest that is free. An id is free when its runner has unregistered
+-- and holds no shard any more, or has been silent for so long that it is not only paused.
+-- While all are taken, the id of the runner that has been silent the longest counts as free.
+-- Idempotent: sent twice it answers with the same id.
+--
+-- KEYS[1]  the runners, a hash { address = state }; a state is the time until which the runner
+--          counts as alive (epoch milliseconds, 13 digits), then "1" if it is healthy, "0" if not,
+--          "-" if it has unregistered; and, each after a space, its machine id, its process
+--          and the runner itself
+-- KEYS[2]  the shards, a hash { shard = lock }; a lock is the time until which it is held
+--          (epoch milliseconds, 13 digits), and after a space its owner: address, space, process
+-- ARGV[1]  address
+-- ARGV[2]  process
+-- ARGV[3]  lease, milliseconds
+-- ARGV[4]  how long a runner that does not count as alive any more keeps its machine id, milliseconds
+-- ARGV[5]  how many machine ids there are
+-- ARGV[6]  "1" if it is healthy, else "0"
+-- ARGV[7]  the runner, encoded
+-- ARGV[last]  the server time until which this may take effect, epoch milliseconds
+--
+-- reply    the machine id, from 1 up; 0 where all belong to runners that are alive or hold shards
+
+--@include deadline
+local now = math.floor(micros / 1000)
+local entry = redis.call('HGET', KEYS[1], ARGV[1])
+local id = entry and tonumber(string.match(entry, '^%d+%S (%d+)'))
+
+if not id then
+  local holding = {}
+  local locks = redis.call('HVALS', KEYS[2])
+  for _, lock in ipairs(locks) do
+    if tonumber(string.sub(lock, 1, 13)) > now then
+      holding[string.sub(lock, 15)] = true
+    end
+  end
+  local taken = {}
+  local count = 0
+  local silent, silent_until, silent_id
+  local runners = redis.call('HGETALL', KEYS[1])
+  for i = 1, #runners, 2 do
+    local alive_until, health, used, process = string.match(runners[i + 1], '^(%d+)(%S) (%d+) (%S+)')
+    alive_until = tonumber(alive_until)
+    local holds = holding[runners[i] .. ' ' .. process]
+    if not holds and (health == '-' or alive_until + ARGV[4] <= now) then
+      redis.call('HDEL', KEYS[1], runners[i])
+    else
+      taken[tonumber(used)] = true
+      count = count + 1
+      if not holds and alive_until <= now and (not silent or alive_until < silent_until) then
+        silent, silent_until, silent_id = runners[i], alive_until, tonumber(used)
+      end
+    end
+  end
+  if count < tonumber(ARGV[5]) then
+    id = 1
+    while taken[id] do
+      id = id + 1
+    end
+  elseif silent then
+    redis.call('HDEL', KEYS[1], silent)
+    id = silent_id
+  else
+    return 0
+  end
+end
+
+redis.call('HSET', KEYS[1], ARGV[1], now + ARGV[3] .. ARGV[6] .. ' ' .. id .. ' ' .. ARGV[2] .. ' ' .. ARGV[7])
+local life = ARGV[3] + ARGV[4]
+if redis.call('PTTL', KEYS[1]) < life then
+  redis.call('PEXPIRE', KEYS[1], life)
+end
+return id
