@@ -1,0 +1,269 @@
+/**
+ * The `RunnerStorage` of Effect's cluster in Redis: which runners there are, and which of them owns which shard.
+ *
+ * A shard belongs to the process that holds its lock, for one lease (`shardLockExpiration`) by the clock of the Redis server;
+ * the runner extends the leases of all its shards with one command. A process that was stopped for longer than a lease learns
+ * at its next refresh that it holds nothing any more.
+ *
+ * @since 0.3.0
+ */
+import * as Clock from "effect/Clock"
+import { PersistenceError } from "effect/cluster/ClusterError"
+import * as RunnerStorage from "effect/cluster/RunnerStorage"
+import * as ShardingConfig from "effect/cluster/ShardingConfig"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import { InvalidLockOptions, type LockStoreError, RedisDriver, ScriptDeadlines } from "effect-redis-lock"
+import { scripts } from "./internal/scripts.generated.ts"
+
+/**
+ * Options of {@link layer}.
+ *
+ * @category models
+ * @since 0.3.0
+ */
+export interface RedisRunnerStorageOptions {
+  /**
+   * What the keys begin with: runners with the same prefix are one cluster. It becomes the hash tag of the keys, so that they
+   * live in one slot of a Redis Cluster; it must not be empty nor contain braces. Default: `effect_cluster`.
+   */
+  readonly prefix?: string | undefined
+  /**
+   * How long a runner that has vanished without unregistering keeps its machine id after its lease is over: it may only be
+   * stopped, and go on generating ids when it continues. If all 1024 ids are taken, the id of the runner that has been
+   * silent the longest is given away earlier. At most a day. Default: 1 hour.
+   */
+  readonly machineIdRetention?: Duration.Input | undefined
+}
+
+/** A snowflake has room for so many; more would collide without anybody noticing. */
+const machineIds = 1024
+
+/** A longer lease is a mistake: nobody could take over the shards of a runner that has died. */
+const checkPeriod = (option: string, input: Duration.Input): Effect.Effect<number, InvalidLockOptions> =>
+  Effect.map(RedisDriver.checkTimeout(option, input), (checked) => Math.ceil(Duration.toMillis(checked)))
+
+const checkPrefix = (prefix: string): Effect.Effect<string, InvalidLockOptions> => {
+  const problem =
+    prefix.length === 0
+      ? "it is empty"
+      : /[{}\0]/.test(prefix)
+        ? "it contains a brace or a NUL character"
+        : prefix.length > 1024
+          ? "it is longer than 1024 characters"
+          : undefined
+  return problem === undefined
+    ? Effect.succeed(prefix)
+    : Effect.fail(new InvalidLockOptions({ option: "prefix", problem }))
+}
+
+/** What a script's reply leaves of what was asked for: all but the positions in it, or nothing. */
+const without = (shards: ReadonlyArray<string>, reply: RedisDriver.Reply): Array<string> => {
+  if (!Array.isArray(reply)) return []
+  const missing = new Set(reply as ReadonlyArray<number>)
+  return shards.filter((_, index) => !missing.has(index + 1))
+}
+
+/**
+ * A `RunnerStorage` in Redis. See {@link layer}.
+ *
+ * @category constructors
+ * @since 0.3.0
+ */
+export const make = Effect.fnUntraced(function* (
+  options?: RedisRunnerStorageOptions
+): Effect.fn.Return<
+  RunnerStorage.RunnerStorage["Service"],
+  InvalidLockOptions,
+  RedisDriver.RedisDriver | ShardingConfig.ShardingConfig | Scope.Scope
+> {
+  const scope = yield* Effect.scope
+  const config = yield* ShardingConfig.ShardingConfig
+  const clock = yield* Clock.Clock
+  const driver = yield* RedisDriver.RedisDriver
+  const prefix = yield* checkPrefix(options?.prefix ?? "effect_cluster")
+  const lease = yield* checkPeriod("shardLockExpiration", config.shardLockExpiration)
+  const refreshInterval = yield* checkPeriod("shardLockRefreshInterval", config.shardLockRefreshInterval)
+  const retention = yield* checkPeriod("machineIdRetention", options?.machineIdRetention ?? "1 hour")
+  // how long Sharding waits for a refresh before it gives up all its shards
+  const patience = Math.ceil(Math.min(refreshInterval, lease / 3))
+  // clocks may differ in rate by a hundredth, as for locks
+  const driftMillis = lease * 0.01 + 2
+  const runWithDeadline = yield* ScriptDeadlines.make({ longestLife: Math.min(patience, 10_000) })
+
+  // Of one process: another one at the same address, after a crash or beside one that is cut off, does not have its shards.
+  const process = crypto.randomUUID()
+  const runners = `{${prefix}}:runners`
+  const shards = `{${prefix}}:shards`
+
+  const monotonicMillis = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+
+  /** Until when the leases last for certain, by the monotonic clock: from before they were asked for. By address and shard. */
+  const deadlines = new Map<string, Map<string, number>>()
+  const deadlinesOf = (address: string): Map<string, number> => {
+    let known = deadlines.get(address)
+    if (known === undefined) deadlines.set(address, (known = new Map()))
+    return known
+  }
+
+  /** Asks for leases, and notes which were granted. What arrives after its lease is nobody's: this process was stopped. */
+  const askForLeases = (
+    script: RedisDriver.RedisScript,
+    address: string,
+    args: ReadonlyArray<string | number>,
+    asked: ReadonlyArray<string>
+  ): Effect.Effect<Array<string>, LockStoreError> =>
+    Effect.suspend(() => {
+      const deadline = monotonicMillis() + lease - driftMillis
+      return Effect.map(runWithDeadline(script, [runners, shards], [address, process, ...args, ...asked]), (reply) => {
+        const known = deadlinesOf(address)
+        const granted = monotonicMillis() < deadline ? without(asked, reply) : []
+        for (const shard of asked) known.delete(shard)
+        for (const shard of granted) known.set(shard, deadline)
+        return granted
+      })
+    })
+
+  /** A restart or a failover of Redis shall cost time, not shards, until the first of the leases ends. */
+  const whileRedisIsAway = <A>(
+    self: Effect.Effect<A, LockStoreError>,
+    until: number
+  ): Effect.Effect<A, LockStoreError> =>
+    Effect.suspend(() => {
+      const giveUpAt = Math.min(until, monotonicMillis() + patience)
+      return Effect.retry(self, {
+        while: (error) => error.isTransient && monotonicMillis() < giveUpAt,
+        schedule: Schedule.spaced(Math.min(100, patience / 10))
+      })
+    })
+
+  const refresh = (address: string, asked: ReadonlyArray<string>): Effect.Effect<Array<string>, LockStoreError> =>
+    Effect.suspend(() => {
+      const known = deadlinesOf(address)
+      const now = monotonicMillis()
+      const held = asked.filter((shard) => (known.get(shard) ?? now) > now)
+      const send = askForLeases(scripts["runner_storage/refresh"], address, [lease, retention], held)
+      // What has ended is known without Redis, and must be known at once. That this runner is alive is said beside it.
+      if (held.length === 0 && asked.length > 0) return Effect.as(Effect.forkIn(Effect.ignore(send), scope), [])
+      const firstEnd = held.reduce((least, shard) => Math.min(least, known.get(shard)!), Number.POSITIVE_INFINITY)
+      return whileRedisIsAway(send, firstEnd)
+    })
+
+  const persisted = <A>(self: Effect.Effect<A, LockStoreError>): Effect.Effect<A, PersistenceError> =>
+    Effect.mapError(self, (cause) => new PersistenceError({ cause }))
+
+  const flag = (healthy: boolean) => (healthy ? 1 : 0)
+
+  return RunnerStorage.makeEncoded({
+    register: (address, runner, healthy) =>
+      Effect.flatMap(
+        persisted(
+          runWithDeadline(
+            scripts["runner_storage/register"],
+            [runners, shards],
+            [address, process, lease, retention, machineIds, flag(healthy), runner]
+          )
+        ),
+        (id) =>
+          id === 0
+            ? Effect.fail(new PersistenceError({ cause: new Error(`all ${machineIds} machine ids are taken`) }))
+            : Effect.succeed(Number(id))
+      ),
+
+    unregister: (address) =>
+      persisted(Effect.asVoid(runWithDeadline(scripts["runner_storage/unregister"], [runners], [address, process]))),
+
+    getRunners: Effect.mapBoth(driver.eval(scripts["runner_storage/runners"], [runners], []), {
+      onFailure: (cause) => new PersistenceError({ cause }),
+      onSuccess: (reply) => {
+        const found: Array<readonly [runner: string, healthy: boolean]> = []
+        const parts = reply as ReadonlyArray<string | number>
+        for (let i = 0; i < parts.length; i += 2) found.push([String(parts[i]), parts[i + 1] === 1])
+        return found
+      }
+    }),
+
+    setRunnerHealth: (address, healthy) =>
+      persisted(
+        Effect.asVoid(runWithDeadline(scripts["runner_storage/set_health"], [runners], [address, flag(healthy)]))
+      ),
+
+    acquire: (address, asked) =>
+      persisted(
+        whileRedisIsAway(
+          askForLeases(scripts["runner_storage/acquire"], address, [lease], asked),
+          Number.POSITIVE_INFINITY
+        )
+      ),
+
+    refresh: (address, asked) => persisted(refresh(address, asked)),
+
+    release: (address, shard) =>
+      Effect.suspend(() => {
+        deadlinesOf(address).delete(shard)
+        return persisted(
+          Effect.asVoid(runWithDeadline(scripts["runner_storage/release"], [shards], [address, process, shard]))
+        )
+      }),
+
+    releaseAll: (address) =>
+      Effect.suspend(() => {
+        deadlines.delete(address)
+        return persisted(
+          Effect.asVoid(runWithDeadline(scripts["runner_storage/release_all"], [shards], [address, process]))
+        )
+      })
+  })
+})
+
+/**
+ * Keeps the runners and shard locks of Effect's cluster in Redis, over any {@link RedisDriver.RedisDriver}: one server, Sentinel
+ * or Cluster. It takes the place of `SqlRunnerStorage`.
+ *
+ * **Details**
+ *
+ * Leases and intervals are those of `ShardingConfig`. `acquire`, `refresh` and `releaseAll` send one command for any number
+ * of shards. A lock belongs to a process at an address, so a runner that restarts at the same address after a crash has to
+ * wait for the leases of its predecessor, like any other runner. While Redis is restarted or fails over, `acquire` and
+ * `refresh` try again, for as long as Sharding waits for them: a third of the lease, or `shardLockRefreshInterval`.
+ *
+ * Fails with `InvalidLockOptions` if an option or a duration of `ShardingConfig` is out of range, and its operations with
+ * `PersistenceError`, whose cause is a `LockStoreError` or a `RedisDriverError`.
+ *
+ * **When not to use**
+ *
+ * For messages: persisted messages, and with them `ClusterCron` and workflows, need a `MessageStorage` that all runners
+ * share. Redis must keep what it has acknowledged: a server that restarts empty knows of no shard locks, and its shards can
+ * have two owners until the old ones refresh, within a third of the lease.
+ *
+ * @example
+ * ```ts
+ * import { RedisRunnerStorage } from "@effect-redis-lock/cluster"
+ * import { IoRedis } from "@effect-redis-lock/ioredis"
+ * import { NodeClusterSocket } from "@effect/platform-node"
+ * import { Layer } from "effect"
+ * import { MessageStorage, ShardingConfig } from "effect/cluster"
+ *
+ * const storage = RedisRunnerStorage.layer().pipe(
+ *   Layer.provide(IoRedis.layer({ url: "redis://localhost:6379" })),
+ *   Layer.provide(ShardingConfig.layerFromEnv())
+ * )
+ *
+ * export const cluster = NodeClusterSocket.layer({ storage: "byo" }).pipe(
+ *   Layer.provide([storage, MessageStorage.layerNoop])
+ * )
+ * ```
+ *
+ * @category layers
+ * @since 0.3.0
+ */
+export const layer = (
+  options?: RedisRunnerStorageOptions
+): Layer.Layer<
+  RunnerStorage.RunnerStorage,
+  InvalidLockOptions,
+  RedisDriver.RedisDriver | ShardingConfig.ShardingConfig
+> => Layer.effect(RunnerStorage.RunnerStorage, make(options))

@@ -1,0 +1,33 @@
+import { assert, it } from "@effect/vitest"
+import { doubleOwners, noticeMillis, overlappingRuns } from "./judge.ts"
+
+const run = (run: string, process: string, ...times: ReadonlyArray<number>) =>
+  times.map((at) => ({ at, process, what: "entity 1", run }))
+
+it("Two runs of one entity are a violation when one begins before the other has ended, and none when it begins afterwards", () => {
+  const one = run("one/1", "one", 10, 20, 30)
+  assert.deepStrictEqual(overlappingRuns([...one, ...run("two/1", "two", 31, 40)], []), [])
+  assert.strictEqual(overlappingRuns([...one, ...run("two/1", "two", 29, 40)], []).length, 1)
+  const other = run("two/1", "two", 29, 40).map((step) => ({ ...step, what: "entity 2" }))
+  assert.deepStrictEqual(overlappingRuns([...one, ...other], []), [])
+})
+
+it("What a stopped process had begun counts until it was stopped, and again if it goes on after it must have noticed", () => {
+  const stop = { process: "one", from: 15, to: 1000 }
+  const two = run("two/1", "two", 500, 2500)
+  assert.deepStrictEqual(overlappingRuns([...run("one/1", "one", 10, 1001), ...two], [stop]), [])
+  const late = 1000 + noticeMillis + 1
+  assert.strictEqual(overlappingRuns([...run("one/1", "one", 10, 1001, late), ...two], [stop]).length, 1)
+})
+
+it("A shard that two runners believe to own at the same time is a violation", () => {
+  const claim = (process: string, at: number, ...shards: ReadonlyArray<number>) => ({
+    process,
+    before: at - 1,
+    at,
+    shards
+  })
+  const one = [claim("one", 100, 1, 2), claim("one", 200, 1, 2), claim("one", 300, 1)]
+  assert.deepStrictEqual(doubleOwners([...one, claim("two", 210, 2), claim("two", 310, 2)], []), [])
+  assert.strictEqual(doubleOwners([...one, claim("two", 110, 2), claim("two", 210, 2)], []).length, 1)
+})

@@ -1,0 +1,37 @@
+/**
+ * What the tests of the cluster's `RunnerStorage` share: storages as processes have them, runners and shards.
+ */
+import { RedisRunnerStorage } from "@effect-redis-lock/cluster"
+import { Context, type Duration, Effect, Layer, type Scope } from "effect"
+import { Runner, RunnerAddress, RunnerStorage, ShardId, ShardingConfig } from "effect/cluster"
+import type { InvalidLockOptions, RedisDriver } from "effect-redis-lock"
+
+export interface StorageOptions extends RedisRunnerStorage.RedisRunnerStorageOptions {
+  /** Default: a minute, so that no test waits for its end. */
+  readonly lease?: Duration.Input
+}
+
+/** The storage of one process: each has a driver of its own. */
+export const storageOver = <E>(
+  driver: Layer.Layer<RedisDriver.RedisDriver, E>,
+  { lease = "1 minute", ...options }: StorageOptions = {}
+): Effect.Effect<RunnerStorage.RunnerStorage["Service"], E | InvalidLockOptions, Scope.Scope> =>
+  Effect.map(
+    Layer.build(
+      RedisRunnerStorage.layer(options).pipe(
+        Layer.provide(Layer.fresh(driver)),
+        Layer.provide(ShardingConfig.layer({ shardLockExpiration: lease }))
+      )
+    ),
+    (context) => Context.get(context, RunnerStorage.RunnerStorage)
+  )
+
+export const addressOf = (port: number) => RunnerAddress.make("localhost", port)
+
+export const runnerOf = (port: number) => Runner.make({ address: addressOf(port), groups: ["default"], weight: 1 })
+
+/** The shards of a group from 1 up to a number. */
+export const shardsUpTo = (last: number, group = "default") =>
+  Array.from({ length: last }, (_, index) => ShardId.make(group, index + 1))
+
+export const idsOf = (shards: ReadonlyArray<ShardId.ShardId>) => shards.map(({ id }) => id)
