@@ -11,7 +11,7 @@ import { type OnExit, ScriptCommand } from "./ScriptCommand.ts"
 /** How often a command follows a redirection before it fails with it. */
 const MAX_REDIRECTIONS = 16
 
-/** After how long a command is tried again that a slot on the move has turned away. */
+/** The pause before a command is sent again that was turned away because its slot is being moved. */
 const RETRY_MILLIS = 50
 
 /**
@@ -41,13 +41,13 @@ export class ClusterScriptCommand extends ScriptCommand {
     this.#slot = hashSlot(keys[0]!)
   }
 
-  /** To the node that serves the slot. */
+  /** Goes to the node that serves the slot. */
   route(): void {
     this.#asking = false
     this.#goTo(this.#nodes.ownerOf(this.#slot))
   }
 
-  /** A connection is opened when it is first wanted, and waited for; one that has broken is not. */
+  /** A connection that was never opened is opened, and waited for; a broken one is not. */
   #goTo(node: CommandWriter | undefined): void {
     this.node = node
     this.#sent = false
@@ -67,7 +67,7 @@ export class ClusterScriptCommand extends ScriptCommand {
     }
   }
 
-  /** The connection stands. */
+  /** The connection is ready. */
   proceed(): void {
     if (this.#sent) return
     this.#sent = true
@@ -132,7 +132,7 @@ export class ClusterScriptCommand extends ScriptCommand {
   }
 }
 
-/** A redirection that has led nowhere so far: the slot is on the move. */
+/** A redirection that has led nowhere so far: the slot is being moved. */
 const refusalOf = (error: unknown): RedisDriver.RedisDriverError => {
   const { cause, reason } = failureOf(error)
   return new RedisDriver.RedisDriverError({ reason: reason === "ClusterMismatch" ? "ClusterDown" : reason, cause })

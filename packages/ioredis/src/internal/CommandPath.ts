@@ -2,7 +2,7 @@ import type { RedisDriver } from "effect-redis-lock"
 import type { Cluster, Redis, RedisOptions } from "ioredis"
 import type { Socket } from "node:net"
 
-/** A script to be sent, and what is told of its outcome. */
+/** A script to be sent, and the callbacks for its outcome. */
 export interface ScriptRequest {
   readonly script: RedisDriver.RedisScript
   readonly keys: ReadonlyArray<string>
@@ -16,7 +16,7 @@ export interface ScriptRequest {
   expire(): void
 }
 
-/** A script that ioredis was given. */
+/** A script that was handed to ioredis. */
 export interface SentScript {
   /**
    * Makes it a PING where ioredis has not written it yet, or writes it again: an application's own client may keep a command and
@@ -42,16 +42,16 @@ export interface StartupNode {
  */
 export interface CommandPath {
   readonly name: "fast" | "plain"
-  /** Opens the connections of our own. */
+  /** Opens our own connections. */
   readonly Connector: NonNullable<RedisOptions["Connector"]>
   readonly SentinelConnector: NonNullable<RedisOptions["Connector"]>
-  /** Defaults of all connections of our own, and of those by way of Sentinel. */
+  /** Defaults for all our own connections, and for those through Sentinel. */
   readonly defaults: RedisOptions
   readonly sentinelDefaults: RedisOptions
   readonly makeSender: (client: Redis) => ScriptSender
   /** The socket of the present connection, or of the last one, where it is known. */
   readonly socketOf: (client: Redis) => Socket | undefined
-  /** The database that a connected client takes itself to be in. */
+  /** The database that a connected client believes it has selected. */
   readonly databaseOf: (client: Redis) => Promise<number>
   readonly startupNodeOf: (cluster: Cluster) => StartupNode | undefined
 }

@@ -5,7 +5,7 @@ import type { ScriptRequest, ScriptSender, SentScript } from "./CommandPath.ts"
 import type { Connection } from "./Connection.ts"
 
 /**
- * The way to one server: sends scripts, and replaces a connection on which nothing comes back.
+ * Sends scripts to one server, and replaces a connection on which nothing comes back.
  *
  * A connection is replaced when a command has timed out and no reply comes at all for as long again, or when the handshake takes
  * twice as long. One on which nothing has come back for a while is sent a PING, and replaced when that is not answered either.
@@ -22,9 +22,9 @@ export class CommandWriter {
   #silence: ReturnType<typeof setTimeout> | undefined
   readonly #heartbeat: ReturnType<typeof setInterval> | undefined
   #hasHeard = false
-  /** Scripts that the server has been sent since there was reason to doubt that it knows any. */
+  /** Scripts that were sent to the server since there last was reason to doubt that it knows any. */
   #scripts: Set<string> | undefined
-  /** How often there was. */
+  /** How often there was such reason. */
   doubts = 0
 
   constructor(connection: Connection, timeoutMillis: number | undefined) {
@@ -93,7 +93,7 @@ export class CommandWriter {
     this.answered()
   }
 
-  /** A connection stands, and the handshake begins. */
+  /** A connection is open, and the handshake begins. */
   readonly #onConnect = (): void => {
     const { client, connection, timeoutMillis } = this
     this.server = `${client.options.host}:${client.options.port}#${++this.#connections}`
@@ -126,7 +126,7 @@ export class CommandWriter {
   #watch(millis: number): void {
     if (this.#silence !== undefined) return
     const silence = setTimeout(() => {
-      // where the event loop was blocked, an answer may lie in the socket: it is read first
+      // if the event loop was blocked, an answer may be waiting in the socket: it is read first
       setImmediate(() => {
         if (this.#silence !== silence) return
         this.#silence = undefined

@@ -7,13 +7,13 @@ import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
 import { endedError } from "./endedError.ts"
 import { failureOf, type Hide, hiding } from "./failure.ts"
 
-/** With what a reply of Redis begins. */
+/** The first characters of the replies of Redis. */
 const REPLY_TYPES = "+-:$*_#,(!=%~>|"
 
-/** How soon at the earliest a connection is replaced again because its server is a replica. */
+/** The shortest time between two replacements of a connection because its server is a replica. */
 const READ_ONLY_PAUSE_MILLIS = 1000
 
-/** How much is shown of an answer that is not Redis'. */
+/** How much is shown of an answer that does not come from a Redis. */
 const SHOWN_CHARACTERS = 200
 
 export interface Options {
@@ -25,7 +25,10 @@ export interface Options {
   readonly node?: string
   /** Whether it may be disconnected. Default: true. */
   readonly isOurs?: boolean
-  /** Whether another one takes its place where ioredis has ended it, as for subscriptions and for a cluster's nodes. Default: false. */
+  /**
+   * Whether another one takes its place where ioredis has ended it, as for subscriptions and for a cluster's nodes. Default:
+   * false.
+   */
   readonly isReplaceable?: boolean
   /** Whether somebody still wants it, now that it is closed. Default: unless it has ended for good. */
   readonly isWanted?: () => boolean
@@ -101,7 +104,7 @@ export class Connection {
     return this.#name
   }
 
-  /** Where it goes, in words. */
+  /** Its destination, for messages. */
   get server(): string {
     const { host, name, path, port, sentinels } = this.client.options as Redis["options"] & { readonly path?: string }
     if (path) return path

@@ -3,8 +3,8 @@ import type * as Scope from "effect/Scope"
 import type { ScriptCommand } from "./ScriptCommand.ts"
 
 /**
- * The commands whose replies are awaited, in the order of their making, which is that of their timeouts: one timer watches over
- * all. They form a linked list, as nothing else is as cheap to enter and to leave.
+ * The commands whose replies are awaited, oldest first, so in the order of their timeouts: one timer serves all. They form a
+ * linked list, because nothing is cheaper to enter and to leave.
  */
 export class PendingCommands {
   readonly timeoutMillis: number
@@ -28,7 +28,7 @@ export class PendingCommands {
     )
   }
 
-  /** All that are waited for at this moment. */
+  /** All commands whose replies are awaited now. */
   get all(): ReadonlyArray<ScriptCommand> {
     const commands: Array<ScriptCommand> = []
     for (let command = this.#first; command !== undefined; command = command.next) commands.push(command)
@@ -51,7 +51,7 @@ export class PendingCommands {
     command.previous = command.next = undefined
   }
 
-  /** Where the event loop was blocked, replies may lie in the socket: they are read first. */
+  /** If the event loop was blocked, replies may be waiting in the socket: they are read first. */
   readonly #onTimer = (): void => {
     this.#immediate = setImmediate(this.#expire)
   }

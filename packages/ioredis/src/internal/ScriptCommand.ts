@@ -10,7 +10,7 @@ export type OnExit = (exit: Exit.Exit<RedisDriver.Reply, RedisDriver.RedisDriver
 /** A script on its way to a server, until its caller is called back or gives it up. */
 export class ScriptCommand implements ScriptRequest {
   readonly until: number
-  /** Its neighbours among those that are waited for. */
+  /** Its neighbours in the list of pending commands. */
   previous: ScriptCommand | undefined = undefined
   next: ScriptCommand | undefined = undefined
   isWaiting = true

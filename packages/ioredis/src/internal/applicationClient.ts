@@ -74,7 +74,7 @@ const overServer = (client: Redis, { commandTimeout, path }: Options) =>
     return yield* makeServerDriver(writer, log, commandTimeout)
   })
 
-/** A client that was connected before may be in another database than it takes itself to be: ioredis ignores a refused SELECT. */
+/** A client that was connected before may be in another database than it believes: ioredis ignores a refused SELECT. */
 const selectAgain = (client: Redis, path: CommandPath): Effect.Effect<unknown, RedisDriver.RedisDriverError> =>
   Effect.tryPromise({
     try: async () => {

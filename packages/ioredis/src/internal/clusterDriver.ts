@@ -16,7 +16,7 @@ import { scanOf } from "./scan.ts"
 import { forSubscriptions } from "./settings.ts"
 import { Subscriber } from "./subscriber.ts"
 
-/** The driver over the connections of a cluster, and a connection for subscriptions to each node that is asked for some. */
+/** The driver over the connections of a cluster, with a connection for subscriptions to each node that needs one. */
 export const makeClusterDriver = (
   nodes: ClusterNodes,
   log: ConnectionLog,

@@ -6,7 +6,7 @@ import * as RedisUrl from "../RedisUrl.ts"
 
 type Url = string | Redacted.Redacted
 
-/** What ioredis is told of a server. */
+/** The options of ioredis that name a server. */
 export type Address = Pick<RedisOptions, "host" | "port" | "path" | "username" | "password" | "db" | "tls">
 
 /** A URL as options of ioredis, which must never read one itself: it lets a URL set any of its options. */
@@ -25,7 +25,7 @@ const credentialsOf = ({ password, username }: Pick<RedisUrl.RedisUrl, "username
   ...(password === undefined ? {} : { password: Redacted.value(password) })
 })
 
-/** Several servers that are spoken to in one way. */
+/** Several servers that are connected with the same options. */
 export interface Servers {
   readonly addresses: ReadonlyArray<{ readonly host: string; readonly port: number }>
   readonly credentials: { readonly username?: string; readonly password?: string }

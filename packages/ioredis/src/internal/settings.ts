@@ -14,7 +14,7 @@ export const settingsOf = (
 ): RedisOptions & { readonly replyMapping: "legacy" } => ({
   Connector: ioredis.sentinels ? path.SentinelConnector : path.Connector,
   ...path.defaults,
-  // ioredis looks after a second only whether a server that has restarted still loads its data: places in fair queues would be lost
+  // ioredis would check only once a second whether a restarted server still loads its data: places in fair queues would be lost
   maxLoadingRetryTime: 100,
   ...ioredis,
   // ioredis would speak plain text to the master otherwise
@@ -41,7 +41,7 @@ export const at = (address: Address, ioredis: RedisOptions): RedisOptions => {
   return { ...(address.host === undefined ? ioredis : others), ...address, ...(tls ? { tls } : {}) }
 }
 
-/** For subscriptions alone: whoever made them makes them again after a reconnect. */
+/** For connections that only subscribe: the subscriber subscribes again by itself after a reconnect. */
 export const forSubscriptions: RedisOptions = {
   lazyConnect: false,
   autoResubscribe: false,

@@ -96,7 +96,7 @@ export class Subscriber {
     }
   }
 
-  /** The servers have shared their channels out anew: what is elsewhere now is subscribed there. */
+  /** Slots have moved between servers: channels that are served elsewhere now are subscribed there. */
   relocate(): void {
     for (const channel of this.#channels.values()) {
       const server = this.#target.serverOf(channel.name)
@@ -107,7 +107,7 @@ export class Subscriber {
     }
   }
 
-  /** What is asked for in one go of the event loop goes out as one command. */
+  /** Requests within one turn of the event loop go out as one command. */
   #change(channel: Channel): void {
     this.#changed.add(channel)
     this.#flushing ??= setImmediate(() => {
@@ -165,7 +165,7 @@ export class Subscriber {
         }
       },
       (cause) => {
-        // a broken connection has told already
+        // what broke was dealt with when it closed
         if (redis.status !== "ready") return
         writer.answered()
         const error = failureOf(cause)
@@ -174,7 +174,7 @@ export class Subscriber {
         if (error.reason === "ClusterDown" || error.reason === "ClusterMismatch") {
           for (const channel of mine) this.#tryLater(channel)
         } else if (channels.length > 1) {
-          // one that is refused must not take the others along
+          // a refused one must not make the others fail
           for (const channel of mine) this.#request(link, [channel])
         } else {
           for (const channel of mine) {

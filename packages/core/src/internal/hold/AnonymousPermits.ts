@@ -18,16 +18,16 @@ import { describeWrongType } from "../store/wrongType.ts"
 import * as semaphore from "../store/operations/semaphore.ts"
 import { rollbackUntilSettled } from "./rollback.ts"
 
-/** In metrics and spans. */
+/** Its name in metrics and spans. */
 export const semaphoreKind = { name: "semaphore" }
 
-/** In messages. */
+/** Its name in messages. */
 export const semaphoreTitle = "Semaphore"
 
 /** How long the marker of permits that are held lives. */
 const heldMarkerMillis = 24 * 60 * 60 * 1000
 
-/** What is held until so shortly before its marker ends, or for longer, is given back on trust. */
+/** Permits held for longer than their marker's life less this margin are given back without checking the marker. */
 const trustMillis = 60 * 60 * 1000
 
 /**
@@ -42,7 +42,7 @@ const undoMillis = 60 * 1000
  */
 export type ReturnedBy = "holder" | "anybody"
 
-/** What anonymous permits need of the client besides. */
+/** The part of the client that anonymous permits need. */
 export interface PermitsClient extends HoldingClient {
   readonly rememberPermits: (permits: AnonymousPermits) => void
   readonly forgetPermits: (permits: AnonymousPermits) => void
@@ -90,7 +90,7 @@ export class AnonymousPermits implements Guarded {
           if (!isGranted) {
             return Effect.succeed({ granted: undefined, available, remaining: -1, exists })
           }
-          // of what is not given back by its marker, nobody would tell when it is held no more
+          // permits that anybody may give back are not counted as held: nothing would tell when that ends
           if (this.returnedBy === "holder") {
             client.telemetry.acquired(this, client.now() - startedAt)
             client.rememberPermits(this)
@@ -107,8 +107,8 @@ export class AnonymousPermits implements Guarded {
   }
 
   /**
-   * Gives the permits back; to be run uninterruptibly. Fails where Redis no longer knows of them, or cannot be told in time:
-   * then it goes on in the background.
+   * Gives the permits back; to be run uninterruptibly. Fails if Redis does not know them any more, or cannot be told in time;
+   * attempts then go on in the background.
    */
   get release(): Effect.Effect<void, LockLost | LockStoreError> {
     return Effect.suspend(() => this.releaseNow())
@@ -133,7 +133,7 @@ export class AnonymousPermits implements Guarded {
     )
   }
 
-  /** Only with its client: nothing else tells that anonymous permits are held no more. */
+  /** Called only when the client closes: nothing else ends anonymous permits early. */
   lose(reason: Loss, now: number): void {
     if (this.#lost !== undefined || this.#released) return
     this.#lost = this.#lossOf(reason)
@@ -159,7 +159,7 @@ export class AnonymousPermits implements Guarded {
     return this.#dependents.isEmpty
   }
 
-  /** Gives them back until Redis confirms. */
+  /** Sends their return until Redis confirms it. */
   get returnUntilConfirmed(): Effect.Effect<number | undefined> {
     return Effect.suspend(() => releaseUntilConfirmed(this.#giveBack(this.client.now())))
   }
@@ -175,7 +175,7 @@ export class AnonymousPermits implements Guarded {
     })
   }
 
-  /** What gives back permits that are held. How is decided now, for all attempts: Redis could not tell them apart otherwise. */
+  /** The command that gives held permits back. Whether it is trusted is decided once: to Redis all attempts must be the same. */
   #giveBack(now: number): RepeatedRelease {
     const isTrusted = now - this.askedAt > heldMarkerMillis - trustMillis
     return isTrusted
@@ -183,7 +183,7 @@ export class AnonymousPermits implements Guarded {
       : this.#repeatedReturn(0, this.askedAt + heldMarkerMillis)
   }
 
-  /** With a `trustedMillis` of zero, only what the marker tells is given back. */
+  /** With a `trustedMillis` of zero, Redis gives back only what the marker records. */
   #repeatedReturn(trustedMillis: number, over: number): RepeatedRelease {
     const { client, key } = this
     return {
@@ -192,7 +192,7 @@ export class AnonymousPermits implements Guarded {
       over,
       warn: (failure) =>
         Effect.annotateLogs(
-          Effect.logWarning("Could not give permits back; the semaphore has so many less from now on.", failure),
+          Effect.logWarning("Could not give permits back; the semaphore has that many fewer from now on.", failure),
           { semaphore: this.name, permits: this.permits }
         )
     }
@@ -218,12 +218,12 @@ export class AnonymousPermits implements Guarded {
     const undo = releaseUntilConfirmed(this.#repeatedReturn(0, markerEnd), isForbidden(cause))
     let hasWarned = false
     const undoOrWarn = Effect.tap(undo, (reply) => {
-      // a grant that is not known, while its marker surely lives, was never made
+      // while the marker must still exist, a grant that Redis does not know was never made
       if (reply !== 0 || client.now() < markerEnd || hasWarned) return Effect.void
       hasWarned = true
       return Effect.annotateLogs(
         Effect.logWarning(
-          "Permits that may have been acquired can no longer be given back; the semaphore may have so many less from now on.",
+          "Permits that may have been acquired can no longer be given back; the semaphore may have that many fewer from now on.",
           cause
         ),
         { semaphore: this.name, permits: this.permits }

@@ -4,8 +4,8 @@ export interface OwnTurn {
 }
 
 /**
- * Those who depend on something that can be lost. Each is told once, in a turn of its own, and counts until it withdraws: a
- * section does when it has ended.
+ * The sections and fibers that depend on something that can be lost. Each is told of the loss once, on a call stack of its
+ * own, and counts until it unsubscribes: a section does when it has ended.
  */
 export class Dependents {
   readonly #listeners = new Set<() => void>()
@@ -14,7 +14,7 @@ export class Dependents {
     return this.#listeners.size === 0
   }
 
-  /** One that comes after the loss is told by itself. The result withdraws. */
+  /** A listener that is added after the loss is told at once. The result unsubscribes it. */
   add(listener: () => void, client: OwnTurn, isLost: boolean): () => void {
     if (isLost) client.inOwnTurn(listener)
     this.#listeners.add(listener)

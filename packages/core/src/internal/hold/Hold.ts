@@ -12,11 +12,11 @@ import type { Lease, LeaseEntry } from "./Lease.ts"
 import { release, releaseNow } from "./release.ts"
 
 /**
- * What an acquisition comes to: a hold, or the holds of all members.
+ * The result of an acquisition: one hold, or the holds of all members.
  */
 export interface InternalHolding<out T = unknown> extends Holding<T>, Guarded {
   readonly name: string
-  /** The holds in Redis that it consists of. */
+  /** The holds in Redis of which it consists. */
   readonly holds: ReadonlyArray<Hold>
 }
 
@@ -57,7 +57,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
   }
 
   get token(): bigint {
-    // where there are none, that is not there in the type
+    // the type of a lock without tokens does not have this property
     return (this.lease.kind.hasTokens ? BigInt(this.lease.token) : undefined) as bigint
   }
 
@@ -142,7 +142,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
     return this.lease.onLost(listener)
   }
 
-  /** The loss, if this hold is no more: an end by release counts. */
+  /** The loss, if this hold has ended; its release counts as one. */
   checkLost(): LockLost | undefined {
     const { lease } = this
     const now = lease.client.now()

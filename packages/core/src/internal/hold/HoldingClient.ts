@@ -8,11 +8,11 @@ import type { OwnTurn } from "./Dependents.ts"
 
 /** A release that may be handed to a waiter of this process. */
 export interface HandOver {
-  /** The reply is there: how many listeners in Redis the release has told. */
+  /** The reply has arrived: how many listeners the release has told. */
   readonly settle: (listeners: number) => void
 }
 
-/** What holding and releasing need of the client. */
+/** The part of the client that holding and releasing need. */
 export interface HoldingClient extends ProtocolClient, OwnTurn {
   readonly telemetry: Telemetry
   /** Whether its store is kept by a majority of several. */
@@ -30,7 +30,9 @@ export interface HoldingClient extends ProtocolClient, OwnTurn {
   readonly deadlineOf: (sentAt: number, leaseMillis: number) => number
   /** Wakes the first waiters of a lock in this process: it may be free. */
   readonly wakeWaiters: (key: string) => void
-  /** A release is about to be sent: a waiter of this process may be woken before the reply. Undefined where nothing is left to do. */
+  /**
+   * A release is about to be sent: a waiter of this process may be woken before the reply. Undefined if nothing is left to do.
+   */
   readonly startHandOver: (lease: ReleasedLease, now: number) => HandOver | undefined
 }
 

@@ -14,13 +14,13 @@ import type { LockKeys } from "../store/keys.ts"
 import type { OwnerRef, LockProtocol } from "../protocol/LockProtocol.ts"
 import { ownerText } from "../report/ownerText.ts"
 
-/** So late at least is the alarm for a deadline where the process did not run; timers are late by some milliseconds anyway. */
+/** An alarm that is this late means that the process did not run; timers are late by some milliseconds anyway. */
 const stallMillis = 100
 
-/** What a lease needs of the client besides. */
+/** The part of the client that a lease needs. */
 export interface LeaseClient extends HoldingClient {
   readonly watchdog: { readonly watch: (lease: Lease) => void }
-  /** No longer watched, nor found by re-entry. */
+  /** Stops watching the lease, and hides it from re-entry. */
   readonly forget: (lease: Lease) => void
 }
 
@@ -68,19 +68,22 @@ export class Lease implements Due, OwnerRef {
   /** Monotonic milliseconds until which Redis keeps the lock for us, less the drift allowance. */
   deadline: number
   /**
-   * Until when Redis may keep the lock for us beyond the deadline: a re-entry or a renewal may have asked for a longer lease
-   * without its being known whether it got it, and a reader's inner hold outlives the loss of the outer one.
+   * Until when Redis may keep the lock for us beyond the deadline: a re-entry or a renewal may have been granted a longer
+   * lease without our knowing, and a reader's inner hold outlives the loss of the outer one.
    */
   #mayLastUntil = Number.NEGATIVE_INFINITY
-  /** Until when the release of an inner hold may still take effect, whose outcome is unknown: a re-entry is what it would end. */
+  /**
+   * Until when the release of an inner hold, whose outcome is unknown, may still take effect: it would end a hold that is added
+   * before.
+   */
   innerReleaseUntil = Number.NEGATIVE_INFINITY
   /** Its holds, in the order of their numbers in Redis: from when their commands are sent until they begin to release. */
   held: Array<LeaseEntry> = []
-  /** How often a hold has begun or ended: each time its command says how many there are. */
+  /** How often a hold has begun or ended. Each of those commands states the number of holds. */
   changes = 0
   /** Holds without a fixed lease: while there are any, the watchdog renews. */
   renewedHolds = 0
-  /** Set once, when it turns out that the lock is held no more. */
+  /** Set once, when the lock turns out to be lost. */
   lost: LockLost | undefined = undefined
   /** Set when the last hold has begun to release. */
   released = false
@@ -106,8 +109,7 @@ export class Lease implements Due, OwnerRef {
   }
 
   /**
-   * What a first grant gives, whose lease was asked for at `sentAt` and whose reply is read now: undefined when the lease is over
-   * already, so that it gives nothing.
+   * The lease of a grant that was requested at `sentAt` and whose reply is read now; undefined if that lease is over already.
    */
   static granted(subject: LeaseSubject, reply: GrantReply, now: number): Lease | undefined {
     const deadline = subject.client.deadlineOf(reply.sentAt, reply.leaseMillis)
@@ -136,7 +138,7 @@ export class Lease implements Due, OwnerRef {
   checkLost(now: number): LockLost | undefined {
     if (this.lost === undefined && !this.released && now >= this.deadline) {
       if (this.renewals > 0) this.renewalFailure ??= new Error("a renewal was not answered before the lease had ended")
-      // the watchdog should have seen to it before: it renews, or waits for the deadline
+      // the watchdog should have rung before, to renew or at the deadline
       const stalled = now - Math.min(this.due, this.deadline) >= stallMillis
       this.lose(this.renewalFailure === undefined ? "Expired" : "RenewalFailed", now, stalled)
     }
@@ -173,7 +175,8 @@ export class Lease implements Due, OwnerRef {
   }
 
   /**
-   * Calls the listener once, on a call stack of its own, when the lock is lost; soon if it is lost already. The result unsubscribes: call it
+   * Calls the listener once, on a call stack of its own, when the lock is lost; soon if it is lost already. The result
+   * unsubscribes: call it
    * when the work under the lock has ended.
    */
   onLost(listener: () => void): () => void {
@@ -184,7 +187,10 @@ export class Lease implements Due, OwnerRef {
     return this.#dependents === undefined || this.#dependents.isEmpty
   }
 
-  /** A command is sent at `sentAt` that asks for a lease: from when it takes effect, even if no reply ever confirms it. */
+  /**
+   * Notes a command, sent at `sentAt`, that asks for a lease: it runs from when the command takes effect, whether or not a
+   * reply confirms it.
+   */
   asksFor(leaseMillis: number, sentAt: number): void {
     this.#mayLastUntil = Math.max(this.#mayLastUntil, sentAt + longestEffectMillis(this.client.store) + leaseMillis)
   }
@@ -209,7 +215,7 @@ export class Lease implements Due, OwnerRef {
     return this.held.push(hold)
   }
 
-  /** A hold ends, and what it kept of a reader's lease is gone with it: the result is its number, which the newest takes over. */
+  /** Ends a hold, and a reader's lease with it. Returns its number, which the newest hold takes over. */
   remove(hold: LeaseEntry): number {
     const { held } = this
     if (hold.renewed) this.renewedHolds--

@@ -11,10 +11,13 @@ import type { Lease, LeaseClient } from "./Lease.ts"
 /** Keys per renewal command: long enough to be cheap, short enough not to hold up the server. */
 const batchSize = 200
 
-/** What falls due within this share of the interval is renewed along, so that renewals gather into batches. */
+/**
+ * Leases that fall due within this share of the interval are renewed along with what is due, so that renewals gather into
+ * batches.
+ */
 const gather = 0.1
 
-/** What the watchdog needs of the client. */
+/** The part of the client that the watchdog needs. */
 interface WatchedClient extends LeaseClient {
   readonly alarms: AlarmClock
 }

@@ -11,15 +11,17 @@ export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect
 export interface Guarded {
   /** The lock's or semaphore's. */
   readonly name: string
-  /** The loss, if it is no more. */
+  /** The loss, if it is lost. */
   readonly checkLost: () => LockLost | undefined
-  /** Calls back once, in a turn of its own, when it is lost or if it is already; the result withdraws. */
+  /** Calls back once, on a call stack of its own, when it is lost or if it already is; the result unsubscribes. */
   readonly onLost: (listener: () => void) => () => void
   /** Releases, for a caller that is uninterruptible already and runs the result at once. */
   readonly releaseNow: () => Effect.Effect<void, LockLost | LockStoreError>
 }
 
-/** Whether nothing went wrong but that the client was closed, and gave back what was held: the end of a scope says no more of it. */
+/**
+ * Whether the only problem is that the client was closed and has given everything back: the end of a scope does not report that.
+ */
 export const isClosed = (problems: Cause.Cause<LockLost | LockStoreError>): boolean =>
   problems.reasons.every(
     (reason) => reason._tag === "Fail" && reason.error._tag === "LockLost" && reason.error.reason === "ClientClosed"
@@ -40,7 +42,7 @@ export const guard = <A, E, R>(
   body: Effect.Effect<A, E, R>,
   restore: Restore
 ): Effect.Effect<A, E | LockLost | LockStoreError, R> => {
-  // what came between the grant and this moment may have taken as long as the lease
+  // the time since the grant may have been longer than the lease
   const lost = hold.checkLost()
   if (lost !== undefined) return Effect.andThen(Effect.ignore(hold.releaseNow()), Effect.fail(lost))
   return Effect.flatMap(Effect.forkChild(restore(body), { startImmediately: true, uninterruptible: true }), (child) => {

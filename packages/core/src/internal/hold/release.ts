@@ -47,7 +47,7 @@ const removeHold = (lease: Lease, number: number): Effect.Effect<void, LockLost 
   const { changes } = lease
   const noteLate = (cause: Cause.Cause<LockStoreError>) =>
     Effect.sync(() => {
-      // of other locks the count alone is written, which keeps nothing
+      // for other modes it only writes the count, and ends no hold
       if (kind.mode === "read" && mayHaveRun(cause)) {
         lease.innerReleaseUntil = client.now() + client.store.commandLifeMillis
       }
@@ -80,8 +80,7 @@ const free = (lease: Lease): Effect.Effect<void, LockLost | LockStoreError> => {
 }
 
 /**
- * Ends the last holds of several locks of one client, slot and owner, and frees all by one command. The result are the
- * failures.
+ * Ends the last holds of several locks of one client, slot and owner, and frees all by one command. Returns the failures.
  */
 export const releaseTogether = (
   holds: ReadonlyArray<LeaseEntry>
@@ -146,7 +145,7 @@ class PendingRelease {
     return this.#lease.name
   }
 
-  /** The reply is there. The result is the loss, where the lock was not ours to free. */
+  /** The reply has arrived. Returns the loss if the lock was not ours. */
   confirm(reply: number): LockLost | undefined {
     this.#lease.client.underWay--
     return this.#confirm(reply)
@@ -161,7 +160,7 @@ class PendingRelease {
     const confirmed = Effect.flatMap(
       repeatRelease(releaseOf(lease, lease.overAt), failure, until, lease.name, outlook),
       ({ mayHaveRunBefore, reply }) => {
-        // until the first one was sent the lock was ours by the clock: it was that one that released it
+        // by the clock the lock was ours until the first attempt, so that attempt released it
         const lost = this.#confirm(mayHaveRunBefore ? 1 : reply)
         return lost === undefined ? Effect.void : Effect.fail(lost)
       }
@@ -184,7 +183,7 @@ class PendingRelease {
   }
 }
 
-/** Frees what Redis may keep of a lock that is lost, for as long as it may. */
+/** Releases a lost lock for as long as Redis may still keep it. */
 const releaseLost = (lease: Lease): Effect.Effect<number, LockStoreError> =>
   retryRelease(
     Effect.suspend(() => sendRelease(lease)),
@@ -197,8 +196,8 @@ const startRelease = (lease: Lease, now: number): PendingRelease | LockLost => {
   const lost = lease.checkLost(now)
   lease.released = true
   if (lost !== undefined) {
-    // What is left of the lease (the drift allowance), or on a minority of a quorum, need not keep others waiting; nobody waits
-    // for the reply. What a client that closes holds it gives back itself.
+    // Others need not wait for the rest of the lease (the drift allowance), or for a minority of a quorum that still has it;
+    // nobody waits for the reply. What a closing client holds, it gives back itself.
     if (lost.reason !== "ClientClosed" && (lost.reason !== "NotOwner" || client.isQuorum)) {
       client.fork(Effect.ignore(releaseLost(lease)))
     }

@@ -32,7 +32,7 @@ export const sendWithin = <A>(
   millis: number,
   lock: string
 ): Effect.Effect<A, LockStoreError> =>
-  // a command gives up by itself: mostly earlier, and then no timer is needed
+  // a command mostly times out earlier than that, and then needs no timer here
   client.store.commandTimeoutMillis <= millis
     ? send
     : Effect.timeoutOrElse(Effect.interruptible(send), {
@@ -72,7 +72,7 @@ export const repeatRelease = (
   )
 }
 
-/** Too few servers of a quorum may have answered, and yet some of them have run it. */
+/** Some members of a quorum may have run it even if too few have answered. */
 const mayHaveReleased = ({ cause, isOutcomeUnknown }: LockStoreError): boolean =>
   isOutcomeUnknown || cause instanceof QuorumNotReached
 

@@ -1,5 +1,6 @@
 /**
- * Takes back what a request may have created: an acquisition with unknown outcome, a re-entry, a place in a queue, a writer's intent.
+ * Takes back what a request may have created: an acquisition with unknown outcome, a re-entry, a place in a queue, a writer's
+ * intent.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -10,7 +11,7 @@ import { releaseNow } from "./release.ts"
 import { type HeldRef, releaseOf, sendRelease } from "./releaseCommand.ts"
 import { releaseUntilConfirmed } from "./repeatedRelease.ts"
 
-/** How long the caller waits for what goes on in the background anyway. */
+/** How long the caller waits for a rollback, which goes on in the background. */
 const rollbackWaitMillis = 200
 
 /**
@@ -23,7 +24,7 @@ export const rollback = (ownerRef: HeldRef, leaseMillis: number): Effect.Effect<
     Effect.suspend(() => releaseUntilConfirmed(releaseOf(ownerRef, ownerRef.client.now() + leaseMillis)))
   )
 
-/** Gives back a place in a queue, behind `after`; where the store cannot be told, `onFailure` sees to it. */
+/** Gives back a place in a queue, behind `after`; if the store cannot be told, `onFailure` is called. */
 export const giveBack = (ownerRef: HeldRef, after: Effect.Effect<void>, onFailure: () => void): Effect.Effect<void> =>
   inBackground(
     ownerRef,
@@ -39,9 +40,9 @@ export const rollbackUnknown = (ownerRef: HeldRef, leaseMillis: number, isForbid
   })
 
 /**
- * Takes back what a command may have taken whose outcome is unknown. What gives it back may overtake the command, over another
- * connection or at a server that had stopped. So where it finds nothing it is repeated once the command can no longer take effect;
- * nobody waits for that.
+ * Takes back what a command with unknown outcome may have taken. The rollback may overtake the command, over another
+ * connection or at a server that had stopped: if it finds nothing, it is repeated once the command can no longer take effect,
+ * and nobody waits for that.
  */
 export const rollbackUntilSettled = (
   client: HoldingClient,
@@ -55,9 +56,9 @@ export const rollbackUntilSettled = (
       Effect.gen(function* () {
         const reply = yield* giveBack
         Deferred.doneUnsafe(isFirstOver, Effect.void)
-        // a command takes effect once; of a quorum's members some may not have been reached
+        // a command takes effect once; in a quorum, some members may not have been reached
         if (!client.isQuorum && reply !== undefined && reply >= 1) return
-        // also where the reply came later than that: the release may have been run earlier
+        // even if the reply came later than that: the release may have been run before
         yield* Effect.sleep(Math.max(0, lastEffectAt - client.now()) + 1)
         yield* giveBack
       })
@@ -88,8 +89,8 @@ export const rollbackReentry = (hold: LeaseEntry): Effect.Effect<void> =>
   Effect.suspend(() => inBackground(hold.lease, Effect.ignore(releaseNow(hold))))
 
 /**
- * Takes back what a minority of a quorum has granted. Nobody is told: the lock is held by somebody else, or by nobody who would
- * be told; and everyone who waits would ask again, have to take back the same, and wake the others in turn.
+ * Takes back what a minority of a quorum has granted. Nobody is told: a waiter that asked again would win a minority as well,
+ * take it back, and wake the others in turn.
  */
 export const rollbackSilently = (ownerRef: HeldRef, leaseMillis: number): Effect.Effect<void> =>
   inBackground(
@@ -97,10 +98,10 @@ export const rollbackSilently = (ownerRef: HeldRef, leaseMillis: number): Effect
     Effect.suspend(() => releaseUntilConfirmed(releaseOf(ownerRef, ownerRef.client.now() + leaseMillis, "")))
   )
 
-/** The last waiter of this client has given up: what it told others no longer holds. */
+/** The last waiter of this client has given up: withdraws what it has announced to others. */
 export const cancelWriterIntent = (ownerRef: HeldRef): Effect.Effect<void> => {
   const command = ownerRef.kind.cancelWriterIntent!(ownerRef.client, ownerRef.keys)
-  // forgotten by itself a few seconds later
+  // Redis forgets the announcement by itself a few seconds later
   return inBackground(ownerRef, Effect.ignore(ownerRef.client.store.run(command)))
 }
 

@@ -1,6 +1,8 @@
 /**
- * Every command that creates something carries the time until which it may take effect, by the server's clock (include/deadline.lua). A
- * command that arrives later, over a connection that had broken or at a server that had stopped, is refused: the release that undid it has
+ * Every command that creates something carries the time until which it may take effect, by the server's clock
+ * (include/deadline.lua). A
+ * command that arrives later, over a connection that had broken or at a server that had stopped, is refused: the release that
+ * undid it has
  * long overtaken it. Its sender may wait longer for the reply, until the command timeout is over.
  *
  * A refusal tells the server's time. While nothing is known of a server's clock, the first command is refused for that reason
@@ -26,7 +28,7 @@ export const longestEffectMillis = ({
 /** Grants that follow each other tell nothing new of a clock. */
 const learnIntervalMillis = 10
 
-/** A refusal as the scripts write it, with the server time in microseconds; not in the name of a key that an error tells. */
+/** A refusal as the scripts write it, with the server time in microseconds; anchored, as an error may quote the name of a key. */
 const refusal = /^LATE (\d+)$/
 
 export class CommandDeadlines {

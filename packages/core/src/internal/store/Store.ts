@@ -4,10 +4,10 @@ import type { LockStoreError } from "../../LockError.ts"
 import type { Signal } from "../../RedisDriver.ts"
 import type { StoreCommand } from "./operations/StoreOperation.ts"
 
-/** What a store does; the service of it is {@link LockStore.LockStore}. */
+/** The operations of a store; its service is {@link LockStore.LockStore}. */
 export interface Store {
   /**
-   * Runs one operation atomically: every operation passes here. They start in the order of the calls.
+   * Runs one operation atomically; every operation passes through here. They start in the order of the calls.
    */
   readonly run: <A>(command: StoreCommand<A>) => Effect.Effect<A, LockStoreError>
   /**
@@ -27,7 +27,7 @@ export interface Store {
    */
   readonly slot: (key: string) => number
   /**
-   * How long after `run` an operation may still take effect, milliseconds: one that arrives later is refused.
+   * How long after it was sent an operation may still take effect, milliseconds: one that arrives later is refused.
    */
   readonly commandLifeMillis: number
   /**
@@ -35,10 +35,11 @@ export interface Store {
    */
   readonly commandTimeoutMillis: number
   /**
-   * The time of the server that keeps a key, microseconds since the epoch, as far as replies have told it: at the latest, since nobody
+   * The time of the server that keeps a key, microseconds since the epoch, as far as replies have told it: at the latest,
+   * since nobody
    * knows how much of a command's time its reply took.
    */
   readonly serverMicros: (key: string) => number | undefined
-  /** Where its server is, for messages; where it is on one. */
+  /** The address of its server, for messages; absent if there are several. */
   readonly address?: (() => string | undefined) | undefined
 }

@@ -1,5 +1,6 @@
 /**
- * Which names a lock may have, and which prefixes: what Redis can keep, what collides with no key of another name, and what lives in one
+ * Which names a lock may have, and which prefixes: what Redis can keep, what collides with no key of another name, and what
+ * lives in one
  * slot of a cluster.
  */
 import { InvalidLockName, InvalidLockOptions } from "../../LockError.ts"
@@ -10,14 +11,14 @@ export const maxNameBytes = 1024
 
 const utf8 = new TextEncoder()
 
-/** What keeps a text from being a name, or from being put before one. */
+/** The problem that keeps a text from being a name or a prefix. */
 export const problemOf = (text: string): string | undefined => {
   // no string grows more than threefold in UTF-8, so ordinary names are not encoded here
   if (text.length * 3 > maxNameBytes && utf8.encode(text).length > maxNameBytes) {
     return `it is longer than ${maxNameBytes} bytes`
   }
   if (text.includes("\0")) return "it contains a NUL character"
-  // all halves of surrogate pairs are sent as the same three bytes
+  // all lone halves of surrogate pairs are sent as the same three bytes
   return text.isWellFormed() ? undefined : "it is no well-formed Unicode: half of a surrogate pair stands alone"
 }
 
@@ -32,10 +33,10 @@ export const checkName = (name: unknown): InvalidLockName | undefined => {
   return problem === undefined ? undefined : new InvalidLockName({ lock: name, problem })
 }
 
-/** Keys of Redisson that belong to another name; its channels are none. */
+/** Keys of Redisson that belong to another name; channels are not keys. */
 const foreignKey = /^redisson_lock_(?:token|queue|timeout):(.*\{.*)$/s
 
-/** The name of which a tagged one is made, where it is nothing but its tag: Redisson derives the same keys from both. */
+/** The name inside the braces, if the whole name is one hash tag: Redisson derives the same keys from both. */
 const untagged = (name: string): string | undefined =>
   name.length > 2 && name.lastIndexOf("{") === 0 && name.endsWith("}") ? name.slice(1, -1) : undefined
 

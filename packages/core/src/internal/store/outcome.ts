@@ -22,7 +22,7 @@ const notRun: ReadonlySet<StoreReason> = new Set([
   "ClusterMismatch"
 ])
 
-/** Whether the server's user lacks a right: who asked hears of that, and need not hear that the undo lacks it too. */
+/** Whether the Redis user lacks a permission: the caller is told that once, and not again for the rollback. */
 export const isForbidden = (cause: Cause.Cause<LockStoreError>): boolean =>
   cause.reasons.some((reason) => reason._tag === "Fail" && reason.error.reason === "NoPermission")
 

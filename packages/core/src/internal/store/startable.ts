@@ -1,5 +1,5 @@
 /**
- * Effects and Streams that can also be started by a caller that is no fiber. A quorum asks five servers at once, and a message
+ * Effects and Streams that can also be started by a caller that is not a fiber. A quorum asks five servers at once, and a message
  * goes to its waiters: without a fiber for each, a RedLock on three servers costs the client a fifth less, on five a quarter.
  *
  * How to start it is a property of the value itself. A wrapper that maps or replaces the value loses the property, and the
@@ -17,7 +17,7 @@ import { report } from "../report/ownTurn.ts"
 
 /** A started operation. */
 export interface Cancellable {
-  /** Gives it up: there is no callback any more, and what was not sent yet is not sent. */
+  /** Gives it up: it does not call back, and what was not sent is never sent. */
   cancel(): void
 }
 

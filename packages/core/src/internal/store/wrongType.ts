@@ -1,5 +1,5 @@
 /**
- * Says what is under a name that does not belong to what was asked for.
+ * Says what a name holds that is not what was asked for.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -8,7 +8,7 @@ import type { Store } from "./Store.ts"
 import * as lock from "./operations/lock.ts"
 import type { StoreCommand } from "./operations/StoreOperation.ts"
 
-/** What asks the store. */
+/** The part of a client that asks the store. */
 interface AskedClient {
   readonly store: Store
 }
@@ -23,7 +23,7 @@ const foundText: Record<string, string> = {
   stream: "a stream"
 }
 
-/** What the operations of semaphores and latches found out by themselves. */
+/** What the scripts of semaphores and latches have found by themselves. */
 const counterText = ({ cause }: LockStoreError): string | undefined => {
   const text = cause instanceof Error ? cause.message : ""
   return text.includes("a permit semaphore")
@@ -92,7 +92,7 @@ export const describeWrongTypeOfOne = (
   )
 }
 
-/** Runs one operation; where the name belongs to something else than a synchronizer of this title, says to what. */
+/** Runs one operation; if the name holds something other than a synchronizer of this title, says what. */
 export const runOrDescribe = <A>(
   client: AskedClient,
   title: string,

@@ -1,9 +1,9 @@
 import type { Command, Redis } from "ioredis"
 
-/** How many commands share a write at most, so that the server does not wait for the last of a long series. */
+/** The most commands that share a write, so that the server does not wait for the end of a long series. */
 const LONGEST_BURST = 16
 
-/** Writers through which something was sent since the event loop last came round. */
+/** Writers that have sent something in this turn of the event loop. */
 const used: Array<BurstWriter> = []
 
 /**

@@ -3,7 +3,7 @@ import type { RedisDriver } from "effect-redis-lock"
 import { Command } from "ioredis"
 import type { ScriptRequest, SentScript } from "../CommandPath.ts"
 
-/** What of ioredis' Command is defined anew here; its declaration keeps `initPromise` to itself. */
+/** The parts of ioredis' Command that are redefined here; its declaration hides `initPromise`. */
 interface Sendable {
   name: string
   initPromise(): void
@@ -21,7 +21,7 @@ const traced = tracingChannel("ioredis:command")
 const PING = "*1\r\n$4\r\nping\r\n"
 
 /**
- * A command of ioredis whose reply goes straight to the one who waits for it. The Promise that ioredis makes for each command,
+ * A command of ioredis whose reply goes straight to its caller. The Promise that ioredis makes for each command,
  * with its closures and turns of the event loop, would cost more than the reply.
  */
 export class FastCommand extends Sendable implements SentScript {
@@ -41,7 +41,7 @@ export class FastCommand extends Sendable implements SentScript {
 
   override initPromise(): void {}
 
-  /** For those who trace commands, and nobody else. */
+  /** Only for tracers of commands. */
   get promise(): Promise<unknown> | undefined {
     if (!traced.hasSubscribers) return undefined
     return (this.#observer ??= new Observer()).promise
@@ -90,14 +90,14 @@ class Observer {
   })
 
   constructor() {
-    // not every promise that ioredis takes is listened to
+    // ioredis does not listen to every promise that it takes
     this.promise.catch(() => {})
   }
 }
 
 type Script = Pick<ScriptRequest, "keys" | "args"> & { readonly script: RedisDriver.RedisScript }
 
-/** Ends what comes before and begins a string of so many bytes: the pieces are many, and each one that is put together costs. */
+/** Ends the piece before it and begins a string of so many bytes: cached, as there are many pieces and each costs time to build. */
 const beginnings: ReadonlyArray<string> = Array.from({ length: 256 }, (_, length) => `\r\n$${length}\r\n`)
 
 const beginning = (length: number): string => beginnings[length] ?? `\r\n$${length}\r\n`

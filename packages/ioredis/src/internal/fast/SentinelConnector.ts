@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis"
 import * as Plain from "../SentinelConnector.ts"
 
-/** What of ioredis' connector is private. */
+/** The private parts of ioredis' connector that are used here. */
 interface Internals {
   failoverDetector: { cleanup(): void } | null
   connectToSentinel: (...args: ReadonlyArray<unknown>) => Redis
@@ -23,7 +23,7 @@ export class SentinelConnector extends Plain.SentinelConnector {
   }
 
   override async connect(emit: Parameters<Plain.SentinelConnector["connect"]>[0]) {
-    // what the lost connection listened with; the next one will have its own
+    // the listeners of the lost connection; the next one will have its own
     const self = this as unknown as Internals
     self.failoverDetector?.cleanup()
     self.failoverDetector = null

@@ -5,7 +5,7 @@ import { BurstWriter } from "./BurstWriter.ts"
 import { FastCommand } from "./FastCommand.ts"
 import { SentinelConnector } from "./SentinelConnector.ts"
 
-/** What of ioredis' clients is private. */
+/** The private parts of ioredis' clients that are used here. */
 interface ClientInternals {
   readonly condition: { readonly select?: number } | null
 }

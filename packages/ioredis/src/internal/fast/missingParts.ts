@@ -9,7 +9,7 @@ type Check = readonly [part: string, isThere: () => boolean]
 const isMethod = (target: unknown, name: string): boolean =>
   typeof (target as Readonly<Record<string, unknown>>)[name] === "function"
 
-/** What is not seen in the rehearsal. */
+/** The parts that the rehearsal does not show. */
 const shapes: ReadonlyArray<Check> = [
   // ioredis 5 reads replies with another parser: what is written for 6 is not tried on it
   ["Command.setReplyContext of ioredis 6", () => isMethod(Command.prototype, "setReplyContext")],
@@ -80,7 +80,7 @@ const options = {
   retryStrategy: () => null
 }
 
-/** How often the event loop may come round until what needs no network has happened. */
+/** The most turns of the event loop that anything without a network may take. */
 const TURNS = 50
 
 const turns = async (count: number): Promise<void> => {
@@ -161,7 +161,7 @@ const isThere = ([, check]: Check): boolean => {
 let found: Promise<ReadonlyArray<string>> | undefined
 
 /**
- * What the fast path needs of ioredis' inside, and does not find in this version: nothing, or the names of those parts. Found out
+ * The internals of ioredis that the fast path needs and does not find in this version: none, or their names. Found out
  * once in each process, without a network, within a few milliseconds.
  */
 export const missingParts = (): Promise<ReadonlyArray<string>> =>

@@ -19,7 +19,7 @@ export interface StoreOperation<A> {
   readonly givesBack: boolean
   /** What a script's reply means. */
   reply(raw: Reply): A
-  /** How several stores keep together what it is about; undefined where they cannot. */
+  /** How a quorum decides it; undefined if a quorum cannot run it. */
   readonly quorum: QuorumRule<A> | undefined
 }
 
@@ -32,18 +32,21 @@ export interface StoreCommand<A> {
 
 /** How a majority of stores decides an operation. */
 export interface QuorumRule<A> {
-  /** What the members' replies come to, which are enough for a majority; undefined while they do not agree. */
+  /** The conclusion from the replies of at least a majority; undefined while they do not agree. */
   combine(replies: ReadonlyArray<A>, scale: Scale): A | undefined
-  /** Decided only when every member has answered or timed out: for a look at all members, and for commands that must reach all of them. */
+  /**
+   * Decided only when every member has answered or timed out: for a look at all members, and for commands that must reach all
+   * of them.
+   */
   readonly waitsForAll?: boolean
   /** An acquisition, which has a count of votes of its own. */
   readonly acquires?: AcquireRule
-  /** Whose last hold it ends. */
+  /** The owner whose last hold it ends. */
   releases?(args: Arguments): string
-  /** Whose hold within another it adds, or ends. */
+  /** The owner to whose holds it adds one, or of whose holds it ends one that is not the last. */
   addsHold?(args: Arguments): string
   removesHold?(args: Arguments): string
-  /** Of what is held already: for how long it asks for a lease, milliseconds. */
+  /** The lease that it asks for, milliseconds, if it is for a lock that is held already. */
   renews?(args: Arguments): number
 }
 

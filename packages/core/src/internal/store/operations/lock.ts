@@ -91,7 +91,7 @@ export const forceRelease = ({ channel, lock }: LockKeys, publish: string): Stor
   args: [publish]
 })
 
-/** Has a token noted that others have granted. */
+/** Records a token that other members have granted. */
 export const raiseToken = (
   lock: string,
   tokenKey: string,

@@ -1,9 +1,9 @@
 /**
- * What the replies of several stores come to, where several operations share it.
+ * How the replies of several members are combined, where several operations share it.
  */
 import type { Arguments, QuorumRule, Scale } from "./StoreOperation.ts"
 
-/** The reply of a majority that confirms, or of enough that do not; undefined when those who failed could tip the scales. */
+/** The reply of a majority that confirms, or of enough that do not; undefined if the members that failed could tip the scales. */
 const confirmed = (replies: ReadonlyArray<number>, { members, required }: Scale): number | undefined => {
   let positive = 0
   let highest = 0
@@ -17,10 +17,10 @@ const confirmed = (replies: ReadonlyArray<number>, { members, required }: Scale)
   return members - (replies.length - positive) < required ? lowest : undefined
 }
 
-/** Of numbers, from 1 where the member has done it. */
+/** For replies that are numbers: at least 1 if the member has done it. */
 export const majority: QuorumRule<number> = { combine: confirmed }
 
-/** Of whether a member has done it. */
+/** For replies that say whether the member has done it. */
 export const majorityDone: QuorumRule<boolean> = {
   combine: (replies, scale) => {
     const reply = confirmed(replies.map(Number), scale)
@@ -28,12 +28,12 @@ export const majorityDone: QuorumRule<boolean> = {
   }
 }
 
-/** Of numbers, once all members were told. */
+/** The same as `majority`, but only once all members have been told. */
 export const majorityOfAll: QuorumRule<number> = { waitsForAll: true, combine: confirmed }
 
 export const firstArgument = (args: Arguments): string => String(args[0])
 
-/** Of one number for each key, -1 where there is no majority. */
+/** For replies with one number per key: -1 for a key without a majority. */
 export const majorityPerKey: QuorumRule<ReadonlyArray<number>> = {
   renews: (args) => Number(args[0]),
   combine: (perMember, scale) => {

@@ -9,24 +9,24 @@ import { start } from "../startable.ts"
 
 export type Outcome<A> = Exit.Exit<A, LockStoreError>
 
-/** What has come in: by member, undefined where the answer is still to come. */
+/** The outcomes so far, by member; undefined for a member that has not answered. */
 export type Outcomes<A> = ReadonlyArray<Outcome<A> | undefined>
 
 export interface Member {
-  /** For messages, where its store does not say where it is. */
+  /** Its name in messages if its store has no address. */
   readonly label: string
-  /** What it is called there, where that differs from member to member. */
+  /** The lock's name there, if it differs between members. */
   readonly lockName?: string | undefined
-  /** Another one once a server that could not be reached at first is there. */
+  /** Replaced when a server that could not be reached at first has joined. */
   store: Store
-  /** A key or channel of the quorum's lock, as it is called on this member; undefined where that is the same. */
+  /** Maps a key or channel of the quorum's lock to this member's; undefined if they are the same. */
   readonly keyOf: ((key: string) => string) | undefined
 }
 
 /** How many members are a majority: any two majorities have one in common. */
 export const majorityOf = (members: ReadonlyArray<Member>): number => Math.floor(members.length / 2) + 1
 
-/** A member in messages. */
+/** What a member is called in messages. */
 export const memberText = ({ label, lockName, store }: Member): string => {
   const place = store.address?.() ?? label
   return lockName === undefined ? place : `${place} ("${lockName}")`
@@ -35,11 +35,11 @@ export const memberText = ({ label, lockName, store }: Member): string => {
 export const keysAt = ({ keyOf }: Member, keys: ReadonlyArray<string>): ReadonlyArray<string> =>
   keyOf === undefined ? keys : keys.map(keyOf)
 
-/** A command as it is for one member. */
+/** A command with the keys of one member. */
 export const commandAt = <A>(member: Member, command: StoreCommand<A>): StoreCommand<A> =>
   member.keyOf === undefined ? command : { ...command, keys: keysAt(member, command.keys) }
 
-/** The outcome of a member whose answer nobody waits for any more: what it was asked may still take effect. */
+/** The outcome of a member whose answer was given up: the command may still take effect there. */
 const unread: Outcome<never> = Exit.interrupt()
 
 /** What decides a call, and what follows. */
@@ -48,13 +48,13 @@ interface CallSteps<A, B> {
   /** The conclusion from what has come in; undefined while more must come. */
   readonly conclude: (outcomes: Outcomes<A>, isLast: boolean) => B | undefined
   readonly onDecided: (conclusion: B) => void
-  /** Every member has answered, or was given up. */
+  /** Called when every member has answered, or was given up. */
   readonly onSettled?: ((outcomes: ReadonlyArray<Outcome<A>>) => void) | undefined
 }
 
 /**
- * One question to all members at once, each with the same time to answer. It is decided when the outcomes so far suffice, and
- * over when all are there.
+ * One command to all members at once, each with the same time to answer. It is decided as soon as the outcomes so far suffice,
+ * and settled when every member has one.
  */
 export class QuorumCall<A, B> implements Alarm {
   due = 0
@@ -125,7 +125,7 @@ export class QuorumCall<A, B> implements Alarm {
     this.#settleRest(Exit.fail(this.#late()))
   }
 
-  /** The remaining replies do not matter any more. */
+  /** Gives up the remaining replies. */
   abandon(): void {
     this.#settleRest(unread)
   }
@@ -138,7 +138,7 @@ export class QuorumCall<A, B> implements Alarm {
     }
   }
 
-  /** The caller does not wait for the result any more. */
+  /** The caller has given up. */
   cancel(): void {
     this.#isDecided = true
     this.#alarms.cancel(this)

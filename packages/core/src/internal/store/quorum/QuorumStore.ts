@@ -1,5 +1,5 @@
 /**
- * A store that is kept by a majority of independent stores, as the Redlock specification describes
+ * A store made of independent stores, of which a majority decides, as the Redlock specification describes
  * (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/). Every operation goes to all members at once; what
  * a majority says counts. What the specification says of validity, the owner and the watchdog needs nothing here: a client
  * counts a lease from before the operation was sent, uses each owner once, and takes back what it was not granted.
@@ -29,17 +29,20 @@ import { decide, type Decision } from "./decide.ts"
 import { UnsettledCommands, withoutMembers } from "./UnsettledCommands.ts"
 
 export interface QuorumSettings {
-  /** How long a member may take; undefined: small against the lease. */
+  /** How long a member may take to answer; undefined for a small share of the lease. */
   readonly memberTimeoutMillis: number | undefined
   /** The longest pause after a vote that nobody has won. */
   readonly retryMillis: number
-  /** The lease of what is asked for without one. */
+  /** The lease of an acquisition that names none. */
   readonly watchdogLeaseMillis: number
   /** How long a fencing token is remembered beyond the lease. */
   readonly tokenRetentionMillis: number
 }
 
-/** Added to the highest clock of the members, beside the time that an acquisition takes: for one that takes longer than the last. */
+/**
+ * Added to the highest clock of the members, beside the time that an acquisition takes: for one that takes longer than the
+ * last.
+ */
 const boundMarginMicros = 2000
 
 /** So far ahead of the clocks a token's lower bound is at most, however long acquisitions take. */
@@ -59,9 +62,9 @@ export class QuorumStore {
   #acquireMillis = 0
   /** Acquisitions that are decided but that some members have not answered yet, by owner. */
   readonly #unanswered = new Map<string, Pick<QuorumCall<AcquireReply, Vote>, "abandon">>()
-  /** Members at which an acquisition may take effect yet, after it had failed there, by owner. */
+  /** Members at which an acquisition that has failed may still take effect, by owner. */
   readonly #unsettled = new UnsettledCommands()
-  /** Members at which the release of a reader's inner hold may take effect yet: it would end a hold that is entered since. */
+  /** Members at which the release of a reader's inner hold may still take effect: it would end a hold that was added since. */
   readonly #unsettledInner = new UnsettledCommands()
 
   constructor(
@@ -148,7 +151,7 @@ export class QuorumStore {
     )
   }
 
-  /** Everything but acquiring. */
+  /** Runs any operation but an acquisition. */
   #vote<A>(
     command: StoreCommand<A>,
     rule: QuorumRule<A>,
@@ -187,7 +190,8 @@ export class QuorumStore {
   }
 
   /**
-   * Stops waiting for the rest of the owner's acquisition, before its release is sent: a member that answers NOSCRIPT would otherwise
+   * Stops waiting for the rest of the owner's acquisition, before its release is sent: a member that answers NOSCRIPT would
+   * otherwise
    * be sent the acquisition again, behind the release.
    */
   #beginRelease(owner: string): void {
@@ -208,8 +212,8 @@ export class QuorumStore {
   }
 
   /**
-   * Members that could not be told of a release are told when they answer again, so that no ghost keeps others out. Those whose
-   * acquisition may be on its way yet are told once more when it can no longer take effect.
+   * Members that could not be told of a release are told when they answer again, so that no ghost keeps others out. Those
+   * where the acquisition may still take effect are told once more when it cannot any more.
    */
   #releaseLater<A>(command: StoreCommand<A>, owner: string, outcomes: ReadonlyArray<Outcome<A>>): void {
     if (outcomes.filter(Exit.isSuccess).length < this.required) return // the caller tries again
@@ -289,7 +293,7 @@ export class QuorumStore {
     }
   }
 
-  /** Has a majority take note of a token before its grant counts. */
+  /** Has a majority record a token before its grant counts. */
   #record(
     { args, keys }: StoreCommand<unknown>,
     { keepsTokens, leaseMillis }: AcquireRule,

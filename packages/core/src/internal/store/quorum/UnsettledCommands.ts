@@ -1,6 +1,5 @@
 /**
- * Commands that failed at some members of a quorum without its being known whether they were run: they may take effect there for
- * as long as a command lives.
+ * Commands that failed at some members of a quorum with unknown outcome: they may take effect there for as long as a command lives.
  */
 import * as Exit from "effect/Exit"
 import { LockStoreError } from "../../../LockError.ts"
@@ -31,7 +30,7 @@ export class UnsettledCommands {
     this.#unsettled.delete(owner)
   }
 
-  /** Takes note of the outcomes of a command that is over. */
+  /** Notes the outcomes of a command that has settled. */
   note(owner: string, outcomes: ReadonlyArray<Outcome<unknown>>, members: ReadonlyArray<Member>, now: number): void {
     for (const [earlier, { lastEffectAt }] of this.#unsettled) {
       if (lastEffectAt > now) break

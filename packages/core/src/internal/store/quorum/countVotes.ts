@@ -1,5 +1,5 @@
 /**
- * What the members' replies to an acquisition come to.
+ * Counts the members' votes on an acquisition.
  */
 import * as Exit from "effect/Exit"
 import type { AcquireReply } from "../operations/replies.ts"
@@ -8,7 +8,7 @@ import type { Outcomes } from "./QuorumCall.ts"
 export type Vote =
   /** A majority has granted; `onRecord` of them know this token. */
   | { readonly _tag: "Won"; readonly token: number; readonly onRecord: number }
-  /** Somebody else has it, or nobody. */
+  /** Somebody else has a majority, or nobody. */
   | {
       readonly _tag: "Lost"
       readonly remaining: number
@@ -47,7 +47,7 @@ export const countVotes = (
     }
   }
   if (granted >= required) {
-    // while it writes no later grant counts, and its own does
+    // while the writer holds, no later grant can count, so its own token does
     return isWriter ? { _tag: "Won", token: writerToken!, onRecord: granted } : { _tag: "Won", token, onRecord }
   }
   if (granted + pending >= required) return undefined

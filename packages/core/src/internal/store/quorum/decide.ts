@@ -1,5 +1,5 @@
 /**
- * What the members' replies to an operation come to, acquiring aside.
+ * Decides an operation from the members' replies; for acquisitions see `countVotes.ts`.
  */
 import * as Exit from "effect/Exit"
 import type { QuorumRule } from "../operations/StoreOperation.ts"
@@ -9,7 +9,7 @@ export type Decision<A> =
   | { readonly _tag: "Decided"; readonly reply: A }
   | { readonly _tag: "Undecided"; readonly outcomes: Outcomes<A> }
 
-/** Undefined as long as replies that are still to come may matter. */
+/** Undefined while replies that are still to come may matter. */
 export const decide = <A>(
   rule: QuorumRule<A>,
   outcomes: Outcomes<A>,

@@ -18,7 +18,7 @@ export const notReached = (
     const failure = failureOf(outcome, name)
     const { cause, found, isTransient, reason } = failure
     ;(isTransient ? passing : lasting).push(reason)
-    // what the reason says is said once for all
+    // the text of the reason is said once for all members
     const message = cause instanceof Error && found === undefined ? cause.message : failure.message
     return [{ member: memberText(members[i]!), reason, message }]
   })
