@@ -15,6 +15,9 @@ if redis.call('HGET', KEYS[1], 'mode') == 'write' then
 end
 --@include longest_read
 local longest = longest_read(KEYS[3])
+if not longest then
+  return 1
+end
 if longest > 0 then
   redis.call('PEXPIRE', KEYS[1], longest)
   redis.call('PEXPIRE', KEYS[4], longest)

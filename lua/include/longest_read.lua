@@ -1,8 +1,10 @@
 -- Defines longest_read(stem): milliseconds until the last of all readers' holds runs out;
--- 0 if all have run out, or nobody reads. The lock must not have a writer.
+-- 0 if all have run out, or nobody reads; nil if that cannot be told at a reasonable price:
+-- the lock then lives as long as it would have. It must not have a writer.
 -- If all readers are clients of this library, one look at KEYS[4] is enough. Java's readers
--- are not noted there: then every hold is checked, as Redisson does. The keys of the holds
--- are derived here from the fields of the hash; they are in its slot.
+-- are not noted there: only the keys of their holds tell, and only a walk through all
+-- readers tells who they are. Redisson walks at each release; here it is done beside a
+-- hundred readers at most. The keys are derived from the fields of the hash, in its slot.
 --
 -- KEYS[1]  the lock
 -- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
@@ -17,6 +19,9 @@ local function longest_read(stem)
     local last = redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2]
     local time = redis.call('TIME')
     return math.max(0, last - time[1] * 1000 - math.floor(time[2] / 1000))
+  end
+  if readers > 100 then
+    return nil
   end
   local longest = 0
   local fields = redis.call('HGETALL', KEYS[1])

@@ -1,5 +1,6 @@
--- Gives back the permits whose lease has ended. Sets the locals `now` (epoch milliseconds),
--- `reaped` (how many) and `available` (see available.lua), these included.
+-- Gives back permits whose lease has ended, a thousand at most: the commands that follow go
+-- on. Sets the locals `now` (epoch milliseconds), `reaped` (how many), `ended` (how many
+-- more have ended) and `available` (see available.lua), without the latter.
 -- Without a counter they are dropped: there is nothing to return them to.
 --
 -- KEYS[1]  the counter
@@ -8,8 +9,12 @@
 --@include available
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
--- one command for any number of permits: nothing is unpacked
-local reaped = redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, now)
+local reaped = 0
+local ended = redis.call('ZCOUNT', KEYS[2], 0, now)
+if ended > 0 then
+  reaped = redis.call('ZREMRANGEBYRANK', KEYS[2], 0, math.min(ended, 1000) - 1)
+  ended = ended - reaped
+end
 if available and reaped > 0 then
   available = redis.call('INCRBY', KEYS[1], reaped)
 end

@@ -1,12 +1,13 @@
--- Removes all dead waiters from the head of a fair queue. Sets the locals `now` (epoch
--- milliseconds), `first` (the owner that was at the head) and `head` (the first that is
--- alive, or false).
+-- Removes dead waiters from the head of a fair queue, a hundred at most. Sets the locals
+-- `now` (epoch milliseconds), `first` (the owner that was at the head) and `head` (the first
+-- that is alive, or false). Behind more dead ones it is one of them: whoever waits looks
+-- again at once.
 -- A waiter of this library is dead when its client has not reported for too long, any
 -- other when its score is reached (Redisson's rule).
 --
 -- Redisson takes its timeout off the scores of all waiters whenever one of them is served.
--- Here only the scores of the first few are set (see keep_front): no command depends on the length
--- of the queue.
+-- Here only the scores of the first few are set (see keep_front): no command depends on
+-- the length of the queue.
 --
 -- A stall is not a death: a client's silence counts only while the server was answering
 -- others. Clients with waiters report every half second, so if the server ran nothing
@@ -54,7 +55,9 @@ local function keep_head(owner)
   end
   return true
 end
-while head and not keep_head(head) do
+local passed = 0
+while head and passed < 100 and not keep_head(head) do
+  passed = passed + 1
   redis.call('LPOP', KEYS[3])
   redis.call('ZREM', KEYS[4], head)
   head = redis.call('LINDEX', KEYS[3], 0)

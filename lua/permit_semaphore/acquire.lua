@@ -17,12 +17,13 @@
 --@include deadline
 --@include begin_leased
 --@include raw
-local sent = redis.call('ZSCORE', KEYS[2], raw(ARGV[4]))
+local expiry = redis.call('ZSCORE', KEYS[2], raw(ARGV[4]))
+local sent = expiry and tonumber(expiry) > now
 local wanted = #ARGV - 4
-local granted = sent or available and available >= wanted
+local granted = sent or not expiry and available and available >= wanted
 if granted and not sent then
   -- the ids first: if the script gets no further, they can be taken back
-  local expiry = now + ARGV[2]
+  expiry = now + ARGV[2]
   for i = 4, #ARGV - 1 do
     redis.call('ZADD', KEYS[2], expiry, raw(ARGV[i]))
   end
@@ -46,6 +47,6 @@ next = next and tonumber(next)
 return {
   0,
   available or 0,
-  next and next < 922337203685477 and next - now or -1,
-  available and redis.call('ZCARD', KEYS[2]) or -1
+  next and next < 922337203685477 and math.max(0, next - now) or -1,
+  available and redis.call('ZCARD', KEYS[2]) - ended or -1
 }

@@ -11,4 +11,4 @@
 if reaped > 0 and available and available > 0 then
   redis.pcall(ARGV[1], KEYS[3], available)
 end
-return { available, redis.call('ZCARD', KEYS[2]) }
+return { available and available + ended, redis.call('ZCARD', KEYS[2]) - ended }

@@ -13,7 +13,7 @@
 --@include raw
 local held = true
 for i = 2, #ARGV do
-  held = held and redis.call('ZSCORE', KEYS[2], raw(ARGV[i]))
+  held = held and tonumber(redis.call('ZSCORE', KEYS[2], raw(ARGV[i])) or 0) > now
 end
 local removed = 0
 if held then

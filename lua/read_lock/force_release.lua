@@ -17,7 +17,8 @@ end
 if mode ~= 'read' then
   return 0
 end
-local fields = redis.call('HGETALL', KEYS[1])
+-- the holds of more readers are left to expire, as all are by Redisson
+local fields = redis.call('HLEN', KEYS[1]) <= 1000 and redis.call('HGETALL', KEYS[1]) or {}
 for i = 1, #fields, 2 do
   for number = 1, tonumber(fields[i + 1]) or 0 do
     redis.call('DEL', KEYS[3] .. ':' .. fields[i] .. ':rwlock_timeout:' .. number)

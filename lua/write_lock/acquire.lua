@@ -34,9 +34,12 @@ if mode then
   if mode == 'read' then
     -- of any number of readers, the one that is noted to read the longest
     local reader = redis.call('ZRANGE', KEYS[4], -1, -1)[1]
-    if reader and redis.call('HEXISTS', KEYS[1], reader) == 1 then
-      return { redis.call('PTTL', KEYS[1]), reader }
+    if not reader or redis.call('HEXISTS', KEYS[1], reader) == 0 then
+      -- or any other
+      local fields = redis.call('HRANDFIELD', KEYS[1], 2)
+      reader = fields[1] ~= 'mode' and fields[1] or fields[2] or ''
     end
+    return { redis.call('PTTL', KEYS[1]), reader }
   end
   local holder = ''
   for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do

@@ -17,12 +17,14 @@ if redis.call('HDEL', KEYS[1], ARGV[1] .. ':write') == 0 then
 end
 --@include longest_read
 local longest = longest_read(KEYS[3])
-if longest > 0 then
-  redis.call('HSET', KEYS[1], 'mode', 'read')
-  redis.call('PEXPIRE', KEYS[1], longest)
-  redis.call('PEXPIRE', KEYS[4], longest)
-else
+if longest == 0 then
   redis.call('DEL', KEYS[1], KEYS[4])
+else
+  redis.call('HSET', KEYS[1], 'mode', 'read')
+  if longest then
+    redis.call('PEXPIRE', KEYS[1], longest)
+    redis.call('PEXPIRE', KEYS[4], longest)
+  end
 end
 if ARGV[2] == '' then
   return 1

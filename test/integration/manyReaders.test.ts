@@ -1,6 +1,6 @@
 /**
- * What a reader costs the server, however many others read; and that a lock is kept for as long as somebody reads, readers in
- * Java included, which are played by raw commands.
+ * Many holds of one reader; and that a lock is kept for as long as somebody reads, readers in Java included, which are played by
+ * raw commands.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Scope } from "effect"
@@ -86,64 +86,6 @@ describe("many readers of one lock", () => {
         yield* other.release
       })
     )
-  )
-
-  /** Which commands the server runs for something, those within scripts included, and how many of each. */
-  const commandsOf = Effect.fnUntraced(function* <A, E, R>(redis: Redis, self: Effect.Effect<A, E, R>) {
-    yield* ask(() => redis.config("RESETSTAT"))
-    const result = yield* self
-    const stats = yield* ask(() => redis.info("commandstats"))
-    const commands = [...stats.matchAll(/cmdstat_([a-z]+):calls=(\d+)/g)]
-      .map(([, name, calls]) => `${calls} ${name}`)
-      .filter((command) => !/ (?:config|info|ping)$/.test(command))
-      .sort()
-    return { result, commands }
-  })
-
-  /** The commands of whatever a reader or a writer does beside so many other readers. */
-  const besides = (others: number) =>
-    Effect.gen(function* () {
-      const seen: Record<string, ReadonlyArray<string>> = {}
-      yield* onServer(({ redis, server }) =>
-        Effect.gen(function* () {
-          const mine = yield* client(server)
-          yield* Effect.forEach(Array.from({ length: others }), () => read(mine, minutes(10)), { concurrency: 50 })
-          assert.strictEqual(yield* ask(() => redis.hlen("page")), others + 1)
-          // scripts are loaded
-          const first = yield* read(mine, minutes(1))
-          yield* first.release
-          const measure = Effect.fnUntraced(function* <A, E, R>(what: string, self: Effect.Effect<A, E, R>) {
-            const { commands, result } = yield* commandsOf(redis, self)
-            seen[what] = commands
-            return result
-          })
-          const denied = mine.run(Effect.exit(Lock.withLock(Effect.void, writeLock, { waitTime: 0 })))
-          yield* denied
-          yield* measure("a writer that asks", denied)
-          const reader = yield* measure("a reader that comes", read(mine, minutes(20)))
-          yield* measure("a renewal", reader.renew(minutes(30)))
-          yield* assertLives(redis, minutes(30))
-          yield* measure("a reader that leaves", reader.release)
-          yield* assertLives(redis, minutes(10))
-          const twice = Effect.gen(function* () {
-            const outer = yield* Lock.scoped(readLock, { leaseTime: minutes(20) })
-            const inner = yield* Lock.scoped(readLock, { leaseTime: minutes(40) })
-            yield* inner.release
-            yield* outer.release
-          })
-          yield* measure("a reader that re-enters and leaves", mine.run(Lock.withOwner(Effect.scoped(twice))))
-        })
-      )()
-      return seen
-    })
-
-  it.live("A reader costs the server the same commands beside 4000 other readers as beside 10", () =>
-    Effect.gen(function* () {
-      const few = yield* besides(10)
-      const many = yield* besides(4000)
-      assert.deepStrictEqual(many, few)
-      for (const command of Object.values(few).flat()) assert.notMatch(command, /hgetall|hkeys/)
-    })
   )
 })
 

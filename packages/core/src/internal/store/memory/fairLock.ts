@@ -44,7 +44,7 @@ const skipTheDead = (db: Keyspace, keys: Queue) => {
     }
     db.zadd(clients, now, "seen")
   }
-  while (head !== undefined && !keepHead(db, keys, head, now)) {
+  for (let passed = 0; head !== undefined && passed < 100 && !keepHead(db, keys, head, now); passed++) {
     db.lpop(queue)
     db.zrem(timeouts, head)
     head = db.list(queue)[0]

@@ -9,17 +9,15 @@ import type { MemoryOperation } from "./MemoryOperation.ts"
 /** Redisson's score of a permit without end. */
 const never = 922_337_203_685_477
 
-/** Gives back the permits whose lease has ended. */
+/** `lua/include/reap.lua` */
 const reap = (db: Keyspace, semaphore: string, ids: string) => {
   const available = counter(db, semaphore)
   const now = db.timeMillis()
-  let reaped = 0
-  for (const [id, expiry] of db.zset(ids)) {
-    if (expiry > now) break
-    db.zrem(ids, id)
-    reaped++
-  }
+  const all = db.zset(ids).filter(([, expiry]) => expiry <= now)
+  const reaped = Math.min(all.length, 1000)
+  for (const [id] of all.slice(0, reaped)) db.zrem(ids, id)
   return {
+    ended: all.length - reaped,
     available: available !== undefined && reaped > 0 ? db.incrBy(semaphore, reaped) : available,
     now,
     reaped
@@ -38,10 +36,11 @@ const begin = (db: Keyspace, semaphore: string, ids: string, initial: string) =>
 const isHeld = (db: Keyspace, ids: string, id: string): boolean => (db.zscore(ids, id) ?? 0) > db.timeMillis()
 
 export const acquire: MemoryOperation = (db, [semaphore, ids, channel], [initial, lease, , ...wanted]) => {
-  const { created, now, reaped, ...begun } = begin(db, semaphore!, ids!, initial!)
+  const { created, ended, now, reaped, ...begun } = begin(db, semaphore!, ids!, initial!)
   let { available } = begun
-  const sent = db.zscore(ids!, wanted[0]!) !== undefined
-  const granted = sent || (available !== undefined && available >= wanted.length)
+  const expiry = db.zscore(ids!, wanted[0]!)
+  const sent = expiry !== undefined && expiry > now
+  const granted = sent || (expiry === undefined && available !== undefined && available >= wanted.length)
   if (granted && !sent) {
     available = db.incrBy(semaphore!, -wanted.length)
     for (const id of wanted) db.zadd(ids!, now + Number(lease), id)
@@ -51,7 +50,8 @@ export const acquire: MemoryOperation = (db, [semaphore, ids, channel], [initial
   if ((created || reaped > 0) && available !== undefined) announce(db, channel!, available)
   if (granted) return [1, available ?? 0, -1]
   const next = db.zset(ids!)[0]?.[1] ?? never
-  return [0, available ?? 0, next < never ? next - now : -1, available === undefined ? -1 : db.zset(ids!).length]
+  const held = available === undefined ? -1 : db.zset(ids!).length - ended
+  return [0, available ?? 0, next < never ? Math.max(0, next - now) : -1, held]
 }
 
 export const release: MemoryOperation = (db, [semaphore, ids, channel], [, ...wanted]) => {
@@ -67,7 +67,7 @@ export const release: MemoryOperation = (db, [semaphore, ids, channel], [, ...wa
 export const tryRelease: MemoryOperation = (db, [semaphore, ids, channel], [, ...wanted]) => {
   const { available, reaped } = reap(db, semaphore!, ids!)
   let removed = 0
-  if (wanted.every((id) => db.zscore(ids!, id) !== undefined)) {
+  if (wanted.every((id) => isHeld(db, ids!, id))) {
     for (const id of wanted) removed += db.zrem(ids!, id) ? 1 : 0
   }
   if (reaped + removed > 0 && available !== undefined) {
@@ -93,9 +93,9 @@ export const renew: MemoryOperation = (db, keys, [lease, ...holders]) =>
   })
 
 export const count: MemoryOperation = (db, [semaphore, ids, channel]) => {
-  const { available, reaped } = reap(db, semaphore!, ids!)
+  const { available, ended, reaped } = reap(db, semaphore!, ids!)
   if (reaped > 0 && available !== undefined) announce(db, channel!, available)
-  return [available ?? null, db.zset(ids!).length]
+  return [available === undefined ? null : available + ended, db.zset(ids!).length - ended]
 }
 
 export const set: MemoryOperation = (db, [semaphore, ids, channel], [permits, ifExists]) => {

@@ -18,11 +18,12 @@ const holds = (db: Keyspace, lock: string, stem: string): ReadonlyArray<string> 
   )
 
 /** `lua/include/longest_read.lua` */
-const longestRead = (db: Keyspace, lock: string, stem: string, noted: string): number => {
+const longestRead = (db: Keyspace, lock: string, stem: string, noted: string): number | undefined => {
   const count = (db.hash(lock)?.size ?? 0) - 1
   if (count <= 0) return 0
   const notes = db.zset(noted)
   if (notes.length === count) return Math.max(0, notes.at(-1)![1] - db.timeMillis())
+  if (count > 100) return undefined
   return Math.max(0, ...holds(db, lock, stem).map((hold) => db.pttl(hold)))
 }
 
@@ -108,6 +109,7 @@ const endRead = (db: Keyspace, keys: ReadonlyArray<string>, publish: string): nu
   const [lock, channel, stem, noted] = keys as [string, string, string, string]
   if (db.hash(lock)?.get("mode") === "write") return 1
   const longest = longestRead(db, lock, stem, noted)
+  if (longest === undefined) return 1
   if (longest > 0) {
     db.expire(lock, longest)
     db.expire(noted, longest)
@@ -144,7 +146,7 @@ const forceRelease =
     const present = db.hash(lock!)
     if (present !== undefined && !present.has("mode")) throw new WrongType()
     if (present?.get("mode") !== mode) return 0
-    for (const hold of holds(db, lock!, stem!)) db.delete(hold)
+    if (present.size <= 1000) for (const hold of holds(db, lock!, stem!)) db.delete(hold)
     db.delete(lock!)
     db.delete(noted!)
     db.publish(channel!, message)
@@ -190,13 +192,15 @@ export const acquireWrite: MemoryOperation = (db, keys, args) => {
 export const releaseWrite: MemoryOperation = (db, [lock, channel, stem, noted], [owner, publish]) => {
   if (!db.hdel(lock!, `${owner}:write`)) return db.exists(lock!) ? -1 : 0
   const longest = longestRead(db, lock!, stem!, noted!)
-  if (longest > 0) {
-    db.hset(lock!, "mode", "read")
-    db.expire(lock!, longest)
-    db.expire(noted!, longest)
-  } else {
+  if (longest === 0) {
     db.delete(lock!)
     db.delete(noted!)
+  } else {
+    db.hset(lock!, "mode", "read")
+    if (longest !== undefined) {
+      db.expire(lock!, longest)
+      db.expire(noted!, longest)
+    }
   }
   return publish === "" ? 1 : 1 + db.publish(channel!, "1")
 }

@@ -1,0 +1,21 @@
+/**
+ * What the server runs: from its own counters, which count the commands within scripts.
+ */
+import { Effect } from "effect"
+import type { Redis } from "ioredis"
+
+/** Which commands the server runs for something, as `"2 zscore"`, on a server that nobody else uses. */
+export const commandsOf = Effect.fnUntraced(function* <A, E, R>(redis: Redis, self: Effect.Effect<A, E, R>) {
+  yield* Effect.promise(() => redis.config("RESETSTAT"))
+  const result = yield* self
+  const stats = yield* Effect.promise(() => redis.info("commandstats"))
+  const commands = [...stats.matchAll(/cmdstat_([a-z]+):calls=(\d+)/g)]
+    .map(([, name, calls]) => `${calls} ${name}`)
+    .filter((command) => !/ (?:config|info|ping)$/.test(command))
+    .sort()
+  return { result, commands }
+})
+
+/** How many commands these are. */
+export const sumOf = (commands: ReadonlyArray<string>): number =>
+  commands.reduce((sum, command) => sum + Number.parseInt(command, 10), 0)
