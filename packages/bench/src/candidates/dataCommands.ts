@@ -3,8 +3,19 @@
  */
 export const dataCommands: ReadonlyArray<string> = [
   ...["decr", "decrby", "del", "exists", "get", "incr", "incrby", "persist", "pexpire", "pttl", "set", "type"],
-  ...["hdel", "hexists", "hget", "hgetall", "hincrby", "hkeys", "hlen", "hset"],
+  ...["hdel", "hexists", "hget", "hgetall", "hincrby", "hkeys", "hlen", "hrandfield", "hset"],
   ...["lindex", "llen", "lpop", "lpos", "lpush", "lrange", "lrem", "rpush"],
-  ...["zadd", "zcard", "zcount", "zincrby", "zrange", "zrangebyscore", "zrem", "zremrangebyscore", "zscore"],
+  ...[
+    "zadd",
+    "zcard",
+    "zcount",
+    "zincrby",
+    "zrange",
+    "zrangebyscore",
+    "zrem",
+    "zremrangebyrank",
+    "zremrangebyscore",
+    "zscore"
+  ],
   ...["publish", "time"]
 ]

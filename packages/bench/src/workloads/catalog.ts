@@ -2,13 +2,14 @@ import type { Workload } from "../Workload.ts"
 import { w1 } from "./w1OneWorker.ts"
 import { w10Five, w10FiveMany, w10Three, w10ThreeMany } from "./w10RedLock.ts"
 import { w11 } from "./w11MultiLock.ts"
+import { w14 } from "./w14Readers.ts"
 import { w2 } from "./w2ManyWorkers.ts"
 import { w3, w3Think } from "./w3FibersOnOneLock.ts"
 import { w4 } from "./w4ProcessesOnOneLock.ts"
 import { w4Fair } from "./w4ProcessesOnOneFairLock.ts"
 import { w5 } from "./w5IdleWaiters.ts"
 import { w6 } from "./w6ManyHeldLocks.ts"
-import { w7 } from "./w7FairWaiters.ts"
+import { w13Few, w13Many, w7 } from "./w7FairWaiters.ts"
 import { w8 } from "./w8ReadersAndWriters.ts"
 import { w9 } from "./w9Permits.ts"
 
@@ -28,7 +29,10 @@ export const workloads: ReadonlyArray<Workload> = [
   w10Five,
   w10ThreeMany,
   w10FiveMany,
-  w11
+  w11,
+  w13Few,
+  w13Many,
+  ...w14
 ]
 
 /** Workloads that belong together, by a word for them. */
@@ -37,8 +41,8 @@ export const groups: Readonly<Record<string, ReadonlyArray<Workload>>> = {
   contention: [w3, w3Think, w4],
   idle: [w5, w6],
   locks: [w1, w2, w3, w3Think, w4, w5, w6],
-  fair: [w4Fair, w7],
-  "read-write": [w8],
+  fair: [w4Fair, w13Few, w7, w13Many],
+  "read-write": [w8, ...w14],
   semaphore: [w9],
   quorum: [w10Three, w10Five, w10ThreeMany, w10FiveMany, w11]
 }
