@@ -11,7 +11,7 @@ import { redisUrl } from "../kit/server/redisUrl.ts"
 import { isRunning, kill, processesWith } from "../run/processes.ts"
 import { until } from "../kit/eventually.ts"
 
-const bin = fileURLToPath(new URL("../../packages/cli/dist/bin.js", import.meta.url))
+export const bin = fileURLToPath(new URL("../../packages/cli/dist/bin.js", import.meta.url))
 
 export interface Ended {
   /** As a shell would report it. */
@@ -52,7 +52,7 @@ export const start = (args: ReadonlyArray<string>, options: Options = {}): Effec
     const child = yield* Effect.acquireRelease(
       Effect.sync(() => {
         const child = spawn(process.execPath, [bin, ...args], {
-          env: { ...process.env, REDIS_URL: redisUrl, [startedBy]: id, ...options.env }
+          env: { ...process.env, REDIS_URL: redisUrl, REDIS_QUORUM: undefined, [startedBy]: id, ...options.env }
         })
         child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text))
         child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text))

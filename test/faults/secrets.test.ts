@@ -4,17 +4,33 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisCluster, RedisSentinel, RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Effect, type Exit, Fiber, Layer, Logger, Redacted, References, type Scope, Tracer } from "effect"
+import {
+  Cause,
+  ConfigProvider,
+  Effect,
+  type Exit,
+  Fiber,
+  Layer,
+  Logger,
+  Redacted,
+  References,
+  type Scope,
+  Tracer
+} from "effect"
 import { Lock, type RedisDriver, RedisLock } from "effect-redis-lock"
 import { Redis } from "ioredis"
+import { readFileSync } from "node:fs"
 import { type AddressInfo, createServer } from "node:net"
 import { inspect } from "node:util"
 import { eventually } from "../kit/eventually.ts"
+import { deployments, user } from "../kit/server/deployments.ts"
 
 /** Also what is percent-encoded in a URL. */
 const SECRET = "s3cr3t/p@ss"
 const WRONG = "wr0ng/p@ss"
-const secrets = ["s3cr3t", "wr0ng"]
+/** What is percent-encoded in a URL is shown by neither half; the private key of the TLS client is a secret as well. */
+const privateKey = readFileSync(new URL("../integration/tls/key.pem", import.meta.url), "utf8").split("\n")[1]!
+const secrets = ["s3cr3t", "wr0ng", "s3ntinel", privateKey]
 
 const encoded = (password: string) => encodeURIComponent(password)
 
@@ -154,7 +170,17 @@ const places: ReadonlyArray<readonly [string, Effect.Effect<Place, unknown, Scop
           IoRedis.layerCluster({ nodes: urls.map((url) => hidden(withPassword(url, password), redacted)) })
       }
     })
-  ]
+  ],
+  ...deployments.map(
+    ([name, deployment]) =>
+      [
+        `a URL with ${name}`,
+        Effect.map(deployment, (urlAs) => ({
+          driverFor: (password: string, redacted: boolean) =>
+            IoRedis.layer({ url: hidden(urlAs(user, password), redacted) })
+        }))
+      ] as const
+  )
 ]
 
 const reasonOf = (exit: Exit.Exit<unknown, unknown>): unknown =>
@@ -199,6 +225,56 @@ describe("a password", () => {
         )
       )
       assert.include(mistaken.text, "InvalidLockOptions")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("A password for sentinels in the query of a URL is shown nowhere if it is wrong", () =>
+    Effect.gen(function* () {
+      const site = yield* RedisSentinel.start({ replicas: 0 })
+      const [{ port, url }] = site.sentinels as [RedisServer.RedisServer]
+      yield* protect(url)
+      for (const redacted of [false, true]) {
+        const sentinels = (password: string) =>
+          hidden(`redis+sentinel://127.0.0.1:${port}/${site.name}?sentinelPassword=${encoded(password)}`, redacted)
+        const right = yield* everythingOf(using(locksOver(IoRedis.layer({ url: sentinels(SECRET) }))))
+        assert.strictEqual(reasonOf(right.exit), "Success", right.text)
+        const wrong = yield* everythingOf(using(locksOver(IoRedis.layer({ url: sentinels(WRONG) }))))
+        assert.notStrictEqual(reasonOf(wrong.exit), "Success", wrong.text)
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("A password in one of several URLs is shown nowhere, whether it is wrong or the URL", () =>
+    Effect.gen(function* () {
+      const servers = yield* Effect.all([1, 2, 3].map(() => RedisServer.start()))
+      for (const { url } of servers) yield* protect(url)
+      const urls = (...passwords: ReadonlyArray<string>) =>
+        servers.map(({ url }, i) => withPassword(url, passwords[i]!))
+      const most = yield* everythingOf(using(IoRedis.layerRedisLock({ urls: urls(SECRET, WRONG, SECRET) })))
+      assert.strictEqual(reasonOf(most.exit), "Success", most.text)
+      assert.include(most.text, "WRONGPASS")
+      const few = yield* everythingOf(using(IoRedis.layerRedisLock({ urls: urls(WRONG, WRONG, SECRET) })))
+      assert.strictEqual(reasonOf(few.exit), "NotAuthenticated", few.text)
+      const [first] = urls(SECRET) as [string]
+      for (const url of [
+        first,
+        `redis+cluster://${SECRET}@a,b`,
+        `redis+cluster://u:${encoded(SECRET)}@a,u:${encoded(SECRET)}@b`,
+        `redis+sentinel://u:${encoded(SECRET)}@a/${encoded(SECRET)}`,
+        `redis+sentinel://a/mymaster?sentinelPassword=%zz${SECRET}`,
+        `rediss+sentinel://a/mymaster?sentinelPasswort=${encoded(SECRET)}`,
+        `rediss://u:${encoded(SECRET)}@a?ca=/${encoded(SECRET)}`,
+        `rediss://u:12?${SECRET}@a`
+      ]) {
+        for (const layer of [
+          IoRedis.layerRedisLock({ urls: [first, url] }),
+          IoRedis.layerRedisLockConfig.pipe(
+            Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: { REDIS_QUORUM: `${first} ${url}` } })))
+          )
+        ]) {
+          assert.include((yield* everythingOf(using(layer))).text, "InvalidLockOptions")
+        }
+      }
     }).pipe(Effect.scoped)
   )
 

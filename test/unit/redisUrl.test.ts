@@ -12,6 +12,14 @@ const read = (url: string) => {
 const nothing = { tls: false, username: undefined, password: undefined, database: undefined }
 const host = (host: string, port?: number) => ({ _tag: "Host", host, port })
 const socket = (path: string) => ({ _tag: "Socket", path })
+const cluster = (...nodes: ReadonlyArray<RedisUrl.HostAndPort>) => ({ _tag: "Cluster", nodes })
+const sentinel = (name: string, ...hosts: ReadonlyArray<string>) => ({
+  _tag: "Sentinel",
+  sentinels: hosts.map((host) => ({ host, port: undefined })),
+  name,
+  username: undefined,
+  password: undefined
+})
 
 const SECRET = "s3cr3t"
 
@@ -33,7 +41,38 @@ describe("the URL of a Redis", () => {
       { ...nothing, address: socket("/run/my redis"), username: "u", password: "pw", database: 4 }
     ],
     ["/run/redis.sock", { ...nothing, address: socket("/run/redis.sock") }],
-    ["/run/redis.sock?db=2", { ...nothing, address: socket("/run/redis.sock"), database: 2 }]
+    ["/run/redis.sock?db=2", { ...nothing, address: socket("/run/redis.sock"), database: 2 }],
+    [
+      "rediss://h?ca=/etc/my%20ca.pem&key=/k&cert=/c",
+      { ...nothing, address: host("h"), tls: true, tlsFiles: { ca: "/etc/my ca.pem", key: "/k", cert: "/c" } }
+    ],
+    ["rediss://h/2?ca=ca.pem", { ...nothing, address: host("h"), tls: true, database: 2, tlsFiles: { ca: "ca.pem" } }],
+    ["redis+cluster://a", { ...nothing, address: cluster({ host: "a", port: undefined }) }],
+    [
+      "REDISS+Cluster://u%2Cx:p%40w@a,b:7000,[::1]:7001,[::2]/0",
+      {
+        ...nothing,
+        tls: true,
+        username: "u,x",
+        password: "p@w",
+        database: 0,
+        address: cluster(
+          { host: "a", port: undefined },
+          { host: "b", port: 7000 },
+          { host: "::1", port: 7001 },
+          { host: "::2", port: undefined }
+        )
+      }
+    ],
+    ["redis+sentinel://a/my-master_1.x", { ...nothing, address: sentinel("my-master_1.x", "a") }],
+    [
+      "redis+sentinel://u:pw@a,b,c/mymaster/3",
+      { ...nothing, username: "u", password: "pw", database: 3, address: sentinel("mymaster", "a", "b", "c") }
+    ],
+    [
+      "rediss+sentinel://a/m?sentinelUsername=w%26x&ca=/ca",
+      { ...nothing, tls: true, tlsFiles: { ca: "/ca" }, address: { ...sentinel("m", "a"), username: "w&x" } }
+    ]
   ])("RedisUrl.parse understands %s", (url, parts) => {
     assert.deepStrictEqual(read(url), parts as never)
   })
@@ -73,7 +112,37 @@ describe("the URL of a Redis", () => {
     ["unix://", "path"],
     [`unix://u:${SECRET}@/run/redis.sock?db=x`, "database"],
     [`unix://u:${SECRET}@/run/redis.sock?password=${SECRET}`, "query"],
-    [`unix://u:${SECRET}@/run/%zz`, "path"]
+    [`unix://u:${SECRET}@/run/%zz`, "path"],
+    [`unix://u:${SECRET}@/run/redis.sock?db=1&ca=${SECRET}`, "query"],
+    [`redis://u:${SECRET}@a,b`, "redis+cluster://"],
+    [`redis://u:${SECRET}@h?ca=${SECRET}`, "TLS"],
+    [`rediss://u:${SECRET}@h?CA=${SECRET}`, "query"],
+    [`rediss://u:${SECRET}@h?ca`, "query"],
+    [`rediss://u:${SECRET}@h?ca=`, "empty"],
+    [`rediss://u:${SECRET}@h?ca=${SECRET}&ca=${SECRET}`, "twice"],
+    [`rediss://u:${SECRET}@h?ca=%zz${SECRET}`, "percent-encoded"],
+    [`rediss://u:${SECRET}@h?ca=${SECRET}&sentinelPassword=${SECRET}`, "query"],
+    [`rediss://u:${SECRET}@h?cert=${SECRET}`, "both cert and key"],
+    [`rediss+cluster://u:${SECRET}@h?key=${SECRET}`, "both cert and key"],
+    [`redis+cluster://u:${SECRET}@`, "host"],
+    [`redis+cluster://u:${SECRET}@a,,b`, "host 2"],
+    [`redis+cluster://u:${SECRET}@a,b:x,c`, "port of host 2"],
+    [`redis+cluster://u:${SECRET}@a,u:${SECRET}@b`, "user and password stand once"],
+    [`redis+cluster://a,u:${SECRET}@b,c`, "user and password stand once"],
+    [`redis+cluster://u:${SECRET}@a,b/1`, "database 0"],
+    [`redis+cluster://u:${SECRET}@a,b/${SECRET}`, "database"],
+    [`redis+cluster://u:${SECRET}@a,b?readOnly=true`, "query"],
+    [`redis+sentinel://u:${SECRET}@a,b`, "name of the master"],
+    [`redis+sentinel://u:${SECRET}@a,b/`, "name of the master"],
+    [`redis+sentinel://u:${SECRET}@a,b/my%20master`, "name of the master"],
+    [`redis+sentinel://u:${SECRET}@a,b/mymaster/x`, "database"],
+    [`redis+sentinel://u:${SECRET}@a,b/mymaster/0/1`, "database"],
+    [`redis+sentinel://u:${SECRET}@a/mymaster?sentinelPassword=${SECRET}&sentinelPassword=${SECRET}`, "twice"],
+    [`redis+sentinel://u:${SECRET}@a/mymaster?ca=${SECRET}`, "query"],
+    [`redis+unix://u:${SECRET}@/run/redis.sock`, "scheme"],
+    [`redis+cluster+sentinel://u:${SECRET}@a`, "scheme"],
+    [`__proto__://u:${SECRET}@a`, "redis://"],
+    [`constructor://u:${SECRET}@a`, "scheme"]
   ])("The URL %j is refused by every layer before it connects, without a word of it", (url, part) =>
     Effect.runPromise(
       Effect.gen(function* () {
@@ -102,8 +171,16 @@ describe("the URL of a Redis", () => {
   })
 
   it("A RedisUrl hides its password when it is printed", () => {
-    const url = Result.getOrThrow(RedisUrl.parse(`redis://u:${SECRET}@h`))
-    for (const text of [String(url), inspect(url, { depth: 10 }), JSON.stringify(url)]) assert.notInclude(text, SECRET)
+    for (const text of [
+      `redis://u:${SECRET}@h`,
+      `redis+sentinel://u:${SECRET}@a,b/m?sentinelPassword=${SECRET}`,
+      `rediss+cluster://u:${SECRET}@a,b`
+    ]) {
+      const url = Result.getOrThrow(RedisUrl.parse(text))
+      for (const shown of [String(url), inspect(url, { depth: 10 }), JSON.stringify(url)]) {
+        assert.notInclude(shown, SECRET)
+      }
+    }
   })
 })
 
@@ -117,7 +194,11 @@ describe("several servers that are spoken to in one way", () => {
     [["redis://u:pw@a", "redis://u:other@b"], "nodes[1]", "user and password"],
     [["redis://a", "redis://u:pw@b"], "nodes[1]", "user and password"],
     [["redis://a", "redis://b/1"], "nodes[1]", "database"],
-    [["/run/redis.sock"], "nodes[0]", "redis://host:port"]
+    [["/run/redis.sock"], "nodes[0]", "redis://host:port"],
+    [["redis://a", "redis+cluster://b,c"], "nodes[1]", "redis://host:port"],
+    [["redis+sentinel://b/mymaster"], "nodes[0]", "redis://host:port"],
+    [["rediss://a?ca=/a", "rediss://b?ca=/b"], "nodes[1]", "ca, cert and key"],
+    [["rediss://a", "rediss://b?ca=/b"], "nodes[1]", "ca, cert and key"]
   ] as const)("URLs of several servers must not contradict each other: %j", ([nodes, option, part]) =>
     Effect.gen(function* () {
       const ofCluster = yield* refusal(IoRedis.layerCluster({ nodes }))
@@ -173,6 +254,8 @@ describe("options of ioredis", () => {
     Effect.gen(function* () {
       const error = yield* refusal(IoRedis.layerCluster({ nodes: ["redis://h"], ioredis: { redisOptions: { db: 1 } } }))
       assert.deepInclude(error, { _tag: "InvalidLockOptions", option: "ioredis.redisOptions.db" })
+      const byUrl = yield* refusal(IoRedis.layer({ url: "redis+cluster://h", ioredis: { db: 1 } }))
+      assert.deepInclude(byUrl, { _tag: "InvalidLockOptions", option: "ioredis.db" })
     })
   )
 })

@@ -4,17 +4,16 @@
 import { displayWidth } from "effect/cli/CliOutput"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import { Lock } from "effect-redis-lock"
 import { format } from "./duration.ts"
 import { ExitCode, ExitWith, unreachable } from "./exit.ts"
-import { locksIn } from "./redis.ts"
+import { locksIn, type Urls } from "./redis.ts"
 
 export interface LsOptions {
   readonly pattern: string
   readonly json: boolean
-  readonly redis: Redacted.Redacted
+  readonly redis: Urls
 }
 
 /** One owner's hold of one lock: what `--json` prints. */
@@ -34,7 +33,11 @@ export const ls = ({ json, pattern, redis }: LsOptions): Effect.Effect<void, Exi
   Lock.list(pattern).pipe(
     Stream.runCollect,
     Effect.provide(locksIn(redis)),
-    Effect.catchTags({ LockStoreError: unreachable, RedisDriverError: unreachable, InvalidLockOptions: Effect.die }),
+    Effect.catchTags({
+      LockStoreError: unreachable,
+      RedisDriverError: unreachable,
+      InvalidLockOptions: ({ message }) => new ExitWith({ code: ExitCode.usage, message })
+    }),
     Effect.map((locks) => locks.flatMap(holdsOf).sort(byNameAndOwner)),
     Effect.flatMap((holds) => print(json ? `${JSON.stringify(holds, undefined, 2)}\n` : table(holds)))
   )

@@ -1,43 +1,57 @@
 /**
- * The `--redis` flag, and a lock client of that Redis.
+ * The `--redis` flag, and a lock client of what it leads to.
  */
 import { IoRedis, RedisUrl } from "@effect-redis-lock/ioredis"
 import * as Flag from "effect/cli/Flag"
 import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
+import type * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import { type InvalidLockOptions, type RedisDriver, RedisLock } from "effect-redis-lock"
+import type { InvalidLockOptions, RedisDriver, RedisLock } from "effect-redis-lock"
 
-/** The problem with a URL, without the URL itself. */
-const problemOf = (url: Redacted.Redacted): string | undefined => {
-  const parsed = RedisUrl.parse(url)
-  return Result.isFailure(parsed) ? parsed.failure.problem : undefined
+/** One URL, or one for each member of a quorum. */
+export type Urls = ReadonlyArray<Redacted.Redacted>
+
+/** The problem with the first wrong URL, without the URL itself. */
+const problemOf = (urls: Urls): string | undefined => {
+  for (const [i, url] of urls.entries()) {
+    const parsed = RedisUrl.parse(url)
+    if (Result.isFailure(parsed)) return `${urls.length === 1 ? "" : `URL ${i + 1}: `}${parsed.failure.problem}`
+  }
+  return undefined
 }
 
-/** `--redis URL`; redacted from the start, as it may carry a password. */
+/** An empty variable is how many systems spell an absent one; an empty --redis is a mistake. */
+const fromEnvironment = (): Urls => {
+  const quorum = (process.env["REDIS_QUORUM"] ?? "").split(/\s+/).filter(Boolean)
+  const urls = quorum.length > 0 ? quorum : [process.env["REDIS_URL"] || "redis://localhost:6379"]
+  return urls.map((url) => Redacted.make(url))
+}
+
+/** `--redis URL`, as often as there are members of a quorum; redacted from the start, as it may carry a password. */
 export const redis = Flag.Redacted("redis").pipe(
   Flag.withMetavar("URL"),
-  Flag.withDescription("The URL of Redis. Default: $REDIS_URL, else redis://localhost:6379"),
-  // an empty variable is how many systems spell an absent one; an empty --redis is a mistake
-  Flag.withDefault(Effect.sync(() => Redacted.make(process.env["REDIS_URL"] || "redis://localhost:6379"))),
+  Flag.withDescription(
+    "The URL of Redis; several make a quorum. Default: $REDIS_QUORUM (URLs separated by spaces), else $REDIS_URL, else redis://localhost:6379"
+  ),
+  Flag.atLeast(0),
+  Flag.map((urls): Urls => (urls.length === 0 ? fromEnvironment() : urls)),
   Flag.filter(
-    (url) => problemOf(url) === undefined,
-    (url) =>
-      `redis://[[USER]:PASSWORD@]HOST[:PORT][/DB], or rediss:// for TLS (here or in REDIS_URL): ${problemOf(url)}`
+    (urls) => problemOf(urls) === undefined,
+    (urls) =>
+      `redis://[[USER]:PASSWORD@]HOST[:PORT][/DB], redis+cluster://HOST,HOST,..., redis+sentinel://HOST,HOST,.../NAME, the same with rediss for TLS, or unix:///PATH (here, in REDIS_URL or in REDIS_QUORUM): ${problemOf(urls)}`
   )
 )
 
 export const defaultLease = Duration.seconds(30)
 const longestCommandTimeout = Duration.seconds(3)
 
-/** A lock client of that Redis, which renews its locks with this lease. */
+/** A lock client of what the URLs lead to, which renews its locks with this lease. */
 export const locksIn = (
-  url: Redacted.Redacted,
+  urls: Urls,
   lease: Duration.Duration = defaultLease
 ): Layer.Layer<RedisLock.RedisLock, InvalidLockOptions | RedisDriver.RedisDriverError> => {
   // a renewal that gets no answer must time out early enough for another one
   const commandTimeout = Duration.min(longestCommandTimeout, Duration.divideUnsafe(lease, 3))
-  return Layer.provide(RedisLock.layer({ watchdogLeaseTime: lease }), IoRedis.layer({ url, commandTimeout }))
+  return IoRedis.layerRedisLock({ urls, watchdogLeaseTime: lease, commandTimeout })
 }

@@ -6,12 +6,11 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
-import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { type Holding, Lock } from "effect-redis-lock"
 import * as CommandGroup from "./CommandGroup.ts"
 import { ExitCode, ExitWith, unreachable } from "./exit.ts"
-import { locksIn } from "./redis.ts"
+import { locksIn, type Urls } from "./redis.ts"
 import { say } from "./say.ts"
 import * as Signals from "./Signals.ts"
 import { awaitLossWarning, graceOf, type LossWarning } from "./lossWarning.ts"
@@ -22,7 +21,7 @@ export interface RunOptions {
   readonly args: ReadonlyArray<string>
   readonly wait: Option.Option<Duration.Duration>
   readonly lease: Duration.Duration
-  readonly redis: Redacted.Redacted
+  readonly redis: Urls
 }
 
 /** Succeeds when the command has exited with 0 and the lock was held until then; anything else is a failure. */

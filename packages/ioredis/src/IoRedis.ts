@@ -4,23 +4,17 @@
  * @since 0.1.0
  */
 import * as Config from "effect/Config"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Redacted from "effect/Redacted"
-import { InvalidLockOptions, RedisDriver } from "effect-redis-lock"
-import { Cluster, type ClusterOptions, Redis, type RedisOptions } from "ioredis"
+import * as Redacted from "effect/Redacted"
+import { InvalidLockOptions, type QuorumOptions, RedisDriver, RedisLock } from "effect-redis-lock"
+import type { Cluster, ClusterOptions, Redis, RedisOptions } from "ioredis"
 import { makeApplicationDriver } from "./internal/applicationClient.ts"
 import { choosePath } from "./internal/choosePath.ts"
-import { makeClusterDriver } from "./internal/clusterDriver.ts"
-import { ClusterNodes } from "./internal/ClusterNodes.ts"
-import { CommandWriter } from "./internal/CommandWriter.ts"
-import { connect, connectCluster, open, within } from "./internal/connecting.ts"
-import { Connection } from "./internal/Connection.ts"
-import { ConnectionLog } from "./internal/ConnectionLog.ts"
-import { addressOf, checkIoredis, serversOf } from "./internal/options.ts"
-import { makeServerDriver } from "./internal/serverDriver.ts"
-import { at, settingsOf } from "./internal/settings.ts"
+import { checkIoredis, nodesOf, sentinelsOf, targetOf } from "./internal/options.ts"
+import { makeCluster, makeSentinel, makeServer } from "./internal/ownDriver.ts"
+import { checkMembers } from "./internal/quorumUrls.ts"
 
 /**
  * How to connect. Everything may be left out: a Redis on localhost:6379.
@@ -30,8 +24,10 @@ import { at, settingsOf } from "./internal/settings.ts"
  */
 export interface IoRedisOptions {
   /**
-   * `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS, `unix:///path[?db=database]` or just the path for a
-   * socket; see {@link RedisUrl.parse}. What it says wins over `ioredis`. Redact it where it carries a password.
+   * One server: `redis://[[user]:password@]host[:port][/database]`, or `unix:///path[?db=database]`, or just the path of a socket. A
+   * cluster: `redis+cluster://host,host`. The master that sentinels name: `redis+sentinel://host,host/name`. TLS: `rediss` in place of
+   * `redis`, and `?ca=file&cert=file&key=file` where it needs files. See {@link RedisUrl.parse}. What it says wins over `ioredis`.
+   * Redact it where it carries a password.
    */
   readonly url?: string | Redacted.Redacted | undefined
   /**
@@ -50,15 +46,18 @@ export interface IoRedisOptions {
    */
   readonly fastPath?: boolean | undefined
   /**
-   * Any other option of ioredis: `tls`, `username`, `family`, `retryStrategy`, ... What would let commands wait for a
-   * connection, or be sent again without our knowing, is overruled; values that ioredis takes for something else (`db: "abc"`) are
-   * refused.
+   * Any other option of ioredis: `tls`, `username`, `family`, `retryStrategy`, ...; with the URL of a cluster, the options of each
+   * node's connection. What would let commands wait for a connection, or be sent again without our knowing, is overruled; values that
+   * ioredis takes for something else (`db: "abc"`) are refused.
    */
   readonly ioredis?: Omit<RedisOptions, "keyPrefix" | "stringNumbers" | "replyMapping"> | undefined
 }
 
 /**
- * One connection for commands and, once somebody waits, one for subscriptions; both to one server, both closed with the
+ * A driver with connections of its own, to what its URL leads to: one server, a cluster as with {@link layerCluster}, or the master
+ * that sentinels name as with {@link layerSentinel}.
+ *
+ * To one server there is one connection for commands and, once somebody waits, one for subscriptions; both are closed with the
  * layer. Commands are never queued while disconnected: they fail with `NotConnected`, and ioredis reconnects with growing
  * pauses.
  *
@@ -93,18 +92,27 @@ export const layer = (
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
-      const { commandTimeout, connectTimeout } = yield* timeoutsOf(options)
-      const ioredis = yield* Effect.fromResult(checkIoredis(options.ioredis))
-      const address = options.url === undefined ? {} : yield* Effect.fromResult(addressOf(options.url))
-      const path = yield* choosePath(options.fastPath)
-      const client = yield* open(() => new Redis(settingsOf(path, at(address, { ...ioredis }), connectTimeout)))
-      const log = yield* ConnectionLog.make
-      const connection = yield* Connection.make(client, { path, log })
-      const writer = yield* CommandWriter.make(connection, Duration.toMillis(commandTimeout))
-      yield* connect(connection)
-      return yield* makeServerDriver(writer, log, commandTimeout)
+      const timeouts = yield* timeoutsOf(options)
+      const ioredis = (yield* Effect.fromResult(checkIoredis(options.ioredis))) ?? {}
+      const target = options.url === undefined ? undefined : yield* targetOf(options.url)
+      if (target?._tag === "Cluster") yield* checkDatabase("ioredis.db", ioredis)
+      const common = { ...timeouts, path: yield* choosePath(options.fastPath) }
+      switch (target?._tag) {
+        case "Cluster":
+          return yield* makeCluster(target.nodes, { ioredis }, common)
+        case "Sentinel":
+          return yield* makeSentinel(target, ioredis, common)
+        default:
+          return yield* makeServer(target?.address ?? {}, ioredis, common)
+      }
     })
   )
+
+/** A cluster has one database, which its URL cannot change. */
+const checkDatabase = (option: string, { db = 0 }: RedisOptions): Effect.Effect<void, InvalidLockOptions> =>
+  Number(db) === 0
+    ? Effect.void
+    : Effect.fail(new InvalidLockOptions({ option, problem: "a cluster has only database 0" }))
 
 /** What every layer may be told of timeouts, checked. */
 const timeoutsOf = (options: Pick<IoRedisOptions, "commandTimeout" | "connectTimeout">) =>
@@ -208,42 +216,14 @@ export const layerCluster = (
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
-      const { commandTimeout, connectTimeout } = yield* timeoutsOf(options)
+      const timeouts = yield* timeoutsOf(options)
       const given = yield* Effect.fromResult(checkIoredis(options.ioredis?.redisOptions, "ioredis.redisOptions"))
-      if (Number((given as RedisOptions | undefined)?.db ?? 0) !== 0) {
-        return yield* new InvalidLockOptions({
-          option: "ioredis.redisOptions.db",
-          problem: "a cluster has only database 0"
-        })
-      }
-      const { addresses, credentials, tls } = yield* Effect.fromResult(serversOf("nodes", options.nodes, 6379))
-      const path = yield* choosePath(options.fastPath)
-      const redisOptions = settingsOf(
-        path,
-        at({ ...credentials, ...(tls ? { tls: {} } : {}) }, { ...given }),
-        connectTimeout
-      )
-      const cluster = yield* open(
-        () =>
-          new Cluster([...addresses], {
-            slotsRefreshTimeout: Duration.toMillis(commandTimeout),
-            slotsRefreshInterval: 15_000,
-            ...options.ioredis,
-            // a cluster that is partly down serves what it can
-            enableReadyCheck: false,
-            lazyConnect: true,
-            enableOfflineQueue: false,
-            scaleReads: "master",
-            clusterNodeRetryStrategy: null,
-            retryDelayOnFailover: 0,
-            redisOptions
-          })
-      )
-      const log = yield* ConnectionLog.make
-      const nodes = yield* ClusterNodes.make(cluster, { path, log, timeoutMillis: Duration.toMillis(commandTimeout) })
-      const [startupNode] = addresses
-      yield* within(connectTimeout, connectCluster({ cluster, path, redisOptions, startupNode }))
-      return yield* makeClusterDriver(nodes, log, commandTimeout, options.shardedPubSub)
+      const ioredis: RedisOptions = given ?? {}
+      yield* checkDatabase("ioredis.redisOptions.db", ioredis)
+      const nodes = yield* nodesOf(options.nodes)
+      const common = { ...timeouts, path: yield* choosePath(options.fastPath) }
+      const { ioredis: cluster, shardedPubSub } = options
+      return yield* makeCluster(nodes, { cluster, ioredis, shardedPubSub }, common)
     })
   )
 
@@ -318,55 +298,140 @@ export const layerSentinel = (
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
-      const { commandTimeout, connectTimeout } = yield* timeoutsOf(options)
+      const timeouts = yield* timeoutsOf(options)
       const ioredis = yield* Effect.fromResult(checkIoredis(options.ioredis))
-      const { addresses, credentials, tls } = yield* Effect.fromResult(serversOf("sentinels", options.sentinels, 26379))
-      const { password, username } = credentials
-      const again = ioredis?.sentinelRetryStrategy ?? ((times: number) => Math.min(times * 100, 2000))
-      let hasConnected = false
-      const path = yield* choosePath(options.fastPath)
-      const settings = settingsOf(
-        path,
-        {
-          sentinelCommandTimeout: Duration.toMillis(commandTimeout),
-          ...path.sentinelDefaults,
-          ...ioredis,
-          sentinels: [...addresses],
-          ...(username === undefined ? {} : { sentinelUsername: username }),
-          ...(password === undefined ? {} : { sentinelPassword: password }),
-          ...(tls ? { sentinelTLS: ioredis?.sentinelTLS || {} } : {}),
-          name: options.name ?? "mymaster",
-          role: "master" as const,
-          // the first time it is the application that decides whether to try again
-          sentinelRetryStrategy: (times: number) => (hasConnected ? again(times) : null)
-        },
-        connectTimeout
-      )
-      const client = yield* open(() => new Redis(settings))
-      const log = yield* ConnectionLog.make
-      const connection = yield* Connection.make(client, { path, log })
-      const writer = yield* CommandWriter.make(connection, Duration.toMillis(commandTimeout))
-      yield* within(connectTimeout, connect(connection))
-      hasConnected = true
-      return yield* makeServerDriver(writer, log, commandTimeout)
+      const sentinels = yield* sentinelsOf(options.sentinels)
+      const common = { ...timeouts, path: yield* choosePath(options.fastPath) }
+      return yield* makeSentinel({ sentinels, name: options.name ?? "mymaster", master: {} }, ioredis ?? {}, common)
     })
   )
 
 /**
  * {@link layer} with its options from `Config`. Without an argument: `REDIS_URL` (default `redis://localhost:6379`),
- * `REDIS_LOCK_COMMAND_TIMEOUT` and `REDIS_LOCK_CONNECT_TIMEOUT` (durations such as `3 seconds`).
+ * `REDIS_LOCK_COMMAND_TIMEOUT` and `REDIS_LOCK_CONNECT_TIMEOUT` (durations such as `3 seconds`). It then fails with
+ * `InvalidLockOptions` where only `REDIS_QUORUM` is set, which takes {@link layerRedisLockConfig}.
  *
  * @category layers
  * @since 0.1.0
  */
 export const layerConfig = (
-  config: Config.Wrap<Omit<IoRedisOptions, "ioredis">> = {
-    url: Config.withDefault(Config.Redacted("REDIS_URL"), undefined),
-    commandTimeout: Config.withDefault(Config.Duration("REDIS_LOCK_COMMAND_TIMEOUT"), undefined),
-    connectTimeout: Config.withDefault(Config.Duration("REDIS_LOCK_CONNECT_TIMEOUT"), undefined)
-  }
+  config?: Config.Wrap<Omit<IoRedisOptions, "ioredis">>
 ): Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | InvalidLockOptions | Config.ConfigError> =>
-  Layer.unwrap(Effect.map(Config.unwrap(config), layer))
+  Layer.unwrap(
+    Effect.gen(function* () {
+      if (config !== undefined) return layer(yield* Config.unwrap(config))
+      const { quorum, url, ...timeouts } = yield* environment
+      if (url === undefined && quorum.length > 0) {
+        return yield* new InvalidLockOptions({
+          option: "REDIS_QUORUM",
+          problem: "a driver cannot lead to a quorum: use IoRedis.layerRedisLockConfig, or set REDIS_URL"
+        })
+      }
+      return layer({ url, ...timeouts })
+    })
+  )
+
+/** The environment variables of this module. Empty ones count as absent where they may list several URLs. */
+const environment = Config.all({
+  url: Config.withDefault(Config.Redacted("REDIS_URL"), undefined),
+  quorum: Config.map(Config.withDefault(Config.Redacted("REDIS_QUORUM"), undefined), (urls) =>
+    urls === undefined
+      ? []
+      : Redacted.value(urls)
+          .split(/\s+/)
+          .filter(Boolean)
+          .map((url) => Redacted.make(url))
+  ),
+  commandTimeout: Config.withDefault(Config.Duration("REDIS_LOCK_COMMAND_TIMEOUT"), undefined),
+  connectTimeout: Config.withDefault(Config.Duration("REDIS_LOCK_CONNECT_TIMEOUT"), undefined)
+})
+
+/**
+ * Options of {@link layerRedisLock}: those of the client, of the connections, and of the quorum if there is one.
+ *
+ * @category options
+ * @since 0.3.0
+ */
+export interface IoRedisLockOptions extends RedisLock.RedisLockOptions, Omit<IoRedisOptions, "url" | "ioredis"> {
+  /**
+   * Where the locks are held, as {@link RedisUrl.parse} reads it: one URL, or one for each member of a quorum, three or five, which
+   * must be independent of each other. Redact what carries a password.
+   */
+  readonly urls: ReadonlyArray<string | Redacted.Redacted>
+  /**
+   * How locks are acquired on a quorum. Default: as `RedLock.make` says.
+   */
+  readonly quorum?: QuorumOptions | undefined
+}
+
+/**
+ * A lock client with connections of its own: of what a single URL leads to, or of a quorum of several, as with
+ * `RedisLock.layerQuorum`. So a deployment can decide where locks are held, and no code changes.
+ *
+ * Fails before it connects to any, with `InvalidLockOptions`, where one of the URLs is wrong, or two lead to one server; otherwise like
+ * {@link layer}, on a quorum only where a majority cannot be reached.
+ *
+ * **When not to use**
+ *
+ * For members with ioredis options of their own: `RedisLock.layerQuorum` takes a layer for each. Locks that a quorum cannot keep
+ * (fair ones, semaphores, latches) need a single URL.
+ *
+ * @example
+ * ```ts
+ * import { IoRedis } from "@effect-redis-lock/ioredis"
+ * import { Effect } from "effect"
+ * import { Lock } from "effect-redis-lock"
+ *
+ * const live = IoRedis.layerRedisLock({ urls: ["redis://a", "redis://b", "redis://c"], watchdogLeaseTime: "20 seconds" })
+ *
+ * const program = Effect.log("only one of us").pipe(Lock.withLock("report"), Effect.provide(live))
+ * ```
+ *
+ * @category layers
+ * @since 0.3.0
+ */
+export const layerRedisLock = (
+  options: IoRedisLockOptions
+): Layer.Layer<RedisLock.RedisLock, RedisDriver.RedisDriverError | InvalidLockOptions> =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { commandTimeout, connectTimeout, fastPath, quorum, urls, ...client } = options
+      yield* checkMembers(urls)
+      const members = urls.map((url) =>
+        Layer.provide(RedisLock.layer(client), layer({ url, commandTimeout, connectTimeout, fastPath }))
+      )
+      return members.length === 1 ? members[0]! : RedisLock.layerQuorum(members, quorum)
+    })
+  )
+
+/**
+ * {@link layerRedisLock} from the environment: `REDIS_QUORUM`, several URLs separated by spaces, or else `REDIS_URL` (default
+ * `redis://localhost:6379`); `REDIS_LOCK_COMMAND_TIMEOUT` and `REDIS_LOCK_CONNECT_TIMEOUT`; and what `RedisLock.settings` reads.
+ *
+ * @example
+ * ```ts
+ * import { IoRedis } from "@effect-redis-lock/ioredis"
+ * import { Effect } from "effect"
+ * import { Lock } from "effect-redis-lock"
+ *
+ * const program = Effect.log("only one of us").pipe(
+ *   Lock.withLock("report"),
+ *   Effect.provide(IoRedis.layerRedisLockConfig)
+ * )
+ * ```
+ *
+ * @category layers
+ * @since 0.3.0
+ */
+export const layerRedisLockConfig: Layer.Layer<
+  RedisLock.RedisLock,
+  RedisDriver.RedisDriverError | InvalidLockOptions | Config.ConfigError
+> = Layer.unwrap(
+  Effect.gen(function* () {
+    const { quorum, url = "redis://localhost:6379", ...timeouts } = yield* environment
+    return layerRedisLock({ urls: quorum.length > 0 ? quorum : [url], ...timeouts, ...(yield* RedisLock.settings) })
+  })
+)
 
 /**
  * Options of {@link fromClient}.

@@ -10,37 +10,99 @@ import { InvalidLockOptions } from "effect-redis-lock"
 import { isIPv6 } from "node:net"
 
 /**
+ * A host and its port; without a port, the default of what listens there (6379, or 26379 for a sentinel).
+ *
+ * @category models
+ * @since 0.3.0
+ */
+export interface HostAndPort {
+  readonly host: string
+  readonly port: number | undefined
+}
+
+/**
+ * What a URL leads to.
+ *
+ * - `Host`: one server
+ * - `Socket`: one server, by the path of a socket of the file system
+ * - `Cluster`: a Redis Cluster, by some of its nodes
+ * - `Sentinel`: the master that sentinels know under a name; `username` and `password` are those for the sentinels
+ *
+ * @category models
+ * @since 0.3.0
+ */
+export type Address =
+  | ({ readonly _tag: "Host" } & HostAndPort)
+  | { readonly _tag: "Socket"; readonly path: string }
+  | { readonly _tag: "Cluster"; readonly nodes: ReadonlyArray<HostAndPort> }
+  | {
+      readonly _tag: "Sentinel"
+      readonly sentinels: ReadonlyArray<HostAndPort>
+      readonly name: string
+      readonly username: string | undefined
+      readonly password: Redacted.Redacted | undefined
+    }
+
+/**
+ * Paths of files in PEM format: the certificates of the authorities to trust instead of Node's own, and the certificate with
+ * which the client identifies itself and its private key.
+ *
+ * @category models
+ * @since 0.3.0
+ */
+export interface TlsFiles {
+  readonly ca?: string
+  readonly cert?: string
+  readonly key?: string
+}
+
+/**
  * The parts of a URL. What is absent was not in it.
  *
  * @category models
  * @since 0.2.0
  */
 export interface RedisUrl {
-  /** A host, or the path of a socket of the file system. */
-  readonly address:
-    | { readonly _tag: "Host"; readonly host: string; readonly port: number | undefined }
-    | { readonly _tag: "Socket"; readonly path: string }
-  /** Whether the connection is to use TLS. */
+  readonly address: Address
+  /** Whether connections are to use TLS. */
   readonly tls: boolean
+  readonly tlsFiles?: TlsFiles
   readonly username: string | undefined
   readonly password: Redacted.Redacted | undefined
   readonly database: number | undefined
 }
 
 const shape =
-  /^(?<scheme>[a-z][a-z0-9+.-]*):\/\/(?:(?<user>[^/?#]*)@)?(?<host>\[[^\]/?#]*\]|[^:/?#@]*)(?::(?<port>[^/?#]*))?(?<path>\/[^?#]*)?(?:\?(?<query>[^#]*))?(?<fragment>#.*)?$/i
+  /^(?<scheme>[a-z][a-z0-9+.-]*):\/\/(?:(?<user>[^/?#]*)@)?(?<hosts>[^/?#]*)(?<path>\/[^?#]*)?(?:\?(?<query>[^#]*))?(?<fragment>#.*)?$/i
 
 const ENCODE = "percent-encode / ? # @ : and % in user and password"
+
+/** The schemes for servers that are reached over TCP: with TLS or without. */
+const schemes = {
+  redis: { kind: "Host", tls: false },
+  rediss: { kind: "Host", tls: true },
+  "redis+cluster": { kind: "Cluster", tls: false },
+  "rediss+cluster": { kind: "Cluster", tls: true },
+  "redis+sentinel": { kind: "Sentinel", tls: false },
+  "rediss+sentinel": { kind: "Sentinel", tls: true }
+} as const
 
 /**
  * Reads a URL:
  *
- * - `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS
+ * - `redis://[[user]:password@]host[:port][/database]`
  * - `unix://[[user]:password@]/path/of/socket[?db=database]`, or just the path
+ * - `redis+cluster://[[user]:password@]host[:port],host[:port],...` for Redis Cluster, by some of its nodes
+ * - `redis+sentinel://[[user]:password@]host[:port],host[:port],.../name[/database]` for the master that sentinels know under
+ *   that name. User and password are those of the master; a sentinel that wants some has its own in the query:
+ *   `?sentinelUsername=user&sentinelPassword=password`
  *
- * Schemes are case-insensitive; user and password are percent-decoded; the port is 1 to 65535, the database an integer, 0 or
- * greater. Anything else, other query parameters included, fails with `InvalidLockOptions`. Its message names the part that is
- * wrong and never shows the URL, as that may carry a password.
+ * With `rediss` in place of `redis` all connections use TLS, those to sentinels included. The query may then name files in PEM
+ * format: `?ca=/path` for the authorities to trust instead of Node's own, `cert=/path&key=/path` for a client certificate.
+ *
+ * Schemes are case-insensitive; user, password and the query's values are percent-decoded; ports are 1 to 65535, the database an
+ * integer, 0 or greater. Anything else, other query parameters included, fails with `InvalidLockOptions`. Its message names the
+ * part that is wrong and never shows the URL, as that may carry a password.
  *
  * @example
  * ```ts
@@ -80,42 +142,120 @@ const parts = (text: string): RedisUrl | string => {
   const groups = shape.exec(text)?.groups
   if (groups === undefined) return `it must look like redis://[[user]:password@]host[:port][/database]; ${ENCODE}`
   const scheme = groups["scheme"]!.toLowerCase()
-  const { fragment, host, path, port, query, user } = groups
-  if (scheme !== "redis" && scheme !== "rediss" && scheme !== "unix") {
-    return "its scheme must be redis, rediss (TLS) or unix (a socket)"
+  const { fragment, path, query, user } = groups
+  const hosts = groups["hosts"]!
+  const known = Object.hasOwn(schemes, scheme) ? schemes[scheme as keyof typeof schemes] : undefined
+  if (known === undefined && scheme !== "unix") {
+    return "its scheme must be redis, redis+cluster, redis+sentinel, the same with rediss (TLS), or unix (a socket)"
   }
   if (fragment !== undefined) return `it must not have a fragment (#); ${ENCODE}`
   const credentials = readCredentials(user)
   if (typeof credentials === "string") return credentials
   const { password, username } = credentials
-  if (scheme === "unix") {
-    if (host !== "" || port !== undefined) return "a unix URL has no host: unix:///path/of/socket"
+  if (known === undefined) {
+    if (hosts !== "") return "a unix URL has no host: unix:///path/of/socket"
     const decoded = path === undefined ? undefined : decode(path)
     return decoded === null
       ? "the path of the socket is not percent-encoded properly"
       : socket(decoded, query, username, password)
   }
-  if (query !== undefined) {
-    return `it must not have query parameters (?): give them as options of ioredis; ${ENCODE}`
+  const { kind, tls } = known
+  const read = readParameters(query, [
+    ...(tls ? TLS_PARAMETERS : []),
+    ...(kind === "Sentinel" ? SENTINEL_PARAMETERS : [])
+  ])
+  if (typeof read === "string") return read
+  const { sentinelPassword, sentinelUsername, ...tlsFiles } = read
+  if ((tlsFiles.cert === undefined) !== (tlsFiles.key === undefined)) {
+    return "its query must have both cert and key, or neither"
   }
-  const hostname = host!.startsWith("[") ? host!.slice(1, -1) : host!
-  if (hostname === "") return "the host is missing"
-  if (host!.startsWith("[") ? !isIPv6(hostname) : !/^[a-z0-9._-]+$/i.test(hostname)) {
-    return `the host is neither a name nor an address; ${ENCODE}`
+  const addresses = kind === "Host" ? readHosts([hosts]) : readHosts(hosts.split(","))
+  if (typeof addresses === "string") return addresses
+  if (kind !== "Host" && /[@,]/.test(user ?? "")) {
+    return "user and password stand once, before the first host; percent-encode @ and , in them"
   }
-  const portNumber = port === undefined || port === "" ? undefined : integer(port)
-  if (portNumber !== undefined && !(portNumber >= 1 && portNumber <= 65535)) {
-    return `the port must be an integer from 1 to 65535; ${ENCODE}`
+  const [first] = addresses as readonly [HostAndPort]
+  const segments = path === undefined || path === "/" ? [] : path.slice(1).split("/")
+  const name = kind === "Sentinel" ? segments.shift() : undefined
+  if (kind === "Sentinel" && (name === undefined || !/^[\w.-]+$/.test(name))) {
+    return "what follows the sentinels must be the name of the master: letters, digits, dot, dash and underscore, as in /mymaster"
   }
-  const database = path === undefined || path === "/" ? undefined : integer(path.slice(1))
-  if (Number.isNaN(database)) return "the database (what follows the host) must be an integer, 0 or greater"
+  const database = segments.length === 0 ? undefined : integer(segments.join("/"))
+  if (Number.isNaN(database)) {
+    return `the database (what follows the ${kind === "Sentinel" ? "name of the master" : "host"}) must be an integer, 0 or greater`
+  }
+  if (kind === "Cluster" && database) return "a cluster has only database 0: leave the database out"
   return {
-    address: { _tag: "Host", host: hostname, port: portNumber },
-    tls: scheme === "rediss",
+    address:
+      kind === "Host"
+        ? { _tag: "Host", ...first }
+        : kind === "Cluster"
+          ? { _tag: "Cluster", nodes: addresses }
+          : {
+              _tag: "Sentinel",
+              sentinels: addresses,
+              name: name!,
+              username: sentinelUsername,
+              password: sentinelPassword === undefined ? undefined : Redacted.make(sentinelPassword)
+            },
+    tls,
+    ...(Object.keys(tlsFiles).length === 0 ? {} : { tlsFiles }),
     username,
     password,
     database
   }
+}
+
+/** All hosts, or what is wrong with one of them. */
+const readHosts = (texts: ReadonlyArray<string>): ReadonlyArray<HostAndPort> | string => {
+  const addresses: Array<HostAndPort> = []
+  for (const [i, text] of texts.entries()) {
+    const which = texts.length === 1 ? "" : ` ${i + 1}`
+    const [, host, port] = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/.exec(text) ?? []
+    if (host === undefined) return `the host${which} is neither a name nor an address; ${ENCODE}`
+    const hostname = host.startsWith("[") ? host.slice(1, -1) : host
+    if (hostname === "") return `the host${which} is missing`
+    if (host.startsWith("[") ? !isIPv6(hostname) : !/^[a-z0-9._-]+$/i.test(hostname)) {
+      return hostname.includes(",")
+        ? "the host must be a single one: several are for redis+cluster:// and redis+sentinel://"
+        : `the host${which} is neither a name nor an address; ${ENCODE}`
+    }
+    const portNumber = port === undefined || port === "" ? undefined : integer(port)
+    if (portNumber !== undefined && !(portNumber >= 1 && portNumber <= 65535)) {
+      return `the port${which === "" ? "" : ` of host${which}`} must be an integer from 1 to 65535; ${ENCODE}`
+    }
+    addresses.push({ host: hostname, port: portNumber })
+  }
+  return addresses
+}
+
+const TLS_PARAMETERS = ["ca", "cert", "key"] as const
+const SENTINEL_PARAMETERS = ["sentinelUsername", "sentinelPassword"] as const
+type Parameter = "db" | (typeof TLS_PARAMETERS)[number] | (typeof SENTINEL_PARAMETERS)[number]
+
+/** The parameters of a query, each at most once, or what is wrong. An unknown one is not named: it may be part of a password. */
+const readParameters = (
+  query: string | undefined,
+  allowed: ReadonlyArray<Parameter>
+): { readonly [name in Parameter]?: string } | string => {
+  if (query === undefined) return {}
+  const last = allowed.at(-1)
+  if (last === undefined) {
+    return `it must not have query parameters (?): ca, cert and key are for TLS (rediss), all else is for the options of ioredis; ${ENCODE}`
+  }
+  const names = allowed.length === 1 ? last : `${allowed.slice(0, -1).join(", ")} and ${last}`
+  const read: { [name in Parameter]?: string } = {}
+  for (const pair of query.split("&")) {
+    const at = pair.indexOf("=")
+    const name = pair.slice(0, at) as Parameter
+    if (at === -1 || !allowed.includes(name)) return `its only query parameters are ${names}; ${ENCODE}`
+    if (read[name] !== undefined) return `the query parameter ${name} stands there twice`
+    const value = decode(pair.slice(at + 1))
+    if (value === null) return `the query parameter ${name} is not percent-encoded properly`
+    if (value === "") return `the query parameter ${name} is empty`
+    read[name] = value
+  }
+  return read
 }
 
 const socket = (
@@ -125,9 +265,9 @@ const socket = (
   password: Redacted.Redacted | undefined
 ): RedisUrl | string => {
   if (path === undefined || path === "/") return "the path of the socket is missing"
-  const [key, value = ""] = query === undefined ? [] : query.split("=", 2)
-  if (key !== undefined && key !== "db") return "the only query parameter of a unix URL is db"
-  const database = key === undefined ? undefined : integer(value)
+  const read = readParameters(query, ["db"])
+  if (typeof read === "string") return read
+  const database = read.db === undefined ? undefined : integer(read.db)
   if (Number.isNaN(database)) return "the database (db) must be an integer, 0 or greater"
   return { address: { _tag: "Socket", path }, tls: false, username, password, database }
 }

@@ -1,69 +1,119 @@
+import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import { InvalidLockOptions } from "effect-redis-lock"
 import type { RedisOptions } from "ioredis"
+import type { ConnectionOptions } from "node:tls"
 import * as RedisUrl from "../RedisUrl.ts"
+import { readTls } from "./tlsFiles.ts"
 
 type Url = string | Redacted.Redacted
 
 /** The options of ioredis that name a server. */
 export type Address = Pick<RedisOptions, "host" | "port" | "path" | "username" | "password" | "db" | "tls">
 
-/** A URL as options of ioredis, which must never read one itself: it lets a URL set any of its options. */
-export const addressOf = (url: Url): Result.Result<Address, InvalidLockOptions> =>
-  Result.map(RedisUrl.parse(url), ({ address, database, tls, ...credentials }) => ({
-    ...(address._tag === "Socket"
-      ? { path: address.path }
-      : { host: address.host, ...(address.port === undefined ? {} : { port: address.port }) }),
-    ...credentialsOf(credentials),
-    ...(database === undefined ? {} : { db: database }),
-    ...(tls ? { tls: {} } : {})
-  }))
+/** Several servers that are connected with the same options. */
+export interface Servers {
+  readonly addresses: ReadonlyArray<{ readonly host: string; readonly port: number }>
+  readonly credentials: { readonly username?: string; readonly password?: string }
+  readonly tls: ConnectionOptions | undefined
+}
+
+/** What a URL leads to, as options of ioredis, which must never read one itself: it lets a URL set any of its options. */
+export type Target =
+  | { readonly _tag: "Server"; readonly address: Address }
+  | { readonly _tag: "Cluster"; readonly nodes: Servers }
+  | { readonly _tag: "Sentinel"; readonly sentinels: Servers; readonly name: string; readonly master: Address }
+
+const CLUSTER_PORT = 6379
+const SENTINEL_PORT = 26379
+
+export const targetOf = (url: Url, option = "url"): Effect.Effect<Target, InvalidLockOptions> =>
+  Effect.gen(function* () {
+    const parsed = yield* Effect.fromResult(RedisUrl.parse(url, option))
+    const { address, database } = parsed
+    const tls = yield* readTls(parsed, option)
+    const credentials = credentialsOf(parsed)
+    const common: Address = {
+      ...credentials,
+      ...(database === undefined ? {} : { db: database }),
+      ...(tls === undefined ? {} : { tls })
+    }
+    switch (address._tag) {
+      case "Host":
+        return {
+          _tag: "Server",
+          address: {
+            host: address.host,
+            ...(address.port === undefined ? {} : { port: address.port }),
+            ...common
+          }
+        }
+      case "Socket":
+        return { _tag: "Server", address: { path: address.path, ...common } }
+      case "Cluster":
+        return { _tag: "Cluster", nodes: { addresses: withPort(address.nodes, CLUSTER_PORT), credentials, tls } }
+      case "Sentinel":
+        return {
+          _tag: "Sentinel",
+          sentinels: {
+            addresses: withPort(address.sentinels, SENTINEL_PORT),
+            credentials: credentialsOf(address),
+            tls
+          },
+          name: address.name,
+          master: common
+        }
+    }
+  })
+
+const withPort = (addresses: ReadonlyArray<RedisUrl.HostAndPort>, defaultPort: number) =>
+  addresses.map(({ host, port = defaultPort }) => ({ host, port }))
 
 const credentialsOf = ({ password, username }: Pick<RedisUrl.RedisUrl, "username" | "password">) => ({
   ...(username === undefined ? {} : { username }),
   ...(password === undefined ? {} : { password: Redacted.value(password) })
 })
 
-/** Several servers that are connected with the same options. */
-export interface Servers {
-  readonly addresses: ReadonlyArray<{ readonly host: string; readonly port: number }>
-  readonly credentials: { readonly username?: string; readonly password?: string }
-  readonly tls: boolean
-}
+export const nodesOf = (urls: ReadonlyArray<Url>) => serversOf("nodes", urls, CLUSTER_PORT)
+
+export const sentinelsOf = (urls: ReadonlyArray<Url>) => serversOf("sentinels", urls, SENTINEL_PORT)
 
 /** The URLs of a cluster's nodes or of sentinels. ioredis knows one way for all: they must not contradict each other. */
-export const serversOf = (
+const serversOf = (
   option: string,
   urls: ReadonlyArray<Url>,
   defaultPort: number
-): Result.Result<Servers, InvalidLockOptions> =>
-  Result.gen(function* () {
+): Effect.Effect<Servers, InvalidLockOptions> =>
+  Effect.gen(function* () {
     const invalid = (problem: string, i?: number) =>
-      Result.fail(new InvalidLockOptions({ option: i === undefined ? option : `${option}[${i}]`, problem }))
+      new InvalidLockOptions({ option: i === undefined ? option : `${option}[${i}]`, problem })
     const read: Array<RedisUrl.RedisUrl> = []
-    const addresses: Array<{ readonly host: string; readonly port: number }> = []
+    const addresses: Array<RedisUrl.HostAndPort> = []
     for (const [i, url] of urls.entries()) {
-      const parsed = yield* RedisUrl.parse(url, `${option}[${i}]`)
-      if (parsed.address._tag === "Socket")
-        return yield* invalid("it must be redis://host:port or rediss://host:port", i)
+      const parsed = yield* Effect.fromResult(RedisUrl.parse(url, `${option}[${i}]`))
+      if (parsed.address._tag !== "Host") return yield* invalid("it must be redis://host:port or rediss://host:port", i)
       if (parsed.database) return yield* invalid(`there is only database 0: leave it out`, i)
-      const { host, port = defaultPort } = parsed.address
-      addresses.push({ host, port })
+      addresses.push(parsed.address)
       read.push(parsed)
     }
     const [first] = read
     if (first === undefined) return yield* invalid("it must not be empty")
     const credentials = credentialsOf(first)
-    for (const [i, { password, tls, username }] of read.entries()) {
+    for (const [i, { password, tls, tlsFiles, username }] of read.entries()) {
       if (tls !== first.tls) return yield* invalid("all must use TLS (rediss://), or none", i)
       const own = credentialsOf({ password, username })
       const differs =
         (own.username ?? credentials.username) !== credentials.username ||
         (own.password ?? credentials.password) !== credentials.password
       if (differs) return yield* invalid("user and password must be those of the first, or be left out", i)
+      const { ca, cert, key } = { ...first.tlsFiles, ...tlsFiles }
+      if (ca !== first.tlsFiles?.ca || cert !== first.tlsFiles?.cert || key !== first.tlsFiles?.key) {
+        return yield* invalid("ca, cert and key must be those of the first, or be left out", i)
+      }
     }
-    return { addresses, credentials, tls: first.tls }
+    const tls = yield* readTls(first, `${option}[0]`)
+    return { addresses: withPort(addresses, defaultPort), credentials, tls }
   })
 
 const isInteger = (from: number, to: number) => (value: unknown) => {

@@ -36,7 +36,7 @@ export const settingsOf = (
 
 /** Where the server is, over the other options of ioredis. */
 export const at = (address: Address, ioredis: RedisOptions): RedisOptions => {
-  const tls = ioredis.tls || address.tls
+  const tls = address.tls ? { ...ioredis.tls, ...address.tls } : ioredis.tls
   const { path: _, ...others } = ioredis as RedisOptions & { readonly path?: string }
   return { ...(address.host === undefined ? ioredis : others), ...address, ...(tls ? { tls } : {}) }
 }

@@ -1,0 +1,122 @@
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { RedisDriver } from "effect-redis-lock"
+import { Cluster, type ClusterOptions, Redis, type RedisOptions } from "ioredis"
+import { makeClusterDriver } from "./clusterDriver.ts"
+import { ClusterNodes } from "./ClusterNodes.ts"
+import type { CommandPath } from "./CommandPath.ts"
+import { CommandWriter } from "./CommandWriter.ts"
+import { connect, connectCluster, open, within } from "./connecting.ts"
+import { Connection } from "./Connection.ts"
+import { ConnectionLog } from "./ConnectionLog.ts"
+import type { Address, Servers } from "./options.ts"
+import { makeServerDriver } from "./serverDriver.ts"
+import { at, settingsOf } from "./settings.ts"
+
+/** What the drivers over connections of our own have in common. */
+export interface Common {
+  readonly path: CommandPath
+  readonly commandTimeout: Duration.Duration
+  readonly connectTimeout: Duration.Duration
+}
+
+type OwnDriver = Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope>
+
+/** The driver over connections to one server. */
+export const makeServer = (
+  address: Address,
+  ioredis: RedisOptions,
+  { commandTimeout, connectTimeout, path }: Common
+): OwnDriver =>
+  Effect.gen(function* () {
+    const client = yield* open(() => new Redis(settingsOf(path, at(address, ioredis), connectTimeout)))
+    const log = yield* ConnectionLog.make
+    const connection = yield* Connection.make(client, { path, log })
+    const writer = yield* CommandWriter.make(connection, Duration.toMillis(commandTimeout))
+    yield* connect(connection)
+    return yield* makeServerDriver(writer, log, commandTimeout)
+  })
+
+/** The driver over connections to the nodes of a cluster. `ioredis` has the options of each of these. */
+export const makeCluster = (
+  { addresses, credentials, tls }: Servers,
+  {
+    cluster: clusterOptions,
+    ioredis,
+    shardedPubSub
+  }: {
+    readonly cluster?: ClusterOptions | undefined
+    readonly ioredis: RedisOptions
+    readonly shardedPubSub?: "auto" | "on" | "off" | undefined
+  },
+  { commandTimeout, connectTimeout, path }: Common
+): OwnDriver =>
+  Effect.gen(function* () {
+    const redisOptions = settingsOf(
+      path,
+      at({ ...credentials, ...(tls === undefined ? {} : { tls }) }, ioredis),
+      connectTimeout
+    )
+    const cluster = yield* open(
+      () =>
+        new Cluster([...addresses], {
+          slotsRefreshTimeout: Duration.toMillis(commandTimeout),
+          slotsRefreshInterval: 15_000,
+          ...clusterOptions,
+          // a cluster that is partly down serves what it can
+          enableReadyCheck: false,
+          lazyConnect: true,
+          enableOfflineQueue: false,
+          scaleReads: "master",
+          clusterNodeRetryStrategy: null,
+          retryDelayOnFailover: 0,
+          redisOptions
+        })
+    )
+    const log = yield* ConnectionLog.make
+    const nodes = yield* ClusterNodes.make(cluster, { path, log, timeoutMillis: Duration.toMillis(commandTimeout) })
+    const [startupNode] = addresses
+    yield* within(connectTimeout, connectCluster({ cluster, path, redisOptions, startupNode }))
+    return yield* makeClusterDriver(nodes, log, commandTimeout, shardedPubSub)
+  })
+
+/** The driver over connections to the master that sentinels name. */
+export const makeSentinel = (
+  {
+    master,
+    name,
+    sentinels: { addresses, credentials, tls }
+  }: { readonly sentinels: Servers; readonly name: string; readonly master: Address },
+  ioredis: RedisOptions,
+  { commandTimeout, connectTimeout, path }: Common
+): OwnDriver =>
+  Effect.gen(function* () {
+    const { password, username } = credentials
+    const again = ioredis.sentinelRetryStrategy ?? ((times: number) => Math.min(times * 100, 2000))
+    let hasConnected = false
+    const settings = settingsOf(
+      path,
+      {
+        sentinelCommandTimeout: Duration.toMillis(commandTimeout),
+        ...path.sentinelDefaults,
+        ...at(master, ioredis),
+        sentinels: [...addresses],
+        ...(username === undefined ? {} : { sentinelUsername: username }),
+        ...(password === undefined ? {} : { sentinelPassword: password }),
+        ...(tls === undefined ? {} : { sentinelTLS: { ...ioredis.sentinelTLS, ...tls } }),
+        name,
+        role: "master" as const,
+        // the first time it is the application that decides whether to try again
+        sentinelRetryStrategy: (times: number) => (hasConnected ? again(times) : null)
+      },
+      connectTimeout
+    )
+    const client = yield* open(() => new Redis(settings))
+    const log = yield* ConnectionLog.make
+    const connection = yield* Connection.make(client, { path, log })
+    const writer = yield* CommandWriter.make(connection, Duration.toMillis(commandTimeout))
+    yield* within(connectTimeout, connect(connection))
+    hasConnected = true
+    return yield* makeServerDriver(writer, log, commandTimeout)
+  })
