@@ -351,6 +351,31 @@ describe("a place in the queue of a fair lock", () => {
     }).pipe(quietly)
   )
 
+  it.effect("A fair waiter behind hundreds of dead ones is served as soon as the lock is free", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const holder = yield* clientOf(server, patient)
+      const holding = yield* background(as(holder)(Lock.withLock(Effect.never, lock)))
+      yield* pass(1)
+      const dead = crypto.randomUUID()
+      for (let i = 1; i <= 450; i++) {
+        yield* runOperation(
+          server.store,
+          "fair_lock/acquire",
+          ["a", "redisson_lock_token:{a}", queue, timeouts, clients, channel],
+          [`${dead}:${i}`, 30_000, 86_400_000, 300_000, dead, 60_000, "PUBLISH"]
+        )
+      }
+      const waiting = yield* background(as(yield* clientOf(server))(Lock.withLock(Effect.void, lock)))
+      yield* pass(59)
+      yield* pass(0.9)
+      yield* Fiber.interrupt(holding)
+      assert.isUndefined(waiting.pollUnsafe(), "the dead may still be alive")
+      yield* pass(1.5)
+      assert.deepStrictEqual<unknown>(waiting.pollUnsafe(), Exit.void)
+    }).pipe(quietly)
+  )
+
   it.effect(
     "A fair waiter that was granted the lock without learning of it holds the lock as soon as it reaches the store again",
     () =>
