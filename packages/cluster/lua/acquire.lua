@@ -24,12 +24,18 @@ if entry and string.sub(entry, 14, 14) ~= '-' and string.match(entry, '^%d+%S %d
 end
 
 local refused = {}
+-- shards that were acquired together have the same text: it is read once
+local seen, is_free = false, true
 -- in parts: Lua can pass on a few thousand values at once
 for first = 4, #ARGV - 1, 1000 do
   local last = math.min(first + 999, #ARGV - 1)
   local taken = {}
   for i, lock in ipairs(redis.call('HMGET', KEYS[2], unpack(ARGV, first, last))) do
-    if not lock or tonumber(string.sub(lock, 1, 13)) <= now or string.sub(lock, 15) == owner then
+    if lock ~= seen then
+      seen = lock
+      is_free = not lock or tonumber(string.sub(lock, 1, 13)) <= now or string.sub(lock, 15) == owner
+    end
+    if is_free then
       taken[#taken + 1] = ARGV[first + i - 1]
       taken[#taken + 1] = held
     else

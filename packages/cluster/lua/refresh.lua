@@ -32,12 +32,18 @@ if entry and string.sub(entry, 14, 14) ~= '-' then
 end
 
 local lost = {}
+-- shards that were refreshed together have the same text: it is read once
+local seen, is_held = false, false
 -- in parts: Lua can pass on a few thousand values at once
 for first = 5, #ARGV - 1, 1000 do
   local last = math.min(first + 999, #ARGV - 1)
   local kept = {}
   for i, lock in ipairs(redis.call('HMGET', KEYS[2], unpack(ARGV, first, last))) do
-    if lock and tonumber(string.sub(lock, 1, 13)) > now and string.sub(lock, 15) == owner then
+    if lock ~= seen then
+      seen = lock
+      is_held = lock and tonumber(string.sub(lock, 1, 13)) > now and string.sub(lock, 15) == owner
+    end
+    if is_held then
       kept[#kept + 1] = ARGV[first + i - 1]
       kept[#kept + 1] = held
     else

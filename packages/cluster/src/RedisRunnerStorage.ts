@@ -95,7 +95,8 @@ export const make = Effect.fnUntraced(function* (
   const runWithDeadline = yield* ScriptDeadlines.make({ longestLife: Math.min(patience, 10_000) })
 
   // Of one process: another one at the same address, after a crash or beside one that is cut off, does not have its shards.
-  const process = crypto.randomUUID()
+  // Longer than 64 bytes with the rest of a lock: Redis then keeps the shards in a hash table, and not in a list that it searches.
+  const process = `${crypto.randomUUID()}-${crypto.randomUUID()}`
   const runners = `{${prefix}}:runners`
   const shards = `{${prefix}}:shards`
 
