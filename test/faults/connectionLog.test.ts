@@ -138,9 +138,7 @@ describe("a connection", () => {
     })
   )
 
-  // TODO: over ioredis 5.3.0 commands to a cluster are never told NotAuthenticated; over 5.11 they are
-  const unlessOldest = it.live.skipIf(process.env["IOREDIS_OF_THIS_RUN"] === "ioredis-5-oldest")
-  unlessOldest("Lost connections to a cluster's nodes are logged, and a rotated password is a reason that lasts", () =>
+  it.live("Lost connections to a cluster's nodes are logged, and a rotated password is a reason that lasts", () =>
     Effect.gen(function* () {
       const cluster = yield* RedisCluster.start()
       const nodes = yield* Effect.forEach(cluster.urls, (url) => bare({ url }))

@@ -49,7 +49,7 @@ export class ClusterNodes {
   readonly #options: Options
   /** Who serves a slot by what a node has said since the cluster was last asked. */
   readonly #moved = new Map<number, string>()
-  /** Why the cluster could not be asked who serves what. */
+  /** Why the cluster could not be asked who serves what, or why its nodes are gone. */
   #failure: RedisDriver.RedisDriverError | undefined
 
   /** Its status does not tell: ioredis sets it back to "close" for each node that has still to be left. */
@@ -193,6 +193,9 @@ export class ClusterNodes {
     const node = this.#nodes.get(address)
     // it may have been replaced already
     if (node?.writer.client === redis) {
+      const { failure } = node.connection
+      // ioredis 5.3 does not tell by "node error" that a password has changed
+      if (failure !== undefined && isLasting(failure)) this.#failure = failure
       this.#nodes.delete(address)
       node.writer.close()
     }
