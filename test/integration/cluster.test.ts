@@ -21,7 +21,7 @@ import { readFile } from "node:fs/promises"
 import { bareNode, channelOf, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/server/cluster.ts"
 import { clientOf, locksOver } from "../kit/clients.ts"
 import { eventually, soon } from "../kit/eventually.ts"
-import { failure } from "../kit/exits.ts"
+import { storeError } from "../kit/exits.ts"
 import { enter, queueUp } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { freshName } from "../kit/names.ts"
@@ -323,7 +323,13 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         const { other, slot } = yield* mastersOf(cluster, lock)
         const client = yield* clusterClient(cluster, { commandTimeout: "300 millis" })
         const finish = yield* cluster.beginMoveSlot(slot, other)
-        const error = failure(yield* Effect.exit(client.run(Lock.withLock(Effect.void, lock, { waitTime: 0 }))))
+        const asked = Effect.exit(client.run(Lock.withLock(Effect.void, lock, { waitTime: 0 })))
+        // one that times out while it is on its way is told so
+        const error = yield* eventually(
+          "a command fails because its slot is open",
+          async () => storeError(await Effect.runPromise(asked)),
+          ({ reason }) => reason !== "TimedOut"
+        )
         assert.deepInclude(error, { _tag: "LockStoreError", reason: "ClusterDown", isTransient: true })
         yield* finish
         yield* client.run(Lock.withLock(Effect.void, lock))
