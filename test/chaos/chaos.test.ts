@@ -7,7 +7,7 @@ const shown = (report: ChaosReport): string =>
   [...report.violations.map(({ what }) => what), ...report.history.slice(-300).map(({ line }) => line)].join("\n")
 
 describe("a chaos run of a few seconds", () => {
-  it.live("finds nothing wrong with clients that look whether they still hold what they got", () =>
+  it.live("A chaos run finds nothing wrong with clients that check whether they still hold their locks", () =>
     Effect.gen(function* () {
       const report = yield* chaos({
         seed: 1,
@@ -26,7 +26,7 @@ describe("a chaos run of a few seconds", () => {
     })
   )
 
-  it.live("finds a client that goes on when it has lost its lock", () =>
+  it.live("A chaos run finds a client that goes on after the loss of its lock", () =>
     Effect.gen(function* () {
       const report = yield* chaos({
         seed: 1,
@@ -46,12 +46,12 @@ describe("a chaos run of a few seconds", () => {
 describe("the faults of a chaos run", () => {
   const faultsOf = (seed: number) => scheduleOf({ seed, millis: 600_000, clients: 4, mortal: [0, 1] })
 
-  it("are decided by its seed", () => {
+  it("The faults of a chaos run are decided by its seed", () => {
     assert.deepStrictEqual(faultsOf(1), faultsOf(1))
     assert.notDeepEqual(faultsOf(1), faultsOf(2))
   })
 
-  it("are of every kind, and spare those that are not to be killed or stopped", () => {
+  it("The faults of a chaos run are of every kind, and spare clients that must not be killed or stopped", () => {
     const faults = faultsOf(1)
     assert.deepStrictEqual([...new Set(faults.map(({ fault }) => fault))].sort(), [
       "cut",

@@ -35,7 +35,7 @@ const violations = (entries: ReadonlyArray<Entry>, seen: ReadonlyArray<Seen> = [
 describe("the judge of a chaos run", () => {
   const first = { process: 1, asked: 0, enters: 10, until: 1000, token: 1 }
 
-  it("finds nothing where one enters when the other has left, or is past its deadline, or dead", () => {
+  it("The judge of a chaos run accepts a fiber that enters when the other has left, is past its deadline, or is dead", () => {
     const second = { process: 2, asked: 5, enters: 30, leaves: 40, until: 2000, token: 2 }
     assert.deepStrictEqual(violations([{ ...first, leaves: 20 }, second]), [])
     assert.deepStrictEqual(violations([first, { ...second, enters: 1001, leaves: 1010 }]), [])
@@ -43,23 +43,23 @@ describe("the judge of a chaos run", () => {
     assert.deepStrictEqual(violations([first, { ...second, kind: "plain" }]), [])
   })
 
-  it("finds a double entry, also of a process that is stopped and not yet past its deadline", () => {
+  it("The judge of a chaos run finds a double entry, also by a stopped process that is not yet past its deadline", () => {
     const second = { process: 2, asked: 5, enters: 30, leaves: 40, until: 2000, token: 2 }
     assert.deepStrictEqual(violations([first, second]), ["double entry"])
     assert.deepStrictEqual(violations([first, second], [{ event: "stopped", at: 15, process: 1 }]), ["double entry"])
   })
 
-  it("finds one that was still inside after its deadline", () => {
+  it("The judge of a chaos run finds a fiber that was still inside after its deadline", () => {
     const second = { process: 2, asked: 5, enters: 1500, leaves: 1510, until: 3000, token: 2 }
     assert.deepStrictEqual(violations([{ ...first, leaves: 1600 }, second]), ["double entry"])
   })
 
-  it("finds a token that does not rise", () => {
+  it("The judge of a chaos run finds a token that does not rise", () => {
     const second = { process: 2, asked: 5, enters: 30, leaves: 40, until: 2000, token: 1 }
     assert.deepStrictEqual(violations([{ ...first, leaves: 20 }, second]), ["a token that does not rise"])
   })
 
-  it("finds a waiter overtaken by one that asked when it was already in the queue, if its process was not silent", () => {
+  it("The judge of a chaos run finds a waiter overtaken by one that asked later, if its process was not silent", () => {
     const early = { process: 1, asked: 200, enters: 300, leaves: 310, until: 9000, token: 1 }
     const late = { process: 2, asked: 0, enters: 2000, leaves: 2010, until: 9000, token: 2 }
     const queue: Seen = { event: "queue", at: 100, owners: ["owner 2"] }
@@ -90,7 +90,7 @@ describe("the judge of a chaos run", () => {
     assert.deepStrictEqual(violations([early, late], within), [])
   })
 
-  it("finds a fiber that was not served when all was well again, or too late", () => {
+  it("The judge of a chaos run finds a fiber that was served too late after the last fault, or not at all", () => {
     const living = [{ process: 1, fibers: ["fair-0"] }]
     const at = (enters: number) => ({ process: 1, asked: 0, enters, leaves: enters + 5, until: enters + 100, token: 1 })
     assert.deepStrictEqual(violations([at(4000)], [], { ...rules, living }), [])
@@ -98,7 +98,7 @@ describe("the judge of a chaos run", () => {
     assert.deepStrictEqual(violations([], [], { ...rules, living }), ["not served"])
   })
 
-  it("finds a section that ended by what is no failure of a lock", () => {
+  it("The judge of a chaos run finds a section that ended with something other than a failure of its lock", () => {
     const defect: Told = { event: "ended", at: 1, process: 1, fiber: "fair-0", kind: "fair", outcome: "TypeError: oh" }
     const judgement = judge([defect], [], rules)
     assert.deepStrictEqual(

@@ -38,7 +38,7 @@ describe("a lock of several", () => {
     })
   )
 
-  it.effect("takes names for plain locks of these names, beside locks of any kind", () =>
+  it.effect("A lock of several takes names for plain locks of these names, beside locks of any kind", () =>
     Effect.gen(function* () {
       const [store] = yield* testStores(1)
       const use = as(yield* clientOf(store!))

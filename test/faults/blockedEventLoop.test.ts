@@ -13,7 +13,7 @@ const block = (millis: number) => Atomics.wait(new Int32Array(new SharedArrayBuf
 
 describe("an event loop that is blocked", () => {
   it.live(
-    "for longer than the lease: the first check says lost, and the late release leaves the new holder alone",
+    "After an event loop was blocked for longer than the lease, the first check says lost, and the late release leaves the new holder alone",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const { run } = yield* client(server, { watchdogLeaseTime: 1000 })
@@ -48,7 +48,7 @@ describe("an event loop that is blocked", () => {
   )
 
   it.live(
-    "by the section itself: what it returns is not taken for a success",
+    "A section that blocks the event loop for longer than its lease fails, whatever it returns",
     onServer(({ server }) =>
       Effect.gen(function* () {
         const { run } = yield* client(server, { watchdogLeaseTime: 500 })
@@ -60,7 +60,7 @@ describe("an event loop that is blocked", () => {
   )
 
   it.live(
-    "for most of the lease: the renewal that is overdue comes in time",
+    "After an event loop was blocked for most of the lease, the overdue renewal comes in time",
     onServer(({ server }) =>
       Effect.gen(function* () {
         const { run } = yield* client(server, { watchdogLeaseTime: 6000 })
@@ -78,7 +78,7 @@ describe("an event loop that is blocked", () => {
   )
 
   it.live(
-    "for longer than a command may take: an acquisition that Redis has answered meanwhile succeeds, and its connection is kept",
+    "An event loop that is blocked for longer than the command timeout fails no acquisition that Redis has answered meanwhile, and keeps its connection",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const { run } = yield* client(server, { commandTimeout: 200, watchdogLeaseTime: "1 minute" })
@@ -98,7 +98,7 @@ describe("an event loop that is blocked", () => {
   )
 
   it.live(
-    "for longer than a command may take: so over Effect's Redis (node-redis)",
+    "An event loop that is blocked for longer than the command timeout fails no acquisition over Effect's Redis (node-redis), either",
     onServer(({ server }) =>
       Effect.gen(function* () {
         const driver = Layer.provide(

@@ -55,7 +55,7 @@ it.live("the scripts of this whole run take the path that its environment asks f
 )
 
 describe("the plain path through ioredis", () => {
-  it.live("is taken where fastPath is false, and the log says so", () =>
+  it.live("The plain path through ioredis is taken if fastPath is false, and the log says so", () =>
     Effect.gen(function* () {
       for (const driver of [IoRedis.layer({ url: redisUrl, fastPath: false }), fromClient({ fastPath: false })]) {
         assert.deepStrictEqual(yield* taken(driver), {
@@ -66,7 +66,7 @@ describe("the plain path through ioredis", () => {
     })
   )
 
-  it.live("is taken on a cluster where fastPath is false", () =>
+  it.live("The plain path through ioredis is taken on a cluster if fastPath is false", () =>
     Effect.gen(function* () {
       const { urls } = yield* RedisCluster.start()
       const { paths } = yield* taken(IoRedis.layerCluster({ nodes: urls, fastPath: false }))
@@ -74,7 +74,7 @@ describe("the plain path through ioredis", () => {
     })
   )
 
-  it.live("is taken where the environment variable REDIS_LOCK_FAST_PATH is false", () =>
+  it.live("The plain path through ioredis is taken if the environment variable REDIS_LOCK_FAST_PATH is false", () =>
     Effect.gen(function* () {
       yield* environment("false")
       const { paths } = yield* taken(IoRedis.layer({ url: redisUrl }))
@@ -82,7 +82,7 @@ describe("the plain path through ioredis", () => {
     })
   )
 
-  it.live("is not guessed from an environment variable that is neither true nor false", () =>
+  it.live("The path through ioredis is not guessed from an environment variable that is neither true nor false", () =>
     Effect.gen(function* () {
       yield* environment("perhaps")
       const error = yield* Effect.flip(taken(IoRedis.layer({ url: redisUrl })))
@@ -92,7 +92,7 @@ describe("the plain path through ioredis", () => {
 })
 
 describe.runIf(hasFastPath)("the fast path through ioredis", () => {
-  it.live("is taken where nothing is said of it, by every layer", () =>
+  it.live("The fast path through ioredis is taken by every layer if nothing is said of it", () =>
     Effect.gen(function* () {
       yield* environment("")
       for (const driver of [IoRedis.layer({ url: redisUrl }), fromClient()]) {
@@ -104,7 +104,7 @@ describe.runIf(hasFastPath)("the fast path through ioredis", () => {
     })
   )
 
-  it.live("is taken where fastPath is true, whatever the environment says", () =>
+  it.live("The fast path through ioredis is taken if fastPath is true, whatever the environment says", () =>
     Effect.gen(function* () {
       yield* environment("false")
       const { paths } = yield* taken(IoRedis.layer({ url: redisUrl, fastPath: true }))
@@ -112,32 +112,34 @@ describe.runIf(hasFastPath)("the fast path through ioredis", () => {
     })
   )
 
-  it.live("is not taken where ioredis no longer writes a command at once: the log names what is missing", () =>
-    Effect.gen(function* () {
-      const { sendCommand } = Redis.prototype
-      yield* Effect.acquireRelease(
-        Effect.sync(() => {
-          Redis.prototype.sendCommand = async function (this: Redis, command, stream) {
-            await undefined
-            return sendCommand.call(this, command, stream)
-          }
-          // another process, so to say: what is missing is found out once
-          vi.resetModules()
-        }),
-        () =>
+  it.live(
+    "The fast path is not taken over an ioredis that does not write a command at once, and the log names what is missing",
+    () =>
+      Effect.gen(function* () {
+        const { sendCommand } = Redis.prototype
+        yield* Effect.acquireRelease(
           Effect.sync(() => {
-            Redis.prototype.sendCommand = sendCommand
+            Redis.prototype.sendCommand = async function (this: Redis, command, stream) {
+              await undefined
+              return sendCommand.call(this, command, stream)
+            }
+            // another process, so to say: what is missing is found out once
             vi.resetModules()
-          })
-      )
-      const fresh = yield* Effect.promise(() => import("@effect-redis-lock/ioredis"))
-      const driver = fresh.IoRedis.layer({ url: redisUrl, fastPath: true })
-      const { lines, paths } = yield* taken(driver, yield* Effect.promise(() => import("effect-redis-lock")))
-      assert.deepStrictEqual(paths, ["plain"])
-      assert.deepStrictEqual(lines, [
-        "Scripts take the plain path through ioredis: ioredis lacks Redis.sendCommand, which writes what " +
-          "Command.toWritable gives, at once."
-      ])
-    }).pipe(Effect.scoped)
+          }),
+          () =>
+            Effect.sync(() => {
+              Redis.prototype.sendCommand = sendCommand
+              vi.resetModules()
+            })
+        )
+        const fresh = yield* Effect.promise(() => import("@effect-redis-lock/ioredis"))
+        const driver = fresh.IoRedis.layer({ url: redisUrl, fastPath: true })
+        const { lines, paths } = yield* taken(driver, yield* Effect.promise(() => import("effect-redis-lock")))
+        assert.deepStrictEqual(paths, ["plain"])
+        assert.deepStrictEqual(lines, [
+          "Scripts take the plain path through ioredis: ioredis lacks Redis.sendCommand, which writes what " +
+            "Command.toWritable gives, at once."
+        ])
+      }).pipe(Effect.scoped)
   )
 })

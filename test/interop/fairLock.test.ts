@@ -52,12 +52,12 @@ withRedisson("RFairLock, the queue", (test) => {
   const labels = ["1", "2", "3", "4"]
   const inTurn = labels.flatMap((label) => [`Java ${label}`, `TypeScript ${label}`])
 
-  test("who came first is served first, whatever his language", () =>
+  test("Waiters for a fair lock are served in the order of their arrival, whatever their language", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* order(labels), inTurn)
     }))
 
-  test("also where the Java clients wait for a limited time", () =>
+  test("Waiters for a fair lock are served in the order of their arrival also if the Java clients wait for a limited time", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* order(labels, longLease), inTurn)
     }))

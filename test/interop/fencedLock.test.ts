@@ -8,7 +8,7 @@ import { freshName } from "../kit/names.ts"
 lockSuite("RFencedLock")
 
 withRedisson("RFencedLock, the tokens", (test) => {
-  test("both count on with one counter", () =>
+  test("Fencing tokens of TypeScript and Java come from one counter", () =>
     Effect.gen(function* () {
       const { java } = yield* Site
       const name = freshName("interop")

@@ -121,7 +121,7 @@ export const lockSuite = (kindName: LockKindName, on: "server" | "cluster" = "se
         assert.strictEqual((yield* Effect.flip(holding.release))._tag, "LockLost")
       }))
 
-    test("both contend, and no increment is lost", () =>
+    test("TypeScript and Java contend for one lock, and no increment is lost", () =>
       Effect.gen(function* () {
         const { java } = yield* Site
         const name = freshName("interop")

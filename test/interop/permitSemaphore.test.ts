@@ -61,7 +61,7 @@ withRedisson("RPermitExpirableSemaphore", (test) => {
       assert.strictEqual((yield* Effect.flip(permit.release))._tag, "LockLost")
     }))
 
-  test("both contend for one permit, and no increment is lost", () =>
+  test("TypeScript and Java contend for one leased permit, and no increment is lost", () =>
     Effect.gen(function* () {
       const { java } = yield* Site
       const name = freshName("interop")

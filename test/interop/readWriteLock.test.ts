@@ -90,7 +90,7 @@ withRedisson("read-write lock", (test) => {
       }))
   }
 
-  test("many readers and writers of both: no increment is lost, and no reader sees a writer", () =>
+  test("With many readers and writers of both languages no increment is lost, and no reader sees a writer", () =>
     Effect.gen(function* () {
       const { java } = yield* Site
       const name = freshName("interop")

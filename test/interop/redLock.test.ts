@@ -145,7 +145,7 @@ for (const [title, { names: namesOf, ours }] of Object.entries(variants)) {
         yield* one.run("lock", names[0]!, "release")
       }))
 
-    test("both contend, and no increment is lost", () =>
+    test("TypeScript and Java contend for one RedLock, and no increment is lost", () =>
       Effect.gen(function* () {
         const { java, lock, names } = yield* setUp
         const counter = yield* Counter.make
@@ -160,7 +160,7 @@ for (const [title, { names: namesOf, ours }] of Object.entries(variants)) {
       }))
 
     // the last one: the server stays down
-    test("with one server killed each excludes the other, and both work", () =>
+    test("With one server of a RedLock killed each language excludes the other, and both work", () =>
       Effect.gen(function* () {
         const { isDenied, java, lock, names, servers } = yield* setUp
         const holder = java.thread("holder")

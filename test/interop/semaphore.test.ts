@@ -41,7 +41,7 @@ withRedisson("RSemaphore", (test) => {
       }))
   }
 
-  test("either gives back what the other has taken", () =>
+  test("Each language gives back permits that the other has taken", () =>
     Effect.gen(function* () {
       const { java } = yield* Site
       const name = freshName("interop")
@@ -56,7 +56,7 @@ withRedisson("RSemaphore", (test) => {
       assert.strictEqual(yield* Semaphore.availablePermits(name), 3)
     }))
 
-  test("both contend for one permit, and no increment is lost", () =>
+  test("TypeScript and Java contend for one permit, and no increment is lost", () =>
     Effect.gen(function* () {
       const { java } = yield* Site
       const name = freshName("interop")

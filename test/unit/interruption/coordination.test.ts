@@ -50,7 +50,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           "of work of the leader that fails": (election) => LeaderElection.whileLeader(Effect.fail("no"), election)
         }
         for (const [title, program] of Object.entries(scenarios)) {
-          it.effect(title, () =>
+          it.effect(`Interruption ${title} leaves nothing behind`, () =>
             Effect.gen(function* () {
               const election = electionOf(yield* fresh)
               const interruptions = yield* sweep({
@@ -63,7 +63,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           )
         }
 
-        it.effect("of work that is done once", () =>
+        it.effect("Interrupting work that is done once leaves nothing behind, at every operation", () =>
           Effect.gen(function* () {
             const name = yield* fresh
             const interruptions = yield* sweep({
@@ -77,7 +77,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           }).pipe(elsewhere)
         )
 
-        it.effect("of waiting for work that is done once, while its runner fails", () =>
+        it.effect("Interrupting a wait for work that is done once, while its runner fails, leaves nothing behind", () =>
           Effect.gen(function* () {
             const name = yield* fresh
             const once = RunOnce.make(name, { ttl: 1, result: Schema.String })
@@ -110,7 +110,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           }).pipe(elsewhere)
         )
 
-        it.effect("of waiting, while the leader resigns", () =>
+        it.effect("Interrupting a candidate while the leader resigns leaves nothing behind", () =>
           Effect.gen(function* () {
             const election = electionOf(yield* fresh)
             const hold = holdElsewhere((body) => LeaderElection.whileLeader(body, election))
@@ -146,7 +146,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 suite("memory", LockStore.layerMemory)
 suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))
 
-it.live("leaves no channel, and no key but tokens, on the server", () =>
+it.live("Interrupted elections and work that is done once leave no channel, and no key but tokens, on the server", () =>
   Effect.gen(function* () {
     const observer = yield* bare({ url: redisUrl })
     const channels = () => observer.pubsub("CHANNELS", "*{coordinated:*") as Promise<Array<string>>

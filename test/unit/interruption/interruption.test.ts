@@ -110,7 +110,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
       it.layer(store, { excludeTestServices: true, concurrent: true })(`${title}, at every operation`, (it) => {
         for (const [scenario, program] of Object.entries(uncontended)) {
           if (scenario === "of re-entry" && reentrant === false) continue
-          it.effect(scenario, () =>
+          it.effect(`Interruption ${scenario} leaves nothing behind: ${title}`, () =>
             Effect.gen(function* () {
               const lock = yield* fresh(make)
               const interruptions = yield* sweep({
@@ -123,37 +123,39 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         }
 
         for (const options of [{}, { waitTime: "1 minute" }] as const) {
-          it.effect(`of waiting${"waitTime" in options ? " with a wait time" : ""}, while the holder lets go`, () =>
-            Effect.gen(function* () {
-              const lock = yield* fresh(make)
-              let holder = yield* holdElsewhere(Lock.withLock(rival(lock.name)))
-              let index = 0
-              const interruptions = yield* sweep({
-                // the holder lets go somewhere in the middle of the wait, elsewhere each time
-                program: Effect.all(
-                  [
-                    Lock.withLock(Effect.yieldNow, lock, options),
-                    Effect.suspend(() => Effect.andThen(repeatYield(index % 40), holder.letGo))
-                  ],
-                  { concurrency: "unbounded" }
-                ),
-                check: (at) =>
-                  Effect.gen(function* () {
-                    index = at
-                    yield* holder.letGo
-                    yield* Fiber.join(holder.fiber)
-                    yield* assertFree(lock, at)
-                    holder = yield* holdElsewhere(Lock.withLock(rival(lock.name)))
-                  })
-              })
-              assert.isAbove(interruptions, 50)
-              yield* holder.letGo
-              yield* Fiber.join(holder.fiber)
-            }).pipe(elsewhere)
+          it.effect(
+            `Interruption of waiting${"waitTime" in options ? " with a wait time" : ""}, while the holder lets go, leaves nothing behind: ${title}`,
+            () =>
+              Effect.gen(function* () {
+                const lock = yield* fresh(make)
+                let holder = yield* holdElsewhere(Lock.withLock(rival(lock.name)))
+                let index = 0
+                const interruptions = yield* sweep({
+                  // the holder lets go somewhere in the middle of the wait, elsewhere each time
+                  program: Effect.all(
+                    [
+                      Lock.withLock(Effect.yieldNow, lock, options),
+                      Effect.suspend(() => Effect.andThen(repeatYield(index % 40), holder.letGo))
+                    ],
+                    { concurrency: "unbounded" }
+                  ),
+                  check: (at) =>
+                    Effect.gen(function* () {
+                      index = at
+                      yield* holder.letGo
+                      yield* Fiber.join(holder.fiber)
+                      yield* assertFree(lock, at)
+                      holder = yield* holdElsewhere(Lock.withLock(rival(lock.name)))
+                    })
+                })
+                assert.isAbove(interruptions, 50)
+                yield* holder.letGo
+                yield* Fiber.join(holder.fiber)
+              }).pipe(elsewhere)
           )
         }
 
-        it.effect("of waiting behind other waiters of the same client", () =>
+        it.effect("Interrupting a waiter behind others of its client leaves nothing behind, at every operation", () =>
           Effect.gen(function* () {
             const lock = yield* fresh(make)
             const interruptions = yield* sweep({
@@ -172,7 +174,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
     }
 
     it.layer(store, { excludeTestServices: true, concurrent: true })("a read-write lock, at every operation", (it) => {
-      it.effect("of reading under the write lock", () =>
+      it.effect("Interrupting a writer that reads leaves nothing behind, at every operation", () =>
         Effect.gen(function* () {
           const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
           yield* sweep({
@@ -182,7 +184,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         }).pipe(elsewhere)
       )
 
-      it.effect("of a writer that goes on as a reader", () =>
+      it.effect("Interrupting a writer that goes on as a reader leaves nothing behind, at every operation", () =>
         Effect.gen(function* () {
           const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
           yield* sweep({
@@ -197,28 +199,30 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         }).pipe(elsewhere)
       )
 
-      it.effect("of a writer that waits for readers of its own process and of another", () =>
-        Effect.gen(function* () {
-          const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
-          const reader = yield* holdElsewhere(Lock.withLock(readLock))
-          yield* sweep({
-            program: Effect.all(
-              [
-                Lock.withLock(Effect.yieldNow, readLock),
-                Effect.ignore(Lock.withLock(Effect.yieldNow, writeLock, { waitTime: 3 }))
-              ],
-              { concurrency: "unbounded" }
-            ),
-            check: (index) =>
-              Effect.gen(function* () {
-                yield* assertIdle(writeLock.name, index)
-                const type = yield* typeOfKey(keysOf(writeLock.name).at(-1)!)
-                assert.strictEqual(type, "none", `readers are held off after ${index}`)
-              })
-          })
-          yield* reader.letGo
-          yield* Fiber.join(reader.fiber)
-        }).pipe(elsewhere)
+      it.effect(
+        "Interrupting a writer that waits for readers of its own process and of another leaves nothing behind",
+        () =>
+          Effect.gen(function* () {
+            const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
+            const reader = yield* holdElsewhere(Lock.withLock(readLock))
+            yield* sweep({
+              program: Effect.all(
+                [
+                  Lock.withLock(Effect.yieldNow, readLock),
+                  Effect.ignore(Lock.withLock(Effect.yieldNow, writeLock, { waitTime: 3 }))
+                ],
+                { concurrency: "unbounded" }
+              ),
+              check: (index) =>
+                Effect.gen(function* () {
+                  yield* assertIdle(writeLock.name, index)
+                  const type = yield* typeOfKey(keysOf(writeLock.name).at(-1)!)
+                  assert.strictEqual(type, "none", `readers are held off after ${index}`)
+                })
+            })
+            yield* reader.letGo
+            yield* Fiber.join(reader.fiber)
+          }).pipe(elsewhere)
       )
     })
   })
@@ -226,7 +230,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 suite("memory", LockStore.layerMemory)
 suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))
 
-it.live("leaves no channel and no key but the token's on the server", () =>
+it.live("Interrupted acquisitions leave no channel and no key but the token's on the server", () =>
   Effect.gen(function* () {
     const observer = yield* bare({ url: redisUrl })
     const channels = () => observer.pubsub("CHANNELS", "*{sweep:*") as Promise<Array<string>>

@@ -73,7 +73,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           })
 
         for (const title of Object.keys(make("any").scenarios)) {
-          it.effect(`of ${title}`, () =>
+          it.effect(`Interruption of ${title} leaves nothing behind: ${kind}`, () =>
             Effect.gen(function* () {
               const { available, scenarios } = make(`swept:${crypto.randomUUID()}`)
               const interruptions = yield* sweep({
@@ -85,7 +85,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           )
         }
 
-        it.effect("of waiting, while the holder lets go", () =>
+        it.effect("Interrupting a waiter for permits while the holder gives back leaves nothing behind", () =>
           Effect.gen(function* () {
             const { available, section } = make(`swept:${crypto.randomUUID()}`)
             const hold = holdElsewhere((body) => section(total, body))
@@ -119,7 +119,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
     }
 
     it.layer(store, { excludeTestServices: true, concurrent: true })("of a latch, at every operation", (it) => {
-      it.effect("of waiting, while it is counted down", () =>
+      it.effect("Interrupting a waiter for a latch while it is counted down leaves nothing behind", () =>
         Effect.gen(function* () {
           const latch = `swept:${crypto.randomUUID()}`
           yield* CountDownLatch.trySetCount(latch, 1)
@@ -150,7 +150,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 suite("memory", LockStore.layerMemory)
 suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))
 
-it.live("leaves no channel, and no key but the counters, on the server", () =>
+it.live("Interrupted semaphores and latches leave no channel, and no key but the counters, on the server", () =>
   Effect.gen(function* () {
     const observer = yield* bare({ url: redisUrl })
     const channels = () => observer.pubsub("CHANNELS", "redisson_[sc]*{swept:*") as Promise<Array<string>>
