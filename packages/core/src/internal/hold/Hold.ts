@@ -20,6 +20,16 @@ export interface InternalHolding<out T = unknown> extends Holding<T>, Guarded {
   readonly holds: ReadonlyArray<Hold>
 }
 
+/** `Holding.isHeld` of any holding. */
+export const isHeld = (holding: Guarded): Effect.Effect<boolean> => Effect.sync(() => holding.checkLost() === undefined)
+
+/** `Holding.ensureHeld` of any holding. */
+export const ensureHeld = (holding: Guarded): Effect.Effect<void, LockLost> =>
+  Effect.suspend(() => {
+    const lost = holding.checkLost()
+    return lost === undefined ? Effect.void : Effect.fail(lost)
+  })
+
 /** Who holds, and for how long. */
 interface HoldTerms {
   readonly identity: Identity
@@ -62,14 +72,11 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
   }
 
   get isHeld(): Effect.Effect<boolean> {
-    return Effect.sync(() => this.checkLost() === undefined)
+    return isHeld(this)
   }
 
   get ensureHeld(): Effect.Effect<void, LockLost> {
-    return Effect.suspend(() => {
-      const lost = this.checkLost()
-      return lost === undefined ? Effect.void : Effect.fail(lost)
-    })
+    return ensureHeld(this)
   }
 
   get remaining(): Effect.Effect<Duration.Duration> {

@@ -3,7 +3,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { InvalidLockOptions, LockLost, LockStoreError } from "../../../LockError.ts"
-import { Hold, type InternalHolding } from "../../hold/Hold.ts"
+import { ensureHeld, Hold, type InternalHolding, isHeld } from "../../hold/Hold.ts"
 import type { Lease } from "../../hold/Lease.ts"
 import { releaseTogether } from "../../hold/release.ts"
 
@@ -41,14 +41,11 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
   }
 
   get isHeld(): Effect.Effect<boolean> {
-    return Effect.sync(() => this.checkLost() === undefined)
+    return isHeld(this)
   }
 
   get ensureHeld(): Effect.Effect<void, LockLost> {
-    return Effect.suspend(() => {
-      const lost = this.checkLost()
-      return lost === undefined ? Effect.void : Effect.fail(lost)
-    })
+    return ensureHeld(this)
   }
 
   /** The first loss among the members. */
