@@ -5,12 +5,12 @@ import type { Mode } from "../protocol/LockProtocol.ts"
 import type { WaitingClient } from "../wait/WaitingClient.ts"
 import type { WaitQueues } from "../wait/WaitQueues.ts"
 
-/** What acquiring needs of the client, besides what holding and waiting need. */
+/** The part of the client that acquiring needs, beyond what holding and waiting need. */
 export interface AcquiringClient extends LeaseClient, PermitsClient, WaitingClient {
   /** Semaphores for which a different total was logged. */
   readonly comparedTotals: Set<string>
   readonly waitQueues: WaitQueues
-  /** Locks that a fiber of this process requests at this moment. */
+  /** Locks with a request of this process in flight. */
   readonly requestsInFlight: Set<string>
   readonly remember: (lease: Lease) => void
   /** Wakes waiters that may re-enter by a new hold. */

@@ -1,7 +1,7 @@
 /**
- * What is acquired is held for as long as a scope is open, or around an effect that its loss interrupts: locks and permits alike.
+ * Holds what is acquired for as long as a scope is open, or around an effect that its loss interrupts: locks and permits alike.
  *
- * What is asked runs uninterruptibly but for what is wrapped in `restore`.
+ * Requests run uninterruptibly, except for the parts that are wrapped in `restore`.
  */
 import type * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -16,15 +16,15 @@ import { traced, tracedUntilClosed } from "../report/telemetry.ts"
 
 /** What was acquired. */
 export interface Held extends Guarded {
-  /** Safe to call again. */
+  /** Does nothing the second time. */
   readonly release: Effect.Effect<void, LockLost | LockStoreError>
 }
 
 /** A validated request. */
 export interface Prepared<out H extends Held, out E = never> {
-  /** The lock's, or the semaphore's. */
+  /** The name of the lock or semaphore. */
   readonly name: string
-  /** The kind's, in spans. */
+  /** The name of its kind in spans. */
   readonly label: string
   /** Waits as long as allowed. To be run uninterruptibly. */
   readonly acquire: (restore: Restore) => Effect.Effect<H, AcquireError | E>
@@ -34,7 +34,7 @@ export interface Prepared<out H extends Held, out E = never> {
 
 type Running = Fiber<unknown, unknown>
 
-/** The request of a fiber, which may be for a scope; or what is wrong with it. */
+/** Prepares the request of a fiber, for a scope if there is one; or returns the problem with it. */
 export type Prepare<H extends Held, E = never> = (
   fiber: Running,
   scope: Scope.Scope | undefined
@@ -91,7 +91,7 @@ export const trySection = <H extends Held, E, A, E2, R>(
       Option.isNone(held) ? Effect.succeedNone : Effect.asSome(guarded(family, held.value, asked, body))
   )
 
-/** Acquires what nothing here gives back. */
+/** Acquires without releasing: somebody else gives it back later. */
 export const acquired = <H extends Held, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
@@ -111,7 +111,7 @@ const waiting = <H extends Held, E>(prepared: Prepared<H, E>, restore: Restore) 
 
 const once = <H extends Held, E>(prepared: Prepared<H, E>, restore: Restore) => prepared.tryAcquire(restore)
 
-/** What was asked, by whom. */
+/** A request, and the fiber that makes it. */
 interface Asked {
   readonly prepared: Prepared<Held, unknown>
   readonly fiber: Running
@@ -152,7 +152,7 @@ const keep = <H extends Held>(
     held
   )
 
-/** A finalizer that keeps nothing alive but what is held: much may be held for long. */
+/** A finalizer that refers to the holding alone: many holdings may live for long. */
 const releaseOrWarn =
   <H extends Held>({ warn }: Family<H>, held: H) =>
   (): Effect.Effect<void> =>

@@ -5,7 +5,7 @@ import type { ProtocolClient } from "../protocol/ProtocolClient.ts"
 import type { AlarmClock } from "../time/AlarmClock.ts"
 import type { Subscriptions } from "./Subscriptions.ts"
 
-/** What waiting needs of the client. */
+/** The part of the client that waiting needs. */
 export interface WaitingClient extends ProtocolClient, OwnTurn {
   readonly alarms: AlarmClock
   /** Monotonic time in milliseconds. */
