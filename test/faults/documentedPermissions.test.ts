@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Option, Schema, Stream } from "effect"
+import { Cron, Deferred, Effect, Fiber, Layer, Option, Schema, Stream } from "effect"
 import {
   CountDownLatch,
+  DistributedCron,
   FairLock,
   FencedLock,
   LeaderElection,
@@ -84,7 +85,18 @@ const uses: Record<string, Record<string, (renewed: Effect.Effect<void>) => Use>
         yield* Fiber.join(next)
       }).pipe(Effect.scoped)
   },
-  RunOnce: {
+  "RunOnce, DistributedCron": {
+    DistributedCron: () =>
+      Effect.gen(function* () {
+        const ticked = yield* Deferred.make<void>()
+        const job = DistributedCron.layer({
+          name: "cron",
+          cron: Cron.parse("* * * * * *"),
+          execute: Deferred.succeed(ticked, undefined)
+        })
+        yield* Layer.build(job)
+        yield* Deferred.await(ticked)
+      }).pipe(Effect.scoped),
     RunOnce: () =>
       Effect.gen(function* () {
         const once = RunOnce.make("run-once", { ttl: "1 minute", result: Schema.String })

@@ -3,9 +3,10 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Schema } from "effect"
+import { Cron, Deferred, Effect, Fiber, Layer, Schema } from "effect"
 import {
   CountDownLatch,
+  DistributedCron,
   FairLock,
   FencedLock,
   LeaderElection,
@@ -140,6 +141,12 @@ const measure = Effect.gen(function* () {
   }).pipe(Effect.scoped)
   yield* RunOnce.run(Effect.succeed("10.0.0.7:8080"), RunOnce.make(name, { ttl: "3 hours", result: Schema.String }))
   rows.push(...(yield* command((redis) => seen(redis, "RunOnce", "done"))))
+  yield* command(async (redis) => redis.del(...(await redis.keys(`*${name}*`)), "nothing"))
+  const ticked = yield* Deferred.make<void>()
+  yield* Layer.build(
+    DistributedCron.layer({ name, cron: Cron.parse("* * * * * *"), execute: Deferred.succeed(ticked, undefined) })
+  ).pipe(Effect.andThen(Deferred.await(ticked)), Effect.scoped)
+  rows.push(...(yield* command((redis) => seen(redis, "DistributedCron", "between ticks"))))
   yield* command(async (redis) => redis.del(...(await redis.keys(`*${name}*`)), "nothing"))
   yield* CountDownLatch.trySetCount(name, 3)
   rows.push(...(yield* command((redis) => seen(redis, "CountDownLatch", "closed"))))

@@ -1,0 +1,204 @@
+/**
+ * Jobs that run on a schedule, each tick at most once in all processes together, although their clocks differ.
+ *
+ * @since 0.3.0
+ */
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Cron from "effect/Cron"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import { clientIn } from "./internal/client/boundClient.ts"
+import { type CronJob, CronLoop } from "./internal/coordination/CronLoop.ts"
+import { LockImpl } from "./internal/locks/LockImpl.ts"
+import { type Invalid, isInvalid } from "./internal/options/invalid.ts"
+import { nonReentrant } from "./internal/protocol/exclusive.ts"
+import { shown } from "./internal/report/shown.ts"
+import { type InvalidLockName, InvalidLockOptions, type LockReentered } from "./LockError.ts"
+import type { RedisLock } from "./RedisLock.ts"
+
+/**
+ * The time for which the running tick was scheduled: the same in whatever process it runs, and whenever.
+ *
+ * **When to use**
+ *
+ * In `execute`, for what the run is about, such as the day of a report; the current time may be later.
+ *
+ * @category services
+ * @since 0.3.0
+ */
+export class CurrentScheduledTime extends Context.Service<CurrentScheduledTime, DateTime.Utc>()(
+  "effect-redis-lock/DistributedCron/CurrentScheduledTime"
+) {}
+
+/**
+ * Options of {@link layer}.
+ *
+ * @category options
+ * @since 0.3.0
+ */
+export interface DistributedCronOptions<E, R> {
+  /** The schedule's name, and that of the lock under which its ticks run; it follows the rules of `Lock.make`. */
+  readonly name: string
+  /** `Cron.parse("0 4 * * *", "Europe/Zurich")`, or a `Cron`: time zones and changes to and from summer time are Effect's. */
+  readonly cron: Cron.Cron | Result.Result<Cron.Cron, Cron.CronParseError>
+  /** What runs. A failure is logged, and the tick counts as done. */
+  readonly execute: Effect.Effect<unknown, E, R>
+  /**
+   * What becomes of a tick while an earlier one is still running, in whatever process.
+   *
+   * - `"skip"`: it is left out
+   * - `"wait"`: it runs afterwards; up to `maxCatchUp` of them wait, older ones are left out
+   * - `"allow"`: it runs beside it, without a lock
+   *
+   * Default: `"skip"`.
+   */
+  readonly overlap?: "skip" | "wait" | "allow" | undefined
+  /**
+   * What becomes of ticks that came while no process was there.
+   *
+   * - `"none"`: they are left out
+   * - `"latest"`: the last of them runs when a process is there again
+   * - `"all"`: the last `maxCatchUp` of them run, oldest first
+   *
+   * Of ticks that came while Redis could not be asked, the last one runs late in any case, with `"all"` the last `maxCatchUp`. Default:
+   * `"none"`.
+   */
+  readonly catchUp?: "none" | "latest" | "all" | undefined
+  /** How many ticks are caught up with at most, from 1. Default: 100. */
+  readonly maxCatchUp?: number | undefined
+  /**
+   * Whether a tick runs again, in another process, whose process has died or lost the lock before it had ended: then it runs at least
+   * once, and no longer at most once. Not with `overlap: "allow"`. Default: false.
+   */
+  readonly retryDied?: boolean | undefined
+}
+
+/**
+ * Runs a job on a schedule, each tick at most once in all processes that build this layer.
+ *
+ * A tick is due by the time of the Redis server, which no process's clock changes, and its time is written beside the lock of the
+ * schedule's name before it runs. So a process whose clock is ahead or behind by seconds, or which was stopped, neither repeats a tick nor
+ * runs it early. Ticks run under that lock, unless `overlap` is `"allow"`: losing it interrupts the run, and
+ * `Lock.currentHolding(name)` has its fencing token.
+ *
+ * **When to use**
+ *
+ * For a job that every instance of a service would start at the same time: a nightly report, an hourly clean-up.
+ *
+ * **When not to use**
+ *
+ * For something that is done all the time: `Singleton.layer`. Where each tick must run at least once: with `retryDied: true` and
+ * `catchUp: "all"` it does as long as Redis keeps its data, but it may then run twice.
+ *
+ * **Gotchas**
+ *
+ * A process that dies in the middle of a tick keeps the lock until its lease is over (30 seconds), and ticks that come meanwhile are
+ * skipped like those that come while it runs. After Redis has lost its data nothing is caught up with.
+ *
+ * Building it fails with `InvalidLockName`, `InvalidLockOptions` and `CronParseError`, before any command. Failures of the store are
+ * logged, and it goes on when Redis answers again.
+ *
+ * @example
+ * ```ts
+ * import { Cron, DateTime, Effect } from "effect"
+ * import { DistributedCron } from "effect-redis-lock"
+ *
+ * const NightlyReport = DistributedCron.layer({
+ *   name: "nightly-report",
+ *   cron: Cron.parse("0 4 * * *", "Europe/Zurich"),
+ *   execute: Effect.gen(function*() {
+ *     const time = yield* DistributedCron.CurrentScheduledTime
+ *     yield* Effect.log(`the report of ${DateTime.formatIsoDate(time)}`)
+ *   }),
+ *   catchUp: "latest"
+ * })
+ * ```
+ *
+ * @category layers
+ * @since 0.3.0
+ */
+export const layer = <E, R>(
+  options: DistributedCronOptions<E, R>
+): Layer.Layer<
+  never,
+  InvalidLockName | InvalidLockOptions | Cron.CronParseError,
+  RedisLock | Exclude<R, CurrentScheduledTime>
+> => Layer.effectDiscard(start(options))
+
+const defaultMaxCatchUp = 100
+
+const checkOptions = (options: DistributedCronOptions<any, any>): InvalidLockOptions | undefined => {
+  const { catchUp = "none", maxCatchUp = defaultMaxCatchUp, overlap = "skip", retryDied = false } = options
+  const invalid = (option: string, problem: string) => new InvalidLockOptions({ option, problem })
+  if (!["skip", "wait", "allow"].includes(overlap)) {
+    return invalid("overlap", `${shown(overlap)} is none of "skip", "wait" and "allow"`)
+  }
+  if (!["none", "latest", "all"].includes(catchUp)) {
+    return invalid("catchUp", `${shown(catchUp)} is none of "none", "latest" and "all"`)
+  }
+  if (!Number.isSafeInteger(maxCatchUp) || maxCatchUp < 1) {
+    return invalid("maxCatchUp", `it is not a whole number from 1 (${shown(maxCatchUp)})`)
+  }
+  return retryDied && overlap === "allow"
+    ? invalid("retryDied", `with overlap: "allow" nobody knows whether a tick's process has died`)
+    : undefined
+}
+
+const start = <E, R>(
+  options: DistributedCronOptions<E, R>
+): Effect.Effect<void, Invalid | Cron.CronParseError, RedisLock | Exclude<R, CurrentScheduledTime> | Scope.Scope> =>
+  Effect.gen(function* () {
+    const { execute, name } = options
+    const cron = Cron.isCron(options.cron) ? options.cron : yield* Effect.fromResult(options.cron)
+    const client = clientIn(yield* Effect.context<RedisLock>())
+    const lock = new LockImpl<unknown, LockReentered>(name, nonReentrant, undefined, client)
+    const keys = lock.invalid ?? lock.keys(client)
+    if (isInvalid(keys)) return yield* Effect.fail(keys)
+    const invalid = checkOptions(options)
+    if (invalid !== undefined) return yield* Effect.fail(invalid)
+
+    const job: CronJob<Exclude<R, CurrentScheduledTime>> = {
+      cron,
+      overlap: options.overlap ?? "skip",
+      catchUp: options.catchUp ?? "none",
+      maxCatchUp: options.maxCatchUp ?? defaultMaxCatchUp,
+      retryDied: options.retryDied ?? false,
+      execute: (tick) => {
+        const time = DateTime.makeUnsafe(tick)
+        return Effect.provideService(execute, CurrentScheduledTime, time).pipe(
+          Effect.catchCause((cause) =>
+            Cause.hasInterruptsOnly(cause)
+              ? (Effect.failCause(cause) as Effect.Effect<never>)
+              : Effect.logError("A tick of a schedule has failed.", cause)
+          ),
+          Effect.annotateLogs({ cron: name, scheduledTime: DateTime.formatIso(time) }),
+          Effect.asVoid
+        )
+      }
+    }
+    const loop = new CronLoop(client, keys, lock, job, yield* Effect.scope)
+    yield* Effect.forkScoped(Effect.forever(persistent(name, loop.turn)))
+  })
+
+const pausing = Schedule.min([Schedule.exponential("1 second"), Schedule.spaced("30 seconds")])
+
+/** Goes on when Redis answers again; says once that it does not. */
+const persistent = <E, R>(name: string, self: Effect.Effect<void, E, R>): Effect.Effect<void, never, R> =>
+  Effect.suspend(() => {
+    let isTold = false
+    return Effect.retry(
+      Effect.tapError(self, (error) => {
+        if (isTold) return Effect.void
+        isTold = true
+        return Effect.annotateLogs(Effect.logWarning("A schedule could not go on, and tries again.", error), {
+          cron: name
+        })
+      }),
+      pausing
+    ) as Effect.Effect<void, never, R>
+  })

@@ -1,0 +1,326 @@
+/**
+ * What schedules must do on every store: on memory under virtual time, and on Redis in real time.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Cron, DateTime, Deferred, Effect, Exit, Fiber, Layer, Result, Scope } from "effect"
+import { DistributedCron, InvalidLockName, InvalidLockOptions, Lock, LockStore, RedisLock } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { background } from "../kit/background.ts"
+import { freshName } from "../kit/names.ts"
+import { changedStore, type Store, wrappedStore } from "../kit/wrappedStore.ts"
+import { expectWarning } from "../run/logs.ts"
+import { backends, coordinated } from "./coordinated.ts"
+
+const everySecond = Cron.parse("* * * * * *")
+
+/** The time of the memory store's server when that of the test's clock is zero. */
+const virtualEpochSeconds = 1_000_000_001
+
+/** How many ticks are played in virtual time: `CRON_TICKS=10000` plays more than the gate has time for. */
+const ticksPlayed = Number(globalThis.process.env["CRON_TICKS"] ?? 1000)
+
+/** The seconds of the running tick, since the epoch. */
+const scheduled = Effect.map(DistributedCron.CurrentScheduledTime, (time) => DateTime.toEpochMillis(time) / 1000)
+
+type Job = Layer.Layer<never, unknown, RedisLock.RedisLock>
+
+/** Builds a layer as another process would, whose clock is wrong by so much, until told to close. */
+const process = Effect.fnUntraced(function* (job: Job, skewMillis = 0, options?: RedisLock.RedisLockOptions) {
+  const told = yield* Deferred.make<void>()
+  const clock = yield* Clock.Clock
+  const skewed: Clock.Clock = Object.create(clock, {
+    currentTimeMillisUnsafe: { value: () => clock.currentTimeMillisUnsafe() + skewMillis },
+    currentTimeMillis: { value: Effect.map(clock.currentTimeMillis, (millis) => millis + skewMillis) }
+  })
+  const client = RedisLock.layerFromStore({ subscriptionIdleTime: "100 millis", ...options })
+  const fiber = yield* background(
+    Effect.andThen(Layer.build(Layer.fresh(Layer.provide(job, client))), Deferred.await(told)).pipe(
+      Effect.scoped,
+      Effect.provideService(Clock.Clock, skewed)
+    )
+  )
+  return { close: Effect.andThen(Deferred.succeed(told, undefined), Fiber.join(fiber)) }
+})
+
+/** The same numbers from 0 to 1 in each run (a linear congruential generator). */
+const makeRandom = (seed: number) => () => (seed = (seed * 1_664_525 + 1_013_904_223) % 2 ** 32) / 2 ** 32
+
+/** Consecutive whole numbers. */
+const assertConsecutive = (ticks: ReadonlyArray<number>) =>
+  assert.deepStrictEqual(
+    ticks,
+    ticks.map((_, i) => ticks[0]! + i)
+  )
+
+for (const backend of backends) {
+  const { suite, until } = coordinated(backend)
+
+  describe(`a schedule on ${backend.name}`, () => {
+    suite("a schedule", (it) => {
+      it.effect("Each tick runs once in all processes together, with the time for which it was scheduled", () =>
+        Effect.gen(function* () {
+          const ticks: Array<number> = []
+          const job = DistributedCron.layer({
+            name: freshName("cron"),
+            cron: everySecond,
+            execute: Effect.map(scheduled, (tick) => ticks.push(tick))
+          })
+          const processes = []
+          for (const skew of [0, 2500, -3000]) processes.push(yield* process(job, skew))
+          yield* until(() => ticks.length >= 4)
+          for (const { close } of processes) yield* close
+          assertConsecutive(ticks)
+        })
+      )
+
+      it.effect("A tick that fails is logged, and the next one runs", () =>
+        Effect.gen(function* () {
+          expectWarning(/A tick of a schedule has failed/)
+          let runs = 0
+          const job = DistributedCron.layer({
+            name: freshName("cron"),
+            cron: everySecond,
+            execute: Effect.suspend(() => (++runs === 1 ? Effect.fail("no") : Effect.void))
+          })
+          const { close } = yield* process(job)
+          yield* until(() => runs === 2)
+          yield* close
+        })
+      )
+
+      it.effect(
+        "A tick whose lock is lost is interrupted, and runs again elsewhere only where that was asked for",
+        () =>
+          Effect.gen(function* () {
+            for (const retryDied of [false, true]) {
+              const name = freshName("cron")
+              const begun: Array<number> = []
+              let interruptions = 0
+              const job = DistributedCron.layer({
+                name,
+                cron: everySecond,
+                retryDied,
+                execute: Effect.flatMap(scheduled, (tick) => {
+                  begun.push(tick)
+                  return begun.length === 1
+                    ? Effect.onInterrupt(Effect.never, () => Effect.sync(() => void interruptions++))
+                    : Effect.void
+                })
+              })
+              // the first one learns of its loss by its next renewal
+              const processes = [
+                yield* process(job, 0, { watchdogLeaseTime: "900 millis" }),
+                yield* process(job, 0, { watchdogLeaseTime: "900 millis" })
+              ]
+              yield* until(() => begun.length === 1)
+              expectWarning(/A schedule could not go on, and tries again/)
+              yield* Lock.forceRelease(name)
+              yield* until(() => begun.length >= 3 && interruptions === 1)
+              for (const { close } of processes) yield* close
+              assert.strictEqual(begun.filter((tick) => tick === begun[0]).length, retryDied ? 2 : 1)
+              const rest = begun.slice(retryDied ? 2 : 1)
+              assert.deepStrictEqual(rest, [...new Set(rest)])
+            }
+          })
+      )
+
+      it.effect("Invalid names, options and schedules fail where the layer is built", () =>
+        Effect.gen(function* () {
+          const failure = (options: Partial<DistributedCron.DistributedCronOptions<never, never>>) =>
+            Effect.gen(function* () {
+              const scope = yield* Scope.make()
+              const job = DistributedCron.layer({ name: "a", cron: everySecond, execute: Effect.void, ...options })
+              const error = yield* Effect.flip(Layer.buildWithScope(job, scope))
+              yield* Scope.close(scope, Exit.void)
+              return error
+            })
+          assert.instanceOf(yield* failure({ name: "" }), InvalidLockName)
+          assert.propertyVal(yield* failure({ cron: Cron.parse("nonsense") }), "_tag", "CronParseError")
+          for (const [option, options] of Object.entries({
+            overlap: { overlap: "sometimes" as "skip" },
+            catchUp: { catchUp: "some" as "none" },
+            maxCatchUp: { maxCatchUp: 0 },
+            retryDied: { retryDied: true, overlap: "allow" }
+          } as const)) {
+            const error = yield* failure(options)
+            assert.instanceOf(error, InvalidLockOptions)
+            assert.strictEqual(error.option, option)
+          }
+        })
+      )
+    })
+  })
+}
+
+it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
+  /** Runs a job of one process for so many seconds; tells when each tick began, and which it was. */
+  const runs = Effect.fnUntraced(function* (
+    seconds: number,
+    takes: number,
+    options: Partial<DistributedCron.DistributedCronOptions<never, never>>
+  ) {
+    const begun: Array<string> = []
+    // half a second before a tick
+    yield* TestClock.adjust(1500 - ((yield* Clock.currentTimeMillis) % 1000))
+    const first = Math.ceil((yield* Clock.currentTimeMillis) / 1000) + 1
+    let zero = 0
+    const job = DistributedCron.layer({
+      name: freshName("cron"),
+      cron: everySecond,
+      ...options,
+      execute: Effect.gen(function* () {
+        const tick = yield* scheduled
+        if (begun.length === 0) zero = tick
+        const now = Math.floor((yield* Clock.currentTimeMillis) / 100) / 10
+        begun.push(`${tick - zero} at ${Math.round((now - first + 1) * 10) / 10}`)
+        yield* Effect.sleep(takes * 1000)
+      })
+    })
+    const processes = [yield* process(job), yield* process(job)]
+    yield* TestClock.adjust(seconds * 1000)
+    for (const { close } of processes) yield* close
+    const start = Number(begun[0]!.split(" at ")[1])
+    return begun.map((text) => {
+      const [tick, at] = text.split(" at ")
+      return `${tick} at ${Math.round((Number(at) - start) * 10) / 10}`
+    })
+  })
+
+  it.effect("Ticks that come while one is running are skipped, wait for it, or run beside it", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* runs(7.5, 2.5, { overlap: "skip" }), ["0 at 0", "3 at 3", "6 at 6"])
+      assert.deepStrictEqual(yield* runs(6.2, 1.5, { overlap: "wait" }), ["0 at 0", "1 at 1.5", "2 at 3", "3 at 4.5"])
+      assert.deepStrictEqual(yield* runs(3.2, 2.5, { overlap: "allow" }), ["0 at 0", "1 at 1", "2 at 2"])
+    })
+  )
+
+  it.effect(
+    "Ticks that came while no process was there are left out, or the last or all of them run, up to a limit",
+    () =>
+      Effect.gen(function* () {
+        for (const [catchUp, caughtUp] of [
+          ["none", 0],
+          ["latest", 1],
+          ["all", 4]
+        ] as const) {
+          const ticks: Array<number> = []
+          const job = DistributedCron.layer({
+            name: freshName("cron"),
+            cron: everySecond,
+            catchUp,
+            maxCatchUp: 4,
+            execute: Effect.map(scheduled, (tick) => ticks.push(tick))
+          })
+          const before = yield* process(job)
+          yield* TestClock.adjust("2500 millis")
+          yield* before.close
+          const ran = ticks.length
+          yield* TestClock.adjust("10 seconds")
+          const after = yield* process(job)
+          const others = yield* process(job)
+          yield* TestClock.adjust(0)
+          const late = ticks.slice(ran)
+          assert.strictEqual(late.length, caughtUp, catchUp)
+          const last = ticks[ran - 1]! + 10
+          assert.deepStrictEqual(
+            late,
+            late.map((_, i) => last - late.length + 1 + i),
+            catchUp
+          )
+          yield* TestClock.adjust("2 seconds")
+          assert.deepStrictEqual(ticks.slice(ran + caughtUp), [last + 1, last + 2])
+          yield* after.close
+          yield* others.close
+        }
+      })
+  )
+
+  it.effect("A tick that comes while somebody else has the lock for another reason runs when it is free", () =>
+    Effect.gen(function* () {
+      const name = freshName("cron")
+      const ticks: Array<number> = []
+      const job = DistributedCron.layer({
+        name,
+        cron: Cron.parse("*/10 * * * * *"),
+        execute: Effect.map(scheduled, (tick) => ticks.push(tick))
+      })
+      const { close } = yield* process(job)
+      const held = yield* background(
+        Lock.withLock(Effect.sleep("12 seconds"), name).pipe(Effect.provide(RedisLock.layerFromStore()))
+      )
+      const began = (yield* Clock.currentTimeMillis) / 1000
+      yield* TestClock.adjust("11 seconds")
+      assert.deepStrictEqual(ticks, [])
+      yield* TestClock.adjust("2500 millis")
+      // the tick that had come by then, late
+      assert.isAtLeast(ticks.length, 1)
+      assert.isAtMost(ticks[0]! - virtualEpochSeconds, began + 12)
+      yield* Fiber.join(held)
+      yield* close
+    })
+  )
+
+  it.effect(
+    `Of ${ticksPlayed} ticks in four processes, whose clocks are up to 3 seconds apart, none runs twice and none is missed`,
+    () =>
+      Effect.gen(function* () {
+        const ticks: Array<number> = []
+        const name = freshName("cron")
+        const job = DistributedCron.layer({
+          name,
+          cron: everySecond,
+          execute: Effect.map(scheduled, (tick) => ticks.push(tick))
+        })
+        // every command takes a while, so that the processes come between each other's
+        const random = makeRandom(7)
+        const slow = (store: Store) =>
+          wrappedStore(store, ({ run }) =>
+            Effect.suspend(() => Effect.delay(Effect.suspend(run), 1 + Math.floor(random() * 20)))
+          )
+        const slowly = (skewMillis: number) => process(job, skewMillis).pipe(Effect.provide(changedStore(slow)))
+        const processes = []
+        for (const skew of [0, 1500, -1500, 900]) processes.push(yield* slowly(skew))
+        const step = 20
+        for (let played = 0; played < ticksPlayed; played += step) {
+          yield* TestClock.adjust(step * 1000)
+          // now and then one of them is replaced
+          if (played % 100 === 40) {
+            processes.push(yield* slowly(Math.floor(random() * 3000) - 1500))
+            const closing = yield* background(processes.shift()!.close)
+            while (closing.pollUnsafe() === undefined) yield* TestClock.adjust(1)
+          }
+        }
+        // the last ones are on their way
+        yield* TestClock.adjust(500)
+        const seen = ticks.length
+        for (const { close } of processes) {
+          const closing = yield* background(close)
+          while (closing.pollUnsafe() === undefined) yield* TestClock.adjust(1)
+        }
+        assert.isAtLeast(seen, ticksPlayed)
+        assertConsecutive(ticks)
+      })
+  )
+
+  it.effect("Ticks follow the time zone of the schedule through the change to summer time", () =>
+    Effect.gen(function* () {
+      const cron = Result.getOrThrow(Cron.parse("30 2 * * *", "Europe/Zurich"))
+      const ticks: Array<string> = []
+      const job = DistributedCron.layer({
+        name: freshName("cron"),
+        cron,
+        execute: Effect.map(DistributedCron.CurrentScheduledTime, (time) => ticks.push(DateTime.formatIso(time)))
+      })
+      const { close } = yield* process(job)
+      yield* TestClock.adjust("400 days")
+      yield* close
+      const first = new Date(ticks[0]!)
+      const expected = ticks.slice(1).reduce<Array<Date>>((all) => [...all, Cron.next(cron, all.at(-1)!)], [first])
+      assert.deepStrictEqual(
+        ticks,
+        expected.map((date) => date.toISOString())
+      )
+      assert.isAtLeast(ticks.length, 399)
+    })
+  )
+})
