@@ -53,5 +53,6 @@ export const locksIn = (
 ): Layer.Layer<RedisLock.RedisLock, InvalidLockOptions | RedisDriver.RedisDriverError> => {
   // a renewal that gets no answer must time out early enough for another one
   const commandTimeout = Duration.min(longestCommandTimeout, Duration.divideUnsafe(lease, 3))
-  return IoRedis.layerRedisLock({ urls, watchdogLeaseTime: lease, commandTimeout })
+  // the rest would come with every run of a cron job
+  return IoRedis.layerRedisLock({ urls, watchdogLeaseTime: lease, commandTimeout, warnings: ["eviction"] })
 }

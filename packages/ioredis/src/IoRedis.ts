@@ -4,9 +4,10 @@
  * @since 0.1.0
  */
 import * as Config from "effect/Config"
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { InvalidLockOptions, type QuorumOptions, RedisDriver, RedisLock } from "effect-redis-lock"
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from "ioredis"
@@ -15,6 +16,24 @@ import { choosePath } from "./internal/choosePath.ts"
 import { checkIoredis, nodesOf, sentinelsOf, targetOf } from "./internal/options.ts"
 import { makeCluster, makeSentinel, makeServer } from "./internal/ownDriver.ts"
 import { checkMembers } from "./internal/quorumUrls.ts"
+import { checkWarnings } from "./internal/serverWarnings.ts"
+
+/**
+ * What a driver warns of, once, with the remedy, when it has connected. It asks each server for INFO in the background; where that is
+ * not permitted, it says nothing.
+ *
+ * - `eviction`: the server may evict locks when its memory is full
+ * - `persistence`: the server has saved nothing to disk since it started, and leases are longer than a minute. Only
+ *   {@link layerRedisLock} knows of leases, by `watchdogLeaseTime`; elsewhere this is a debug line
+ * - `replicas`: the server has replicas, so that a failover may grant a lock twice
+ * - `clock`: the server's clock and this machine's are more than a second apart
+ *
+ * Each line has the annotations `warning`, one of these names, and `server`.
+ *
+ * @category options
+ * @since 0.3.0
+ */
+export type ServerWarning = "eviction" | "persistence" | "replicas" | "clock"
 
 /**
  * How to connect. Everything may be left out: a Redis on localhost:6379.
@@ -45,6 +64,10 @@ export interface IoRedisOptions {
    * what ioredis publishes is used, see the README. Default: what the environment variable `REDIS_LOCK_FAST_PATH` says, or `true`.
    */
   readonly fastPath?: boolean | undefined
+  /**
+   * What to warn of once the connection stands; `[]` for nothing. Default: everything, see {@link ServerWarning}.
+   */
+  readonly warnings?: ReadonlyArray<ServerWarning> | undefined
   /**
    * Any other option of ioredis: `tls`, `username`, `family`, `retryStrategy`, ...; with the URL of a cluster, the options of each
    * node's connection. What would let commands wait for a connection, or be sent again without our knowing, is overruled; values that
@@ -89,14 +112,20 @@ export interface IoRedisOptions {
 export const layer = (
   options: IoRedisOptions = {}
 ): Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | InvalidLockOptions> =>
+  layerFor(options, undefined)
+
+/** {@link layer} for locks with this lease, where it is known. */
+const layerFor = (
+  options: IoRedisOptions,
+  leaseTime: Duration.Input | undefined
+): Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | InvalidLockOptions> =>
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
-      const timeouts = yield* timeoutsOf(options)
       const ioredis = (yield* Effect.fromResult(checkIoredis(options.ioredis))) ?? {}
       const target = options.url === undefined ? undefined : yield* targetOf(options.url)
       if (target?._tag === "Cluster") yield* checkDatabase("ioredis.db", ioredis)
-      const common = { ...timeouts, path: yield* choosePath(options.fastPath) }
+      const common = yield* commonOf(options, leaseTime)
       switch (target?._tag) {
         case "Cluster":
           return yield* makeCluster(target.nodes, { ioredis }, common)
@@ -107,6 +136,17 @@ export const layer = (
       }
     })
   )
+
+/** What all layers with connections of their own are told alike, checked. */
+const commonOf = (options: Omit<IoRedisOptions, "url" | "ioredis">, leaseTime?: Duration.Input) =>
+  Effect.gen(function* () {
+    const timeouts = yield* timeoutsOf(options)
+    const kinds = yield* checkWarnings(options.warnings)
+    // an invalid one is reported by the client
+    const lease = leaseTime === undefined ? Option.none() : Duration.fromInput(leaseTime)
+    const leaseMillis = Option.isSome(lease) ? Duration.toMillis(lease.value) : undefined
+    return { ...timeouts, path: yield* choosePath(options.fastPath), warnings: { kinds, leaseMillis } }
+  })
 
 /** A cluster has one database, which its URL cannot change. */
 const checkDatabase = (option: string, { db = 0 }: RedisOptions): Effect.Effect<void, InvalidLockOptions> =>
@@ -163,6 +203,10 @@ export interface IoRedisClusterOptions {
    */
   readonly fastPath?: boolean | undefined
   /**
+   * What to warn of once the connection stands; `[]` for nothing. Default: everything, see {@link ServerWarning}.
+   */
+  readonly warnings?: ReadonlyArray<ServerWarning> | undefined
+  /**
    * Any other option of ioredis' Cluster: `natMap`, `dnsLookup`, `redisOptions` with `tls`, ... What would let commands wait
    * for a lost connection, be sent again without our knowing, or go to replicas, is overruled.
    */
@@ -216,12 +260,11 @@ export const layerCluster = (
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
-      const timeouts = yield* timeoutsOf(options)
       const given = yield* Effect.fromResult(checkIoredis(options.ioredis?.redisOptions, "ioredis.redisOptions"))
       const ioredis: RedisOptions = given ?? {}
       yield* checkDatabase("ioredis.redisOptions.db", ioredis)
       const nodes = yield* nodesOf(options.nodes)
-      const common = { ...timeouts, path: yield* choosePath(options.fastPath) }
+      const common = yield* commonOf(options)
       const { ioredis: cluster, shardedPubSub } = options
       return yield* makeCluster(nodes, { cluster, ioredis, shardedPubSub }, common)
     })
@@ -258,6 +301,10 @@ export interface IoRedisSentinelOptions {
    * what ioredis publishes is used, see the README. Default: what the environment variable `REDIS_LOCK_FAST_PATH` says, or `true`.
    */
   readonly fastPath?: boolean | undefined
+  /**
+   * What to warn of once the connection stands; `[]` for nothing. Default: everything, see {@link ServerWarning}.
+   */
+  readonly warnings?: ReadonlyArray<ServerWarning> | undefined
   /**
    * Any other option of ioredis: `username`, `password`, `db` and `tls` of the master; `sentinelTLS`, `natMap`, ...
    */
@@ -298,10 +345,9 @@ export const layerSentinel = (
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
-      const timeouts = yield* timeoutsOf(options)
       const ioredis = yield* Effect.fromResult(checkIoredis(options.ioredis))
       const sentinels = yield* sentinelsOf(options.sentinels)
-      const common = { ...timeouts, path: yield* choosePath(options.fastPath) }
+      const common = yield* commonOf(options)
       return yield* makeSentinel({ sentinels, name: options.name ?? "mymaster", master: {} }, ioredis ?? {}, common)
     })
   )
@@ -395,10 +441,13 @@ export const layerRedisLock = (
 ): Layer.Layer<RedisLock.RedisLock, RedisDriver.RedisDriverError | InvalidLockOptions> =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { commandTimeout, connectTimeout, fastPath, quorum, urls, ...client } = options
+      const { commandTimeout, connectTimeout, fastPath, quorum, urls, warnings, ...client } = options
       yield* checkMembers(urls)
       const members = urls.map((url) =>
-        Layer.provide(RedisLock.layer(client), layer({ url, commandTimeout, connectTimeout, fastPath }))
+        Layer.provide(
+          RedisLock.layer(client),
+          layerFor({ url, commandTimeout, connectTimeout, fastPath, warnings }, client.watchdogLeaseTime)
+        )
       )
       return members.length === 1 ? members[0]! : RedisLock.layerQuorum(members, quorum)
     })
@@ -453,6 +502,10 @@ export interface FromClientOptions {
    * what ioredis publishes is used, see the README. Default: what the environment variable `REDIS_LOCK_FAST_PATH` says, or `true`.
    */
   readonly fastPath?: boolean | undefined
+  /**
+   * What to warn of once the connection stands; `[]` for nothing. Default: everything, see {@link ServerWarning}.
+   */
+  readonly warnings?: ReadonlyArray<ServerWarning> | undefined
 }
 
 /**
@@ -498,8 +551,9 @@ export const fromClient = (
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
       const { commandTimeout } = yield* timeoutsOf(options)
+      const warnings = { kinds: yield* checkWarnings(options.warnings), leaseMillis: undefined }
       const path = yield* choosePath(options.fastPath)
       const { shardedPubSub } = options
-      return yield* makeApplicationDriver(client, { path, commandTimeout, shardedPubSub })
+      return yield* makeApplicationDriver(client, { path, commandTimeout, warnings, shardedPubSub })
     })
   )

@@ -12,11 +12,13 @@ import { Connection } from "./Connection.ts"
 import { ConnectionLog } from "./ConnectionLog.ts"
 import { failureOf } from "./failure.ts"
 import { makeServerDriver } from "./serverDriver.ts"
+import type { Warnings } from "./serverWarnings.ts"
 import { awaitsHandshake } from "./settings.ts"
 
 interface Options {
   readonly path: CommandPath
   readonly commandTimeout: Duration.Duration
+  readonly warnings: Warnings
   readonly shardedPubSub: "auto" | "on" | "off" | undefined
 }
 
@@ -55,23 +57,23 @@ const isAboutToConnect = ({ status }: Redis | Cluster): boolean =>
 
 const overCluster = (cluster: Cluster, redisOptions: RedisOptions, options: Options) =>
   Effect.gen(function* () {
-    const { commandTimeout, path, shardedPubSub } = options
+    const { commandTimeout, path, shardedPubSub, warnings } = options
     const log = yield* ConnectionLog.make
     if (isAboutToConnect(cluster)) {
       yield* connectCluster({ cluster, path, redisOptions, startupNode: path.startupNodeOf(cluster) })
     }
     const nodes = yield* ClusterNodes.make(cluster, { path, log, timeoutMillis: undefined })
-    return yield* makeClusterDriver(nodes, log, commandTimeout, shardedPubSub)
+    return yield* makeClusterDriver(nodes, log, commandTimeout, warnings, shardedPubSub)
   })
 
-const overServer = (client: Redis, { commandTimeout, path }: Options) =>
+const overServer = (client: Redis, { commandTimeout, path, warnings }: Options) =>
   Effect.gen(function* () {
     const log = yield* ConnectionLog.make
     const connection = yield* Connection.make(client, { path, log, isOurs: false })
     const writer = yield* CommandWriter.make(connection, undefined)
     if (isAboutToConnect(client)) yield* connect(connection)
     else if (client.status === "ready") yield* within(commandTimeout, selectAgain(client, path))
-    return yield* makeServerDriver(writer, log, commandTimeout)
+    return yield* makeServerDriver(writer, log, commandTimeout, warnings)
   })
 
 /** A client that was connected before may be in another database than it believes: ioredis ignores a refused SELECT. */

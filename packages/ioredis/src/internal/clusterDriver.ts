@@ -13,6 +13,7 @@ import { makeEvalOnCluster } from "./evaluateOnCluster.ts"
 import { failureOf } from "./failure.ts"
 import { hashSlot } from "./hashSlot.ts"
 import { scanOf } from "./scan.ts"
+import { type Warnings, warnOfServers } from "./serverWarnings.ts"
 import { forSubscriptions } from "./settings.ts"
 import { Subscriber } from "./subscriber.ts"
 
@@ -21,6 +22,7 @@ export const makeClusterDriver = (
   nodes: ClusterNodes,
   log: ConnectionLog,
   commandTimeout: Duration.Duration,
+  warnings: Warnings,
   shardedPubSub: "auto" | "on" | "off" = "auto"
 ): Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope> =>
   Effect.gen(function* () {
@@ -59,6 +61,7 @@ export const makeClusterDriver = (
       (relocate) => Effect.sync(() => cluster.off("refresh", relocate))
     )
     log.open()
+    yield* warnOfServers(nodes.masters, warnings, commandTimeout)
     return {
       eval: RedisDriver.evalOf(evalUnsafe),
       subscribe: RedisDriver.subscribeOf(subscriber.subscribe),

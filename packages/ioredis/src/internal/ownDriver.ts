@@ -12,6 +12,7 @@ import { Connection } from "./Connection.ts"
 import { ConnectionLog } from "./ConnectionLog.ts"
 import type { Address, Servers } from "./options.ts"
 import { makeServerDriver } from "./serverDriver.ts"
+import type { Warnings } from "./serverWarnings.ts"
 import { at, settingsOf } from "./settings.ts"
 
 /** What the drivers over connections of our own have in common. */
@@ -19,6 +20,7 @@ export interface Common {
   readonly path: CommandPath
   readonly commandTimeout: Duration.Duration
   readonly connectTimeout: Duration.Duration
+  readonly warnings: Warnings
 }
 
 type OwnDriver = Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope>
@@ -27,7 +29,7 @@ type OwnDriver = Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.R
 export const makeServer = (
   address: Address,
   ioredis: RedisOptions,
-  { commandTimeout, connectTimeout, path }: Common
+  { commandTimeout, connectTimeout, path, warnings }: Common
 ): OwnDriver =>
   Effect.gen(function* () {
     const client = yield* open(() => new Redis(settingsOf(path, at(address, ioredis), connectTimeout)))
@@ -35,7 +37,7 @@ export const makeServer = (
     const connection = yield* Connection.make(client, { path, log })
     const writer = yield* CommandWriter.make(connection, Duration.toMillis(commandTimeout))
     yield* connect(connection)
-    return yield* makeServerDriver(writer, log, commandTimeout)
+    return yield* makeServerDriver(writer, log, commandTimeout, warnings)
   })
 
 /** The driver over connections to the nodes of a cluster. `ioredis` has the options of each of these. */
@@ -50,7 +52,7 @@ export const makeCluster = (
     readonly ioredis: RedisOptions
     readonly shardedPubSub?: "auto" | "on" | "off" | undefined
   },
-  { commandTimeout, connectTimeout, path }: Common
+  { commandTimeout, connectTimeout, path, warnings }: Common
 ): OwnDriver =>
   Effect.gen(function* () {
     const redisOptions = settingsOf(
@@ -78,7 +80,7 @@ export const makeCluster = (
     const nodes = yield* ClusterNodes.make(cluster, { path, log, timeoutMillis: Duration.toMillis(commandTimeout) })
     const [startupNode] = addresses
     yield* within(connectTimeout, connectCluster({ cluster, path, redisOptions, startupNode }))
-    return yield* makeClusterDriver(nodes, log, commandTimeout, shardedPubSub)
+    return yield* makeClusterDriver(nodes, log, commandTimeout, warnings, shardedPubSub)
   })
 
 /** The driver over connections to the master that sentinels name. */
@@ -89,7 +91,7 @@ export const makeSentinel = (
     sentinels: { addresses, credentials, tls }
   }: { readonly sentinels: Servers; readonly name: string; readonly master: Address },
   ioredis: RedisOptions,
-  { commandTimeout, connectTimeout, path }: Common
+  { commandTimeout, connectTimeout, path, warnings }: Common
 ): OwnDriver =>
   Effect.gen(function* () {
     const { password, username } = credentials
@@ -118,5 +120,5 @@ export const makeSentinel = (
     const writer = yield* CommandWriter.make(connection, Duration.toMillis(commandTimeout))
     yield* within(connectTimeout, connect(connection))
     hasConnected = true
-    return yield* makeServerDriver(writer, log, commandTimeout)
+    return yield* makeServerDriver(writer, log, commandTimeout, warnings)
   })

@@ -7,6 +7,7 @@ import { Connection } from "./Connection.ts"
 import type { ConnectionLog } from "./ConnectionLog.ts"
 import { makeEval } from "./evaluate.ts"
 import { scanOf } from "./scan.ts"
+import { type Warnings, warnOfServers } from "./serverWarnings.ts"
 import { forSubscriptions } from "./settings.ts"
 import { Subscriber } from "./subscriber.ts"
 
@@ -14,7 +15,8 @@ import { Subscriber } from "./subscriber.ts"
 export const makeServerDriver = (
   writer: CommandWriter,
   log: ConnectionLog,
-  commandTimeout: Duration.Duration
+  commandTimeout: Duration.Duration,
+  warnings: Warnings
 ): Effect.Effect<RedisDriver.RedisDriver["Service"], never, Scope.Scope> =>
   Effect.gen(function* () {
     const commandTimeoutMillis = Duration.toMillis(commandTimeout)
@@ -34,6 +36,7 @@ export const makeServerDriver = (
       refresh: () => {}
     })
     log.open()
+    yield* warnOfServers([writer], warnings, commandTimeout)
     return {
       eval: RedisDriver.evalOf(evalUnsafe),
       subscribe: RedisDriver.subscribeOf(subscriber.subscribe),

@@ -1,0 +1,123 @@
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { InvalidLockOptions } from "effect-redis-lock"
+import type { CommandWriter } from "./CommandWriter.ts"
+
+/** All that is warned of, in the order of the lines. */
+export const allWarnings = ["eviction", "persistence", "replicas", "clock"] as const
+
+export type Warning = (typeof allWarnings)[number]
+
+export interface Warnings {
+  readonly kinds: ReadonlyArray<Warning>
+  /** The lease of locks without one of their own, where it is known. */
+  readonly leaseMillis: number | undefined
+}
+
+/** How long a lease may be without a warning where nothing is saved to disk. */
+const SHORT_LEASE_MILLIS = 60_000
+
+/** By how much the clocks may differ without a warning. */
+const CLOCK_MILLIS = 1000
+
+export const checkWarnings = (
+  kinds: ReadonlyArray<Warning> = allWarnings,
+  option = "warnings"
+): Effect.Effect<ReadonlyArray<Warning>, InvalidLockOptions> =>
+  Array.isArray(kinds) && kinds.every((kind) => allWarnings.includes(kind))
+    ? Effect.succeed(kinds)
+    : Effect.fail(new InvalidLockOptions({ option, problem: `it must be a list of ${allWarnings.join(", ")}` }))
+
+/** What INFO says, and our own times before it was sent and after it was read, milliseconds since 1970. */
+export interface Info {
+  readonly text: string
+  readonly sentAt: number
+  readonly receivedAt: number
+}
+
+/** What is wrong with a server, with the remedy; undefined also where the server does not tell. */
+export const problemOf = (
+  kind: Warning,
+  { receivedAt, sentAt, text }: Info,
+  leaseMillis: number | undefined
+): string | undefined => {
+  const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(text)?.[1]
+  switch (kind) {
+    case "eviction": {
+      const policy = field("maxmemory_policy")
+      // without a limit nothing is evicted
+      return policy === undefined || policy === "noeviction" || field("maxmemory") === "0"
+        ? undefined
+        : `Redis may evict locks that are held when its memory is full (maxmemory-policy ${policy}). Set the policy to noeviction, or give the locks a server of their own.`
+    }
+    case "persistence": {
+      const hasSaved = field("rdb_last_bgsave_time_sec") !== "-1" || (field("rdb_saves") ?? "0") !== "0"
+      if (field("aof_enabled") !== "0" || hasSaved) return undefined
+      const lease =
+        leaseMillis === undefined ? "long leases" : `leases of ${Duration.format(Duration.millis(leaseMillis))}`
+      return `Redis has saved nothing to disk since it started, and has no append-only file: if it restarts, locks with ${lease} are free too early. Turn on appendonly, or use leases of at most a minute.`
+    }
+    case "replicas": {
+      const replicas = Number(field("connected_slaves") ?? 0)
+      return field("role") === "master" && replicas > 0
+        ? `Redis has replicas (${replicas}), which learn of a lock only after it was granted: after a failover it may be granted twice. Have what it guards check the fencing token, or hold the locks on a quorum of independent servers.`
+        : undefined
+    }
+    case "clock": {
+      const micros = field("server_time_usec")
+      if (micros === undefined) return undefined
+      const ahead = Number(micros) / 1000 - receivedAt
+      const behind = sentAt - Number(micros) / 1000
+      const apart = Math.max(ahead, behind)
+      return apart > CLOCK_MILLIS
+        ? `The clock of Redis is ${(apart / 1000).toFixed(1)} s ${ahead > 0 ? "ahead of" : "behind"} this machine's. Synchronise both, by NTP: fencing tokens are taken from the clock of Redis.`
+        : undefined
+    }
+  }
+}
+
+/**
+ * Asks servers by INFO, in the background, and warns once of each kind of problem that some of them have. Says nothing of a server that
+ * does not answer, or refuses.
+ */
+export const warnOfServers = (
+  servers: ReadonlyArray<CommandWriter>,
+  { kinds, leaseMillis }: Warnings,
+  timeout: Duration.Duration
+): Effect.Effect<void, never, Scope.Scope> => {
+  if (kinds.length === 0) return Effect.void
+  const ask = (writer: CommandWriter) =>
+    Effect.tryPromise(async () => {
+      const sentAt = Date.now()
+      const text = await writer.client.info()
+      return { server: writer.connection.server, info: { text, sentAt, receivedAt: Date.now() } }
+    }).pipe(
+      Effect.timeout(timeout),
+      Effect.orElseSucceed(() => undefined)
+    )
+  return Effect.forEach(servers, ask, { concurrency: "unbounded" }).pipe(
+    Effect.flatMap((answers) =>
+      Effect.forEach(
+        kinds,
+        (kind) => {
+          const found = answers.flatMap((answer) => {
+            const problem = answer && problemOf(kind, answer.info, leaseMillis)
+            return problem === undefined ? [] : [{ server: answer!.server, problem }]
+          })
+          const [first] = found
+          if (first === undefined) return Effect.void
+          // a Redis for development saves nothing, and is right to
+          const isGrave = kind !== "persistence" || (leaseMillis ?? 0) > SHORT_LEASE_MILLIS
+          return Effect.annotateLogs(isGrave ? Effect.logWarning(first.problem) : Effect.logDebug(first.problem), {
+            warning: kind,
+            server: found.map(({ server }) => server).join(", ")
+          })
+        },
+        { discard: true }
+      )
+    ),
+    Effect.forkScoped,
+    Effect.asVoid
+  )
+}
