@@ -23,7 +23,8 @@ import type { LockTimeout, TimeoutOf } from "./LockError.ts"
  *
  * All members are requested at once, those of one server and slot by one command. If one is taken, the others are released
  * at once before waiting for it; after a few rounds members are acquired one by one in the order of their names, so that
- * fibers that list the same locks in different orders neither deadlock nor starve.
+ * fibers that list the same locks in different orders neither deadlock nor starve. On a cluster, members in different slots are
+ * logged once as information: a hash tag in their names (`{orders}:1`) puts them into one.
  *
  * **When to use**
  *

@@ -12,6 +12,7 @@ import { tryAcquireTogether } from "../../acquire/acquireOnce.ts"
 import type { Hold, InternalHolding } from "../../hold/Hold.ts"
 import { PreparedLockAcquire } from "../LockImpl.ts"
 import type { Times } from "../../options/acquireTimes.ts"
+import { noteSpreadSlots } from "./spreadSlots.ts"
 import { MultiHold, releaseAll, type Tokens } from "./MultiHold.ts"
 import { isRetryable, transientFailure } from "../../store/transient.ts"
 import { pauseAfterFailure } from "../../acquire/pauseAfterFailure.ts"
@@ -195,8 +196,11 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
       return Effect.flatMap(
         asked.length === 1
           ? asked[0]!(restore)
-          : // each request records its grant even if others fail or the whole is interrupted
-            restore(Effect.forEach(asked, Effect.uninterruptibleMask, { concurrency: "unbounded", discard: true })),
+          : Effect.andThen(
+              noteSpreadSlots(this.name, this.#members),
+              // each request records its grant even if others fail or the whole is interrupted
+              restore(Effect.forEach(asked, Effect.uninterruptibleMask, { concurrency: "unbounded", discard: true }))
+            ),
         (): Effect.Effect<Attempt<T>, LockStoreError> =>
           attempt.denied === undefined
             ? this.#complete
