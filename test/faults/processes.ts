@@ -7,6 +7,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync } from "node:fs"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
+import type { CandidateEvent, CandidateSettings } from "./fixtures/candidate.ts"
 import type { ClosingEvent, ClosingSettings } from "./fixtures/closing.ts"
 import type { CounterEvent, CounterSettings } from "./fixtures/counter.ts"
 import type { HolderEvent, HolderSettings } from "./fixtures/holder.ts"
@@ -17,6 +18,7 @@ import type { QuorumCounterEvent, QuorumCounterSettings } from "./fixtures/quoru
 import { eventually } from "../kit/eventually.ts"
 
 interface Programs {
+  readonly candidate: { readonly settings: CandidateSettings; readonly event: CandidateEvent }
   readonly closing: { readonly settings: ClosingSettings; readonly event: ClosingEvent }
   readonly counter: { readonly settings: CounterSettings; readonly event: CounterEvent }
   readonly multiCounter: { readonly settings: MultiCounterSettings; readonly event: MultiCounterEvent }
