@@ -31,6 +31,8 @@ export default defineConfig({
           "integration/commandPath.test.ts",
           "integration/connections.test.ts",
           "integration/cluster.test.ts",
+          "integration/serverWarnings.test.ts",
+          "integration/urls.test.ts",
           "faults/connectionLog.test.ts",
           "faults/cutOff.test.ts",
           "faults/database.test.ts",
