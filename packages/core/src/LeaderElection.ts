@@ -246,16 +246,7 @@ export const campaign = <A, R>(
 > => {
   const impl = implOf(election)
   return Effect.flatMap(textOf(impl, options), (text) =>
-    Effect.map(Sections.scoped(leaderships, prepareCampaign(impl, text)), (held): Leadership<A> => ({
-      name: held.name,
-      owner: held.owner,
-      term: held.term,
-      isLeading: held.isLeading,
-      ensureLeading: held.ensureLeading,
-      awaitLost: held.awaitLost,
-      proclaim: (value) => Effect.flatMap(impl.json.encode(value), (text) => held.write(text)),
-      resign: held.release
-    }))
+    Effect.map(Sections.scoped(leaderships, prepareCampaign(impl, text)), (held) => shownTo(impl, held))
   ) as Effect.Effect<Leadership<A>, LockStoreError | InvalidLockName | InvalidLockOptions | Schema.SchemaError, never>
 }
 
