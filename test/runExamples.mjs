@@ -65,6 +65,8 @@ const moduleOf = ({ code }, { cluster, one, quorum, sentinel }) => {
 
 const runAll = Effect.gen(function* () {
   const servers = yield* startServers
+  // of what is configured by the environment
+  process.env.REDIS_URL = servers.one.url
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out, { recursive: true })
   const chosen = examples.filter(
