@@ -11,10 +11,11 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { monotonicMillis } from "./internal/time/monotonicMillis.ts"
-import { CommandDeadlines, TimedCommand } from "./internal/store/CommandDeadlines.ts"
-import type { StoreOperation } from "./internal/store/operations/StoreOperation.ts"
+import { CommandDeadlines } from "./internal/store/CommandDeadlines.ts"
+import type { OperationName, StoreOperation } from "./internal/store/operations/StoreOperation.ts"
+import { withDeadlines } from "./internal/store/withDeadlines.ts"
 import { type InvalidLockOptions, LockStoreError } from "./LockError.ts"
-import { checkTimeout, RedisDriver, type RedisDriverError, type RedisScript, type Reply } from "./RedisDriver.ts"
+import { checkTimeout, RedisDriver, type RedisScript, type Reply } from "./RedisDriver.ts"
 
 /**
  * Runs a script with a deadline behind its other arguments. Fails with `TooLate` if the server was not reached in time
@@ -44,7 +45,7 @@ export interface ScriptDeadlinesOptions {
 }
 
 /** A script of another package has no row in the table of operations; its reply stays what it is. */
-const operation = { tellsTime: false } as StoreOperation<Reply>
+const operation = { hasDeadline: true, tellsTime: false, reply: (raw) => raw } as StoreOperation<Reply>
 
 /**
  * An `eval` whose commands carry deadlines by the clock of the server that runs them.
@@ -74,15 +75,9 @@ export const make = Effect.fnUntraced(function* (
     driver.server
   )
   return (script, keys, args) =>
-    Effect.suspend(() => {
-      const command = new TimedCommand<Reply>(deadlines, { operation, keys, args })
-      const fail = ({ cause, reason }: Pick<RedisDriverError, "reason"> & { readonly cause?: unknown }) =>
-        Effect.fail(new LockStoreError({ operation: script.name, lock: keys[0], reason, cause }))
-      const send: Effect.Effect<Reply, LockStoreError> = Effect.suspend(() =>
-        Effect.catch(driver.eval(script, keys, command.stamp()), (error) =>
-          !command.isLate(error.cause) ? fail(error) : command.maySendAgain ? send : fail({ reason: "TooLate" })
-        )
-      )
-      return send
-    })
+    withDeadlines(
+      deadlines,
+      (_, keys, args) => driver.eval(script, keys, args),
+      ({ cause, reason }) => new LockStoreError({ operation: script.name, lock: keys[0], reason, cause })
+    )({ operation: { ...operation, name: script.name as OperationName }, keys, args })
 })
