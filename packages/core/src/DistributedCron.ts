@@ -10,7 +10,6 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
-import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { clientIn } from "./internal/client/boundClient.ts"
 import { type CronJob, CronLoop } from "./internal/coordination/CronLoop.ts"
@@ -18,6 +17,7 @@ import { LockImpl } from "./internal/locks/LockImpl.ts"
 import { type Invalid, isInvalid } from "./internal/options/invalid.ts"
 import { nonReentrant } from "./internal/protocol/exclusive.ts"
 import { shown } from "./internal/report/shown.ts"
+import { growing } from "./internal/time/schedules.ts"
 import { type InvalidLockName, InvalidLockOptions, type LockReentered } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
@@ -185,7 +185,7 @@ const start = <E, R>(
     yield* Effect.forkScoped(Effect.forever(persistent(name, loop.turn)))
   })
 
-const pausing = Schedule.min([Schedule.exponential("1 second"), Schedule.spaced("30 seconds")])
+const pausing = growing("1 second", "30 seconds")
 
 /** Goes on when Redis answers again; says once that it does not. */
 const persistent = <E, R>(name: string, self: Effect.Effect<void, E, R>): Effect.Effect<void, never, R> =>

@@ -11,6 +11,7 @@ import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { checkName } from "./internal/store/names.ts"
+import { growing } from "./internal/time/schedules.ts"
 import * as LeaderElection from "./LeaderElection.ts"
 import type { InvalidLockName, InvalidLockOptions, LockStoreError } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
@@ -46,7 +47,7 @@ const electionOf = (name: string): LeaderElection.LeaderElection<Status> => Lead
 const Status = Schema.Literals(["Running", "Completed"])
 type Status = typeof Status.Type
 
-const restarting = Schedule.min([Schedule.exponential("1 second"), Schedule.spaced("1 minute")]).pipe(Schedule.jittered)
+const restarting = Schedule.jittered(growing("1 second", "1 minute"))
 
 /**
  * Runs an effect in one process of all that build this layer, for as long as the layer lives. When that process dies, is stopped for

@@ -3,7 +3,6 @@
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import { LockLost, type LockStoreError } from "../../LockError.ts"
 import type { Held } from "../acquire/sections.ts"
 import type { LockClient } from "../client/LockClient.ts"
@@ -12,13 +11,14 @@ import type { LockKeys } from "../store/keys.ts"
 import { printsAs } from "../report/printsAs.ts"
 import * as record from "../store/operations/record.ts"
 import { isRetryable } from "../store/transient.ts"
+import { growing } from "../time/schedules.ts"
 
 /** Whether a failure is the loss of the lock. */
 export const isLoss = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => reason._tag === "Fail" && reason.error instanceof LockLost)
 
 /** A lease is soon over, and others wait for what is written. */
-const rewriting = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")])
+const rewriting = growing("50 millis", "1 second")
 
 /** Writes a record as the holder of a lock, again and again while the lock is held and the failure may pass. */
 export const writeRecord = (
