@@ -12,7 +12,6 @@ import * as References from "effect/References"
 import * as Stream from "effect/Stream"
 import type { AcquireError, LockStoreError } from "../../LockError.ts"
 import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
-import type { LockClient } from "../client/LockClient.ts"
 import type { Service } from "../client/RedisLock.ts"
 import type { Restore } from "../hold/guard.ts"
 import type { Hold } from "../hold/Hold.ts"
@@ -22,10 +21,10 @@ import { type Invalid, isInvalid } from "../options/invalid.ts"
 import { reentrant } from "../protocol/exclusive.ts"
 import { fair } from "../protocol/fair.ts"
 import { printsAs } from "../report/printsAs.ts"
-import type { LockKeys } from "../store/keys.ts"
 import { read, type RecordState } from "../store/operations/record.ts"
 import { decodeOrWarn, type JsonText } from "./jsonText.ts"
 import { HeldLeadership, isLoss } from "./Leadership.ts"
+import { type Place, placeOf } from "./place.ts"
 import { watchRecord } from "./watchRecord.ts"
 
 export const TypeId = "~effect-redis-lock/LeaderElection"
@@ -35,12 +34,6 @@ export interface SeenLeader<A> {
   readonly owner: string
   readonly term: bigint
   readonly value: Option.Option<A>
-}
-
-/** Where an election takes place. */
-interface Place {
-  readonly client: LockClient
-  readonly keys: LockKeys
 }
 
 export class LeaderElectionImpl<A, R> extends Pipeable.Class {
@@ -71,11 +64,7 @@ export class LeaderElectionImpl<A, R> extends Pipeable.Class {
   }
 
   at(fiber: Fiber<unknown, unknown>): Place | Invalid {
-    const lock = this.#plain
-    if (lock.invalid !== null) return lock.invalid
-    const client = lock.clientOf(fiber)
-    const keys = lock.keys(client)
-    return isInvalid(keys) ? keys : { client, keys }
+    return placeOf(this.#plain, fiber)
   }
 }
 

@@ -2,14 +2,11 @@
  * Work that is done once: its result is a record beside the lock under which it was done.
  */
 import * as Effect from "effect/Effect"
-import type { Fiber } from "effect/Fiber"
 import { identity } from "effect/Function"
 import * as Option from "effect/Option"
 import * as Pipeable from "effect/Pipeable"
-import * as Schedule from "effect/Schedule"
 import type * as Schema from "effect/Schema"
 import { type AcquireError, type LockLost, type LockReentered, LockStoreError } from "../../LockError.ts"
-import type { LockClient } from "../client/LockClient.ts"
 import type { Service } from "../client/RedisLock.ts"
 import type { Hold } from "../hold/Hold.ts"
 import { LockImpl } from "../locks/LockImpl.ts"
@@ -17,12 +14,13 @@ import { parsePeriod } from "../options/durations.ts"
 import { type Invalid, isInvalid } from "../options/invalid.ts"
 import { nonReentrant } from "../protocol/exclusive.ts"
 import { printsAs } from "../report/printsAs.ts"
-import type { LockKeys } from "../store/keys.ts"
 import { read } from "../store/operations/record.ts"
 import { isRetryable } from "../store/transient.ts"
 import { awaitRecord } from "./awaitRecord.ts"
 import type { JsonText } from "./jsonText.ts"
 import { writeRecord } from "./Leadership.ts"
+import { type Place, placeOf } from "./place.ts"
+import { readPatiently } from "./watchRecord.ts"
 import { withHold, withHoldIfAvailable } from "./withHold.ts"
 
 export const TypeId = "~effect-redis-lock/RunOnce"
@@ -75,18 +73,6 @@ export const makeRunOnce = <A, R>(
       )
 }
 
-interface Place {
-  readonly client: LockClient
-  readonly keys: LockKeys
-}
-
-const placeOf = ({ lock }: RunOnceImpl<any, unknown>, fiber: Fiber<unknown, unknown>): Place | Invalid => {
-  if (lock.invalid !== null) return lock.invalid
-  const client = lock.clientOf(fiber)
-  const keys = lock.keys(client)
-  return isInvalid(keys) ? keys : { client, keys }
-}
-
 /** The text of a result that is there. */
 const look = ({ client, keys }: Place): Effect.Effect<string | undefined, LockStoreError> =>
   Effect.map(client.store.run(read(keys, "result")), ({ record }) => record?.value)
@@ -95,7 +81,7 @@ export const resultOf = <A>(
   once: RunOnceImpl<A, unknown>
 ): Effect.Effect<Option.Option<A>, LockStoreError | Invalid | Schema.SchemaError> =>
   Effect.withFiber<Option.Option<A>, LockStoreError | Invalid | Schema.SchemaError>((fiber) => {
-    const place = placeOf(once, fiber)
+    const place = placeOf(once.lock, fiber)
     if (isInvalid(place)) return Effect.fail(place)
     return Effect.flatMap(look(place), (text) =>
       text === undefined ? Effect.succeedNone : Effect.asSome(once.json.decode(text))
@@ -109,7 +95,7 @@ export const runOnce = <A, E, R>(
   self: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | RunError, R> =>
   Effect.withFiber<A, E | RunError, R>((fiber) => {
-    const place = placeOf(once, fiber)
+    const place = placeOf(once.lock, fiber)
     if (isInvalid(place)) return Effect.fail(place)
     const { client, keys } = place
     const { json, lifeMillis, lock } = once
@@ -136,12 +122,8 @@ export const runOnce = <A, E, R>(
         (error) => !isRunning && error instanceof LockStoreError && isRetryable(error),
         () => Effect.succeedNone
       )
-    const patient = Effect.retry(look(place), {
-      while: isRetryable,
-      schedule: Schedule.spaced(client.options.fallbackIntervalMillis)
-    })
-    return Effect.flatMap(patient, (text): Effect.Effect<A, E | RunError, R> => {
-      if (text !== undefined) return json.decode(text)
+    return Effect.flatMap(readPatiently(client, keys, "result"), ({ record }): Effect.Effect<A, E | RunError, R> => {
+      if (record !== undefined) return json.decode(record.value)
       const waiting = Effect.raceFirst(withHold(lock, underLock), byOthers)
       return Effect.flatMap(asking(withHoldIfAvailable(lock, underLock)), (result): Effect.Effect<A, E | RunError, R> =>
         Option.isSome(result) ? Effect.succeed(result.value) : waiting

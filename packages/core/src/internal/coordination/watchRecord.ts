@@ -1,7 +1,6 @@
 /**
  * A record as a Stream: read when its channel says so, and once in every fallback interval, as messages are only hints.
  */
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as Schedule from "effect/Schedule"
@@ -12,6 +11,17 @@ import type { LockKeys } from "../store/keys.ts"
 import { read, type RecordState, type RecordUse } from "../store/operations/record.ts"
 import { isRetryable } from "../store/transient.ts"
 import { jittered } from "../time/schedules.ts"
+
+/** Reads a record, again in every fallback interval while the failure may pass. */
+export const readPatiently = (
+  { options, store }: LockClient,
+  keys: LockKeys,
+  use: RecordUse
+): Effect.Effect<RecordState, LockStoreError> =>
+  Effect.retry(
+    Effect.suspend(() => store.run(read(keys, use))),
+    { while: isRetryable, schedule: Schedule.spaced(options.fallbackIntervalMillis) }
+  )
 
 /** Emits after every look, whether anything has changed or not; outlives transient failures, and never ends. */
 export const watchRecord = (
@@ -30,10 +40,7 @@ export const watchRecord = (
         ),
         (subscription) => Effect.sync(() => subscription.stop())
       )
-      const look = Effect.retry(
-        Effect.suspend(() => client.store.run(read(keys, use))),
-        { while: isRetryable, schedule: Schedule.spaced(Duration.millis(fallbackIntervalMillis)) }
-      )
+      const look = readPatiently(client, keys, use)
       const next = Effect.suspend(() =>
         Effect.raceFirst(Queue.take(signals), Effect.sleep(jittered(fallbackIntervalMillis)))
       )
