@@ -25,19 +25,23 @@ export interface Common {
 
 type OwnDriver = Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope>
 
-/** The driver over connections to one server. */
-export const makeServer = (
-  address: Address,
-  ioredis: RedisOptions,
-  { commandTimeout, connectTimeout, path, warnings }: Common
-): OwnDriver =>
+/** The parts that a driver over one client is made of, before it connects. */
+const partsOf = (settings: ReturnType<typeof settingsOf>, { commandTimeout, path }: Common) =>
   Effect.gen(function* () {
-    const client = yield* open(() => new Redis(settingsOf(path, at(address, ioredis), connectTimeout)))
+    const client = yield* open(() => new Redis(settings))
     const log = yield* ConnectionLog.make
     const connection = yield* Connection.make(client, { path, log })
     const writer = yield* CommandWriter.make(connection, Duration.toMillis(commandTimeout))
+    return { connection, log, writer }
+  })
+
+/** The driver over connections to one server. */
+export const makeServer = (address: Address, ioredis: RedisOptions, common: Common): OwnDriver =>
+  Effect.gen(function* () {
+    const settings = settingsOf(common.path, at(address, ioredis), common.connectTimeout)
+    const { connection, log, writer } = yield* partsOf(settings, common)
     yield* connect(connection)
-    return yield* makeServerDriver(writer, log, commandTimeout, warnings)
+    return yield* makeServerDriver(writer, log, common.commandTimeout, common.warnings)
   })
 
 /** The driver over connections to the nodes of a cluster. `ioredis` has the options of each of these. */
@@ -91,9 +95,10 @@ export const makeSentinel = (
     sentinels: { addresses, credentials, tls }
   }: { readonly sentinels: Servers; readonly name: string; readonly master: Address },
   ioredis: RedisOptions,
-  { commandTimeout, connectTimeout, path, warnings }: Common
+  common: Common
 ): OwnDriver =>
   Effect.gen(function* () {
+    const { commandTimeout, connectTimeout, path, warnings } = common
     const { password, username } = credentials
     const again = ioredis.sentinelRetryStrategy ?? ((times: number) => Math.min(times * 100, 2000))
     let hasConnected = false
@@ -114,10 +119,7 @@ export const makeSentinel = (
       },
       connectTimeout
     )
-    const client = yield* open(() => new Redis(settings))
-    const log = yield* ConnectionLog.make
-    const connection = yield* Connection.make(client, { path, log })
-    const writer = yield* CommandWriter.make(connection, Duration.toMillis(commandTimeout))
+    const { connection, log, writer } = yield* partsOf(settings, common)
     yield* within(connectTimeout, connect(connection))
     hasConnected = true
     return yield* makeServerDriver(writer, log, commandTimeout, warnings)
