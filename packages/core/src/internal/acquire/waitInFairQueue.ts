@@ -136,13 +136,13 @@ const waitForTurn = (
     queue.leave(waiter)
     subscription.stop()
   })
+  const removePlace = () => client.waitQueues.openFair(keys).removePlaces([waiter.owner])
   const giveUp = Effect.suspend(() => {
     // one refresh tells the store when it answers again
-    if (waiter.isUnsure || queue.outage.failure !== undefined)
-      client.waitQueues.openFair(keys).removePlaces([waiter.owner])
+    if (waiter.isUnsure || queue.outage.failure !== undefined) removePlace()
     if (waiter.isUnsure) return rollbackUnknown(ownerRef, leaseMillisOf(request))
     if (queue.outage.failure !== undefined) return Effect.void
-    return giveBack(ownerRef, queue.settled, () => client.waitQueues.openFair(keys).removePlaces([waiter.owner]))
+    return giveBack(ownerRef, queue.settled, removePlace)
   })
   return Effect.matchCauseEffect(loop, {
     onSuccess: ({ hold, isTurn }) => {

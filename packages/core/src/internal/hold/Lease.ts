@@ -176,8 +176,7 @@ export class Lease implements Due, OwnerRef {
 
   /**
    * Calls the listener once, on a call stack of its own, when the lock is lost; soon if it is lost already. The result
-   * unsubscribes: call it
-   * when the work under the lock has ended.
+   * unsubscribes: call it when the work under the lock has ended.
    */
   onLost(listener: () => void): () => void {
     return (this.#dependents ??= new Dependents()).add(listener, this.client, this.lost !== undefined)

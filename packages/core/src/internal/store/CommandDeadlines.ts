@@ -1,9 +1,8 @@
 /**
  * Every command that creates something carries the time until which it may take effect, by the server's clock
- * (include/deadline.lua). A
- * command that arrives later, over a connection that had broken or at a server that had stopped, is refused: the release that
- * undid it has
- * long overtaken it. Its sender may wait longer for the reply, until the command timeout is over.
+ * (include/deadline.lua). A command that arrives later, over a connection that had broken or at a server that had stopped, is
+ * refused: the release that undid it has long overtaken it. Its sender may wait longer for the reply, until the command
+ * timeout is over.
  *
  * A refusal tells the server's time. While nothing is known of a server's clock, the first command is refused for that reason
  * alone, and asked again.

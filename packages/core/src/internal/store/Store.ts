@@ -36,8 +36,7 @@ export interface Store {
   readonly commandTimeoutMillis: number
   /**
    * The time of the server that keeps a key, microseconds since the epoch, as far as replies have told it: at the latest,
-   * since nobody
-   * knows how much of a command's time its reply took.
+   * since nobody knows how much of a command's time its reply took.
    */
   readonly serverMicros: (key: string) => number | undefined
   /** The address of its server, for messages; absent if there are several. */

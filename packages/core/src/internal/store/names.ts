@@ -1,7 +1,6 @@
 /**
  * Which names a lock may have, and which prefixes: what Redis can keep, what collides with no key of another name, and what
- * lives in one
- * slot of a cluster.
+ * lives in one slot of a cluster.
  */
 import { InvalidLockName, InvalidLockOptions } from "../../LockError.ts"
 import { shown } from "../report/shown.ts"

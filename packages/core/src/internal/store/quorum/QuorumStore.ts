@@ -191,8 +191,7 @@ export class QuorumStore {
 
   /**
    * Stops waiting for the rest of the owner's acquisition, before its release is sent: a member that answers NOSCRIPT would
-   * otherwise
-   * be sent the acquisition again, behind the release.
+   * otherwise be sent the acquisition again, behind the release.
    */
   #beginRelease(owner: string): void {
     this.#unanswered.get(owner)?.abandon()
