@@ -2,27 +2,25 @@ import type { FairWaiter } from "./FairWaiter.ts"
 import { LinkedList } from "./LinkedList.ts"
 
 /**
- * How many waiters one report names: enough that a place which was lost, and nobody noticed, is found within seconds, and few
- * enough that reports cost the same however many wait.
+ * The most waiters that one report names: enough to find a place that was lost unnoticed within seconds, and few enough
+ * that the cost of a report does not grow with the queue.
  */
 export const namedAtMost = 32
 
-/** Those whom a report names. */
+/** The waiters that a report names. */
 export interface Named {
   readonly owners: ReadonlyArray<string>
-  /** Whether the first of all is among them. */
+  /** Whether they start with the first waiter of this process. */
   readonly fromFirst: boolean
 }
 
-/**
- * The waiters of this process for one fair lock, in their order. Reports name them in turn.
- */
+/** The waiters of this process for one fair lock, in order of arrival. Reports name them in turn. */
 export class FairPlaces {
   readonly #byOwner = new Map<string, FairWaiter>()
   readonly #order = new LinkedList<FairWaiter>()
-  /** The first that the next report names. */
+  /** Where the next report starts; undefined for the first waiter. */
   #next: FairWaiter | undefined = undefined
-  /** How many are to be named soon, as they may have lost their places. */
+  /** How many are still to be named soon, as they may have lost their places. */
   #toName = 0
 
   get size(): number {
@@ -46,7 +44,7 @@ export class FairPlaces {
     this.#order.add(place)
   }
 
-  /** Replies whether it was there. */
+  /** Returns whether it was there. */
   remove(place: FairWaiter): boolean {
     if (!this.#byOwner.delete(place.owner)) return false
     if (this.#next === place) this.#next = place.behind
@@ -54,18 +52,18 @@ export class FairPlaces {
     return true
   }
 
-  /** Whether reports are to follow each other until all have been named. */
+  /** Whether reports follow each other without a pause until all waiters have been named. */
   get isNamingAll(): boolean {
     return this.#toName > 0
   }
 
-  /** Has all named, in their order. */
+  /** Makes the next reports name all waiters, starting with the first. */
   nameAll(): void {
     this.#next = this.#order.first
     this.#toName = this.size
   }
 
-  /** Those whom the next report names: those who are asking need no report. */
+  /** The waiters that the next report names; one with a request in flight needs no report. */
   named(): Named {
     if (this.size <= namedAtMost) this.#next = undefined
     let place = this.#next ?? this.#order.first

@@ -1,6 +1,6 @@
 /**
- * The waiters of this client in the queues of fair locks. Each has a place and a channel of its own in Redis; all of one lock
- * are kept alive by one command per interval, which also tells when a message has been missed.
+ * The waiters of this client for one fair lock. Each has a place and a channel of its own in Redis. One command per
+ * interval keeps all their places alive, and finds out whether a message was missed.
  */
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
@@ -17,12 +17,12 @@ import type { Identity } from "../hold/owner.ts"
 import { mayHaveRun } from "../store/outcome.ts"
 import { transientFailure } from "../store/transient.ts"
 
-/** Those who hear their channels again within so long are looked for together. */
+/** Waiters whose channels come back within this time share one report. */
 const lookMillis = 20
 
 /**
- * How soon a report that did not get through is tried again, and how often: places outlive a short outage by little. After a
- * longer one they are given more time.
+ * The pause before a report that did not reach Redis is retried, and the number of retries: places barely outlive a short
+ * outage. After a longer one the script gives them more time.
  */
 const retryMillis = 100
 const retries = 6
@@ -33,16 +33,16 @@ export class FairQueue implements Alarm {
   readonly #client: WaitingClient
   readonly #keys: LockKeys
   readonly #end: () => void
-  /** The queue of this lock now: this one, or one that was opened after it had ended. */
+  /** The lock's queue now: this one, or the one that was opened after it had ended. */
   readonly #current: () => FairQueue
   readonly #places = new FairPlaces()
   #isRefreshing = false
   #mustLook = false
   readonly #settled = Latch.makeUnsafe(true)
-  /** Owners that may have places in Redis at which nobody waits any more. */
+  /** Owners that no longer wait, but may still have places in Redis. */
   readonly #gone = new Set<string>()
   readonly outage = new Outage()
-  /** How often a report was tried again early in the present outage. */
+  /** How many reports have been retried early in this outage. */
   #retried = 0
   due = 0
   heapIndex = -1
@@ -58,19 +58,19 @@ export class FairQueue implements Alarm {
     return this.#places.size === 0
   }
 
-  /** Takes in a place before it asks: its owner is known from then on. */
+  /** Registers a waiter before its first request, so that its owner is known from then on. */
   enter(place: FairWaiter): void {
     this.#places.add(place)
   }
 
-  /** A place was denied the lock, which is held for so many milliseconds more (below zero: who knows), or has no answer. */
+  /** Called when a waiter's first request was denied or failed. The lease ends in `left` milliseconds, if not negative. */
   join(place: FairWaiter, left: number): void {
     this.#keepOn()
     if (this.outage.failure !== undefined) this.#places.nameAll()
     this.sleep(place, left)
   }
 
-  /** Lets a place sleep as long as it is willing to wait; the first one of this process not past the end of the lease. */
+  /** Lets a waiter sleep until its wait time is over; the first waiter of this process no longer than until the lease ends. */
   sleep(place: FairWaiter, left: number): void {
     this.#wakeAfter(place, place === this.#places.first && left >= 0 ? left + 1 : Number.POSITIVE_INFINITY)
   }
@@ -85,20 +85,20 @@ export class FairQueue implements Alarm {
     if (this.#places.remove(place)) this.#restIfIdle()
   }
 
-  /** Has the places of owners removed that do not wait any more, until the store confirms. */
+  /** Removes the places of those owners that no longer wait, retrying until the store confirms. */
   removePlaces(owners: Iterable<string>): void {
     for (const owner of owners) if (this.#places.get(owner) === undefined) this.#gone.add(owner)
     if (this.#gone.size > 0) this.#keepOn()
   }
 
-  /** Calls those who may share what was just acquired. */
+  /** Wakes the waiters that may share the hold that was just acquired. */
   wakeMatching(matches: (identity: Identity) => boolean): void {
     for (const place of this.#places.values()) {
       if (matches(place.identity)) place.signal()
     }
   }
 
-  /** Looks whether somebody's turn has come, once for all who ask for it at about the same time: a message may have been missed. */
+  /** Checks soon whether a waiter's turn has come, as a message may have been missed. Calls within a short time share one check. */
   lookSoon(): void {
     this.#mustLook = true
     if (!this.#places.isNamingAll) this.#places.nameAll()
@@ -113,8 +113,8 @@ export class FairQueue implements Alarm {
   }
 
   /**
-   * Waits for a refresh that is under way. A server that does not know the script yet is sent it a second time, behind what
-   * was sent meanwhile: who gives up its place waits for that, or would be given it back.
+   * Waits for the refresh in flight, if any. A server that does not know the script is sent the refresh again, after the
+   * commands that were sent meanwhile: a waiter that gave up its place before that would get it back.
    */
   get settled(): Effect.Effect<void> {
     return this.#settled.await
@@ -129,13 +129,13 @@ export class FairQueue implements Alarm {
     this.#refresh(atOnce)
   }
 
-  /** Refreshes from now on. */
+  /** Starts the refreshes, if they have not started yet. */
   #keepOn(): void {
     if (this.heapIndex !== -1) return
     this.#client.alarms.set(this, this.#client.now() + this.#client.options.placeIntervalMillis)
   }
 
-  /** Ends where nobody waits; but not while a refresh is under way, which may have to be sent again. */
+  /** Ends the queue if nobody waits, but not while a refresh is in flight, as it may have to be sent again. */
   #restIfIdle(): boolean {
     if (this.#places.size > 0 || this.#gone.size > 0 || this.#isRefreshing) return false
     this.#client.alarms.cancel(this)
@@ -147,12 +147,12 @@ export class FairQueue implements Alarm {
     this.#isRefreshing = true
     this.#settled.closeUnsafe()
     this.#client.fork(
-      // Who waits is looked up when the command is sent: one that left before must not get a place again.
+      // The waiters are read when the command is sent: one that has left must not get a place again.
       Effect.suspend(() => {
         const named = this.#places.named()
         const gone = [...this.#gone].slice(0, namedAtMost)
-        // All who wait are asking; of more than one report names, others may not be. What they asked may have been answered
-        // before the message that they missed was sent.
+        // No report is needed while every waiter has a request in flight. But waiters that this report does not name may
+        // have none, and after a missed message the requests may have been answered before it was sent.
         const needsNone = !atOnce && named.owners.length === 0 && this.#places.size <= namedAtMost
         if (needsNone && gone.length === 0) return Effect.sync(() => this.#refreshed())
         for (const owner of gone) this.#gone.delete(owner)
@@ -163,7 +163,7 @@ export class FairQueue implements Alarm {
             if (mayHaveLostPlaces && this.#places.size > namedAtMost) this.#places.nameAll()
             const place = holder === undefined ? undefined : this.#places.get(holder)
             if (place !== undefined && !place.asking) {
-              // it holds the lock, and does not know
+              // it holds the lock without knowing it
               this.#turnOf(place.owner, 0, atOnce)
             } else if (head !== undefined) {
               this.#removeIfGone(head)
@@ -174,7 +174,7 @@ export class FairQueue implements Alarm {
             if (this.#mustLook || this.#places.isNamingAll || this.#gone.size > 0) this.#ringWithin(0)
             this.#refreshed()
           },
-          // the places outlive a few refreshes; whoever asks next reports what does not pass
+          // places outlive a few refreshes; the next request for the lock reports a lasting failure
           onFailure: (cause) => {
             this.#places.nameAll()
             this.removePlaces(gone)
@@ -192,14 +192,14 @@ export class FairQueue implements Alarm {
     )
   }
 
-  /** A place of this process at which nobody waits, as a late command has made it, holds up everybody behind it. */
+  /** A late command may have created a place for an owner that no longer waits; it would hold up every waiter behind it. */
   #removeIfGone(head: string): void {
     if (head.startsWith(`${this.#client.clientId}:`)) this.removePlaces([head])
   }
 
   /**
-   * A refresh may still take effect after its waiters have left: their releases may overtake it on a new connection. What it
-   * queues again then is removed once it can no longer take effect.
+   * A refresh may still take effect after its waiters have left, as their releases may overtake it on a new connection. The
+   * places that it would restore are removed once it can no longer take effect.
    */
   #removeLater(owners: ReadonlyArray<string>): void {
     const { fork, store } = this.#client
@@ -222,13 +222,13 @@ export class FairQueue implements Alarm {
     this.#restIfIdle()
   }
 
-  /** The lock is held for so many milliseconds more; then it is the turn of this owner, whom nobody may tell. */
+  /** It is this owner's turn when the lease ends, in `left` milliseconds: no message announces that. */
   #nextIs(head: string, left: number): void {
     const place = this.#places.get(head)
     if (place !== undefined && !place.asking) this.#wakeAfter(place, left + 1)
   }
 
-  /** The lock is free, and it is the turn of this owner, which is taken for dead after so long. */
+  /** It is this owner's turn. If it belongs to another process, it counts as dead after `millis`: check again then. */
   #turnOf(head: string, millis: number, atOnce: boolean): void {
     const { alarms, now, options } = this.#client
     const place = this.#places.get(head)

@@ -9,13 +9,13 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
   readonly owner: string
   readonly identity: Identity
   readonly signals: Queue.Queue<Wake>
-  /** Whether a command is on its way that may end the wait: until then the place needs no refresh. */
+  /** Whether a request is in flight or was granted: the place then needs no refresh. */
   asking = true
-  /** A command of this waiter has failed with unknown outcome: it may still take effect until this time, on the monotonic clock. */
+  /** Until when a request that failed with unknown outcome may still take effect, on the monotonic clock. */
   unsureUntil = Number.NEGATIVE_INFINITY
-  /** When it last asked. */
+  /** When its last request was sent, on the monotonic clock. */
   askedAt = Number.NEGATIVE_INFINITY
-  /** Until when it is willing to wait. */
+  /** When its wait time ends, on the monotonic clock. */
   readonly waitsUntil: number
   before: FairWaiter | undefined = undefined
   behind: FairWaiter | undefined = undefined
@@ -29,12 +29,12 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
     this.waitsUntil = waitsUntil
   }
 
-  /** Whether such a command has failed: it may hold the lock. */
+  /** Whether a request has failed with unknown outcome, so that it may hold the lock. */
   get isUnsure(): boolean {
     return this.unsureUntil > Number.NEGATIVE_INFINITY
   }
 
-  /** The time it wanted to wait is over, or the holder's lease. */
+  /** Its wait time is over, or the holder's lease has ended. */
   ring(): void {
     Queue.offerUnsafe(this.signals, "tick")
   }

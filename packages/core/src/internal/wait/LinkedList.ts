@@ -1,6 +1,6 @@
 /**
- * A list whose items know their neighbours, so that any of them is added at either end, or removed, in constant time: a `Set`
- * slows down where most of what was in front has gone.
+ * A list whose items know their neighbours: adding at either end and removing any item take constant time. A `Set` slows
+ * down once most items at its front have been removed.
  */
 export interface Linked<A> {
   /** Its neighbours, kept by the list. */
@@ -36,7 +36,7 @@ export class LinkedList<A extends Linked<A>> {
     item.before = item.behind = undefined
   }
 
-  /** A copy: items may be removed while it is gone through. */
+  /** A copy, as items may be removed during iteration. */
   toArray(): ReadonlyArray<A> {
     const items: Array<A> = []
     for (let item = this.first; item !== undefined; item = item.behind) items.push(item)

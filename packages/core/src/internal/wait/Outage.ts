@@ -5,8 +5,8 @@ const shortestPauseMillis = 100
 const longestPauseMillis = 5000
 
 /**
- * The store's failures since it last answered. Most outages are short, so a waiter asks again soon at first, then less and less
- * often. It cannot rely on a signal: the connection for messages may be back before the one for commands.
+ * The store's failures since it last answered. Most outages are short, so a waiter retries soon at first, then less and
+ * less often. It cannot rely on a signal: the connection for messages may be back before the one for commands.
  */
 export class Outage<Failure = LockStoreError> {
   #failure: Failure | undefined = undefined
@@ -16,14 +16,15 @@ export class Outage<Failure = LockStoreError> {
   /** Whether the store has ever failed. */
   hasFailed = false
 
-  /** What the store failed with when it was last asked; undefined where it has answered, or has not been asked. */
+  /** The failure of the last request; undefined if it was answered, or there was none. */
   get failure(): Failure | undefined {
     return this.#failure
   }
 
   /**
-   * A request that was sent at `sentAt` fails `now`, both on the monotonic clock. Requests that a broken connection fails together
-   * count as one failure: one sent before the last failure that counts does not count. Who asks alone need not tell the times.
+   * A request that was sent at `sentAt` has failed `now`, both on the monotonic clock. Requests that fail together with
+   * their connection count as one failure: those sent before the last counted failure are not counted. A caller with one
+   * request at a time may omit the times.
    */
   failed(failure: Failure, sentAt = Number.POSITIVE_INFINITY, now = Number.NEGATIVE_INFINITY): void {
     this.#failure = failure
@@ -38,7 +39,10 @@ export class Outage<Failure = LockStoreError> {
     this.#failures = 0
   }
 
-  /** How long to wait for a message, in milliseconds. Jittered, so that processes do not ask together. */
+  /**
+   * How long to wait for a message before the next request, in milliseconds. Jittered, so that processes do not send theirs
+   * together.
+   */
   pauseMillis(fallbackIntervalMillis: number): number {
     if (this.#failures === 0) return jittered(fallbackIntervalMillis)
     const pause = shortestPauseMillis * 2 ** (this.#failures - 1)

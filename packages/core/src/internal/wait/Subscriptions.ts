@@ -1,6 +1,6 @@
 /**
- * Wake-up signals from the store: one subscription per channel and client, kept a little while after the last waiter. Signals
- * are hints: where subscribing fails, waiters go on by polling.
+ * Wake-up signals from the store: one subscription per channel and client, kept a little while after the last waiter.
+ * Signals are hints: if subscribing fails, waiters poll.
  */
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
@@ -11,7 +11,7 @@ import type { WaitingClient } from "./WaitingClient.ts"
 import { runStream } from "../store/startable.ts"
 import { reconnecting } from "../time/schedules.ts"
 
-/** After a subscription that was established has failed, a new one is tried so soon. */
+/** The pause between the failure of an established subscription and a new one. */
 const pauseMillis = 100
 
 /** One listener's share of a subscription. */
@@ -55,13 +55,13 @@ class SharedSubscription implements Alarm {
     }
   }
 
-  /** No listener for `subscriptionIdleTime`. */
+  /** There was no listener for `subscriptionIdleTime`. */
   ring(): void {
     this.#end()
     this.#fiber.interruptUnsafe()
   }
 
-  /** Fails while the store cannot be reached; ends a moment after a subscription that was established has failed. */
+  /** Fails while the store cannot be reached; ends shortly after an established subscription has failed. */
   get #subscription(): Effect.Effect<void, LockStoreError> {
     return Effect.suspend(() =>
       Effect.catch(

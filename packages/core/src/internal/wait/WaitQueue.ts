@@ -1,8 +1,8 @@
 /**
- * The fibers of this process that wait for one thing: a lock, permits of a semaphore, or a latch. One of them has the turn, and
- * talks to Redis for all. It takes its wake-ups from `signals`, a `Queue` of one, which the Stream of the channel's subscription
- * feeds, the releases of this process, and the waiter's own alarm: a signal stays there until it is taken, so none is missed
- * during a request. The others sleep until the turn is passed on to them.
+ * The fibers of this process that wait for one thing: a lock, permits of a semaphore, or a latch. One of them has the turn
+ * and talks to Redis for all. It takes its wake-ups from `signals`, a `Queue` with room for one, which is fed by the Stream
+ * of the channel's subscription, by releases in this process, and by the waiter's own alarm. A signal stays there until it
+ * is taken, so none is missed during a request. The others sleep until the turn is passed to them.
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
@@ -24,7 +24,7 @@ export class WaitQueue {
   readonly outage = new Outage()
   /** The waiter that talks to Redis; undefined while the turn is reserved for an in-flight request. */
   turn: Waiter | undefined = undefined
-  /** Whether others were told that somebody waits here: see {@link LockProtocol.cancelWriterIntent}. */
+  /** Whether a waiting writer was announced to other processes: see {@link LockProtocol.cancelWriterIntent}. */
   announced = false
   /** Until when this queue leaves the lock to other processes, on the monotonic clock. */
   quietUntil = 0
@@ -35,7 +35,7 @@ export class WaitQueue {
   #firstNumber = 0
   #lastNumber = 0
   #subscription: Subscription | undefined = undefined
-  /** When a lease ends next, as far as known, on the monotonic clock. */
+  /** The earliest known end of a lease, on the monotonic clock. */
   #nextExpiry = Number.POSITIVE_INFINITY
   #handOvers = 0
   #firstHandOver = 0
@@ -55,12 +55,12 @@ export class WaitQueue {
     return this.#subscription !== undefined
   }
 
-  /** A copy: waiters may leave while it is gone through. */
+  /** A copy, as waiters may leave during iteration. */
   get waiters(): ReadonlyArray<Waiter> {
     return [...this.#waiters.values()].flatMap((waiters) => waiters.toArray())
   }
 
-  /** The first waiter that so many free permits are enough for. */
+  /** The first waiter for which this number of free permits is enough. */
   firstFor(free: number): Waiter | undefined {
     let first: Waiter | undefined
     for (const [permits, waiters] of this.#waiters) {
@@ -70,7 +70,7 @@ export class WaitQueue {
     return first
   }
 
-  /** Joins at the end, or at the head that was reserved; it has the turn where nobody else has. */
+  /** Joins at the end, or at the reserved head; gets the turn if no waiter has it. */
   join(wanted: Wanted): Waiter {
     const { atHead = false, permits = 1 } = wanted
     const waiter = new Waiter(this, wanted, atHead ? --this.#firstNumber : ++this.#lastNumber)
@@ -83,8 +83,9 @@ export class WaitQueue {
   }
 
   /**
-   * Leaves, once. From a waiter that has the turn it passes on, to one that asks at once: nobody knows what has become of the signal
-   * that was taken. A waiter that leaves because it was served knows how many permits are still free. The last one ends the queue.
+   * Removes a waiter that has not left yet. If it had the turn, the next one gets it and sends a request at once, as the
+   * signal that was taken may not have been acted on. A waiter that leaves because it was served says how many permits are
+   * still `free`. The last one ends the queue.
    */
   leave(waiter: Waiter, free = Number.POSITIVE_INFINITY): void {
     if (!waiter.isQueued) return
@@ -100,8 +101,8 @@ export class WaitQueue {
   }
 
   /**
-   * Passes the turn to the first waiter that so many free permits are enough for, which asks at once: nobody waits behind one that
-   * wants more. Where there is none, the first of all has the turn, and sleeps on until a signal or a tick.
+   * Passes the turn to the first waiter for which the `free` permits are enough, which sends a request at once, even behind
+   * one that wants more. If there is none, the first of all gets the turn, and sleeps until a signal or a tick.
    */
   pass(free: number): void {
     const next = this.firstFor(free)
@@ -111,7 +112,7 @@ export class WaitQueue {
     else if (this.turn !== undefined) this.#setAlarm(this.turn, this.pauseUntil)
   }
 
-  /** The in-flight request has been answered: its fiber is at the head if it waits, else the next waiter has the turn. */
+  /** The in-flight request has been answered: the turn goes to its fiber if that waits, at the head, else to the next waiter. */
   unreserve(): void {
     if (!this.#isReserved) return
     this.#isReserved = false
@@ -125,12 +126,12 @@ export class WaitQueue {
     this.turn?.wake()
   }
 
-  /** Wakes the waiter that has the turn to ask again: what it waits for may be free. */
+  /** Wakes the waiter that has the turn for another request: what it waits for may be free. */
   signal(): void {
     this.wake("signal")
   }
 
-  /** Wakes the waiters that may share what was just acquired. */
+  /** Wakes the waiters that may share the hold that was just acquired. */
   wakeMatching(matches: (identity: Identity) => boolean): void {
     this.#forEach((waiter) => {
       if (waiter.identity === undefined || !matches(waiter.identity)) return
@@ -146,7 +147,7 @@ export class WaitQueue {
     })
   }
 
-  /** Without a copy, as each of many readers wakes the others; nobody leaves before its fiber is resumed. */
+  /** Makes no copy, as each of many readers wakes the others: woken fibers run, and leave, only afterwards. */
   #forEach(f: (waiter: Waiter) => void): void {
     for (const { first } of this.#waiters.values()) {
       for (let waiter = first; waiter !== undefined; waiter = waiter.behind) f(waiter)
@@ -154,9 +155,9 @@ export class WaitQueue {
   }
 
   /**
-   * Feeds the signals from the subscription to a channel, which all share. `messagesSeen` is the number of messages that had arrived
-   * before the last request: of those since then it may know nothing. A new subscription signals when it is ready. Returns whether
-   * the next signal may be that one.
+   * Feeds `signals` from one subscription to the channel, shared by all waiters. `messagesSeen` is the number of messages
+   * that had arrived before the last request, which may not reflect later ones. A new subscription signals when it is
+   * ready. Returns whether the next signal may be that one.
    */
   listen(channel: string, messagesSeen: number | undefined): boolean {
     const { subscriptions } = this.client
@@ -167,20 +168,20 @@ export class WaitQueue {
     return isMissing || seenNow === undefined
   }
 
-  /** For the waiter that has the turn: the next signal, or a tick at this time or when its wait time is over. */
+  /** For the waiter that has the turn: the next signal, or a tick at `until` or at the end of its wait time. */
   take(waiter: Waiter, until: number): Effect.Effect<Wake> {
     this.#setAlarm(waiter, until)
     return Queue.take(this.signals)
   }
 
-  /** Sleeps until it is to ask: with the turn, on a signal or a tick. Undefined where it was served, or late, without the turn. */
+  /** Sleeps until it has the turn and gets a signal or a tick. Undefined if it was served, or its wait time ended before its turn. */
   sleep(waiter: Waiter): Effect.Effect<Wake | undefined> {
     return Effect.flatMap(this.awaitTurn(waiter), () =>
       waiter.hasTurn && !waiter.isServed ? this.take(waiter, this.pauseUntil) : Effect.succeed(undefined)
     )
   }
 
-  /** Sleeps until it has the turn, as long as it wants to wait. */
+  /** Sleeps until it has the turn, or its wait time is over. */
   awaitTurn(waiter: Waiter): Effect.Effect<void> {
     if (!waiter.hasTurn) this.#setAlarm(waiter, Number.POSITIVE_INFINITY)
     return waiter.awaitTurn
@@ -198,13 +199,13 @@ export class WaitQueue {
     return Math.max(now, Math.min(now + pause, this.#nextExpiry))
   }
 
-  /** The waiter that has the turn sends its request, which answers the signals that came before. */
+  /** The waiter that has the turn sends its request, which covers the signals so far. */
   ask(waiter: Waiter): void {
     this.client.alarms.cancel(waiter)
     Queue.takeUnsafe(this.signals)
   }
 
-  /** A request was answered: a lease ends in so many milliseconds; below zero, nobody knows. */
+  /** A request was answered: a lease ends in `remaining` milliseconds; if negative, at an unknown time. */
   answered(remaining: number): void {
     this.outage.answered()
     this.#nextExpiry = remaining < 0 ? Number.POSITIVE_INFINITY : this.client.now() + remaining + 1
@@ -217,8 +218,9 @@ export class WaitQueue {
   }
 
   /**
-   * Counts a hand-over within this process, and returns whether it may take place. If so, the release wakes the next waiter before its
-   * reply arrives, so that waiter's request reaches Redis right behind it, ahead of other processes: only so many times in a row.
+   * Counts a hand-over within this process, and returns whether it may take place. If so, the release wakes the next waiter
+   * before its reply arrives, so that waiter's request reaches Redis right behind it, ahead of other processes. The number
+   * of hand-overs in a row is limited.
    */
   takeHandOver(now: number): boolean {
     if (this.#handOvers === 0) this.#firstHandOver = now

@@ -1,5 +1,5 @@
 /**
- * The queues of a client: one for each name, and for what is waited for under it, while somebody waits.
+ * The queues of a client: one per name and kind of wait, for as long as somebody waits.
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
@@ -17,7 +17,7 @@ export type Waited = Mode | "latch"
 export class WaitQueues {
   readonly #client: WaitingClient
   readonly #queues: Readonly<Record<Waited, Map<string, WaitQueue>>>
-  /** Of fair locks, whose waiters have places in Redis. */
+  /** The queues of fair locks, whose waiters have places in Redis. */
   readonly #fair = new Map<string, FairQueue>()
 
   constructor(client: WaitingClient) {
@@ -39,19 +39,19 @@ export class WaitQueues {
     return this.#queues[waited].get(key)
   }
 
-  /** Wakes the waiter of each queue that has the turn, which learns that the client closes; the others follow as it leaves. */
+  /** Wakes the waiter with the turn in each queue, which finds the client closing; as it leaves, the others follow. */
   sendHome(): void {
     for (const queue of this.#all) queue.signal()
     for (const queue of this.#fair.values()) queue.wakeMatching(() => true)
   }
 
-  /** Wakes the waiters that may share a lock that was just acquired. */
+  /** Wakes the waiters that may share the hold that was just acquired. */
   wakeMatching(key: string, mode: Mode, matches: (identity: Identity) => boolean): void {
     this.get(key, mode)?.wakeMatching(matches)
     this.#fair.get(key)?.wakeMatching(matches)
   }
 
-  /** The queue of the places that fibers of this process have in Redis, for a fair lock. */
+  /** This client's queue for a fair lock; opens it if necessary. */
   openFair(keys: LockKeys): FairQueue {
     let queue = this.#fair.get(keys.lock)
     if (queue === undefined) {
@@ -64,7 +64,7 @@ export class WaitQueues {
     return queue
   }
 
-  /** Joins a queue, or starts one, whose turn may be reserved for an in-flight request. */
+  /** Joins a queue, or starts one; its turn is reserved if a request is in flight. */
   join(
     key: string,
     waited: Waited,
@@ -76,7 +76,7 @@ export class WaitQueues {
       const queue = queues.get(key)
       if (queue !== undefined) return Effect.succeed([queue, queue.join(wanted)])
       return Effect.map(Queue.sliding<Wake>(1), (signals) => {
-        // another fiber may have begun it in between
+        // another fiber may have started one in between
         let queue = queues.get(key)
         if (queue === undefined) {
           queue = new WaitQueue(this.#client, signals, isReserved(), () => queues.delete(key))

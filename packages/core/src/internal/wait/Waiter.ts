@@ -10,13 +10,13 @@ import type { Linked } from "./LinkedList.ts"
 /** What wakes the waiter that has the turn: a message or a release, or the end of its pause. */
 export type Wake = "signal" | "tick"
 
-/** The terms on which a fiber joins a queue. */
+/** How a fiber joins a queue. */
 export interface Wanted {
-  /** Who may re-enter a lock that is acquired meanwhile. */
+  /** The identity that may re-enter a lock that is acquired meanwhile. */
   readonly identity?: Identity | undefined
-  /** How many permits; 1 unless told otherwise. */
+  /** How many permits it wants. Default: 1. */
   readonly permits?: number | undefined
-  /** Until when it is willing to wait, on the monotonic clock. */
+  /** When its wait time ends, on the monotonic clock. */
   readonly waitsUntil: number
   /** Whether it joins at the head, which was reserved for it. */
   readonly atHead?: boolean | undefined
@@ -36,7 +36,7 @@ export class Waiter implements Alarm, Linked<Waiter> {
   /** Its place in the order of arrival. */
   readonly number: number
   isQueued = true
-  /** The count of a latch, by the last look since it came, whoever looked. */
+  /** The count of its latch as last read since it joined, by any waiter. */
   count: number | undefined = undefined
   due = 0
   heapIndex = -1
@@ -58,12 +58,12 @@ export class Waiter implements Alarm, Linked<Waiter> {
     return this.#queue.turn === this
   }
 
-  /** Whether it was served by a request of another waiter. */
+  /** Whether its latch was found open, by any waiter. */
   get isServed(): boolean {
     return this.count === 0
   }
 
-  /** Its pause is over, or, where another has the turn, its wait time. */
+  /** Its pause is over; without the turn, its wait time. */
   ring(): void {
     if (this.hasTurn) {
       this.#queue.wake("tick")
@@ -82,13 +82,13 @@ export class Waiter implements Alarm, Linked<Waiter> {
     this.#queue.client.inOwnTurn(resume)
   }
 
-  /** Its latch has this count: where it is open, it goes on without a request of its own. */
+  /** Its latch has this count: if the latch is open, the waiter goes on without a request of its own. */
   tell(count: number): void {
     this.count = count
     if (this.isServed) this.wake()
   }
 
-  /** Sleeps until it is woken with the turn, its wait time is over, or it is woken for another reason. */
+  /** Sleeps until it has the turn, is served, its wait time is over, or it is woken for another reason. */
   get awaitTurn(): Effect.Effect<void> {
     return Effect.callback<void>((resume) => {
       if (this.hasTurn || this.isServed || this.#isLate) {

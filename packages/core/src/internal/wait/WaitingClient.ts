@@ -12,7 +12,7 @@ export interface WaitingClient extends ProtocolClient, OwnTurn {
   readonly now: () => number
   /** Runs an effect in the background, until the client is closed. */
   readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber<A, E>
-  /** Whether it is being closed, or is closed: then the store refuses, and nothing runs in the background. */
+  /** Whether the client is closing or closed: the store then refuses commands, and nothing runs in the background. */
   readonly isClosing: boolean
   readonly subscriptions: Subscriptions
 }

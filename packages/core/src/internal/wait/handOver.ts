@@ -1,13 +1,16 @@
 /**
- * Who gets a lock that this process releases: the next waiter of this process at once, or, after a while of that, the waiters
- * of other processes.
+ * Decides who gets a lock that this process releases: its own next waiter at once, or, after several of these hand-overs,
+ * the waiters of other processes.
  */
 import type { HandOver, ReleasedLease } from "../hold/HoldingClient.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
 import type { WaitQueue } from "./WaitQueue.ts"
 import type { WaitQueues } from "./WaitQueues.ts"
 
-/** The pause after a release that other processes were told of: a few round trips, as the message takes longer to them than the lock to us. */
+/**
+ * The pause after a release that was announced to other processes: a few round trips, as the message takes longer to reach
+ * them than a request of ours to reach Redis.
+ */
 const quietRoundTrips = 4
 const shortestQuietMillis = 2
 const longestQuietMillis = 100
@@ -17,9 +20,9 @@ interface QueueingClient extends WaitingClient {
 }
 
 /**
- * Wakes the next waiter of this process before the release is sent. It starts only after the releasing fiber has sent its
- * release, so its request comes right behind. Returns what is to be done with the reply; undefined if the next waiter was woken
- * already, or nobody waits here.
+ * Wakes the next waiter of this process before the release is sent. That waiter runs only after the releasing fiber has
+ * sent its release, so its request comes right behind. Returns what to do with the reply; undefined if the next waiter was
+ * woken already, or nobody waits here.
  */
 export const startHandOver = (client: QueueingClient, lease: ReleasedLease, now: number): HandOver | undefined => {
   const { keys, kind } = lease
@@ -30,7 +33,7 @@ export const startHandOver = (client: QueueingClient, lease: ReleasedLease, now:
   return queue === undefined || handedOver ? undefined : new DeferredHandOver(client, lease, queue, now)
 }
 
-/** A release whose reply decides: where listeners in other processes were told, this process leaves the lock to them. */
+/** Waits for the release's reply: if other processes were listening, this one leaves the lock to them for a moment. */
 class DeferredHandOver implements HandOver {
   readonly #client: QueueingClient
   readonly #lease: ReleasedLease
