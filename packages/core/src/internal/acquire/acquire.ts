@@ -1,10 +1,10 @@
 /**
- * Acquires a lock, in the same way for every kind: re-enter it if it is held already; else ask; else wait for a message or the
- * fallback interval, and ask again. Most kinds wait in the queue of this process, where the waiter that has the turn talks to Redis for all;
- * fair locks have a place in Redis for each waiter.
+ * Acquires a lock, in the same way for every kind: re-enters it if the caller holds it; else sends a request; if that is
+ * denied, waits for a message or the fallback interval, and tries again. Most kinds wait in the queue of this process,
+ * where the waiter that has the turn talks to Redis for all; fair locks have a place in Redis for each waiter.
  *
- * Every step of it runs uninterruptibly but for what is wrapped in `restore`: the round trip of an attempt or of a re-entry,
- * which is undone when it is interrupted, and the waits.
+ * Everything runs uninterruptibly except what is wrapped in `restore`: the waits, and the round trip of a request or a
+ * re-entry, which is rolled back if it is interrupted.
  */
 import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
@@ -83,7 +83,7 @@ const reenterUntilSettled = (
     }
   })
 
-/** Asks once, whoever waits. */
+/** Sends one request, even if others wait. */
 export const tryAcquire = (
   request: AcquireRequest,
   restore: Restore
@@ -111,6 +111,6 @@ const isHeldUp = (request: AcquireRequest): boolean => {
   // a writer never waits for itself
   if (writerOf(request) !== undefined) return false
   if (client.waitQueues.get(keys.lock, kind.mode) !== undefined || isRequestInFlight(request)) return true
-  // while readers of this process hold the lock, a writer still asks: its request tells other processes that it waits
+  // while readers of this process hold the lock, a writer still sends a request, which announces it to other processes
   return client.isHeldHere(keys.lock, kind.cancelWriterIntent === undefined ? kind.mode : "read")
 }

@@ -1,5 +1,5 @@
 /**
- * Asking Redis once: for one lock, or for several by one command.
+ * Sends one acquire command, for one lock or for several.
  */
 import * as Effect from "effect/Effect"
 import { LockStoreError } from "../../LockError.ts"
@@ -29,11 +29,11 @@ export const ownerRefOf = ({ client, keys, kind, name }: AcquireRequest, owner: 
 export const leaseMillisOf = (request: AcquireRequest): number =>
   request.leaseMillis ?? request.client.options.watchdogLeaseMillis
 
-/** The write lock under which somebody asks to read. */
+/** The write lock that the caller of a read lock holds. */
 export const writerOf = ({ client, identity, keys, kind }: AcquireRequest): Lease | undefined =>
   kind.mode === "read" ? client.find(keys.lock, "write", identity) : undefined
 
-/** Who asks, and what follows each outcome. */
+/** The owner of a request, and what follows each outcome. */
 export interface Attempt<A, B, E> {
   readonly ownerRef: HeldRef
   /** Whether the caller will wait when it is denied. */
@@ -43,15 +43,15 @@ export interface Attempt<A, B, E> {
   readonly startedAt: number
   readonly onGranted: (hold: Hold) => Effect.Effect<A>
   readonly onDenied: (denial: Denial) => Effect.Effect<B, E>
-  /** Called when it is granted or fails for good; `onDenied` and `onTransient` see to that themselves. */
+  /** Called when it is granted or fails for good; `onDenied` and `onTransient` do the same themselves if necessary. */
   readonly onSettled?: ((request: AcquireRequest) => void) | undefined
   /** Follows a transient failure; absent for a caller that does not wait. */
   readonly onTransient?: ((failure: LockStoreError, mayHaveRun: boolean) => Effect.Effect<B, E>) | undefined
 }
 
 /**
- * One round trip, sent as soon as the effect runs. Interrupted or failed with unknown outcome, it is undone before anything
- * else happens.
+ * One round trip, sent as soon as the effect runs. If interrupted, or failed with unknown outcome, it is rolled back before
+ * anything else happens.
  */
 export const acquireOnce = <A, B, E>(
   request: AcquireRequest,
@@ -83,13 +83,13 @@ export const acquireOnce = <A, B, E>(
       const granted = Lease.granted(request, { owner: ownerRef.owner, token: answer, sentAt, leaseMillis }, now)
       const hold = granted && possess(request, granted, new Hold(granted, request), startedAt)
       if (hold !== undefined) {
-        // only now: who is resumed here runs at once, and need not ask for what this process holds
+        // only now: a waiter that is resumed here runs at once, and must see that this process holds the lock
         onSettled?.(request)
         return onGranted(hold)
       }
       const failure = grantedTooLate(name, command.operation.name, now - sentAt, leaseMillis)
       const isTick = onTransient !== undefined && isRetryable(failure)
-      // one that has a place of its own asks again for the same owner, and counts the lease from then
+      // a waiter with a place in Redis retries with the same owner id, and counts the lease from then
       if (isTick && kind.queued) return onTransient(failure, true)
       const undone = rollback(ownerRef, leaseMillis)
       if (isTick) return Effect.flatMap(undone, () => onTransient(failure, true))
@@ -115,7 +115,7 @@ export const acquireOnce = <A, B, E>(
   })
 }
 
-/** Notes what was granted. */
+/** Records a granted lease. */
 export const possess = <H extends Hold>(
   { client }: AcquireRequest,
   lease: Lease,
@@ -128,14 +128,12 @@ export const possess = <H extends Hold>(
   return outermost
 }
 
-/** Which of several acquisitions by one command was denied. */
+/** Which of the locks that one command was to acquire is taken. */
 export interface DeniedAt {
   readonly index: number
 }
 
-/**
- * Asks once for several locks of one client and slot, none of which the asker holds: all or none, by one command.
- */
+/** Acquires several locks of one client and slot by one command, all or none. The caller must hold none of them. */
 export const tryAcquireTogether = (
   requests: ReadonlyArray<AcquireRequest>,
   restore: Restore
@@ -160,7 +158,7 @@ export const tryAcquireTogether = (
       for (const [i, request] of requests.entries()) {
         const token = typeof tokens === "number" ? tokens : tokens[i]!
         const granted = Lease.granted(request, { owner, token, sentAt, leaseMillis }, now)
-        // so it is for all of them
+        // it is too late for all of them
         if (granted === undefined) break
         holds.push(possess(request, granted, new Hold(granted, request), sentAt))
       }

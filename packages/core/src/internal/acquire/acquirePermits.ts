@@ -1,8 +1,8 @@
 /**
- * Acquires permits, in the same way for both kinds of semaphore: ask once; else wait in the queue of this process and ask again
- * at each turn.
+ * Acquires permits, in the same way for both kinds of semaphore: sends a request; if that is denied, waits in the queue of
+ * this process and tries again at each turn.
  *
- * Everything here runs uninterruptibly but for what is wrapped in `restore`.
+ * Everything here runs uninterruptibly except what is wrapped in `restore`.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -23,9 +23,7 @@ export interface PermitRequest<A> {
   readonly permits: number
   /** Milliseconds; infinite to wait without limit. */
   readonly waitMillis: number
-  /**
-   * Asks once. Interrupted or failed with unknown outcome, it is undone before anything else happens.
-   */
+  /** Sends one request. If interrupted, or failed with unknown outcome, it is rolled back before anything else happens. */
   readonly ask: (restore: Restore, startedAt: number) => Effect.Effect<PermitReply<A>, LockStoreError>
 }
 
@@ -59,7 +57,7 @@ const wait = <A extends object>(
   request: PermitRequest<A>,
   restore: Restore,
   startedAt: number,
-  /** What it was told, or why it was told nothing, where it has asked. */
+  /** The reply to the request before the wait, or its failure, if there was one. */
   answer: PermitReply<A> | LockStoreError | undefined,
   messagesSeen: number | undefined
 ): Effect.Effect<A, LockTimeout | LockStoreError> => {
@@ -69,7 +67,7 @@ const wait = <A extends object>(
     if (answer instanceof LockStoreError) queue.failed(answer, startedAt)
     else if (answer !== undefined) queue.answered(answer.remaining)
     if (answer !== undefined) queue.listen(channel, messagesSeen)
-    // those whom it was to wait behind have just left
+    // the waiters ahead of it have just left
     else if (waiter.hasTurn) queue.signal()
     const last = answer instanceof LockStoreError ? undefined : answer
     return Effect.ensuring(
@@ -82,7 +80,7 @@ const wait = <A extends object>(
 interface PermitWait<A> {
   readonly restore: Restore
   readonly startedAt: number
-  /** The answer to a request that was made before the wait. */
+  /** The reply to the request before the wait. */
   readonly last: PermitReply<A> | undefined
 }
 
@@ -119,7 +117,7 @@ const whileQueued = Effect.fnUntraced(function* <A extends object>(
   }
 })
 
-/** The wait is over: with the store's own `failure`, where that was the last that was heard of it. */
+/** Ends the wait: with the store's own `failure` if the last request failed. */
 const gaveUp = (
   { client, kind, name, permits }: PermitRequest<unknown>,
   startedAt: number,

@@ -1,8 +1,8 @@
 /**
- * Waits for a latch to open, in the queue of this process: one look at the count, by the waiter that has the turn, serves all who
- * wait by then.
+ * Waits for a latch to open, in the queue of this process: the waiter that has the turn reads the count for all that are
+ * waiting by then.
  *
- * Everything here runs uninterruptibly but for what is wrapped in `restore`.
+ * Everything here runs uninterruptibly except what is wrapped in `restore`.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -35,7 +35,7 @@ export const awaitLatch = (request: LatchRequest): Effect.Effect<void, LatchTime
     return Effect.flatMap(
       client.waitQueues.join(key, "latch", { waitsUntil: startedAt + waitMillis }),
       ([queue, waiter]) => {
-        // for those who have just come; a request that is under way may have been too early for them
+        // waiters that join during a request are served by the next one
         queue.signal()
         return Effect.ensuring(
           whileClosed(request, restore, startedAt, queue, waiter),
@@ -84,7 +84,7 @@ const whileClosed = Effect.fnUntraced(function* (
   }
 })
 
-/** What the observers of a fiber throw must not end the task that has woken it. */
+/** An exception from an observer of the fiber must not end the task that woke it. */
 const inOwnTurn = (client: OwnTurn): Effect.Effect<void> =>
   Effect.callback((resume) => client.inOwnTurn(() => resume(Effect.void)))
 

@@ -1,5 +1,5 @@
 /**
- * How the wait for a lock ends that was not granted.
+ * How a wait ends in which the lock was not granted.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -8,8 +8,8 @@ import type { Denial } from "./acquireOnce.ts"
 import type { AcquireRequest } from "./AcquireRequest.ts"
 
 /**
- * The wait is over. What the store said last decides how it fails: with `LockTimeout` where the lock was taken; with the store's own
- * `failure` where that is not known.
+ * Ends the wait. The store's last answer decides how it fails: with `LockTimeout` if the lock was taken, with the store's
+ * own `failure` if that is not known.
  */
 export const gaveUp = (
   request: AcquireRequest,
@@ -33,7 +33,7 @@ export const gaveUp = (
     )
   })
 
-/** The last holder seen: in Redis, or in this process where Redis was not asked. */
+/** The last holder seen: in Redis, or in this process if Redis was not asked. */
 const holderOf = ({ client, keys }: AcquireRequest, denial: Denial | undefined): Holder | undefined => {
   if (denial !== undefined) {
     const remaining = denial.remaining < 0 ? undefined : Duration.millis(denial.remaining)

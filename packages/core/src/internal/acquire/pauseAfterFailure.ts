@@ -4,8 +4,8 @@ import type { Outage } from "../wait/Outage.ts"
 import type { AcquiringClient } from "./AcquiringClient.ts"
 
 /**
- * Pauses after a transient failure, for at most the milliseconds that are left of the wait, rounded up, as a clock may not tell a
- * sleep of less than a nanosecond from none.
+ * Pauses after a transient failure, for at most the `left` milliseconds of the wait, rounded up: a clock may not tell a
+ * sleep of under a nanosecond from none.
  */
 export const pauseAfterFailure = (
   client: AcquiringClient,

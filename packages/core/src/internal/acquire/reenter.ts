@@ -1,5 +1,5 @@
 /**
- * Entering what one holds already.
+ * Re-enters a lock that the caller holds already.
  */
 import * as Effect from "effect/Effect"
 import { LockReentered, type LockStoreError } from "../../LockError.ts"
@@ -12,8 +12,8 @@ import { rollbackReentry } from "../hold/rollback.ts"
 import type { Restore } from "../hold/guard.ts"
 
 /**
- * What becomes of an acquisition by somebody who holds the lock already: a hold more, or a refusal where waiting would be
- * waiting for oneself. Undefined for everybody else.
+ * Acquires a lock that the caller holds already: adds a hold, or fails if the caller would wait for itself. Undefined if
+ * the caller does not hold the lock.
  */
 export const reenter = (
   request: AcquireRequest,
@@ -25,7 +25,7 @@ export const reenter = (
     if (!kind.reentrant) return Effect.fail(new LockReentered({ lock: name, attempt: "reenter" }))
     const left = mine.innerReleaseUntil - client.now()
     if (left < 0) return addHold(request, mine, restore)
-    // a release that may still act would end the new hold in place of its own
+    // an inner release that may still take effect would end the new hold instead of its own
     return Effect.andThen(
       restore(Effect.sleep(left + 1)),
       Effect.suspend(() => reenter(request, restore) ?? Effect.undefined)
@@ -36,7 +36,7 @@ export const reenter = (
     : undefined
 }
 
-/** {@link reenter} for a waiter: a transient failure is a value. */
+/** {@link reenter} for a waiter: returns a transient failure as a value. */
 export const tryReenter = (
   request: AcquireRequest,
   restore: Restore
@@ -45,7 +45,7 @@ export const tryReenter = (
   return reentered === undefined ? Effect.undefined : catchTransient(reentered)
 }
 
-/** Enters what this owner holds already; nothing when it turns out to be lost. */
+/** Adds a hold to a lease; undefined if the lease turns out to be lost. */
 const addHold = (
   request: AcquireRequest,
   lease: Lease,

@@ -1,7 +1,7 @@
 /**
- * Holds what is acquired for as long as a scope is open, or around an effect that its loss interrupts: locks and permits alike.
+ * Holds locks and permits for as long as a scope is open, or around an effect, which a loss interrupts.
  *
- * Requests run uninterruptibly, except for the parts that are wrapped in `restore`.
+ * Requests run uninterruptibly except what is wrapped in `restore`.
  */
 import type * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -16,7 +16,7 @@ import { traced, tracedUntilClosed } from "../report/telemetry.ts"
 
 /** What was acquired. */
 export interface Held extends Guarded {
-  /** Does nothing the second time. */
+  /** Idempotent. */
   readonly release: Effect.Effect<void, LockLost | LockStoreError>
 }
 
@@ -26,9 +26,9 @@ export interface Prepared<out H extends Held, out E = never> {
   readonly name: string
   /** The name of its kind in spans. */
   readonly label: string
-  /** Waits as long as allowed. To be run uninterruptibly. */
+  /** Waits as long as allowed. Must run uninterruptibly. */
   readonly acquire: (restore: Restore) => Effect.Effect<H, AcquireError | E>
-  /** Asks once. To be run uninterruptibly. */
+  /** Tries once. Must run uninterruptibly. */
   readonly tryAcquire: (restore: Restore) => Effect.Effect<Option.Option<H>, LockStoreError | E>
 }
 
@@ -44,7 +44,7 @@ export type Prepare<H extends Held, E = never> = (
 export interface Family<in H> {
   readonly acquireSpan: string
   readonly holdSpan: string
-  /** Reports that what a scope held could not be given back when it closed. */
+  /** Reports that a closing scope could not release what it held. */
   readonly warn: (held: H, problems: Cause.Cause<LockLost | LockStoreError>) => Effect.Effect<void>
   /** What the body of a section inherits from the section. */
   readonly inside?: <R>(context: Context.Context<R>, held: H, fiber: Running) => Context.Context<R>
@@ -57,7 +57,7 @@ export const scoped = <H extends Held, E>(
 ): Effect.Effect<H, AcquireError | E, Scope.Scope> =>
   inScope((scope) => asking(family, prepare, scope, waiting<H, E>, (held, asked) => keep(family, held, asked, scope)))
 
-/** {@link scoped}, asking once. */
+/** {@link scoped}, trying once. */
 export const tryScoped = <H extends Held, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
@@ -68,7 +68,7 @@ export const tryScoped = <H extends Held, E>(
     )
   )
 
-/** Runs an effect while it holds what it acquires. */
+/** Runs an effect while holding what the request acquires. */
 export const section = <H extends Held, E, A, E2, R>(
   family: Family<H>,
   prepare: Prepare<H, E>,
@@ -76,7 +76,7 @@ export const section = <H extends Held, E, A, E2, R>(
 ): Effect.Effect<A, AcquireError | LockLost | E | E2, R> =>
   asking(family, prepare, undefined, waiting<H, E>, (held, asked) => guarded(family, held, asked, body))
 
-/** {@link section}, asking once. */
+/** {@link section}, trying once. */
 export const trySection = <H extends Held, E, A, E2, R>(
   family: Family<H>,
   prepare: Prepare<H, E>,
@@ -91,13 +91,13 @@ export const trySection = <H extends Held, E, A, E2, R>(
       Option.isNone(held) ? Effect.succeedNone : Effect.asSome(guarded(family, held.value, asked, body))
   )
 
-/** Acquires without releasing: somebody else gives it back later. */
+/** Acquires without releasing: other code releases it later. */
 export const acquired = <H extends Held, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
 ): Effect.Effect<void, AcquireError | E> => asking(family, prepare, undefined, waiting<H, E>, () => Effect.void)
 
-/** {@link acquired}, asking once: whether it was acquired. */
+/** {@link acquired}, trying once: whether it was acquired. */
 export const tryAcquired = <H extends Held, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
@@ -118,7 +118,7 @@ interface Asked {
   readonly restore: Restore
 }
 
-/** Prepares, asks, and goes on with `f`. */
+/** Prepares a request, sends it, and continues with `f`. */
 const asking = <H extends Held, E, Answer, E2, A, E3, R>(
   { acquireSpan }: Family<H>,
   prepare: Prepare<H, E>,
@@ -152,7 +152,7 @@ const keep = <H extends Held>(
     held
   )
 
-/** A finalizer that refers to the holding alone: many holdings may live for long. */
+/** A finalizer that refers to the holding alone, as many holdings may live for long. */
 const releaseOrWarn =
   <H extends Held>({ warn }: Family<H>, held: H) =>
   (): Effect.Effect<void> =>

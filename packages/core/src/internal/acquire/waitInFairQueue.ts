@@ -19,8 +19,9 @@ import { giveBack, releaseAgainAfter, rollbackUnknown } from "../hold/rollback.t
 import type { Restore } from "../hold/guard.ts"
 
 /**
- * Takes a place in the queue of a fair lock, and waits there for its turn. However the wait ends without the lock, the
- * place is given back. What passes by itself costs it time, not its place: it asks under one owner until it gives up.
+ * Takes a place in the queue of a fair lock, and waits there for its turn. If the wait ends without the lock, for whatever
+ * reason, the place is given up. A transient failure costs time, not the place: it retries with the same owner id until it
+ * gives up.
  */
 export const waitInFairQueue = (
   request: AcquireRequest,
@@ -100,8 +101,8 @@ const waitForTurn = (
   const reentry = new Outage()
   let isSubscribed = false
   const subscription = client.subscriptions.subscribe(channel, (signal) => {
-    // Its turn may have been announced before the first subscription stood: it asks once more when it does.
-    // After an outage all channels are subscribed again at once: one request asks for all.
+    // Its turn may have been announced before the first subscription was ready, so one more request follows. After an
+    // outage all channels come back at once: one report serves all waiters.
     if (signal._tag === "Subscribed" && (isSubscribed || queue.outage.hasFailed)) queue.lookSoon()
     else waiter.signal()
     isSubscribed = true
@@ -121,7 +122,7 @@ const waitForTurn = (
         continue
       }
       reentry.answered()
-      // while the store cannot be asked, the queue's refresh finds out for all when it can
+      // during an outage, the queue's refresh finds out for all waiters when the store answers again
       if (queue.outage.failure === undefined || client.now() < waitsUntil) {
         const outcome = yield* ask
         if (outcome instanceof Hold) return { hold: outcome, isTurn: true }
@@ -138,7 +139,7 @@ const waitForTurn = (
   })
   const removePlace = () => client.waitQueues.openFair(keys).removePlaces([waiter.owner])
   const giveUp = Effect.suspend(() => {
-    // one refresh tells the store when it answers again
+    // a refresh removes the place once the store answers again
     if (waiter.isUnsure || queue.outage.failure !== undefined) removePlace()
     if (waiter.isUnsure) return rollbackUnknown(ownerRef, leaseMillisOf(request))
     if (queue.outage.failure !== undefined) return Effect.void
