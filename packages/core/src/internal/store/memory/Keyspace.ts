@@ -1,6 +1,6 @@
 /**
- * As much of a Redis database as the locks need: strings, hashes, lists and sorted sets that expire, and channels. Time is
- * given by the caller, so that it follows Effect's `Clock`; what has expired is freed as time passes.
+ * As much of a Redis database as the locks need: strings, hashes, lists and sorted sets that expire, and channels. The
+ * caller provides the time, so that it follows Effect's `Clock`; later accesses and writes free expired entries.
  */
 import { type Due, DueQueue } from "../../time/DueQueue.ts"
 
@@ -27,15 +27,13 @@ class Entry implements Due {
   }
 }
 
-/** How many expired entries a write frees at most: more than it adds, and no long pause. */
+/** The most expired entries that a write frees: more than it adds, and few enough to cause no pause. */
 const freedPerWrite = 16
 
 /** Above the counters of fenced locks. */
 const firstMicros = 1_000_000_001_000_000
 
-/**
- * Redis answers so when a key holds another type.
- */
+/** Redis's reply when a key holds another type. */
 export class WrongType extends Error {
   constructor(problem = "Operation against a key holding the wrong kind of value") {
     super(`WRONGTYPE ${problem}`)
@@ -51,13 +49,11 @@ export class Keyspace {
   readonly #startMicros: number
   #published = 0
 
-  /**
-   * Leases end by `now`, milliseconds: best monotonic ones. `startMillis` is the server's time at this moment, since the epoch.
-   */
+  /** `now` returns milliseconds, preferably monotonic: leases end by it. `startMillis` is the server's time now, since the epoch. */
   constructor(now: () => number, startMillis: number = now()) {
     this.#now = now
     this.#startedAt = now()
-    // a test's clock may begin at zero; a server's has not for a long time
+    // a test's clock may begin at zero, but tokens that are times must be above the counters
     this.#startMicros = startMillis * 1000 < firstMicros ? firstMicros + startMillis * 1000 : startMillis * 1000
   }
 
@@ -233,7 +229,7 @@ export class Keyspace {
     return existed
   }
 
-  /** Tells all listeners, beginning with another one each time, and returns how many there are. */
+  /** Calls all listeners, starting with a different one each time, and returns how many there are. */
   publish(channel: string, message: string): number {
     const listeners = [...(this.#listeners.get(channel) ?? [])]
     const first = this.#published++ % Math.max(1, listeners.length)

@@ -9,6 +9,6 @@ export const counter = (db: Keyspace, key: string): number | undefined => {
   return value
 }
 
-/** Tells how many permits are free, where that is of use to a waiter. */
+/** Publishes how many permits are free, unless there are none; returns the number of listeners. */
 export const announce = (db: Keyspace, channel: string, available: number): number =>
   available > 0 ? db.publish(channel, String(available)) : 0

@@ -20,7 +20,7 @@ const remember = 86_400_000
 /** Redisson's fairLockWaitTimeout */
 const turnMillis = 300_000
 
-/** Without places nobody is noted: whoever gets one is noted then. */
+/** Without places no client is noted: taking a place notes it again. */
 const forgetClients = (db: Keyspace, { clients, timeouts }: Queue): void => {
   db.delete(timeouts)
   db.delete(clients)

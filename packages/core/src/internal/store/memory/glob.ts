@@ -1,8 +1,6 @@
 const special = /[.+^${}()|\\/]/
 
-/**
- * The glob patterns of Redis: `*`, `?`, `[a-c]`, `[^a]`, and a backslash before a character that stands for itself.
- */
+/** The glob patterns of Redis: `*`, `?`, `[a-c]`, `[^a]`, and a backslash that escapes a character. */
 export const globToRegExp = (pattern: string): RegExp => {
   let source = ""
   let inClass = false

@@ -94,7 +94,7 @@ export const renew: MemoryOperation = (db, locks, [lease, ...owners]) =>
     return 1
   })
 
-/** A read-write lock is not for the other kinds to free. */
+/** Other kinds must not free a read-write lock. */
 export const refuseReadWrite = (db: Keyspace, lock: string): void => {
   if (db.hash(lock)?.has("mode")) throw new WrongType()
 }

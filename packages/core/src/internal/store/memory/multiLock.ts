@@ -30,7 +30,7 @@ export const acquire: MemoryOperation = (db, keys, args) => {
     try {
       tokens.push(nextToken(db, lock, token, Number(tokenLife)))
     } catch (error) {
-      // no token: what was taken before is given back
+      // no token: the locks taken so far are given back
       for (let taken = 0; taken < i; taken++) db.hdel(keys[taken]!, owner)
       throw error
     }

@@ -1,12 +1,12 @@
 /**
  * The operations of `lua/permit_semaphore/` on a {@link Keyspace}: same keys, same arguments, same replies. Only the ids
- * stand there as text, not as bytes.
+ * are stored as text, not as bytes.
  */
 import { announce, counter } from "./counter.ts"
 import type { Keyspace } from "./Keyspace.ts"
 import type { MemoryOperation } from "./MemoryOperation.ts"
 
-/** Redisson's score of a permit without end. */
+/** Redisson's score of a permit that never expires. */
 const never = 922_337_203_685_477
 
 /** `lua/include/reap.lua` */
@@ -24,7 +24,7 @@ const reap = (db: Keyspace, semaphore: string, ids: string) => {
   }
 }
 
-/** Creates a semaphore that does not exist, where its client says how many permits it begins with. */
+/** Creates a missing semaphore if its client says how many permits it begins with. */
 const begin = (db: Keyspace, semaphore: string, ids: string, initial: string) => {
   const reaped = reap(db, semaphore, ids)
   if (reaped.available !== undefined || initial === "") return { ...reaped, created: false }

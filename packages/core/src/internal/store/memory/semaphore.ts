@@ -11,7 +11,7 @@ const anonymous = (db: Keyspace, semaphore: string, ids: string): number | undef
   return counter(db, semaphore)
 }
 
-/** Creates a semaphore that does not exist, where its client says how many permits it begins with. */
+/** Creates a missing semaphore if its client says how many permits it begins with. */
 const begin = (db: Keyspace, semaphore: string, ids: string, initial: string) => {
   const available = anonymous(db, semaphore, ids)
   if (available !== undefined || initial === "") return { available, created: false }
