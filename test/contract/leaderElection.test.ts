@@ -116,7 +116,7 @@ const contract = (backend: Backend): void => {
       it.effect("A leader that was deposed without knowing it can proclaim nothing, and learns of it by that", () =>
         Effect.gen(function* () {
           const election = addresses()
-          expectWarning(/leader's scope has closed, but resigning went wrong/)
+          expectWarning(/leader's scope has closed, but resigning failed/)
           const stale = yield* LeaderElection.campaign(election, { proclaim: "stale" })
           yield* elsewhere(Lock.forceRelease(election.name))
           const next = yield* leadElsewhere(election, { proclaim: "next" })
@@ -136,7 +136,7 @@ const contract = (backend: Backend): void => {
       it.effect("What a dead leader has proclaimed is not taken for that of a holder who proclaims nothing", () =>
         Effect.gen(function* () {
           const election = addresses()
-          expectWarning(/leader's scope has closed, but resigning went wrong/)
+          expectWarning(/leader's scope has closed, but resigning failed/)
           yield* LeaderElection.campaign(election, { proclaim: "dead" })
           yield* elsewhere(Lock.forceRelease(election.name))
           assert.deepStrictEqual(yield* LeaderElection.leader(election), Option.none())

@@ -1,6 +1,6 @@
 /**
- * One process's part in a schedule that several have: which tick is due by the server's time, and whose it is. The last tick is a
- * record beside the lock of the schedule's name, written only under that lock.
+ * One process's part in a shared schedule: which tick is due by the server's time, and which process runs it. The last tick
+ * is a record beside the lock of the schedule's name, written only under that lock.
  */
 import * as Cron from "effect/Cron"
 import * as Effect from "effect/Effect"
@@ -29,7 +29,7 @@ export interface CronJob<R> {
 /** What Redis knows of a schedule. Times are the server's, epoch milliseconds. */
 interface Seen {
   readonly now: number
-  /** The last tick that somebody has begun, and whether it has ended. */
+  /** The last tick that any process has begun, and whether it has ended. */
   readonly last: number | undefined
   readonly isDone: boolean
   /** Whether the process that has begun it still holds the lock. */
@@ -38,10 +38,10 @@ interface Seen {
 
 type CronError = AcquireError | LockLost | LockReentered
 
-/** The longest sleep at once; what timers can count is limited. */
+/** The longest single sleep, as timers have a limit. */
 const longestSleepMillis = 24 * 60 * 60 * 1000
 
-/** The first pause where somebody has the lock without having begun: it is looking, as this process is. */
+/** The first pause while another process holds the lock but has begun nothing: it may only be looking, like this one. */
 const firstPauseMillis = 20
 
 const tickOf = (record: LockRecord | undefined): Pick<Seen, "last" | "isDone"> => {
@@ -52,7 +52,7 @@ const tickOf = (record: LockRecord | undefined): Pick<Seen, "last" | "isDone"> =
 /** The last ticks after `from` up to `now`, oldest first. */
 export const dueTicks = (cron: Cron.Cron, from: number, now: number, most: number): ReadonlyArray<number> => {
   const ticks: Array<number> = []
-  // from a second later: a search backwards leaves out where it begins
+  // starts a second later, as a backward search excludes its starting point
   let tick = Cron.prev(cron, new Date(now + 1000)).getTime()
   while (tick > now) tick = Cron.prev(cron, new Date(tick)).getTime()
   for (; tick > from && ticks.length < most; tick = Cron.prev(cron, new Date(tick)).getTime()) ticks.unshift(tick)
@@ -65,7 +65,7 @@ export class CronLoop<R> {
   readonly #lock: LockImpl<unknown, LockReentered>
   readonly #job: CronJob<R>
   readonly #scope: Scope.Scope
-  /** Ticks up to this one are none of this process's any more. */
+  /** This process is done with all ticks up to this one. */
   #settled: number | undefined = undefined
 
   constructor(
@@ -89,13 +89,13 @@ export class CronLoop<R> {
     })
   }
 
-  /** Waits for the next tick and sees to it; to be called again and again. */
+  /** Waits for the next tick and handles it; to be run in a loop. */
   get turn(): Effect.Effect<void, CronError, R> {
     return Effect.flatMap(this.#look, (seen): Effect.Effect<void, CronError, R> => {
       const { catchUp, cron, maxCatchUp, overlap, retryDied } = this.#job
       const { isDone, last, now } = seen
       this.#settled ??= catchUp === "none" ? now : (last ?? now)
-      // whoever runs it has the lock: this waits until it has ended, or died
+      // the process that runs it holds the lock: wait until it has finished, or died
       if (retryDied && last !== undefined && !isDone) return withHold(this.#lock, (hold) => this.#runAll(hold, []))
       const from = Math.max(this.#settled, last ?? 0)
       const next = Cron.next(cron, new Date(from)).getTime()
@@ -112,7 +112,7 @@ export class CronLoop<R> {
     })
   }
 
-  /** Runs what is due unless a run is under way, which makes it none of ours. */
+  /** Runs the due ticks, or skips them if a run is under way. */
   #tryRunAll(due: ReadonlyArray<number>, pauseMillis = firstPauseMillis): Effect.Effect<void, CronError, R> {
     return Effect.flatMap(
       withHoldIfAvailable(this.#lock, (hold) => this.#runAll(hold, due)),
@@ -121,7 +121,7 @@ export class CronLoop<R> {
         return Effect.flatMap(this.#look, ({ isRunning, last }) => {
           const tick = due.at(-1)!
           if (isRunning || (last !== undefined && last >= tick)) return Effect.sync(() => void (this.#settled = tick))
-          // another process is looking, or has died before it could begin
+          // another process is looking, or died before it could begin
           const { fallbackIntervalMillis } = this.#client.options
           return Effect.andThen(
             Effect.sleep(jittered(pauseMillis)),
@@ -132,7 +132,7 @@ export class CronLoop<R> {
     )
   }
 
-  /** What is left of these ticks for the holder of the lock, and one whose process has died. */
+  /** The due ticks that no process has begun, after the one whose process has died, if it is to be retried. */
   #left(due: ReadonlyArray<number>, { isDone, last = 0 }: Seen): ReadonlyArray<number> {
     const left = due.filter((tick) => tick > last)
     return this.#job.retryDied && !isDone ? [last, ...left] : left
@@ -156,7 +156,7 @@ export class CronLoop<R> {
             yield* execute(tick)
             const now = Math.floor(seen.now + this.#client.now() - lookedAt)
             const isLast = tick === ticks.at(-1)
-            // what came meanwhile is skipped, in every process
+            // ticks that came due meanwhile are skipped, by every process
             const [skipped = tick] = overlap === "skip" && isLast ? dueTicks(cron, tick, now, 1) : []
             yield* this.#note(hold, skipped, "done")
           }),
@@ -165,7 +165,7 @@ export class CronLoop<R> {
     })
   }
 
-  /** Takes what is due, and lets it run beside what runs already. */
+  /** Claims the due ticks, and runs them beside those that still run. */
   #startAll(due: ReadonlyArray<number>): Effect.Effect<void, CronError, R> {
     const { execute } = this.#job
     const taken = withHold(this.#lock, (hold) =>

@@ -1,5 +1,5 @@
 /**
- * An election as a value, and the course of a campaign: acquire the lock, announce the term beside it.
+ * An election as a value, and the course of a campaign: acquire the lock, then announce the term in the record beside it.
  */
 import type * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -29,7 +29,7 @@ import { watchRecord } from "./watchRecord.ts"
 
 export const TypeId = "~effect-redis-lock/LeaderElection"
 
-/** What everybody can know of the leader. */
+/** What any process can see of the leader. */
 export interface SeenLeader<A> {
   readonly owner: string
   readonly term: bigint
@@ -41,7 +41,7 @@ export class LeaderElectionImpl<A, R> extends Pipeable.Class {
   readonly name: string
   readonly json: JsonText<A>
   readonly fair: boolean
-  /** A quorum keeps no fair locks: there, and without `fair`, the plain one. */
+  /** Used without `fair`, and on a quorum, which has no fair locks. */
   readonly #plain: LockImpl<R>
   readonly #fair: LockImpl<R>
 
@@ -88,7 +88,7 @@ const CurrentTerms = Context.Reference<Terms | undefined>("effect-redis-lock/Cur
   defaultValue: (): Terms | undefined => undefined
 })
 
-/** The leadership of this election under which the running code works. */
+/** The leadership of this election under which the current code runs. */
 export const currentTerm = (
   election: LeaderElectionImpl<any, unknown>,
   fiber: Fiber<unknown, unknown>
@@ -110,16 +110,16 @@ export const leaderships: Family<HeldLeadership> = {
   acquireSpan: "LeaderElection.campaign",
   holdSpan: "LeaderElection.lead",
   warn: ({ name, owner }, problems) =>
-    Effect.annotateLogs(Effect.logWarning("A leader's scope has closed, but resigning went wrong.", problems), {
+    Effect.annotateLogs(Effect.logWarning("A leader's scope has closed, but resigning failed.", problems), {
       election: name,
       owner
     })
 }
 
-/** A candidacy: asks for the lock, and announces its term before anybody is told that it leads. */
+/** A candidacy: acquires the lock, and announces its term before the caller learns that it leads. */
 class Campaign implements Prepared<HeldLeadership> {
   readonly #request: PreparedLockAcquire<never>
-  /** What the leader proclaims from its first moment. */
+  /** The value that the leader announces with its term. */
   readonly #proclaimed: string
 
   constructor(request: PreparedLockAcquire<never>, proclaimed: string) {
@@ -137,7 +137,7 @@ class Campaign implements Prepared<HeldLeadership> {
 
   acquire(restore: Restore): Effect.Effect<HeldLeadership, AcquireError> {
     return Effect.flatMap(this.#request.acquire(restore), (hold) =>
-      // a term that ends before it was announced was none: the candidate goes on
+      // a term that ended before it was announced does not count: the candidate tries again
       Effect.flatMap(this.#announce(hold, restore), (held) => (held ? Effect.succeed(held) : this.acquire(restore)))
     )
   }
@@ -148,7 +148,7 @@ class Campaign implements Prepared<HeldLeadership> {
     )
   }
 
-  /** Undefined where the lock was lost meanwhile. */
+  /** Undefined if the lock was lost meanwhile. */
   #announce(hold: Hold, restore: Restore): Effect.Effect<HeldLeadership | undefined, LockStoreError> {
     const leadership = new HeldLeadership(this.#request.client, hold)
     return Effect.matchCauseEffect(restore(leadership.write(this.#proclaimed)), {
@@ -162,19 +162,19 @@ class Campaign implements Prepared<HeldLeadership> {
   }
 }
 
-/** The candidacy of a fiber; `proclaimed` is empty where it proclaims nothing. */
+/** The candidacy of a fiber; `proclaimed` is empty if it proclaims nothing. */
 export const prepareCampaign =
   (election: Pick<LeaderElectionImpl<never, unknown>, "lockFor">, proclaimed: string): Prepare<HeldLeadership> =>
   (fiber) => {
     const lock = election.lockFor(fiber) as LockImpl<unknown>
     const asked = lock.prepare(fiber, undefined, undefined)
     if (isInvalid(asked)) return asked
-    // no candidate is another one, whichever fiber or scope it is in: each has a term of its own
+    // no two candidates share a term, even in one fiber or scope
     const own: Identity = { owner: { explicit: {}, sections: undefined }, fiberId: fiber.id, scope: undefined }
     return new Campaign(new PreparedLockAcquire<never>(lock, asked.client, asked.keys, own, asked), proclaimed)
   }
 
-/** Who leads: whoever holds the lock, once it has announced its term. */
+/** The leader: the holder of the lock, once it has announced its term. */
 const leaderIn = <A>(
   { json, name }: LeaderElectionImpl<A, unknown>,
   { holder, record }: RecordState
@@ -195,7 +195,7 @@ export const leaderOf = <A>(
     return Effect.flatMap(place.client.store.run(read(place.keys, "leader")), (state) => leaderIn(election, state))
   })
 
-/** What decides whether there is anything new. */
+/** While this stays the same, nothing has changed. */
 const signOf = ({ holder, record }: RecordState): string =>
   record === undefined || record.owner !== holder ? "" : `${record.owner} ${record.version}`
 

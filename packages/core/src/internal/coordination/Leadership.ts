@@ -1,5 +1,5 @@
 /**
- * What a won election comes to: a hold of the election's lock, and the record beside it.
+ * A won election: a hold of its lock, and the record beside it.
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -17,10 +17,10 @@ import { growing } from "../time/schedules.ts"
 export const isLoss = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => reason._tag === "Fail" && reason.error instanceof LockLost)
 
-/** A lease is soon over, and others wait for what is written. */
+/** Short pauses, as the lease ends soon, and others wait for the record. */
 const rewriting = growing("50 millis", "1 second")
 
-/** Writes a record as the holder of a lock, again and again while the lock is held and the failure may pass. */
+/** Writes a record as the holder of a lock, retrying transient failures while the lock is held. */
 export const writeRecord = (
   client: LockClient,
   hold: Hold,
@@ -77,7 +77,7 @@ export class HeldLeadership implements Held {
     return this.#hold.awaitLost
   }
 
-  /** An empty text for a leader that proclaims nothing. */
+  /** `value` is empty for a leader that proclaims nothing. */
   write(value: string): Effect.Effect<void, LockLost | LockStoreError> {
     return Effect.suspend(() =>
       writeRecord(this.#client, this.#hold, "leader", { value, version: ++this.#version, lifeMillis: 0 })
@@ -100,7 +100,7 @@ export class HeldLeadership implements Held {
     return Effect.onExit(this.#hold.release, () => this.#clear)
   }
 
-  /** Nobody waits for it: readers ignore the record of a leader that does not hold the lock. */
+  /** In the background: readers ignore the record of a leader that does not hold the lock. */
   get #clear(): Effect.Effect<void> {
     return Effect.sync(() => {
       if (this.#version === 0) return

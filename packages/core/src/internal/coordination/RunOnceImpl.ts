@@ -73,7 +73,7 @@ export const makeRunOnce = <A, R>(
       )
 }
 
-/** The text of a result that is there. */
+/** The text of the result, if there is one. */
 const look = ({ client, keys }: Place): Effect.Effect<string | undefined, LockStoreError> =>
   Effect.map(client.store.run(read(keys, "result")), ({ record }) => record?.value)
 
@@ -100,7 +100,7 @@ export const runOnce = <A, E, R>(
     const { client, keys } = place
     const { json, lifeMillis, lock } = once
     let isRunning = false
-    /** Whoever had the lock before may have done it. */
+    /** Looks again first, as the previous holder may have done the work. */
     const underLock = (hold: Hold): Effect.Effect<A, E | LockLost | LockStoreError | Schema.SchemaError, R> =>
       Effect.flatMap(look(place), (text) => {
         if (text !== undefined) return json.decode(text)
@@ -111,11 +111,11 @@ export const runOnce = <A, E, R>(
           )
         )
       })
-    // what this process writes itself is no reason to interrupt its section
+    // a record that this process writes must not interrupt its own section
     const byOthers = Effect.flatMap(awaitRecord(client, keys, "result"), ({ value }) =>
       isRunning ? Effect.never : json.decode(value)
     )
-    /** What passes before anything has run is waited out like a lock that is taken. */
+    /** Treats a transient failure before anything has run like a lock that is taken: it waits. */
     const asking = <B, E2, R2>(self: Effect.Effect<Option.Option<B>, E2, R2>) =>
       Effect.catchIf(
         self,

@@ -1,5 +1,5 @@
 /**
- * Waits until somebody has written a record: one look serves all fibers of this process that wait for it.
+ * Waits until a record has been written: one watch serves all fibers of this process that wait for it.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -19,7 +19,7 @@ interface Watch {
 
 const watchesOf = new WeakMap<LockClient, Map<string, Watch>>()
 
-/** Never completes where the store refuses for good: whoever asks it something else is told. */
+/** Never completes if the store fails for good: the caller's other requests report that. */
 export const awaitRecord = (client: LockClient, keys: LockKeys, use: RecordUse): Effect.Effect<LockRecord> => {
   const key = keys.record(use)
   return Effect.acquireUseRelease(
@@ -48,7 +48,7 @@ const startWatch = (client: LockClient, keys: LockKeys, use: RecordUse, watches:
     Stream.filter(({ record }) => record !== undefined),
     Stream.runHead,
     Effect.map((state) => {
-      // whoever comes from now on looks anew: the record may be gone by then
+      // later callers start a new watch, as the record may be gone by then
       watches.delete(key)
       const record = Option.getOrUndefined(state)?.record
       if (record !== undefined) Deferred.doneUnsafe(written, Effect.succeed(record))

@@ -1,5 +1,5 @@
 /**
- * Values as JSON text, by a Schema of the user's.
+ * Values as JSON text, encoded and decoded by a Schema of the user's.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -18,7 +18,7 @@ export const jsonText = <A>(schema: ValueSchema<A>): JsonText<A> => {
   return { encode: Schema.encodeEffect(codec), decode: Schema.decodeEffect(codec) }
 }
 
-/** What was decoded; `None`, and a warning, where another version of the program wrote what this Schema does not know. */
+/** The decoded value; `None`, with a warning, if another version of the program wrote one that this Schema does not know. */
 export const decodeOrWarn = <A>(
   { decode }: JsonText<A>,
   text: string,

@@ -4,7 +4,7 @@ import type { LockImpl } from "../locks/LockImpl.ts"
 import { type Invalid, isInvalid } from "../options/invalid.ts"
 import type { LockKeys } from "../store/keys.ts"
 
-/** The client of a lock, and its keys there: where the record beside it is. */
+/** The client of a lock, and the lock's keys, among them that of its record. */
 export interface Place {
   readonly client: LockClient
   readonly keys: LockKeys

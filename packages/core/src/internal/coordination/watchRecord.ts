@@ -1,5 +1,6 @@
 /**
- * A record as a Stream: read when its channel says so, and once in every fallback interval, as messages are only hints.
+ * A record as a Stream: read after every message of its channel, and once in every fallback interval, as messages are
+ * hints.
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
@@ -12,7 +13,7 @@ import { read, type RecordState, type RecordUse } from "../store/operations/reco
 import { isRetryable } from "../store/transient.ts"
 import { jittered } from "../time/schedules.ts"
 
-/** Reads a record, again in every fallback interval while the failure may pass. */
+/** Reads a record, retrying a transient failure after each fallback interval. */
 export const readPatiently = (
   { options, store }: LockClient,
   keys: LockKeys,
@@ -23,7 +24,7 @@ export const readPatiently = (
     { while: isRetryable, schedule: Schedule.spaced(options.fallbackIntervalMillis) }
   )
 
-/** Emits after every look, whether anything has changed or not; outlives transient failures, and never ends. */
+/** Emits after every read, whether anything has changed or not; outlives transient failures, and never ends. */
 export const watchRecord = (
   client: LockClient,
   keys: LockKeys,
@@ -32,7 +33,7 @@ export const watchRecord = (
   Stream.unwrap(
     Effect.gen(function* () {
       const { fallbackIntervalMillis } = client.options
-      // however many messages come during a look, one more look follows
+      // however many messages arrive during a read, one more read follows
       const signals = yield* Queue.sliding<void>(1)
       yield* Effect.acquireRelease(
         Effect.sync(() =>

@@ -1,5 +1,5 @@
 /**
- * Leads again and again, until the effect ends by itself.
+ * Runs an effect as the leader, again after each loss of the leadership, until the effect ends by itself.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -11,7 +11,7 @@ import type { Invalid } from "../options/invalid.ts"
 import { leaderships } from "./LeaderElectionImpl.ts"
 import { type HeldLeadership, isLoss } from "./Leadership.ts"
 
-/** The effect's own failure, apart from what may go wrong with the campaign. */
+/** The effect's own failure, as opposed to one of the campaign. */
 class EffectFailed<E> {
   readonly cause: Cause.Cause<E>
 
@@ -20,7 +20,7 @@ class EffectFailed<E> {
   }
 }
 
-/** The leadership was lost before the effect had ended. */
+/** The leadership was lost before the effect ended. */
 class Deposed {
   readonly deposed = true
 }

@@ -10,7 +10,7 @@ import { locks } from "../locks/heldLocks.ts"
 import type { LockImpl } from "../locks/LockImpl.ts"
 import { type Invalid, isInvalid } from "../options/invalid.ts"
 
-/** A request whose hold is told before the section begins. */
+/** A request that reports its hold before the section begins. */
 const telling =
   <E>(lock: LockImpl<unknown, E>, tell: (hold: Hold) => void): Prepare<Hold, E> =>
   (fiber, scope) => {
@@ -43,7 +43,7 @@ export const withHold = <E, A, E2, R>(
     )
   })
 
-/** `None` where somebody else holds the lock. */
+/** `None` if another owner holds the lock. */
 export const withHoldIfAvailable = <E, A, E2, R>(
   lock: LockImpl<unknown, E>,
   f: (hold: Hold) => Effect.Effect<A, E2, R>

@@ -43,9 +43,7 @@ const parse = (option: string, input: Duration.Input): number | InvalidLockOptio
  */
 export const parseWait = parse
 
-/**
- * A period that must end: neither zero nor infinite. Rounded up to whole milliseconds, as Redis has no less.
- */
+/** A period that must end: neither zero nor infinite. Rounded up to whole milliseconds, the finest unit of Redis. */
 export const parsePeriod = (option: string, input: Duration.Input): number | InvalidLockOptions => {
   const millis = parse(option, input)
   if (typeof millis !== "number") return millis

@@ -45,7 +45,7 @@ export interface LockProtocol {
   readonly reentrant: boolean
   /**
    * Whether each waiter has a place in a queue in Redis, so it retries with the same owner id. Not for quorums: their
-   * members' queues may differ, and nobody's turn would come.
+   * members' queues may differ, so that nobody's turn would come.
    */
   readonly queued: boolean
   /** Whether each grant has a fencing token and leaves it in Redis. */

@@ -18,7 +18,7 @@ export interface PermitProtocol extends LockProtocol {
 }
 
 const never = (): never => {
-  throw new Error("permits are not asked for as locks are, nor re-entered, nor taken from their holders")
+  throw new Error("permits are neither acquired like locks, nor re-entered, nor force-released")
 }
 
 export const permit = (initial: number | undefined): PermitProtocol => ({

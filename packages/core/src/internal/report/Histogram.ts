@@ -1,12 +1,12 @@
 import type * as Metric from "effect/Metric"
 
 /**
- * How often values fell between boundaries, which rise. Recording costs a few comparisons: Effect's own histogram is looked up in its
- * registry for every value.
+ * Counts values between ascending boundaries. Recording costs a few comparisons, whereas Effect's own histogram is looked
+ * up in its registry for every value.
  */
 export class Histogram {
   readonly #boundaries: ReadonlyArray<number>
-  /** How many values are at most each boundary, but above the one before it; at the end, how many are above all. */
+  /** For each boundary, how many values are at most that but above the one before it; at the end, how many are above all. */
   readonly #counts: Uint32Array
   /** The sum of all values, the least and the greatest. */
   readonly #summary = new Float64Array([0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])

@@ -1,6 +1,6 @@
 const most = 3
 
-/** An owner for messages: for many permits the first ids, and the number of the others. */
+/** An owner in messages: of many permits, the first ids and the number of the others. */
 export const ownerText = (owner: string): string => {
   const ids = owner.split(",")
   return ids.length <= most ? owner : `${ids.slice(0, most).join(",")} and ${ids.length - most} more`

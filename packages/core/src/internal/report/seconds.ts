@@ -1,6 +1,6 @@
 import * as Duration from "effect/Duration"
 
-/** A duration in messages. */
+/** The text of a duration in messages. */
 export const seconds = (duration: Duration.Duration): string => {
   const millis = Duration.toMillis(duration)
   return millis < 1000 ? `${Math.round(millis)} ms` : `${(millis / 1000).toFixed(1)} s`

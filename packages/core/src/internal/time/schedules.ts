@@ -5,7 +5,7 @@ import * as Schedule from "effect/Schedule"
 export const growing = (first: Duration.Input, longest: Duration.Input): Schedule.Schedule<unknown> =>
   Schedule.min([Schedule.exponential(first), Schedule.spaced(longest)])
 
-/** Retries after a transient failure. Not jittered: each process has its own moment of failure. */
+/** Retries after a transient failure. Not jittered: processes do not notice a failure at the same moment. */
 export const reconnecting = growing("100 millis", "5 seconds")
 
 /** Jitters an interval, so that processes do not send requests in step. */
