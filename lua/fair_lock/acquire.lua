@@ -10,7 +10,7 @@
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
 -- ARGV[3]  how long the last token is remembered, milliseconds
--- ARGV[4]  Redisson's fairLockWaitTimeout, milliseconds; 0 asks once, without a place
+-- ARGV[4]  Redisson's fairLockWaitTimeout, milliseconds; 0 to try once, without a place
 -- ARGV[5]  client
 -- ARGV[6]  how long the client counts as alive after this, milliseconds
 -- ARGV[7]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
@@ -18,7 +18,7 @@
 --
 -- reply    granted: the fencing token (see include/granted.lua)
 --          not:     { milliseconds that the holder has left (-1: no expiry, -2: free),
---                     the holder, or the head of the queue }
+--                     the holder; if the lock is free, the head of the queue }
 
 --@include deadline
 --@include skip_the_dead
@@ -29,7 +29,7 @@ local patience = tonumber(ARGV[4])
 local holder = head
 if redis.call('EXISTS', KEYS[1]) == 1 then
   if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
-    -- an owner that asks again, unaware of its grant, counts the lease from now
+    -- an owner that retries, unaware of its grant, counts the lease from now
     local left = redis.call('PTTL', KEYS[1])
     if left >= 0 and left < tonumber(ARGV[2]) then
       redis.call('PEXPIRE', KEYS[1], ARGV[2])
@@ -58,7 +58,7 @@ elseif not head or head == ARGV[1] then
   end
   --@include granted
 elseif head ~= first then
-  -- it has no other way to learn that its turn has come
+  -- the new head has no other way to learn that its turn has come
   redis.pcall(ARGV[7], KEYS[6] .. ':' .. head, '0')
 end
 
@@ -66,7 +66,7 @@ if patience > 0 then
   --@include queue_up
   queue_up(ARGV[1])
   redis.call('ZADD', KEYS[5], now + ARGV[6], ARGV[5], now, 'seen')
-  -- long enough to recognise the dead for as long as anybody could wait behind them
+  -- a day: the dead must be recognised for as long as anybody may wait behind them
   redis.call('PEXPIRE', KEYS[5], 86400000)
 end
 return { redis.call('PTTL', KEYS[1]), holder }

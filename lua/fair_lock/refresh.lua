@@ -1,7 +1,7 @@
--- Notes that a client is alive, which keeps the places of all its waiters, and looks after
--- some of them: one that has no place any more (it was taken for dead, or the server lost
--- it) gets a new one at the end. Removes places at which nobody waits any more. What a
--- command costs does not depend on how many wait.
+-- Notes that a client is alive, which keeps the places of all its waiters. A named waiter
+-- that has lost its place (it was taken for dead, or the server lost it) gets a new one at
+-- the end. Removes the places of owners that no longer wait. The cost of a refresh does not
+-- depend on how many wait.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
@@ -11,18 +11,19 @@
 -- ARGV[1]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[2]  Redisson's fairLockWaitTimeout, milliseconds
 -- ARGV[3]  client
--- ARGV[4]  how long the client counts as alive after this, milliseconds; 0 if nobody of it
---          waits or asks
--- ARGV[5]  1 if the first of its waiters are named, else 0: if the client was taken for dead,
---          others get no new places before them
--- ARGV[6]  how many of the owners wait; the others do not, or no longer
+-- ARGV[4]  how long the client counts as alive after this, milliseconds; 0 if none of its
+--          owners waits
+-- ARGV[5]  1 if the named owners start with the client's first waiter, else 0: if the client
+--          was taken for dead, no other waiter gets a new place before that one
+-- ARGV[6]  how many of the owners wait
 -- ARGV[..] owners that wait, in their order; then owners whose places are to be removed
 -- ARGV[last] the server time until which this may take effect, epoch milliseconds
 --
 -- reply    { milliseconds that the holder has left (-1: no expiry, -2: free),
 --            the head of the queue or nil, milliseconds until the head counts as dead,
 --            the holder or nil,
---            1 if the client was taken for dead or was not noted: it may have lost places }
+--            1 if the client was taken for dead or was not noted, so that it may have lost
+--            places, else 0 }
 
 --@include deadline
 local patience = tonumber(ARGV[2])
@@ -42,7 +43,7 @@ end
 --@include skip_the_dead
 --@include queue_up
 local holder = redis.call('HKEYS', KEYS[1])[1]
--- a little earlier than others may have passed over it
+-- from a little before the time when other commands may pass over its waiters
 local lost = noted and noted > millis + 100 and 0 or 1
 if lost == 0 or ARGV[5] == '1' then
   for i = 7, last_waiting do
@@ -55,7 +56,7 @@ end
 keep_front(0)
 head = redis.call('LINDEX', KEYS[3], 0)
 if not head then
-  -- no client is noted while nobody has a place: whoever gets one is noted then
+  -- without places no client is noted: taking a place notes it again
   redis.call('DEL', KEYS[4], KEYS[5])
 elseif ARGV[4] == '0' then
   redis.call('ZREM', KEYS[5], ARGV[3])
@@ -65,7 +66,7 @@ if not head then
   return { left, false, 0, holder or false, lost }
 end
 if left == -2 and head ~= before then
-  -- it has no other way to learn that its turn has come
+  -- the new head has no other way to learn that its turn has come
   redis.pcall(ARGV[1], KEYS[2] .. ':' .. head, '0')
 end
 local alive = redis.call('ZSCORE', KEYS[5], string.sub(head, 1, 36))

@@ -1,5 +1,5 @@
 -- Gives back an owner's lock, whatever the hold count, or its place in the queue. If the
--- lock is free then, the head of the queue is told.
+-- lock is then free, wakes the head of the queue.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel; each waiter listens to its own: <channel>:<owner>
@@ -10,7 +10,7 @@
 -- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 --
 -- reply    1 + how many clients were listening: released
---          0 the lock is free, -1 somebody else holds it
+--          0 the lock is free, -1 another owner holds it
 
 local released = redis.call('HDEL', KEYS[1], ARGV[1])
 --@include leave_queue

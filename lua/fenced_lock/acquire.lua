@@ -1,4 +1,4 @@
--- Takes a free lock as Redisson's RFencedLock: its token is a counter without expiry.
+-- Takes a free lock as Redisson's RFencedLock does: its token is a counter without expiry.
 -- Idempotent: sent twice for the same owner it answers with the same grant.
 --
 -- KEYS[1]  the lock, a hash { owner = hold count }

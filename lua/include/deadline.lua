@@ -1,12 +1,12 @@
 -- Refuses a command that arrives too late: its sender has given up, so nobody would own
--- what it creates. The command may have been delayed in a connection that broke, while
--- the release that rolls it back went over the next one. The locals `digits` and `micros`
--- are the server time in microseconds; the refusal tells it, too.
+-- what it creates. The command may have been delayed in a connection that broke, while the
+-- release that rolls it back went over the next one. The locals `digits` and `micros` are
+-- the server time in microseconds, which the refusal includes.
 --
 -- ARGV[last]  the server time until which the command may take effect, epoch milliseconds
 
 --@include digits
--- two short numbers are read faster than a long one
+-- two short numbers are parsed faster than a long one
 local micros = time[1] * 1000000 + time[2]
 if micros > ARGV[#ARGV] * 1000 then
   return redis.error_reply('LATE ' .. digits)

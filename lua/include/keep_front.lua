@@ -1,7 +1,7 @@
--- Defines keep_front(served), which sets the scores of the first eight waiters: less what
--- the waiter adds that has been `served`, in milliseconds (0 if none), and not above what
--- Redisson computes for one that has just asked. Those that are alive and may come to the
--- head by what Redisson's clients do are not passed over before anybody looks at them.
+-- Defines keep_front(served), which sets the scores of the first eight waiters: lower by
+-- the milliseconds that a waiter which was just `served` had added (0 if none was), and at
+-- most what Redisson computes for a new waiter in that place. Live waiters keep a score
+-- that is high enough for Redisson's clients not to pass over them at the head.
 --
 -- KEYS[1], KEYS[3], KEYS[4], KEYS[5] and the local `now` as in skip_the_dead
 
@@ -14,7 +14,7 @@ local function keep_front(served)
     if alive and alive > now and score < now + 150000 * i then
       score = now + 300000 * i
     end
-    -- what remains of the lease is rounded: not worth a command
+    -- the remaining lease is rounded: not worth a command
     if not due or math.abs(score - due) > 10 then
       redis.call('ZADD', KEYS[4], score, owner)
     end

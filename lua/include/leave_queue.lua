@@ -1,5 +1,5 @@
 -- Defines leave_queue(owner), which removes the place of an owner, if it has one, and
--- returns whether it had. A place in the middle is looked for within one command.
+-- returns whether it had. A place in the middle is found within one command.
 --
 -- KEYS[3]  the queue, a list of owners
 -- KEYS[4]  { owner = epoch milliseconds at which Redisson considers it dead }, a zset

@@ -1,10 +1,10 @@
--- Defines longest_read(stem): milliseconds until the last of all readers' holds runs out;
--- 0 if all have run out, or nobody reads; nil if that cannot be told at a reasonable price:
--- the lock then lives as long as it would have. It must not have a writer.
--- If all readers are clients of this library, one look at KEYS[4] is enough. Java's readers
--- are not noted there: only the keys of their holds tell, and only a walk through all
--- readers tells who they are. Redisson walks at each release; here it is done beside a
--- hundred readers at most. The keys are derived from the fields of the hash, in its slot.
+-- Defines longest_read(stem): milliseconds until the last of all readers' holds runs out; 0
+-- if all have run out, or nobody reads; nil if finding out would cost too much: the lock
+-- then keeps its expiry. It must not have a writer. If all readers are clients of this
+-- library, KEYS[4] is enough. Java's readers are not noted there, and finding the keys of
+-- their holds takes a walk through all readers. Redisson walks at each release; this script
+-- does so among at most a hundred readers. The keys are derived from the fields of the
+-- hash, and are in its slot.
 --
 -- KEYS[1]  the lock
 -- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours

@@ -1,5 +1,5 @@
 -- Sets the local `token` to the next fencing token; 0 for a lock without tokens. A value
--- under the token's key that is no token is kept (but for its expiry), and refused.
+-- under the token's key that is no token is refused, and kept without its expiry.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens

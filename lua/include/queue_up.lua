@@ -1,9 +1,9 @@
--- Defines queue_up(owner), which puts an owner that has no place at the end of the
--- queue. Its score is the one that Redisson computes: each waiter before it may take as
--- long as Redisson waits for a head, and so may itself.
+-- Defines queue_up(owner), which puts an owner that has no place at the end of the queue.
+-- Its score is the one that Redisson computes: for each waiter ahead of it, and for itself,
+-- the time for which Redisson waits for a head.
 --
--- KEYS[1], KEYS[3], KEYS[4] and the local `now` as in skip_the_dead; `patience` in
--- milliseconds
+-- KEYS[1], KEYS[3], KEYS[4] and the local `now` as in skip_the_dead; the local `patience`:
+-- Redisson's fairLockWaitTimeout, milliseconds
 
 local function queue_up(owner)
   if redis.call('ZSCORE', KEYS[4], owner) then

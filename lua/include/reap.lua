@@ -1,7 +1,7 @@
--- Gives back permits whose lease has ended, a thousand at most: the commands that follow go
--- on. Sets the locals `now` (epoch milliseconds), `reaped` (how many), `ended` (how many
--- more have ended) and `available` (see available.lua), without the latter.
--- Without a counter they are dropped: there is nothing to return them to.
+-- Gives back permits whose lease has ended, at most a thousand: later commands do the rest.
+-- Sets the locals `now` (epoch milliseconds), `reaped` (how many), `ended` (how many more
+-- have ended) and `available` (see available.lua), which does not include `ended`. Without
+-- a counter the permits are dropped: there is nothing to return them to.
 --
 -- KEYS[1]  the counter
 -- KEYS[2]  { permit id, 16 raw bytes = epoch milliseconds at which its lease ends }, a zset

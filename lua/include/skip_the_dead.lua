@@ -1,25 +1,26 @@
--- Removes dead waiters from the head of a fair queue, a hundred at most. Sets the locals
--- `now` (epoch milliseconds), `first` (the owner that was at the head) and `head` (the first
--- that is alive, or false). Behind more dead ones it is one of them: whoever waits looks
--- again at once.
+-- Removes dead waiters from the head of a fair queue, at most a hundred. Sets the locals
+-- `now` (epoch milliseconds), `first` (the owner that was at the head) and `head` (the
+-- first that is alive, or false). If more are dead, `head` is one of them: a client that
+-- sees it refreshes the queue again at once.
 -- A waiter of this library is dead when its client has not reported for too long, any
 -- other when its score is reached (Redisson's rule).
 --
--- Redisson takes its timeout off the scores of all waiters whenever one of them is served.
--- Here only the scores of the first few are set (see keep_front): no command depends on
--- the length of the queue.
+-- Redisson subtracts its timeout from the scores of all waiters whenever one of them is
+-- served. Here only the scores of the first few are set (see keep_front): no command
+-- depends on the length of the queue.
 --
 -- A stall is not a death: a client's silence counts only while the server was answering
--- others. Clients with waiters report every half second, so if the server ran nothing
--- for this queue for 600 ms, it stood still, or could not be reached, or nobody waits.
--- Clients that were alive when it last ran something then have three times as long as
--- the gap to report, once, five seconds at most: a client that reconnects pauses between
--- attempts for at most as long as the outage has lasted. Of further gaps one second counts.
+-- others. Clients with waiters report every half second, so if the server ran nothing for
+-- this queue for 600 ms, it stood still, or could not be reached, or nobody waits. Clients
+-- that were alive before the gap then get, once, three times its length to report, but at
+-- most five seconds: a client that reconnects pauses between attempts for at most as long
+-- as the outage has lasted. Of each later gap, until the client reports, one second counts
+-- as silence.
 --
 -- KEYS[3]  the queue, a list of owners (Redisson's)
 -- KEYS[4]  { owner = epoch milliseconds at which Redisson considers it dead }, a zset
 -- KEYS[5]  { client = epoch milliseconds until which it is alive,
---            'seen' = epoch milliseconds at which a script last looked }, a zset of ours
+--            'seen' = epoch milliseconds at which a script last ran here }, a zset of ours
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -33,7 +34,8 @@ if seen then
     for i = 1, #clients, 2 do
       local alive = tonumber(clients[i + 1])
       if clients[i] ~= 'seen' and alive > tonumber(seen) and alive < now + 1000 then
-        -- the half marks that the client has had its extra time; a report is a whole number
+        -- half a millisecond marks that the client has had its extra time; reports set
+        -- whole ones
         local until_then = alive % 1 == 0 and now + math.min(3 * still, 5000) + 0.5
           or alive + math.max(still - 1000, 0)
         redis.call('ZADD', KEYS[5], until_then, clients[i])
@@ -42,8 +44,8 @@ if seen then
   end
   redis.call('ZADD', KEYS[5], now, 'seen')
 end
--- Returns whether a head is alive, and sets its score if Redisson would pass over a waiter
--- of this library that is alive, or never pass over one without a score.
+-- Returns whether a head is alive. Sets its score if Redisson would pass over a live waiter
+-- of this library, or never pass over a waiter without a score.
 local function keep_head(owner)
   local due = tonumber(redis.call('ZSCORE', KEYS[4], owner))
   local alive = tonumber(redis.call('ZSCORE', KEYS[5], string.sub(owner, 1, 36)))

@@ -1,4 +1,4 @@
--- Looks at a latch without touching it.
+-- Reads the count of a latch.
 --
 -- KEYS[1]  the count
 --

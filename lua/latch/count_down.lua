@@ -1,4 +1,4 @@
--- Counts down by one; at zero the latch is gone and its waiters are told. Not
+-- Counts down by one; at zero the latch is removed and its waiters are woken. Not
 -- idempotent: sent twice it counts twice.
 --
 -- KEYS[1]  the count

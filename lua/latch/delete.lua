@@ -13,7 +13,7 @@ if not available then
   return 0
 end
 redis.call('DEL', KEYS[1])
--- Redisson sends 1, at which its waiters close their gate; 0 opens it, and they look again
+-- Redisson sends 1, on which its waiters close their gate; 0 opens it, and they look again
 redis.pcall(ARGV[1], KEYS[2], '1')
 redis.pcall(ARGV[1], KEYS[2], '0')
 return 1

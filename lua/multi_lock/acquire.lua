@@ -17,9 +17,9 @@
 local call = redis.call
 local owner = ARGV[1]
 local count = #KEYS / 2
--- by number: locks that an earlier sending of this same command has taken
+-- by index: the locks that this same command took when it was sent before
 local mine = {}
--- usually all are free; Lua unpacks less than 8000 values
+-- usually all are free; Lua unpacks fewer than 8000 values
 if count >= 7000 or call('EXISTS', unpack(KEYS, 1, count)) > 0 then
   for i = 1, count do
     if call('EXISTS', KEYS[i]) == 1 then
@@ -48,7 +48,7 @@ for i = 1, count do
     if before then
       --@include last_token
       if not last then
-        -- no token: the locks taken before are given back
+        -- no token: the locks taken so far are given back
         for taken = 1, i - 1 do
           call('HDEL', KEYS[taken], owner)
         end

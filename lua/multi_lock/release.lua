@@ -6,7 +6,7 @@
 --
 -- reply    1 if all were released and nobody was listening; otherwise per lock:
 --          1 + how many clients were listening: released
---          0 the lock is free, -1 somebody else holds it
+--          0 the lock is free, -1 another owner holds it
 
 local pcall = redis.pcall
 local owner = ARGV[1]

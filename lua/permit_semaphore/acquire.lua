@@ -10,9 +10,9 @@
 -- ARGV[4..]  the ids, 32 hexadecimal digits each
 -- ARGV[last] the server time until which this may take effect, epoch milliseconds
 --
--- reply    { 1 granted or 0 denied, how many permits are free now, milliseconds until the
---          next lease ends (-1: none does; granted: not asked), denied: how many are held
---          (-1: there is no such semaphore) }
+-- reply    granted: { 1, how many permits are free now, -1 }
+--          denied:  { 0, how many are free, milliseconds until the next lease ends (-1: none
+--                     does), how many are held (-1: there is no such semaphore) }
 
 --@include deadline
 --@include begin_leased

@@ -1,9 +1,9 @@
--- Looks at the lease of a permit.
+-- Reads the lease of a permit.
 --
 -- KEYS[1]  the ids, a zset
 -- ARGV[1]  the id
 --
--- reply    milliseconds left, -1 for a permit without end, -2 for a permit that is not held
+-- reply    milliseconds left, -1 if the permit never expires, -2 if it is not held
 
 --@include raw
 local score = redis.call('ZSCORE', KEYS[1], raw(ARGV[1]))

@@ -1,4 +1,4 @@
--- Gives back those of these permits that are still held. Idempotent.
+-- Gives back permits, except those that are no longer held. Idempotent.
 --
 -- KEYS[1]  the permits that are free
 -- KEYS[2]  the ids, a zset
@@ -7,7 +7,7 @@
 -- ARGV[2..]  the ids
 --
 -- reply    1 + how many clients were listening: all were held and are given back
---          -1 some or all were no longer held
+--          -1 not all were held; those that were are given back
 
 --@include available
 --@include raw

@@ -1,5 +1,5 @@
 -- Extends the leases of many holders at once, each only if all its permits are held.
--- Compare and extend: nothing is ever created, no lease is lowered.
+-- Compare and extend: nothing is ever created, no lease is shortened.
 --
 -- KEYS[i]    the ids of a semaphore, a zset
 -- ARGV[1]    lease, milliseconds

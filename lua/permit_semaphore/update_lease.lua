@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  the ids, a zset
 -- ARGV[1]  the id
--- ARGV[2]  lease from now, milliseconds; -1 without end
+-- ARGV[2]  lease from now, milliseconds; -1 for one that never ends
 -- ARGV[3]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    1 done, 0 the permit is not held

@@ -16,8 +16,9 @@
 --
 -- reply    granted: the token of the last writer; if none is on record, one that is lower
 --          than the next writer's; 0 for a lock without tokens; for the writer itself, ARGV[4],
---          as a server of a quorum may have seen a token that counts for nobody
---          not:     { milliseconds left (-1: no expiry), the owner that is in the way }
+--          as a server of a quorum may have stored a token that was granted to nobody
+--          not:     { milliseconds left (-1: no expiry), the writer's owner, or the client of
+--                     a waiting writer }
 
 --@include deadline
 local mode = redis.call('HGET', KEYS[1], 'mode')
@@ -63,7 +64,7 @@ elseif not mine then
 end
 
 if is_new then
-  -- a noted reader must still read: others than this library may have freed the lock since
+  -- if a noted reader no longer reads, another library has freed the lock since
   local noted = redis.call('ZRANGE', KEYS[5], -1, -1)[1]
   if noted and redis.call('HEXISTS', KEYS[1], noted) == 0 then
     redis.call('DEL', KEYS[5])

@@ -7,7 +7,7 @@
 -- ARGV[1]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[2]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    1 it was held, 0 nobody read, or somebody writes
+-- reply    1 it was held by readers, 0 it was not
 
 --@include deadline
 local mode = redis.call('HGET', KEYS[1], 'mode')
@@ -17,7 +17,7 @@ end
 if mode ~= 'read' then
   return 0
 end
--- the holds of more readers are left to expire, as all are by Redisson
+-- with more readers, the holds are left to expire, as Redisson leaves all of them
 local fields = redis.call('HLEN', KEYS[1]) <= 1000 and redis.call('HGETALL', KEYS[1]) or {}
 for i = 1, #fields, 2 do
   for number = 1, tonumber(fields[i + 1]) or 0 do

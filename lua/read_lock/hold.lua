@@ -1,6 +1,6 @@
--- Adds a hold to a reader that holds already. The count is absolute, so a command that
--- is sent twice counts once. Neither the count nor a deadline is lowered: a command that its
--- sender gave up may arrive after that of a later hold.
+-- Adds a hold to a reader that holds already. The count is absolute, so a command that is
+-- sent twice counts once. Neither the count nor a deadline is lowered: a command that was
+-- given up may arrive after the command of a later hold.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  the new hold, a string that lives as long as its lease

@@ -1,4 +1,4 @@
--- Gives back all holds of a reader. Owners are used once, so it may come late, or twice.
+-- Gives back all holds of a reader. Owner ids are used once, so it may run late, or twice.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
@@ -7,7 +7,7 @@
 -- ARGV[1]  owner
 -- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use; empty to wake nobody
 --
--- reply    1 + how many clients were listening, if the lock is free now: released
+-- reply    released: 1 + how many clients were listening if the lock is free now, else 1
 --          0 the lock is free, -1 it is held, but not by this reader
 
 local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))

@@ -1,6 +1,6 @@
--- Gives back one of several holds of a reader. The count is absolute, so a command that
--- is sent twice counts once. After its deadline it is refused: it would end a hold that
--- the reader has entered since.
+-- Gives back one of several holds of a reader. The count is absolute, so a command that is
+-- sent twice counts once. After its deadline it is refused, as it would end a hold that was
+-- added since.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
@@ -13,7 +13,7 @@
 --          ends the newest, whose lease may differ)
 -- ARGV[5]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    1 + how many clients were listening, if the lock is free now: released
+-- reply    released: 1 + how many clients were listening if the lock is free now, else 1
 --          0 the lock is free, -1 it is held, but not by this reader
 
 --@include deadline

@@ -1,7 +1,6 @@
--- Extends the holds of many readers at once, each reader's only if it still holds, and
--- then all of them, even one whose own lease has run out while another kept the lock.
--- Nobody becomes a holder, no deadline is lowered, and no other reader's holds are
--- changed.
+-- Extends the holds of many readers at once, each reader's only if it still holds, and then
+-- all of them, even one whose own lease has ended while another kept the lock. Nobody
+-- becomes a holder, no deadline is lowered, and other readers' holds do not change.
 --
 -- KEYS     per reader: the lock, { reader = epoch milliseconds at which the last of its
 --          holds ends }, a zset of ours, then each of its holds
@@ -22,7 +21,7 @@ local key = 1
 for i = 2, #ARGV, 2 do
   local lock, readers, holds = KEYS[key], KEYS[key + 1], tonumber(ARGV[i + 1])
   local held = redis.pcall('HGET', lock, ARGV[i])
-  -- a server of a quorum may have missed an entry
+  -- a server of a quorum may have missed a hold
   local last = type(held) == 'string' and key + 1 + math.min(holds, tonumber(held)) or key + 1
   replies[#replies + 1] = 0
   local first = key + 2

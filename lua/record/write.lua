@@ -1,5 +1,5 @@
--- Writes what the holder of a lock has to say, beside the lock. Refused unless this owner
--- holds the lock now. Idempotent: an older version that arrives late changes nothing.
+-- Writes a record of the holder of a lock, beside the lock. Refused unless this owner holds
+-- the lock now. Idempotent: an older version that arrives late changes nothing.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  the record, a string: owner, token, version and value, with a space between
@@ -8,7 +8,7 @@
 -- ARGV[2]  the fencing token of its grant
 -- ARGV[3]  version: rises with every write of this owner
 -- ARGV[4]  value
--- ARGV[5]  how long it is kept, milliseconds; 0 without an end
+-- ARGV[5]  how long it is kept, milliseconds; 0 without limit
 -- ARGV[6]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[7]  the server time until which this may take effect, epoch milliseconds
 --

@@ -1,5 +1,5 @@
 -- Takes permits, all or none, and remembers the grant under a marker of its own, so that
--- it can be taken back exactly. Idempotent: sent twice for the same marker it takes once.
+-- exactly this grant can be taken back. Idempotent: sent twice for one marker it takes once.
 --
 -- KEYS[1]  the permits that are free, a string (Redisson's RSemaphore)
 -- KEYS[2]  the ids of a permit semaphore of this name

@@ -1,4 +1,4 @@
--- Looks at a semaphore without touching it.
+-- Reads the number of free permits.
 --
 -- KEYS[1]  the permits that are free
 --

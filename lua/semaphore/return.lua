@@ -1,13 +1,13 @@
--- Gives back the permits of one grant, once, and tells how many are free. Idempotent:
--- only the call that deletes the marker gives back; or, on trust, the call that finds no
--- note that another one did. If the counter is gone, so are the permits.
+-- Gives back the permits of one grant, once, and publishes how many are free. Idempotent:
+-- only the call that deletes the marker gives back; or, on trust, the first call, which
+-- leaves a note. If the counter is gone, so are the permits.
 --
 -- KEYS[1]  the permits that are free
 -- KEYS[2]  the marker of the grant, a string: its permits
 -- KEYS[3]  the channel
 -- ARGV[1]  how many permits
--- ARGV[2]  0; or, when the grant is older than its marker lives, so that it is given back
---          on trust: how long to note that it was, milliseconds
+-- ARGV[2]  0; or, for a grant that has outlived its marker and is given back on trust, how
+--          long the note of that is kept, milliseconds
 -- ARGV[3]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 --
 -- reply    1 given back, 0 the grant is not known

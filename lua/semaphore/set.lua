@@ -4,7 +4,7 @@
 -- KEYS[2]  the ids of a permit semaphore of this name
 -- KEYS[3]  the channel
 -- ARGV[1]  how many permits
--- ARGV[2]  how long the semaphore lives, milliseconds; 0 without end
+-- ARGV[2]  how long the semaphore lives, milliseconds; 0 without limit
 -- ARGV[3]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[4]  the server time until which this may take effect, epoch milliseconds
 --

@@ -32,7 +32,7 @@ if mode then
     end
   end
   if mode == 'read' then
-    -- of any number of readers, the one that is noted to read the longest
+    -- the reader that is noted to hold the longest
     local reader = redis.call('ZRANGE', KEYS[4], -1, -1)[1]
     if not reader or redis.call('HEXISTS', KEYS[1], reader) == 0 then
       -- or any other

@@ -1,6 +1,6 @@
--- Gives the write lock back, whatever the hold count. A writer that also reads goes on
--- as a reader: other readers are told in that case, too, and the lock lives as long as
--- its reads, no longer as long as the write lock would have.
+-- Gives the write lock back, whatever the hold count. A writer that also reads goes on as a
+-- reader: other readers are woken then, too, and the lock lives as long as the writer's
+-- reads.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
@@ -10,7 +10,7 @@
 -- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use; empty to wake nobody
 --
 -- reply    1 + how many clients were listening: released
---          0 the lock is free, -1 somebody else holds it
+--          0 the lock is free, -1 another owner holds it
 
 if redis.call('HDEL', KEYS[1], ARGV[1] .. ':write') == 0 then
   return -redis.call('EXISTS', KEYS[1])

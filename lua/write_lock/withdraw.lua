@@ -7,7 +7,7 @@
 -- ARGV[1]  client
 -- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 --
--- reply    1 it had been waiting, 0 not
+-- reply    1 withdrawn, 0 there was no announcement
 
 local waited = redis.call('ZREM', KEYS[3], ARGV[1])
 if waited == 1 and redis.call('EXISTS', KEYS[3]) == 0 then
