@@ -10,8 +10,8 @@
 -- ARGV[4...]  shards
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    the positions of the shards that others hold, from 1 up; -1 instead of these where another
---          process has registered at this address
+-- reply    the positions of the shards that others hold, from 1 up; -1 instead if another process
+--          has registered at this address
 
 --@include deadline
 local now = math.floor(micros / 1000)
@@ -24,9 +24,9 @@ if entry and string.sub(entry, 14, 14) ~= '-' and string.match(entry, '^%d+%S %d
 end
 
 local refused = {}
--- shards that were acquired together have the same text: it is read once
+-- shards that were acquired together have the same text: it is parsed once
 local seen, is_free = false, true
--- in parts: Lua can pass on a few thousand values at once
+-- in parts: Lua can unpack only a few thousand values at once
 for first = 4, #ARGV - 1, 1000 do
   local last = math.min(first + 999, #ARGV - 1)
   local taken = {}

@@ -7,12 +7,12 @@
 -- ARGV[1]  address
 -- ARGV[2]  process
 -- ARGV[3]  lease, milliseconds
--- ARGV[4]  how long a runner that does not count as alive any more keeps its machine id, milliseconds
+-- ARGV[4]  how long a runner that no longer counts as alive keeps its machine id, milliseconds
 -- ARGV[5...]  shards
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    the positions of the shards that are not held, from 1 up; -1 instead of these where another
---          process has registered at this address
+-- reply    the positions of the shards that are not held, from 1 up; -1 instead if another process
+--          has registered at this address
 
 --@include deadline
 local now = math.floor(micros / 1000)
@@ -32,9 +32,9 @@ if entry and string.sub(entry, 14, 14) ~= '-' then
 end
 
 local lost = {}
--- shards that were refreshed together have the same text: it is read once
+-- shards that were refreshed together have the same text: it is parsed once
 local seen, is_held = false, false
--- in parts: Lua can pass on a few thousand values at once
+-- in parts: Lua can unpack only a few thousand values at once
 for first = 5, #ARGV - 1, 1000 do
   local last = math.min(first + 999, #ARGV - 1)
   local kept = {}

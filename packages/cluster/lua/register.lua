@@ -1,8 +1,8 @@
--- Registers a runner at its address, or again, and gives it a machine id: the one that its
--- address has, else the lowest that is free. An id is free when its runner has unregistered
--- and holds no shard any more, or has been silent for so long that it is not only paused.
--- While all are taken, the id of the runner that has been silent the longest counts as free.
--- Idempotent: sent twice it answers with the same id.
+-- Registers a runner at its address, for the first time or again, and gives it a machine id: that
+-- of its address, else the lowest free one. An id is free when its runner holds no shard, and has
+-- unregistered or been silent for longer than a pause (ARGV[4]). If none is free, the runner
+-- without shards that has been silent the longest loses its id. Idempotent: sent twice it answers
+-- with the same id.
 --
 -- KEYS[1]  the runners, a hash { address = state }; a state is the time until which the runner
 --          counts as alive (epoch milliseconds, 13 digits), then "1" if it is healthy, "0" if not,
@@ -13,13 +13,13 @@
 -- ARGV[1]  address
 -- ARGV[2]  process
 -- ARGV[3]  lease, milliseconds
--- ARGV[4]  how long a runner that does not count as alive any more keeps its machine id, milliseconds
+-- ARGV[4]  how long a runner that no longer counts as alive keeps its machine id, milliseconds
 -- ARGV[5]  how many machine ids there are
 -- ARGV[6]  "1" if it is healthy, else "0"
 -- ARGV[7]  the runner, encoded
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    the machine id, from 1 up; 0 where all belong to runners that are alive or hold shards
+-- reply    the machine id, from 1 up; 0 if all belong to runners that are alive or hold shards
 
 --@include deadline
 local now = math.floor(micros / 1000)

@@ -17,7 +17,7 @@ for i = 1, #locks, 2 do
     held[#held + 1] = locks[i]
   end
 end
--- in parts: Lua can pass on a few thousand values at once
+-- in parts: Lua can unpack only a few thousand values at once
 for first = 1, #held, 1000 do
   redis.call('HDEL', KEYS[1], unpack(held, first, math.min(first + 999, #held)))
 end

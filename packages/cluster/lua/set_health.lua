@@ -1,4 +1,4 @@
--- Notes whether a registered runner is healthy, whoever has found out. Idempotent.
+-- Notes whether a registered runner is healthy; any process may report it. Idempotent.
 --
 -- KEYS[1]  the runners, see register.lua
 -- ARGV[1]  address

@@ -1,5 +1,5 @@
--- Removes a runner from those that are registered, if this process has registered it. Its machine id
--- stays taken while it holds shards (see register.lua). Idempotent.
+-- Unregisters a runner, if this process has registered it. Its machine id stays taken while it
+-- holds shards (see register.lua). Idempotent.
 --
 -- KEYS[1]  the runners, see register.lua
 -- ARGV[1]  address

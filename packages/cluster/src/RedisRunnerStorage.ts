@@ -27,22 +27,22 @@ import { scripts } from "./internal/scripts.generated.ts"
  */
 export interface RedisRunnerStorageOptions {
   /**
-   * What the keys begin with: runners with the same prefix are one cluster. It becomes the hash tag of the keys, so that they
-   * live in one slot of a Redis Cluster; it must not be empty nor contain braces. Default: `effect_cluster`.
+   * The prefix of the keys: runners with the same prefix are one cluster. It becomes the hash tag of the keys, so that they
+   * live in one slot of a Redis Cluster; it must not be empty or contain braces. Default: `effect_cluster`.
    */
   readonly prefix?: string | undefined
   /**
    * How long a runner that has vanished without unregistering keeps its machine id after its lease is over: it may only be
-   * stopped, and go on generating ids when it continues. If all 1024 ids are taken, the id of the runner that has been
-   * silent the longest is given away earlier. At most a day. Default: 1 hour.
+   * paused, and generate more ids when it resumes. If all 1024 ids are taken, the runner that has been silent the longest
+   * loses its id earlier. At most a day. Default: 1 hour.
    */
   readonly machineIdRetention?: Duration.Input | undefined
 }
 
-/** A snowflake has room for so many; more would collide without anybody noticing. */
+/** As many as fit into a snowflake; more would collide unnoticed. */
 const machineIds = 1024
 
-/** A longer lease is a mistake: nobody could take over the shards of a runner that has died. */
+/** At most a day: a longer lease would keep the shards of a dead runner from being taken over. */
 const checkPeriod = (option: string, input: Duration.Input): Effect.Effect<number, InvalidLockOptions> =>
   Effect.map(RedisDriver.checkTimeout(option, input), (checked) => Math.ceil(Duration.toMillis(checked)))
 
@@ -60,7 +60,7 @@ const checkPrefix = (prefix: string): Effect.Effect<string, InvalidLockOptions> 
     : Effect.fail(new InvalidLockOptions({ option: "prefix", problem }))
 }
 
-/** What a script's reply leaves of what was asked for: all but the positions in it, or nothing. */
+/** The shards except those whose positions are in a script's reply; none if the reply is a number. */
 const without = (shards: ReadonlyArray<string>, reply: RedisDriver.Reply): Array<string> => {
   if (!Array.isArray(reply)) return []
   const missing = new Set(reply as ReadonlyArray<number>)
@@ -90,19 +90,20 @@ export const make = Effect.fnUntraced(function* (
   const retention = yield* checkPeriod("machineIdRetention", options?.machineIdRetention ?? "1 hour")
   // how long Sharding waits for a refresh before it gives up all its shards
   const patience = Math.ceil(Math.min(refreshInterval, lease / 3))
-  // clocks may differ in rate by a hundredth, as for locks
+  // clocks may differ in rate by one per cent, as for locks
   const driftMillis = lease * 0.01 + 2
   const runWithDeadline = yield* ScriptDeadlines.make({ longestLife: Math.min(patience, 10_000) })
 
-  // Of one process: another one at the same address, after a crash or beside one that is cut off, does not have its shards.
-  // Longer than 64 bytes with the rest of a lock: Redis then keeps the shards in a hash table, and not in a list that it searches.
+  // Identifies this process: another one at the same address, after a crash or a network split, does not own its shards. A
+  // lock with it is longer than 64 bytes, so that Redis keeps the shards in a hash table instead of a list that it
+  // searches.
   const process = `${crypto.randomUUID()}-${crypto.randomUUID()}`
   const runners = `{${prefix}}:runners`
   const shards = `{${prefix}}:shards`
 
   const monotonicMillis = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
-  /** Until when the leases last for certain, by the monotonic clock: from before they were asked for. By address and shard. */
+  /** The earliest end of each lease on the monotonic clock, counted from before its request. By address and shard. */
   const deadlines = new Map<string, Map<string, number>>()
   const deadlinesOf = (address: string): Map<string, number> => {
     let known = deadlines.get(address)
@@ -110,7 +111,10 @@ export const make = Effect.fnUntraced(function* (
     return known
   }
 
-  /** Asks for leases, and notes which were granted. What arrives after its lease is nobody's: this process was stopped. */
+  /**
+   * Requests leases, and notes which were granted. A reply that arrives after its lease has ended grants nothing: this
+   * process was stopped.
+   */
   const askForLeases = (
     script: RedisDriver.RedisScript,
     address: string,
@@ -128,7 +132,7 @@ export const make = Effect.fnUntraced(function* (
       })
     })
 
-  /** A restart or a failover of Redis shall cost time, not shards, until the first of the leases ends. */
+  /** A restart or a failover of Redis must cost time, not shards, until the first lease ends. */
   const whileRedisIsAway = <A>(
     self: Effect.Effect<A, LockStoreError>,
     until: number
@@ -147,7 +151,8 @@ export const make = Effect.fnUntraced(function* (
       const now = monotonicMillis()
       const held = asked.filter((shard) => (known.get(shard) ?? now) > now)
       const send = askForLeases(scripts["runner_storage/refresh"], address, [lease, retention], held)
-      // What has ended is known without Redis, and must be known at once. That this runner is alive is said beside it.
+      // That leases have ended is known without Redis, and must be reported at once. The command that keeps this runner
+      // alive is sent in the background.
       if (held.length === 0 && asked.length > 0) return Effect.as(Effect.forkIn(Effect.ignore(send), scope), [])
       const firstEnd = held.reduce((least, shard) => Math.min(least, known.get(shard)!), Number.POSITIVE_INFINITY)
       return whileRedisIsAway(send, firstEnd)
