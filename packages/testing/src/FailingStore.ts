@@ -14,7 +14,7 @@ export interface Failure {
   readonly reason?: StoreReason | undefined
   /** Which operations fail, such as `lock/acquire`, `lock/renew` or `lock/release`. Default: all. */
   readonly operations?: ReadonlyArray<LockStore.Operation> | undefined
-  /** Whether a failing operation is carried out nevertheless, as if only its reply were lost. Default: false. */
+  /** Whether a failing operation still runs, as if only its reply were lost. Default: false. */
   readonly carriedOut?: boolean | undefined
 }
 

@@ -19,10 +19,7 @@ export interface Options {
   readonly masters?: number | undefined
   /** How many replicas each master has. Default: 0. */
   readonly replicas?: number | undefined
-  /**
-   * How long a node may not answer before it counts as failed; a replica takes over one or two seconds later. Default: 2
-   * seconds.
-   */
+  /** How long a node may be silent before it counts as failed; a replica takes over one or two seconds later. Default: 2 seconds. */
   readonly nodeTimeout?: Duration.Input | undefined
   /** Additional arguments of every node. Default: none. */
   readonly args?: ReadonlyArray<string> | undefined
@@ -135,7 +132,7 @@ export const start: (
       eventually(
         ask,
         PATIENCE_MILLIS,
-        () => new RedisClusterError({ message: `The cluster did not get there: ${what}.` })
+        () => new RedisClusterError({ message: `The cluster did not reach this state: ${what}.` })
       )
 
     yield* Effect.forEach(masters, (master, index) => {

@@ -22,7 +22,7 @@ export interface Options {
   readonly replicas?: number | undefined
   /** The name under which the sentinels know the master. Default: `mymaster`. */
   readonly name?: string | undefined
-  /** How long the master may not answer before it counts as down. Default: 1 second. */
+  /** How long the master may be silent before it counts as down. Default: 1 second. */
   readonly downAfter?: Duration.Input | undefined
   /** Additional arguments of master and replicas. Default: none. */
   readonly args?: ReadonlyArray<string> | undefined
@@ -93,7 +93,11 @@ export const start: (
     const directory = yield* temporaryDirectory("redis-sentinel")
 
     const awaits = (what: string, ask: Effect.Effect<boolean, unknown>) =>
-      eventually(ask, PATIENCE_MILLIS, () => new RedisSentinelError({ message: `Did not come about: ${what}.` }))
+      eventually(
+        ask,
+        PATIENCE_MILLIS,
+        () => new RedisSentinelError({ message: `This state was not reached: ${what}.` })
+      )
 
     const first = yield* RedisServer.start({ binary: options?.binary, args })
     const replicas = yield* Effect.forEach(Array.from({ length: replicaCount }), () =>

@@ -148,7 +148,7 @@ export const start: (options?: Options) => Effect.Effect<RedisServer, RedisServe
     const becomesReady = (process: ServerProcess, port: number): Effect.Effect<void, RedisServerError> => {
       const answers = ping(`redis://127.0.0.1:${port}`, PING_TIMEOUT_MILLIS).pipe(
         Effect.retry({ schedule: Schedule.spaced(10), until: (error) => error.wantsCredentials }),
-        // a server that asks for a password is ready, but tells nothing else
+        // a server that demands a password is ready, but reveals nothing else
         Effect.catch(() => Effect.succeed({ name: "redis", version: undefined, processId: undefined })),
         Effect.flatMap((info) => {
           version = info.version
@@ -169,7 +169,7 @@ export const start: (options?: Options) => Effect.Effect<RedisServer, RedisServe
           ? fail("PortTaken", `Port ${port} of 127.0.0.1 is taken.`)
           : fail(
               "Exited",
-              `${binary} on port ${port} ended instead of answering. Its last words:\n${output || "(none)"}`
+              `${binary} on port ${port} ended instead of answering. Its last output:\n${output || "(none)"}`
             )
       )
       return Effect.raceFirst(answers, exits).pipe(Effect.onError(() => stop(process)))

@@ -22,9 +22,9 @@ export interface Options {
 }
 
 /**
- * What a client has to send to match: this text somewhere in its bytes (compared exactly; ioredis sends command names in lower
- * case), or whatever the function recognizes. The function gets the last 64 KiB that one connection has sent since it
- * was armed, each byte as one character.
+ * What a client has to send to match: this text anywhere in its bytes (compared exactly; ioredis sends command names in
+ * lower case), or anything that the function recognizes. The function gets the last 64 KiB that one connection has sent
+ * since it was armed, each byte as one character.
  */
 export type Match = string | ((sent: string) => boolean)
 
@@ -145,7 +145,7 @@ export const make: (options: Options) => Effect.Effect<TcpProxy, TcpProxyError, 
       proxyUrl
     } = yield* Effect.try({
       try: () => parseTarget(options.target),
-      catch: (error) => new TcpProxyError({ message: `The target is not understood: ${String(error)}` })
+      catch: (error) => new TcpProxyError({ message: `The target is not valid: ${String(error)}` })
     })
 
     const connections = new Set<Connection>()

@@ -77,7 +77,7 @@ const URL_TIMEOUT_MILLIS = 5000
 const CONTAINER_PING_TIMEOUT_MILLIS = 1000
 const CONTAINER_TIMEOUT_MILLIS = 30_000
 
-/** An empty variable is how many CI systems spell an absent one. */
+/** Many CI systems set an absent variable to the empty string. */
 const variable = (name: string): Option.Option<string> =>
   Option.filter(Option.fromUndefinedOr(process.env[name]), (value) => value !== "")
 
@@ -157,7 +157,7 @@ const search = Effect.fnUntraced(function* (
   if (Option.isSome(url)) return yield* fromUrl(url.value)
   return yield* Effect.catch(fromLocalServer, (error) =>
     Effect.catch(fromContainer(options), (container) => {
-      const localServer = error.reason === "NotFound" ? "neither is there" : error.message
+      const localServer = error.reason === "NotFound" ? "neither was found" : error.message
       return Effect.succeed({ localServer, container })
     })
   )

@@ -4,8 +4,8 @@
  * - {@link TestRedis} finds a Redis: `REDIS_URL`, a local server, or a container
  * - {@link RedisServer} runs a redis-server process that a test kills, pauses and restarts
  * - {@link RedisCluster} and {@link RedisSentinel} run several of them, with failover
- * - {@link TcpProxy} stands between a client and its server and cuts, stalls, delays or drops
- * - {@link FailingStore} wraps a lock store, whose operations then fail as the test says
+ * - {@link TcpProxy} sits between a client and its server, and cuts, stalls, delays or drops
+ * - {@link FailingStore} wraps a lock store, whose operations then fail as the test demands
  * - {@link LockClients} makes several clients of one store, like several instances of an application
  */
 export * as FailingStore from "./FailingStore.ts"

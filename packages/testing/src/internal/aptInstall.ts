@@ -48,8 +48,8 @@ const run = (command: string, args: ReadonlyArray<string>): Effect.Effect<void, 
   })
 
 /**
- * `apt-get install redis-server`, without leaving a service behind: none is started, none is enabled, and if one
- * appears on 6379 nevertheless it is stopped. Not interruptible: a half-done installation is worse than a short wait.
+ * `apt-get install redis-server`, without leaving a service behind: none is started, none is enabled, and if one appears on
+ * 6379 anyway, it is stopped. Not interruptible: a half-done installation is worse than a short wait.
  */
 export const aptInstall: Effect.Effect<void, string> = Effect.gen(function* () {
   const occupied = yield* accepts(defaultPort)

@@ -113,7 +113,7 @@ export class Connection {
     passOnTheEnd(this.target, this.replies)
   }
 
-  /** Whether the client is still there: neither gone nor at its end. */
+  /** Whether the client is still connected and has not ended its side. */
   get hasClient(): boolean {
     return this.client.readable
   }

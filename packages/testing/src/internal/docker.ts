@@ -41,8 +41,8 @@ const answers = (endpoint: { readonly socketPath: string } | { readonly host: st
   })
 
 /**
- * Whether it is worth asking Testcontainers at all. Loading it takes most of a second and its own search may hang, so
- * where nothing answers it is left alone.
+ * Whether Testcontainers is worth trying at all. Loading it takes most of a second, and its own search may hang, so it is
+ * not loaded if no engine answers.
  */
 export const mayHaveDocker: Effect.Effect<boolean> = Effect.suspend(() => {
   // its own configuration file may name any engine

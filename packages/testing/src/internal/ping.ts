@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { Redis } from "ioredis"
 import { withRealClock } from "./realClock.ts"
 
-/** What a server says about itself; a field is absent where the user may not run INFO. */
+/** What a server says about itself; a field is absent if the user may not run INFO. */
 export interface ServerInfo {
   readonly name: string
   readonly version: string | undefined

@@ -23,7 +23,7 @@ kill -KILL $!
 const firstLine = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).trim().split("\n")[0] ?? ""
 
-/** Installed only by users that want a container, as it brings some 200 packages. */
+/** Installed only by users who want a container, as it brings some 200 packages. */
 const loadTestcontainers = Effect.tryPromise({
   try: () => import("testcontainers"),
   catch: (error) =>
@@ -56,7 +56,7 @@ export const startRedisContainer: (image: string) => Effect.Effect<RedisContaine
     )
     // a step of its own, because it may take minutes and unlike the start it can be interrupted without leaving anything
     yield* step(() => client.image.pull(ImageName.fromString(image))).pipe(
-      Effect.mapError((reason) => `the image ${image} cannot be had: ${reason}`)
+      Effect.mapError((reason) => `the image ${image} cannot be pulled: ${reason}`)
     )
 
     const { dockerode } = client.container
