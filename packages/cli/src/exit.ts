@@ -5,7 +5,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type { LockStoreError, RedisDriver } from "effect-redis-lock"
 
-/** From `sysexits.h` where it has a code; codes about the command are those of shells. */
+/** From `sysexits.h` if it has a code; codes about the command are those of shells. */
 export const ExitCode = {
   /** A bug of redis-lock itself. */
   defect: 1,

@@ -1,6 +1,6 @@
 /**
- * Decides when the command under a lock must stop. A lock whose renewals fail is lost at its deadline. The command must be dead
- * by then, so it is told to stop well before.
+ * Decides when the command under a lock must stop. A lock whose renewals fail is lost at its deadline. The command must be
+ * dead by then, so it is stopped well before.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -9,7 +9,7 @@ import type { Holding, LockLost } from "effect-redis-lock"
 /** The lock is lost, or about to be. */
 export interface LossWarning {
   readonly message: string
-  /** Milliseconds that the command may take to stop. */
+  /** How long the command may take to stop, milliseconds. */
   readonly graceMillis: number
 }
 
@@ -19,7 +19,7 @@ const longestGraceMillis = 5000
 const overdueGraceMillis = 1000
 
 /**
- * How long before the end of the lease the command is told to stop, milliseconds: a third of the lease, at most five seconds.
+ * How long before the end of the lease the command gets SIGTERM, milliseconds: a third of the lease, at most five seconds.
  * Renewals begin after the first third, and have the second one to succeed.
  */
 export const graceOf = (lease: Duration.Duration): number => Math.min(longestGraceMillis, Duration.toMillis(lease) / 3)

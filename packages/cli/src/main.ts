@@ -20,8 +20,8 @@ import { say, sayNow } from "./say.ts"
 const { version } = createRequire(import.meta.url)("../package.json") as { readonly version: string }
 
 /**
- * Prints each warning that the locks log as one line on stderr, like all our messages. Of a connection's events it prints only
- * refusals: a connection that is lost and restored at once does not concern the command.
+ * Prints each warning that the locks log as one line on stderr, like all our messages. Of a connection's events it prints
+ * only refusals: the command need not know of a connection that is lost and restored at once.
  */
 const logger = Logger.make(({ fiber, message }) => {
   const { event } = fiber.getRef(References.CurrentLogAnnotations)

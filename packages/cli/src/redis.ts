@@ -1,5 +1,5 @@
 /**
- * The `--redis` flag, and a lock client of what it leads to.
+ * The `--redis` flag, and the lock client for its URLs.
  */
 import { IoRedis, RedisUrl } from "@effect-redis-lock/ioredis"
 import * as Flag from "effect/cli/Flag"
@@ -21,14 +21,14 @@ const problemOf = (urls: Urls): string | undefined => {
   return undefined
 }
 
-/** An empty variable is how many systems spell an absent one; an empty --redis is a mistake. */
+/** Many systems set an absent variable to the empty string; an empty --redis is a mistake. */
 const fromEnvironment = (): Urls => {
   const quorum = (process.env["REDIS_QUORUM"] ?? "").split(/\s+/).filter(Boolean)
   const urls = quorum.length > 0 ? quorum : [process.env["REDIS_URL"] || "redis://localhost:6379"]
   return urls.map((url) => Redacted.make(url))
 }
 
-/** `--redis URL`, as often as there are members of a quorum; redacted from the start, as it may carry a password. */
+/** `--redis URL`, once for each member of a quorum; redacted from the start, as it may contain a password. */
 export const redis = Flag.Redacted("redis").pipe(
   Flag.withMetavar("URL"),
   Flag.withDescription(
@@ -46,13 +46,13 @@ export const redis = Flag.Redacted("redis").pipe(
 export const defaultLease = Duration.seconds(30)
 const longestCommandTimeout = Duration.seconds(3)
 
-/** A lock client of what the URLs lead to, which renews its locks with this lease. */
+/** A lock client for the URLs, which renews its locks with this lease. */
 export const locksIn = (
   urls: Urls,
   lease: Duration.Duration = defaultLease
 ): Layer.Layer<RedisLock.RedisLock, InvalidLockOptions | RedisDriver.RedisDriverError> => {
   // a renewal that gets no answer must time out early enough for another one
   const commandTimeout = Duration.min(longestCommandTimeout, Duration.divideUnsafe(lease, 3))
-  // the rest would come with every run of a cron job
+  // every run of a cron job would repeat the other warnings
   return IoRedis.layerRedisLock({ urls, watchdogLeaseTime: lease, commandTimeout, warnings: ["eviction"] })
 }

@@ -20,7 +20,7 @@ export const layer: Layer.Layer<Workers, never, FileSystem.FileSystem> = Layer.e
         const events = yield* Queue.unbounded<WorkerEvent, WorkerFailed | Cause.Done>()
         const report = (event: WorkerEvent) => Effect.asVoid(Queue.offer(events, event))
 
-        // Each worker has a client and a scope of its own, over a store that it can be cut off from: then nobody renews or
+        // Each worker has its own client and scope, over a store from which it can be cut off: then nobody renews or
         // releases the lock that the fiber holds, as after the SIGKILL of a process.
         const scope = yield* Scope.fork(yield* Effect.scope)
         let isCut = false

@@ -64,7 +64,7 @@ export type WorkerEvent = typeof WorkerEvent.Type
 export interface Worker {
   /** Ends with the worker. */
   readonly events: Stream.Stream<WorkerEvent, WorkerFailed>
-  /** Kills the worker so hard that it has no chance to release anything. */
+  /** Kills the worker, which has no chance to release anything. */
   readonly kill: Effect.Effect<void>
 }
 

@@ -65,7 +65,7 @@ const main = demo.pipe(
   Effect.provide(NodeServices.layer)
 )
 
-// A closed terminal, or a reader of our output that goes away (`demo | head`), has the same effect as Ctrl-C.
+// A closed terminal, or a reader that stops reading our output (`demo | head`), has the same effect as Ctrl-C.
 const stop = () => process.kill(process.pid, "SIGINT")
 process.on("SIGHUP", stop)
 process.stdout.on("error", stop)

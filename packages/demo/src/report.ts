@@ -41,11 +41,11 @@ const someOf = ({ deposits }: Outcome): ReadonlyArray<Deposited> => {
 }
 
 export const momentWithoutLock = (outcome: Outcome): string =>
-  "   A moment of it (█ between reading and writing; if two overlap, one is overwritten):\n" +
+  "   A moment of the run (█ between reading and writing; if two overlap, one is overwritten):\n" +
   picture(sections(outcome), someOf(outcome))
 
 export const momentWithLock = (outcome: Outcome): string =>
-  "   A moment of it (█ holding the lock, · waiting for it; never two at once):\n" +
+  "   A moment of the run (█ holding the lock, · waiting for it; never two at once):\n" +
   picture([...waits(outcome), ...sections(outcome)], someOf(outcome))
 
 export const wholeWithKill = (outcome: Outcome, leaseMillis: number): string => {
@@ -55,7 +55,7 @@ export const wholeWithKill = (outcome: Outcome, leaseMillis: number): string => 
       ? []
       : [{ worker: killed.worker, from: killed.enteredAt, to: killed.enteredAt + leaseMillis, mark: "░" }]
   return (
-    "   The whole of it (█ holding the lock, · waiting for it, ░ dead, its lease running out):\n" +
+    "   The whole run (█ holding the lock, · waiting for it, ░ dead, its lease running out):\n" +
     picture([...waits(outcome), ...sections(outcome), ...dead], deposits)
   )
 }

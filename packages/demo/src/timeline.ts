@@ -1,5 +1,5 @@
 /**
- * Draws in text what each worker did when: a row for every worker, a column for every instant.
+ * Draws in text what each worker did and when: a row for every worker, a column for every instant.
  */
 import { Array } from "effect"
 

@@ -14,7 +14,7 @@ import { work } from "./work.ts"
 const report = (event: WorkerEvent) =>
   Schema.encodeEffect(Schema.fromJsonString(WorkerEvent))(event).pipe(Effect.flatMap(Console.log), Effect.orDie)
 
-// If the parent was killed, nobody reads our output; the end of our input then stops us in good order.
+// If the parent was killed, nobody reads our output; the end of our input then stops us cleanly.
 process.stdout.on("error", () => {})
 
 const main = Effect.gen(function* () {
