@@ -1,6 +1,6 @@
 import type { Kind } from "./Candidate.ts"
 
-/** Pairs of acquire and release, of locks that nobody else wants. */
+/** Pairs of acquire and release, uncontended. */
 export interface PairsOrder {
   readonly prefix: string
   readonly kind: "lock" | "red" | "multi"
@@ -16,20 +16,20 @@ export interface PairsReport {
   readonly millis: number
 }
 
-/** Workers who all want the same. */
+/** Workers that contend for one name. */
 export interface ContentionOrder {
   readonly name: string
   readonly parties: ReadonlyArray<{ readonly kind: Kind; readonly workers: number }>
-  /** The permits, where it is a semaphore that they want. */
+  /** The permits, for a semaphore. */
   readonly permits?: number
-  /** Sections of all workers together, and of each; without either, as many as there is time for. */
+  /** The number of sections of all workers together, and of each. Default: as many as there is time for. */
   readonly sectionsInAll?: number
   readonly sectionsEach?: number
-  /** No section is asked for later. */
+  /** No request is sent later. */
   readonly limitMillis: number
-  /** Absent: the section is over when the others had their turn. */
+  /** Absent: the section ends after yielding once. */
   readonly sectionMillis?: number
-  /** Absent: the worker asks again at once; 0: when the others had their turn. */
+  /** Absent: the worker sends its next request at once; 0: after yielding once. */
   readonly thinkMillis?: number
 }
 
@@ -43,8 +43,8 @@ export interface Section {
 }
 
 /**
- * The tasks that a workload has done in one process with a lock library. Orders and reports are plain data, so that the
- * process may be another one, in another language.
+ * The tasks that one process performs for a workload, with a lock library. Orders and reports are plain data, so that it
+ * may be another process, in another language.
  */
 export interface Performer {
   readonly pairs: (order: PairsOrder) => Promise<PairsReport>
@@ -55,17 +55,17 @@ export interface Performer {
   readonly gaveUp: () => Promise<number>
   /** Takes locks that are free, all at once, and keeps them. */
   readonly hold: (order: { readonly kind: Kind; readonly names: ReadonlyArray<string> }) => Promise<void>
-  /** How many of them the library, by now, considers lost. */
+  /** How many of them the library considers lost so far. */
   readonly lost: () => Promise<number>
   readonly release: () => Promise<void>
-  /** What its process has used of the CPU, user and system. */
+  /** The CPU time that its process has used, user and system. */
   readonly cpuMicros: () => Promise<number>
-  /** What is on the heap of its process after a garbage collection. */
+  /** The heap of its process after a garbage collection. */
   readonly heapBytes: () => Promise<number>
   readonly end: () => void
 }
 
-/** The tasks, as they go by name between processes. */
+/** The names of the tasks in messages between processes. */
 export type Task = Exclude<keyof Performer, "end">
 
 export const tasks: ReadonlyArray<Task> = [
@@ -80,7 +80,7 @@ export const tasks: ReadonlyArray<Task> = [
   "heapBytes"
 ]
 
-/** A performer elsewhere: `ask` sends an order and brings the report. */
+/** A performer in another process: `ask` sends an order and returns the report. */
 export const performerElsewhere = (
   ask: (task: Task, order: unknown) => Promise<unknown>,
   end: () => void

@@ -17,7 +17,7 @@ export interface Verdict {
   readonly met: boolean
 }
 
-/** One figure of a candidate beside another's. */
+/** One figure of two candidates, compared. */
 export interface Duel {
   readonly column: Column
   readonly value: number
@@ -26,7 +26,7 @@ export interface Duel {
   readonly outcome: "ahead" | "level" | "behind"
 }
 
-/** Nearer to each other than this share, nobody is ahead. */
+/** Figures that differ by a smaller share than this are level. */
 const levelWithin = 0.01
 
 /**
@@ -51,7 +51,7 @@ export class Results {
     return this.#leftOut.get(workload)?.has(candidate) === true
   }
 
-  /** Those that were to be measured but could not, and why. */
+  /** The candidates that could not be measured, and why. */
   leftOut(workload: string): ReadonlyArray<readonly [candidate: string, reason: string]> {
     return [...(this.#leftOut.get(workload) ?? [])]
   }
@@ -65,7 +65,7 @@ export class Results {
     }))
   }
 
-  /** Medians of the ratios of one candidate to another, where both ran in a round. */
+  /** Medians of the ratios of one candidate to another, over the rounds in which both ran. */
   ratios(workload: Workload, candidate: string, reference: string): Sample {
     const others = this.#rounds(workload, reference)
     const byMetric = new Map<string, Array<number>>()
@@ -91,7 +91,7 @@ export class Results {
     })
   }
 
-  /** The ratio of a figure to that of whichever other library is best. */
+  /** The ratio of a figure to that of the best other library. */
   #toBest(workload: Workload, candidate: string, metric: string): number | undefined {
     const others = this.rows(workload).filter((row) => row.candidate !== candidate && isLibrary(row.candidate))
     if (others.length === 0) return undefined
@@ -100,7 +100,7 @@ export class Results {
     return isLower ? Math.max(...ratios) : Math.min(...ratios)
   }
 
-  /** Every figure that has a better and a worse, of one candidate beside another. */
+  /** Compares two candidates in every figure of which lower or higher is better. */
   duels(workload: Workload, candidate: string, other: string): ReadonlyArray<Duel> {
     const rows = this.rows(workload)
     const own = rows.find((row) => row.candidate === candidate)?.figures
@@ -135,7 +135,7 @@ export class Results {
   }
 }
 
-/** What a map has under the key, made where there is nothing. */
+/** The value of a key in a map, made if it is missing. */
 const inMap = <V>(map: Map<string, V>, key: string, make: () => V): V => {
   let value = map.get(key)
   if (value === undefined) map.set(key, (value = make()))

@@ -11,9 +11,7 @@ export interface Counts {
 /** What the harness itself sends. */
 const ownCommands: ReadonlySet<string> = new Set(["info", "exists", "flushall"])
 
-/**
- * The own counters of one Redis or of several together, over connections that serve nothing else.
- */
+/** The counters of one Redis, or the sums of several, read over connections of their own. */
 export class ServerCounters {
   readonly #clients: ReadonlyArray<Redis>
 
@@ -37,7 +35,7 @@ export class ServerCounters {
     return { calls, cpuMicros, bytesIn }
   }
 
-  /** How many of these keys are not there, on the first server. */
+  /** How many of these keys do not exist on the first server. */
   async missing(keys: ReadonlyArray<string>): Promise<number> {
     return keys.length - (await this.#clients[0]!.exists(...keys))
   }
@@ -47,9 +45,7 @@ export class ServerCounters {
   }
 }
 
-/**
- * Commands that clients sent between two readings. Redis counts those within scripts as well; they are left out.
- */
+/** Commands that clients sent between two readings. Redis also counts those within scripts, which are left out. */
 export const commandsSent = (candidate: Counting, before: Counts, after: Counts): number => {
   const calls = (command: string) => (after.calls.get(command) ?? 0) - (before.calls.get(command) ?? 0)
   const notSent = new Set(candidate.insideScripts)

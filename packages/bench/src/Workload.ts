@@ -9,7 +9,7 @@ export interface Column {
   readonly metric: string
   readonly title: string
   readonly digits: number
-  /** Which way is ahead; without it, the figure only describes, or does not compare between runtimes. */
+  /** Which is better; absent if the figure only describes, or cannot be compared between runtimes. */
   readonly better?: "lower" | "higher"
   /** Followed by a column of ratios to the reference. */
   readonly ratio?: true
@@ -18,7 +18,7 @@ export interface Column {
 export interface Target {
   readonly metric: string
   readonly text: string
-  /** To the reference of the same round, the figure itself, or the ratio to the best of all others. */
+  /** The ratio to the reference of the same round, the figure itself, or the ratio to the best other library. */
   readonly of: "ratio" | "figure" | "best"
   readonly met: (value: number) => boolean
 }
@@ -26,16 +26,16 @@ export interface Target {
 export interface Run {
   readonly candidate: Counting & { readonly keyOf?: (name: string) => string }
   readonly port: number
-  /** The servers besides, where the workload wants more than one. */
+  /** The other servers, if the workload needs more than one. */
   readonly otherPorts: ReadonlyArray<number>
   readonly counters: ServerCounters
-  /** Small counts: to see that everything works, not to be quoted. */
+  /** Small counts, to check that everything works; not to be quoted. */
   readonly quick: boolean
-  /** How many times as long as others the candidate warms up. */
+  /** How many times longer than others the candidate warms up. */
   readonly warmUp: number
-  /** One process of the candidate; a library's is this very process. */
+  /** Starts one process of the candidate; for a library, this process. */
   readonly start: (connection: Connection) => Promise<Performer>
-  /** So many processes of the candidate besides this one. */
+  /** Starts `count` processes of the candidate besides this one. */
   readonly startApart: (count: number, connection: Connection) => Promise<ReadonlyArray<Performer>>
 }
 
@@ -44,15 +44,15 @@ export interface Workload {
   readonly title: string
   /** What a candidate must offer to run it. */
   readonly kinds: ReadonlyArray<Kind>
-  /** How many servers it runs on; without it, one. */
+  /** How many servers it runs on. Default: 1. */
   readonly servers?: number
   /** The candidate to which the others are compared. */
   readonly reference: string | undefined
   readonly columns: ReadonlyArray<Column>
   readonly targets: ReadonlyArray<Target>
-  /** How many rounds are enough: counts over a stretch of time hardly differ. Without it, all. */
+  /** How many rounds are enough, as counts over a period hardly differ. Default: all. */
   readonly rounds?: number
-  /** A run that takes longer is ended and left out. */
+  /** A run that takes longer is killed and left out. */
   readonly limitMillis: number
   readonly run: (run: Run) => Promise<Sample>
 }

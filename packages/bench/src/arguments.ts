@@ -27,7 +27,7 @@ export interface Arguments {
   readonly workloads: ReadonlyArray<Workload>
   readonly candidates: ReadonlyArray<Entry>
   readonly json: string | undefined
-  /** Whether the report is to be written. */
+  /** Whether to write the report. */
   readonly write: boolean
 }
 
@@ -37,7 +37,7 @@ const listOf = (text: string): ReadonlyArray<string> => text.split(",").map((par
 
 export const parseArguments = (args: ReadonlyArray<string>): Arguments => {
   const { values } = parseArgs({
-    // npm wants a `--` before options that are not its own, pnpm hands it on
+    // npm needs a `--` before options that are not its own; pnpm passes it on
     args: args[0] === "--" ? args.slice(1) : [...args],
     options: {
       help: { type: "boolean", default: false },

@@ -37,7 +37,7 @@ console.log(`${machine.hardware}, Node ${machine.node}, Redis ${machine.redis}, 
 const results = await runRounds(servers, options, (line) => console.log(line))
 await Promise.all(servers.map((server) => server.stop()))
 
-// in the order of the catalog, whatever the order in which they ran
+// in the order of the catalog, not the one in which they ran
 const order = catalog.map(({ name }) => name)
 for (const workload of options.workloads) {
   console.log(`\n${workload.id}: ${workload.title}\n\n${toText(tableOf(workload, results, order))}`)
@@ -54,5 +54,5 @@ if (options.write) {
   console.log(`\nwritten: docs/benchmarks.md, docs/benchmarks.svg`)
 }
 
-// A peer that cannot be measured is a line in the report; we ourselves have no such excuse.
+// A peer that cannot be measured is a line in the report; our own library must be measured.
 if (options.workloads.some(({ id }) => results.isLeftOut(id, ours))) process.exitCode = 1

@@ -2,10 +2,10 @@ import type { Counting } from "./Candidate.ts"
 import type { Performer } from "./Performer.ts"
 import { commandsSent, type ServerCounters } from "./ServerCounters.ts"
 
-/** What a stretch of work cost. */
+/** The cost of some work. */
 export interface Cost {
   readonly millis: number
-  /** Of all performers. */
+  /** CPU time of all performers. */
   readonly clientMicros: number
   readonly serverMicros: number
   readonly commands: number
@@ -17,8 +17,8 @@ const cpuMicros = async (performers: ReadonlyArray<Performer>): Promise<number> 
 }
 
 /**
- * Runs a stretch of work between two readings of all counters. Not after a forced garbage collection: that throws away
- * compiled code, and what is then measured is the compiler.
+ * Does some work between two readings of all counters. Must not follow a forced garbage collection, which throws away
+ * compiled code: the compiler would be measured.
  */
 export const measure = async (
   subject: { readonly candidate: Counting; readonly counters: ServerCounters },

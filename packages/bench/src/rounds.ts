@@ -34,15 +34,13 @@ const runOnce = async (
   }
 }
 
-/** Another first in every round, so that nobody always comes after the same. */
+/** Starts with a different candidate in every round. */
 const rotated = <A>(all: ReadonlyArray<A>, by: number): ReadonlyArray<A> => {
   const from = by % all.length
   return [...all.slice(from), ...all.slice(0, from)]
 }
 
-/**
- * Runs everything, round by round, with the candidates of a workload one right after the other.
- */
+/** Runs everything, round by round, the candidates of a workload one right after the other. */
 export const runRounds = async (
   servers: ReadonlyArray<RedisServer>,
   { candidates, quick, rounds, workloads }: Arguments,

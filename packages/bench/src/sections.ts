@@ -10,7 +10,7 @@ export const inOrder = (reports: ReadonlyArray<ReadonlyArray<Section>>): Readonl
     .flatMap((sections, process) => sections.map((section) => ({ ...section, process })))
     .sort((a, b) => a.enteredAt - b.enteredAt)
 
-/** Fails where one section began before the one before it was over. */
+/** Fails if a section began before the previous one was over. */
 export const expectExclusive = (sections: ReadonlyArray<Section>): void => {
   for (let i = 1; i < sections.length; i++) {
     const overlap = sections[i - 1]!.leftAt - sections[i]!.enteredAt
@@ -18,7 +18,7 @@ export const expectExclusive = (sections: ReadonlyArray<Section>): void => {
   }
 }
 
-/** Fails where a writer was not alone, or more than `most` were inside at once. */
+/** Fails if a writer was not alone, or more than `most` were inside at once. */
 export const expectAtMost = (sections: ReadonlyArray<Section>, most: number): void => {
   const inside = new Set<Section>()
   for (const section of sections) {
@@ -29,7 +29,7 @@ export const expectAtMost = (sections: ReadonlyArray<Section>, most: number): vo
   }
 }
 
-/** From the first asking to the last leaving. */
+/** From the first request to the end of the last section. */
 export const wallMillis = (sections: ReadonlyArray<Section>): number => {
   let first = Infinity
   let last = -Infinity
@@ -41,12 +41,12 @@ export const wallMillis = (sections: ReadonlyArray<Section>): number => {
 }
 
 /**
- * How many were let in before somebody who had asked earlier: by more than `marginMillis`, so that their requests cannot
+ * How many workers entered before one that had asked earlier by more than `marginMillis`, so that their requests cannot
  * have overtaken each other on the way to the server.
  */
 export const inversions = (sections: ReadonlyArray<Section>, marginMillis: number): number => {
   let overtaking = 0
-  // from the last to the first: who entered later, and asked earliest
+  // from the last to the first: the earliest request of those that entered later
   let earliestAsked = Infinity
   for (let i = sections.length - 1; i >= 0; i--) {
     const { askedAt } = sections[i]!

@@ -10,7 +10,7 @@ export const median = (values: ReadonlyArray<number>): number => {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
-/** Jain's index: 1 where everybody had as much, 1/n where one had all. */
+/** Jain's index: 1 if all had the same share, 1/n if one had everything. */
 export const jain = (shares: ReadonlyArray<number>): number => {
   let sum = 0
   let squares = 0

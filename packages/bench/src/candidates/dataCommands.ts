@@ -1,5 +1,5 @@
 /**
- * Commands that work on keys, or tell of it: where a client sends nothing but scripts, all of them ran within those.
+ * Commands on keys, and the others that scripts call: if a client sends only scripts, all of these ran within them.
  */
 export const dataCommands: ReadonlyArray<string> = [
   ...["decr", "decrby", "del", "exists", "get", "incr", "incrby", "persist", "pexpire", "pttl", "set", "type"],

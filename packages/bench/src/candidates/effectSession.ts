@@ -5,7 +5,7 @@ import { type Kind, namesOf, permits, type Session, type Step, type Worker } fro
 const stepping = (step: Step | undefined): Effect.Effect<void> =>
   step === undefined ? Effect.void : Effect.callback<void>((resume) => step(() => resume(Effect.void)))
 
-/** Made once for a name, as an application would. */
+/** Makes a value once per name, as an application would. */
 const once = <A>(make: (name: string) => A): ((name: string) => A) => {
   const made = new Map<string, A>()
   return (name) => {
@@ -15,7 +15,7 @@ const once = <A>(make: (name: string) => A): ((name: string) => A) => {
   }
 }
 
-/** A section under what a worker wants, by its name. */
+/** Runs a section under the kind of lock that a worker wants, by name. */
 const guarding = (
   kind: Kind,
   section: Effect.Effect<void>
@@ -47,7 +47,7 @@ const work = (worker: Worker) =>
     }
   })
 
-/** Our library over a driver, or over several where a majority counts, set up once: one Effect program per worker. */
+/** Our library over one driver, or over several as a quorum, set up once: one Effect program per worker. */
 export const effectSession = async <E>(
   driver: Layer.Layer<RedisDriver.RedisDriver, E>,
   leaseMillis: number,
@@ -75,7 +75,7 @@ export const effectSession = async <E>(
       return { failed: () => failed }
     },
     hold: async (names, kind) => {
-      // parallel: the others release all at once as well
+      // parallel, as the other libraries release all at once too
       const scope = Scope.makeUnsafe("parallel")
       const holdings = await runtime.runPromise(
         Scope.provide(

@@ -4,7 +4,7 @@ import { overPromises } from "./promises.ts"
 
 export const candidate: Library = {
   insideScripts: ["exists", "hexists", "hincrby", "pexpire", "pttl", "get", "set", "del", "publish"],
-  // An unlock sends DEL for its latch; its script deletes the lock just when it publishes.
+  // An unlock sends DEL for its latch; its script deletes the lock if and only if it publishes.
   sentNevertheless: (calls) => calls("del") - calls("publish"),
   open: async ({ leaseMillis, port }) => {
     const redisson = new Redisson({ redis: { options: { port } }, lockWatchdogTimeout: BigInt(leaseMillis) })
@@ -18,7 +18,7 @@ export const candidate: Library = {
       hold: async (names) => {
         const locks = await Promise.all(names.map(acquire))
         return {
-          // It logs what goes wrong with a renewal, and tells nobody: what is lost shows in Redis.
+          // It only logs a failed renewal: losses are counted in Redis.
           lost: async () => 0,
           release: async () => {
             await Promise.all(locks.map((lock) => lock.unlock()))

@@ -1,12 +1,10 @@
 import type { Kind, Session, Worker } from "../Candidate.ts"
 
-/**
- * How candidates whose functions return promises work and wait.
- */
+/** Workers and waiters for candidates whose functions return promises. */
 export const overPromises = <Grant>(library: {
   readonly acquire: (name: string, kind: Kind) => Promise<Grant>
   readonly release: (grant: Grant) => Promise<unknown>
-  /** Whether the library gave up because the lock stayed taken: no failure, but a worker's reason to ask again. */
+  /** Whether the library gave up because the lock stayed taken: the worker then tries again. */
   readonly isGivenUp: (error: unknown) => boolean
 }): Pick<Session, "work" | "wait"> => {
   const { acquire, isGivenUp, release } = library
@@ -43,7 +41,7 @@ export const overPromises = <Grant>(library: {
   }
 }
 
-/** For libraries whose automatic extension belongs to a section: holds by staying in it. */
+/** For libraries that extend a lock only during a section: holds by staying in one. */
 export const holdBySections = async (
   names: ReadonlyArray<string>,
   using: (name: string, section: (lost: AbortSignal) => Promise<void>) => Promise<unknown>

@@ -6,7 +6,7 @@ import { openRawScripts, type RawScripts } from "./rawScripts.ts"
 
 const pollMillis = 100
 
-/** Extends every lock with a timer and a command of its own, each third of the lease. */
+/** Extends every lock with its own timer and command, every third of the lease. */
 export const holdWithTimers = async (
   scripts: RawScripts,
   names: ReadonlyArray<string>,

@@ -7,10 +7,10 @@ import { overPromises } from "./promises.ts"
 const lockScripts = { acquire: scripts["lock/acquire"], release: scripts["lock/release"] }
 const multiScripts = { acquire: scripts["multi_lock/acquire"], release: scripts["multi_lock/release"] }
 
-/** How long a command may take effect, by the clock of the servers, which is ours. */
+/** How long a command may take effect, by the clock of the servers, which run on this machine. */
 const lifeMillis = 10_000
 
-/** When so many of the promises are kept. */
+/** Resolves when `required` of the promises have resolved. */
 const keptBy = (required: number, promises: ReadonlyArray<Promise<unknown>>): Promise<void> =>
   new Promise((resolve, reject) => {
     let kept = 0

@@ -5,7 +5,7 @@ import { overPromises } from "./promises.ts"
 import { holdWithTimers } from "./rawHash.ts"
 import { channelOf, openRawScripts, type RawScripts } from "./rawScripts.ts"
 
-/** Those in this process who wait for one lock, first come first served; the first asks on every release message. */
+/** The waiters of this process for one lock, first come, first served; the first sends a request on every release message. */
 class Line {
   readonly #scripts: RawScripts
   readonly #name: string
@@ -45,7 +45,7 @@ class Line {
       if (first !== undefined && (await this.#scripts.tryAcquire(first.kind, this.#name, first.owner))) {
         this.#waiters.shift()
         first.granted()
-        // what is shared may have room for the next as well
+        // a shared lock may have room for the next waiter as well
         if (first.kind === "read" || first.kind === "semaphore") this.#askAgain = true
       }
     } while (this.#askAgain)
@@ -60,7 +60,7 @@ export const candidate: Library = {
     const lines = new Map<string, Line>()
     let subscriber: Redis | undefined
 
-    /** With the first waiter of a lock the process subscribes to its messages, once and for all. */
+    /** Subscribes to a lock's messages for its first waiter, and stays subscribed. */
     const openLine = async (name: string): Promise<Line> => {
       if (subscriber === undefined) {
         subscriber = scripts.client.duplicate()
@@ -78,12 +78,12 @@ export const candidate: Library = {
           const owner = scripts.nextOwner()
           let line = lines.get(name)
           const heard = line?.heard
-          // Where others wait already, asking would be pushing in.
+          // While others wait, a request would jump the queue.
           if (line?.isEmpty !== false && (await scripts.tryAcquire(kind, name, owner))) return { kind, name, owner }
           line ??= await openLine(name)
           const isFirst = line.isEmpty
           const granted = line.join(kind, owner)
-          // Unless the release was announced between the denial and now, there is nothing to ask.
+          // A request is pointless unless a release was announced since the denied one was sent.
           if (isFirst && line.heard !== heard) void line.ask()
           await granted
           return { kind, name, owner }

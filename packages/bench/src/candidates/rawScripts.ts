@@ -8,8 +8,8 @@ interface Scripts {
 }
 
 /**
- * The least that a lock needs: what everybody is compared with. A hash `{ owner: 1 }` with an expiry; a release that
- * compares, deletes and tells; a renewal that compares and extends.
+ * The least that a lock needs, with which all candidates are compared: a hash `{ owner: 1 }` with an expiry; a release that
+ * compares, deletes and publishes; a renewal that compares and extends.
  */
 const lock: Scripts = {
   acquire: `
@@ -28,7 +28,7 @@ const renewLua = `
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end
 return redis.call('pexpire', KEYS[1], ARGV[2])`
 
-/** The same hash with all readers in it, and a field that tells of a writer. */
+/** The same hash with all readers in it, and a field for a writer. */
 const read: Scripts = {
   acquire: `
 if redis.call('hexists', KEYS[1], 'writing') == 1 then return 0 end
@@ -50,7 +50,7 @@ return 1`,
   release: lock.release
 }
 
-/** A counter of the permits that are out, and no thought of who dies with one. */
+/** A counter of the permits that are taken; those of a dead process are never returned. */
 const semaphore: Scripts = {
   acquire: `
 if tonumber(redis.call('get', KEYS[1]) or 0) >= ${permits} then return 0 end
@@ -63,8 +63,8 @@ return 1`
 }
 
 /**
- * There is no bare fair lock: it would be none. Where others are fair, this is what they are compared with. Nor are there bare
- * composed locks; those are not measured with these.
+ * A fair lock is compared with the plain scripts, as a bare fair lock would not be bare. Composed locks are not measured
+ * with these scripts.
  */
 const scriptsOf: Readonly<Record<Kind, Scripts>> = {
   lock,
@@ -81,7 +81,7 @@ export const channelOf = (name: string): string => `${name}:released`
 export interface RawScripts {
   readonly client: Redis
   readonly nextOwner: () => string
-  /** One attempt; whether it was granted. */
+  /** Tries once; returns whether it was granted. */
   readonly tryAcquire: (kind: Kind, name: string, owner: string) => Promise<boolean>
   readonly release: (kind: Kind, name: string, owner: string) => Promise<void>
   readonly renew: (name: string, owner: string) => Promise<boolean>

@@ -12,7 +12,7 @@ import { holdBySections, overPromises } from "./promises.ts"
 
 export const candidate: Library = {
   insideScripts: ["get", "set", "del", "pttl", "pexpire"],
-  // The script of several names looks at each before it sets it: what was set without a look was sent.
+  // The script for several names calls EXISTS before each SET: every other SET was sent by the client.
   sentNevertheless: (calls) => calls("set") - calls("exists"),
   open: async ({ leaseMillis, otherPorts = [], port }) => {
     const adapter = new IoredisAdapter(new Redis({ port }))

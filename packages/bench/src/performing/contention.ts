@@ -10,7 +10,7 @@ const now = (): number => Number(process.hrtime.bigint()) / 1e6
 const stepOf = (millis: number | undefined): Step =>
   millis === undefined || millis === 0 ? (done) => setImmediate(done) : (done) => setTimeout(done, millis)
 
-/** Workers who all want the same, until they had their sections or their time is up. */
+/** Runs workers that contend for one name until they have had their sections or their time is up. */
 export const contend = async (session: Session, order: ContentionOrder): Promise<ReadonlyArray<Section>> => {
   const { limitMillis, name, sectionsEach = Infinity, sectionsInAll = Infinity } = order
   const pause = stepOf(order.sectionMillis)
@@ -45,7 +45,8 @@ export const contend = async (session: Session, order: ContentionOrder): Promise
 
   const kinds = order.parties.flatMap(({ kind, workers }) => Array.from({ length: workers }, () => kind))
   const working = Promise.all(kinds.map(work))
-  // Who still waits after the limit may finish, but not for ever: some wait for a message that has gone by.
+  // Workers that still wait at the limit get a grace period: some may wait for a message that was sent before they
+  // listened.
   await Promise.race([working, sleep(limitMillis + graceMillis, undefined, { ref: false })])
   return [...sections]
 }

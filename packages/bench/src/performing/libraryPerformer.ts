@@ -9,7 +9,7 @@ const collectGarbage = (): void => {
   globalThis.gc()
 }
 
-/** Performs in this very process. */
+/** Performs in this process. */
 export const libraryPerformer = async (library: Library, connection: Connection): Promise<Performer> => {
   const session = await library.open(connection)
   let gaveUp = () => 0

@@ -2,7 +2,7 @@ import type { Session } from "../Candidate.ts"
 import type { PairsOrder, PairsReport } from "../Performer.ts"
 import { percentile } from "../statistics.ts"
 
-/** Workers that take pair after pair until there were so many. */
+/** Runs workers that acquire and release until the number of pairs is reached. */
 export const runPairs = async (
   session: Session,
   { kind, lockPer, pairs, prefix, workers }: PairsOrder

@@ -1,22 +1,20 @@
 import { fork } from "node:child_process"
 import { fileURLToPath } from "node:url"
 
-/** What goes between processes: a word, and what it is about. */
+/** A message between processes: its word says what the content is. */
 export interface Message {
   readonly word: string
   readonly content?: unknown
 }
 
-/**
- * A process of the benchmark, as its parent sees it. What it says is kept until somebody asks for it.
- */
+/** A process of the benchmark, as its parent sees it. Its messages are kept until they are asked for. */
 export class Child {
   readonly #process
   readonly #heard: Array<Message> = []
   readonly #awaited: Array<{ readonly word: string; readonly resolve: (content: unknown) => void }> = []
   readonly #gone: Promise<never>
 
-  /** Starts a module next to this one, with a tidy heap and no warnings of peers on the terminal. */
+  /** Starts a module next to this one, able to collect garbage on demand, with no warnings of peers on the terminal. */
   constructor(module: string, argument: unknown) {
     this.#process = fork(fileURLToPath(new URL(module, import.meta.url)), [JSON.stringify(argument)], {
       execArgv: [...process.execArgv.filter((option) => option !== "--expose-gc"), "--expose-gc", "--no-warnings"],
@@ -45,7 +43,7 @@ export class Child {
     this.#process.send({ word, content } satisfies Message, () => {})
   }
 
-  /** The content of the next message of this word; fails when the process ends before. */
+  /** The content of the next message with this word; fails if the process ends first. */
   hear<A>(word: string): Promise<A> {
     const index = this.#heard.findIndex((message) => message.word === word)
     if (index !== -1) return Promise.resolve(this.#heard.splice(index, 1)[0]!.content as A)

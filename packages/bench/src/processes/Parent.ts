@@ -1,6 +1,6 @@
 import type { Message } from "./Child.ts"
 
-/** What this process was started with. */
+/** The argument with which this process was started. */
 export const argument = <A>(): A => JSON.parse(process.argv[2]!) as A
 
 export const say = (word: string, content?: unknown): void => {
@@ -11,14 +11,14 @@ const fail = (error: unknown): void => {
   process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`, () => process.exit(1))
 }
 
-/** Answers every message of this word. */
+/** Handles every message with this word. */
 export const listen = <A>(word: string, answer: (content: A) => Promise<void>): void => {
   process.on("message", (message: Message) => {
     if (message.word === word) answer(message.content as A).catch(fail)
   })
 }
 
-/** A process whose parent is gone, or which has failed, ends: libraries may hold it otherwise. */
+/** Exits when the parent is gone, or on failure: otherwise a library might keep the process alive. */
 export const run = (main: () => Promise<void>): void => {
   process.on("disconnect", () => process.exit())
   main().catch(fail)

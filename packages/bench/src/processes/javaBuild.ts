@@ -21,15 +21,13 @@ const sourcesHash = async (): Promise<string> => {
   return hash.digest("hex")
 }
 
-/** The first line of what is wrong: the message of an error is mostly the command. */
+/** The first line that says what is wrong, as the error's message is mostly the command. */
 const reasonOf = (error: unknown): string => {
   const { stderr = "", stdout = "" } = error as { readonly stderr?: string; readonly stdout?: string }
   return /^\[ERROR\] .*$/m.exec(stdout + stderr)?.[0] ?? String(error).split("\n")[0]!
 }
 
-/**
- * Builds the Java program unless it is built from the very same sources. Gives the reason where that is not possible.
- */
+/** Builds the Java program unless it was built from these sources. Returns the reason if that is not possible. */
 export const buildJava = async (): Promise<string | undefined> => {
   const tools = { java: "-version", mvn: "-version" }
   for (const [tool, option] of Object.entries(tools)) {

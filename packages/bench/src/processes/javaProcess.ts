@@ -3,9 +3,7 @@ import { createInterface } from "node:readline"
 import { type Performer, performerElsewhere } from "../Performer.ts"
 import { classPath } from "./javaBuild.ts"
 
-/**
- * Starts the Java program, and gives it tasks as lines of JSON. It ends with its input, and so with this process.
- */
+/** Starts the Java program, and sends it tasks as lines of JSON. It ends with its input, and so with this process. */
 export const startJava = async (programArguments: ReadonlyArray<string>): Promise<Performer> => {
   const options = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", classPath]
   const java = spawn("java", [...options, "effectredislock.bench.Main", ...programArguments], {
@@ -17,7 +15,7 @@ export const startJava = async (programArguments: ReadonlyArray<string>): Promis
     stderr += String(chunk)
   })
   java.stdin.on("error", () => {
-    // its end is heard of below
+    // its exit is handled below
   })
   const gone = new Promise<never>((_, reject) => {
     java.on("error", reject)

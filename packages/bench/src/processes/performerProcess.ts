@@ -1,5 +1,5 @@
 /**
- * Does with one library what it is told, until it is ended.
+ * Performs the parent's tasks with one library, until it is killed.
  */
 import { entryOf } from "../candidates/catalog.ts"
 import type { Connection } from "../Candidate.ts"

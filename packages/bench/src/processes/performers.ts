@@ -5,13 +5,13 @@ import { type Performer, performerElsewhere } from "../Performer.ts"
 import { Child } from "./Child.ts"
 import type { Command, PerformerArgument } from "./performerProcess.ts"
 
-/** Where the work of one process is to be measured: this process for a library, one of its own for a program. */
+/** Starts a performer: of a library in this process, of a program in its own. */
 export const startPerformer = async (name: string, connection: Connection): Promise<Performer> => {
   const { candidate } = await entryOf(name).load()
   return "open" in candidate ? libraryPerformer(candidate, connection) : candidate.start(connection)
 }
 
-/** In a process of its own, whatever it is. */
+/** Starts a performer in a process of its own, for a library as well. */
 export const startPerformerApart = async (name: string, connection: Connection): Promise<Performer> => {
   const { candidate } = await entryOf(name).load()
   if ("start" in candidate) return candidate.start(connection)

@@ -16,7 +16,7 @@ interface Panel {
   readonly digits: number
   /** The end of the scale: longer bars are cut off there. */
   readonly end: number
-  /** Ratios have a line at one; counts from nothing to very many need a logarithmic scale. */
+  /** Ratios have a line at one; counts that differ by orders of magnitude need a logarithmic scale. */
   readonly scale: "ratio" | "logarithmic"
 }
 
@@ -67,7 +67,7 @@ const panelsOf = (workload: Workload, results: Results): ReadonlyArray<Panel> =>
       }
     ]
   }
-  // what is aimed at, or else what is compared
+  // the figures with targets, else those that are compared
   const aimedAt = workload.targets.flatMap(({ metric, of }) => (of === "ratio" ? [metric] : []))
   return workload.columns.flatMap((column): ReadonlyArray<Panel> => {
     if (aimedAt.length > 0 ? !aimedAt.includes(column.metric) : column.ratio !== true) return []

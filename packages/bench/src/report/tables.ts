@@ -2,11 +2,11 @@ import { ours, redisson } from "../candidates/catalog.ts"
 import type { Results } from "../Results.ts"
 import type { Workload } from "../Workload.ts"
 
-/** A table of text: the first row is the head, the first column is text, the others are figures unless said. */
+/** A table: the first column is text, the others are figures unless listed in `text`. */
 export interface Table {
   readonly head: ReadonlyArray<string>
   readonly rows: ReadonlyArray<ReadonlyArray<string>>
-  /** Columns, besides the first, that hold text. */
+  /** Further columns that are text. */
   readonly text?: ReadonlyArray<number>
 }
 
@@ -52,7 +52,7 @@ export const targetTable = (workloads: ReadonlyArray<Workload>, results: Results
   text: [1, 3]
 })
 
-/** Us beside Redisson, figure by figure. */
+/** Our figures beside Redisson's. */
 export const duelTable = (workloads: ReadonlyArray<Workload>, results: Results): Table => ({
   head: ["workload", "figure", ours, redisson, "x", ""],
   rows: workloads.flatMap((workload) =>
@@ -86,7 +86,7 @@ export const toText = (table: Table): string => {
     .join("\n")
 }
 
-/** For a page; our own rows stand out. */
+/** For a page; our own rows are bold. */
 export const toMarkdown = (table: Table): string => {
   const line = (cells: ReadonlyArray<string>) => `| ${cells.join(" | ")} |`
   return [

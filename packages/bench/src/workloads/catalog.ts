@@ -35,7 +35,7 @@ export const workloads: ReadonlyArray<Workload> = [
   ...w14
 ]
 
-/** Workloads that belong together, by a word for them. */
+/** Workloads that belong together, by the name of their group. */
 export const groups: Readonly<Record<string, ReadonlyArray<Workload>>> = {
   pairs: [w1, w2],
   contention: [w3, w3Think, w4],

@@ -12,7 +12,7 @@ export const pairColumns: ReadonlyArray<Column> = [
   { metric: "commands", title: "commands/pair", digits: 2, better: "lower" }
 ]
 
-/** To be ahead of all other libraries. */
+/** The target of being ahead of all other libraries. */
 export const pairTargets: ReadonlyArray<Target> = [
   {
     metric: "p50Micros",

@@ -6,8 +6,8 @@ import type { Run } from "../Workload.ts"
 const pairsToWarmUp = 40_000
 
 /**
- * Starts several processes that will want the same: they warm up together with as many short sections as possible, so
- * that the code that contends gets compiled.
+ * Starts processes that are to contend for one name. They warm up together with as many short sections as possible, so that
+ * the code of contention gets compiled.
  */
 export const startContenders = async (
   run: Run,
@@ -17,7 +17,7 @@ export const startContenders = async (
   const { name, parties, permits, warmUpMillis } = order
   const performers = await run.startApart(processes, { port: run.port, leaseMillis: 30_000 })
   if (run.warmUp > 1) {
-    // Hand-offs are too few for a compiler that takes its time; most of the way is that of a lock which nobody else wants.
+    // Hand-offs are too few for a slow compiler, and share most of their code with uncontended locks.
     const pairs = Math.ceil(pairsToWarmUp / processes)
     const order = { kind: "lock", lockPer: "worker", workers: 1, pairs } as const
     await Promise.all(
@@ -34,7 +34,7 @@ export const startContenders = async (
   return performers
 }
 
-/** All get the order at once. */
+/** Sends the order to all at once. */
 export const contendAll = async (
   performers: ReadonlyArray<Performer>,
   order: ContentionOrder
@@ -56,7 +56,7 @@ export const measureContenders = async (
 
 /**
  * What a request takes to the server and back when all processes send at once: the longest 99th percentile of a pair, for
- * both of its requests. Who asked earlier by more than this has arrived earlier.
+ * both of its requests. A request that was sent earlier by more than this arrived earlier.
  */
 export const roundTrip = async (performers: ReadonlyArray<Performer>): Promise<number> => {
   const pairs = (count: number) =>
@@ -65,7 +65,7 @@ export const roundTrip = async (performers: ReadonlyArray<Performer>): Promise<n
         performer.pairs({ kind: "lock", prefix: `round-trip:${process}:`, lockPer: "worker", workers: 1, pairs: count })
       )
     )
-  // compiled before they are measured
+  // the code is compiled before it is measured
   await pairs(2000)
   return Math.max(...(await pairs(500)).map(({ p99Micros }) => p99Micros)) / 1000
 }

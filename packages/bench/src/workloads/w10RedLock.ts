@@ -1,7 +1,7 @@
 import type { Workload } from "../Workload.ts"
 import { measurePairs, pairColumns, pairTargets } from "./pairs.ts"
 
-/** Locks that nobody else wants, on the majority of so many servers. */
+/** Uncontended locks on the majority of `servers`. */
 const onServers = (id: string, servers: number, workers: number): Workload => ({
   id,
   title: `${workers === 1 ? "one worker" : `${workers} workers of one process`}, one RedLock on ${servers} servers after another, each with a name of its own`,

@@ -47,7 +47,7 @@ export const w11: Workload = {
   title: "one worker, three locks on one server at once, repeatedly, with new names each time",
   kinds: ["lock", "multi"],
   reference: undefined,
-  // how much more three cost than one says nothing of either where both are slow
+  // no reference: the ratio of three locks to one says nothing about a library in which both are slow
   columns: [...pairColumns, { metric: "timesPlain", title: "p50 x own single lock", digits: 2 }],
   targets: [
     { metric: "timesPlain", text: "p50 ≤ 1.3 x that of a single lock", of: "figure", met: (times) => times <= 1.3 },

@@ -6,10 +6,10 @@ import type { Run, Sample, Workload } from "../Workload.ts"
 import { measureContenders, startContenders } from "./processes.ts"
 
 const processes = 4
-/** So long that nearly all read at once. */
+/** Long enough for nearly all to read at once. */
 const sectionMillis = 1000
 
-/** How many were inside together, at most. */
+/** The most readers that were inside at once. */
 const mostAtOnce = (sections: ReadonlyArray<Section>): number => {
   const steps = sections
     .flatMap(({ enteredAt, leftAt }) => [

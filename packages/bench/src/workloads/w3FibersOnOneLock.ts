@@ -7,10 +7,10 @@ import type { Run, Sample, Workload } from "../Workload.ts"
 
 const workers = 16
 
-/** A candidate that is not done by then is measured by what it did. */
+/** A candidate that has not finished by then is measured by the sections it has done. */
 const limitMillis = 4000
 
-/** Code that is still being compiled would be measured otherwise; who is slow must not warm up for ever. */
+/** A warm-up keeps compilation out of the measurement; a slow candidate's is cut short. */
 const warmUpMillis = 2500
 
 const measureContention = async (run: Run, thinkMillis: number | undefined): Promise<Sample> => {
@@ -67,7 +67,7 @@ const w3Workload = (id: string, title: string, thinkMillis: number | undefined):
     { metric: "least", title: "min/worker", digits: 0 },
     { metric: "most", title: "max/worker", digits: 0 },
     { metric: "jain", title: "Jain", digits: 2, better: "higher" },
-    // who lets few have nearly everything has a short median
+    // a library that serves only a few workers has a short median
     { metric: "waitP50Millis", title: "wait p50 ms", digits: 2 },
     { metric: "waitP99Millis", title: "p99 ms", digits: 1, better: "lower" }
   ],

@@ -8,7 +8,7 @@ const processes = 4
 const sectionMillis = 2
 const thinkMillis = 4
 
-/** No candidate takes so long: who does is left out by the limit of the workload. */
+/** No candidate takes this long: the workload's own limit leaves out one that would. */
 const limitMillis = 60_000
 
 export const w4Columns: ReadonlyArray<Column> = [
@@ -23,7 +23,7 @@ export const w4Columns: ReadonlyArray<Column> = [
 
 export const w4Shape = `${processes} processes, ${sectionMillis} ms sections, ${thinkMillis} ms of thinking, 200 sections each`
 
-/** One worker in each of some processes, and the same lock, of either kind. */
+/** One worker per process, all on the same lock, of either kind. */
 export const measureHandOffs = async (run: Run, kind: "lock" | "fair") => {
   const each = run.quick ? 50 : 200
   const order = { name: "w4", parties: [{ kind, workers: 1 }] }
@@ -44,7 +44,7 @@ export const measureHandOffs = async (run: Run, kind: "lock" | "fair") => {
     const after = sections[i]!
     if (after.process === before.process) continue
     toAnother++
-    // Only who waited already when the lock became free was handed it.
+    // Only a worker that was waiting when the lock became free was handed it.
     if (after.askedAt < before.leftAt) handOffs.push(after.enteredAt - before.leftAt)
   }
   const total = processes * each

@@ -5,16 +5,17 @@ import type { Run, Sample, Workload } from "../Workload.ts"
 const waiters = 200
 const seconds = 5
 
-/** Until everybody waits, and what the beginning took is done with. */
+/** How long until all wait and the work of joining is over. */
 const settleMillis = 1000
 
 const measureWaiters = async (run: Run): Promise<Sample> => {
-  // long enough that neither the holder nor the waiters have to do with the lease meanwhile
+  // long enough for neither the holder nor the waiters to act on the lease meanwhile
   const connection = { port: run.port, leaseMillis: 120_000 }
   const performer = await run.start(connection)
   const [holder] = await run.startApart(1, connection)
 
-  // Connections, compiled code and caches are not the waiters': somebody waits, and gets the lock, before they come.
+  // A first waiter gets the lock beforehand, so that connections, compiled code and caches are not counted as waiters'
+  // memory.
   await holder!.hold({ kind: "lock", names: ["w5:warm-up"] })
   await performer.wait({ name: "w5:warm-up", waiters: 1 })
   await sleep(settleMillis / 4)

@@ -10,8 +10,8 @@ import { contendAll, startContenders } from "./processes.ts"
 const processes = 10
 
 /**
- * Until everybody has asked and subscribed: until nearly nothing is sent any more, twice in a row, as a busy machine may stop all
- * processes for a while; but not for ever.
+ * Waits until all waiters have sent their requests and subscribed: until nearly nothing is sent in two periods in a row, as
+ * a busy machine may pause all processes for a while. Gives up after half a minute.
  */
 const settle = async (run: Run, performers: ReadonlyArray<Performer>, waiters: number): Promise<void> => {
   await sleep(1000)
@@ -30,7 +30,7 @@ const measureQueue = async (run: Run, waitersEach: number): Promise<Sample> => {
   const parties = [{ kind: "fair", workers: waitersEach }] as const
   const performers = await startContenders(run, processes, {
     name: "w7",
-    // the queue of the warm-up is to be gone before the one that is measured
+    // the queue of the warm-up must be empty before the measured one starts
     parties: [{ kind: "fair", workers: Math.min(waitersEach, 100) }],
     warmUpMillis: run.quick ? 500 : 2000
   })
@@ -47,10 +47,10 @@ const measureQueue = async (run: Run, waitersEach: number): Promise<Sample> => {
     sections = await draining
   })
   for (const performer of [...performers, holder!]) performer.end()
-  if (sections.length !== waiters) throw new Error(`${waiters - sections.length} were not let in`)
+  if (sections.length !== waiters) throw new Error(`${waiters - sections.length} waiters never got the lock`)
   expectExclusive(sections)
   const millis = wallMillis(sections.map((section) => ({ ...section, askedAt: section.enteredAt })))
-  // all have waited since before the first was let in
+  // all were waiting before the first entered
   const handOffs = Float64Array.from(
     sections,
     ({ enteredAt }, i) => enteredAt - (sections[i - 1]?.leftAt ?? releasedAt)
@@ -117,7 +117,7 @@ export const w7 = fairWaiters("W7", 100, {
   limitMillis: 150_000
 })
 
-/** Fewer, and more: what a grant costs is not to grow with the queue. */
+/** Fewer and more waiters: the cost of a grant must not grow with the queue. */
 export const w13Few = fairWaiters("W13-100", 10, { targets: [cheapGrants], limitMillis: 150_000 })
 export const w13Many = fairWaiters("W13-5000", 500, {
   targets: [

@@ -27,7 +27,7 @@ const measureReadersAndWriters = async (run: Run): Promise<Sample> => {
     thinkMillis
   })
   expectAtMost(sections, Infinity)
-  // What came when nobody asked any more would have waited longer: a writer who has to wait for the end of all reading.
+  // Sections entered after the limit do not count: a writer would still be waiting if the readers had gone on.
   const of = (kind: SectionOf["kind"]) => sections.filter((section) => section.kind === kind)
   const inTime = (sections: ReadonlyArray<SectionOf>) => {
     const from = Math.min(...sections.map(({ askedAt }) => askedAt))

@@ -6,7 +6,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 
-/** Workers who all want the same. */
+/** Workers that contend for one name. */
 final class Contention {
     static final class Party {
         String kind;
@@ -16,16 +16,16 @@ final class Contention {
     static final class Order {
         String name;
         List<Party> parties;
-        /** The permits, where it is a semaphore that they want. */
+        /** The permits, for a semaphore. */
         int permits;
-        /** Sections of all workers together, and of each. */
+        /** The number of sections of all workers together, and of each. */
         int sectionsInAll = Integer.MAX_VALUE;
         int sectionsEach = Integer.MAX_VALUE;
-        /** No section begins later. */
+        /** No request is sent later. */
         long limitMillis;
-        /** Absent: the section is over when the others had their turn on the processor. */
+        /** Absent: the section ends after yielding once. */
         Integer sectionMillis;
-        /** Absent: the worker asks again at once. */
+        /** Absent: the worker sends its next request at once. */
         Integer thinkMillis;
     }
 

@@ -4,7 +4,7 @@ import org.redisson.api.RLock;
 import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 
-/** What a worker goes through to reach its section, of any kind: blocking, as Java programs do it. */
+/** How a worker enters and leaves its section, for any kind of lock: blocking, as in most Java programs. */
 interface Guarding {
     void acquire() throws InterruptedException;
 

@@ -8,14 +8,14 @@ import org.redisson.api.RFuture;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 
-/** Locks that are held, with the watchdog renewing them: taken all at once, and so released. */
+/** Locks that are held, with the watchdog renewing them: taken and released all at once. */
 final class Holding {
     static final class Order {
         String kind;
         List<String> names;
     }
 
-    /** The owner, as a thread would be. */
+    /** The owner, in place of a thread id. */
     private static final long OWNER = 1;
 
     private final RedissonClient redisson;
@@ -37,7 +37,7 @@ final class Holding {
         locks = taken;
     }
 
-    /** Redisson tells nobody of a loss: what is lost shows in Redis. */
+    /** Redisson reports no losses: they are counted in Redis. */
     int lost() {
         return 0;
     }

@@ -15,8 +15,8 @@ import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
 /**
- * Redisson as it is measured: a process that does tasks on command. Every line of the input is one task with its order,
- * {@code {"id": ..., "task": ..., "order": ...}}; every line of the output, but for the first, is a report,
+ * Redisson as it is measured: a process that performs tasks on command. Every line of the input is one task with its order,
+ * {@code {"id": ..., "task": ..., "order": ...}}; every line of the output except the first is a report,
  * {@code {"id": ..., "report": ...}}. The process ends with its input.
  */
 public final class Main {
@@ -34,7 +34,7 @@ public final class Main {
 
     public static void main(String[] arguments) throws Exception {
         long leaseMillis = Long.parseLong(arguments[0]);
-        // Redisson with its defaults, but for where it connects to and how long its locks outlive it.
+        // Redisson with its defaults, except for the address and the lease.
         List<RedissonClient> servers = new ArrayList<>();
         for (int i = 1; i < arguments.length; i++) {
             Config config = new Config();
@@ -48,10 +48,10 @@ public final class Main {
         main.say("{\"ready\":true}");
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             JsonObject command = JsonParser.parseString(line).getAsJsonObject();
-            // what takes long must not keep others from being answered
+            // a long task must not delay the replies to others
             new Thread(() -> main.answer(command)).start();
         }
-        // threads that wait for ever shall not keep the process
+        // threads that still wait must not keep the process alive
         Runtime.getRuntime().halt(0);
     }
 
@@ -100,13 +100,13 @@ public final class Main {
         }
     }
 
-    /** What this process has used of the CPU, with the compiler and the garbage collector. */
+    /** The CPU time of this process, including the compiler and the garbage collector. */
     private static long cpuMicros() {
         var system = (com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
         return system.getProcessCpuTime() / 1000;
     }
 
-    /** What is left on the heap after a garbage collection; the stacks of threads are not on it. */
+    /** The heap after a garbage collection; the stacks of threads are not on it. */
     private static long heapBytes() {
         System.gc();
         System.gc();

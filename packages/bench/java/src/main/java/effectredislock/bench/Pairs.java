@@ -7,7 +7,7 @@ import org.redisson.RedissonRedLock;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 
-/** Workers that take and release, pair after pair, locks that nobody else wants. */
+/** Workers that acquire and release uncontended locks, pair after pair. */
 final class Pairs {
     static final class Order {
         String prefix;

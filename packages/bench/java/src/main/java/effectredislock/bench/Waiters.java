@@ -4,7 +4,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 
-/** Threads that wait for a lock which somebody else holds, and keep it when it comes. */
+/** Threads that wait for a lock that another process holds, and keep it once acquired. */
 final class Waiters {
     static final class Order {
         String name;
