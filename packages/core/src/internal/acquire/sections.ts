@@ -14,7 +14,6 @@ import { guard, type Guarded, isClosed, type Restore } from "../hold/guard.ts"
 import { type Invalid, isInvalid } from "../options/invalid.ts"
 import { traced, tracedUntilClosed } from "../report/telemetry.ts"
 
-/** What was acquired. */
 export interface Held extends Guarded {
   /** Idempotent. */
   readonly release: Effect.Effect<void, LockLost | LockStoreError>

@@ -1,6 +1,5 @@
 /**
- * A record as a Stream: read after every message of its channel, and once in every fallback interval, as messages are
- * hints.
+ * A record as a Stream: read after every message of its channel, and in every fallback interval, as messages are hints.
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"

@@ -8,10 +8,8 @@ import type { LockProtocol } from "./LockProtocol.ts"
 /** Name used in messages. */
 export const permitSemaphoreTitle = "PermitSemaphore"
 
-/** The ids of an owner. */
 export const idsOf = (owner: string): ReadonlyArray<string> => owner.split(",")
 
-/** The kind of a semaphore. */
 export interface PermitProtocol extends LockProtocol {
   /** The permits with which a missing semaphore is created; undefined not to create it. */
   readonly initial: number | undefined

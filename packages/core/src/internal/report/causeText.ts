@@ -10,7 +10,6 @@ const longestJson = 10_000
 
 const unshowable = "a cause that cannot be shown"
 
-/** The text of a cause. */
 export const causeText = (cause: unknown): string =>
   attempt(
     () => {
@@ -39,7 +38,6 @@ export const isError = (cause: unknown): cause is Error =>
     () => false
   )
 
-/** The name of an error. */
 export const nameOf = (cause: unknown): string | undefined =>
   attempt(
     () => (cause instanceof Error ? cause.name : undefined),

@@ -16,8 +16,8 @@ export type Loss = Exclude<LossReason, "Released">
 const boundaries = Metric.exponentialBoundaries({ start: 0.1, factor: Math.sqrt(10), count: 13 })
 
 /**
- * The metrics of one kind of lock in one registry. Counters and histograms are plain numbers, read on export; looking up a metric for
- * every update would cost as much as the rest of an acquisition.
+ * The metrics of one kind of lock in one registry. Counters and histograms are plain numbers, read on export; looking up a
+ * metric for every update would cost as much as the rest of an acquisition.
  */
 class KindMetrics {
   acquired = 0

@@ -40,8 +40,8 @@ export class Outage<Failure = LockStoreError> {
   }
 
   /**
-   * How long to wait for a message before the next request, in milliseconds. Jittered, so that processes do not send theirs
-   * together.
+   * How long to wait for a message before the next request, in milliseconds. Jittered, so that processes do not send
+   * their requests together.
    */
   pauseMillis(fallbackIntervalMillis: number): number {
     if (this.#failures === 0) return jittered(fallbackIntervalMillis)
