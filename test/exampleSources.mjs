@@ -8,7 +8,8 @@ export const root = fileURLToPath(new URL("..", import.meta.url))
 const walk = (directory, keep) =>
   readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
     const path = join(directory, entry.name)
-    if (entry.isDirectory()) return /^(node_modules|dist.*|\..*|internal)$/.test(entry.name) ? [] : walk(path, keep)
+    // docs/api is written from the docstrings
+    if (entry.isDirectory()) return /^(node_modules|dist.*|\..*|internal|api)$/.test(entry.name) ? [] : walk(path, keep)
     return keep(path) ? [path] : []
   })
 
