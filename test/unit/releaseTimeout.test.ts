@@ -129,7 +129,7 @@ it.effect("A holding that was released says so, and does not blame Redis", () =>
     for (const asked of [holding.ensureHeld, holding.renew()]) {
       const lost = yield* Effect.flip(asked)
       assert.isTrue(lost._tag === "LockLost" && lost.reason === "Released")
-      assert.include(lost.message, "it has been released by its own holder")
+      assert.include(lost.message, "its own holder has released it")
     }
   }).pipe(Effect.scoped)
 )

@@ -16,8 +16,8 @@ export const lossText = (
     case "RenewalFailed":
       return `it was not renewed before its lease ran out: ${renewal}`
     case "ClientClosed":
-      return "its client was closed while it was held, and gave it back"
+      return "its client was closed while it was held, and released it"
     case "Released":
-      return "it has been released by its own holder"
+      return "its own holder has released it"
   }
 }

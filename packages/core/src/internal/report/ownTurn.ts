@@ -10,7 +10,7 @@ export const report = (context: Context.Context<never>, defect: unknown): void =
   void Effect.runForkWith(context)(
     Effect.ignoreCause(Effect.die(defect), {
       log: "Unhandled",
-      message: "Something threw while a fiber was resumed or interrupted; the lock client goes on."
+      message: "An exception was thrown while a fiber was resumed or interrupted; the lock client continues."
     })
   )
 
