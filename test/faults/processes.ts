@@ -32,6 +32,8 @@ export interface Process<Event extends { readonly event: string }> {
   readonly signal: (name: "SIGSTOP" | "SIGCONT" | "SIGKILL" | "SIGTERM") => Effect.Effect<void>
   /** Waits for the first event of that name. */
   readonly told: <Name extends Event["event"]>(name: Name) => Effect.Effect<Extract<Event, { readonly event: Name }>>
+  /** All that it has told so far. */
+  readonly events: ReadonlyArray<Event>
   /** Whether there has been an event of that name. */
   readonly hasTold: (name: Event["event"]) => boolean
   readonly hasEnded: () => boolean
@@ -45,7 +47,9 @@ export const start = Effect.fnUntraced(function* <Name extends keyof Programs>(
   settings: Programs[Name]["settings"]
 ): Effect.fn.Return<Process<Programs[Name]["event"]>, never, Scope.Scope> {
   type Event = Programs[Name]["event"]
-  const program = fileURLToPath(new URL(`../dist/faults/fixtures/${name}.js`, import.meta.url))
+  // from a test, and from a program in dist
+  const here = fileURLToPath(new URL(`fixtures/${name}.js`, import.meta.url))
+  const program = existsSync(here) ? here : here.replace("/test/faults/", "/test/dist/faults/")
   if (!existsSync(program)) assert.fail(`${program} is missing: build it with "pnpm build"`)
   const events: Array<Event> = []
   let output = ""
@@ -77,6 +81,7 @@ export const start = Effect.fnUntraced(function* <Name extends keyof Programs>(
         ),
         ({ said }) => said ?? assert.fail(`"${name}" ended without saying "${kind}": ${output}`)
       ),
+    events,
     hasTold: (kind) => find(kind) !== undefined,
     hasEnded: () => ended,
     ended: Effect.map(

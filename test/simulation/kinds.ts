@@ -1,11 +1,13 @@
 /**
  * The kinds of lock, and the workloads of the worlds that use them: alone, several together, and on quorums.
  */
-import { Effect } from "effect"
+import { Duration, Effect, Schema } from "effect"
 import {
   FairLock,
   FencedLock,
+  LeaderElection,
   Lock,
+  LockTimeout,
   MultiLock,
   NonReentrantLock,
   PermitSemaphore,
@@ -94,6 +96,54 @@ const anonymous = (permits: number): Side => ({
     )
 })
 
+/** What leaders proclaim when they are elected, and now and then again. */
+const election = LeaderElection.make("leader", { value: Schema.String })
+
+/** A value that is text can be encoded. */
+const encoded = <A, E, R>(self: Effect.Effect<A, E | Schema.SchemaError, R>) =>
+  Effect.catchIf(self, Schema.isSchemaError, Effect.die)
+
+/** Leads for a section; a campaign is given up after the wait time. */
+const leader = (
+  lead: (section: (leadership: LeaderElection.Leadership<string>) => ReturnType<Side["run"]>) => ReturnType<Side["run"]>
+): Side => ({
+  names: [election.name],
+  share: "nobody",
+  isReentrant: false,
+  run: (section, { waitTime = Infinity }) =>
+    Effect.suspend(() => {
+      let isElected = false
+      const led = lead((leadership) => {
+        isElected = true
+        const renew = () => encoded(leadership.proclaim("again"))
+        return section({ token: leadership.term, renew })
+      })
+      const waited = Duration.max(Duration.fromInputUnsafe(waitTime), Duration.millis(500))
+      const givenUp = Effect.andThen(Effect.sleep(waited), () =>
+        isElected ? Effect.never : Effect.fail(new LockTimeout({ lock: election.name, waited, holder: undefined }))
+      )
+      return Effect.raceFirst(led, givenUp)
+    })
+})
+
+const campaigning = leader((section) =>
+  encoded(
+    Effect.scoped(
+      Effect.flatMap(LeaderElection.campaign(election, { proclaim: "first" }), (leadership) =>
+        Effect.raceFirst(section(leadership), leadership.awaitLost)
+      )
+    )
+  )
+)
+
+const whileLeading = leader((section) =>
+  encoded(
+    Effect.flatMap(LeaderElection.currentLeadership(election), section).pipe(
+      LeaderElection.whileLeader(election, { proclaim: "first" })
+    )
+  )
+)
+
 const readersAndWriters = (preference: "writer" | "reader"): ReadonlyArray<Side> => {
   const { readLock, writeLock } = ReadWriteLock.make("rw", { preference })
   return [holder(writeLock), holder(readLock, "readers")]
@@ -134,6 +184,7 @@ export const kinds: Record<string, Kind> = {
     sides: [holder(NonReentrantLock.make("fair", { fair: true }), "nobody", false)],
     servers: [1]
   },
+  leaders: { sides: [campaigning, whileLeading], servers: [1, 3] },
   permits: { sides: [permits(1), permits(2), permits(3)], servers: [1] },
   "anonymous permits": { sides: [anonymous(1), anonymous(2), anonymous(3)], servers: [1], keepsData: true },
   latches: { sides: [], hasLatch: true, servers: [1], keepsData: true }

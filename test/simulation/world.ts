@@ -81,15 +81,18 @@ const creating: ReadonlySet<LockStore.Operation> = new Set<LockStore.Operation>(
   "read_lock/acquire",
   "read_lock/hold",
   "read_lock/remove_hold",
+  "record/write",
   "semaphore/acquire",
   "write_lock/acquire"
 ])
 
-/** Keys that stay: tokens, how many permits are free, markers of grants, and until when readers were noted to hold. */
+/** Keys that stay: tokens, how many permits are free, markers of grants, records, and until when readers were noted to hold. */
 const isKept = (key: string): boolean =>
   key === "permits" ||
   key === "anonymous" ||
-  ["redisson_lock_token", "effect_redis_lock_grant", "effect_redis_lock_readers"].some((kept) => key.startsWith(kept))
+  ["redisson_lock_token", "effect_redis_lock_grant", "effect_redis_lock_readers", "effect_redis_lock_record"].some(
+    (kept) => key.startsWith(kept)
+  )
 
 /** After how many steps a fiber yields. Below 3 Effect itself makes no progress. */
 const steps = [2048, 40, 7, 4]
@@ -177,6 +180,8 @@ class World {
   readonly #leavesNothing: boolean
   /** Whether all is over and free: from now on no key may appear. */
   #isOver = false
+  /** The token under which each database was last written a record: there is one lock that has any. */
+  readonly #lastRecords = new WeakMap<Server["db"], bigint>()
   /** Since when an owner stands in the queue of a fair lock without a break. */
   readonly #queuedSince = new Map<string, number>()
 
@@ -240,6 +245,11 @@ class World {
       if (request.operation === "semaphore/acquire" && (result.value as ReadonlyArray<number>)[0] === 1) {
         this.#latePermits += Number(request.args[1])
       }
+    }
+    if (request.operation === "record/write" && Exit.isSuccess(result) && result.value === 1) {
+      const token = BigInt(request.args[1]!)
+      if (token < (this.#lastRecords.get(server.db) ?? 0n)) this.fail("a record is written under a lock that was lost")
+      this.#lastRecords.set(server.db, token)
     }
     if (this.#isOver) this.#checkKeys(server, "appears late")
   }

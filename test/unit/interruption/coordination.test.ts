@@ -4,8 +4,8 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
-import { Cron, DateTime, Effect, Fiber, Layer, Option, Schema } from "effect"
-import { DistributedCron, LeaderElection, LockStore, RedisLock, RunOnce } from "effect-redis-lock"
+import { Cron, DateTime, Effect, Fiber, Layer, Option, Schema, Stream } from "effect"
+import { DistributedCron, LeaderElection, LockStore, RedisLock, RunOnce, Singleton } from "effect-redis-lock"
 import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
 import { bare } from "../../kit/server/bareRedis.ts"
 import { redisUrl } from "../../kit/server/redisUrl.ts"
@@ -51,7 +51,16 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>, onMe
             ),
           "of work of the leader": (election) =>
             LeaderElection.whileLeader(Effect.yieldNow, election, { proclaim: "a" }),
+          "of a look at the changes of an election": (election) =>
+            Stream.runDrain(Stream.take(LeaderElection.changes(election), 1)),
           ...(onMemory && {
+            "of a singleton": ({ name }) =>
+              Effect.scoped(
+                Effect.andThen(
+                  Layer.build(Layer.fresh(Singleton.layer(name, Effect.forever(Effect.yieldNow)))),
+                  repeatYield(60)
+                )
+              ),
             "of work of the leader that fails": (election) => LeaderElection.whileLeader(Effect.fail("no"), election)
           })
         }

@@ -3,27 +3,18 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { execFile } from "node:child_process"
-import { fileURLToPath } from "node:url"
 import { freshName } from "../kit/names.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-
-const program = fileURLToPath(new URL("../../examples/cluster/dist/main.js", import.meta.url))
+import { runExample } from "./programs.ts"
 
 it.live("The cluster's example moves a cart to another runner when its own is killed, and ends by itself", () =>
   Effect.gen(function* () {
     const prefix = freshName("example")
-    const output = yield* Effect.promise(
-      () =>
-        new Promise<string>((resolve, reject) => {
-          const port = 20_000 + Math.floor(Math.random() * 10_000)
-          const env = { ...process.env, REDIS_URL: redisUrl, CLUSTER_PREFIX: prefix, CLUSTER_PORT: String(port) }
-          execFile(process.execPath, [program], { env }, (error, stdout, stderr) =>
-            error === null ? resolve(stdout) : reject(new Error(`${error.message}\n${stdout}\n${stderr}`))
-          )
-        })
-    )
+    const output = yield* runExample("cluster/dist/main.js", {
+      CLUSTER_PREFIX: prefix,
+      CLUSTER_PORT: String(20_000 + Math.floor(Math.random() * 10_000))
+    })
     const [, first] = /the cart of alice is at runner (\d+), with \d+ articles/.exec(output) ?? []
     const [, next] = /the cart of alice is at runner (\d+), [\d.]+ seconds later/.exec(output) ?? []
     assert.isDefined(first, output)

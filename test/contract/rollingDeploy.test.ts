@@ -1,0 +1,72 @@
+/**
+ * A deploy of several instances, one after the other, in virtual time: how long nobody leads.
+ */
+import { assert, it } from "@effect/vitest"
+import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
+import { LeaderElection, LockStore, RedisLock } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { background } from "../kit/background.ts"
+import { freshName } from "../kit/names.ts"
+import { changedStore, type Store, wrappedStore } from "../kit/wrappedStore.ts"
+import { backends, coordinated } from "./coordinated.ts"
+
+const { deaf } = coordinated(backends[0]!)
+
+/** Every command takes 20 ms. */
+const slow = (store: Store) => wrappedStore(store, ({ run }) => Effect.delay(Effect.suspend(run), "20 millis"))
+
+it.layer(LockStore.layerMemory)("a deploy of three instances", (it) => {
+  for (const [messages, change, longestGapMillis] of [
+    // a message, an acquisition and the announcement, after the command that releases
+    ["", slow, 100],
+    [", although no message arrives", (store: Store) => deaf(slow(store)), 1000]
+  ] as const) {
+    for (const order of ["before", "after"] as const) {
+      it.effect(
+        `Somebody leads again within ${longestGapMillis} ms when three instances are replaced, each ${order} its successor has started${messages}`,
+        () =>
+          Effect.gen(function* () {
+            const election = LeaderElection.make(freshName("election"))
+            const leaderships: Array<{ readonly began: number; readonly ended: number }> = []
+            const lead = Effect.acquireUseRelease(
+              Clock.currentTimeMillis,
+              () => Effect.never,
+              (began) => Effect.map(Clock.currentTimeMillis, (ended) => leaderships.push({ began, ended }))
+            )
+            const start = Effect.gen(function* () {
+              const told = yield* Deferred.make<void>()
+              const fiber = yield* background(
+                Effect.raceFirst(LeaderElection.whileLeader(lead, election), Deferred.await(told)).pipe(
+                  Effect.provide(Layer.fresh(RedisLock.layerFromStore()).pipe(Layer.provide(changedStore(change))))
+                )
+              )
+              return {
+                close: Effect.gen(function* () {
+                  yield* Deferred.succeed(told, undefined)
+                  while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust(1)
+                  yield* Fiber.join(fiber)
+                })
+              }
+            })
+            const instances = []
+            for (let i = 0; i < 3; i++) instances.push(yield* start)
+            yield* TestClock.adjust("5 seconds")
+            for (let replaced = 0; replaced < 9; replaced++) {
+              const old = instances.shift()!
+              if (order === "before") yield* old.close
+              instances.push(yield* start)
+              yield* TestClock.adjust("3 seconds")
+              if (order === "after") yield* old.close
+              yield* TestClock.adjust("2 seconds")
+            }
+            for (const { close } of instances) yield* close
+            const gaps = leaderships.slice(1).map(({ began }, i) => began - leaderships[i]!.ended)
+            // the first instance leads first, and each is followed by the one that has waited longest
+            assert.isAtLeast(gaps.length, 9)
+            assert.isAtLeast(Math.min(...gaps), 0)
+            assert.isAtMost(Math.max(...gaps), longestGapMillis)
+          })
+      )
+    }
+  }
+})

@@ -1,0 +1,41 @@
+/**
+ * What must be true of an election, by the time of the server.
+ */
+
+/** A process asked for the server's time, microseconds, and found after the answer that it leads. */
+export interface Check {
+  readonly process: string
+  readonly term: bigint
+  readonly at: number
+}
+
+/**
+ * Who believed to lead when somebody else did. A term is the server's time at which it began, in microseconds: whoever finds that it
+ * leads when it already knew of a later time than the next term's is a second leader.
+ */
+export const rivals = (checks: ReadonlyArray<Check>): ReadonlyArray<string> => {
+  const lastOf = new Map<bigint, Check>()
+  const problems: Array<string> = []
+  for (const check of checks) {
+    const last = lastOf.get(check.term)
+    if (last !== undefined && last.process !== check.process) {
+      problems.push(`${last.process} and ${check.process} have both led with term ${check.term}`)
+    }
+    if (last === undefined || check.at > last.at) lastOf.set(check.term, check)
+  }
+  const terms = [...lastOf.values()].sort((a, b) => (a.term < b.term ? -1 : 1))
+  for (const [i, { at, process, term }] of terms.entries()) {
+    const next = terms[i + 1]
+    if (next !== undefined && at > Number(next.term)) {
+      const late = Math.round((at - Number(next.term)) / 1000)
+      problems.push(`${process} believed to lead with term ${term}, ${late} ms after ${next.process} was elected`)
+    }
+  }
+  return problems
+}
+
+/** A value below which so many of a hundred are. */
+export const percentile = (values: ReadonlyArray<number>, percent: number): number => {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.max(0, Math.ceil((sorted.length * percent) / 100) - 1)] ?? Number.NaN
+}
