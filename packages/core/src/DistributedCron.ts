@@ -1,5 +1,5 @@
 /**
- * Jobs that run on a schedule, each tick at most once in all processes together, although their clocks differ.
+ * Jobs that run on a schedule, each tick at most once across all processes, even if their clocks disagree.
  *
  * @since 0.3.0
  */
@@ -22,11 +22,11 @@ import { type InvalidLockName, InvalidLockOptions, type LockReentered } from "./
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
- * The time for which the running tick was scheduled: the same in whatever process it runs, and whenever.
+ * The time for which the running tick was scheduled, whichever process runs it and however late.
  *
  * **When to use**
  *
- * In `execute`, for what the run is about, such as the day of a report; the current time may be later.
+ * In `execute`, to know which run this is, such as the day of a report. The current time may be later.
  *
  * @category services
  * @since 0.3.0
@@ -42,63 +42,62 @@ export class CurrentScheduledTime extends Context.Service<CurrentScheduledTime, 
  * @since 0.3.0
  */
 export interface DistributedCronOptions<E, R> {
-  /** The schedule's name, and that of the lock under which its ticks run; it follows the rules of `Lock.make`. */
+  /** The name of the schedule and of the lock that its ticks hold; it follows the rules of `Lock.make`. */
   readonly name: string
-  /** `Cron.parse("0 4 * * *", "Europe/Zurich")`, or a `Cron`: time zones and changes to and from summer time are Effect's. */
+  /** `Cron.parse("0 4 * * *", "Europe/Zurich")`, or a `Cron`. Time zones and daylight saving time are handled by Effect. */
   readonly cron: Cron.Cron | Result.Result<Cron.Cron, Cron.CronParseError>
   /** What runs. A failure is logged, and the tick counts as done. */
   readonly execute: Effect.Effect<unknown, E, R>
   /**
-   * What becomes of a tick while an earlier one is still running, in whatever process.
+   * What to do with a tick while an earlier one is still running, in any process.
    *
-   * - `"skip"`: it is left out
-   * - `"wait"`: it runs afterwards; up to `maxCatchUp` of them wait, older ones are left out
-   * - `"allow"`: it runs beside it, without a lock
+   * - `"skip"`: drop it
+   * - `"wait"`: run it afterwards; up to `maxCatchUp` ticks wait, older ones are dropped
+   * - `"allow"`: run it at the same time, without a lock
    *
    * Default: `"skip"`.
    */
   readonly overlap?: "skip" | "wait" | "allow" | undefined
   /**
-   * What becomes of ticks that came while no process was there.
+   * What to do with ticks that were missed because no process was running.
    *
-   * - `"none"`: they are left out
-   * - `"latest"`: the last of them runs when a process is there again
-   * - `"all"`: the last `maxCatchUp` of them run, oldest first
+   * - `"none"`: drop them
+   * - `"latest"`: run the most recent one once a process is running again
+   * - `"all"`: run the last `maxCatchUp` of them, oldest first
    *
-   * Of ticks that came while Redis could not be asked, the last one runs late in any case, with `"all"` the last `maxCatchUp`. Default:
-   * `"none"`.
+   * Of the ticks that were missed because Redis was unreachable, the most recent one always runs, late; with `"all"` the last `maxCatchUp`.
+   * Default: `"none"`.
    */
   readonly catchUp?: "none" | "latest" | "all" | undefined
-  /** How many ticks are caught up with at most, from 1. Default: 100. */
+  /** The largest number of ticks to catch up on, at least 1. Default: 100. */
   readonly maxCatchUp?: number | undefined
   /**
-   * Whether a tick runs again, in another process, whose process has died or lost the lock before it had ended: then it runs at least
-   * once, and no longer at most once. Not with `overlap: "allow"`. Default: false.
+   * Whether another process runs a tick again if its process died or lost the lock before the tick had finished. Ticks then run at least
+   * once instead of at most once. Not with `overlap: "allow"`. Default: false.
    */
   readonly retryDied?: boolean | undefined
 }
 
 /**
- * Runs a job on a schedule, each tick at most once in all processes that build this layer.
+ * Runs a job on a schedule, each tick at most once across all processes that build this layer.
  *
- * A tick is due by the time of the Redis server, which no process's clock changes, and its time is written beside the lock of the
- * schedule's name before it runs. So a process whose clock is ahead or behind by seconds, or which was stopped, neither repeats a tick nor
- * runs it early. Ticks run under that lock, unless `overlap` is `"allow"`: losing it interrupts the run, and
- * `Lock.currentHolding(name)` has its fencing token.
+ * The Redis server's clock decides when a tick is due, and the tick is recorded next to the lock of the schedule's name before it runs. So
+ * a process whose clock is seconds off, or that was stopped for a while, neither repeats a tick nor runs it early. Ticks hold that lock
+ * while they run, unless `overlap` is `"allow"`: losing it interrupts the run, and `Lock.currentHolding(name)` has the fencing token.
  *
  * **When to use**
  *
- * For a job that every instance of a service would start at the same time: a nightly report, an hourly clean-up.
+ * For a job that every instance of a service would otherwise start at the same time: a nightly report, an hourly clean-up.
  *
  * **When not to use**
  *
- * For something that is done all the time: `Singleton.layer`. Where each tick must run at least once: with `retryDied: true` and
- * `catchUp: "all"` it does as long as Redis keeps its data, but it may then run twice.
+ * For something that runs all the time, use `Singleton.layer`. If every tick must run at least once, set `retryDied: true` and
+ * `catchUp: "all"`: that holds as long as Redis keeps its data, but a tick may then run twice.
  *
  * **Gotchas**
  *
- * A process that dies in the middle of a tick keeps the lock until its lease is over (30 seconds), and ticks that come meanwhile are
- * skipped like those that come while it runs. After Redis has lost its data nothing is caught up with.
+ * A process that dies half-way through a tick keeps the lock until its lease expires (30 seconds), and until then further ticks are
+ * treated as overlapping. After Redis has lost its data, missed ticks are not caught up.
  *
  * Building it fails with `InvalidLockName`, `InvalidLockOptions` and `CronParseError`, before any command. Failures of the store are
  * logged, and it goes on when Redis answers again.

@@ -1,9 +1,9 @@
 /**
- * Leader elections: of all processes that campaign, one leads at a time.
+ * Leader elections: of all the processes that campaign, one leads at a time.
  *
- * An election is a value. Making one costs nothing and sends no command. To lead is to hold the lock of the election's name, so
- * everything that is true of a lock is true of a leadership: it is renewed while it lasts, losing it interrupts the work that it
- * guarded, and each has a fencing token, here called its term.
+ * An election is a value: making one costs nothing and sends no command. The leader is whoever holds the lock of the election's name, so
+ * a leadership behaves like a lock: it is renewed while it lasts, losing it interrupts the work it guards, and it has a fencing token,
+ * called its term.
  *
  * @since 0.3.0
  */
@@ -58,7 +58,7 @@ export const TypeId: TypeId = internalTypeId
 export type TypeId = "~effect-redis-lock/LeaderElection"
 
 /**
- * An election. `A` is what its leaders proclaim, `never` where they proclaim nothing. `R` is the services that it requires:
+ * An election. `A` is the type of the value that its leaders proclaim, `never` if they proclaim nothing. `R` is the services it requires:
  * {@link RedisLock}, or none once a service is bound with {@link provide}.
  *
  * @category models
@@ -73,8 +73,8 @@ export interface LeaderElection<in out A = never, out R = RedisLock> extends Pip
 }
 
 /**
- * The leadership of one term, as its leader has it. Its validity is computed at every check, from a deadline on the monotonic
- * clock, like that of a `Holding`.
+ * The leadership of one term, as seen by the leader. Like that of a `Holding`, its validity is computed at every check from a deadline on
+ * the monotonic clock.
  *
  * @category models
  * @since 0.3.0
@@ -84,25 +84,25 @@ export interface Leadership<in A = never> {
   readonly name: string
   /** `<client uuid>:<owner id>`, as others see the leader. */
   readonly owner: string
-  /** The fencing token: higher than that of every earlier leader. Pass it to what you write to, and have it refuse lower ones. */
+  /** The fencing token, higher than that of every earlier leader. Pass it to whatever you write to, and have it reject lower ones. */
   readonly term: bigint
-  /** Whether it still leads. Sends no command. */
+  /** Whether this process still leads. Sends no command. */
   readonly isLeading: Effect.Effect<boolean>
-  /** Fails with `LockLost` once it leads no more, including after it has resigned. Sends no command. */
+  /** Fails with `LockLost` once this process no longer leads, including after it has resigned. Sends no command. */
   readonly ensureLeading: Effect.Effect<void, LockLost>
-  /** Waits until the leadership is lost, then fails. Never completes once it has resigned. */
+  /** Waits until the leadership is lost, then fails. After resigning it never completes. */
   readonly awaitLost: Effect.Effect<never, LockLost>
   /**
-   * Replaces the value that everybody reads. Redis takes it only from whoever leads at that moment. Transient failures are retried
-   * while the leadership lasts.
+   * Replaces the value that everybody can read. Redis accepts it only from the current leader. Transient failures are retried for as long
+   * as the leadership lasts.
    */
   readonly proclaim: (value: A) => Effect.Effect<void, LockLost | LockStoreError | Schema.SchemaError>
-  /** Hands over at once; the scope's finalizer then has nothing left to do. Safe to call again. */
+  /** Hands over immediately; closing the scope then does nothing more. Safe to call again. */
   readonly resign: Effect.Effect<void, LockLost | LockStoreError>
 }
 
 /**
- * A leader, as others see it.
+ * The current leader, as seen by everybody.
  *
  * @category models
  * @since 0.3.0
@@ -112,7 +112,7 @@ export interface Leader<out A = never> {
   readonly owner: string
   /** The fencing token of its leadership. */
   readonly term: bigint
-  /** What it has proclaimed; `None` if nothing, or, with a warning, if the Schema of this election does not decode it. */
+  /** The value it proclaimed; `None` if there is none, or if the Schema of this election cannot decode it, which is logged as a warning. */
   readonly value: Option.Option<A>
 }
 
@@ -135,27 +135,27 @@ export const isLeaderElection = (u: unknown): u is LeaderElection<unknown, unkno
  * @since 0.3.0
  */
 export interface LeaderElectionOptions<in out A = never> {
-  /** What leaders proclaim, such as an address. It is kept as JSON. Default: nothing. */
+  /** The value that leaders proclaim, such as an address. It is stored as JSON. Default: none. */
   readonly value?: Schema.Codec<A, unknown> | undefined
   /**
-   * Whether candidates are elected in the order in which they began to campaign, so that one which has resigned goes to the end.
-   * Default: true, but for a quorum of servers, which keeps no order.
+   * Whether candidates are elected in the order in which they started to campaign, so that one that resigns goes to the back of the queue.
+   * Default: true, except on a quorum of servers, which keeps no order.
    */
   readonly fair?: boolean | undefined
 }
 
 /**
- * An election under a name. Whoever leads holds the lock of that name: `Lock.inspect(name)` shows it, and a `Lock` of the same name
- * excludes it. The name follows the rules of `Lock.make`, and an invalid one is reported when the election is used.
+ * An election under a name. The leader holds the lock of that name: `Lock.inspect(name)` shows it, and while somebody else holds that lock
+ * nobody is elected. The name follows the rules of `Lock.make`; an invalid one is reported when the election is used.
  *
  * **When to use**
  *
- * Where one process of several does something for as long as it lives: a scheduler, a consumer of one partition, a primary whose
- * address the others must know.
+ * When one process of several does something for as long as it lives: a scheduler, the consumer of a partition, a primary whose address
+ * the others need.
  *
  * **When not to use**
  *
- * For a short piece of work that any process may do: take a `Lock`. For work that must happen once: `RunOnce`.
+ * For a short piece of work that any process may do, take a `Lock`. For work that should happen only once, use `RunOnce`.
  *
  * @example
  * ```ts
@@ -176,7 +176,7 @@ export const make = <A = never>(name: string, options?: LeaderElectionOptions<A>
   )
 
 /**
- * Binds an election to one service, so that it requires no other.
+ * Binds an election to one service, so that it no longer requires one.
  *
  * @category combinators
  * @since 0.3.0
@@ -196,15 +196,15 @@ const implOf = <A, R>(election: LeaderElection<A, R>): LeaderElectionImpl<A, R> 
  * @since 0.3.0
  */
 export interface CampaignOptions<out A = never> {
-  /** What the leader proclaims from its first moment. */
+  /** Proclaimed together with the election: nobody sees this leader without it. */
   readonly proclaim?: A | undefined
 }
 
 /**
- * Waits until elected, and leads for as long as the scope is open. Closing the scope resigns, and hands over at once.
+ * Waits until elected, then leads for as long as the scope is open. Closing the scope resigns and hands over immediately.
  *
- * Every campaign is a candidate of its own, also of the same fiber: whoever leads and campaigns again waits for itself. Waiting
- * outlives a restart, a failover or a lost connection of Redis.
+ * Every campaign is a separate candidate, even within one fiber: a leader that campaigns again waits for itself. Waiting survives
+ * restarts, failovers and lost connections of Redis.
  *
  * **When to use**
  *
@@ -212,7 +212,7 @@ export interface CampaignOptions<out A = never> {
  *
  * **Gotchas**
  *
- * A loss does not interrupt your code here: check `ensureLeading` between steps, or race `awaitLost`.
+ * Losing the leadership does not interrupt your code here: check `ensureLeading` between steps, or race your work with `awaitLost`.
  *
  * Fails with `LockStoreError` when Redis refuses permanently, `SchemaError` when the value cannot be encoded, `InvalidLockName` and
  * `InvalidLockOptions` before any command.
@@ -274,18 +274,18 @@ const textOf = <A>(
  * @since 0.3.0
  */
 export interface WhileLeaderOptions<out A = never> extends CampaignOptions<A> {
-  /** When to campaign again after the effect has failed. Default: never, so that its failure is that of the whole. */
+  /** When to campaign again after the effect has failed. Default: never; its failure is then the result. */
   readonly restart?: Schedule.Schedule<unknown> | undefined
 }
 
 /**
- * Campaigns, and runs an effect as the leader. Losing the leadership interrupts the effect, and the campaign begins again; so it
- * goes on until the effect ends by itself. When it does, with a result or a failure, this process resigns first: after a failure
- * another candidate has its turn while this one waits for its `restart`.
+ * Campaigns, and runs an effect as the leader. Losing the leadership interrupts the effect and starts a new campaign, until the effect
+ * ends by itself. However it ends, this process resigns first: after a failure another candidate gets its turn while this one waits for
+ * its `restart`.
  *
  * **When to use**
  *
- * For what one process of several does all the time. As a `Layer`: `Singleton.layer`.
+ * For something that exactly one process does all the time. As a `Layer`, use `Singleton.layer`.
  *
  * Fails as the effect does, with `LockStoreError` when Redis refuses permanently, `SchemaError` when the value cannot be encoded,
  * `InvalidLockName` and `InvalidLockOptions` before any command.
@@ -297,7 +297,7 @@ export interface WhileLeaderOptions<out A = never> extends CampaignOptions<A> {
  *
  * const scheduler = LeaderElection.make("scheduler")
  *
- * const program = Effect.log("one of us does this").pipe(
+ * const program = Effect.log("scheduling").pipe(
  *   LeaderElection.whileLeader(scheduler, { restart: Schedule.spaced("10 seconds") })
  * )
  * ```
@@ -328,8 +328,7 @@ export const whileLeader: {
 )
 
 /**
- * The leadership under which the running code works, inside {@link whileLeader}. Fails with `NotLockOwner` if there is none. Sends no
- * command.
+ * The leadership that {@link whileLeader} gave to the running code. Fails with `NotLockOwner` outside of it. Sends no command.
  *
  * @example
  * ```ts
@@ -358,8 +357,8 @@ export const currentLeadership = <A, R>(
   })
 
 /**
- * Who leads at this moment, with its term and what it has proclaimed; `None` while nobody does. The answer may be outdated when you
- * see it: what only the leader may do is decided by its term.
+ * The current leader, its term and the value it proclaimed; `None` while nobody leads. The answer may be out of date by the time you use
+ * it, so never rely on it for exclusion: that is what the term is for.
  *
  * Fails with `LockStoreError` when the request to Redis failed, with `InvalidLockName` and `InvalidLockOptions` before any command.
  *
@@ -382,11 +381,11 @@ export const leader = <A, R>(
   leaderOf(implOf(election) as LeaderElectionImpl<A, unknown>)
 
 /**
- * Who leads now, and from then on every change: another leader, another value, nobody. It repeats nothing and never ends; it
- * outlives a restart, a failover or a lost connection of Redis.
+ * The current leader, then every change: another leader, another value, nobody. It never repeats itself, never ends, and survives
+ * restarts, failovers and lost connections of Redis.
  *
- * Messages bring changes at once. It asks by itself once in every `fallbackInterval` (1 second), and so learns of a leader that has
- * died without a word when its lease is over. What changes several times between two looks may be seen once.
+ * Changes arrive by pub/sub, and are also looked for once per `fallbackInterval` (1 second), which is how a crashed leader is missed once its
+ * lease has expired. Several changes in quick succession may be seen as one.
  *
  * Fails with `LockStoreError` when Redis refuses permanently, with `InvalidLockName` and `InvalidLockOptions` before any command.
  *

@@ -1,7 +1,7 @@
 /**
- * Work that is done once however many ask for it, and whose result all of them get.
+ * Work that happens once however many callers ask for it, with a result that all of them get.
  *
- * A value of this module is a name and what its result looks like. Making one costs nothing and sends no command.
+ * A `RunOnce` is a value: a name and the Schema of its result. Making one costs nothing and sends no command.
  *
  * @since 0.3.0
  */
@@ -41,8 +41,8 @@ export const TypeId: TypeId = internalTypeId
 export type TypeId = "~effect-redis-lock/RunOnce"
 
 /**
- * Work that is done once, with a result of type `A`. `R` is the services that it requires: {@link RedisLock}, or none once a service
- * is bound with {@link provide}.
+ * Work that happens once, with a result of type `A`. `R` is the services it requires: {@link RedisLock}, or none once a service is bound
+ * with {@link provide}.
  *
  * @category models
  * @since 0.3.0
@@ -74,26 +74,26 @@ export const isRunOnce = (u: unknown): u is RunOnce<unknown, unknown> => Predica
  * @since 0.3.0
  */
 export interface RunOnceOptions<in out A> {
-  /** How long the result is kept; the work is done again when it is asked for later. Longer than zero, and finite. */
+  /** How long the result is kept; the first caller after that does the work again. Greater than zero, and finite. */
   readonly ttl: Duration.Input
-  /** What the result looks like. It is kept as JSON. */
+  /** The Schema of the result, which is stored as JSON. */
   readonly result: Schema.Codec<A, unknown>
 }
 
 /**
- * Work under a name that is done once in every `ttl`. The name follows the rules of `Lock.make`; it is also that of the lock under
- * which the work is done. An invalid name or option is reported when it is run, before any command is sent.
+ * Work that happens at most once per `ttl`, under a name that follows the rules of `Lock.make`. The lock of that name is held while the work
+ * runs. An invalid name or option is reported by {@link run}, before any command is sent.
  *
  * **When to use**
  *
- * As an idempotency key: the name is that of a request, the result is its answer. As a cache whose entries are computed by one
- * process while the others wait, and not by all of them.
+ * As an idempotency key: the name identifies a request, and the result is the response. As a cache: one process computes an entry while
+ * the others wait for it, instead of all of them computing it.
  *
  * **When not to use**
  *
- * Where doing it twice would cost money and the record that it was done can be written with the work: write it in the same
- * transaction, in your database. The result here is written after the work, so that a process which dies in between leaves no trace
- * of what it has done, and the next one does it again.
+ * When doing the work twice would cost money, and you can record that it was done in the same database transaction as the work: do that
+ * instead. The result here is stored after the work, so a process that dies in between leaves no trace, and the next one does the work
+ * again.
  *
  * @example
  * ```ts
@@ -115,7 +115,7 @@ export const make = <A>(name: string, options: RunOnceOptions<A>): RunOnce<A> =>
   makeRunOnce<A, RedisLock>(name, jsonText(options.result), options.ttl)
 
 /**
- * Binds it to one service, so that it requires no other.
+ * Binds it to one service, so that it no longer requires one.
  *
  * @category combinators
  * @since 0.3.0
@@ -128,20 +128,20 @@ export const provide: {
 const implOf = <A, R>(once: RunOnce<A, R>): RunOnceImpl<A, R> => once as unknown as RunOnceImpl<A, R>
 
 /**
- * Runs the effect, unless there is a result already: then that is the result. Whoever comes while it runs, in any process, waits and
- * gets its result. A failure is the caller's alone: it is not kept, and the next one that waits runs its own effect. So it is when the
- * process that runs it dies, once its lease is over.
+ * Returns the stored result if there is one. Otherwise the first caller runs its effect, and everyone who calls in the meantime, in any
+ * process, waits for that result. Failures are not shared: only the caller whose effect failed sees the failure, and the next waiter
+ * runs its own effect. A waiter also takes over when the process that runs the effect crashes, once its lease has expired.
  *
- * The effect runs under the lock of the name: losing it interrupts the effect, and `Lock.currentHolding(name)` has the fencing token.
- * Running it within itself fails with `LockReentered`.
+ * The effect runs while holding the lock of that name: losing the lock interrupts it, and `Lock.currentHolding(name)` has the fencing token.
+ * Nesting a `RunOnce` in itself fails with `LockReentered`.
  *
  * **Gotchas**
  *
- * The work may be done again although it was done: when the process dies before its result is written, or when Redis loses its data.
- * After `LockLost`, and after a `LockStoreError` that came when the effect had ended, it was done and its result was not kept.
+ * The work can happen twice: if the process dies before the result is stored, or if Redis loses its data. A `LockLost`, or a
+ * `LockStoreError` after the effect has completed, means that the work may have been done but its result was not stored.
  *
- * Fails as the effect does, with `LockLost` when the lock was lost meanwhile, `LockStoreError` when Redis refuses permanently,
- * `SchemaError` when the result cannot be encoded, or when what is kept under the name is no such result, `InvalidLockName` and
+ * Fails as the effect does, with `LockLost` when the lock was lost on the way, `LockStoreError` when Redis refuses permanently,
+ * `SchemaError` when the result cannot be encoded or a stored one cannot be decoded, and with `InvalidLockName` and
  * `InvalidLockOptions` before any command.
  *
  * @example
@@ -185,9 +185,9 @@ export const run: {
 )
 
 /**
- * The result, if there is one now. Neither runs anything nor waits.
+ * The stored result, if there is one. Runs nothing, and does not wait.
  *
- * Fails with `LockStoreError` when the request to Redis failed, `SchemaError` when what is kept under the name is no such result,
+ * Fails with `LockStoreError` when the request to Redis failed, `SchemaError` when the stored result cannot be decoded, and with
  * `InvalidLockName` and `InvalidLockOptions` before any command.
  *
  * @category getters

@@ -1,5 +1,5 @@
 /**
- * Effects that run in one process of all that have them.
+ * Effects that run in exactly one of the processes that provide them.
  *
  * @since 0.3.0
  */
@@ -24,15 +24,15 @@ import type { RedisLock } from "./RedisLock.ts"
  */
 export interface SingletonOptions {
   /**
-   * When this process tries again after the effect has failed in it; others may run it meanwhile. A schedule that ends leaves it to the
-   * others for good. Default: after 1 second, then after twice as long each time, up to a minute.
+   * When this process campaigns again after its effect has failed; another process may run it in the meantime. When the schedule ends, this
+   * process leaves it to the others for good. Default: after 1 second, doubling up to a minute.
    */
   readonly restart?: Schedule.Schedule<unknown> | undefined
 }
 
 /**
- * How a singleton is, in all processes together: some process runs it, its effect has ended by itself, or nobody runs it at this
- * moment. `owner` is that of the lock of its name, `term` its fencing token.
+ * The state of a singleton across all processes: one of them runs it, its effect has completed, or nobody runs it at the moment. `owner`
+ * is the holder of the lock of its name, `term` the fencing token.
  *
  * @category models
  * @since 0.3.0
@@ -50,20 +50,20 @@ type Status = typeof Status.Type
 const restarting = Schedule.jittered(growing("1 second", "1 minute"))
 
 /**
- * Runs an effect in one process of all that build this layer, for as long as the layer lives. When that process dies, is stopped for
- * longer than its lease, or closes the layer, another one runs it. When the effect fails, that is logged, and another process has its
- * turn while this one waits for its `restart`. When it ends by itself, its process keeps others from running it for as long as it lives.
+ * Runs an effect in exactly one of the processes that build this layer. When that process crashes, is stopped for longer than its lease,
+ * or closes the layer, another one takes over. If the effect fails, the failure is logged and another process gets its turn while this
+ * one waits for its `restart`. If the effect completes, its process keeps leading, so that no other runs it while that process lives.
  *
- * It is the leader of the election of this name: inside of it, `LeaderElection.currentLeadership(LeaderElection.make(name))` has the
- * fencing token.
+ * The process that runs it is the leader of the election of this name: in the effect,
+ * `LeaderElection.currentLeadership(LeaderElection.make(name))` has the fencing token.
  *
  * **When to use**
  *
- * For what must be done by exactly one process all the time, such as a consumer that must not have a rival.
+ * For something that one process must do all the time, and two must not do at once, such as consuming a queue in order.
  *
  * **When not to use**
  *
- * For a job that runs now and then: `DistributedCron.layer`. For something that is done once: `RunOnce`.
+ * For a job that runs on a schedule, use `DistributedCron.layer`. For work that should happen only once, use `RunOnce`.
  *
  * Building it fails with `InvalidLockName`, before any command.
  *
@@ -109,8 +109,8 @@ const run = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>, options: Sin
 }
 
 /**
- * How a singleton is now, and from then on every change, as every process can see it: {@link Health}. It repeats nothing and never ends;
- * see `LeaderElection.changes`.
+ * The current {@link Health} of a singleton, then every change, from any process. It never repeats itself and never ends; see
+ * `LeaderElection.changes`.
  *
  * Fails with `LockStoreError` when Redis refuses permanently, with `InvalidLockName` before any command.
  *
