@@ -51,15 +51,15 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>, onMe
             ),
           "of work of the leader": (election) =>
             LeaderElection.whileLeader(Effect.yieldNow, election, { proclaim: "a" }),
-          "of a look at the changes of an election": (election) =>
-            Stream.runDrain(Stream.take(LeaderElection.changes(election), 1)),
+          // whether a channel is left is seen on the server
+          ...(!onMemory && {
+            "of a look at the changes of an election": (election) =>
+              Stream.runDrain(Stream.take(LeaderElection.changes(election), 1))
+          }),
           ...(onMemory && {
             "of a singleton": ({ name }) =>
               Effect.scoped(
-                Effect.andThen(
-                  Layer.build(Layer.fresh(Singleton.layer(name, Effect.forever(Effect.yieldNow)))),
-                  repeatYield(60)
-                )
+                Effect.andThen(Layer.build(Layer.fresh(Singleton.layer(name, Effect.never))), repeatYield(40))
               ),
             "of work of the leader that fails": (election) => LeaderElection.whileLeader(Effect.fail("no"), election)
           })
