@@ -104,7 +104,7 @@ export default defineConfig({
           page("PermitSemaphore", "/primitives/permit-semaphore"),
           page("Semaphore", "/primitives/semaphore"),
           page("CountDownLatch", "/primitives/count-down-latch"),
-          page("Leaders, schedules, work done once", "/coordination")
+          page("Elections, singletons, schedules, run-once", "/coordination")
         ]
       },
       {
