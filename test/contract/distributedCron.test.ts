@@ -113,7 +113,7 @@ for (const backend of backends) {
                 yield* process(job, 0, { watchdogLeaseTime: "900 millis" })
               ]
               yield* until(() => begun.length === 1)
-              expectWarning(/A schedule could not go on, and tries again/)
+              expectWarning(/A schedule was interrupted by a failure, and tries again/)
               yield* Lock.forceRelease(name)
               yield* until(() => begun.length >= 3 && interruptions === 1)
               for (const { close } of processes) yield* close

@@ -104,7 +104,7 @@ const contract = (backend: Backend): void => {
 
       it.effect("A value that the Schema does not decode is left out, with a warning", () =>
         Effect.gen(function* () {
-          expectWarning(/proclaimed a value that the Schema of this process does not decode/)
+          expectWarning(/proclaimed a value that this process's Schema cannot decode/)
           const election = addresses()
           const other = LeaderElection.make(election.name, { value: Schema.Number })
           yield* LeaderElection.campaign(election, { proclaim: "ten" })

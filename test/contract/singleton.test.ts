@@ -55,7 +55,7 @@ const contract = (backend: Backend): void => {
 
       it.effect("When it fails, another process has its turn, and the failure is logged", () =>
         Effect.gen(function* () {
-          expectWarning(/A singleton has failed; whoever is elected next runs it/)
+          expectWarning(/A singleton has failed; the process that is elected next runs it/)
           const name = freshName("singleton")
           const go = yield* Deferred.make<void>()
           let firstRuns = 0

@@ -7,16 +7,19 @@ import { eventually, until } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
 import { runExample, startExample } from "./programs.ts"
 
-it.live("The schedules' example runs each tick once, with DistributedCron and with node-cron, and ends by itself", () =>
-  Effect.gen(function* () {
-    const output = yield* runExample("cron/dist/main.js", { SCHEDULE: freshName("example") })
-    for (const kind of ["DistributedCron", "node-cron"]) {
-      const ticks = [...output.matchAll(new RegExp(`^${kind}, (\\S+): instance \\d$`, "gm"))].map(([, tick]) => tick)
-      assert.isAtLeast(ticks.length, 3, output)
-      assert.lengthOf(new Set(ticks), ticks.length, output)
-      assert.match(output, new RegExp(`^${ticks.length} ticks with ${kind}, of which 0 ran more than once$`, "m"))
-    }
-  })
+it.live(
+  "The schedules' example runs each tick once, with DistributedCron and with node-cron, and ends by itself",
+  () =>
+    Effect.gen(function* () {
+      const output = yield* runExample("cron/dist/main.js", { SCHEDULE: freshName("example") })
+      for (const kind of ["DistributedCron", "node-cron"]) {
+        const ticks = [...output.matchAll(new RegExp(`^${kind}, (\\S+): instance \\d$`, "gm"))].map(([, tick]) => tick)
+        assert.isAtLeast(ticks.length, 3, output)
+        assert.lengthOf(new Set(ticks), ticks.length, output)
+        assert.match(output, new RegExp(`^${ticks.length} ticks with ${kind}, of which 0 ran more than once$`, "m"))
+      }
+    }),
+  { concurrent: true }
 )
 
 /** Has a program's clock be behind by so much. */
@@ -56,5 +59,6 @@ it.live(
       yield* behind.end
       const ticks = [...behind.lines, ...ahead.lines].map((line) => line.replace(/: \w+$/, ""))
       assert.deepStrictEqual(ticks.toSorted(), [...new Set(ticks)].toSorted())
-    }).pipe(Effect.scoped)
+    }).pipe(Effect.scoped),
+  { concurrent: true }
 )

@@ -1,5 +1,5 @@
 /**
- * Decides for node-cron 4 which process runs a tick of its `distributed` tasks.
+ * A coordinator for node-cron 4: decides which process runs a tick of its `distributed` tasks.
  */
 import { Duration, Effect, type ManagedRuntime, Schema } from "effect"
 import { type RedisLock, RunOnce } from "effect-redis-lock"
@@ -11,30 +11,31 @@ export interface RunCoordinatorOptions {
    * Default: 1 hour, or the task's `distributedLease` if that is longer.
    */
   readonly retention?: Duration.Input
-  /** How long to wait for Redis; then node-cron skips the tick in this process. Default: 5 seconds. */
+  /** How long to wait for Redis; after that node-cron skips the tick in this process. Default: 5 seconds. */
   readonly timeout?: Duration.Input
 }
 
 /**
  * A coordinator for `setRunCoordinator`, or for the option `runCoordinator` of one task. Each tick runs at most once.
  *
- * node-cron asks it in every process, whenever a tick has come by that process's clock, with a key of the task's name and the tick's
- * time. Whoever asks first leaves its mark there, as the result of a `RunOnce`; all others find the mark of somebody else.
+ * node-cron calls it in every process when a tick is due by that process's clock, with a key made of the task's name and the tick's
+ * time. The first caller stores its id under that key, as the result of a `RunOnce`. All later callers get that id, which is not theirs,
+ * and skip the tick.
  *
- * There is no `onComplete`: a mark that was removed after the run would let a process whose clock is behind run the tick again. So
- * nothing keeps one tick from beginning while the one before still runs elsewhere. `DistributedCron` does.
+ * It has no `onComplete`, because a process whose clock is behind would run the tick again if the id were removed after the run. It does not
+ * keep a tick from starting while an earlier one is still running in another process; `DistributedCron` does.
  */
 export const runCoordinator = (
   runtime: ManagedRuntime.ManagedRuntime<RedisLock.RedisLock, unknown>,
   { retention = "1 hour", timeout = "5 seconds" }: RunCoordinatorOptions = {}
 ): RunCoordinator => ({
   shouldRun: (key, leaseMillis) => {
-    const mark = crypto.randomUUID()
+    const caller = crypto.randomUUID()
     const ttl = Math.max(Duration.toMillis(retention), leaseMillis)
-    const tick = RunOnce.make(`node-cron:${key}`, { ttl, result: Schema.String })
+    const first = RunOnce.make(`node-cron:${key}`, { ttl, result: Schema.String })
     return runtime.runPromise(
-      RunOnce.run(Effect.succeed(mark), tick).pipe(
-        Effect.map((first) => first === mark),
+      RunOnce.run(Effect.succeed(caller), first).pipe(
+        Effect.map((winner) => winner === caller),
         Effect.timeout(timeout)
       )
     )

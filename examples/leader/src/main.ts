@@ -1,5 +1,5 @@
 /**
- * Three instances, and a client that asks whichever leads: first one is killed, then another is told to end.
+ * Three instances, and a client that is served by whichever leads: the first leader is killed, the next one is told to end.
  */
 import { Effect, Option, Stream } from "effect"
 import { LeaderElection } from "effect-redis-lock"

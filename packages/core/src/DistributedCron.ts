@@ -194,9 +194,12 @@ const persistent = <E, R>(name: string, self: Effect.Effect<void, E, R>): Effect
       Effect.tapError(self, (error) => {
         if (isTold) return Effect.void
         isTold = true
-        return Effect.annotateLogs(Effect.logWarning("A schedule could not go on, and tries again.", error), {
-          cron: name
-        })
+        return Effect.annotateLogs(
+          Effect.logWarning("A schedule was interrupted by a failure, and tries again.", error),
+          {
+            cron: name
+          }
+        )
       }),
       pausing
     ) as Effect.Effect<void, never, R>

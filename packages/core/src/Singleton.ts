@@ -99,9 +99,12 @@ const run = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>, options: Sin
     Effect.tapError((cause) =>
       Cause.hasInterruptsOnly(cause)
         ? Effect.void
-        : Effect.annotateLogs(Effect.logError("A singleton has failed; whoever is elected next runs it.", cause), {
-            singleton: name
-          })
+        : Effect.annotateLogs(
+            Effect.logError("A singleton has failed; the process that is elected next runs it.", cause),
+            {
+              singleton: name
+            }
+          )
     ),
     Effect.retry(options?.restart ?? restarting),
     Effect.ignore

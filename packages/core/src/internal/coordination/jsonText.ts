@@ -29,10 +29,7 @@ export const decodeOrWarn = <A>(
     onFailure: (error) =>
       Effect.as(
         Effect.annotateLogs(
-          Effect.logWarning(
-            "The leader has proclaimed a value that the Schema of this process does not decode.",
-            error
-          ),
+          Effect.logWarning("The leader has proclaimed a value that this process's Schema cannot decode.", error),
           annotations
         ),
         Option.none<A>()
