@@ -24,7 +24,7 @@ const shipment = HttpRouter.add(
     return yield* ship(order).pipe(
       Effect.as(HttpServerResponse.text(`${order} is shipped\n`)),
       Effect.catchTags({
-        // somebody else is at it: not our fault, and soon over
+        // another instance is shipping it
         LockTimeout: () => answer(409, `${order} is being shipped`, { "retry-after": "1" }),
         // the message says what is wrong with Redis; it is for the log, not for the client
         LockStoreError: (error) => Effect.andThen(Effect.logError(error.message), answer(503, "try again later")),
