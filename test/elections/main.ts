@@ -5,7 +5,6 @@
  * allowed for.
  */
 import { Effect, References } from "effect"
-import { eventually } from "../kit/eventually.ts"
 import { between, randomOf } from "../simulation/network.ts"
 import { percentile } from "./judge.ts"
 import { faults, leaseMillis, openElection, playFault } from "./site.ts"
@@ -73,23 +72,20 @@ const underFaults = Effect.gen(function* () {
 }).pipe(Effect.scoped)
 
 const resigning = Effect.gen(function* () {
-  const site = yield* openElection({ resignsAfter: 20 })
+  const site = yield* openElection({ isRestarted: false, resignsAfter: 20 })
   yield* site.leaderAfter(0n)
   const since = performance.now()
-  yield* eventually(
-    "leaders resign",
-    () => site.handOvers.length,
-    (count) => count >= resignations
-  )
+  // not often: looking takes time from the candidates
+  while (site.handOvers.length < resignations) yield* Effect.sleep("1 second")
   const handOvers = site.handOvers.slice(0, resignations)
   const [median, slow, slowest] = [50, 99, 100].map((percent) => percentile(handOvers, percent)) as [
     number,
     number,
     number
   ]
-  const lag = percentile(lagsSince(since), 99)
+  const lag = Math.max(...lagsSince(since))
   console.log(
-    `${resignations} resignations; from \`resign\` returned to elected, by the server's time: ${median.toFixed(1)} ms (median), ${slow.toFixed(1)} ms (p99), ${slowest.toFixed(1)} ms at most; timers of this machine were ${lag.toFixed(1)} ms late (p99)`
+    `${resignations} resignations; from \`resign\` returned to elected, by the server's time: ${median.toFixed(1)} ms (median), ${slow.toFixed(1)} ms (p99), ${slowest.toFixed(1)} ms at most; timers of this machine were up to ${Math.round(lag)} ms late`
   )
   return [
     ...site.violations,

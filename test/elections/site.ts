@@ -25,15 +25,21 @@ export interface Term {
   readonly term: bigint
 }
 
-export const openElection = Effect.fnUntraced(function* (settings: { readonly resignsAfter?: number } = {}) {
+export interface ElectionOptions {
+  /** Whether the server will be restarted. Default: true. */
+  readonly isRestarted?: boolean
+  /** Leaders resign by themselves when they have led for so long, milliseconds. Default: never. */
+  readonly resignsAfter?: number
+}
+
+export const openElection = Effect.fnUntraced(function* ({ isRestarted = true, ...settings }: ElectionOptions = {}) {
   const directory = yield* Effect.acquireRelease(
     Effect.promise(() => mkdtemp(join(tmpdir(), "election-"))),
     (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
   )
   // a restart keeps all data: one that loses it may have two leaders until the first one's next renewal
-  const server = yield* RedisServer.start({
-    args: ["--dir", directory, "--appendonly", "yes", "--appendfsync", "always"]
-  })
+  const durable = ["--dir", directory, "--appendonly", "yes", "--appendfsync", "always"]
+  const server = yield* RedisServer.start({ args: isRestarted ? durable : [] })
   const redis = yield* bare(server)
   const watcher = yield* client(server)
   const election = LeaderElection.make("primary", { value: Schema.Number })
