@@ -4,14 +4,14 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
-import { Cron, DateTime, Effect, Fiber, Layer, Option, Schema, Stream } from "effect"
+import { Cron, DateTime, Effect, Layer, Option, Schema, Stream } from "effect"
 import { DistributedCron, LeaderElection, LockStore, RedisLock, RunOnce, Singleton } from "effect-redis-lock"
 import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
 import { bare } from "../../kit/server/bareRedis.ts"
 import { redisUrl } from "../../kit/server/redisUrl.ts"
 import { eventually } from "../../kit/eventually.ts"
 import { runOperation, typeOfKey } from "../../kit/storeOperations.ts"
-import { elsewhere, holdElsewhere, repeatYield } from "./elsewhere.ts"
+import { elsewhere, holdElsewhere, repeatYield, sweepHandOver } from "./elsewhere.ts"
 import { sweep } from "./sweep.ts"
 
 const turn = Effect.promise(() => new Promise<void>((resume) => setImmediate(resume)))
@@ -125,30 +125,12 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>, onMe
         it.effect("Interrupting a candidate while the leader resigns leaves nothing behind", () =>
           Effect.gen(function* () {
             const election = electionOf(yield* fresh)
-            const hold = holdElsewhere((body) => LeaderElection.whileLeader(body, election))
-            let leader = yield* hold
-            let index = 0
-            const interruptions = yield* sweep({
-              // the leader resigns somewhere in the middle of the wait, elsewhere each time
-              program: Effect.all(
-                [
-                  LeaderElection.whileLeader(Effect.yieldNow, election),
-                  Effect.suspend(() => Effect.andThen(repeatYield(index % 40), leader.letGo))
-                ],
-                { concurrency: "unbounded" }
-              ),
-              check: (at) =>
-                Effect.gen(function* () {
-                  index = at
-                  yield* leader.letGo
-                  yield* Fiber.join(leader.fiber)
-                  yield* assertIdle(election.name, at, ["leader"])
-                  leader = yield* hold
-                })
+            // the leader resigns
+            yield* sweepHandOver({
+              hold: holdElsewhere((body) => LeaderElection.whileLeader(body, election)),
+              waiters: [LeaderElection.whileLeader(Effect.yieldNow, election)],
+              check: (index) => assertIdle(election.name, index, ["leader"])
             })
-            assert.isAbove(interruptions, 50)
-            yield* leader.letGo
-            yield* Fiber.join(leader.fiber)
           }).pipe(elsewhere)
         )
 
@@ -157,33 +139,17 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>, onMe
           Effect.gen(function* () {
             const freshOnce = Effect.map(fresh, (name) => RunOnce.make(name, { ttl: 1, result: Schema.String }))
             let once = yield* freshOnce
-            const hold = Effect.suspend(() =>
-              holdElsewhere((body) => Effect.ignore(RunOnce.run(Effect.andThen(body, Effect.fail("no")), once)))
-            )
-            let runner = yield* hold
-            let index = 0
-            const interruptions = yield* sweep({
-              program: Effect.all(
-                [
-                  Effect.suspend(() => RunOnce.run(Effect.succeed("done"), once)),
-                  Effect.suspend(() => RunOnce.run(Effect.succeed("done"), once)),
-                  Effect.suspend(() => Effect.andThen(repeatYield(index % 40), runner.letGo))
-                ],
-                { concurrency: "unbounded" }
-              ),
-              check: (at) =>
-                Effect.gen(function* () {
-                  index = at
-                  yield* runner.letGo
-                  yield* Fiber.join(runner.fiber)
-                  yield* assertIdle(once.name, at, [])
-                  once = yield* freshOnce
-                  runner = yield* hold
-                })
+            const waiter = Effect.suspend(() => RunOnce.run(Effect.succeed("done"), once))
+            yield* sweepHandOver({
+              hold: Effect.gen(function* () {
+                once = yield* freshOnce
+                return yield* holdElsewhere((body) =>
+                  Effect.ignore(RunOnce.run(Effect.andThen(body, Effect.fail("no")), once))
+                )
+              }),
+              waiters: [waiter, waiter],
+              check: (index) => assertIdle(once.name, index, [])
             })
-            assert.isAbove(interruptions, 50)
-            yield* runner.letGo
-            yield* Fiber.join(runner.fiber)
           }).pipe(elsewhere)
         )
       }

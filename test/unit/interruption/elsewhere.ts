@@ -1,10 +1,12 @@
 /**
  * The other client of a sweep: it holds what the interrupted program waits for.
  */
-import { Effect } from "effect"
+import { assert } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
 import { RedisLock } from "effect-redis-lock"
 import { asAnotherClient } from "../../kit/anotherClient.ts"
 import { forkHolder } from "../../kit/sections.ts"
+import { sweep } from "./sweep.ts"
 
 export const clients = RedisLock.layerFromStore({ subscriptionIdleTime: 1, fallbackInterval: 200 })
 
@@ -28,3 +30,32 @@ export const repeatYield = (times: number): Effect.Effect<void> =>
         Effect.yieldNow,
         Effect.suspend(() => repeatYield(times - 1))
       )
+
+/**
+ * Sweeps waiters whose holder lets go somewhere in the middle of the wait, elsewhere each time. `hold` is run before each
+ * interruption, `check` after it, when the holder has let go.
+ */
+export const sweepHandOver = Effect.fnUntraced(function* <A, E, R, E2, R2, E3, R3>(options: {
+  readonly hold: Effect.Effect<Effect.Success<ReturnType<typeof holdElsewhere>>, E2, R2>
+  readonly waiters: ReadonlyArray<Effect.Effect<A, E, R>>
+  readonly check: (index: number) => Effect.Effect<void, E3, R3>
+}) {
+  let holder = yield* options.hold
+  let index = 0
+  const letGo = Effect.suspend(() => Effect.andThen(holder.letGo, Fiber.join(holder.fiber)))
+  const interruptions = yield* sweep({
+    program: Effect.all(
+      [...options.waiters, Effect.suspend(() => Effect.andThen(repeatYield(index % 40), holder.letGo))],
+      { concurrency: "unbounded" }
+    ),
+    check: (at) =>
+      Effect.gen(function* () {
+        index = at
+        yield* letGo
+        yield* options.check(at)
+        holder = yield* options.hold
+      })
+  })
+  yield* letGo
+  assert.isAbove(interruptions, 50)
+})

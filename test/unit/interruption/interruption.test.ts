@@ -19,7 +19,7 @@ import {
 } from "effect-redis-lock"
 import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../../kit/server/redisUrl.ts"
-import { elsewhere, holdElsewhere, repeatYield } from "./elsewhere.ts"
+import { elsewhere, holdElsewhere, sweepHandOver } from "./elsewhere.ts"
 import { sweep } from "./sweep.ts"
 import { typeOfKey, typeOfKeyIn } from "../../kit/storeOperations.ts"
 import { bare } from "../../kit/server/bareRedis.ts"
@@ -128,29 +128,11 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
             () =>
               Effect.gen(function* () {
                 const lock = yield* fresh(make)
-                let holder = yield* holdElsewhere(Lock.withLock(rival(lock.name)))
-                let index = 0
-                const interruptions = yield* sweep({
-                  // the holder lets go somewhere in the middle of the wait, elsewhere each time
-                  program: Effect.all(
-                    [
-                      Lock.withLock(Effect.yieldNow, lock, options),
-                      Effect.suspend(() => Effect.andThen(repeatYield(index % 40), holder.letGo))
-                    ],
-                    { concurrency: "unbounded" }
-                  ),
-                  check: (at) =>
-                    Effect.gen(function* () {
-                      index = at
-                      yield* holder.letGo
-                      yield* Fiber.join(holder.fiber)
-                      yield* assertFree(lock, at)
-                      holder = yield* holdElsewhere(Lock.withLock(rival(lock.name)))
-                    })
+                yield* sweepHandOver({
+                  hold: holdElsewhere(Lock.withLock(rival(lock.name))),
+                  waiters: [Lock.withLock(Effect.yieldNow, lock, options)],
+                  check: (index) => assertFree(lock, index)
                 })
-                assert.isAbove(interruptions, 50)
-                yield* holder.letGo
-                yield* Fiber.join(holder.fiber)
               }).pipe(elsewhere)
           )
         }

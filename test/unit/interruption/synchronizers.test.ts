@@ -4,11 +4,11 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { CountDownLatch, LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../../kit/server/redisUrl.ts"
-import { elsewhere, holdElsewhere, repeatYield } from "./elsewhere.ts"
+import { elsewhere, holdElsewhere, repeatYield, sweepHandOver } from "./elsewhere.ts"
 import { sweep } from "./sweep.ts"
 import { bare } from "../../kit/server/bareRedis.ts"
 import { eventually } from "../../kit/eventually.ts"
@@ -88,31 +88,11 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         it.effect("Interrupting a waiter for permits while the holder gives back leaves nothing behind", () =>
           Effect.gen(function* () {
             const { available, section } = make(`swept:${crypto.randomUUID()}`)
-            const hold = holdElsewhere((body) => section(total, body))
-            let holder = yield* hold
-            let index = 0
-            const interruptions = yield* sweep({
-              // the holder lets go somewhere in the middle of the wait, elsewhere each time
-              program: Effect.all(
-                [
-                  section(3, Effect.yieldNow),
-                  section(1, Effect.yieldNow),
-                  Effect.suspend(() => Effect.andThen(repeatYield(index % 40), holder.letGo))
-                ],
-                { concurrency: "unbounded" }
-              ),
-              check: (at) =>
-                Effect.gen(function* () {
-                  index = at
-                  yield* holder.letGo
-                  yield* Fiber.join(holder.fiber)
-                  yield* assertFree(available, at)
-                  holder = yield* hold
-                })
+            yield* sweepHandOver({
+              hold: holdElsewhere((body) => section(total, body)),
+              waiters: [section(3, Effect.yieldNow), section(1, Effect.yieldNow)],
+              check: (index) => assertFree(available, index)
             })
-            assert.isAbove(interruptions, 50)
-            yield* holder.letGo
-            yield* Fiber.join(holder.fiber)
           }).pipe(elsewhere)
         )
       })
