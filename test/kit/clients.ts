@@ -23,6 +23,7 @@ export const locks = (at: { readonly url: string }, options: ClientOptions = {})
       url: at.url,
       commandTimeout: options.commandTimeout,
       connectTimeout: options.connectTimeout,
+      label: options.label,
       ioredis: { ...reconnectsAtOnce, ...options.ioredis }
     }),
     options

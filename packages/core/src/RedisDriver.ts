@@ -17,6 +17,7 @@ import * as Redis from "effect/persistence/Redis"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import { checkLabel, connectionName as connectionNameOf, defaultLabel } from "./internal/options/label.ts"
 import { parseTimeout } from "./internal/options/durations.ts"
 import * as Startable from "./internal/store/startable.ts"
 import { type InvalidLockOptions, StoreReason } from "./LockError.ts"
@@ -356,6 +357,26 @@ export const checkTimeout = (
 ): Effect.Effect<Duration.Duration, InvalidLockOptions> => {
   const millis = parseTimeout(option, input)
   return typeof millis === "number" ? Effect.succeed(Duration.millis(millis)) : Effect.fail(millis)
+}
+
+/**
+ * The name under which a driver's connections introduce themselves to Redis, by CLIENT SETNAME: the label of the client, or host, pid and
+ * program, without what Redis does not allow in it. Empty where the label is: then leave the command out. For drivers of your own; let
+ * the connection live where the user lacks the permission for that command.
+ *
+ * @example
+ * ```ts
+ * import { RedisDriver } from "effect-redis-lock"
+ *
+ * const program = RedisDriver.connectionName("payments of web 3") // "payments-of-web-3"
+ * ```
+ *
+ * @category options
+ * @since 0.3.0
+ */
+export const connectionName = (label: string = defaultLabel()): Effect.Effect<string, InvalidLockOptions> => {
+  const problem = checkLabel(label)
+  return problem === undefined ? Effect.succeed(connectionNameOf(label)) : Effect.fail(problem)
 }
 
 /** Timers run before input is read: after the event loop was blocked, replies may still be in the socket. */

@@ -8,6 +8,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { checkFactor, checkLease, parsePeriod, parseRetention } from "./internal/options/durations.ts"
+import { checkLabel, defaultLabel } from "./internal/options/label.ts"
 import { checkPrefix } from "./internal/store/names.ts"
 import { makeLockClient } from "./internal/client/LockClient.ts"
 import { RedisLock, TypeId as internalTypeId } from "./internal/client/RedisLock.ts"
@@ -102,6 +103,13 @@ export interface RedisLockOptions {
    * of well-formed Unicode without NUL. Default: none.
    */
   readonly keyPrefix?: string | undefined
+  /**
+   * What people are to call this client: the spans of what it holds have it as `lock.client.label`. At most 256 characters; empty for
+   * none. Default: host, pid and program, as in `web-3/4711/server.js`.
+   *
+   * The connections of `IoRedis.layer` have a `label` of their own, with the same default; `IoRedis.layerRedisLock` gives both this one.
+   */
+  readonly label?: string | undefined
 }
 
 const checkOptions = Effect.fnUntraced(function* (
@@ -121,6 +129,9 @@ const checkOptions = Effect.fnUntraced(function* (
   const keyPrefix = options.keyPrefix ?? ""
   const badPrefix = checkPrefix(keyPrefix)
   if (badPrefix !== undefined) return yield* badPrefix
+  const label = options.label ?? defaultLabel()
+  const badLabel = checkLabel(label)
+  if (badLabel !== undefined) return yield* badLabel
   const tokenRetentionMillis = parseRetention("tokenRetention", options.tokenRetention ?? "24 hours")
   if (typeof tokenRetentionMillis !== "number") return yield* tokenRetentionMillis
   const fallbackIntervalMillis = yield* period("fallbackInterval", options.fallbackInterval ?? 1000)
@@ -135,7 +146,8 @@ const checkOptions = Effect.fnUntraced(function* (
     subscriptionIdleMillis: yield* period("subscriptionIdleTime", options.subscriptionIdleTime ?? 10_000),
     clockDriftFactor,
     tokenRetentionMillis,
-    keyPrefix
+    keyPrefix,
+    label
   }
 })
 
@@ -189,7 +201,7 @@ export const layer = (options?: RedisLockOptions): Layer.Layer<RedisLock, Invali
 /**
  * The settings as a `Config` of environment variables, all of them optional: `REDIS_LOCK_WATCHDOG_LEASE_TIME`,
  * `REDIS_LOCK_FALLBACK_INTERVAL`, `REDIS_LOCK_RELEASE_TIMEOUT`, `REDIS_LOCK_SUBSCRIPTION_IDLE_TIME` (durations such as `30
- * seconds`), `REDIS_LOCK_TOKEN_RETENTION`, `REDIS_LOCK_CLOCK_DRIFT_FACTOR` and `REDIS_LOCK_KEY_PREFIX`.
+ * seconds`), `REDIS_LOCK_TOKEN_RETENTION`, `REDIS_LOCK_CLOCK_DRIFT_FACTOR`, `REDIS_LOCK_KEY_PREFIX` and `REDIS_LOCK_LABEL`.
  *
  * @category options
  * @since 0.1.0
@@ -201,7 +213,8 @@ export const settings: Config.Config<RedisLockOptions> = Config.all({
   subscriptionIdleTime: Config.withDefault(Config.Duration("REDIS_LOCK_SUBSCRIPTION_IDLE_TIME"), undefined),
   tokenRetention: Config.withDefault(Config.Duration("REDIS_LOCK_TOKEN_RETENTION"), undefined),
   clockDriftFactor: Config.withDefault(Config.Finite("REDIS_LOCK_CLOCK_DRIFT_FACTOR"), undefined),
-  keyPrefix: Config.withDefault(Config.String("REDIS_LOCK_KEY_PREFIX"), undefined)
+  keyPrefix: Config.withDefault(Config.String("REDIS_LOCK_KEY_PREFIX"), undefined),
+  label: Config.withDefault(Config.String("REDIS_LOCK_LABEL"), undefined)
 })
 
 /**

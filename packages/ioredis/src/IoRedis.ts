@@ -65,6 +65,12 @@ export interface IoRedisOptions {
    */
   readonly fastPath?: boolean | undefined
   /**
+   * The name of its connections in CLIENT LIST, by CLIENT SETNAME, with `-` for what Redis does not allow there; the right to that command
+   * is not needed. At most 256 characters; empty for none. `ioredis.connectionName` wins. Default: host, pid and program, as in
+   * `web-3/4711/server.js`.
+   */
+  readonly label?: string | undefined
+  /**
    * What to warn of once the connection stands; `[]` for nothing. Default: everything, see {@link ServerWarning}.
    */
   readonly warnings?: ReadonlyArray<ServerWarning> | undefined
@@ -142,10 +148,11 @@ const commonOf = (options: Omit<IoRedisOptions, "url" | "ioredis">, leaseTime?: 
   Effect.gen(function* () {
     const timeouts = yield* timeoutsOf(options)
     const kinds = yield* checkWarnings(options.warnings)
+    const connectionName = yield* RedisDriver.connectionName(options.label)
     // an invalid one is reported by the client
     const lease = leaseTime === undefined ? Option.none() : Duration.fromInput(leaseTime)
     const leaseMillis = Option.isSome(lease) ? Duration.toMillis(lease.value) : undefined
-    return { ...timeouts, path: yield* choosePath(options.fastPath), warnings: { kinds, leaseMillis } }
+    return { ...timeouts, connectionName, path: yield* choosePath(options.fastPath), warnings: { kinds, leaseMillis } }
   })
 
 /** A cluster has one database, which its URL cannot change. */
@@ -202,6 +209,12 @@ export interface IoRedisClusterOptions {
    * what ioredis publishes is used, see the README. Default: what the environment variable `REDIS_LOCK_FAST_PATH` says, or `true`.
    */
   readonly fastPath?: boolean | undefined
+  /**
+   * The name of its connections in CLIENT LIST, by CLIENT SETNAME, with `-` for what Redis does not allow there; the right to that command
+   * is not needed. At most 256 characters; empty for none. `ioredis.redisOptions.connectionName` wins. Default: host, pid and program, as in
+   * `web-3/4711/server.js`.
+   */
+  readonly label?: string | undefined
   /**
    * What to warn of once the connection stands; `[]` for nothing. Default: everything, see {@link ServerWarning}.
    */
@@ -302,6 +315,12 @@ export interface IoRedisSentinelOptions {
    */
   readonly fastPath?: boolean | undefined
   /**
+   * The name of its connections in CLIENT LIST, by CLIENT SETNAME, with `-` for what Redis does not allow there; the right to that command
+   * is not needed. At most 256 characters; empty for none. `ioredis.connectionName` wins. Default: host, pid and program, as in
+   * `web-3/4711/server.js`.
+   */
+  readonly label?: string | undefined
+  /**
    * What to warn of once the connection stands; `[]` for nothing. Default: everything, see {@link ServerWarning}.
    */
   readonly warnings?: ReadonlyArray<ServerWarning> | undefined
@@ -354,7 +373,7 @@ export const layerSentinel = (
 
 /**
  * {@link layer} with its options from `Config`. Without an argument: `REDIS_URL` (default `redis://localhost:6379`),
- * `REDIS_LOCK_COMMAND_TIMEOUT` and `REDIS_LOCK_CONNECT_TIMEOUT` (durations such as `3 seconds`). It then fails with
+ * `REDIS_LOCK_COMMAND_TIMEOUT` and `REDIS_LOCK_CONNECT_TIMEOUT` (durations such as `3 seconds`), and `REDIS_LOCK_LABEL`. It then fails with
  * `InvalidLockOptions` where only `REDIS_QUORUM` is set, which takes {@link layerRedisLockConfig}.
  *
  * @category layers
@@ -389,7 +408,8 @@ const environment = Config.all({
           .map((url) => Redacted.make(url))
   ),
   commandTimeout: Config.withDefault(Config.Duration("REDIS_LOCK_COMMAND_TIMEOUT"), undefined),
-  connectTimeout: Config.withDefault(Config.Duration("REDIS_LOCK_CONNECT_TIMEOUT"), undefined)
+  connectTimeout: Config.withDefault(Config.Duration("REDIS_LOCK_CONNECT_TIMEOUT"), undefined),
+  label: Config.withDefault(Config.String("REDIS_LOCK_LABEL"), undefined)
 })
 
 /**
@@ -446,7 +466,10 @@ export const layerRedisLock = (
       const members = urls.map((url) =>
         Layer.provide(
           RedisLock.layer(client),
-          layerFor({ url, commandTimeout, connectTimeout, fastPath, warnings }, client.watchdogLeaseTime)
+          layerFor(
+            { url, commandTimeout, connectTimeout, fastPath, label: client.label, warnings },
+            client.watchdogLeaseTime
+          )
         )
       )
       return members.length === 1 ? members[0]! : RedisLock.layerQuorum(members, quorum)

@@ -20,6 +20,8 @@ export interface Common {
   readonly path: CommandPath
   readonly commandTimeout: Duration.Duration
   readonly connectTimeout: Duration.Duration
+  /** The name of the connections; empty for none. */
+  readonly connectionName: string
   readonly warnings: Warnings
 }
 
@@ -35,10 +37,13 @@ const partsOf = (settings: ReturnType<typeof settingsOf>, { commandTimeout, path
     return { connection, log, writer }
   })
 
+/** ioredis sends CLIENT SETNAME, and goes on where that is refused. */
+const named = (ioredis: RedisOptions, { connectionName }: Common): RedisOptions => ({ connectionName, ...ioredis })
+
 /** The driver over connections to one server. */
 export const makeServer = (address: Address, ioredis: RedisOptions, common: Common): OwnDriver =>
   Effect.gen(function* () {
-    const settings = settingsOf(common.path, at(address, ioredis), common.connectTimeout)
+    const settings = settingsOf(common.path, at(address, named(ioredis, common)), common.connectTimeout)
     const { connection, log, writer } = yield* partsOf(settings, common)
     yield* connect(connection)
     return yield* makeServerDriver(writer, log, common.commandTimeout, common.warnings)
@@ -56,12 +61,13 @@ export const makeCluster = (
     readonly ioredis: RedisOptions
     readonly shardedPubSub?: "auto" | "on" | "off" | undefined
   },
-  { commandTimeout, connectTimeout, path, warnings }: Common
+  common: Common
 ): OwnDriver =>
   Effect.gen(function* () {
+    const { commandTimeout, connectTimeout, path, warnings } = common
     const redisOptions = settingsOf(
       path,
-      at({ ...credentials, ...(tls === undefined ? {} : { tls }) }, ioredis),
+      at({ ...credentials, ...(tls === undefined ? {} : { tls }) }, named(ioredis, common)),
       connectTimeout
     )
     const cluster = yield* open(
@@ -107,7 +113,7 @@ export const makeSentinel = (
       {
         sentinelCommandTimeout: Duration.toMillis(commandTimeout),
         ...path.sentinelDefaults,
-        ...at(master, ioredis),
+        ...at(master, named(ioredis, common)),
         sentinels: [...addresses],
         ...(username === undefined ? {} : { sentinelUsername: username }),
         ...(password === undefined ? {} : { sentinelPassword: password }),

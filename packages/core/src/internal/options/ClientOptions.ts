@@ -14,4 +14,6 @@ export interface ClientOptions {
   /** How long the last fencing token of a name is remembered beyond the lease. */
   readonly tokenRetentionMillis: number
   readonly keyPrefix: string
+  /** Shown to people; empty for none. */
+  readonly label: string
 }
