@@ -1,24 +1,19 @@
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Metric, Tracer } from "effect"
+import { Effect, Fiber, Tracer } from "effect"
 import { PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-
-const counts = Effect.map(Metric.snapshot, (metrics) =>
-  Object.fromEntries(
-    metrics.flatMap(({ attributes, id, state }) => {
-      const count = "count" in state ? Number(state.count) : Number((state as { value: number }).value)
-      return count === 0 ? [] : [[[id, ...Object.values(attributes ?? {})].join(" "), count]]
-    })
-  )
-)
+import { metricsAboveZero, withOwnMetrics } from "../kit/metrics.ts"
 
 it.effect("Telemetry counts the acquired permits of semaphores, and those held now", () =>
   Effect.gen(function* () {
     const counted = Semaphore.make("counted", { permits: 5 })
     const leased = PermitSemaphore.make("leased", { permits: 5 })
-    const inside = yield* counts.pipe(Semaphore.withPermits(counted, 2), PermitSemaphore.withPermits(leased, 2))
-    assert.strictEqual(inside["redis_lock_held semaphore"], 1)
-    assert.strictEqual(inside["redis_lock_held permit-semaphore"], 1)
+    const inside = yield* metricsAboveZero.pipe(
+      Semaphore.withPermits(counted, 2),
+      PermitSemaphore.withPermits(leased, 2)
+    )
+    assert.strictEqual(inside["redis_lock.held lock.kind=semaphore"], 1)
+    assert.strictEqual(inside["redis_lock.held lock.kind=permit_semaphore"], 1)
     // nobody can tell whether these are still held
     yield* Semaphore.acquire(counted, 4)
     const late = yield* Effect.forkChild(Effect.flip(Semaphore.acquire(counted, 2, { waitTime: 10 })))
@@ -29,21 +24,17 @@ it.effect("Telemetry counts the acquired permits of semaphores, and those held n
     )
     yield* TestClock.adjust(100)
     yield* Fiber.join(lost)
-    assert.deepStrictEqual(yield* counts, {
-      "redis_lock_acquired semaphore": 1,
-      "redis_lock_wait_millis semaphore": 1,
-      "redis_lock_hold_millis semaphore": 1,
-      "redis_lock_timed_out semaphore": 1,
-      "redis_lock_acquired permit-semaphore": 2,
-      "redis_lock_wait_millis permit-semaphore": 2,
-      "redis_lock_hold_millis permit-semaphore": 2,
-      "redis_lock_lost permit-semaphore Expired": 1
+    assert.deepStrictEqual(yield* metricsAboveZero, {
+      "redis_lock.acquisitions lock.kind=semaphore": 1,
+      "redis_lock.wait.duration lock.kind=semaphore": 1,
+      "redis_lock.hold.duration lock.kind=semaphore": 1,
+      "redis_lock.timeouts lock.kind=semaphore": 1,
+      "redis_lock.acquisitions lock.kind=permit_semaphore": 2,
+      "redis_lock.wait.duration lock.kind=permit_semaphore": 2,
+      "redis_lock.hold.duration lock.kind=permit_semaphore": 2,
+      "redis_lock.losses lock.kind=permit_semaphore lock.loss.reason=Expired": 1
     })
-  }).pipe(
-    Effect.provide(RedisLock.layerMemory),
-    // kept apart from the metrics of other tests
-    (self) => Effect.suspend(() => Effect.provideService(self, Metric.MetricRegistry, new Map()))
-  )
+  }).pipe(Effect.provide(RedisLock.layerMemory), withOwnMetrics)
 )
 
 it.effect("A caller that traces gets spans of acquiring and of holding permits, as of a lock", () =>

@@ -1,31 +1,20 @@
 import { assert, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Logger, Metric, References, Result, Scope, Tracer } from "effect"
+import { Effect, Exit, Fiber, Layer, Logger, References, Result, Scope } from "effect"
 import { Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { asAnotherClient } from "../kit/anotherClient.ts"
+import { metricValues, withOwnMetrics } from "../kit/metrics.ts"
+import { recordSpans } from "../kit/spans.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 
 const clients = RedisLock.layerFromStore()
 const live = Layer.provideMerge(clients, LockStore.layerMemory)
 const elsewhere = asAnotherClient(clients)
 
-/** Metrics are kept apart from those of other tests. */
-const withOwnMetrics = <A, E, R>(self: Effect.Effect<A, E, R>) =>
-  Effect.suspend(() => Effect.provideService(self, Metric.MetricRegistry, new Map()))
-
-const snapshot = Effect.map(Metric.snapshot, (metrics) =>
-  Object.fromEntries(
-    metrics.map(({ attributes, id, state }) => [
-      [id, ...Object.entries(attributes ?? {}).map(([key, value]) => `${key}=${value}`)].join(" "),
-      "count" in state ? Number(state.count) : Number((state as { value: number }).value)
-    ])
-  )
-)
-
 it.effect("Telemetry counts acquired, timed out and lost locks, how long acquiring took, and the locks held now", () =>
   Effect.gen(function* () {
     yield* Effect.gen(function* () {
-      assert.deepInclude(yield* snapshot, { "redis_lock_held kind=reentrant": 1 })
+      assert.deepInclude(yield* metricValues, { "redis_lock.held lock.kind=reentrant": 1 })
       const late = yield* Effect.forkChild(elsewhere(Effect.flip(Lock.withLock(Effect.void, "a", { waitTime: 10 }))))
       yield* TestClock.adjust(10)
       yield* Fiber.join(late)
@@ -33,16 +22,20 @@ it.effect("Telemetry counts acquired, timed out and lost locks, how long acquiri
     const lost = yield* Effect.forkChild(Effect.flip(Lock.withLock(Effect.never, "b", { leaseTime: 100 })))
     yield* TestClock.adjust(100)
     yield* Fiber.join(lost)
-    assert.deepStrictEqual(yield* snapshot, {
-      "redis_lock_acquired kind=reentrant": 2,
-      "redis_lock_wait_millis kind=reentrant": 2,
-      "redis_lock_hold_millis kind=reentrant": 2,
-      "redis_lock_timed_out kind=reentrant": 1,
-      "redis_lock_lost kind=reentrant reason=Expired": 1,
-      "redis_lock_lost kind=reentrant reason=NotOwner": 0,
-      "redis_lock_lost kind=reentrant reason=RenewalFailed": 0,
-      "redis_lock_lost kind=reentrant reason=ClientClosed": 0,
-      "redis_lock_held kind=reentrant": 0
+    assert.deepStrictEqual(yield* metricValues, {
+      "redis_lock.acquisitions lock.kind=reentrant": 2,
+      "redis_lock.wait.duration lock.kind=reentrant": 2,
+      "redis_lock.hold.duration lock.kind=reentrant": 2,
+      "redis_lock.timeouts lock.kind=reentrant": 1,
+      "redis_lock.losses lock.kind=reentrant lock.loss.reason=Expired": 1,
+      "redis_lock.losses lock.kind=reentrant lock.loss.reason=NotOwner": 0,
+      "redis_lock.losses lock.kind=reentrant lock.loss.reason=RenewalFailed": 0,
+      "redis_lock.losses lock.kind=reentrant lock.loss.reason=ClientClosed": 0,
+      "redis_lock.renewal.failures lock.kind=reentrant": 0,
+      "redis_lock.handovers lock.kind=reentrant": 0,
+      "redis_lock.polls lock.kind=reentrant": 0,
+      "redis_lock.held lock.kind=reentrant": 0,
+      "redis_lock.waiting lock.kind=reentrant": 0
     })
   }).pipe(Effect.provide(live), withOwnMetrics)
 )
@@ -63,25 +56,13 @@ it.effect("A loss that a renewal and the release find at the same time is counte
       assert.isTrue(lost._tag === "LockLost" && lost.reason === "NotOwner")
     }
     yield* Scope.close(scope, Exit.void)
-    assert.deepInclude(yield* snapshot, {
-      "redis_lock_lost kind=reentrant reason=NotOwner": 1,
-      "redis_lock_hold_millis kind=reentrant": 1,
-      "redis_lock_held kind=reentrant": 0
+    assert.deepInclude(yield* metricValues, {
+      "redis_lock.losses lock.kind=reentrant lock.loss.reason=NotOwner": 1,
+      "redis_lock.hold.duration lock.kind=reentrant": 1,
+      "redis_lock.held lock.kind=reentrant": 0
     })
   }).pipe(Effect.scoped, withOwnMetrics)
 )
-
-const recordSpans = Effect.sync(() => {
-  const spans: Array<Tracer.Span> = []
-  const tracer = Tracer.make({
-    span: (options) => {
-      const span = new Tracer.NativeSpan(options)
-      spans.push(span)
-      return span
-    }
-  })
-  return { spans, tracer }
-})
 
 it.effect("A caller that traces gets spans, and others get none", () =>
   Effect.gen(function* () {

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
 import type { RedisDriver } from "effect-redis-lock"
 
@@ -16,6 +17,18 @@ interface Outage {
   /** Whether its log says that it will not end by itself. */
   ended: boolean
 }
+
+/** Counts how often connections came back; documented in docs/telemetry.md. */
+const reconnectsOf = (connection: string) =>
+  Metric.counter("redis_lock.reconnects", {
+    description: "Connections to Redis that were lost and are back",
+    incremental: true,
+    attributes: { "lock.connection": connection, unit: "{reconnect}" }
+  })
+
+const reconnects: ReadonlyMap<string, ReturnType<typeof reconnectsOf>> = new Map(
+  ["commands", "subscriptions"].map((connection) => [connection, reconnectsOf(connection)])
+)
 
 const begin = (): Outage => ({ since: performance.now(), passing: false, lasting: false, ended: false })
 
@@ -44,7 +57,12 @@ export class ConnectionLog {
   }
 
   static readonly make: Effect.Effect<ConnectionLog, never, Scope.Scope> = Effect.acquireRelease(
-    Effect.map(Effect.context<never>(), (context) => new ConnectionLog(Effect.runForkWith(context))),
+    Effect.map(Effect.context<never>(), (context) => {
+      const log = new ConnectionLog(Effect.runForkWith(context))
+      // a first reconnect would not look like a rise otherwise
+      for (const metric of reconnects.values()) log.#write(Metric.update(metric, 0))
+      return log
+    }),
     (log) =>
       Effect.sync(() => {
         log.#isOpen = false
@@ -92,6 +110,8 @@ export class ConnectionLog {
     this.#outages.delete(key)
     if (!this.#isOpen) return
     const outageMillis = Math.round(performance.now() - outage.since)
+    const metric = reconnects.get(connection.name)
+    if (metric !== undefined) this.#write(Metric.update(metric, 1))
     this.#write(
       Effect.annotateLogs(Effect.logInfo("Connected to Redis again."), {
         event: "restored",

@@ -14,4 +14,6 @@ export interface AcquireRequest {
   readonly waitMillis: number
   /** Milliseconds, or undefined for a lease that the watchdog renews. */
   readonly leaseMillis: number | undefined
+  /** Whether a `MultiLock` waits for it, and only for a while at a time: its timeout is then not the caller's. */
+  readonly isMember?: boolean | undefined
 }

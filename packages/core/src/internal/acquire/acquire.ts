@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import type { LockReentered, LockStoreError, LockTimeout } from "../../LockError.ts"
 import { acquireOnce, type Denial, ownerRefOf, writerOf } from "./acquireOnce.ts"
+import { countWaiting } from "./countWaiting.ts"
 import { reenter } from "./reenter.ts"
 import type { Hold } from "../hold/Hold.ts"
 import { transientFailure } from "../store/transient.ts"
@@ -37,7 +38,8 @@ export const acquire = (
   const ask = (onSettled?: typeof settled) => {
     const ownerRef = ownerRefOf(request, client.nextOwner())
     const messagesSeen = client.subscriptions.messagesSeen(kind.channel(keys, ownerRef.owner))
-    const wait = (answer: Denial | LockStoreError) => waitInQueue(request, restore, startedAt, { answer, messagesSeen })
+    const wait = (answer: Denial | LockStoreError) =>
+      countWaiting(client, kind.name, waitInQueue(request, restore, startedAt, { answer, messagesSeen }))
     return acquireOnce(request, {
       ownerRef,
       waits,
@@ -52,7 +54,9 @@ export const acquire = (
   if (!waits) return ask()
   return Effect.suspend(() => {
     // While other fibers of this process wait or hold, a request would jump the queue, or certainly be refused.
-    if (isHeldUp(request)) return waitInQueue(request, restore, startedAt, undefined)
+    if (isHeldUp(request)) {
+      return countWaiting(client, kind.name, waitInQueue(request, restore, startedAt, undefined))
+    }
     if (kind.mode === "read") return ask()
     // Fibers that arrive during a request share its result.
     client.requestsInFlight.add(keys.lock)

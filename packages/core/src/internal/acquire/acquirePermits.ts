@@ -8,6 +8,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { AcquiringClient } from "./AcquiringClient.ts"
+import { countWaiting } from "./countWaiting.ts"
 import { catchTransient, transientFailure } from "../store/transient.ts"
 import type { WaitQueue } from "../wait/WaitQueue.ts"
 import type { Waiter } from "../wait/Waiter.ts"
@@ -61,9 +62,9 @@ const wait = <A extends object>(
   answer: PermitReply<A> | LockStoreError | undefined,
   messagesSeen: number | undefined
 ): Effect.Effect<A, LockTimeout | LockStoreError> => {
-  const { channel, client, key, permits, waitMillis } = request
+  const { channel, client, key, kind, permits, waitMillis } = request
   const waitsUntil = startedAt + waitMillis
-  return Effect.flatMap(client.waitQueues.join(key, "permit", { permits, waitsUntil }), ([queue, waiter]) => {
+  const joined = Effect.flatMap(client.waitQueues.join(key, "permit", { permits, waitsUntil }), ([queue, waiter]) => {
     if (answer instanceof LockStoreError) queue.failed(answer, startedAt)
     else if (answer !== undefined) queue.answered(answer.remaining)
     if (answer !== undefined) queue.listen(channel, messagesSeen)
@@ -75,6 +76,7 @@ const wait = <A extends object>(
       Effect.sync(() => queue.leave(waiter))
     )
   })
+  return countWaiting(client, kind.name, joined)
 }
 
 interface PermitWait<A> {
@@ -90,11 +92,12 @@ const whileQueued = Effect.fnUntraced(function* <A extends object>(
   queue: WaitQueue,
   waiter: Waiter
 ): Effect.fn.Return<A, LockTimeout | LockStoreError> {
-  const { channel, client } = request
+  const { channel, client, kind } = request
   const { waitsUntil } = waiter
   while (true) {
     const wake = yield* restore(queue.sleep(waiter))
     if (wake === "signal" || (wake === "tick" && client.now() < waitsUntil)) {
+      if (wake === "tick") client.telemetry.polled(kind.name)
       queue.ask(waiter)
       const messagesSeen = client.subscriptions.messagesSeen(channel)
       const sentAt = client.now()

@@ -20,7 +20,7 @@ export const gaveUp = (
   Effect.suspend((): Effect.Effect<never, LockTimeout | LockStoreError> => {
     const { client, keys, kind, name } = request
     if (failure !== undefined && !client.isHeldHere(keys.lock, kind.mode)) return Effect.fail(failure)
-    client.telemetry.timedOut(kind.name)
+    if (request.isMember !== true) client.telemetry.timedOut(kind.name)
     return Effect.fail(
       new LockTimeout({
         lock: name,

@@ -12,7 +12,7 @@ import * as Scope from "effect/Scope"
 import type { AcquireError, LockLost, LockStoreError } from "../../LockError.ts"
 import { guard, type Guarded, isClosed, type Restore } from "../hold/guard.ts"
 import { type Invalid, isInvalid } from "../options/invalid.ts"
-import { traced, tracedUntilClosed } from "../report/telemetry.ts"
+import { isTracing, type SpanAttributes, traceAcquire, traceHold, traceHoldUntilClosed } from "../report/spans.ts"
 
 export interface Held extends Guarded {
   /** Idempotent. */
@@ -43,6 +43,8 @@ export type Prepare<H extends Held, E = never> = (
 export interface Family<in H> {
   readonly acquireSpan: string
   readonly holdSpan: string
+  /** What the span of a holding says of it. */
+  readonly spanAttributes: (held: H) => SpanAttributes
   /** Reports that a closing scope could not release what it held. */
   readonly warn: (held: H, problems: Cause.Cause<LockLost | LockStoreError>) => Effect.Effect<void>
   /** What the body of a section inherits from the section. */
@@ -130,7 +132,7 @@ const asking = <H extends Held, E, Answer, E2, A, E3, R>(
     if (isInvalid(prepared)) return Effect.fail(prepared)
     return Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(
-        traced(fiber, acquireSpan, prepared, ask(prepared, restore)),
+        isTracing(fiber) ? traceAcquire(acquireSpan, prepared, ask(prepared, restore)) : ask(prepared, restore),
         (answer): Effect.Effect<A, E2 | E3, R> => f(answer, { fiber, prepared, restore })
       )
     )
@@ -145,7 +147,9 @@ const keep = <H extends Held>(
 ): Effect.Effect<H> =>
   Effect.as(
     Effect.andThen(
-      tracedUntilClosed(fiber, family.holdSpan, prepared, scope),
+      isTracing(fiber)
+        ? traceHoldUntilClosed(family.holdSpan, prepared, held, family.spanAttributes(held), scope)
+        : Effect.void,
       Scope.addFinalizerExit(scope, releaseOrWarn(family, held))
     ),
     held
@@ -158,20 +162,31 @@ const releaseOrWarn =
     Effect.catchCause(held.release, (problems) => (isClosed(problems) ? Effect.void : warn(held, problems)))
 
 const guarded = <H extends Held, A, E, R>(
-  { holdSpan, inside }: Family<H>,
+  family: Family<H>,
   held: H,
   { fiber, prepared, restore }: Asked,
   body: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | LockLost | LockStoreError, R> => {
+  const { inside } = family
+  const inner =
+    inside === undefined
+      ? body
+      : Effect.updateContext(body, (context: Context.Context<R>) => inside(context, held, fiber))
+  return isTracing(fiber) ? guardTraced(family, held, prepared, inner, restore) : guard(held, inner, restore)
+}
+
+/** On its own, as a closure would cost those who do not trace. */
+const guardTraced = <H extends Held, A, E, R>(
+  { holdSpan, spanAttributes }: Family<H>,
+  held: H,
+  prepared: Prepared<Held, unknown>,
+  body: Effect.Effect<A, E, R>,
+  restore: Restore
 ): Effect.Effect<A, E | LockLost | LockStoreError, R> =>
-  guard(
+  traceHold(
+    holdSpan,
+    prepared,
     held,
-    traced(
-      fiber,
-      holdSpan,
-      prepared,
-      inside === undefined
-        ? body
-        : Effect.updateContext(body, (context: Context.Context<R>) => inside(context, held, fiber))
-    ),
-    restore
+    spanAttributes(held),
+    Effect.suspend(() => guard(held, body, restore))
   )

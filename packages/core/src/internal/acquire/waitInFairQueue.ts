@@ -13,6 +13,7 @@ import { FairWaiter } from "../wait/FairWaiter.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { Wake } from "../wait/Waiter.ts"
 import type { HeldRef } from "../hold/releaseCommand.ts"
+import { countWaiting } from "./countWaiting.ts"
 import { gaveUp } from "./gaveUp.ts"
 import { pauseAfterFailure } from "./pauseAfterFailure.ts"
 import { giveBack, releaseAgainAfter, rollbackUnknown } from "../hold/rollback.ts"
@@ -62,7 +63,8 @@ export const waitInFairQueue = (
     return Effect.matchCauseEffect(ask, {
       onSuccess: (outcome) => {
         if (!(outcome instanceof Hold)) {
-          return waitForTurn(request, { restore, startedAt, ownerRef, queue, waiter, ask }, outcome)
+          const wait = waitForTurn(request, { restore, startedAt, ownerRef, queue, waiter, ask }, outcome)
+          return countWaiting(client, request.kind.name, wait)
         }
         queue.leave(waiter)
         return Effect.succeed(outcome)
@@ -110,7 +112,8 @@ const waitForTurn = (
 
   const loop = Effect.gen(function* () {
     while (true) {
-      yield* restore(Queue.take(waiter.signals))
+      const wake = yield* restore(Queue.take(waiter.signals))
+      if (wake === "tick" && client.now() < waitsUntil) client.telemetry.polled(kind.name)
       const entered = yield* tryReenter(request, restore)
       if (entered instanceof Hold) return { hold: entered, isTurn: false }
       if (entered !== undefined) {

@@ -147,6 +147,8 @@ const whileQueued = Effect.fnUntraced(function* (
     if (pause === undefined) return yield* gaveUp(request, startedAt, denial)
     const quiet = queue.quietUntil - now
     const wake = yield* restore(queue.take(waiter, now + (quiet > 0 ? quiet : pause)))
+    if (wake === "tick" && quiet <= 0 && nextPause === undefined && client.now() < waitsUntil)
+      client.telemetry.polled(kind.name)
     // the message may announce a release that this process has already used
     skipsRequest = wake === "signal" && shouldNotAsk()
     if (isShared && !skipsRequest && !isSubscribing && wake === "signal") queue.wakeOthers()

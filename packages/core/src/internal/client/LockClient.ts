@@ -275,7 +275,7 @@ export const makeLockClient = Effect.fnUntraced(function* (
     clientId: crypto.randomUUID(),
     store,
     options,
-    telemetry: new Telemetry(yield* Effect.context<never>()),
+    telemetry: new Telemetry(yield* Effect.context<never>(), isQuorum),
     fork: yield* FiberSet.makeRuntime<never>(),
     clock: yield* Clock.Clock,
     scope: yield* Effect.scope,

@@ -16,6 +16,7 @@ import type { Service } from "../client/RedisLock.ts"
 import type { Restore } from "../hold/guard.ts"
 import type { Hold } from "../hold/Hold.ts"
 import type { Identity } from "../hold/owner.ts"
+import { spanAttributesOf } from "../locks/heldLocks.ts"
 import { LockImpl, PreparedLockAcquire } from "../locks/LockImpl.ts"
 import { type Invalid, isInvalid } from "../options/invalid.ts"
 import { reentrant } from "../protocol/exclusive.ts"
@@ -109,6 +110,7 @@ export const leaderships: Family<HeldLeadership> = {
     ),
   acquireSpan: "LeaderElection.campaign",
   holdSpan: "LeaderElection.lead",
+  spanAttributes: ({ hold }) => spanAttributesOf(hold),
   warn: ({ name, owner }, problems) =>
     Effect.annotateLogs(Effect.logWarning("A leader's scope has closed, but resigning failed.", problems), {
       election: name,

@@ -43,61 +43,62 @@ export const writeRecord = (
 
 export class HeldLeadership implements Held {
   readonly name: string
+  /** The hold of the election's lock. */
+  readonly hold: Hold
   readonly #client: LockClient
-  readonly #hold: Hold
   #version = 0
 
   constructor(client: LockClient, hold: Hold) {
     this.name = hold.name
     this.#client = client
-    this.#hold = hold
+    this.hold = hold
   }
 
   isOf(client: LockClient, keys: LockKeys): boolean {
-    return this.#client === client && this.#hold.lease.keys.lock === keys.lock
+    return this.#client === client && this.hold.lease.keys.lock === keys.lock
   }
 
   get owner(): string {
-    return this.#hold.owner
+    return this.hold.owner
   }
 
   get term(): bigint {
-    return this.#hold.token
+    return this.hold.token
   }
 
   get isLeading(): Effect.Effect<boolean> {
-    return this.#hold.isHeld
+    return this.hold.isHeld
   }
 
   get ensureLeading(): Effect.Effect<void, LockLost> {
-    return this.#hold.ensureHeld
+    return this.hold.ensureHeld
   }
 
   get awaitLost(): Effect.Effect<never, LockLost> {
-    return this.#hold.awaitLost
+    return this.hold.awaitLost
   }
 
   /** `value` is empty for a leader that proclaims nothing. */
   write(value: string): Effect.Effect<void, LockLost | LockStoreError> {
     return Effect.suspend(() =>
-      writeRecord(this.#client, this.#hold, "leader", { value, version: ++this.#version, lifeMillis: 0 })
+      writeRecord(this.#client, this.hold, "leader", { value, version: ++this.#version, lifeMillis: 0 })
     )
   }
 
   checkLost(): LockLost | undefined {
-    return this.#hold.checkLost()
+    return this.hold.checkLost()
   }
 
   onLost(listener: () => void): () => void {
-    return this.#hold.onLost(listener)
+    return this.hold.onLost(listener)
   }
 
   releaseNow(): Effect.Effect<void, LockLost | LockStoreError> {
-    return Effect.onExit(this.#hold.releaseNow(), () => this.#clear)
+    return Effect.onExit(this.hold.releaseNow(), () => this.#clear)
   }
 
   get release(): Effect.Effect<void, LockLost | LockStoreError> {
-    return Effect.onExit(this.#hold.release, () => this.#clear)
+    return Effect.onExit(this.hold.release, () => this.#clear)
   }
 
   /** In the background: readers ignore the record of a leader that does not hold the lock. */
@@ -108,7 +109,7 @@ export class HeldLeadership implements Held {
       const client = this.#client
       const { store } = client
       client.background(
-        Effect.ignore(store.run(record.clear(this.#hold.lease.keys, "leader", this.owner, store.publish)))
+        Effect.ignore(store.run(record.clear(this.hold.lease.keys, "leader", this.owner, store.publish)))
       )
     })
   }

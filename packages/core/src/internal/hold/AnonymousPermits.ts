@@ -171,7 +171,7 @@ export class AnonymousPermits implements Guarded {
   get #notKnown(): Effect.Effect<never, LockLost> {
     return Effect.suspend(() => {
       this.client.telemetry.lost(this, "NotOwner")
-      return Effect.fail(this.#lossOf("NotOwner"))
+      return Effect.fail((this.#lost = this.#lossOf("NotOwner")))
     })
   }
 

@@ -131,7 +131,9 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
         Effect.sync(() => {
           lease.renewals--
           const failure = Exit.findErrorOption(exit)
-          if (Option.isSome(failure) && failure.value._tag === "LockStoreError") lease.renewalFailure = failure.value
+          if (Option.isNone(failure) || failure.value._tag !== "LockStoreError") return
+          lease.renewalFailure = failure.value
+          client.telemetry.renewalFailed(lease)
         })
       )
     })

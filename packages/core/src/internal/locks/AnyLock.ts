@@ -25,6 +25,8 @@ export interface Subject {
   readonly client: LockClient
   readonly kind: LockProtocol
   readonly keys: LockKeys
+  /** See `AcquireRequest`. */
+  isMember?: boolean | undefined
 }
 
 export const isSame = (a: Subject, b: Subject): boolean =>

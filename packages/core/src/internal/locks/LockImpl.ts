@@ -23,6 +23,7 @@ import { type LockProtocol, withoutTokens } from "../protocol/LockProtocol.ts"
 import { type Identity, identityOf } from "../hold/owner.ts"
 import type { Lease } from "../hold/Lease.ts"
 import { shown } from "../report/shown.ts"
+import { kindOn } from "../report/telemetry.ts"
 import type { AcquireRequest } from "../acquire/AcquireRequest.ts"
 import type { Restore } from "../hold/guard.ts"
 
@@ -34,6 +35,8 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
   readonly identity: Identity
   readonly waitMillis: number
   readonly leaseMillis: number | undefined
+  // no field where it is not set
+  declare isMember?: boolean
 
   constructor(
     { kind, name }: LockImpl<unknown, E>,
@@ -52,7 +55,7 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
   }
 
   get label(): string {
-    return this.kind.name
+    return kindOn(this.client.isQuorum, this.kind.name)
   }
 
   get subjects(): ReadonlyArray<this> {

@@ -109,7 +109,7 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
     if (isInvalid(asking)) return asking
     return {
       name: this.name,
-      label: "red",
+      label: asking.label,
       subjects: asking.subjects,
       acquire: (restore): Effect.Effect<InternalHolding<bigint>, AcquireError | E | QuorumNotReached> =>
         surfacing(asking.acquire(restore)),

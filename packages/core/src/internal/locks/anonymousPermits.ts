@@ -12,12 +12,17 @@ import { isInvalid } from "../options/invalid.ts"
 import { checkPermits } from "../options/permitCount.ts"
 import { semaphoreChannel } from "../store/keys.ts"
 import type { Restore } from "../hold/guard.ts"
+import { labelled } from "../report/spans.ts"
 import { type PublicSemaphore, semaphoreOf } from "./SemaphoreImpl.ts"
 import { resolve } from "./Synchronizer.ts"
 
 export const anonymousPermits: Family<Held> = {
   acquireSpan: "Semaphore.acquire",
   holdSpan: "Semaphore.hold",
+  spanAttributes: (held) =>
+    held instanceof AnonymousPermits
+      ? { "lock.owner": held.owner, "lock.permits": held.permits, ...labelled(held.client) }
+      : { "lock.permits": 0 },
   warn: (held, problems) =>
     Effect.annotateLogs(Effect.logWarning("Giving permits back went wrong.", problems), {
       semaphore: held.name,

@@ -14,16 +14,25 @@ import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
 import type { Invalid } from "../options/invalid.ts"
 import { CurrentOwner } from "../hold/owner.ts"
+import { labelled, type SpanAttributes } from "../report/spans.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { inspect } from "../protocol/inspect.ts"
 import { LockKeys } from "../store/keys.ts"
 import type { AnyLock, PublicLock } from "./AnyLock.ts"
 import { lockOf } from "./LockImpl.ts"
 
+/** What the span of a hold says of it; a lock of several has a token for each, and its span none. */
+export const spanAttributesOf = ({ holds: [first], owner, token }: InternalHolding): SpanAttributes => ({
+  "lock.owner": owner,
+  ...(typeof token === "bigint" ? { "lock.token": String(token) } : undefined),
+  ...(first === undefined ? undefined : labelled(first.lease.client))
+})
+
 /** The body of a section inherits its holds, for re-entry, and has the lock's name on its log lines. */
 export const locks: Family<InternalHolding> = {
   acquireSpan: "Lock.acquire",
   holdSpan: "Lock.hold",
+  spanAttributes: spanAttributesOf,
   warn: ({ name, owner }, problems) =>
     Effect.annotateLogs(Effect.logWarning("The lock's scope has closed, but its release went wrong.", problems), {
       lock: name,

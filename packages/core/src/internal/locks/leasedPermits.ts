@@ -11,6 +11,7 @@ import { checkLeaseOf, timesOf } from "../options/acquireTimes.ts"
 import { isInvalid } from "../options/invalid.ts"
 import { checkPermits } from "../options/permitCount.ts"
 import { ownerText } from "../report/ownerText.ts"
+import { labelled } from "../report/spans.ts"
 import {
   acquire,
   ask,
@@ -27,6 +28,11 @@ export const mostAtOnce = 10_000
 export const leasedPermits: Family<PermitHold> = {
   acquireSpan: "PermitSemaphore.acquire",
   holdSpan: "PermitSemaphore.hold",
+  spanAttributes: ({ ids, lease: { client }, owner }) => ({
+    "lock.owner": ownerText(owner),
+    "lock.permits": ids.length,
+    ...labelled(client)
+  }),
   warn: ({ name, owner }, problems) =>
     Effect.annotateLogs(
       Effect.logWarning("The scope of permits has closed, but giving them back went wrong.", problems),

@@ -59,7 +59,7 @@ export const spin = (backoff: Schedule.Schedule<unknown>): LockProtocol => ({
  */
 export const nonReentrant: LockProtocol = {
   ...reentrant,
-  name: "nonReentrant",
+  name: "non_reentrant",
   title: "NonReentrantLock",
   reentrant: false
 }

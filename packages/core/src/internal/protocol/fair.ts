@@ -43,7 +43,7 @@ export const fair: LockProtocol = {
  */
 export const nonReentrantFair: LockProtocol = {
   ...fair,
-  name: "nonReentrantFair",
+  name: "non_reentrant_fair",
   title: "fair NonReentrantLock",
   reentrant: false
 }

@@ -21,7 +21,7 @@ const never = (): never => {
 
 export const permit = (initial: number | undefined): PermitProtocol => ({
   initial,
-  name: "permit-semaphore",
+  name: "permit_semaphore",
   title: permitSemaphoreTitle,
   mode: "permit",
   reentrant: false,

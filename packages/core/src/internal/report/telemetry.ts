@@ -1,104 +1,168 @@
 /**
- * Metrics, spans and log annotations. Attributes stay few: the kind of lock and the reason of a loss, never a name.
+ * Counts and measures what locks do. The numbers are plain fields, read on export: looking up a metric of Effect for every update would
+ * cost as much as the rest of an acquisition.
  */
 import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
-import type { Fiber } from "effect/Fiber"
 import * as Metric from "effect/Metric"
-import * as Scope from "effect/Scope"
-import type { LossReason } from "../../LockError.ts"
+import type { LossReason, StoreReason } from "../../LockError.ts"
 import { Histogram } from "./Histogram.ts"
+import * as metrics from "./metrics.ts"
+import { storeReasons } from "./storeReasons.ts"
 
 /** A release is not a loss. */
 export type Loss = Exclude<LossReason, "Released">
-
-// 0.1 ms to 100 s
-const boundaries = Metric.exponentialBoundaries({ start: 0.1, factor: Math.sqrt(10), count: 13 })
-
-/**
- * The metrics of one kind of lock in one registry. Counters and histograms are plain numbers, read on export; looking up a
- * metric for every update would cost as much as the rest of an acquisition.
- */
-class KindMetrics {
-  acquired = 0
-  timedOut = 0
-  held = 0
-  readonly lost: Record<Loss, number> = { Expired: 0, NotOwner: 0, RenewalFailed: 0, ClientClosed: 0 }
-  readonly wait = new Histogram(boundaries)
-  readonly hold = new Histogram(boundaries)
-
-  constructor(kind: string, context: Context.Context<never>) {
-    const attributes = { kind }
-    const count = (id: string, description: string, get: () => number, reason?: Loss) =>
-      Metric.registerUnsafe(
-        Metric.counter(id, {
-          description,
-          incremental: true,
-          attributes: reason === undefined ? attributes : { kind, reason }
-        }),
-        context,
-        { get: () => ({ count: get(), incremental: true }), update: () => {}, modify: () => {} }
-      )
-    count("redis_lock_acquired", "Locks acquired, re-entries not counted", () => this.acquired)
-    count("redis_lock_timed_out", "Acquisitions whose waitTime ran out", () => this.timedOut)
-    for (const reason of Object.keys(this.lost) as ReadonlyArray<Loss>) {
-      count("redis_lock_lost", "Locks lost while held", () => this.lost[reason], reason)
-    }
-    Metric.registerUnsafe(
-      Metric.gauge("redis_lock_held", { description: "Locks held by this process now", attributes }),
-      context,
-      { get: () => ({ value: this.held }), update: () => {}, modify: () => {} }
-    )
-    const histogram = (id: string, description: string, values: Histogram) =>
-      Metric.registerUnsafe(Metric.histogram(id, { description, boundaries, attributes }), context, {
-        get: () => values.state,
-        update: () => {},
-        modify: () => {}
-      })
-    histogram("redis_lock_wait_millis", "From asking to holding, milliseconds", this.wait)
-    histogram("redis_lock_hold_millis", "From holding to releasing, milliseconds", this.hold)
-  }
-}
-
-/** The metrics of each registry, shared by its clients. */
-const registries = new WeakMap<object, Map<string, KindMetrics>>()
 
 /** A lock or semaphore whose metrics are counted by kind. */
 interface Kinded {
   readonly kind: { readonly name: string }
 }
 
-export class Telemetry {
+type Attributes = Readonly<Record<string, string>>
+
+/** Registers metrics in one registry, which reads them when they are exported. */
+class Registrar {
   readonly #context: Context.Context<never>
-  readonly #kinds: Map<string, KindMetrics>
 
   constructor(context: Context.Context<never>) {
-    const registry = Context.get(context, Metric.MetricRegistry)
     // only the two references that the registration of a metric looks up: the rest need not be kept
-    this.#context = Context.make(Metric.MetricRegistry, registry).pipe(
+    this.#context = Context.make(Metric.MetricRegistry, Context.get(context, Metric.MetricRegistry)).pipe(
       Context.add(Metric.CurrentMetricAttributes, Context.get(context, Metric.CurrentMetricAttributes))
     )
-    this.#kinds = registries.get(registry) ?? new Map<string, KindMetrics>()
-    registries.set(registry, this.#kinds)
+  }
+
+  count({ description, name, unit }: metrics.MetricInfo, attributes: Attributes, get: () => number): void {
+    const options = { description, incremental: true, attributes: { ...attributes, unit } }
+    this.#register(Metric.counter(name, options), () => ({ count: get(), incremental: true }))
+  }
+
+  gauge({ description, name, unit }: metrics.MetricInfo, attributes: Attributes, get: () => number): void {
+    const options = { description, attributes: { ...attributes, unit } }
+    this.#register(Metric.gauge(name, options), () => ({ value: get() }))
+  }
+
+  histogram(
+    { description, name, unit }: metrics.MetricInfo,
+    attributes: Attributes,
+    boundaries: ReadonlyArray<number>
+  ): Histogram {
+    const values = new Histogram(boundaries)
+    const options = { description, boundaries, attributes: { ...attributes, unit } }
+    this.#register(Metric.histogram(name, options), () => values.state)
+    return values
+  }
+
+  #register<Input, State>(metric: Metric.Metric<Input, State>, get: () => State): void {
+    Metric.registerUnsafe(metric, this.#context, { get, update: () => {}, modify: () => {} })
+  }
+}
+
+/** The metrics of one kind of lock in one registry. All of them start at zero, or a first loss would not look like a rise. */
+class KindMetrics {
+  acquired = 0
+  timedOut = 0
+  held = 0
+  waiting = 0
+  renewalFailures = 0
+  handOvers = 0
+  polls = 0
+  readonly lost: Record<Loss, number> = { Expired: 0, NotOwner: 0, RenewalFailed: 0, ClientClosed: 0 }
+  readonly wait: Histogram
+  readonly hold: Histogram
+
+  constructor(kind: string, registrar: Registrar) {
+    const attributes = { [metrics.kindAttribute]: kind }
+    registrar.count(metrics.acquisitions, attributes, () => this.acquired)
+    registrar.count(metrics.timeouts, attributes, () => this.timedOut)
+    for (const reason of Object.keys(this.lost) as ReadonlyArray<Loss>) {
+      registrar.count(metrics.losses, { ...attributes, [metrics.lossAttribute]: reason }, () => this.lost[reason])
+    }
+    registrar.count(metrics.renewalFailures, attributes, () => this.renewalFailures)
+    registrar.count(metrics.handOvers, attributes, () => this.handOvers)
+    registrar.count(metrics.polls, attributes, () => this.polls)
+    registrar.gauge(metrics.held, attributes, () => this.held)
+    registrar.gauge(metrics.waiting, attributes, () => this.waiting)
+    this.wait = registrar.histogram(metrics.waitDuration, attributes, metrics.waitBoundaries)
+    this.hold = registrar.histogram(metrics.holdDuration, attributes, metrics.holdBoundaries)
+  }
+}
+
+/** The metrics of one registry, shared by its clients and stores. */
+class RegistryMetrics {
+  readonly #registrar: Registrar
+  readonly #kinds = new Map<string, KindMetrics>()
+  #storeErrors: Map<StoreReason, number> | undefined = undefined
+
+  private constructor(context: Context.Context<never>) {
+    this.#registrar = new Registrar(context)
+  }
+
+  static of(context: Context.Context<never>): RegistryMetrics {
+    const registry = Context.get(context, Metric.MetricRegistry)
+    let found = registries.get(registry)
+    if (found === undefined) registries.set(registry, (found = new RegistryMetrics(context)))
+    return found
+  }
+
+  kind(kind: string): KindMetrics {
+    let found = this.#kinds.get(kind)
+    if (found === undefined) this.#kinds.set(kind, (found = new KindMetrics(kind, this.#registrar)))
+    return found
+  }
+
+  get storeErrors(): Map<StoreReason, number> {
+    if (this.#storeErrors !== undefined) return this.#storeErrors
+    const counts = (this.#storeErrors = new Map<StoreReason, number>())
+    for (const reason of Object.keys(storeReasons) as ReadonlyArray<StoreReason>) {
+      counts.set(reason, 0)
+      this.#registrar.count(metrics.storeErrors, { [metrics.errorAttribute]: reason }, () => counts.get(reason)!)
+    }
+    return counts
+  }
+}
+
+const registries = new WeakMap<object, RegistryMetrics>()
+
+/** The kinds of lock that a quorum keeps, whichever kind its members are. */
+const quorumKinds: ReadonlyMap<string, string> = new Map([
+  ["reentrant", "red"],
+  ["fenced", "red"],
+  ["spin", "red"],
+  ["non_reentrant", "red"],
+  ["read", "red_read"],
+  ["write", "red_write"]
+])
+
+/** The kind by which a lock is counted and traced, by the name of its protocol. */
+export const kindOn = (isQuorum: boolean, kind: string): string => (isQuorum && quorumKinds.get(kind)) || kind
+
+/** What one client reports of its locks. */
+export class Telemetry {
+  readonly #registry: RegistryMetrics
+  readonly #isQuorum: boolean
+  readonly #kinds = new Map<string, KindMetrics>()
+
+  constructor(context: Context.Context<never>, isQuorum: boolean) {
+    this.#registry = RegistryMetrics.of(context)
+    this.#isQuorum = isQuorum
   }
 
   #metrics(kind: string): KindMetrics {
-    let metrics = this.#kinds.get(kind)
-    if (metrics === undefined) this.#kinds.set(kind, (metrics = new KindMetrics(kind, this.#context)))
-    return metrics
+    let found = this.#kinds.get(kind)
+    if (found === undefined) this.#kinds.set(kind, (found = this.#registry.kind(kindOn(this.#isQuorum, kind))))
+    return found
   }
 
   acquired(lease: Kinded, waitedMillis: number): void {
     const metrics = this.#metrics(lease.kind.name)
     metrics.acquired++
     metrics.held++
-    metrics.wait.record(waitedMillis)
+    metrics.wait.record(waitedMillis / 1000)
   }
 
   released(lease: Kinded, heldMillis: number): void {
     const metrics = this.#metrics(lease.kind.name)
     metrics.held--
-    metrics.hold.record(heldMillis)
+    metrics.hold.record(heldMillis / 1000)
   }
 
   lost(lease: Kinded, reason: Loss): void {
@@ -108,39 +172,32 @@ export class Telemetry {
   timedOut(kind: string): void {
     this.#metrics(kind).timedOut++
   }
+
+  /** An acquisition begins to wait. */
+  waits(kind: string): void {
+    this.#metrics(kind).waiting++
+  }
+
+  /** It waits no longer, however that came. */
+  waited(kind: string): void {
+    this.#metrics(kind).waiting--
+  }
+
+  renewalFailed(lease: Kinded): void {
+    this.#metrics(lease.kind.name).renewalFailures++
+  }
+
+  handedOver(lease: Kinded): void {
+    this.#metrics(lease.kind.name).handOvers++
+  }
+
+  polled(kind: string): void {
+    this.#metrics(kind).polls++
+  }
 }
 
-interface Traced {
-  /** The lock's name. */
-  readonly name: string
-  /** The kind's name. */
-  readonly label: string
+/** Counts the commands that fail in the stores of a registry. */
+export const storeErrorsIn = (context: Context.Context<never>): ((reason: StoreReason) => void) => {
+  const counts = RegistryMetrics.of(context).storeErrors
+  return (reason) => void counts.set(reason, counts.get(reason)! + 1)
 }
-
-const attributesOf = ({ label, name }: Traced) => ({ "lock.name": name, "lock.kind": label })
-
-/**
- * Wraps an effect in a span, but only for a caller that traces: without one a span would cost more than the lock.
- */
-export const traced = <A, E, R>(
-  fiber: Fiber<unknown, unknown>,
-  span: string,
-  lock: Traced,
-  self: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> =>
-  fiber.cache.span === undefined
-    ? self
-    : (Effect.withSpan(self, span, { attributes: attributesOf(lock) }) as Effect.Effect<A, E, R>)
-
-/**
- * Opens a span that ends with the scope, for a caller that traces.
- */
-export const tracedUntilClosed = (
-  fiber: Fiber<unknown, unknown>,
-  span: string,
-  lock: Traced,
-  scope: Scope.Scope
-): Effect.Effect<void> =>
-  fiber.cache.span === undefined
-    ? Effect.void
-    : Scope.provide(Effect.asVoid(Effect.makeSpanScoped(span, { attributes: attributesOf(lock) })), scope)

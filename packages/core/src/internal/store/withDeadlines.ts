@@ -20,7 +20,11 @@ type ToStoreError<E> = (error: E, operation: OperationName, keys: ReadonlyArray<
 interface Target<E> {
   readonly execute: Execute<E>
   readonly toStoreError: ToStoreError<E>
+  readonly onFailure: OnFailure
 }
+
+/** Told of every command that fails. */
+type OnFailure = (error: LockStoreError) => void
 
 type OnExit<A> = (exit: Exit.Exit<A, LockStoreError>) => void
 
@@ -30,15 +34,16 @@ type OnExit<A> = (exit: Exit.Exit<A, LockStoreError>) => void
 export const withDeadlines = <E extends { readonly cause?: unknown }>(
   deadlines: CommandDeadlines,
   execute: Execute<E>,
-  toStoreError: ToStoreError<E>
+  toStoreError: ToStoreError<E>,
+  onFailure: OnFailure = () => {}
 ): Store["run"] => {
-  const target = { execute, toStoreError }
+  const target = { execute, toStoreError, onFailure }
   return <A>(command: StoreCommand<A>) =>
     startable<A, LockStoreError>((onExit) => {
       const { args, keys, operation } = command
       if (operation.hasDeadline) return new RepeatedCommand(deadlines, command, target, onExit)
       return start(execute(operation.name, keys, args), (exit) =>
-        onExit(Exit.isSuccess(exit) ? answer(command, exit.value, exit) : mapFailure(command, exit, toStoreError))
+        onExit(Exit.isSuccess(exit) ? answer(command, exit.value, exit) : mapFailure(command, exit, target))
       )
     })
 }
@@ -56,9 +61,13 @@ const answer = <A, E>(
 const mapFailure = <A, E>(
   { keys, operation }: StoreCommand<A>,
   exit: Exit.Failure<Reply, E>,
-  toStoreError: ToStoreError<E>
+  { onFailure, toStoreError }: Target<E>
 ): Exit.Exit<never, LockStoreError> =>
-  Exit.mapError(exit as Exit.Failure<never, E>, (error) => toStoreError(error, operation.name, keys))
+  Exit.mapError(exit as Exit.Failure<never, E>, (error) => {
+    const failure = toStoreError(error, operation.name, keys)
+    onFailure(failure)
+    return failure
+  })
 
 /** A command that is sent, and sent again where it was late. */
 class RepeatedCommand<A, E extends { readonly cause?: unknown }> extends TimedCommand<A> implements Cancellable {
@@ -88,10 +97,15 @@ class RepeatedCommand<A, E extends { readonly cause?: unknown }> extends TimedCo
     const { command } = this
     if (Exit.isSuccess(exit)) return this.#onExit(answer(command, this.read(exit.value), exit))
     if (!this.isLate((Cause.squash(exit.cause) as E | null | undefined)?.cause)) {
-      return this.#onExit(mapFailure(command, exit, this.#target.toStoreError))
+      return this.#onExit(mapFailure(command, exit, this.#target))
     }
-    if (!this.maySendAgain) return this.#onExit(Exit.fail(tooLate(command)))
-    if (!this.#isCancelled) this.#send()
+    if (this.maySendAgain) {
+      if (!this.#isCancelled) this.#send()
+      return
+    }
+    const failure = tooLate(command)
+    this.#target.onFailure(failure)
+    this.#onExit(Exit.fail(failure))
   }
 }
 

@@ -236,7 +236,7 @@ export class FairQueue implements Alarm {
       const lookAgainAt = now() + millis + 1
       if (this.heapIndex !== -1 && lookAgainAt < this.due) alarms.set(this, lookAgainAt)
     } else if (atOnce || now() - place.askedAt >= options.fallbackIntervalMillis / 2) {
-      place.signal()
+      place.ring()
     }
   }
 }

@@ -2,6 +2,7 @@ import type * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import type { OwnTurn } from "../hold/Dependents.ts"
 import type { ProtocolClient } from "../protocol/ProtocolClient.ts"
+import type { Telemetry } from "../report/telemetry.ts"
 import type { AlarmClock } from "../time/AlarmClock.ts"
 import type { Subscriptions } from "./Subscriptions.ts"
 
@@ -15,4 +16,5 @@ export interface WaitingClient extends ProtocolClient, OwnTurn {
   /** Whether the client is closing or closed: the store then refuses commands, and nothing runs in the background. */
   readonly isClosing: boolean
   readonly subscriptions: Subscriptions
+  readonly telemetry: Telemetry
 }

@@ -29,7 +29,10 @@ export const startHandOver = (client: QueueingClient, lease: ReleasedLease, now:
   const queue = client.waitQueues.get(keys.lock, "exclusive")
   const handedOver = queue !== undefined && queue.takeHandOver(now)
   if (kind.mode === "write") client.waitQueues.get(keys.lock, "read")?.signal()
-  if (handedOver) queue.signal()
+  if (handedOver) {
+    client.telemetry.handedOver(lease)
+    queue.signal()
+  }
   return queue === undefined || handedOver ? undefined : new DeferredHandOver(client, lease, queue, now)
 }
 

@@ -1,11 +1,10 @@
 /**
  * Acquires all members of a `MultiLock`: at once while that may succeed, then one by one in a common order.
  */
-import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { type AcquireError, LockStoreError, LockTimeout, QuorumNotReached } from "../../../LockError.ts"
+import { type AcquireError, type LockStoreError, LockTimeout } from "../../../LockError.ts"
 import type { AcquireRequest } from "../../acquire/AcquireRequest.ts"
 import { type PreparedAcquire, type Subject } from "../AnyLock.ts"
 import { tryAcquireTogether } from "../../acquire/acquireOnce.ts"
@@ -13,8 +12,9 @@ import type { Hold, InternalHolding } from "../../hold/Hold.ts"
 import { PreparedLockAcquire } from "../LockImpl.ts"
 import type { Times } from "../../options/acquireTimes.ts"
 import { noteSpreadSlots } from "./spreadSlots.ts"
-import { MultiHold, releaseAll, type Tokens } from "./MultiHold.ts"
-import { isRetryable, transientFailure } from "../../store/transient.ts"
+import { type Denied, isNotForGood, isStoreFailure, isTimeout, orTransient } from "./memberFailures.ts"
+import { multi, MultiHold, releaseAll, type Tokens } from "./MultiHold.ts"
+import { countWaiting } from "../../acquire/countWaiting.ts"
 import { pauseAfterFailure } from "../../acquire/pauseAfterFailure.ts"
 import { Outage } from "../../wait/Outage.ts"
 import type { Restore } from "../../hold/guard.ts"
@@ -30,12 +30,6 @@ const longestMemberWaitMillis = 2000
 
 /** The outcome of a request for all members: the member that was denied, if there was one. */
 type Attempt<T> = MultiHold<T> | Denied
-
-interface Denied {
-  readonly blocker: number | undefined
-  /** The transient failure of the store that hides the blocker. */
-  readonly failure: LockStoreError | QuorumNotReached | undefined
-}
 
 const lostMeanwhile: Denied = { blocker: undefined, failure: undefined }
 
@@ -69,7 +63,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   }
 
   get label(): string {
-    return "multi"
+    return multi.kind.name
   }
 
   tryAcquire(restore: Restore): Effect.Effect<Option.Option<InternalHolding<Tokens<T>>>, LockStoreError | E> {
@@ -91,14 +85,24 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
       Effect.flatMap(
         waits ? orTransient(attempt) : attempt,
         (attempt): Effect.Effect<InternalHolding<Tokens<T>>, AcquireError | E> =>
-          attempt instanceof MultiHold ? Effect.succeed(attempt) : Effect.gen(() => this.#again(attempt, restore))
+          attempt instanceof MultiHold
+            ? Effect.succeed(attempt)
+            : countWaiting(
+                this.subjects[0]!.client,
+                multi.kind.name,
+                Effect.gen(() => this.#again(attempt, restore))
+              )
       )
     )
   }
 
   /** Releases the acquired members on any failure. */
   #orNone<A, E2>(self: Effect.Effect<A, E2>): Effect.Effect<A, E2> {
-    return Effect.catchCause(self, (cause) => Effect.andThen(this.#giveBack, Effect.failCause(cause)))
+    return Effect.catchCause(self, (cause) => {
+      const { client, isMember } = this.subjects[0]!
+      if (isMember !== true && cause.reasons.some(isTimeout)) client.telemetry.timedOut(multi.kind.name)
+      return Effect.andThen(this.#giveBack, Effect.failCause(cause))
+    })
   }
 
   /** Releases the acquired members. A release that fails is retried in the background until its lease ends. */
@@ -181,9 +185,9 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
 
   #wait(index: number, waitMillis: number, restore: Restore): Effect.Effect<InternalHolding<T>, AcquireError | E> {
     return Effect.catchCause(this.#waiting(index, Math.max(0, waitMillis)).acquire(restore), (cause) => {
-      const timeout = cause.reasons.find((reason) => reason._tag === "Fail" && reason.error instanceof LockTimeout)
+      const timeout = cause.reasons.find(isTimeout)
       if (timeout === undefined) return Effect.failCause(cause)
-      const { holder } = (timeout as unknown as { readonly error: LockTimeout }).error
+      const { holder } = timeout.error
       return Effect.suspend(() => Effect.fail(this.#timedOut(holder)))
     })
   }
@@ -258,43 +262,23 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
       const [first] = hold.holds as readonly [Hold]
       // one command acquired them all just now
       if (hold.holds.every(({ lease }) => lease.acquiredAt === first.lease.acquiredAt)) {
-        return Effect.succeed(hold)
+        return Effect.succeed(this.#count(hold))
       }
-      if (leaseMillis === undefined) return Effect.succeed(hold.checkLost() === undefined ? hold : lostMeanwhile)
-      return Effect.as(hold.renew(leaseMillis), hold).pipe(
+      if (leaseMillis === undefined) {
+        return Effect.succeed(hold.checkLost() === undefined ? this.#count(hold) : lostMeanwhile)
+      }
+      return Effect.map(hold.renew(leaseMillis), () => this.#count(hold)).pipe(
         Effect.catchTag("LockLost", () => Effect.succeed(lostMeanwhile)),
         Effect.catchTag("InvalidLockOptions", Effect.die) // the lease has been checked
       )
     })
   }
-}
 
-/** Turns a transient failure into a value, so that a waiter retries. */
-const orTransient = <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A | Denied, E> =>
-  Effect.catchCause(self, (cause): Effect.Effect<Denied, E> => {
-    const failure = transientFailure(cause) ?? transientQuorum(cause)
-    return failure === undefined ? Effect.failCause(cause) : Effect.succeed({ blocker: undefined, failure })
-  })
-
-/** The transient failure of a member that is a `RedLock`. */
-const transientQuorum = (cause: Cause.Cause<unknown>): QuorumNotReached | undefined => {
-  let failure: QuorumNotReached | undefined
-  for (const reason of cause.reasons) {
-    // requests beside the failed one are interrupted
-    if (reason._tag === "Interrupt") continue
-    if (reason._tag !== "Fail" || !isNotForGood(reason.error)) return undefined
-    if (reason.error instanceof QuorumNotReached) failure ??= reason.error
+  #count(hold: MultiHold<T>): MultiHold<T> {
+    hold.count(this.subjects[0]!.client, this.#startedAt)
+    return hold
   }
-  return failure
 }
-
-const isNotForGood = (error: unknown): boolean =>
-  error instanceof LockTimeout ||
-  (error instanceof LockStoreError && isRetryable(error)) ||
-  (error instanceof QuorumNotReached && error.isTransient)
-
-const isStoreFailure = (error: unknown): error is LockStoreError | QuorumNotReached =>
-  error instanceof LockStoreError || error instanceof QuorumNotReached
 
 /** Whether two single locks share a client and a slot. */
 const isOneCommand = (first: PreparedAcquire, second: PreparedLockAcquire<unknown>): boolean =>

@@ -3,12 +3,16 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { InvalidLockOptions, LockLost, LockStoreError } from "../../../LockError.ts"
+import type { HoldingClient } from "../../hold/HoldingClient.ts"
 import { ensureHeld, Hold, type InternalHolding, isHeld } from "../../hold/Hold.ts"
 import type { Lease } from "../../hold/Lease.ts"
 import { releaseTogether } from "../../hold/release.ts"
 
 /** The token of each member by its name; a second member with the same name is `name#2`. */
 export type Tokens<T> = Readonly<Record<string, T>>
+
+/** How it is counted and traced, in addition to its members. */
+export const multi = { kind: { name: "multi" } }
 
 /**
  * The holds of all members of a composed lock: held while all are.
@@ -17,6 +21,8 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
   readonly name: string
   readonly holds: ReadonlyArray<Hold>
   readonly #members: ReadonlyArray<InternalHolding<T>>
+  /** The client that counts it as held, and since when. */
+  #counted: { readonly client: HoldingClient; readonly since: number } | undefined = undefined
 
   constructor(name: string, members: ReadonlyArray<InternalHolding<T>>) {
     this.name = name
@@ -48,13 +54,15 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
     return ensureHeld(this)
   }
 
-  /** The first loss among the members. */
+  /** The first loss among the members; the release of one only where none is lost. */
   checkLost(): LockLost | undefined {
+    let first: LockLost | undefined
     for (const hold of this.holds) {
       const lost = hold.checkLost()
-      if (lost !== undefined) return lost
+      if (lost !== undefined && lost.reason !== "Released") return lost
+      first ??= lost
     }
-    return undefined
+    return first
   }
 
   get remaining(): Effect.Effect<Duration.Duration> {
@@ -79,7 +87,26 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
   }
 
   releaseNow(): Effect.Effect<void, LockLost | LockStoreError> {
-    return releaseAll(this.#members)
+    const counted = this.#counted
+    this.#counted = undefined
+    if (counted === undefined) return releaseAll(this.#members)
+    const { client, since } = counted
+    client.telemetry.released(multi, client.now() - since)
+    const lost = this.checkLost()
+    countLoss(client, lost)
+    const released = releaseAll(this.#members)
+    return lost === undefined
+      ? Effect.tapError(released, (failure) =>
+          Effect.sync(() => countLoss(client, failure._tag === "LockLost" ? failure : undefined))
+        )
+      : released
+  }
+
+  /** Counts it as acquired, and as held until its release. */
+  count(client: HoldingClient, startedAt: number): void {
+    const now = client.now()
+    this.#counted = { client, since: now }
+    client.telemetry.acquired(multi, now - startedAt)
   }
 
   onLost(listener: () => void): () => void {
@@ -94,6 +121,10 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
       for (const withdraw of withdrawals) withdraw()
     }
   }
+}
+
+const countLoss = ({ telemetry }: HoldingClient, lost: LockLost | undefined): void => {
+  if (lost !== undefined && lost.reason !== "Released") telemetry.lost(multi, lost.reason)
 }
 
 /**

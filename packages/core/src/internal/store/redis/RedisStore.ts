@@ -5,6 +5,7 @@ import { LockStoreError } from "../../../LockError.ts"
 import type { Store } from "../Store.ts"
 import { RedisDriver, type RedisDriverError } from "../../../RedisDriver.ts"
 import { monotonicMillis } from "../../time/monotonicMillis.ts"
+import { storeErrorsIn } from "../../report/telemetry.ts"
 import { CommandDeadlines } from "../CommandDeadlines.ts"
 import { mapStreamError } from "../startable.ts"
 import { withDeadlines } from "../withDeadlines.ts"
@@ -20,11 +21,13 @@ export const makeRedisStore: Effect.Effect<Store, never, RedisDriver> = Effect.g
     monotonicMillis(yield* Clock.Clock),
     driver.server
   )
+  const countError = storeErrorsIn(yield* Effect.context<never>())
   return {
     run: withDeadlines(
       deadlines,
       (operation, keys, args) => driver.eval(scripts[operation], keys, args),
-      (error, operation, keys) => toStoreError(operation, keys[0]!)(error)
+      (error, operation, keys) => toStoreError(operation, keys[0]!)(error),
+      ({ reason }) => countError(reason)
     ),
     subscribe: (channel) => mapStreamError(driver.subscribe(channel), toStoreError("subscribe", channel)),
     scan: (pattern) => Stream.mapError(driver.scan(pattern), toStoreError("scan", pattern)),

@@ -1,0 +1,36 @@
+/**
+ * The metrics of the library, which it updates in Effect's registry by itself. `docs/telemetry.md` describes each of them.
+ *
+ * @since 0.3.0
+ */
+import { held, waiting } from "./internal/report/metrics.ts"
+
+const gauges: ReadonlySet<string> = new Set([held.name, waiting.name])
+
+/**
+ * The name of a metric of this library as Prometheus has it, with its unit and `_total`: as the OpenTelemetry Collector, and Prometheus
+ * where it is sent OTLP, write it. Names of other metrics stay as they are.
+ *
+ * **When to use**
+ *
+ * As the `metricNameMapper` of Effect's `PrometheusMetrics`, which does not add these suffixes by itself. The dashboard and the alerts of
+ * this library need them.
+ *
+ * @example
+ * ```ts
+ * import { LockMetrics } from "effect-redis-lock"
+ * import { PrometheusMetrics } from "effect/observability"
+ *
+ * LockMetrics.prometheusName("redis_lock.wait.duration") // "redis_lock_wait_duration_seconds"
+ *
+ * const page = PrometheusMetrics.format({ metricNameMapper: LockMetrics.prometheusName })
+ * ```
+ *
+ * @category formatting
+ * @since 0.3.0
+ */
+export const prometheusName = (name: string): string => {
+  if (!name.startsWith("redis_lock.")) return name
+  const suffix = name.endsWith(".duration") ? "_seconds" : gauges.has(name) ? "" : "_total"
+  return name.replaceAll(".", "_") + suffix
+}

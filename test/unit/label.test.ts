@@ -1,0 +1,53 @@
+import { assert, it } from "@effect/vitest"
+import { ConfigProvider, Effect, Layer } from "effect"
+import { Lock, LockStore, RedisDriver, RedisLock } from "effect-redis-lock"
+import { hostname } from "node:os"
+import { basename } from "node:path"
+import { attributesOf, recordSpans } from "../kit/spans.ts"
+
+const labelOf = (options?: RedisLock.RedisLockOptions) =>
+  Effect.gen(function* () {
+    const { spans, tracer } = yield* recordSpans
+    yield* Lock.withLock(Effect.void, "a").pipe(
+      Effect.withSpan("request"),
+      Effect.withTracer(tracer),
+      Effect.provide(Layer.provide(RedisLock.layerFromStore(options), LockStore.layerMemory))
+    )
+    return attributesOf(spans.find(({ name }) => name === "Lock.hold"))["lock.client.label"]
+  })
+
+const ownLabel = `${hostname()}/${process.pid}/${basename(process.argv[1]!)}`
+
+it.effect("A client without a label is called by host, pid and program", () =>
+  Effect.gen(function* () {
+    assert.strictEqual(yield* labelOf(), ownLabel)
+    assert.strictEqual(yield* labelOf({ label: "payments" }), "payments")
+    assert.strictEqual(yield* labelOf({ label: "" }), "")
+  })
+)
+
+it.effect("The environment names the label", () =>
+  Effect.gen(function* () {
+    const settings = yield* RedisLock.settings
+    assert.strictEqual(settings.label, "payments")
+  }).pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ REDIS_LOCK_LABEL: "payments" }))))
+)
+
+it.effect("A label that is no text, or longer than 256 characters, is refused", () =>
+  Effect.gen(function* () {
+    for (const label of [3 as unknown as string, "x".repeat(257)]) {
+      const error = yield* Effect.flip(labelOf({ label }))
+      assert.isTrue(error._tag === "InvalidLockOptions" && error.option === "label")
+      assert.strictEqual((yield* Effect.flip(RedisDriver.connectionName(label)))._tag, "InvalidLockOptions")
+    }
+    assert.strictEqual(yield* labelOf({ label: "x".repeat(256) }), "x".repeat(256))
+  })
+)
+
+it.effect("The name of a connection is its label without what CLIENT SETNAME refuses", () =>
+  Effect.gen(function* () {
+    assert.strictEqual(yield* RedisDriver.connectionName("the payments of\nZürich"), "the-payments-of-Z-rich")
+    assert.strictEqual(yield* RedisDriver.connectionName(""), "")
+    assert.strictEqual(yield* RedisDriver.connectionName(), ownLabel.replace(/[^!-~]+/g, "-"))
+  })
+)
