@@ -222,8 +222,9 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     const held = this.#held.get(lease.keys.lock)
     const place = held?.indexOf(lease) ?? -1
     if (held === undefined || place === -1) return
-    if (held.length === 1) this.#held.delete(lease.keys.lock)
-    else held.splice(place, 1)
+    // also the last one: an array of an earlier table of the Map may live on
+    held.splice(place, 1)
+    if (held.length === 0) this.#held.delete(lease.keys.lock)
   }
 
   /** The lease of this lock in this mode that the identity may re-enter. */

@@ -63,33 +63,23 @@ export class QuorumCall<A, B> implements Alarm {
   readonly #command: StoreCommand<A>
   readonly #timeoutMillis: number
   readonly #alarms: AlarmClock
-  readonly #conclude: (outcomes: Outcomes<A>, isLast: boolean) => B | undefined
-  readonly #onDecided: (conclusion: B) => void
-  readonly #onSettled: ((outcomes: ReadonlyArray<Outcome<A>>) => void) | undefined
-  readonly #outcomes: Array<Outcome<A> | undefined>
-  readonly #sent: Array<Cancellable>
+  #steps: CallSteps<A, B> | undefined
+  #outcomes: Array<Outcome<A> | undefined>
+  #sent: Array<Cancellable> = []
   /** The fewest outcomes that can decide it: enough to keep the others from being a majority. */
   readonly #fewest: number
   #pending: number
   #isDecided = false
 
-  constructor(
-    members: ReadonlyArray<Member>,
-    command: StoreCommand<A>,
-    alarms: AlarmClock,
-    { conclude, onDecided, onSettled, timeoutMillis }: CallSteps<A, B>
-  ) {
+  constructor(members: ReadonlyArray<Member>, command: StoreCommand<A>, alarms: AlarmClock, steps: CallSteps<A, B>) {
     this.#members = members
     this.#command = command
-    this.#timeoutMillis = timeoutMillis
+    this.#timeoutMillis = steps.timeoutMillis
     this.#alarms = alarms
-    this.#conclude = conclude
-    this.#onDecided = onDecided
-    this.#onSettled = onSettled
+    this.#steps = steps
     this.#pending = members.length
     this.#fewest = members.length - majorityOf(members) + 1
     this.#outcomes = members.map(() => undefined)
-    this.#sent = []
   }
 
   get isSettled(): boolean {
@@ -106,18 +96,31 @@ export class QuorumCall<A, B> implements Alarm {
   }
 
   #settle(i: number, outcome: Outcome<A>): void {
-    if (this.#outcomes[i] !== undefined) return
-    this.#outcomes[i] = outcome
+    const outcomes = this.#outcomes
+    const steps = this.#steps
+    if (steps === undefined || outcomes[i] !== undefined) return
+    outcomes[i] = outcome
     const isLast = --this.#pending === 0
-    if (isLast) this.#alarms.cancel(this)
+    if (isLast) this.#letGo()
     if (!this.#isDecided && (this.#members.length - this.#pending >= this.#fewest || isLast)) {
-      const conclusion = this.#conclude(this.#outcomes, isLast)
+      const conclusion = steps.conclude(outcomes, isLast)
       if (conclusion !== undefined) {
         this.#isDecided = true
-        this.#onDecided(conclusion)
+        steps.onDecided(conclusion)
       }
     }
-    if (isLast) this.#onSettled?.(this.#outcomes as ReadonlyArray<Outcome<A>>)
+    if (isLast) steps.onSettled?.(outcomes as ReadonlyArray<Outcome<A>>)
+  }
+
+  /**
+   * Drops what a settled call refers to. A Map that once held the call may keep it alive long after its entry was deleted: the
+   * old generation of V8's heap has earlier tables of that Map, and each refers to the next.
+   */
+  #letGo(): void {
+    this.#alarms.cancel(this)
+    this.#steps = undefined
+    this.#outcomes = []
+    this.#sent = []
   }
 
   /** The timeout is over: members without a reply count as failed. */
@@ -131,9 +134,11 @@ export class QuorumCall<A, B> implements Alarm {
   }
 
   #settleRest(outcome: Outcome<A>): void {
-    for (let i = 0; i < this.#members.length; i++) {
-      if (this.#outcomes[i] !== undefined) continue
-      this.#sent[i]!.cancel()
+    const outcomes = this.#outcomes
+    const sent = this.#sent
+    for (let i = 0; i < outcomes.length; i++) {
+      if (outcomes[i] !== undefined) continue
+      sent[i]!.cancel()
       this.#settle(i, outcome)
     }
   }

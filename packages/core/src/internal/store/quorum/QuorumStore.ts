@@ -184,7 +184,7 @@ export class QuorumStore {
   }
 
   /** The members whose grant of another hold does not count, as the release of an earlier one may yet end it there. */
-  #doubtfulMembers<A>({ args }: StoreCommand<A>, rule: QuorumRule<A>): ReadonlySet<number> | undefined {
+  #doubtfulMembers<A>({ args }: StoreCommand<A>, rule: QuorumRule<A>): ReadonlyArray<number> | undefined {
     const owner = rule.addsHold?.(args)
     return owner === undefined ? undefined : this.#unsettledInner.membersAt(owner, this.#now())
   }
@@ -223,7 +223,7 @@ export class QuorumStore {
       const outcome = outcomes[i]!
       const isTold = Exit.isSuccess(outcome)
       // an acquisition takes effect once: what was released there was all there is
-      if (isTold && (unsettled?.members.has(i) !== true || Number(outcome.value) >= 1)) continue
+      if (isTold && (unsettled?.members.includes(i) !== true || Number(outcome.value) >= 1)) continue
       const member = this.members[i]!
       // a key lives no longer than the longest lease that was asked for
       const release = retryRelease(

@@ -8,7 +8,7 @@ import { mayHaveRun } from "../outcome.ts"
 import { type Member, type Outcome, type Outcomes } from "./QuorumCall.ts"
 
 interface Unsettled {
-  readonly members: ReadonlySet<number>
+  readonly members: ReadonlyArray<number>
   readonly lastEffectAt: number
 }
 
@@ -21,7 +21,7 @@ export class UnsettledCommands {
   }
 
   /** The members at which a command of the owner may still take effect; undefined where there are none. */
-  membersAt(owner: string, now: number): ReadonlySet<number> | undefined {
+  membersAt(owner: string, now: number): ReadonlyArray<number> | undefined {
     const unsettled = this.#unsettled.get(owner)
     return unsettled !== undefined && unsettled.lastEffectAt >= now ? unsettled.members : undefined
   }
@@ -36,16 +36,18 @@ export class UnsettledCommands {
       if (lastEffectAt > now) break
       this.#unsettled.delete(earlier)
     }
-    const unknown = new Set<number>()
+    let unknown: Array<number> | undefined
     let lifeMillis = 0
     for (let i = 0; i < outcomes.length; i++) {
       const outcome = outcomes[i]!
       if (Exit.isSuccess(outcome) || !mayHaveRun(outcome.cause)) continue
-      unknown.add(i)
+      ;(unknown ??= []).push(i)
       lifeMillis = Math.max(lifeMillis, members[i]!.store.commandLifeMillis)
     }
-    if (unknown.size === 0) return
-    for (const earlier of this.#unsettled.get(owner)?.members ?? []) unknown.add(earlier)
+    if (unknown === undefined) return
+    for (const earlier of this.#unsettled.get(owner)?.members ?? []) {
+      if (!unknown.includes(earlier)) unknown.push(earlier)
+    }
     this.#unsettled.delete(owner)
     this.#unsettled.set(owner, { members: unknown, lastEffectAt: now + lifeMillis })
   }
@@ -54,11 +56,11 @@ export class UnsettledCommands {
 /** The outcomes where the replies of some members count as failures. */
 export const withoutMembers = <A>(
   outcomes: Outcomes<A>,
-  members: ReadonlySet<number>,
+  members: ReadonlyArray<number>,
   { keys, operation }: StoreCommand<A>
 ): Outcomes<A> =>
   outcomes.map((outcome, i) =>
-    outcome !== undefined && Exit.isSuccess(outcome) && members.has(i)
+    outcome !== undefined && Exit.isSuccess(outcome) && members.includes(i)
       ? Exit.fail(
           new LockStoreError({
             operation: operation.name,
