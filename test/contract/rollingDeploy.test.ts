@@ -1,5 +1,5 @@
 /**
- * A deploy of several instances, one after the other, in virtual time: how long nobody leads.
+ * How long nobody leads during a rolling deploy, in virtual time.
  */
 import { assert, it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
@@ -61,7 +61,7 @@ it.layer(LockStore.layerMemory)("a deploy of three instances", (it) => {
             }
             for (const { close } of instances) yield* close
             const gaps = leaderships.slice(1).map(({ began }, i) => began - leaderships[i]!.ended)
-            // the first instance leads first, and each is followed by the one that has waited longest
+            // each leader is followed by the candidate that has waited longest
             assert.isAtLeast(gaps.length, 9)
             assert.isAtLeast(Math.min(...gaps), 0)
             assert.isAtMost(Math.max(...gaps), longestGapMillis)

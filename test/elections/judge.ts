@@ -1,8 +1,8 @@
 /**
- * What must be true of an election, by the time of the server.
+ * Judges a history of an election by the server's time.
  */
 
-/** A process asked for the server's time, microseconds, and found after the answer that it leads. */
+/** A process read the server's time (`at`, microseconds), and found afterwards that it was still leading. */
 export interface Check {
   readonly process: string
   readonly term: bigint
@@ -10,8 +10,8 @@ export interface Check {
 }
 
 /**
- * Who believed to lead when somebody else did. A term is the server's time at which it began, in microseconds: whoever finds that it
- * leads when it already knew of a later time than the next term's is a second leader.
+ * Every case of two leaders at once. A term is the server's time at which it was granted, in microseconds. So a process that still believes
+ * that it leads at a time after the next term was granted is a second leader.
  */
 export const rivals = (checks: ReadonlyArray<Check>): ReadonlyArray<string> => {
   const lastOf = new Map<bigint, Check>()
@@ -28,13 +28,15 @@ export const rivals = (checks: ReadonlyArray<Check>): ReadonlyArray<string> => {
     const next = terms[i + 1]
     if (next !== undefined && at > Number(next.term)) {
       const late = Math.round((at - Number(next.term)) / 1000)
-      problems.push(`${process} believed to lead with term ${term}, ${late} ms after ${next.process} was elected`)
+      problems.push(
+        `${process} believed it was leading with term ${term}, ${late} ms after ${next.process} was elected`
+      )
     }
   }
   return problems
 }
 
-/** A value below which so many of a hundred are. */
+/** The nearest-rank percentile. */
 export const percentile = (values: ReadonlyArray<number>, percent: number): number => {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.max(0, Math.ceil((sorted.length * percent) / 100) - 1)] ?? Number.NaN

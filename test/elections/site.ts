@@ -1,8 +1,8 @@
 /**
- * Five processes that campaign, a Redis that keeps its data over restarts, and what can be done to them.
+ * Five processes that campaign on a Redis of their own, and the faults that can be injected.
  */
 import { RedisServer } from "@effect-redis-lock/testing"
-import { Effect, Option, Schema } from "effect"
+import { Effect, Option, Schema, type Scope } from "effect"
 import { LeaderElection } from "effect-redis-lock"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -19,7 +19,7 @@ export const candidateCount = 5
 /** Milliseconds, of all leaders. */
 export const leaseMillis = 1500
 
-/** Who leads, and since when by the server's time, microseconds. */
+/** The leader's number, and its term: the server's time of the grant, microseconds. */
 export interface Term {
   readonly number: number
   readonly term: bigint
@@ -44,10 +44,10 @@ export const openElection = Effect.fnUntraced(function* ({ isRestarted = true, .
   const watcher = yield* client(server)
   const election = LeaderElection.make("primary", { value: Schema.Number })
 
-  /** All processes that there have been, in the order in which they started. */
+  /** Every process so far, in the order they were started. */
   const started: Array<{ readonly name: string; readonly process: Process<CandidateEvent> }> = []
   const candidates: Array<Process<CandidateEvent>> = []
-  /** Starts a candidate in the place of the one that had that number. */
+  /** Starts a candidate, replacing the one with that number. */
   const startCandidate = Effect.fnUntraced(function* (number: number) {
     const { name } = election
     const process = yield* start("candidate", {
@@ -63,7 +63,14 @@ export const openElection = Effect.fnUntraced(function* ({ isRestarted = true, .
   for (let number = 0; number < candidateCount; number++) yield* startCandidate(number)
   for (const candidate of candidates) yield* candidate.told("ready")
 
-  const leader = watcher.run(Effect.option(LeaderElection.leader(election)))
+  const seenLeader = Effect.map(watcher.run(Effect.option(LeaderElection.leader(election))), (seen) => {
+    const found = Option.getOrUndefined(Option.flatten(seen))
+    return { term: String(found?.term ?? 0), number: Option.getOrUndefined(found?.value ?? Option.none()) }
+  })
+  const termOf = ({ number, term }: Effect.Success<typeof seenLeader>): Term => ({
+    number: number!,
+    term: BigInt(term)
+  })
 
   return {
     server,
@@ -77,24 +84,19 @@ export const openElection = Effect.fnUntraced(function* ({ isRestarted = true, .
     /** Waits for a leader of a later term. */
     leaderAfter: (term: bigint): Effect.Effect<Term> =>
       Effect.map(
-        eventually(
-          "somebody leads",
-          Effect.map(leader, (seen) => {
-            const found = Option.getOrUndefined(Option.flatten(seen))
-            return { term: String(found?.term ?? 0), number: Option.getOrUndefined(found?.value ?? Option.none()) }
-          }),
-          (seen) => BigInt(seen.term) > term
-        ),
-        ({ number, term }) => ({ number: number!, term: BigInt(term) })
+        eventually("somebody leads", seenLeader, (seen) => BigInt(seen.term) > term),
+        termOf
       ),
-    /** Waits until the leader has found that it leads, and has written that down. */
-    leaderWorks: ({ term }: Term) =>
+    /** Waits for a leader that has recorded that it leads. On a busy machine a leader may also lose its lease without our doing. */
+    workingLeader: Effect.map(
       eventually(
         "the leader works",
-        () => redis.lrange("primary:log", -1, -1).catch(() => []),
-        ([last]) => last === String(term)
+        Effect.all([seenLeader, Effect.promise(() => redis.lrange("primary:log", -1, -1).catch(() => []))]),
+        ([{ term }, [last]]) => last === term
       ),
-    /** How many terms were written down after a later one. */
+      ([seen]) => termOf(seen)
+    ),
+    /** How many writes arrived after one of a later term. */
     lateWrites: Effect.map(
       Effect.promise(() => redis.lrange("primary:log", 0, -1)),
       (terms) => {
@@ -107,14 +109,14 @@ export const openElection = Effect.fnUntraced(function* ({ isRestarted = true, .
         return late
       }
     ),
-    /** How many have led. */
+    /** How many terms there have been. */
     get terms(): number {
       const terms = started.flatMap(({ process }) =>
         process.events.flatMap((event) => (event.event === "leads" ? [event.term] : []))
       )
       return new Set(terms).size
     },
-    /** How long it took, milliseconds, from each resignation until the next leader was told that it was elected. */
+    /** Milliseconds from the end of each `resign` until the next leader knew that it was elected. */
     get handOvers(): ReadonlyArray<number> {
       const elected = new Map<string, number>()
       const resigned: Array<{ readonly term: string; readonly at: number }> = []
@@ -130,7 +132,7 @@ export const openElection = Effect.fnUntraced(function* ({ isRestarted = true, .
         return next === undefined ? [] : [(elected.get(String(next))! - at) / 1000]
       })
     },
-    /** What must never happen, and did. */
+    /** Every case of two leaders at once. */
     get violations(): ReadonlyArray<string> {
       const checks: Array<Check> = []
       for (const { name, process } of started) {
@@ -145,68 +147,62 @@ export const openElection = Effect.fnUntraced(function* ({ isRestarted = true, .
 
 export type ElectionSite = Effect.Success<ReturnType<typeof openElection>>
 
-/** What becomes of the leader, of another candidate, or of Redis; a blink is a stop that is shorter than the lease. */
+/** What is done to the leader, to another candidate, or to Redis. A blink is a stop shorter than the lease. */
 export const faults = ["kill", "stop", "blink", "resign", "restart", "kill another", "stop another"] as const
 export type Fault = (typeof faults)[number]
 
 export interface FaultTimes {
-  /** How long a process stays stopped, milliseconds: after its place was taken, where it led. */
+  /** How long a process stays stopped, milliseconds; for a "stop", counted from the election of the next leader. */
   readonly stopMillis: number
   /** How long Redis is away, milliseconds. */
   readonly awayMillis: number
 }
 
 /**
- * Does it, and waits until somebody leads; tells who, and how long it took until another leader was elected, by the server's time:
- * undefined where the leader was none to replace.
+ * Injects a fault. If it forces a new election, waits for that and returns how long it took by the server's time, milliseconds.
  */
 export const playFault = Effect.fnUntraced(function* (
   site: ElectionSite,
   fault: Fault,
-  now: Term,
   { awayMillis, stopMillis }: FaultTimes
-) {
-  yield* site.leaderWorks(now)
-  const number = fault.endsWith("another") ? (now.number + 1) % candidateCount : now.number
+): Effect.fn.Return<number | undefined, RedisServer.RedisServerError, Scope.Scope> {
+  const leader = yield* site.workingLeader
+  const number = fault.endsWith("another") ? (leader.number + 1) % candidateCount : leader.number
   const process = site.candidates[number]!
   const since = yield* site.serverMicros
-  const successor = Effect.map(site.leaderAfter(now.term), (next) => ({
-    now: next,
-    millis: (Number(next.term) - since) / 1000
-  }))
-  const leader = Effect.map(site.leaderAfter(now.term - 1n), (now) => ({ now, millis: undefined }))
+  const succession = Effect.map(site.leaderAfter(leader.term), ({ term }) => (Number(term) - since) / 1000)
   switch (fault) {
     case "resign":
       yield* process.signal("SIGTERM")
-      return yield* successor
+      return yield* succession
     case "kill": {
       yield* process.signal("SIGKILL")
-      const next = yield* successor
+      const millis = yield* succession
       yield* site.startCandidate(number)
-      return next
+      return millis
     }
     case "kill another":
       yield* process.signal("SIGKILL")
       yield* site.startCandidate(number)
-      return yield* leader
+      return undefined
     case "stop": {
       yield* process.signal("SIGSTOP")
-      const next = yield* successor
+      const millis = yield* succession
       yield* Effect.sleep(stopMillis)
       yield* process.signal("SIGCONT")
-      return next
+      return millis
     }
     case "blink":
     case "stop another":
       yield* process.signal("SIGSTOP")
       yield* Effect.sleep(stopMillis)
       yield* process.signal("SIGCONT")
-      return yield* leader
+      return undefined
     case "restart":
-      // with all that it knows: the leader goes on, or somebody else does
+      // with its data: either the same leader continues or another is elected
       yield* site.server.kill
       yield* Effect.sleep(awayMillis)
       yield* site.server.restart
-      return yield* leader
+      return undefined
   }
 })

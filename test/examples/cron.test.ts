@@ -22,7 +22,7 @@ it.live(
   { concurrent: true }
 )
 
-/** Has a program's clock be behind by so much. */
+/** Node arguments that set a program's clock back. */
 const clockBehind = (millis: number) => [
   "--import",
   `data:text/javascript,${encodeURIComponent(`

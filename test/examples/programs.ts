@@ -1,5 +1,5 @@
 /**
- * The examples' programs, as they are compiled, started as a user starts them.
+ * Runs the compiled examples as a user would.
  */
 import { Effect, type Scope } from "effect"
 import { execFile, spawn } from "node:child_process"
@@ -9,7 +9,7 @@ import { redisUrl } from "../kit/server/redisUrl.ts"
 
 const pathOf = (program: string) => fileURLToPath(new URL(`../../examples/${program}`, import.meta.url))
 
-/** Runs a program to its end, and tells what it has printed. It must not fail. */
+/** Runs a program to completion and returns its output. The program must not fail. */
 export const runExample = (program: string, env: Record<string, string>): Effect.Effect<string> =>
   Effect.promise(
     () =>
@@ -24,14 +24,14 @@ export const runExample = (program: string, env: Record<string, string>): Effect
       })
   )
 
-/** A program that goes on until it is told to end. */
+/** A program that runs until it is told to end. */
 export interface RunningExample {
   /** The lines that it has printed so far. */
   readonly lines: ReadonlyArray<string>
   readonly end: Effect.Effect<void>
 }
 
-/** Starts a program, with additional arguments of Node; it is killed when the scope closes. */
+/** Starts a program; it is killed when the scope closes. */
 export const startExample = (
   program: string,
   args: ReadonlyArray<string>,

@@ -96,14 +96,13 @@ const anonymous = (permits: number): Side => ({
     )
 })
 
-/** What leaders proclaim when they are elected, and now and then again. */
 const election = LeaderElection.make("leader", { value: Schema.String })
 
-/** A value that is text can be encoded. */
+/** Encoding text cannot fail. */
 const encoded = <A, E, R>(self: Effect.Effect<A, E | Schema.SchemaError, R>) =>
   Effect.catchIf(self, Schema.isSchemaError, Effect.die)
 
-/** Leads for a section; a campaign is given up after the wait time. */
+/** Runs a section as the leader; gives up the campaign after the wait time. */
 const leader = (
   lead: (section: (leadership: LeaderElection.Leadership<string>) => ReturnType<Side["run"]>) => ReturnType<Side["run"]>
 ): Side => ({
