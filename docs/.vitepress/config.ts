@@ -53,14 +53,16 @@ export default defineConfig({
           ? `<Diagram source="${encodeURIComponent(content)}" />`
           : fence(tokens, index, ...rest)
       }
-      // links out of docs/ lead to the repository
+      // links out of docs/, and to files that are no pages, lead to the repository
       md.core.ruler.push("links_to_repository", ({ env, tokens }) => {
         for (const token of tokens) {
           for (const child of token.children ?? []) {
             const href = child.type === "link_open" ? child.attrGet("href") : null
-            if (href === null || !href.startsWith("../") || env.relativePath === undefined) continue
-            const path = posix.join(posix.dirname(env.relativePath), href)
-            if (path.startsWith("../")) child.attrSet("href", `${repository}/blob/main/${path.slice("../".length)}`)
+            if (href === null || /^([a-z]+:|[#/])/.test(href) || env.relativePath === undefined) continue
+            const path = posix.join("docs", posix.dirname(env.relativePath), href)
+            if (!path.startsWith("docs/") || /\.(json|yaml)$/.test(path)) {
+              child.attrSet("href", `${repository}/blob/main/${path}`)
+            }
           }
         }
       })
@@ -87,7 +89,8 @@ export default defineConfig({
           page("Connecting to Redis", "/connecting"),
           page("What can go wrong", "/errors"),
           page("Testing", "/testing"),
-          page("Operations", "/operations")
+          page("Operations", "/operations"),
+          page("Telemetry", "/telemetry")
         ]
       },
       {
