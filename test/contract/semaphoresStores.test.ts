@@ -67,6 +67,8 @@ const Op = Schema.Struct({
     "latch/count_down",
     "latch/count",
     "latch/delete",
+    "lock/look",
+    "lock/look",
     "advance",
     "advance",
     "foreign",
@@ -89,6 +91,14 @@ const normal = (op: Op, reply: RedisDriver.Reply): unknown => {
   if (op.operation === "permit_semaphore/acquire") {
     const [granted, available, next] = reply as [number, number, number]
     return [granted, available, rounded(next)]
+  }
+  if (op.operation === "lock/look") {
+    const [type, left, , , counter, , , , , permits, held] = reply as ReadonlyArray<RedisDriver.Reply>
+    const leases = permits as ReadonlyArray<string | number>
+    return [
+      ...[type, rounded(left as number), counter, held],
+      leases.flatMap((id, i) => (i % 2 === 0 ? [`${id} ${rounded(Number(leases[i + 1]))}`] : [])).toSorted()
+    ]
   }
   return reply
 }
@@ -145,6 +155,12 @@ const commandOf = (op: Op, prefix: string): Command => {
     case "latch/count_down":
     case "latch/delete":
       return [op.operation, [key, latchChannel], ["PUBLISH"]]
+    case "lock/look":
+      return [
+        op.operation,
+        [key, `redisson_lock_token:{${key}}`, `${key}:no queue`, `${key}:no readers`, `${key}:no writers`, zset],
+        [1000]
+      ]
     case "foreign":
       // a lock under the name, by way of an operation that both have
       return ["lock/acquire", [key, `redisson_lock_token:{${key}}`], ["someone", lease, lease]]

@@ -42,6 +42,7 @@ const plain = [
   "lock/renew",
   "lock/force_release",
   "lock/inspect",
+  "lock/look",
   "lock/found",
   "advance"
 ] as const
@@ -56,6 +57,8 @@ const fair = [
   "fair_lock/force_release",
   "lock/found",
   "lock/inspect",
+  "lock/look",
+  "lock/look",
   "advance"
 ] as const
 
@@ -75,6 +78,8 @@ const readWrite = [
   "lock/found",
   "lock/hold",
   "lock/inspect",
+  "lock/look",
+  "lock/look",
   "advance"
 ] as const
 
@@ -160,6 +165,21 @@ const normal = (op: Op, reply: RedisDriver.Reply, ranks: Ranks, readers: Readonl
     const [left, token, fields] = reply as [number, string | null, Array<string>]
     return [rounded(left), token === null ? null : rank(Number(token)), fields]
   }
+  if (op.operation === "lock/look") {
+    const [type, left, token, fields, counter, queue, waiting, readers, writers] = reply as [
+      string,
+      number,
+      string | null,
+      ...Array<ReadonlyArray<string | number> | string | number | null>
+    ]
+    const held = readers as ReadonlyArray<string | number>
+    return [
+      ...[type, rounded(left), token === null ? null : rank(Number(token)), fields, counter, queue, waiting],
+      // equal in virtual time, apart in real time
+      held.flatMap((reader, i) => (i % 2 === 0 ? [`${reader} ${rounded(Number(held[i + 1]))}`] : [])).toSorted(),
+      (writers as ReadonlyArray<string>).toSorted()
+    ]
+  }
   // but for the time
   if (op.operation === "record/read") return (reply as ReadonlyArray<string | null>).slice(1)
   if (op.operation === "fair_lock/refresh") {
@@ -219,6 +239,8 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
       return [names.flatMap((name) => [prefix + name, `redisson_lock__channel:{${prefix}${name}}`]), [owner, "PUBLISH"]]
     case "lock/found":
       return [[op.count === 1 ? lock : op.count === 2 ? queue[0]! : op.times === 1 ? readers : writers], []]
+    case "lock/look":
+      return [[lock, token, queue[0]!, readers, writers, `{${lock}}:timeout`], [1000]]
     case "fair_lock/acquire":
       return [
         [lock, token, ...queue, channel],

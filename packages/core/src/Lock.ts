@@ -21,7 +21,7 @@ import { clientIn } from "./internal/client/boundClient.ts"
 import { CurrentOwner } from "./internal/hold/owner.ts"
 import * as Sections from "./internal/acquire/sections.ts"
 import { TypeId as internalTypeId } from "./internal/locks/AnyLock.ts"
-import { listHeld, locks, prepareLock, using } from "./internal/locks/heldLocks.ts"
+import { inspectNamed, listHeld, locks, prepareLock, using } from "./internal/locks/heldLocks.ts"
 import { lockOf, makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
 import type { Invalid } from "./internal/options/invalid.ts"
 import { isDataFirst } from "./internal/options/isDataFirst.ts"
@@ -37,7 +37,7 @@ import {
   type TimeoutOf,
   type WaitTimeOf
 } from "./LockError.ts"
-import type { LockState } from "./LockState.ts"
+import type { LockState, NameState } from "./LockState.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -110,7 +110,7 @@ export type Failures<L> = L extends Lock<unknown, infer E, unknown> ? E : never
 export type Token<L> = L extends Lock<unknown, unknown, infer T> ? T : bigint
 
 export type { AcquireOptions } from "./AcquireOptions.ts"
-export type { LockState } from "./LockState.ts"
+export type { LockState, NameState } from "./LockState.ts"
 
 /**
  * Each grant has a fencing token; {@link WithoutTokens} turns that off.
@@ -531,6 +531,39 @@ export const inspect = <L extends Lock<unknown, unknown, unknown> | string>(
   lock: L
 ): Effect.Effect<Option.Option<LockState>, LockStoreError | InvalidLockName, Services<L>> =>
   using(lock, (impl, fiber) => Effect.map(impl.inspect(fiber), Option.fromUndefinedOr))
+
+/**
+ * Everything that Redis tells of a name at this moment, whatever kind of lock or synchronizer it belongs to: its kind, its
+ * holders and their leases, the last token, who waits, as far as Redis knows, and of semaphores and latches the number. It
+ * only reads. Of a quorum it reports the lock that a majority agrees on, without waiters.
+ *
+ * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command.
+ *
+ * **When to use**
+ *
+ * As an operator, to see who holds a lock and who waits for it.
+ *
+ * **When not to use**
+ *
+ * To decide whether to go on: the answer may be outdated when you see it. Where you know the kind, {@link inspect} and the
+ * getters of the other modules send less.
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Lock } from "effect-redis-lock"
+ *
+ * const program = Effect.gen(function*() {
+ *   const { holders, kind, waiters } = yield* Lock.inspectName("ledger")
+ *   yield* Effect.log(`${kind}, ${holders.length} holders, ${waiters.length} waiters`)
+ * })
+ * ```
+ *
+ * @category getters
+ * @since 0.3.0
+ */
+export const inspectName = (name: string): Effect.Effect<NameState, LockStoreError | InvalidLockName, RedisLock> =>
+  Effect.flatMap(Effect.context<RedisLock>(), (context) => inspectNamed(clientIn(context), name))
 
 /**
  * Whether anybody, in any process, holds the lock at this moment. The answer may be outdated when you see it: to act on it,

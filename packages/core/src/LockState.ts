@@ -24,3 +24,40 @@ export interface LockState {
   /** The last fencing token of the name; absent if only Java clients have ever held the lock. */
   readonly token: bigint | undefined
 }
+
+/**
+ * What Redis tells of a name, whatever kind of lock or synchronizer it belongs to.
+ *
+ * @category models
+ * @since 0.3.0
+ */
+export interface NameState {
+  readonly name: string
+  /**
+   * The kind, as far as Redis tells it. `lock`: any exclusive lock; `fair lock`: an exclusive lock that somebody waits for in
+   * a queue; `permit semaphore`: a semaphore with leased permits of which some are held; `counter`: a semaphore or a latch,
+   * of which Redis keeps nothing but a number; `other`: a value of another type; `none`: nothing, apart perhaps from a token.
+   */
+  readonly kind: "lock" | "fair lock" | "read-write lock" | "permit semaphore" | "counter" | "other" | "none"
+  readonly holders: ReadonlyArray<
+    LockState["holders"][number] & {
+      /** How long its lease still runs; absent if the key has no expiry. */
+      readonly remaining: Duration.Duration | undefined
+    }
+  >
+  /** The last fencing token of the name; absent if Redis remembers none. */
+  readonly token: bigint | undefined
+  /**
+   * Of a fair lock, the owners in its queue, first come first, at most a thousand. Of a read-write lock, the clients that have
+   * announced a waiting writer, in no order. Redis does not know who else waits.
+   */
+  readonly waiters: ReadonlyArray<string>
+  /** How many wait in the queue of a fair lock, or have announced a waiting writer. */
+  readonly waiting: number
+  /** Of a semaphore, how many permits are free; of a latch, its count. */
+  readonly count: number | undefined
+  /** Leased permits that are held, at most a thousand, those first whose lease ends first. */
+  readonly permits: ReadonlyArray<{ readonly id: string; readonly remaining: Duration.Duration | undefined }>
+  /** How many leased permits are held. */
+  readonly held: number
+}

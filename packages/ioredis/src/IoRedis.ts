@@ -16,7 +16,7 @@ import { choosePath } from "./internal/choosePath.ts"
 import { checkIoredis, nodesOf, sentinelsOf, targetOf } from "./internal/options.ts"
 import { makeCluster, makeSentinel, makeServer } from "./internal/ownDriver.ts"
 import { checkMembers } from "./internal/quorumUrls.ts"
-import { checkWarnings } from "./internal/serverWarnings.ts"
+import { allWarnings, checkWarnings, problemOf } from "./internal/serverWarnings.ts"
 
 /**
  * What a driver warns of, once, with the remedy, when it has connected. It asks each server for INFO in the background; where that is
@@ -34,6 +34,53 @@ import { checkWarnings } from "./internal/serverWarnings.ts"
  * @since 0.3.0
  */
 export type ServerWarning = "eviction" | "persistence" | "replicas" | "clock"
+
+/**
+ * What a server answers to INFO, and this machine's time before it was sent and after the answer was read, milliseconds since
+ * 1970.
+ *
+ * @category models
+ * @since 0.3.0
+ */
+export interface ServerInfo {
+  readonly text: string
+  readonly sentAt: number
+  readonly receivedAt: number
+}
+
+/**
+ * What {@link ServerWarning}s the answer of a server to INFO is a reason for, each with the remedy: the checks that the drivers make when
+ * they have connected. `leaseTime` is that of the locks, where it is known.
+ *
+ * **When to use**
+ *
+ * To check a server before locks depend on it, as `redis-lock doctor` does.
+ *
+ * @example
+ * ```ts
+ * import { IoRedis } from "@effect-redis-lock/ioredis"
+ * import { Redis } from "ioredis"
+ *
+ * const check = async (redis: Redis) => {
+ *   const sentAt = Date.now()
+ *   const text = await redis.info()
+ *   for (const { problem, warning } of IoRedis.problemsOf({ text, sentAt, receivedAt: Date.now() })) {
+ *     console.log(warning, problem)
+ *   }
+ * }
+ * ```
+ *
+ * @category getters
+ * @since 0.3.0
+ */
+export const problemsOf = (
+  info: ServerInfo,
+  leaseTime?: Duration.Duration
+): ReadonlyArray<{ readonly warning: ServerWarning; readonly problem: string }> =>
+  allWarnings.flatMap((warning) => {
+    const problem = problemOf(warning, info, leaseTime && Duration.toMillis(leaseTime))
+    return problem === undefined ? [] : [{ warning, problem }]
+  })
 
 /**
  * How to connect. Everything may be left out: a Redis on localhost:6379.

@@ -7,19 +7,20 @@ import type { Fiber } from "effect/Fiber"
 import * as References from "effect/References"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
 import * as Stream from "effect/Stream"
-import type { LockState } from "../../LockState.ts"
-import type { LockStoreError } from "../../LockError.ts"
+import type { LockState, NameState } from "../../LockState.ts"
+import type { InvalidLockName, LockStoreError } from "../../LockError.ts"
 import type { HoldingOf } from "../../Holding.ts"
 import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
-import type { Invalid } from "../options/invalid.ts"
+import { type Invalid, isInvalid } from "../options/invalid.ts"
 import { CurrentOwner } from "../hold/owner.ts"
 import { labelled, type SpanAttributes } from "../report/spans.ts"
+import { reentrant } from "../protocol/exclusive.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import { inspect } from "../protocol/inspect.ts"
+import { inspect, inspectName } from "../protocol/inspect.ts"
 import { LockKeys } from "../store/keys.ts"
 import type { AnyLock, PublicLock } from "./AnyLock.ts"
-import { lockOf } from "./LockImpl.ts"
+import { LockImpl, lockOf } from "./LockImpl.ts"
 
 /** What the span of a hold says of it; a lock of several has a token for each, and its span none. */
 export const spanAttributesOf = ({ holds: [first], owner, token }: InternalHolding): SpanAttributes => ({
@@ -77,4 +78,15 @@ export const listHeld = (client: LockClient, pattern: string): Stream.Stream<Loc
       return true
     })
   )
+}
+
+/** Everything that Redis has under a name, whatever kind it is. */
+export const inspectNamed = (
+  client: LockClient,
+  name: string
+): Effect.Effect<NameState, LockStoreError | InvalidLockName> => {
+  const lock = new LockImpl(name, reentrant, undefined, client)
+  if (lock.invalid !== null) return Effect.fail(lock.invalid as InvalidLockName)
+  const keys = lock.keys(client)
+  return isInvalid(keys) ? Effect.fail(keys) : inspectName(client, keys, name)
 }

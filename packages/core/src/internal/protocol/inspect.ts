@@ -1,9 +1,10 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { LockState } from "../../LockState.ts"
+import type { LockState, NameState } from "../../LockState.ts"
 import { LockStoreError } from "../../LockError.ts"
 import type { LockKeys } from "../store/keys.ts"
 import * as lock from "../store/operations/lock.ts"
+import type { LookedAt } from "../store/operations/lookedAt.ts"
 import type { ProtocolClient } from "./ProtocolClient.ts"
 import type { Mode } from "./LockProtocol.ts"
 
@@ -19,26 +20,103 @@ export const inspect = (
   name: string
 ): Effect.Effect<LockState | undefined, LockStoreError> =>
   Effect.map(client.store.run(lock.inspect(keys)), ([remaining, token, fields]) => {
-    if (remaining === -2) return undefined
-    const holders: Array<LockState["holders"][number]> = []
-    const isReadWrite = fields.includes("mode")
-    for (let i = 0; i < fields.length; i += 2) {
-      if (fields[i] === "mode") continue
-      const match = ownerField.exec(fields[i]!)
-      const holdCount = Number(fields[i + 1])
-      if (match === null || !Number.isSafeInteger(holdCount)) return undefined
-      const [, owner, write] = match
-      const mode: Mode = !isReadWrite ? "exclusive" : write === undefined ? "read" : "write"
-      holders.push({ owner: owner!, holdCount, mode })
-    }
-    return {
-      name,
-      holders,
-      remaining: remaining === -1 ? undefined : Duration.millis(remaining),
-      // any other value under the token's key is not a token
-      token: token === null || !/^-?\d+$/.test(token) ? undefined : BigInt(token)
-    }
+    const holders = remaining === -2 ? undefined : holdersOf(fields)
+    if (holders === undefined) return undefined
+    return { name, holders, remaining: durationOf(remaining), token: tokenOf(token) }
   })
+
+/** The holders of a lock by the fields of its hash, or undefined if these are no lock's. */
+const holdersOf = (fields: ReadonlyArray<string>): LockState["holders"] | undefined => {
+  const holders: Array<LockState["holders"][number]> = []
+  const isReadWrite = fields.includes("mode")
+  for (let i = 0; i < fields.length; i += 2) {
+    if (fields[i] === "mode") continue
+    const match = ownerField.exec(fields[i]!)
+    const holdCount = Number(fields[i + 1])
+    if (match === null || !Number.isSafeInteger(holdCount)) return undefined
+    const [, owner, write] = match
+    const mode: Mode = !isReadWrite ? "exclusive" : write === undefined ? "read" : "write"
+    holders.push({ owner: owner!, holdCount, mode })
+  }
+  return holders
+}
+
+/** Undefined for a key without expiry, and for a permit that Redisson never lets expire. */
+const durationOf = (millis: number): Duration.Duration | undefined =>
+  millis === -1 || millis > longestMillis ? undefined : Duration.millis(millis)
+
+/** Longer than any lease; Redisson's "never" is 29,000 years. */
+const longestMillis = 500_000_000_000_000
+
+/** Any other value under the token's key is not a token. */
+const tokenOf = (token: string | null): bigint | undefined =>
+  token === null || !/^-?\d+$/.test(token) ? undefined : BigInt(token)
+
+/** The most waiters and permits of one name that are listed. */
+const mostListed = 1000
+
+/**
+ * Everything that Redis has under a name. Of a quorum, the lock that a majority agrees on.
+ */
+export const inspectName = (
+  client: ProtocolClient & { readonly isQuorum: boolean },
+  keys: LockKeys,
+  name: string
+): Effect.Effect<NameState, LockStoreError> =>
+  client.isQuorum
+    ? Effect.map(inspect(client, keys, name), (state) => stateOfQuorum(name, state))
+    : Effect.map(client.store.run(lock.look(keys, mostListed)), (found) => stateOf(name, found))
+
+const nothing = { holders: [], token: undefined, waiters: [], waiting: 0, count: undefined, permits: [], held: 0 }
+
+const stateOfQuorum = (name: string, state: LockState | undefined): NameState =>
+  state === undefined
+    ? { ...nothing, name, kind: "none" }
+    : {
+        ...nothing,
+        name,
+        kind: state.holders.some(({ mode }) => mode !== "exclusive") ? "read-write lock" : "lock",
+        holders: state.holders.map((holder) => ({ ...holder, remaining: state.remaining })),
+        token: state.token
+      }
+
+const stateOf = (name: string, found: LookedAt): NameState => {
+  const state = { ...nothing, name, token: tokenOf(found.token) }
+  const queue = { waiters: found.queue, waiting: found.queueLength }
+  const permits = {
+    permits: found.permits.map(([id, millis]) => ({ id, remaining: durationOf(millis) })),
+    held: found.held
+  }
+  switch (found.type) {
+    case "none":
+      return found.queueLength > 0 ? { ...state, kind: "fair lock", ...queue } : { ...state, kind: "none" }
+    case "string":
+      if (!/^-?\d+$/.test(found.counter!)) return { ...state, kind: "other" }
+      return {
+        ...state,
+        kind: found.held > 0 ? "permit semaphore" : "counter",
+        count: Number(found.counter),
+        ...permits
+      }
+    case "hash": {
+      const holders = holdersOf(found.fields)
+      if (holders === undefined) return { ...state, kind: "other" }
+      const isReadWrite = found.fields.includes("mode")
+      const readers = new Map(found.readers)
+      return {
+        ...state,
+        kind: isReadWrite ? "read-write lock" : found.queueLength > 0 ? "fair lock" : "lock",
+        holders: holders.map((holder) => ({
+          ...holder,
+          remaining: durationOf((holder.mode === "read" ? readers.get(holder.owner) : undefined) ?? found.remaining)
+        })),
+        ...(isReadWrite ? { waiters: found.writers, waiting: found.writers.length } : queue)
+      }
+    }
+    default:
+      return { ...state, kind: "other" }
+  }
+}
 
 /**
  * The state in Redis of one side of a lock: its holders in a mode, or undefined if there are none. Fails with `WrongType`

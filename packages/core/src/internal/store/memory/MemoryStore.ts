@@ -39,6 +39,7 @@ const operations: Record<OperationName, MemoryOperation> = {
   "lock/found": lock.found,
   "lock/hold": lock.hold,
   "lock/inspect": lock.inspect,
+  "lock/look": lock.look,
   "lock/raise_token": lock.raiseToken,
   "lock/release": lock.release,
   "lock/renew": lock.renew,

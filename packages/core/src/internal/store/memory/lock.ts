@@ -112,6 +112,32 @@ export const inspect: MemoryOperation = (db, [lock, token]) => [
   [...(db.hash(lock!) ?? [])].flat()
 ]
 
+/** The members of a zset whose time has not come yet, with the milliseconds until then. */
+const live = (db: Keyspace, key: string, most: number) =>
+  db
+    .zset(key)
+    .filter(([, ends]) => ends > db.timeMillis())
+    .slice(0, most)
+    .map(([member, ends]) => [member, ends - db.timeMillis()] as const)
+
+export const look: MemoryOperation = (db, [lock, token, queue, readers, writers, ids], [most]) => {
+  const type = db.type(lock!)
+  const count = Number(most)
+  return [
+    type,
+    db.pttl(lock!),
+    db.getString(token!) ?? null,
+    type === "hash" ? [...db.hash(lock!)!].flat() : [],
+    type === "string" ? db.getString(lock!)! : null,
+    db.list(queue!).slice(0, count),
+    db.list(queue!).length,
+    live(db, readers!, count).flat(),
+    live(db, writers!, count).map(([client]) => client),
+    live(db, ids!, count).flat(),
+    live(db, ids!, Number.POSITIVE_INFINITY).length
+  ]
+}
+
 export const raiseToken: MemoryOperation = (db, [, token], [least, life]) => {
   if ((lastToken(db, token!) ?? 0) < Number(least)) {
     db.setString(token!, least!, Number(least) < counterLimit || life === "0" ? undefined : Number(life))

@@ -1,8 +1,9 @@
 /**
  * `lua/lock/`, and the acquisition of `lua/fenced_lock/`: the locks that share Redisson's hash of one owner.
  */
-import type { LockKeys } from "../keys.ts"
+import { type LockKeys, permitIds } from "../keys.ts"
 import { type Inspected, inspectedByMajority } from "./inspected.ts"
+import { type LookedAt, lookedAtReply } from "./lookedAt.ts"
 import { counted, firstArgument, majority, majorityOfAll, majorityPerKey } from "./majority.ts"
 import { acquireReply, type AcquireReply, numberReply, numbersReply } from "./replies.ts"
 import { type AcquireRule, operation, type StoreCommand } from "./StoreOperation.ts"
@@ -37,7 +38,9 @@ export const operations = {
   inspect: operation("lock/inspect", {
     reply: (raw) => raw as Inspected,
     quorum: { waitsForAll: true, combine: (replies, { required }) => inspectedByMajority(replies, required) }
-  })
+  }),
+  // a quorum is inspected, as it keeps nothing that only this one sees
+  look: operation("lock/look", { reply: lookedAtReply })
 }
 
 /** `tokenKey` is where the last token is: the lock itself for a kind without tokens. */
@@ -110,4 +113,11 @@ export const inspect = ({ lock, token }: LockKeys): StoreCommand<Inspected> => (
   operation: operations.inspect,
   keys: [lock, token],
   args: []
+})
+
+/** Replies all that is under a name, with at most so many waiters and permits. */
+export const look = ({ lock, queue, readers, token, writers }: LockKeys, most: number): StoreCommand<LookedAt> => ({
+  operation: operations.look,
+  keys: [lock, token, queue, readers, writers, permitIds(lock)],
+  args: [most]
 })

@@ -85,6 +85,12 @@ export const scripts = {
     sha1: "02097ae48b82b5c05dbba1a280b8f2e6a4c0d2d6",
     lua: "return { redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]), redis.call('HGETALL', KEYS[1]) }"
   },
+  "lock/look": {
+    name: "lock/look",
+    hasDeadline: false,
+    sha1: "88500a6cf5da481a3672f2d7673ee5b36dc06170",
+    lua: "local kind = redis.call('TYPE', KEYS[1]).ok\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal most = tonumber(ARGV[1])\nlocal function live(key)\n  local found = redis.call('ZRANGEBYSCORE', key, '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, most)\n  for i = 2, #found, 2 do\n    found[i] = tonumber(found[i]) - now\n  end\n  return found\nend\nlocal permits = live(KEYS[6])\nfor i = 1, #permits, 2 do\n  permits[i] = string.gsub(permits[i], '.', function(byte)\n    return string.format('%02x', string.byte(byte))\n  end)\nend\nlocal writers = {}\nfor i, text in ipairs(live(KEYS[5])) do\n  if i % 2 == 1 then\n    writers[#writers + 1] = text\n  end\nend\nreturn {\n  kind,\n  redis.call('PTTL', KEYS[1]),\n  redis.call('GET', KEYS[2]),\n  kind == 'hash' and redis.call('HGETALL', KEYS[1]) or {},\n  kind == 'string' and redis.call('GET', KEYS[1]),\n  redis.call('LRANGE', KEYS[3], 0, most - 1),\n  redis.call('LLEN', KEYS[3]),\n  live(KEYS[4]),\n  writers,\n  permits,\n  redis.call('ZCOUNT', KEYS[6], '(' .. now, '+inf')\n}"
+  },
   "lock/raise_token": {
     name: "lock/raise_token",
     hasDeadline: false,
