@@ -19,14 +19,14 @@ export interface CommandGroup {
 }
 
 /**
- * Starts a command without a shell, with our stdin, stdout and stderr, and with our environment plus some variables. Fails as a
- * shell does if it cannot be started. A command that still runs when the scope closes, or when this process exits before that, is
+ * Starts a command without a shell, with our stdin, stdout and stderr, and with our environment plus some variables, or without
+ * those that are undefined. Fails as a shell does if it cannot be started. A command that still runs when the scope closes, or when this process exits before that, is
  * killed: it must not go on without the lock.
  */
 export const start = (
   command: string,
   args: ReadonlyArray<string>,
-  variables: Record<string, string>
+  variables: Readonly<Record<string, string | undefined>>
 ): Effect.Effect<CommandGroup, ExitWith, Scope.Scope> =>
   Effect.gen(function* () {
     const exitCode = yield* Deferred.make<number>()
@@ -47,7 +47,7 @@ export const start = (
 const spawned = (
   command: string,
   args: ReadonlyArray<string>,
-  variables: Record<string, string>,
+  variables: Readonly<Record<string, string | undefined>>,
   exitCode: Deferred.Deferred<number>
 ): Effect.Effect<ChildProcess, ExitWith> =>
   Effect.callback((resume) => {

@@ -5,94 +5,15 @@ import * as Argument from "effect/cli/Argument"
 import { ValidationError } from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Stdio from "effect/Stdio"
-import { parse } from "./duration.ts"
+import { doctor } from "./doctor.ts"
+import { off, paragraphs } from "./help.ts"
+import { inspect } from "./inspect.ts"
 import { ls } from "./ls.ts"
 import { Usage } from "./presenter.ts"
-import { defaultLease, redis } from "./redis.ts"
-import { run } from "./run.ts"
-
-/** Indents every line but the first of a description, which the help indents itself. */
-const paragraphs = (text: string): string => text.trim().replaceAll(/\n(?=.)/g, "\n  ")
-
-const duration = (name: string) =>
-  Flag.String(name).pipe(
-    Flag.withMetavar("DURATION"),
-    Flag.filterMap(parse, () => "500ms, 10s, 2m, 1h30m, or a plain number of seconds")
-  )
-
-const shortestLease = Duration.seconds(1)
-
-/**
- * Only the words after `--` are the command, so that none of its flags is ever taken for ours. The parser puts all operands
- * into one list, so this compares that list with the words as they were typed.
- */
-const commandBehindDashes = (args: ReadonlyArray<string>) =>
-  Effect.flatMap(
-    Stdio.Stdio.use((stdio) => stdio.args),
-    (typed) =>
-      typed.length - typed.indexOf("--") === 2 + args.length
-        ? Effect.void
-        : Effect.fail(new ValidationError({ message: "NAME goes before --, COMMAND and its arguments after it" }))
-  )
-
-const runCommand = Command.make(
-  "run",
-  {
-    name: Argument.String("NAME").pipe(Argument.withDescription("The name of the lock, the same on all machines")),
-    command: Argument.String("COMMAND").pipe(Argument.withDescription("The program to run, looked up on the PATH")),
-    args: Argument.String("ARGS").pipe(
-      Argument.withDescription("Its arguments, passed unchanged"),
-      Argument.variadic()
-    ),
-    wait: duration("wait").pipe(
-      Flag.withDescription("How long to wait for the lock; 0 tries once. Default: without limit"),
-      Flag.optional
-    ),
-    lease: duration("lease").pipe(
-      Flag.filter(
-        (lease) => Duration.isGreaterThanOrEqualTo(lease, shortestLease),
-        () => "at least 1s"
-      ),
-      Flag.withDescription("How long the lock outlives redis-lock if it dies; renewed while it runs. Default: 30s"),
-      Flag.withDefault(defaultLease)
-    ),
-    redis
-  },
-  run
-).pipe(
-  Command.validate(({ args }) => commandBehindDashes(args)),
-  Command.annotate(Usage, "redis-lock run [--wait 10s] [--lease 30s] [--redis URL] NAME -- COMMAND ARGS..."),
-  Command.withShortDescription("Run a command under a lock"),
-  Command.withDescription(
-    paragraphs(`
-Waits for the lock NAME, runs COMMAND under it, and exits with the command's exit code.
-
-redis-lock passes SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and the other signals that would end it on to the
-command and all its children. If the lock is lost, they get SIGTERM and, before the lease ends, SIGKILL. No shell is
-involved unless you name one.
-
-The command inherits redis-lock's environment, plus:
-  REDIS_LOCK_NAME   the lock's name
-  REDIS_LOCK_TOKEN  the fencing token: higher for every grant of that name
-  REDIS_LOCK_OWNER  the owner, as redis-lock ls shows it
-
-Exit codes, besides the command's own:
-  64     bad usage
-  69     Redis cannot be reached, or refused
-  70     the lock was lost: the command was stopped, or ended too late
-  75     the wait timed out
-  126    the command cannot be executed
-  127    the command was not found
-  128+n  signal n killed the command, or arrived while redis-lock waited for the lock`)
-  ),
-  Command.withExamples([
-    { command: "redis-lock run --wait 10s device:42 -- ./calibrate.sh --full" },
-    { command: "redis-lock run --wait 0 db:migrate -- sh -c 'make backup && make migrate'" }
-  ])
-)
+import { prefix, redis } from "./redis.ts"
+import { release } from "./release.ts"
+import { runCommand } from "./runCommand.ts"
 
 const lsCommand = Command.make(
   "ls",
@@ -101,12 +22,13 @@ const lsCommand = Command.make(
       Argument.withDescription("Only names that match this Redis glob pattern; quote it for the shell"),
       Argument.withDefault("*")
     ),
-    json: Flag.Boolean("json").pipe(Flag.withDescription("Print a JSON array"), Flag.withDefault(false)),
+    json: Flag.Boolean("json").pipe(Flag.withDescription("Print a JSON array"), off),
+    prefix,
     redis
   },
   ls
 ).pipe(
-  Command.annotate(Usage, "redis-lock ls [--json] [--redis URL] [PATTERN]"),
+  Command.annotate(Usage, "redis-lock ls [--json] [--prefix TEXT] [--redis URL] [PATTERN]"),
   Command.withShortDescription("List the locks that are held"),
   Command.withDescription(
     paragraphs(`
@@ -122,7 +44,91 @@ Exit codes:
   Command.withExamples([{ command: "redis-lock ls 'report:*'" }, { command: "redis-lock ls --json" }])
 )
 
+const json = Flag.Boolean("json").pipe(Flag.withDescription("Print a JSON object"), off)
+
+const theName = Argument.String("NAME").pipe(Argument.withDescription("The name of a lock, a semaphore or a latch"))
+
+const inspectCommand = Command.make("inspect", { name: theName, json, prefix, redis }, inspect).pipe(
+  Command.annotate(Usage, "redis-lock inspect [--json] [--prefix TEXT] [--redis URL] NAME"),
+  Command.withShortDescription("Show who holds a name and who waits for it"),
+  Command.withDescription(
+    paragraphs(`
+Shows what Redis knows of NAME: its kind, its holders with their leases, the last fencing token, and who waits in the queue of
+a fair lock; of a semaphore or a latch the number, and the leased permits. Who waits for a plain lock, only the waiters know.
+
+A semaphore none of whose permits is held and a latch are both nothing but a number in Redis: their kind is "counter".
+
+Exit codes:
+  0   success, even if nobody holds it
+  64  bad usage
+  69  Redis cannot be reached, or refused
+  74  it could not be written`)
+  ),
+  Command.withExamples([{ command: "redis-lock inspect db:migrate" }])
+)
+
+const releaseCommand = Command.make(
+  "release",
+  {
+    name: theName,
+    force: Flag.Boolean("force").pipe(
+      Flag.withDescription("Needed: whoever holds it keeps working until it notices"),
+      off
+    ),
+    yes: Flag.Boolean("yes").pipe(Flag.withDescription("Do not ask; needed where stdin is not a terminal"), off),
+    prefix,
+    redis
+  },
+  release
+).pipe(
+  Command.validate(({ force, yes }) =>
+    !force
+      ? Effect.fail(new ValidationError({ message: "release frees what somebody else holds: it needs --force" }))
+      : !yes && !process.stdin.isTTY
+        ? Effect.fail(new ValidationError({ message: "there is no terminal to ask on: it needs --yes" }))
+        : Effect.void
+  ),
+  Command.annotate(Usage, "redis-lock release --force [--yes] [--prefix TEXT] [--redis URL] NAME"),
+  Command.withShortDescription("Free a lock, whoever holds it"),
+  Command.withDescription(
+    paragraphs(`
+Frees NAME, whoever holds it, and wakes who waits for it: a lock of any kind, both sides of a read-write lock, or all held permits of
+a semaphore with leased permits. On a terminal it shows the holder and asks first.
+
+The holder is not stopped. It learns that it has lost the lock when it next renews, at most a third of its lease later; until
+then two may work at once, unless the resource checks the fencing token. If you can, stop the holder instead.
+
+Exit codes:
+  0   freed
+  64  bad usage, or no --yes where stdin is not a terminal
+  65  there is no holder that Redis knows: a latch, a semaphore of which no leased permit is held, or something else
+  66  nobody holds it
+  69  Redis cannot be reached, or refused
+  77  the answer was no; nothing was freed`)
+  ),
+  Command.withExamples([{ command: "redis-lock release --force db:migrate" }])
+)
+
+const doctorCommand = Command.make("doctor", { json, prefix, redis }, doctor).pipe(
+  Command.annotate(Usage, "redis-lock doctor [--json] [--prefix TEXT] [--redis URL]"),
+  Command.withShortDescription("Check whether a Redis is fit for locks"),
+  Command.withDescription(
+    paragraphs(`
+Checks each server that --redis names: version and mode, eviction, persistence, replicas, clock, permissions and latency. Each line
+says ok, warning or problem, and what to do. It acquires each kind of lock under names that begin with redis-lock:doctor:, and
+expire within ten seconds.
+
+Exit codes:
+  0   no problem, perhaps warnings
+  2   a problem
+  64  bad usage
+  69  Redis cannot be reached
+  74  the result could not be written`)
+  ),
+  Command.withExamples([{ command: "redis-lock doctor --redis redis://10.0.0.1" }])
+)
+
 export const cli = Command.make("redis-lock").pipe(
-  Command.withSubcommands([runCommand, lsCommand]),
-  Command.withDescription("Runs commands under distributed locks on Redis, and lists such locks.")
+  Command.withSubcommands([runCommand, lsCommand, inspectCommand, releaseCommand, doctorCommand]),
+  Command.withDescription("Runs commands under distributed locks on Redis; shows, frees and checks such locks.")
 )

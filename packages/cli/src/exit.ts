@@ -3,14 +3,20 @@
  */
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import type { LockStoreError, RedisDriver } from "effect-redis-lock"
+import type { InvalidLockName, InvalidLockOptions, LockStoreError, RedisDriver } from "effect-redis-lock"
 
 /** From `sysexits.h` if it has a code; codes about the command are those of shells. */
 export const ExitCode = {
   /** A bug of redis-lock itself. */
   defect: 1,
+  /** `doctor` has found a problem. */
+  unhealthy: 2,
   /** EX_USAGE */
   usage: 64,
+  /** EX_DATAERR: what is under the name has no holder that could be freed. */
+  notFreeable: 65,
+  /** EX_NOINPUT: nobody holds the name. */
+  notHeld: 66,
   /** EX_UNAVAILABLE */
   unreachable: 69,
   /** EX_SOFTWARE */
@@ -19,6 +25,10 @@ export const ExitCode = {
   notWritten: 74,
   /** EX_TEMPFAIL */
   waitRanOut: 75,
+  /** EX_NOPERM: the answer to the question was no. */
+  declined: 77,
+  /** As timeout(1). */
+  timedOut: 124,
   notExecutable: 126,
   notFound: 127,
   /** Plus the signal's number. */
@@ -31,11 +41,19 @@ export class ExitWith extends Data.TaggedError("ExitWith")<{
   readonly message: string
 }> {}
 
-/** Redis could not be reached, or refused. */
-export const unreachable = (error: LockStoreError | RedisDriver.RedisDriverError): Effect.Effect<never, ExitWith> =>
-  Effect.fail(
-    new ExitWith({
-      code: ExitCode.unreachable,
-      message: error._tag === "RedisDriverError" ? `cannot connect to Redis: ${error.message}` : error.message
-    })
-  )
+/** The exit of a failure to use the locks at all: Redis cannot be reached, or refuses; or a name or an option is wrong. */
+export const failed = (
+  error: LockStoreError | RedisDriver.RedisDriverError | InvalidLockName | InvalidLockOptions
+): Effect.Effect<never, ExitWith> => {
+  switch (error._tag) {
+    case "LockStoreError":
+      return Effect.fail(new ExitWith({ code: ExitCode.unreachable, message: error.message }))
+    case "RedisDriverError":
+      return Effect.fail(
+        new ExitWith({ code: ExitCode.unreachable, message: `cannot connect to Redis: ${error.message}` })
+      )
+    case "InvalidLockName":
+    case "InvalidLockOptions":
+      return Effect.fail(new ExitWith({ code: ExitCode.usage, message: error.message }))
+  }
+}

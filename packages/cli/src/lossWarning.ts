@@ -4,7 +4,8 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { Holding, LockLost } from "effect-redis-lock"
+import type { LockLost } from "effect-redis-lock"
+import type { Hold } from "./hold.ts"
 
 /** The lock is lost, or about to be. */
 export interface LossWarning {
@@ -25,10 +26,10 @@ const overdueGraceMillis = 1000
 export const graceOf = (lease: Duration.Duration): number => Math.min(longestGraceMillis, Duration.toMillis(lease) / 3)
 
 /** Waits until the lock is lost, or is about to be. */
-export const awaitLossWarning = (holding: Holding, graceMillis: number): Effect.Effect<LossWarning> =>
-  Effect.match(Effect.raceFirst(runningOut(holding, graceMillis), holding.awaitLost), {
+export const awaitLossWarning = (hold: Hold, graceMillis: number): Effect.Effect<LossWarning> =>
+  Effect.match(Effect.raceFirst(runningOut(hold, graceMillis), hold.awaitLost), {
     onSuccess: (remaining) => ({
-      message: `Lock "${holding.name}" could not be renewed; its lease ends in ${(remaining / 1000).toFixed(1)} s.`,
+      message: `Lock "${hold.name}" could not be renewed; its lease ends in ${(remaining / 1000).toFixed(1)} s.`,
       // dead before the end, not at it
       graceMillis: Math.max(0, remaining - graceMillis / 10)
     }),
@@ -39,13 +40,10 @@ export const awaitLossWarning = (holding: Holding, graceMillis: number): Effect.
   })
 
 /** Waits until at most the grace remains, and succeeds with the remaining milliseconds. */
-const runningOut = Effect.fnUntraced(function* (
-  holding: Holding,
-  graceMillis: number
-): Effect.fn.Return<number, LockLost> {
+const runningOut = Effect.fnUntraced(function* (hold: Hold, graceMillis: number): Effect.fn.Return<number, LockLost> {
   while (true) {
-    yield* holding.ensureHeld
-    const remaining = Duration.toMillis(yield* holding.remaining)
+    yield* hold.ensureHeld
+    const remaining = Duration.toMillis(yield* hold.remaining)
     if (remaining <= graceMillis) return remaining
     yield* Effect.sleep(remaining - graceMillis)
   }

@@ -12,6 +12,13 @@ import type { InvalidLockOptions, RedisDriver, RedisLock } from "effect-redis-lo
 /** One URL, or one for each member of a quorum. */
 export type Urls = ReadonlyArray<Redacted.Redacted>
 
+/** Where the locks are. */
+export interface Target {
+  readonly redis: Urls
+  /** What the names of all keys begin with. */
+  readonly prefix: string
+}
+
 /** The problem with the first wrong URL, without the URL itself. */
 const problemOf = (urls: Urls): string | undefined => {
   for (const [i, url] of urls.entries()) {
@@ -43,16 +50,29 @@ export const redis = Flag.Redacted("redis").pipe(
   )
 )
 
+/** `--prefix TEXT` */
+export const prefix = Flag.String("prefix").pipe(
+  Flag.withMetavar("TEXT"),
+  Flag.withDescription("Begins the name of each key, as keyPrefix of the library's clients. Default: nothing"),
+  Flag.withDefault("")
+)
+
 export const defaultLease = Duration.seconds(30)
 const longestCommandTimeout = Duration.seconds(3)
 
-/** A lock client for the URLs, which renews its locks with this lease. */
+/** A lock client, which renews its locks with this lease. */
 export const locksIn = (
-  urls: Urls,
+  { prefix, redis }: Target,
   lease: Duration.Duration = defaultLease
 ): Layer.Layer<RedisLock.RedisLock, InvalidLockOptions | RedisDriver.RedisDriverError> => {
   // a renewal that gets no answer must time out early enough for another one
   const commandTimeout = Duration.min(longestCommandTimeout, Duration.divideUnsafe(lease, 3))
   // every run of a cron job would repeat the other warnings
-  return IoRedis.layerRedisLock({ urls, watchdogLeaseTime: lease, commandTimeout, warnings: ["eviction"] })
+  return IoRedis.layerRedisLock({
+    urls: redis,
+    watchdogLeaseTime: lease,
+    commandTimeout,
+    keyPrefix: prefix,
+    warnings: ["eviction"]
+  })
 }

@@ -1,0 +1,36 @@
+/**
+ * Text for people, on a terminal, and how it is written to stdout.
+ */
+import { displayWidth } from "effect/cli/CliOutput"
+import * as Effect from "effect/Effect"
+import { ExitCode, ExitWith } from "./exit.ts"
+
+/** A name may contain any text: no character of it may end the line, move the cursor or colour the terminal. */
+export const visible = (name: string): string =>
+  name.replace(/[\\\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
+    character === "\\" ? "\\\\" : `\\u{${character.codePointAt(0)!.toString(16)}}`
+  )
+
+/** Rows in columns, the first row their titles. Empty without any other row. */
+export const table = (titles: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string => {
+  if (rows.length === 0) return ""
+  const all = [titles, ...rows]
+  const widths = titles.map((_, column) => Math.max(...all.map((row) => displayWidth(row[column]!))))
+  const line = (row: ReadonlyArray<string>) =>
+    row.map((cell, column) => cell + " ".repeat(widths[column]! - displayWidth(cell))).join("  ")
+  return all.map((row) => `${line(row).trimEnd()}\n`).join("")
+}
+
+/** Waits until everything is written. A reader that stops early, as in `ls | head -1`, is not a failure. */
+export const print = (text: string): Effect.Effect<void, ExitWith> =>
+  Effect.callback((resume) => {
+    process.stdout.on("error", ({ code, message }: NodeJS.ErrnoException) =>
+      resume(code === "EPIPE" ? Effect.void : Effect.fail(new ExitWith({ code: ExitCode.notWritten, message })))
+    )
+    process.stdout.write(text, (error) => {
+      if (!error) resume(Effect.void)
+    })
+  })
+
+export const printJson = (value: unknown): Effect.Effect<void, ExitWith> =>
+  print(`${JSON.stringify(value, undefined, 2)}\n`)

@@ -1,0 +1,125 @@
+/**
+ * `redis-lock inspect` and `redis-lock release`.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { spawn } from "node:child_process"
+import { freshName } from "../kit/names.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
+import { bin, client, holdElsewhere, redisLock } from "./redisLock.ts"
+
+/** Runs redis-lock on a terminal of its own, and types an answer as soon as it asks. */
+const onTerminal = (args: ReadonlyArray<string>, answer: string) =>
+  Effect.callback<{ readonly code: number | null; readonly output: string }>((resume) => {
+    const child = spawn("script", ["-qec", [process.execPath, bin, ...args].join(" "), "/dev/null"], {
+      env: { ...process.env, REDIS_URL: redisUrl, REDIS_QUORUM: undefined }
+    })
+    let output = ""
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      output += text
+      if (text.includes("[y/N]")) child.stdin.write(`${answer}\n`)
+    })
+    child.on("close", (code) => resume(Effect.succeed({ code, output })))
+    return Effect.sync(() => child.kill("SIGKILL"))
+  })
+
+describe("inspect", () => {
+  it.live("redis-lock inspect shows the holder of a lock, and says when nobody holds it", () =>
+    Effect.gen(function* () {
+      const name = freshName("cli")
+      const redis = yield* client()
+      const owner = yield* holdElsewhere(redis, name)
+      const held = yield* redisLock(["inspect", name])
+      assert.deepStrictEqual([held.code, held.stderr], [0, ""])
+      assert.match(
+        held.stdout,
+        new RegExp(
+          `^name     ${name}\nkind     lock\n\nOWNER +MODE +HOLDS  REMAINING\n${owner}  exclusive  1      \\d.*s\n$`
+        )
+      )
+      yield* Effect.promise(() => redis.del(name))
+      const free = yield* redisLock(["inspect", "--json", name])
+      assert.deepStrictEqual(JSON.parse(free.stdout), {
+        name,
+        kind: "none",
+        token: null,
+        holders: [],
+        waiting: 0,
+        waiters: [],
+        count: null,
+        held: 0,
+        permits: []
+      })
+    })
+  )
+})
+
+describe("release", () => {
+  it.live("redis-lock release wants --force, and --yes where it cannot ask", () =>
+    Effect.gen(function* () {
+      const name = freshName("cli")
+      const redis = yield* client()
+      yield* holdElsewhere(redis, name)
+      const gently = yield* redisLock(["release", "--yes", name])
+      assert.strictEqual(gently.code, 64)
+      assert.include(gently.stderr, "it needs --force")
+      const unasked = yield* redisLock(["release", "--force", name])
+      assert.strictEqual(unasked.code, 64)
+      assert.include(unasked.stderr, "it needs --yes")
+      assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 1)
+    })
+  )
+
+  it.live("redis-lock release shows the holder on a terminal, and frees the lock only if the answer is yes", () =>
+    Effect.gen(function* () {
+      const name = freshName("cli")
+      const redis = yield* client()
+      const owner = yield* holdElsewhere(redis, name)
+      const no = yield* onTerminal(["release", "--force", name], "n")
+      assert.strictEqual(no.code, 77, no.output)
+      assert.include(no.output, owner)
+      assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 1)
+      const yes = yield* onTerminal(["release", "--force", name], "y")
+      assert.strictEqual(yes.code, 0, yes.output)
+      assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 0)
+    })
+  )
+
+  it.live("redis-lock release exits with 66 if nobody holds the name, and with 65 if nobody can", () =>
+    Effect.gen(function* () {
+      const name = freshName("cli")
+      const redis = yield* client()
+      const free = yield* redisLock(["release", "--force", "--yes", name])
+      assert.deepStrictEqual(free, { code: 66, stdout: "", stderr: `redis-lock: nobody holds "${name}"\n` })
+      yield* Effect.promise(() => redis.set(name, "3", "PX", 60_000))
+      const counter = yield* redisLock(["release", "--force", "--yes", name])
+      assert.strictEqual(counter.code, 65)
+      assert.strictEqual(yield* Effect.promise(() => redis.get(name)), "3")
+    })
+  )
+
+  it.live("redis-lock release gives back all permits of a semaphore, and frees readers", () =>
+    Effect.gen(function* () {
+      const name = freshName("cli")
+      const redis = yield* client()
+      const later = Date.now() + 60_000
+      yield* Effect.promise(() =>
+        redis
+          .multi()
+          .set(name, "1")
+          .zadd(`{${name}}:timeout`, later, Buffer.alloc(16, 1), later, Buffer.alloc(16, 10))
+          .exec()
+      )
+      const freed = yield* redisLock(["release", "--force", "--yes", name])
+      assert.strictEqual(freed.code, 0, freed.stderr)
+      assert.include(freed.stdout, `Freed 2 permits of "${name}".`)
+      assert.strictEqual(yield* Effect.promise(() => redis.get(name)), "3")
+      yield* Effect.promise(() => redis.del(name))
+
+      yield* Effect.promise(() => redis.hset(name, { mode: "read", "11111111-2222-3333-4444-555555555555:1": 1 }))
+      const readers = yield* redisLock(["release", "--force", "--yes", name])
+      assert.strictEqual(readers.code, 0, readers.stderr)
+      assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 0)
+    })
+  )
+})

@@ -1,0 +1,99 @@
+/**
+ * `redis-lock doctor`.
+ */
+import { RedisServer } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { client, redisLock } from "./redisLock.ts"
+
+interface Report {
+  readonly servers: ReadonlyArray<{
+    readonly server: string
+    readonly checks: ReadonlyArray<{ readonly check: string; readonly level: string; readonly message: string }>
+  }>
+}
+
+const levels = (stdout: string): Record<string, string> =>
+  Object.fromEntries((JSON.parse(stdout) as Report).servers[0]!.checks.map(({ check, level }) => [check, level]))
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+
+describe("doctor", () => {
+  it.live("redis-lock doctor finds a server fit, one that evicts not, and leaves no key for long", () =>
+    Effect.gen(function* () {
+      const server = yield* RedisServer.start({ args: ["--appendonly", "no"] })
+      const fit = yield* redisLock(["doctor", "--json", "--redis", server.url])
+      assert.deepStrictEqual([fit.code, fit.stderr], [0, ""], fit.stdout)
+      const { persistence, ...others } = levels(fit.stdout)
+      // the server saves nothing
+      assert.strictEqual(persistence, "warning")
+      assert.deepStrictEqual(Object.keys(others).sort(), [
+        ...[
+          "clock",
+          "commands",
+          "eviction",
+          "fair lock",
+          "latch",
+          "latency",
+          "list",
+          "lock",
+          "mode",
+          "permit semaphore"
+        ],
+        ...["read lock", "replicas", "semaphore", "several locks", "subscribe", "version", "write lock"]
+      ])
+      const redis = yield* client(server.url)
+      for (const key of yield* Effect.promise(() => redis.keys("*"))) {
+        const left = yield* Effect.promise(() => redis.pttl(key))
+        assert.isTrue(left === -2 || (left >= 0 && left <= 60_000), `${key} stays for ${left} ms`)
+      }
+      yield* Effect.promise(() => redis.config("SET", "maxmemory", "100mb", "maxmemory-policy", "allkeys-lru"))
+      const unfit = yield* redisLock(["doctor", "--redis", server.url])
+      assert.strictEqual(unfit.code, 2)
+      assert.match(unfit.stdout, /^eviction +problem +.*Set the policy to noeviction/m)
+    })
+  )
+
+  it.live("redis-lock doctor says what an ACL forbids, INFO as well, and is content where plain locks work", () =>
+    Effect.gen(function* () {
+      const server = yield* RedisServer.start()
+      const redis = yield* client(server.url)
+      const rules = "on >secret ~* &* +@all -info -zadd -hrandfield"
+      yield* Effect.promise(() => redis.call("ACL", "SETUSER", "few", ...rules.split(" ")))
+      const url = `redis://few:secret@127.0.0.1:${server.port}`
+      const ended = yield* redisLock(["doctor", "--redis", url])
+      assert.strictEqual(ended.code, 0, ended.stdout)
+      assert.match(ended.stdout, /^info +warning +INFO is not permitted/m)
+      assert.match(ended.stdout, /^commands +warning +refused: HRANDFIELD, ZADD\..*\+hrandfield \+zadd/m)
+      assert.match(ended.stdout, /^lock +ok/m)
+      assert.match(ended.stdout, /^fair lock +warning/m)
+      assert.notInclude(ended.stdout, "secret")
+      yield* Effect.promise(() => redis.call("ACL", "SETUSER", "few", "-hset"))
+      assert.strictEqual((yield* redisLock(["doctor", "--redis", url])).code, 2)
+    })
+  )
+
+  it.live("redis-lock doctor exits with 69 if Redis cannot be reached", () =>
+    Effect.gen(function* () {
+      const ended = yield* redisLock(["doctor", "--redis", "redis://x:s3cret@127.0.0.1:1"])
+      assert.strictEqual(ended.code, 69)
+      assert.match(ended.stdout, /^connection +problem +ConnectionRefused/m)
+      assert.notInclude(ended.stdout + ended.stderr, "s3cret")
+    })
+  )
+
+  it("redis-lock doctor tries every command that a script of the library uses", () => {
+    const lua = join(root, "lua")
+    const scripts = readdirSync(lua, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".lua"))
+    const used = new Set(
+      scripts.flatMap((file) =>
+        [...readFileSync(join(lua, file), "utf8").matchAll(/redis\.p?call\('([A-Z]+)'/g)].map(([, command]) => command!)
+      )
+    )
+    const probe = readFileSync(join(root, "packages/cli/src/commandProbe.ts"), "utf8")
+    for (const command of used) assert.include(probe, `try('${command}'`)
+  })
+})

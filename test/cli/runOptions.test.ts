@@ -1,0 +1,102 @@
+/**
+ * `redis-lock run`: its time limit, what it says with `--verbose`, an outage of Redis, and flags that do not go together.
+ */
+import { RedisServer } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { freshName } from "../kit/names.ts"
+import { until } from "../kit/eventually.ts"
+import { client, holdElsewhere, redisLock, start } from "./redisLock.ts"
+
+describe("run --timeout", () => {
+  it.live(
+    "A command that runs longer than --timeout gets SIGTERM, and redis-lock exits with 124 and frees the lock",
+    () =>
+      Effect.gen(function* () {
+        const name = freshName("cli")
+        const ended = yield* redisLock(["run", "--timeout", "300ms", name, "--", "sleep", "60"])
+        assert.deepStrictEqual(ended, {
+          code: 124,
+          stdout: "",
+          stderr: "redis-lock: The command has run for 0.3s, its --timeout. Stopping it.\n"
+        })
+        const redis = yield* client()
+        assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 0)
+      })
+  )
+})
+
+describe("run --verbose", () => {
+  it.live("With --verbose redis-lock says for whom it waits, what it acquired and that it released it", () =>
+    Effect.gen(function* () {
+      const name = freshName("cli")
+      const redis = yield* client()
+      const owner = yield* holdElsewhere(redis, name)
+      const running = yield* start(["run", "--verbose", name, "--", "echo", "ran"])
+      const channel = `redisson_lock__channel:{${name}}`
+      yield* until("it waits", async () => Number((await redis.pubsub("NUMSUB", channel))[1]) > 0)
+      yield* Effect.promise(() => redis.multi().del(name).publish(channel, "0").exec())
+      const { code, stderr, stdout } = yield* running.ended
+      assert.deepStrictEqual([code, stdout], [0, "ran\n"])
+      const lines = stderr.split("\n")
+      assert.match(
+        lines[0]!,
+        new RegExp(`^redis-lock: waiting for "${name}": held by ${owner}, for \\d.*s more unless it is renewed$`)
+      )
+      assert.match(lines[1]!, new RegExp(`^redis-lock: acquired "${name}" after \\d.*s, token \\d{16}$`))
+      assert.strictEqual(lines[2], `redis-lock: released "${name}"`)
+    })
+  )
+})
+
+describe("run while Redis restarts", () => {
+  it.live("A redis-lock that waits for a lock outlives a Redis that is killed and started again", () =>
+    Effect.gen(function* () {
+      const server = yield* RedisServer.start()
+      const name = freshName("cli")
+      const channel = `redisson_lock__channel:{${name}}`
+      const running = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const redis = yield* client(server.url)
+          yield* holdElsewhere(redis, name)
+          return redis
+        })
+      ).pipe(Effect.andThen(start(["run", "--redis", server.url, name, "--", "echo", "ran"])))
+      const redis = yield* client(server.url)
+      yield* until("it waits", async () => Number((await redis.pubsub("NUMSUB", channel))[1]) > 0)
+      yield* server.kill
+      yield* server.restart
+      const { code, stdout } = yield* running.ended
+      assert.deepStrictEqual([code, stdout], [0, "ran\n"])
+    })
+  )
+})
+
+describe("flags that do not go together", () => {
+  it.live("Flags that do not go together exit with 64 and say what to do, before anything connects", () =>
+    Effect.gen(function* () {
+      const quorum = ["--redis", "redis://127.0.0.1:1", "--redis", "redis://127.0.0.1:2"]
+      const mistakes = [
+        [["--fair", "--permits", "3"], "--fair and --permits exclude each other"],
+        [["--read", "--write"], "--read and --write exclude each other"],
+        [["--permits", "3", "--lock", "b"], "leave out --lock"],
+        [["--lock", "x"], '"x" is given twice'],
+        [["--conflict-exit-code", "3"], "--conflict-exit-code needs --wait"],
+        [["--fair", ...quorum], "--fair needs a single Redis"],
+        [["--permits", "0"], "a whole number from 1"],
+        [["--timeout", "0"], "longer than 0"]
+      ] as const
+      yield* Effect.forEach(
+        mistakes,
+        Effect.fnUntraced(function* ([flags, problem]) {
+          const ended = yield* redisLock(["run", ...flags, "x", "--", "echo", "ran"], {
+            env: { REDIS_URL: "redis://127.0.0.1:1" }
+          })
+          assert.deepStrictEqual([ended.code, ended.stdout], [64, ""], ended.stderr)
+          assert.include(ended.stderr, problem)
+        }),
+        { concurrency: 2 }
+      )
+    })
+  )
+})
