@@ -17,6 +17,19 @@ describe("Histogram", () => {
     })
   )
 
+  it.effect("A histogram of milliseconds is exported in seconds", () =>
+    Effect.gen(function* () {
+      const boundaries = [0.0025, 0.1, 1]
+      const own = Metric.histogram("test_seconds", { boundaries })
+      const ours = new Histogram(boundaries, 1000)
+      for (const millis of [0, 1, 2.5, 3, 100, 101, 1000, 5000]) {
+        yield* Metric.update(own, millis / 1000)
+        ours.record(millis)
+      }
+      assert.deepStrictEqual(ours.state, { ...(yield* Metric.value(own)), sum: 6.2075 })
+    })
+  )
+
   it("An empty histogram has no least and no greatest value beyond zero", () => {
     const { count, max, min, sum } = new Histogram([1]).state
     assert.deepStrictEqual({ count, max, min, sum }, { count: 0, max: 0, min: 0, sum: 0 })

@@ -6,22 +6,28 @@ import type * as Metric from "effect/Metric"
  */
 export class Histogram {
   readonly #boundaries: ReadonlyArray<number>
+  readonly #scale: number
+  /** The boundaries in the unit of what is recorded. */
+  readonly #limits: ReadonlyArray<number>
   /** For each boundary, how many values are at most that but above the one before it; at the end, how many are above all. */
   readonly #counts: Uint32Array
   /** The sum of all values, the least and the greatest. */
   readonly #summary = new Float64Array([0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])
   #count = 0
 
-  constructor(boundaries: ReadonlyArray<number>) {
+  /** What is recorded is divided by `scale` on export, as a quotient for each value would be a number on the heap. */
+  constructor(boundaries: ReadonlyArray<number>, scale = 1) {
     this.#boundaries = boundaries
+    this.#scale = scale
+    this.#limits = boundaries.map((boundary) => boundary * scale)
     this.#counts = new Uint32Array(boundaries.length + 1)
   }
 
   record(value: number): void {
-    const boundaries = this.#boundaries
+    const limits = this.#limits
     const summary = this.#summary
     let bucket = 0
-    while (bucket < boundaries.length && value > boundaries[bucket]!) bucket++
+    while (bucket < limits.length && value > limits[bucket]!) bucket++
     this.#counts[bucket]!++
     this.#count++
     summary[0]! += value
@@ -32,7 +38,7 @@ export class Histogram {
   get state(): Metric.HistogramState {
     let atMost = 0
     const buckets = this.#boundaries.map((boundary, i): [number, number] => [boundary, (atMost += this.#counts[i]!)])
-    const [sum, min, max] = this.#summary as unknown as readonly [number, number, number]
+    const [sum, min, max] = Array.from(this.#summary, (value) => value / this.#scale) as [number, number, number]
     return { buckets, count: this.#count, sum, ...(this.#count === 0 ? { min: 0, max: 0 } : { min, max }) }
   }
 }

@@ -40,12 +40,13 @@ class Registrar {
     this.#register(Metric.gauge(name, options), () => ({ value: get() }))
   }
 
+  /** A histogram of milliseconds, exported in seconds. */
   histogram(
     { description, name, unit }: metrics.MetricInfo,
     attributes: Attributes,
     boundaries: ReadonlyArray<number>
   ): Histogram {
-    const values = new Histogram(boundaries)
+    const values = new Histogram(boundaries, 1000)
     const options = { description, boundaries, attributes: { ...attributes, unit } }
     this.#register(Metric.histogram(name, options), () => values.state)
     return values
@@ -156,13 +157,13 @@ export class Telemetry {
     const metrics = this.#metrics(lease.kind.name)
     metrics.acquired++
     metrics.held++
-    metrics.wait.record(waitedMillis / 1000)
+    metrics.wait.record(waitedMillis)
   }
 
   released(lease: Kinded, heldMillis: number): void {
     const metrics = this.#metrics(lease.kind.name)
     metrics.held--
-    metrics.hold.record(heldMillis / 1000)
+    metrics.hold.record(heldMillis)
   }
 
   lost(lease: Kinded, reason: Loss): void {
