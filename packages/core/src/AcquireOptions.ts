@@ -28,6 +28,54 @@ export interface AcquireOptions<out WaitTime extends Duration.Input | undefined 
    * renewed every third of it until released.
    */
   readonly leaseTime?: Duration.Input | undefined
+  /**
+   * What a grant needs to count, beyond the word of the master; `"none"` for nothing. Default: what the client says by its
+   * own `acknowledge`, which is nothing by default. Functions that try once take it from the lock.
+   */
+  readonly acknowledge?: AcknowledgeOptions | "none" | undefined
+}
+
+/**
+ * When a grant counts: only once so many replicas have it, or it is on disk. Otherwise it is undone, and acquiring fails
+ * with a `LockStoreError` whose reason is `NotReplicated`, and whose `cause` is a `LockNotReplicated`. Every way to come to
+ * hold a lock or leased permits is covered, re-entry included; renewals and releases wait for nobody.
+ *
+ * **Details**
+ *
+ * Redis replicates asynchronously: the master replies before any replica has the grant, and if it dies then, the replica that
+ * takes over grants the lock again. A second connection tells that the master has the grant, and waits there by `WAIT`
+ * or `WAITAOF`; grants of one moment share one such wait, and locks without this option are not held up.
+ *
+ * **Gotchas**
+ *
+ * A replica that lacks the grant may still be promoted unless all of them acknowledged it; and `WAIT` makes no consensus: a master
+ * that is cut off with its clients can go on granting to them. See docs/failover.md for which setting survives which
+ * failure. Have what the lock guards check the fencing token as well.
+ *
+ * **When not to use**
+ *
+ * On a server without replicas, and with a driver that has no connections of its own (`RedisDriver.layerRedis`): it is refused.
+ *
+ * @category options
+ * @since 0.3.0
+ */
+export interface AcknowledgeOptions {
+  /**
+   * How many replicas must have the grant: a number of at least 1 (0 with `fsync: "master"`), or `"all"` or `"majority"` (more than
+   * half) of those that the master reports as online at the time, and at least one.
+   */
+  readonly replicas: number | "all" | "majority"
+  /**
+   * Which disks must have it as well: `"master"`, or `"replicas"` for the master's and those of so many replicas. That needs
+   * `WAITAOF` (Redis 7.2 or newer, Valkey) and `appendonly yes`; with `appendfsync everysec` it takes up to a second, so
+   * that `within` has to be longer. Default: `"none"`.
+   */
+  readonly fsync?: "none" | "master" | "replicas" | undefined
+  /**
+   * How long to wait for them. A grant that has to wait for the one before it waits up to twice as long. It should be a small part
+   * of the lease. At most a day. Default: 500 milliseconds.
+   */
+  readonly within?: Duration.Input | undefined
 }
 
 /**

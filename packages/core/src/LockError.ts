@@ -11,6 +11,9 @@ import * as Schema from "effect/Schema"
 import { transientReasons } from "./internal/report/transientReasons.ts"
 import { causeText, isError, nameOf } from "./internal/report/causeText.ts"
 import { errorJson } from "./internal/report/errorJson.ts"
+import { memberFailuresText } from "./internal/report/memberFailuresText.ts"
+import { noPermitsText } from "./internal/report/noPermitsText.ts"
+import { notReplicatedText } from "./internal/report/notReplicatedText.ts"
 import { lossReasons, lossText } from "./internal/report/lossText.ts"
 import { seconds } from "./internal/report/seconds.ts"
 import { storeReasons } from "./internal/report/storeReasons.ts"
@@ -75,20 +78,7 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
   )
 }) {
   override get message(): string {
-    if (this.permits !== undefined) {
-      const { available, exists, wanted } = this.permits
-      if (exists === false) {
-        return (
-          `Semaphore "${this.lock}" did not exist within ${seconds(this.waited)}. ` +
-          `Create it with trySetPermits, or give make the number of its permits.`
-        )
-      }
-      return (
-        `Semaphore "${this.lock}" did not have ${wanted} free permit${wanted === 1 ? "" : "s"} ` +
-        `within ${seconds(this.waited)}` +
-        (available === undefined ? "." : `; it had ${available}.`)
-      )
-    }
+    if (this.permits !== undefined) return noPermitsText(this.lock, seconds(this.waited), this.permits)
     if (this.next !== undefined) {
       return `Lock "${this.lock}" was free, but ${this.next} is first in its queue, and did not take it within ${seconds(this.waited)}.`
     }
@@ -320,6 +310,7 @@ export const StoreReason = Schema.Literals([
   "WrongType",
   "ClusterDown",
   "ClusterMismatch",
+  "NotReplicated",
   "Closed",
   "Failed"
 ])
@@ -368,8 +359,11 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
         `Choose another name, or a key prefix.`
       )
     }
-    // its text says everything, server by server
-    if (nameOf(this.cause) === "effect-redis-lock/QuorumNotReached") return causeText(this.cause)
+    // their texts say everything
+    const name = nameOf(this.cause)
+    if (name === "effect-redis-lock/QuorumNotReached" || name === "effect-redis-lock/LockNotReplicated") {
+      return causeText(this.cause)
+    }
     const cause = isError(this.cause) ? ` (${causeText(this.cause)})` : ""
     return `Lock "${this.lock}", ${this.operation}: ${storeReasons[this.reason]}.${cause}`
   }
@@ -419,17 +413,53 @@ export class QuorumNotReached extends Schema.TaggedError<QuorumNotReached>("effe
   }
 
   override get message(): string {
-    // groups members by reason, and says each text once
-    const reasons = new Map<StoreReason, Map<string, Array<string>>>()
-    for (const { member, message, reason } of this.failures) {
-      const texts = reasons.get(reason) ?? new Map<string, Array<string>>()
-      reasons.set(reason, texts.set(message, [...(texts.get(message) ?? []), member]))
-    }
-    const failures = [...reasons].map(([reason, texts]) => {
-      const members = [...texts].map(([message, members]) => `${members.join(", ")} (${message})`)
-      return ` ${members.join(", ")}: ${storeReasons[reason]}.`
-    })
-    return `Lock "${this.lock}" needs ${this.required} servers, and ${this.acquired} granted it.${failures.join("")}`
+    const failures = memberFailuresText(this.failures)
+    return `Lock "${this.lock}" needs ${this.required} servers, and ${this.acquired} granted it.${failures}`
+  }
+
+  override toJSON(): unknown {
+    return errorJson(this)
+  }
+}
+
+/**
+ * A lock or permits were granted, but too few replicas acknowledged the grant in time, or it did not get to disk: it was undone,
+ * and counts for nothing. See the option `acknowledge`. It is the `cause` of a `LockStoreError` with the reason `NotReplicated`.
+ *
+ * `wanted` and `acknowledged` are numbers of replicas; with `disk`, it is that disk which did not have the grant. A waiter does not
+ * retry by itself: the caller decides whether to, or to go on without.
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Lock, LockNotReplicated } from "effect-redis-lock"
+ *
+ * const payOut = Effect.succeed("paid")
+ *
+ * const program = payOut.pipe(
+ *   Lock.withLock("payout", { acknowledge: { replicas: "all", within: "500 millis" } }),
+ *   Effect.catchIf(
+ *     (error) => error._tag === "LockStoreError" && error.cause instanceof LockNotReplicated,
+ *     () => Effect.succeed("later: a replica is down")
+ *   )
+ * )
+ * ```
+ *
+ * @category errors
+ * @since 0.3.0
+ */
+export class LockNotReplicated extends Schema.TaggedError<LockNotReplicated>("effect-redis-lock/LockNotReplicated")(
+  "LockNotReplicated",
+  {
+    lock: Schema.String,
+    wanted: Schema.Int,
+    acknowledged: Schema.Int,
+    within: Schema.Duration,
+    disk: Schema.optional(Schema.Literals(["master"]))
+  }
+) {
+  override get message(): string {
+    return notReplicatedText(this)
   }
 
   override toJSON(): unknown {

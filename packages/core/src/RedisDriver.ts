@@ -146,6 +146,21 @@ export class RedisDriver extends Context.Service<
     /** The address of its server for messages: host and port, if it has any. */
     readonly address?: (() => string | undefined) | undefined
     readonly commandTimeoutMillis: number
+    /**
+     * Sends commands together over a connection on which nothing else waits, to the server that would run a script on the
+     * key now: some of them block their connection (WAIT). Each has its own reply or error; the whole fails, with unknown
+     * outcome, when not all replies come in time. Absent for a driver that has no such connections: its locks cannot wait
+     * for replicas.
+     */
+    readonly sendBlocking?:
+      | ((
+          key: string,
+          commands: ReadonlyArray<ReadonlyArray<string | number>>,
+          timeoutMillis: number
+        ) => Effect.Effect<ReadonlyArray<Reply | RedisDriverError>, RedisDriverError>)
+      | undefined
+    /** An element whenever a connection for commands stands again, perhaps to another server; absent if that is not known. */
+    readonly reconnects?: Stream.Stream<void> | undefined
   }
 >()("effect-redis-lock/RedisDriver") {}
 

@@ -9,11 +9,14 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { checkFactor, checkLease, parsePeriod, parseRetention } from "./internal/options/durations.ts"
 import { checkLabel, defaultLabel } from "./internal/options/label.ts"
+import { parseAcknowledge } from "./internal/options/acknowledge.ts"
+import { checkAcknowledges } from "./internal/store/acknowledging.ts"
 import { checkPrefix } from "./internal/store/names.ts"
 import { makeLockClient } from "./internal/client/LockClient.ts"
 import { RedisLock, TypeId as internalTypeId } from "./internal/client/RedisLock.ts"
 import { joinQuorum } from "./internal/quorum/layer.ts"
 import { checkQuorum } from "./internal/options/quorumOptions.ts"
+import type { AcknowledgeOptions } from "./AcquireOptions.ts"
 import { InvalidLockOptions } from "./LockError.ts"
 import * as Store from "./LockStore.ts"
 import type { RedisDriver } from "./RedisDriver.ts"
@@ -110,6 +113,12 @@ export interface RedisLockOptions {
    * The connections of `IoRedis.layer` have a `label` of their own, with the same default; `IoRedis.layerRedisLock` gives both this one.
    */
   readonly label?: string | undefined
+  /**
+   * What every grant needs to count, beyond the word of the master: acknowledgements of replicas, or disks. Each acquisition may
+   * say otherwise by its own `acknowledge`. On a quorum the options of its members' layers count, each at its own server.
+   * Default: nothing.
+   */
+  readonly acknowledge?: AcknowledgeOptions | undefined
 }
 
 const checkOptions = Effect.fnUntraced(function* (
@@ -135,6 +144,8 @@ const checkOptions = Effect.fnUntraced(function* (
   const tokenRetentionMillis = parseRetention("tokenRetention", options.tokenRetention ?? "24 hours")
   if (typeof tokenRetentionMillis !== "number") return yield* tokenRetentionMillis
   const fallbackIntervalMillis = yield* period("fallbackInterval", options.fallbackInterval ?? 1000)
+  const acknowledge = options.acknowledge === undefined ? undefined : parseAcknowledge(options.acknowledge)
+  if (acknowledge !== undefined && "_tag" in acknowledge) return yield* acknowledge
   return {
     watchdogLeaseMillis,
     renewIntervalMillis: watchdogLeaseMillis / 3,
@@ -147,9 +158,27 @@ const checkOptions = Effect.fnUntraced(function* (
     clockDriftFactor,
     tokenRetentionMillis,
     keyPrefix,
-    label
+    label,
+    acknowledge
   }
 })
+
+/**
+ * Whether the store can acknowledge grants as its client wants. A server that cannot be reached now is asked again before the first
+ * grant.
+ */
+const checkStore = (
+  store: Store.LockStore["Service"],
+  options: ClientOptions
+): Effect.Effect<void, InvalidLockOptions> => {
+  const unable = checkAcknowledges(store, options)
+  if (unable !== undefined) return Effect.fail(unable)
+  const { acknowledge, keyPrefix } = options
+  if (acknowledge === undefined) return Effect.void
+  return Effect.catch(store.acknowledges!.prepare(`${keyPrefix}any`, acknowledge), ({ cause }) =>
+    cause instanceof InvalidLockOptions ? Effect.fail(cause) : Effect.void
+  )
+}
 
 /**
  * A client of the provided {@link Store.LockStore}: `LockStore.layerRedis`, `LockStore.layerMemory`, or one of your own.
@@ -163,7 +192,9 @@ export const layerFromStore = (
   Layer.effect(
     RedisLock,
     Effect.flatMap(checkOptions(options), (checked) =>
-      Effect.flatMap(Store.LockStore, (store) => makeLockClient(store, checked))
+      Effect.flatMap(Store.LockStore, (store) =>
+        Effect.andThen(checkStore(store, checked), makeLockClient(store, checked))
+      )
     )
   )
 

@@ -3,7 +3,7 @@
  *
  * @since 0.1.0
  */
-export type { AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
+export type { AcknowledgeOptions, AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
 export * as FairLock from "./FairLock.ts"
 export * as FencedLock from "./FencedLock.ts"
 export type { Holding, HoldingOf, HoldingWithoutToken } from "./Holding.ts"

@@ -25,7 +25,8 @@ import { allWarnings, checkWarnings, problemOf } from "./internal/serverWarnings
  * - `eviction`: the server may evict locks when its memory is full
  * - `persistence`: the server has saved nothing to disk since it started, and leases are longer than a minute. Only
  *   {@link layerRedisLock} knows of leases, by `watchdogLeaseTime`; elsewhere this is a debug line
- * - `replicas`: the server has replicas, so that a failover may grant a lock twice
+ * - `replicas`: the server has replicas, so that a failover may grant a lock twice; not where {@link layerRedisLock} is given
+ *   `acknowledge`
  * - `clock`: the server's clock and this machine's are more than a second apart
  *
  * Each line has the annotations `warning`, one of these names, and `server`.
@@ -164,13 +165,12 @@ export interface IoRedisOptions {
  */
 export const layer = (
   options: IoRedisOptions = {}
-): Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | InvalidLockOptions> =>
-  layerFor(options, undefined)
+): Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | InvalidLockOptions> => layerFor(options, {})
 
-/** {@link layer} for locks with this lease, where it is known. */
+/** {@link layer} for locks with these options, as far as they are known. */
 const layerFor = (
   options: IoRedisOptions,
-  leaseTime: Duration.Input | undefined
+  { acknowledge, watchdogLeaseTime: leaseTime }: RedisLock.RedisLockOptions
 ): Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | InvalidLockOptions> =>
   Layer.effect(
     RedisDriver.RedisDriver,
@@ -178,7 +178,9 @@ const layerFor = (
       const ioredis = (yield* Effect.fromResult(checkIoredis(options.ioredis))) ?? {}
       const target = options.url === undefined ? undefined : yield* targetOf(options.url)
       if (target?._tag === "Cluster") yield* checkDatabase("ioredis.db", ioredis)
-      const common = yield* commonOf(options, leaseTime)
+      const { warnings, ...others } = yield* commonOf(options, leaseTime)
+      const kinds = acknowledge === undefined ? warnings.kinds : warnings.kinds.filter((kind) => kind !== "replicas")
+      const common = { ...others, warnings: { ...warnings, kinds } }
       switch (target?._tag) {
         case "Cluster":
           return yield* makeCluster(target.nodes, { ioredis }, common)
@@ -513,10 +515,7 @@ export const layerRedisLock = (
       const members = urls.map((url) =>
         Layer.provide(
           RedisLock.layer(client),
-          layerFor(
-            { url, commandTimeout, connectTimeout, fastPath, label: client.label, warnings },
-            client.watchdogLeaseTime
-          )
+          layerFor({ url, commandTimeout, connectTimeout, fastPath, label: client.label, warnings }, client)
         )
       )
       return members.length === 1 ? members[0]! : RedisLock.layerQuorum(members, quorum)

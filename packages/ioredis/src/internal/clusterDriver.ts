@@ -5,6 +5,7 @@ import * as Stream from "effect/Stream"
 import { RedisDriver } from "effect-redis-lock"
 import type { Cluster } from "ioredis"
 import { addressOf, type ClusterNodes } from "./ClusterNodes.ts"
+import { BlockingConnections } from "./BlockingConnections.ts"
 import { CommandWriter } from "./CommandWriter.ts"
 import { within } from "./connecting.ts"
 import { Connection } from "./Connection.ts"
@@ -12,6 +13,7 @@ import type { ConnectionLog } from "./ConnectionLog.ts"
 import { makeEvalOnCluster } from "./evaluateOnCluster.ts"
 import { failureOf } from "./failure.ts"
 import { hashSlot } from "./hashSlot.ts"
+import { reconnectsOf } from "./reconnects.ts"
 import { scanOf } from "./scan.ts"
 import { type Warnings, warnOfServers } from "./serverWarnings.ts"
 import { forSubscriptions } from "./settings.ts"
@@ -60,6 +62,14 @@ export const makeClusterDriver = (
       }),
       (relocate) => Effect.sync(() => cluster.off("refresh", relocate))
     )
+    const blocking = yield* BlockingConnections.make({
+      path,
+      log,
+      clientFor: (key) => {
+        const slot = hashSlot(key)
+        return nodes.ownerOf(slot)?.client ?? nodes.noneFor(slot)
+      }
+    })
     log.open()
     yield* warnOfServers(nodes.masters, warnings, commandTimeout)
     return {
@@ -72,7 +82,13 @@ export const makeClusterDriver = (
       publish: sharded ? "SPUBLISH" : "PUBLISH",
       slot: hashSlot,
       server: (key) => nodes.ownerOf(hashSlot(key))?.server ?? "",
-      commandTimeoutMillis
+      commandTimeoutMillis,
+      sendBlocking: blocking.send,
+      reconnects: reconnectsOf((onReady) => {
+        const watcher = { onReady, onClose: () => {} }
+        nodes.watchers.add(watcher)
+        return () => nodes.watchers.delete(watcher)
+      })
     }
   })
 

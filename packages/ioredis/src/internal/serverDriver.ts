@@ -2,10 +2,12 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { RedisDriver } from "effect-redis-lock"
+import { BlockingConnections } from "./BlockingConnections.ts"
 import { CommandWriter } from "./CommandWriter.ts"
 import { Connection } from "./Connection.ts"
 import type { ConnectionLog } from "./ConnectionLog.ts"
 import { makeEval } from "./evaluate.ts"
+import { reconnectsOf } from "./reconnects.ts"
 import { scanOf } from "./scan.ts"
 import { type Warnings, warnOfServers } from "./serverWarnings.ts"
 import { forSubscriptions } from "./settings.ts"
@@ -35,6 +37,7 @@ export const makeServerDriver = (
       },
       refresh: () => {}
     })
+    const blocking = yield* BlockingConnections.make({ path, log, clientFor: () => writer.client })
     log.open()
     yield* warnOfServers([writer], warnings, commandTimeout)
     return {
@@ -45,6 +48,12 @@ export const makeServerDriver = (
       slot: () => 0,
       server: () => writer.server,
       address: () => writer.connection.server,
-      commandTimeoutMillis
+      commandTimeoutMillis,
+      sendBlocking: blocking.send,
+      reconnects: reconnectsOf((onReady) => {
+        const { client } = writer
+        client.on("ready", onReady)
+        return () => client.off("ready", onReady)
+      })
     }
   })

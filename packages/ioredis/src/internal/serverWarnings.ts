@@ -61,7 +61,7 @@ export const problemOf = (
     case "replicas": {
       const replicas = Number(field("connected_slaves") ?? 0)
       return field("role") === "master" && replicas > 0
-        ? `Redis has replicas (${replicas}), which learn of a lock only after it was granted: after a failover it may be granted twice. Have what it guards check the fencing token, or hold the locks on a quorum of independent servers.`
+        ? `Redis has replicas (${replicas}), which learn of a lock only after it was granted: after a failover it may be granted twice. Let grants wait for replicas (acknowledge), have what the locks guard check the fencing token, or hold them on a quorum of independent servers.`
         : undefined
     }
     case "clock": {

@@ -1,3 +1,4 @@
+import type { Acknowledgement } from "../options/acknowledge.ts"
 import type { Identity } from "../hold/owner.ts"
 import type { LockProtocol } from "../protocol/LockProtocol.ts"
 import type { LockKeys } from "../store/keys.ts"
@@ -16,4 +17,6 @@ export interface AcquireRequest {
   readonly leaseMillis: number | undefined
   /** Whether a `MultiLock` waits for it, and only for a while at a time: its timeout is then not the caller's. */
   readonly isMember?: boolean | undefined
+  /** What the grant needs to count; undefined for what the client says. */
+  readonly acknowledge: Acknowledgement | "none" | undefined
 }

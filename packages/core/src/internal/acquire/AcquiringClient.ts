@@ -2,6 +2,7 @@ import type { PermitsClient } from "../hold/AnonymousPermits.ts"
 import type { Lease, LeaseClient, LeaseEntry } from "../hold/Lease.ts"
 import type { Identity } from "../hold/owner.ts"
 import type { Mode } from "../protocol/LockProtocol.ts"
+import type { StoreCommand } from "../store/operations/StoreOperation.ts"
 import type { WaitingClient } from "../wait/WaitingClient.ts"
 import type { WaitQueues } from "../wait/WaitQueues.ts"
 
@@ -13,6 +14,8 @@ export interface AcquiringClient extends LeaseClient, PermitsClient, WaitingClie
   /** Locks with a request of this process in flight. */
   readonly requestsInFlight: Set<string>
   readonly remember: (lease: Lease) => void
+  /** The same acquisition with the least token that it may be granted, where a server that takes over might grant a lower one. */
+  readonly bounded: <A>(command: StoreCommand<A>) => StoreCommand<A>
   /** Wakes waiters that may re-enter by a new hold. */
   readonly wakeOwners: (hold: LeaseEntry) => void
   /** The lease of this lock, on this side, that the identity may re-enter. */

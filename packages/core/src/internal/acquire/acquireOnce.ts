@@ -9,6 +9,7 @@ import { Hold } from "../hold/Hold.ts"
 import { tokenKey, tokenLife } from "../protocol/LockProtocol.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
 import type { Denial } from "../store/operations/replies.ts"
+import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import { GrantedTooLate, isRetryable, transientFailure } from "../store/transient.ts"
 import { Lease } from "../hold/Lease.ts"
 import type { HeldRef } from "../hold/releaseCommand.ts"
@@ -60,7 +61,7 @@ export const acquireOnce = <A, B, E>(
   const { client, kind, name } = request
   const leaseMillis = leaseMillisOf(request)
   const writer = writerOf(request)
-  const command = kind.acquire(ownerRef, { leaseMillis, waits, writer })
+  const command = acknowledgedBy(client.bounded(kind.acquire(ownerRef, { leaseMillis, waits, writer })), request)
   const sentAt = client.now()
   // the key of a writer that also reads lives as long as its longest read
   writer?.asksFor(leaseMillis, sentAt)
@@ -147,7 +148,8 @@ export const tryAcquireTogether = (
   const all = { concurrency: "unbounded", discard: true } as const
   const locks = requests.map(({ keys, kind }) => ({ lock: keys.lock, tokenKey: tokenKey(kind, keys) }))
   client.underWay++
-  const asked = client.store.run(multiLock.acquire(locks, owner, leaseMillis, tokenLife(client, leaseMillis)))
+  const command = multiLock.acquire(locks, owner, leaseMillis, tokenLife(client, leaseMillis))
+  const asked = client.store.run(acknowledgedBy(command, first))
   return Effect.matchCauseEffect(restore(asked), {
     onSuccess: (reply): Effect.Effect<ReadonlyArray<Hold> | DeniedAt, LockStoreError> => {
       client.underWay--

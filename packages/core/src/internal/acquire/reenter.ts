@@ -4,6 +4,7 @@
 import * as Effect from "effect/Effect"
 import { LockReentered, type LockStoreError } from "../../LockError.ts"
 import type { AcquireRequest } from "./AcquireRequest.ts"
+import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import { catchTransient } from "../store/transient.ts"
 import { leaseMillisOf } from "./acquireOnce.ts"
 import { Hold } from "../hold/Hold.ts"
@@ -55,7 +56,7 @@ const addHold = (
     const { client, kind } = request
     const leaseMillis = leaseMillisOf(request)
     const hold = new Hold(lease, request)
-    const command = kind.addHold(lease, lease.add(hold), leaseMillis)
+    const command = acknowledgedBy(kind.addHold(lease, lease.add(hold), leaseMillis), request)
     const sentAt = client.now()
     lease.asksFor(leaseMillis, sentAt)
     client.underWay++

@@ -10,6 +10,7 @@ import * as FiberSet from "effect/FiberSet"
 import type { Fiber } from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { LockStore } from "../../LockStore.ts"
+import { acknowledging } from "../store/acknowledging.ts"
 import type { StoreCommand } from "../store/operations/StoreOperation.ts"
 import { LockStoreError } from "../../LockError.ts"
 import { driftMillis } from "../options/durations.ts"
@@ -28,12 +29,16 @@ import type { Lease, LeaseEntry } from "../hold/Lease.ts"
 import { monotonicMillis } from "../time/monotonicMillis.ts"
 import { QuorumClients } from "./QuorumClients.ts"
 import { OpaqueClient, type Service, TypeId } from "./RedisLock.ts"
+import { runStream } from "../store/startable.ts"
 import { Subscriptions } from "../wait/Subscriptions.ts"
 import { Telemetry } from "../report/telemetry.ts"
 import { Watchdog } from "../hold/Watchdog.ts"
 import type { ClientOptions } from "../options/ClientOptions.ts"
 
 let lastOwnerId = 0
+
+/** A token that is ahead of the bound by a minute comes from the server's clock, not from counting on. */
+const clearLeadMicros = 60_000_000
 
 export class LockClient extends OpaqueClient implements Service, AcquiringClient {
   /** The service carries the client itself. */
@@ -69,6 +74,10 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   readonly anonymousPermits = new Set<AnonymousPermits>()
   /** Everything that a closing client still has to release. */
   readonly toGiveBack = new Set<Returnable>()
+  /** The highest token of all names that was granted to this client: tokens are times. */
+  #highestToken = 0
+  /** After a reconnect: the least token for what is acquired, as another server may answer, whose clock is behind. */
+  #leastToken: number | undefined = undefined
   readonly #report: Report
   readonly #held = new Map<string, Array<Lease>>()
   #background = 0
@@ -90,9 +99,10 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     super()
     this.clientId = parts.clientId
     const { store } = parts
+    // the members of a quorum have their own
+    const run = acknowledging(store, parts.isQuorum ? undefined : parts.options.acknowledge)
     this.store = {
-      run: (command) =>
-        this.isClosing && !command.operation.givesBack ? Effect.fail(closed(command)) : store.run(command),
+      run: (command) => (this.isClosing && !command.operation.givesBack ? Effect.fail(closed(command)) : run(command)),
       subscribe: (channel) => store.subscribe(channel),
       scan: (pattern) => store.scan(pattern),
       publish: store.publish,
@@ -105,7 +115,8 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
         return store.commandTimeoutMillis
       },
       serverMicros: (key) => store.serverMicros(key),
-      address: () => store.address?.()
+      address: () => store.address?.(),
+      acknowledges: store.acknowledges
     }
     this.options = parts.options
     this.telemetry = parts.telemetry
@@ -188,8 +199,28 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     if (held === undefined) this.#held.set(lease.keys.lock, [lease])
     else held.push(lease)
     this.watchdog.watch(lease)
+    if (lease.token > this.#highestToken) this.#noteToken(lease.token)
     if (this.isClosing) this.#loseAtEnd(lease)
     else this.wakeOwners(lease.held[0]!)
+  }
+
+  #noteToken(token: number): void {
+    this.#highestToken = token
+    // only the server's clock has such a lead
+    if (this.#leastToken !== undefined && token > this.#leastToken + clearLeadMicros) this.#leastToken = undefined
+  }
+
+  /** Connections stand again, perhaps to a server that does not know what the last one had granted. */
+  reconnected(): void {
+    if (this.#highestToken > 0) this.#leastToken = this.#highestToken + 1
+    this.watchdog.verifyAll()
+  }
+
+  /** An acquisition whose token is to be higher than those that were granted before a reconnect, as far as its kind allows. */
+  bounded<A>(command: StoreCommand<A>): StoreCommand<A> {
+    const least = this.#leastToken
+    const atLeast = least === undefined ? undefined : command.operation.quorum?.acquires?.atLeast
+    return atLeast === undefined ? command : { ...command, args: atLeast(command.args, least!) }
   }
 
   forgetPermits(permits: AnonymousPermits): void {
@@ -284,6 +315,9 @@ export const makeLockClient = Effect.fnUntraced(function* (
     report: yield* makeReport
   })
   yield* Effect.forkScoped(client.alarms.run)
+  if (store.reconnects !== undefined) {
+    yield* Effect.forkScoped(runStream(store.reconnects, () => client.reconnected()))
+  }
   // registered last, so run first: the fibers above and the store are still there
   yield* Effect.addFinalizer(() => client.close)
   return client

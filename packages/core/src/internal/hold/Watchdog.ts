@@ -17,6 +17,9 @@ const batchSize = 200
  */
 const gather = 0.1
 
+/** Shorter than what any lease has left, unless it ends anyway. */
+const verifyLeaseMillis = 1
+
 /** The part of the client that the watchdog needs. */
 interface WatchedClient extends LeaseClient {
   readonly alarms: AlarmClock
@@ -44,6 +47,19 @@ export class Watchdog implements Alarm {
   unwatch(lease: Lease): void {
     // The alarm stays: it finds nothing due, and is rarely worth moving.
     this.#queue.remove(lease)
+  }
+
+  /**
+   * Asks at once whether every lease is still there: another server may answer now, which never heard of some of them. What is there
+   * keeps its lease, and the time of its next renewal.
+   */
+  verifyAll(): void {
+    const now = this.#client.now()
+    const groups = new Map<string, Array<Lease>>()
+    for (const lease of [...this.#queue.items]) {
+      if (lease.checkLost(now) === undefined) this.#group(groups, lease)
+    }
+    this.#inBatches(groups, (batch) => this.#verify(batch))
   }
 
   /** Serves what is due, and sets the alarm for what is due next. */
@@ -77,15 +93,39 @@ export class Watchdog implements Alarm {
         // due early for a renewal that nobody needs any more
         if (now < next.deadline) this.#put(next, next.deadline)
       } else {
-        const group = `${next.kind.mode} ${this.#client.store.slot(next.keys.lock)}`
-        const batch = renewals.get(group)
-        if (batch === undefined) renewals.set(group, [next])
-        else batch.push(next)
+        this.#group(renewals, next)
       }
     }
-    for (const batch of renewals.values()) {
-      for (let from = 0; from < batch.length; from += batchSize) this.#renew(batch.slice(from, from + batchSize), now)
+    this.#inBatches(renewals, (batch) => this.#renew(batch, now))
+  }
+
+  /** One command serves leases of one mode and slot. */
+  #group(groups: Map<string, Array<Lease>>, lease: Lease): void {
+    const key = `${lease.kind.mode} ${this.#client.store.slot(lease.keys.lock)}`
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [lease])
+    else group.push(lease)
+  }
+
+  #inBatches(groups: ReadonlyMap<string, ReadonlyArray<Lease>>, send: (batch: ReadonlyArray<Lease>) => void): void {
+    for (const group of groups.values()) {
+      for (let from = 0; from < group.length; from += batchSize) send(group.slice(from, from + batchSize))
     }
+  }
+
+  /** A renewal by so little extends nothing, and still tells who holds. A failure tells nothing. */
+  #verify(batch: ReadonlyArray<Lease>): void {
+    this.#client.fork(
+      Effect.matchCause(this.#client.store.run(batch[0]!.kind.renew(batch, verifyLeaseMillis)), {
+        onSuccess: (replies) => {
+          for (let i = 0; i < batch.length; i++) {
+            const lease = batch[i]!
+            if (replies[i] === 0 && !lease.released) lease.lose("NotOwner", this.#client.now())
+          }
+        },
+        onFailure: () => {}
+      })
+    )
   }
 
   /** Sends one batch, in a fiber of its own: a server that hangs must not hold up the others, nor the deadlines. */

@@ -9,6 +9,7 @@ import { type AcquireError, type InvalidLockName, InvalidLockOptions, type LockS
 import type { RedisLock } from "../../RedisLock.ts"
 import { acquire, tryAcquire } from "../acquire/acquire.ts"
 import { AnyLock, type PreparedAcquire, type PublicLock, TypeId } from "./AnyLock.ts"
+import { checkAcknowledges } from "../store/acknowledging.ts"
 import { checkLeaseOf, type Times, timesOf } from "../options/acquireTimes.ts"
 import { type Invalid, isInvalid } from "../options/invalid.ts"
 import { describeWrongType } from "../store/wrongType.ts"
@@ -37,13 +38,14 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
   readonly leaseMillis: number | undefined
   // no field where it is not set
   declare isMember?: boolean
+  readonly acknowledge: Times["acknowledge"]
 
   constructor(
     { kind, name }: LockImpl<unknown, E>,
     client: LockClient,
     keys: LockKeys,
     identity: Identity,
-    { leaseMillis, waitMillis }: Times
+    { acknowledge, leaseMillis, waitMillis }: Times
   ) {
     this.client = client
     this.kind = kind
@@ -52,6 +54,7 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
     this.identity = identity
     this.waitMillis = waitMillis
     this.leaseMillis = leaseMillis
+    this.acknowledge = acknowledge
   }
 
   get label(): string {
@@ -64,8 +67,14 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
 
   /** Whether one command can acquire it together with other locks of its client and slot. */
   get isJoinable(): boolean {
-    const { client, identity, keys, kind } = this
-    return kind.together && !client.isQuorum && client.find(keys.lock, kind.mode, identity) === undefined
+    const { acknowledge, client, identity, keys, kind } = this
+    // other members may need something else
+    return (
+      kind.together &&
+      acknowledge === undefined &&
+      !client.isQuorum &&
+      client.find(keys.lock, kind.mode, identity) === undefined
+    )
   }
 
   // The type of the lock says which kinds can fail with `LockReentered`.
@@ -139,6 +148,8 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     const client = this.clientOf(fiber)
     const shortLease = checkLeaseOf(client.options, times.leaseMillis)
     if (shortLease !== undefined) return shortLease
+    const unable = checkAcknowledges(client.store, times)
+    if (unable !== undefined) return unable
     if (client.isQuorum && this.kind.queued) return noQuorum(this.kind)
     const keys = this.keys(client)
     return isInvalid(keys) ? keys : new PreparedLockAcquire(this, client, keys, identityOf(fiber, scope), times)

@@ -18,6 +18,7 @@ import type { Invalid } from "../options/invalid.ts"
 import { isMade, Synchronizer } from "./Synchronizer.ts"
 import { isForbidden, mayHaveRun } from "../store/outcome.ts"
 import * as permitSemaphore from "../store/operations/permitSemaphore.ts"
+import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import type { PermitReply } from "../protocol/PermitReply.ts"
 import { rollback, rollbackUnknown } from "../hold/rollback.ts"
 import type { Restore } from "../hold/guard.ts"
@@ -128,7 +129,10 @@ export const ask = (
   const leaseMillis = request.leaseMillis ?? client.options.watchdogLeaseMillis
   const ownerRef: HeldRef = { client, kind, name, keys, owner: newIds(permits) }
   const ids = idsOf(ownerRef.owner)
-  const command = permitSemaphore.acquire(keys.lock, kind.initial, ids, leaseMillis, client.store.publish)
+  const command = acknowledgedBy(
+    permitSemaphore.acquire(keys.lock, kind.initial, ids, leaseMillis, client.store.publish),
+    request
+  )
   const sentAt = client.now()
   client.underWay++
   return Effect.matchCauseEffect(restore(client.store.run(command)), {

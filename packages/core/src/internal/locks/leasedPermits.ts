@@ -10,6 +10,7 @@ import { identityOf } from "../hold/owner.ts"
 import { checkLeaseOf, timesOf } from "../options/acquireTimes.ts"
 import { isInvalid } from "../options/invalid.ts"
 import { checkPermits } from "../options/permitCount.ts"
+import { checkAcknowledges } from "../store/acknowledging.ts"
 import { ownerText } from "../report/ownerText.ts"
 import { labelled } from "../report/spans.ts"
 import {
@@ -57,6 +58,8 @@ export const preparePermits =
     if (isInvalid(times)) return times
     const shortLease = checkLeaseOf(at.client.options, times.leaseMillis)
     if (shortLease !== undefined) return shortLease
+    const unable = checkAcknowledges(at.client.store, times)
+    if (unable !== undefined) return unable
     const { kind, name } = impl
     const request: PermitAcquireRequest = { ...at, kind, name, identity: identityOf(fiber, undefined), ...times }
     return {

@@ -1,3 +1,5 @@
+import type { Acknowledgement } from "./acknowledge.ts"
+
 /**
  * The options of a client, checked; milliseconds.
  */
@@ -16,4 +18,6 @@ export interface ClientOptions {
   readonly keyPrefix: string
   /** Shown to people; empty for none. */
   readonly label: string
+  /** What a grant needs to count, unless its own request says so. */
+  readonly acknowledge: Acknowledgement | undefined
 }

@@ -1,5 +1,6 @@
 import type { AcquireOptions } from "../../AcquireOptions.ts"
 import type { InvalidLockOptions } from "../../LockError.ts"
+import { type Acknowledgement, parseAcknowledge } from "./acknowledge.ts"
 import type { ClientOptions } from "./ClientOptions.ts"
 import { checkLease, parsePeriod, parseWait } from "./durations.ts"
 
@@ -7,6 +8,8 @@ import { checkLease, parsePeriod, parseWait } from "./durations.ts"
 export interface Times {
   readonly waitMillis: number
   readonly leaseMillis: number | undefined
+  /** What the grant needs to count; undefined for what its client says. */
+  readonly acknowledge: Acknowledgement | "none" | undefined
 }
 
 /** The times of one acquisition: those of the call, else the lock's own, else the defaults. */
@@ -20,7 +23,10 @@ export const timesOf = (
   const leaseTime = asked?.leaseTime ?? own?.leaseTime
   const leaseMillis = leaseTime === undefined ? undefined : parsePeriod("leaseTime", leaseTime)
   if (leaseMillis !== undefined && typeof leaseMillis !== "number") return leaseMillis
-  return { waitMillis, leaseMillis }
+  const given = asked?.acknowledge ?? own?.acknowledge
+  const acknowledge = given === undefined || given === "none" ? given : parseAcknowledge(given)
+  if (typeof acknowledge === "object" && "_tag" in acknowledge) return acknowledge
+  return { waitMillis, leaseMillis, acknowledge }
 }
 
 /** Why a lease, fixed or the client's own, could never be granted. */

@@ -2,7 +2,8 @@ import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { LockStoreError } from "../../LockError.ts"
 import type { Signal } from "../../RedisDriver.ts"
-import type { StoreCommand } from "./operations/StoreOperation.ts"
+import type { Acknowledgement } from "../options/acknowledge.ts"
+import type { Grant, StoreCommand } from "./operations/StoreOperation.ts"
 
 /** The operations of a store; its service is {@link LockStore.LockStore}. */
 export interface Store {
@@ -41,4 +42,19 @@ export interface Store {
   readonly serverMicros: (key: string) => number | undefined
   /** The address of its server, for messages; absent if there are several. */
   readonly address?: (() => string | undefined) | undefined
+  /** How grants are acknowledged by replicas; absent where that cannot be. */
+  readonly acknowledges?: Acknowledges | undefined
+  /** An element whenever a connection for commands stands again, perhaps to another server; absent where that is not known. */
+  readonly reconnects?: Stream.Stream<void> | undefined
+}
+
+/** Waits for replicas of the server that keeps a key. */
+export interface Acknowledges {
+  /**
+   * Before anything is granted: whether that server can do what is wanted, and whether it can be asked. Where it cannot, the cause of
+   * the failure is an `InvalidLockOptions`.
+   */
+  readonly prepare: (key: string, wanted: Acknowledgement) => Effect.Effect<void, LockStoreError>
+  /** Fails unless the grant is where it is wanted; it is then to be undone. `lock` is for messages. */
+  readonly confirm: (lock: string, grant: Grant, wanted: Acknowledgement) => Effect.Effect<void, LockStoreError>
 }

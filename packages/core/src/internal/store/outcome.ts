@@ -2,7 +2,7 @@
  * Whether a command that failed may have taken effect.
  */
 import type * as Cause from "effect/Cause"
-import { type LockStoreError, QuorumNotReached, type StoreReason } from "../../LockError.ts"
+import { InvalidLockOptions, type LockStoreError, QuorumNotReached, type StoreReason } from "../../LockError.ts"
 
 /** Replies with which Redis turns a script away before it starts, and failures before anything was sent. */
 const notRun: ReadonlySet<StoreReason> = new Set([
@@ -31,7 +31,12 @@ export const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
   !cause.reasons.every((reason) => {
     if (reason._tag !== "Fail") return false
     const quorum = reason.error.cause
+    // the server cannot do what was wanted, and was not asked
+    if (quorum instanceof InvalidLockOptions) return true
     return quorum instanceof QuorumNotReached
       ? quorum.acquired === 0 && quorum.failures.every((failure) => notRun.has(failure.reason))
       : notRun.has(reason.error.reason)
   })
+
+/** The reason of a failure that comes after a command had run, so that it is not taken for one that never ran. */
+export const afterRun = (reason: StoreReason): StoreReason => (notRun.has(reason) ? "ConnectionLost" : reason)

@@ -20,6 +20,11 @@ export class DueQueue<A extends Due> {
     return this.#heap.length
   }
 
+  /** All items, in no order. */
+  get items(): ReadonlyArray<A> {
+    return this.#heap
+  }
+
   /** Adds an item, or moves it after its `due` has changed. */
   put(item: A): void {
     if (item.heapIndex === -1) {

@@ -46,7 +46,11 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
     }
     const times = timesOf(options, this.#options)
     if (isInvalid(times)) return times
-    const lease = times.leaseMillis === undefined ? undefined : { leaseTime: times.leaseMillis }
+    const acknowledge = options?.acknowledge ?? this.#options?.acknowledge
+    const lease = {
+      ...(times.leaseMillis === undefined ? undefined : { leaseTime: times.leaseMillis }),
+      ...(acknowledge === undefined ? undefined : { acknowledge })
+    }
     const prepared: Array<PreparedAcquire<E, T>> = []
     const subjects: Array<Subject> = []
     for (const member of this.#members) {

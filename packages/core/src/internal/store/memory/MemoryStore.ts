@@ -15,6 +15,7 @@ import type { Store } from "../Store.ts"
 import { globToRegExp } from "./glob.ts"
 import { Keyspace } from "./Keyspace.ts"
 import type { MemoryOperation } from "./MemoryOperation.ts"
+import * as grant from "./grant.ts"
 import * as latch from "./latch.ts"
 import * as lock from "./lock.ts"
 import * as permitSemaphore from "./permitSemaphore.ts"
@@ -34,6 +35,7 @@ const operations: Record<OperationName, MemoryOperation> = {
   "fair_lock/refresh": fairLock.refresh,
   "fair_lock/release": fairLock.release,
   "fenced_lock/acquire": lock.acquireFenced,
+  "grant/confirm": grant.confirm,
   "lock/acquire": lock.acquire,
   "lock/force_release": lock.forceRelease,
   "lock/found": lock.found,

@@ -2,6 +2,7 @@
  * One row of the table of operations: everything that is known of an operation, in one place.
  */
 import type { Reply } from "../../../RedisDriver.ts"
+import type { Acknowledgement } from "../../options/acknowledge.ts"
 import { scripts } from "../redis/scripts.generated.ts"
 
 export type OperationName = keyof typeof scripts
@@ -21,6 +22,18 @@ export interface StoreOperation<A> {
   reply(raw: Reply): A
   /** How a quorum decides it; undefined if a quorum cannot run it. */
   readonly quorum: QuorumRule<A> | undefined
+  /** What it has granted; absent for an operation by which nobody comes to hold anything. */
+  grants?(command: GrantingCommand, reply: A): Grant | undefined
+}
+
+/** The part of a command that tells what it grants. */
+type GrantingCommand = Pick<StoreCommand<unknown>, "keys" | "args">
+
+/** The trace of a grant in Redis, by which it is confirmed: see `lua/grant/confirm.lua`. */
+export interface Grant {
+  readonly key: string
+  /** `h` and a field of a hash, `z` and the id of a permit, or `s` for a string. */
+  readonly mark: string
 }
 
 /** One operation with its keys and arguments, ready to run. `keys[0]` is the lock. */
@@ -28,7 +41,15 @@ export interface StoreCommand<A> {
   readonly operation: StoreOperation<A>
   readonly keys: ReadonlyArray<string>
   readonly args: Arguments
+  /** What a grant by it needs to count; absent for what the client says. */
+  readonly acknowledge?: Acknowledgement | "none"
 }
+
+/** A command whose grant needs this to count. */
+export const acknowledgedBy = <A>(
+  command: StoreCommand<A>,
+  { acknowledge }: { readonly acknowledge: Acknowledgement | "none" | undefined }
+): StoreCommand<A> => (acknowledge === undefined ? command : { ...command, acknowledge })
 
 /** How a majority of stores decides an operation. */
 export interface QuorumRule<A> {
@@ -73,17 +94,19 @@ interface Row<A> {
   readonly tellsTime?: boolean
   readonly givesBack?: boolean
   readonly quorum?: QuorumRule<A>
+  readonly grants?: NonNullable<StoreOperation<A>["grants"]>
 }
 
 /** A row of the table. */
 export const operation = <A>(
   name: OperationName,
-  { givesBack = false, quorum, reply, tellsTime = false }: Row<A>
+  { givesBack = false, grants, quorum, reply, tellsTime = false }: Row<A>
 ): StoreOperation<A> => ({
   name,
   hasDeadline: scripts[name].hasDeadline,
   tellsTime,
   givesBack,
   reply,
-  quorum
+  quorum,
+  ...(grants === undefined ? undefined : { grants })
 })

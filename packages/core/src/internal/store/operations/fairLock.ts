@@ -2,7 +2,7 @@
  * `lua/fair_lock/`: Redisson's fair lock, whose waiters have places in a queue.
  */
 import type { LockKeys } from "../keys.ts"
-import { type AcquireReply, acquireReply, numberReply } from "./replies.ts"
+import { type AcquireReply, acquireReply, grantsOwner, numberReply } from "./replies.ts"
 import { majority } from "./majority.ts"
 import { operation, type QuorumRule, type StoreCommand } from "./StoreOperation.ts"
 
@@ -26,7 +26,12 @@ const grantedByMajority: QuorumRule<AcquireReply> = {
 export const operations = {
   // clients of a quorum refuse fair locks, as each member would have a queue of its own; through its store alone, as in the contract
   // tests, one that nobody waits for is granted
-  acquire: operation("fair_lock/acquire", { reply: acquireReply, tellsTime: true, quorum: grantedByMajority }),
+  acquire: operation("fair_lock/acquire", {
+    reply: acquireReply,
+    tellsTime: true,
+    quorum: grantedByMajority,
+    grants: grantsOwner
+  }),
   release: operation("fair_lock/release", { givesBack: true, reply: numberReply, quorum: majority }),
   forceRelease: operation("fair_lock/force_release", { reply: numberReply, quorum: majority }),
   refresh: operation("fair_lock/refresh", {

@@ -5,7 +5,7 @@ import { type LockKeys, permitIds } from "../keys.ts"
 import { type Inspected, inspectedByMajority } from "./inspected.ts"
 import { type LookedAt, lookedAtReply } from "./lookedAt.ts"
 import { counted, firstArgument, majority, majorityOfAll, majorityPerKey } from "./majority.ts"
-import { acquireReply, type AcquireReply, numberReply, numbersReply } from "./replies.ts"
+import { acquireReply, type AcquireReply, grantsHold, grantsOwner, numberReply, numbersReply } from "./replies.ts"
 import { type AcquireRule, operation, type StoreCommand } from "./StoreOperation.ts"
 
 const acquires: AcquireRule = {
@@ -16,13 +16,23 @@ const acquires: AcquireRule = {
 }
 
 export const operations = {
-  acquire: operation("lock/acquire", { reply: acquireReply, tellsTime: true, quorum: { ...counted, acquires } }),
+  acquire: operation("lock/acquire", {
+    reply: acquireReply,
+    tellsTime: true,
+    quorum: { ...counted, acquires },
+    grants: grantsOwner
+  }),
   acquireFenced: operation("fenced_lock/acquire", {
     reply: acquireReply,
     tellsTime: true,
-    quorum: { ...counted, acquires: { owner: firstArgument, leaseMillis: acquires.leaseMillis, keepsTokens: true } }
+    quorum: { ...counted, acquires: { owner: firstArgument, leaseMillis: acquires.leaseMillis, keepsTokens: true } },
+    grants: grantsOwner
   }),
-  hold: operation("lock/hold", { reply: numberReply, quorum: { ...majority, renews: (args) => Number(args[2]) } }),
+  hold: operation("lock/hold", {
+    reply: numberReply,
+    quorum: { ...majority, renews: (args) => Number(args[2]) },
+    grants: grantsHold
+  }),
   release: operation("lock/release", {
     givesBack: true,
     reply: numberReply,

@@ -14,7 +14,9 @@ export const operations = {
       if (typeof raw === "number") return { tokens: raw }
       const [granted, ...rest] = raw as ReadonlyArray<number>
       return granted === 0 ? { deniedAt: rest[0]! } : { tokens: rest }
-    }
+    },
+    // one script took them all
+    grants: ({ args, keys }, reply) => ("tokens" in reply ? { key: keys[0]!, mark: `h${args[0]}` } : undefined)
   }),
   release: operation("multi_lock/release", { givesBack: true, reply: (raw) => raw as number | ReadonlyArray<number> })
 }

@@ -26,7 +26,9 @@ export const operations = {
     reply: (raw): PermitsReply => {
       const [granted, available, remaining, held] = raw as readonly [number, number, number, number?]
       return { isGranted: granted === 1, available, remaining, held }
-    }
+    },
+    // one script took them all
+    grants: ({ args, keys }, { isGranted }) => (isGranted ? { key: keys[1]!, mark: `z${args[3]}` } : undefined)
   }),
   release: operation("permit_semaphore/release", { givesBack: true, reply: numberReply }),
   tryRelease: operation("permit_semaphore/try_release", { reply: numberReply }),

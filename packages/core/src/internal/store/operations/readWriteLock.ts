@@ -19,11 +19,13 @@ export const operations = {
         writerToken: (args) => (args[2] === "" ? undefined : Number(args[3])),
         keepsTokens: false
       }
-    }
+    },
+    grants: ({ keys }, reply) => (typeof reply === "number" ? { key: keys[2]!, mark: "s" } : undefined)
   }),
   holdRead: operation("read_lock/hold", {
     reply: numberReply,
-    quorum: { ...majority, addsHold: firstArgument, renews: (args) => Number(args[2]) }
+    quorum: { ...majority, addsHold: firstArgument, renews: (args) => Number(args[2]) },
+    grants: ({ keys }, reply) => (reply === 1 ? { key: keys[1]!, mark: "s" } : undefined)
   }),
   removeReadHold: operation("read_lock/remove_hold", {
     reply: numberReply,
@@ -47,7 +49,9 @@ export const operations = {
         atLeast: (args, token) => args.with(5, token),
         keepsTokens: false
       }
-    }
+    },
+    grants: ({ args, keys }, reply) =>
+      typeof reply === "number" ? { key: keys[0]!, mark: `h${args[0]}:write` } : undefined
   }),
   releaseWrite: operation("write_lock/release", {
     givesBack: true,

@@ -2,6 +2,7 @@
  * What the scripts' replies mean, where several of them share it.
  */
 import type { Reply } from "../../../RedisDriver.ts"
+import type { StoreOperation } from "./StoreOperation.ts"
 
 /** What is known of the holder of a lock that was not granted. */
 export interface Denial {
@@ -29,3 +30,11 @@ export const numberReply = (raw: Reply): number => raw as number
 export const doneReply = (raw: Reply): boolean => raw === 1
 
 export const numbersReply = (raw: Reply): ReadonlyArray<number> => raw as ReadonlyArray<number>
+
+/** Of an acquisition whose first argument is the owner: a field of the lock. */
+export const grantsOwner: NonNullable<StoreOperation<AcquireReply>["grants"]> = ({ args, keys }, reply) =>
+  typeof reply === "number" ? { key: keys[0]!, mark: `h${args[0]}` } : undefined
+
+/** Of a re-entry; a lease of zero ends a hold. */
+export const grantsHold: NonNullable<StoreOperation<number>["grants"]> = ({ args, keys }, reply) =>
+  reply === 1 && Number(args[2]) > 0 ? { key: keys[0]!, mark: `h${args[0]}` } : undefined

@@ -18,7 +18,8 @@ export const operations = {
     reply: (raw): SemaphoreReply => {
       const [granted, available, exists] = raw as readonly [number, number, number]
       return { isGranted: granted === 1, available, exists: exists === 1 }
-    }
+    },
+    grants: ({ keys }, { isGranted }) => (isGranted ? { key: keys[2]!, mark: "s" } : undefined)
   }),
   giveBack: operation("semaphore/return", { givesBack: true, reply: numberReply }),
   add: operation("semaphore/add", { reply: doneReply }),

@@ -2,6 +2,7 @@
  * The table of all operations, by name: for what is done with any of them.
  */
 import * as fairLock from "./fairLock.ts"
+import * as grant from "./grant.ts"
 import * as latch from "./latch.ts"
 import * as lock from "./lock.ts"
 import * as multiLock from "./multiLock.ts"
@@ -11,7 +12,7 @@ import * as record from "./record.ts"
 import * as semaphore from "./semaphore.ts"
 import type { OperationName, StoreOperation } from "./StoreOperation.ts"
 
-const primitives = [lock, fairLock, readWriteLock, multiLock, semaphore, permitSemaphore, latch, record]
+const primitives = [lock, fairLock, readWriteLock, multiLock, semaphore, permitSemaphore, latch, record, grant]
 
 export const table = Object.fromEntries(
   primitives.flatMap(({ operations }) =>

@@ -9,6 +9,7 @@ import { storeErrorsIn } from "../../report/telemetry.ts"
 import { CommandDeadlines } from "../CommandDeadlines.ts"
 import { mapStreamError } from "../startable.ts"
 import { withDeadlines } from "../withDeadlines.ts"
+import { acknowledgements } from "./Acknowledgements.ts"
 import { scripts } from "./scripts.generated.ts"
 
 /** A longer command timeout is no reason to let a command that was given up take effect later than that. */
@@ -36,7 +37,12 @@ export const makeRedisStore: Effect.Effect<Store, never, RedisDriver> = Effect.g
     commandLifeMillis: deadlines.lifeMillis,
     commandTimeoutMillis: driver.commandTimeoutMillis,
     serverMicros: (key) => deadlines.serverMicros(key),
-    address: driver.address
+    address: driver.address,
+    acknowledges:
+      driver.sendBlocking === undefined
+        ? undefined
+        : acknowledgements({ ...driver, sendBlocking: driver.sendBlocking }),
+    reconnects: driver.reconnects
   }
 })
 

@@ -31,6 +31,12 @@ export const scripts = {
     sha1: "750026d2dd3dbc293ea22f5dc75744025843075d",
     lua: "local time = redis.call('TIME')\nlocal digits = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))\nlocal micros = time[1] * 1000000 + time[2]\nif micros > ARGV[#ARGV] * 1000 then\n  return redis.error_reply('LATE ' .. digits)\nend\nif redis.call('EXISTS', KEYS[1]) == 1 then\n  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then\nlocal token = KEYS[2] == KEYS[1] and 0 or tonumber(redis.call('GET', KEYS[2]) or 1) or 1\nreturn { 'granted', token, digits }\n  end\n  if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then\n    return redis.error_reply('WRONGTYPE a read-write lock')\n  end\n  return { redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1] }\nend\nlocal token = redis.pcall('INCR', KEYS[2])\nif type(token) == 'table' then\n  return string.find(token.err, 'not an integer')\n      and redis.error_reply('WRONGTYPE something that is no fencing token, under ' .. KEYS[2])\n    or token\nend\nif token >= 1000000000000000 then\n  redis.call('PERSIST', KEYS[2])\nend\nredis.call('HSET', KEYS[1], ARGV[1], 1)\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\nif token == micros then\n  return token\nend\nreturn { 'granted', token, digits }"
   },
+  "grant/confirm": {
+    name: "grant/confirm",
+    hasDeadline: false,
+    sha1: "8a5fac321f5825a6f01f1ac8fafba4897dfa7db4",
+    lua: "local function raw(id)\n  return (string.gsub(id, '%x%x', function(digits)\n    return string.char(tonumber(digits, 16))\n  end))\nend\nlocal replies = {}\nfor i, key in ipairs(KEYS) do\n  local kind, name = string.sub(ARGV[i], 1, 1), string.sub(ARGV[i], 2)\n  local is_there = false\n  if kind == 'h' then\n    local held = redis.pcall('HGET', key, name)\n    is_there = type(held) == 'string'\n    if is_there then\n      redis.call('HSET', key, name, held)\n    end\n  elseif kind == 'z' then\n    is_there = type(redis.pcall('ZSCORE', key, raw(name))) == 'string'\n    if is_there then\n      redis.call('ZINCRBY', key, 1, raw(name))\n      redis.call('ZINCRBY', key, -1, raw(name))\n    end\n  else\n    local value = redis.pcall('GET', key)\n    is_there = type(value) == 'string'\n    if is_there then\n      redis.call('SET', key, value, 'KEEPTTL')\n    end\n  end\n  replies[i] = is_there and 1 or 0\nend\nreturn replies"
+  },
   "latch/count": {
     name: "latch/count",
     hasDeadline: false,

@@ -1,0 +1,38 @@
+-- Confirms that this server has grants, and writes each of them again as it is: WAIT on the
+-- same connection then covers them, as it waits for the last write of its own connection.
+--
+-- KEYS[i]  what a grant has left: a lock, or the key of a hold or of a grant
+-- ARGV[i]  h<field> of a hash, z<id> of a zset of permits (32 hexadecimal digits), or s for
+--          a string
+--
+-- reply    for each: 1 it is there, 0 it is not
+
+--@include raw
+local replies = {}
+for i, key in ipairs(KEYS) do
+  local kind, name = string.sub(ARGV[i], 1, 1), string.sub(ARGV[i], 2)
+  local is_there = false
+  -- pcall: a foreign type at one key must not stop the others
+  if kind == 'h' then
+    local held = redis.pcall('HGET', key, name)
+    is_there = type(held) == 'string'
+    if is_there then
+      redis.call('HSET', key, name, held)
+    end
+  elseif kind == 'z' then
+    is_there = type(redis.pcall('ZSCORE', key, raw(name))) == 'string'
+    if is_there then
+      -- a score that does not change is not a write
+      redis.call('ZINCRBY', key, 1, raw(name))
+      redis.call('ZINCRBY', key, -1, raw(name))
+    end
+  else
+    local value = redis.pcall('GET', key)
+    is_there = type(value) == 'string'
+    if is_there then
+      redis.call('SET', key, value, 'KEEPTTL')
+    end
+  end
+  replies[i] = is_there and 1 or 0
+end
+return replies

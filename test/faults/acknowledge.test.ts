@@ -1,0 +1,337 @@
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { RedisServer } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, type Exit, Fiber, Layer } from "effect"
+import {
+  FairLock,
+  FencedLock,
+  InvalidLockOptions,
+  Lock,
+  LockNotReplicated,
+  MultiLock,
+  NonReentrantLock,
+  PermitSemaphore,
+  ReadWriteLock,
+  RedisLock,
+  Semaphore,
+  SpinLock
+} from "effect-redis-lock"
+import { readFileSync } from "node:fs"
+import { client } from "../kit/clients.ts"
+import { eventually, soon } from "../kit/eventually.ts"
+import { failure, storeError } from "../kit/exits.ts"
+import { holdUntilTold } from "../kit/sections.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { commandsOf } from "../kit/server/commandsOf.ts"
+import { replicated } from "../kit/server/replicated.ts"
+
+/** Long enough for any machine that answers at all. */
+const patient = { replicas: "all", within: "2 minutes" } as const
+const soonGivenUp = { replicas: "all", within: "100 millis" } as const
+
+const notReplicated = (exit: Exit.Exit<unknown, unknown>): LockNotReplicated => {
+  const error = storeError(exit)
+  assert.strictEqual(error.reason, "NotReplicated", error.message)
+  assert.instanceOf(error.cause, LockNotReplicated)
+  return error.cause
+}
+
+type Use = <A, E>(body: Effect.Effect<A, E>) => Effect.Effect<A, unknown, RedisLock.RedisLock>
+
+/** Every way to come to hold something under the name `a`. */
+const ways: Record<string, Use> = {
+  "a Lock": Lock.withLock("a"),
+  "a FairLock": Lock.withLock(FairLock.make("a")),
+  "a FencedLock": Lock.withLock(FencedLock.make("a")),
+  "a SpinLock": Lock.withLock(SpinLock.make("a")),
+  "a NonReentrantLock": Lock.withLock(NonReentrantLock.make("a")),
+  "a read lock": Lock.withLock(ReadWriteLock.make("a").readLock),
+  "a write lock": Lock.withLock(ReadWriteLock.make("a").writeLock),
+  "a MultiLock": Lock.withLock(MultiLock.make(["a", "{a}b"].map((name) => Lock.make(name)))),
+  "a Lock without tokens": Lock.withLock(Lock.make("a", { tokens: "none" })),
+  "permits of a Semaphore": Semaphore.withPermits(Semaphore.make("a", { permits: 3 }), 2),
+  "permits of a PermitSemaphore": PermitSemaphore.withPermits(PermitSemaphore.make("a", { permits: 3 }), 2)
+}
+
+/** What the keys hold, apart from the last tokens and the counters of semaphores. */
+const heldKeys = async (redis: { readonly keys: (pattern: string) => Promise<Array<string>> }) =>
+  (await redis.keys("*"))
+    .filter((key) => !key.startsWith("redisson_lock_token") && key !== "a" && !key.includes("writers"))
+    .sort()
+
+describe("grants that replicas acknowledge", () => {
+  it.live(
+    "Whatever is held is on every replica before the section begins, and nothing is held if a replica does not acknowledge it",
+    () =>
+      Effect.gen(function* () {
+        const { master, replicas } = yield* replicated(2)
+        const eager = yield* client(master.server, { acknowledge: patient, commandTimeout: "1 minute" })
+        const strict = yield* client(master.server, { acknowledge: soonGivenUp })
+        for (const [what, use] of Object.entries(ways)) {
+          yield* eager.run(
+            use(
+              Effect.promise(async () => {
+                const [wanted, ...found] = await Promise.all(
+                  [master, ...replicas].map(async ({ redis }) => [await redis.exists("a"), await heldKeys(redis)])
+                )
+                for (const keys of found) assert.deepStrictEqual(keys, wanted, what)
+                assert.strictEqual(wanted![0], 1, what)
+              })
+            )
+          )
+          yield* replicas[1]!.server.pause
+          const lost = notReplicated(yield* Effect.exit(strict.run(use(Effect.die("nobody may be inside")))))
+          assert.include(lost, { lock: "a", wanted: 2, acknowledged: 1 }, what)
+          yield* replicas[1]!.server.resume
+          yield* eventually(
+            `${what} has left nothing behind`,
+            async () => [
+              await heldKeys(master.redis),
+              await master.redis.type("a"),
+              await master.redis.get("a").catch(() => "held")
+            ],
+            ([keys, type, value]) => (keys as Array<string>).length === 0 && (type === "none" || value === "3")
+          )
+          yield* Effect.promise(() => master.redis.del("a"))
+        }
+      }).pipe(Effect.scoped)
+  )
+
+  it.live("With one of two replicas stopped, one acknowledgement suffices where one is wanted", () =>
+    Effect.gen(function* () {
+      const { master, replicas } = yield* replicated(2)
+      const { run } = yield* client(master.server)
+      yield* replicas[0]!.server.pause
+      yield* run(Lock.withLock(Effect.void, "a", { acknowledge: { replicas: 1, within: "2 minutes" } }))
+      const all = notReplicated(yield* Effect.exit(run(Lock.withLock(Effect.void, "a", { acknowledge: soonGivenUp }))))
+      assert.include(all, { wanted: 2, acknowledged: 1 })
+      const majority = notReplicated(
+        yield* Effect.exit(
+          run(Lock.withLock(Effect.void, "a", { acknowledge: { replicas: "majority", within: "100 millis" } }))
+        )
+      )
+      assert.include(majority, { wanted: 2, acknowledged: 1 })
+      assert.include(majority.message, "1 of the 2 replicas")
+      yield* replicas[0]!.server.resume
+      yield* run(Lock.withLock(Effect.void, "a", { acknowledge: patient }))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("A replica that is gone does not count among all, and without any replica nothing is granted", () =>
+    Effect.gen(function* () {
+      const { master, replicas } = yield* replicated(2)
+      const { run } = yield* client(master.server)
+      const use = (within: "2 minutes" | "100 millis") =>
+        run(Lock.withLock(Effect.void, "a", { acknowledge: { replicas: "all", within } }))
+      yield* use("2 minutes")
+      yield* replicas[0]!.server.kill
+      yield* eventually(
+        "the master knows",
+        () => master.redis.info("replication"),
+        (info) => info.includes("connected_slaves:1")
+      )
+      // the wait for the one that has gone ends by itself
+      yield* use("100 millis")
+      yield* replicas[1]!.server.kill
+      yield* eventually(
+        "the master knows",
+        () => master.redis.info("replication"),
+        (info) => info.includes("connected_slaves:0")
+      )
+      assert.include(notReplicated(yield* Effect.exit(use("100 millis"))), { wanted: 1, acknowledged: 0 })
+    }).pipe(Effect.scoped)
+  )
+
+  it.live(
+    "A fair waiter whose turn comes needs acknowledgement as well, and leaves neither lock nor place behind without it",
+    () =>
+      Effect.gen(function* () {
+        const { master, replicas } = yield* replicated(1)
+        const holder = yield* client(master.server)
+        const waiter = yield* client(master.server, { acknowledge: soonGivenUp })
+        const section = yield* holdUntilTold((stay: (_: void) => Effect.Effect<void>) =>
+          holder.run(Lock.withLock(stay(), FairLock.make("a")))
+        )
+        const waiting = yield* Effect.forkScoped(waiter.run(Lock.withLock(Effect.die("inside"), FairLock.make("a"))))
+        yield* eventually(
+          "it has its place",
+          () => master.redis.llen("redisson_lock_queue:{a}"),
+          (length) => length === 1
+        )
+        yield* replicas[0]!.server.pause
+        yield* section.end
+        const lost = notReplicated(yield* soon("the waiter gives up", Fiber.await(waiting)))
+        assert.include(lost, { lock: "a", wanted: 1, acknowledged: 0 })
+        yield* eventually(
+          "nothing is left",
+          async () => (await master.redis.keys("*")).filter((key) => !key.includes("token")),
+          (keys) => keys.length === 0
+        )
+      }).pipe(Effect.scoped)
+  )
+
+  it.live("A re-entry needs acknowledgement as well, and without it the outer hold stays as it is", () =>
+    Effect.gen(function* () {
+      const { master, replicas } = yield* replicated(1)
+      const { run } = yield* client(master.server, { acknowledge: patient })
+      for (const lock of [Lock.make("a"), ReadWriteLock.make("b").readLock, ReadWriteLock.make("c").writeLock]) {
+        yield* run(
+          Effect.gen(function* () {
+            yield* replicas[0]!.server.pause
+            const inner = Lock.withLock(Effect.die("inside"), lock, { acknowledge: soonGivenUp })
+            notReplicated(yield* Effect.exit(inner))
+            yield* Lock.withLock(Effect.void, lock, { acknowledge: "none" })
+            yield* replicas[0]!.server.resume
+            assert.isTrue(yield* (yield* Lock.currentHolding(lock)).isHeld)
+            yield* Lock.withLock(Effect.void, lock)
+          }).pipe(Lock.withLock(lock))
+        )
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.live(
+    "While a grant waits for a replica, other locks of the same client are not held up; interrupted, it is undone",
+    () =>
+      Effect.gen(function* () {
+        const { master, replicas } = yield* replicated(1)
+        const { run } = yield* client(master.server)
+        yield* run(Lock.withLock(Effect.void, "a", { acknowledge: patient }))
+        yield* replicas[0]!.server.pause
+        const waiting = yield* Effect.forkScoped(
+          run(Lock.withLock(Effect.die("inside"), "a", { acknowledge: patient }))
+        )
+        yield* eventually(
+          "it waits",
+          async () => (await master.redis.client("LIST")) as string,
+          (clients) => / cmd=wait /.test(clients)
+        )
+        assert.strictEqual(yield* Effect.promise(() => master.redis.exists("a")), 1)
+        yield* soon("another lock is acquired", run(Lock.withLock(Effect.void, "b")))
+        yield* soon("the wait is interrupted", Fiber.interrupt(waiting))
+        yield* eventually(
+          "the grant is undone",
+          () => master.redis.exists("a"),
+          (count) => count === 0
+        )
+      }).pipe(Effect.scoped)
+  )
+
+  it.live(
+    "Grants of one moment share their wait, and locks that need none send no more commands and open no connection",
+    () =>
+      Effect.gen(function* () {
+        const { master } = yield* replicated(1)
+        const { run } = yield* client(master.server, { subscriptionIdleTime: "1 second" })
+        const many = (acknowledge: Lock.AcquireOptions["acknowledge"]) =>
+          run(
+            Effect.forEach(
+              Array.from({ length: 40 }, (_, i) => `lock ${i}`),
+              (name) => Lock.withLock(Effect.void, name, { acknowledge }),
+              {
+                concurrency: "unbounded",
+                discard: true
+              }
+            )
+          )
+        yield* many(undefined)
+        const connections = async () =>
+          ((await master.redis.client("LIST")) as string).split("\n").filter((line) => line.includes("cmd=")).length
+        const before = yield* Effect.promise(connections)
+        const plain = yield* commandsOf(master.redis, many(undefined))
+        assert.isFalse(plain.commands.some((command) => / (?:wait|eval)$/.test(command)))
+        assert.strictEqual(yield* Effect.promise(connections), before)
+        yield* many(patient)
+        const { commands } = yield* commandsOf(master.redis, many(patient))
+        const waits = Number.parseInt(commands.find((command) => command.endsWith(" wait")) ?? "0", 10)
+        assert.isAtLeast(waits, 1)
+        assert.isBelow(waits, 20)
+        assert.strictEqual(yield* Effect.promise(connections), before + 1)
+      }).pipe(Effect.scoped)
+  )
+
+  it.live(
+    "A wait over a connection that has written nothing proves nothing: that is why grants are confirmed first",
+    () =>
+      Effect.gen(function* () {
+        const { master, replicas } = yield* replicated(1)
+        const other = yield* bare(master.server)
+        yield* Effect.promise(() => other.ping())
+        yield* replicas[0]!.server.pause
+        yield* Effect.promise(() => master.redis.set("a", "1"))
+        assert.strictEqual(yield* Effect.promise(() => other.call("WAIT", 1, 50) as Promise<number>), 1)
+        assert.strictEqual(yield* Effect.promise(() => master.redis.call("WAIT", 1, 50) as Promise<number>), 0)
+        yield* Effect.promise(() => other.set("b", "1"))
+        assert.strictEqual(yield* Effect.promise(() => other.call("WAIT", 1, 50) as Promise<number>), 0)
+      }).pipe(Effect.scoped)
+  )
+})
+
+describe("a server that cannot do what is wanted", () => {
+  it.live(
+    "A server that cannot wait for disks is told from others before any command is sent, by the layer and by a lock",
+    () =>
+      Effect.gen(function* () {
+        // 7.2 has WAITAOF, and needs an append-only file for it
+        const server = yield* RedisServer.start()
+        const redis = yield* bare(server)
+        const acknowledge = { replicas: 0, fsync: "master" } as const
+        const driver = IoRedis.layer({ url: server.url })
+        const refused = yield* Effect.flip(Layer.build(Layer.provide(RedisLock.layer({ acknowledge }), driver)))
+        assert.instanceOf(refused, InvalidLockOptions)
+        assert.strictEqual(refused.option, "acknowledge.fsync")
+        assert.match(refused.message, /Redis 7\.2|appendonly/)
+        const { run } = yield* client(server)
+        const { commands, result } = yield* commandsOf(
+          redis,
+          Effect.exit(run(Lock.withLock(Effect.void, "a", { acknowledge })))
+        )
+        assert.instanceOf(storeError(result).cause, InvalidLockOptions)
+        assert.isFalse(commands.some((command) => command.includes("eval")))
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect("A store without replicas refuses the option before any command", () =>
+    Effect.gen(function* () {
+      const program = Lock.withLock(Effect.void, "a", { acknowledge: { replicas: 1 } })
+      const error = failure(yield* Effect.exit(Effect.provide(program, RedisLock.layerMemory)))
+      assert.instanceOf(error, InvalidLockOptions)
+      const wrong = [
+        { replicas: 0 },
+        { replicas: 1.5 },
+        { replicas: "some" },
+        { replicas: 1, fsync: "all" },
+        { replicas: 1, within: 0 },
+        1
+      ]
+      for (const acknowledge of wrong) {
+        const invalid = Lock.withLock(Effect.void, "a", { acknowledge: acknowledge as never })
+        const option = failure(yield* Effect.exit(Effect.provide(invalid, RedisLock.layerMemory)))
+        assert.instanceOf(option, InvalidLockOptions)
+        assert.match(option.option, /^acknowledge/)
+      }
+    })
+  )
+})
+
+it.live("A Redis user with the documented permissions may have its grants acknowledged", () =>
+  Effect.gen(function* () {
+    const readme = readFileSync(new URL("../../packages/ioredis/README.md", import.meta.url), "utf8")
+    const rulesOf = (kind: string) =>
+      new RegExp(`${kind}.*\\n?ACL SETUSER locks (.*(?:\\n {2}.*)*)`).exec(readme)![1]!.split(/\s+/)
+    const { master } = yield* replicated(1)
+    const rules = [
+      ...rulesOf("```\n"),
+      ...rulesOf("# PermitSemaphore"),
+      ...rulesOf("# The option `acknowledge`"),
+      "+zincrby"
+    ]
+    yield* Effect.promise(() => master.redis.acl("SETUSER", "locks", "reset", ...rules))
+    const at = { url: `redis://locks:secret@${master.server.host}:${master.server.port}` }
+    const { run } = yield* client(at, { keyPrefix: "app:", acknowledge: patient })
+    yield* run(Lock.withLock(Lock.withLock(Effect.void, "a"), "a"))
+    yield* run(PermitSemaphore.withPermits(Effect.void, PermitSemaphore.make("b", { permits: 2 }), 1))
+    const log = (yield* Effect.promise(() => master.redis.call("ACL", "LOG"))) as ReadonlyArray<unknown>
+    assert.deepStrictEqual(JSON.stringify(log), "[]")
+  }).pipe(Effect.scoped)
+)

@@ -1,0 +1,284 @@
+/**
+ * How grants wait for replicas, over a driver whose servers answer what a test wants.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Queue, Stream } from "effect"
+import { Lock, LockNotReplicated, LockStore, RedisDriver, RedisLock } from "effect-redis-lock"
+import { eventually } from "../kit/eventually.ts"
+import { failure, storeError } from "../kit/exits.ts"
+import { noting, wrappedStore } from "../kit/wrappedStore.ts"
+
+type Command = ReadonlyArray<string | number>
+
+const unreachable = new RedisDriver.RedisDriverError({ reason: "NotConnected", cause: new Error("no connection") })
+
+const info = (online: number) =>
+  [
+    "role:master",
+    ...Array.from({ length: online }, (_, i) => `slave${i}:ip=::1,port=${i},state=online,offset=1,lag=0`)
+  ].join("\r\n")
+
+/** A client of a server that grants everything. `wait` answers commands that block, and the scripts before them. */
+const site = Effect.fnUntraced(function* (
+  wait: (
+    commands: ReadonlyArray<Command>
+  ) => Effect.Effect<ReadonlyArray<RedisDriver.Reply>, RedisDriver.RedisDriverError>,
+  acknowledge: Lock.AcquireOptions["acknowledge"]
+) {
+  const scripts: Array<string> = []
+  const waits: Array<ReadonlyArray<Command>> = []
+  const driver: RedisDriver.RedisDriver["Service"] = {
+    eval: (script) =>
+      Effect.sync(() => {
+        scripts.push(script.name)
+        return 1
+      }),
+    subscribe: () => Stream.never,
+    scan: () => Stream.empty,
+    publish: "PUBLISH",
+    slot: () => 0,
+    server: () => "server#1",
+    commandTimeoutMillis: 3000,
+    sendBlocking: (_, commands) =>
+      Effect.suspend(() => {
+        waits.push(commands)
+        return wait(commands)
+      })
+  }
+  const layer = RedisLock.layer({ acknowledge: acknowledge === "none" ? undefined : acknowledge }).pipe(
+    Layer.provide(Layer.succeed(RedisDriver.RedisDriver, driver))
+  )
+  const context = yield* Layer.build(layer)
+  return {
+    scripts,
+    /** The names of the commands that were sent together each time. */
+    get waits() {
+      return waits.map((commands) =>
+        commands.map(([name, ...args]) => (name === "EVAL" ? "EVAL" : [name, ...args].join(" ")))
+      )
+    },
+    run: <A, E>(self: Effect.Effect<A, E, RedisLock.RedisLock>) => Effect.provideContext(self, context)
+  }
+})
+
+/** Answers as a master with so many replicas online, of which so many acknowledge. */
+const master =
+  (online: () => number, acknowledged: () => number, isThere = () => 1) =>
+  (commands: ReadonlyArray<Command>) =>
+    Effect.sync(() =>
+      commands.map(([name, , keys]): RedisDriver.Reply => {
+        if (name === "EVAL") return Array.from({ length: Number(keys) }, isThere)
+        if (name === "INFO") return info(online())
+        return name === "WAITAOF" ? [1, acknowledged()] : acknowledged()
+      })
+    )
+
+const section = Lock.withLock(Effect.succeed("done"), "a", { waitTime: 0 })
+
+describe("a grant that waits for replicas", () => {
+  it.live(
+    "A grant is confirmed and waited for before the section begins, and one that is not acknowledged is released",
+    () =>
+      Effect.gen(function* () {
+        let acknowledged = 2
+        const { run, scripts } = yield* site(
+          master(
+            () => 2,
+            () => acknowledged
+          ),
+          { replicas: 2 }
+        )
+        assert.deepStrictEqual(scripts, [])
+        assert.strictEqual(yield* run(section), "done")
+        assert.deepStrictEqual(scripts, ["lock/acquire", "lock/release"])
+        acknowledged = 1
+        const error = storeError(yield* Effect.exit(run(section)))
+        assert.instanceOf(error.cause, LockNotReplicated)
+        assert.include(error.cause, { lock: "a", wanted: 2, acknowledged: 1 })
+        assert.isFalse(error.isTransient)
+        assert.deepStrictEqual(scripts.slice(2), ["lock/acquire", "lock/release"])
+      }).pipe(Effect.scoped)
+  )
+
+  it.live(
+    "The commands that are sent together: the check of the server first, then for each grant a confirmation and the wait",
+    () =>
+      Effect.gen(function* () {
+        const all = yield* site(
+          master(
+            () => 2,
+            () => 2
+          ),
+          { replicas: "all", within: 700 }
+        )
+        yield* all.run(section)
+        assert.deepStrictEqual(all.waits, [
+          ["WAIT 0 1", "INFO replication"],
+          ["EVAL", "INFO replication", "WAIT 2 700"]
+        ])
+        const onDisk = yield* site(
+          master(
+            () => 2,
+            () => 2
+          ),
+          { replicas: 2, fsync: "replicas" }
+        )
+        yield* onDisk.run(section)
+        assert.deepStrictEqual(onDisk.waits, [["WAITAOF 1 0 1"], ["EVAL", "WAITAOF 1 2 500"]])
+        const local = yield* site(
+          master(
+            () => 0,
+            () => 0
+          ),
+          { replicas: 0, fsync: "master" }
+        )
+        yield* local.run(section)
+        assert.deepStrictEqual(local.waits, [["WAITAOF 1 0 1"], ["EVAL", "WAITAOF 1 0 500"]])
+        const both = yield* site(
+          master(
+            () => 1,
+            () => 1
+          ),
+          { replicas: 1, fsync: "master" }
+        )
+        yield* both.run(section)
+        assert.deepStrictEqual(both.waits[1], ["EVAL", "WAIT 1 500", "WAITAOF 1 0 500"])
+      }).pipe(Effect.scoped)
+  )
+
+  it.live("All replicas are those that are online, and at least one", () =>
+    Effect.gen(function* () {
+      let online = 3
+      const { run } = yield* site(
+        master(
+          () => online,
+          () => online
+        ),
+        { replicas: "all" }
+      )
+      online = 1
+      assert.strictEqual(yield* run(section), "done")
+      online = 0
+      const { cause } = storeError(yield* Effect.exit(run(section)))
+      assert.instanceOf(cause, LockNotReplicated)
+      assert.include(cause, { wanted: 1, acknowledged: 0 })
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("A replica that came online since it was counted is waited for by a second wait", () =>
+    Effect.gen(function* () {
+      let online = 1
+      let asked = 0
+      const { run } = yield* site(
+        (commands) =>
+          Effect.sync(() =>
+            commands.map(([name, count]): RedisDriver.Reply => {
+              if (name === "EVAL") return [1]
+              if (name === "INFO") return info(online)
+              asked = Number(count)
+              return asked
+            })
+          ),
+        { replicas: "all" }
+      )
+      online = 2
+      assert.strictEqual(yield* run(section), "done")
+      assert.strictEqual(asked, 2)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("A server that does not have the grant confirms nothing, whatever its replicas acknowledge", () =>
+    Effect.gen(function* () {
+      const { run, scripts } = yield* site(
+        master(
+          () => 2,
+          () => 2,
+          () => 0
+        ),
+        { replicas: "all" }
+      )
+      const error = storeError(yield* Effect.exit(run(section)))
+      assert.strictEqual(error.reason, "ConnectionLost")
+      assert.include(error.message, "another one has taken over")
+      assert.deepStrictEqual(scripts, ["lock/acquire", "lock/release"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live(
+    "If the connection that waits cannot be had, nothing is acquired; if it fails after the grant, the grant is undone",
+    () =>
+      Effect.gen(function* () {
+        let fails = true
+        const answers = master(
+          () => 1,
+          () => 1
+        )
+        const { run, scripts } = yield* site((commands) => (fails ? Effect.fail(unreachable) : answers(commands)), {
+          replicas: 1
+        })
+        assert.strictEqual(storeError(yield* Effect.exit(run(section))).reason, "NotConnected")
+        assert.deepStrictEqual(scripts, [])
+        fails = false
+        yield* run(section)
+        fails = true
+        const error = storeError(yield* Effect.exit(run(section)))
+        assert.isTrue(error.isTransient)
+        assert.deepStrictEqual(scripts.slice(2), ["lock/acquire", "lock/release"])
+      }).pipe(Effect.scoped)
+  )
+
+  it.live(
+    "A lock may need nothing where its client does, and a client without the option sends nothing that waits",
+    () =>
+      Effect.gen(function* () {
+        const strict = yield* site(
+          master(
+            () => 0,
+            () => 0
+          ),
+          { replicas: 1 }
+        )
+        yield* strict.run(Lock.withLock(Effect.void, "a", { acknowledge: "none" }))
+        assert.lengthOf(strict.waits, 1)
+        const plain = yield* site(
+          master(
+            () => 0,
+            () => 0
+          ),
+          "none"
+        )
+        yield* plain.run(section)
+        assert.deepStrictEqual(plain.waits, [])
+        const error = failure(
+          yield* Effect.exit(plain.run(Lock.withLock(Effect.void, "a", { acknowledge: { replicas: 1 } })))
+        )
+        assert.propertyVal(error, "_tag", "LockStoreError")
+      }).pipe(Effect.scoped)
+  )
+})
+
+it.live("After a reconnect a lock is acquired with a higher token than any that the client was granted before", () =>
+  Effect.gen(function* () {
+    const reconnects = yield* Queue.unbounded<void>()
+    const acquisitions: Array<ReadonlyArray<string | number>> = []
+    const store = {
+      ...wrappedStore(
+        yield* LockStore.LockStore,
+        noting(({ args, operation }) => {
+          if (operation === "lock/acquire") acquisitions.push(args)
+        })
+      ),
+      reconnects: Stream.fromQueue(reconnects)
+    }
+    const context = yield* Layer.build(
+      Layer.provide(RedisLock.layerFromStore(), Layer.succeed(LockStore.LockStore, store))
+    )
+    const tokenOf = (name: string) =>
+      Effect.scoped(Effect.map(Lock.scoped(name), ({ token }) => token)).pipe(Effect.provideContext(context))
+    const token = yield* tokenOf("a")
+    assert.lengthOf(acquisitions.at(-1)!, 3)
+    Queue.offerUnsafe(reconnects, undefined)
+    yield* eventually("the client knows", tokenOf("b"), () => acquisitions.at(-1)!.length === 4)
+    assert.isAbove(Number(acquisitions.at(-1)![3]), Number(token))
+  }).pipe(Effect.scoped, Effect.provide(LockStore.layerMemory))
+)
