@@ -16,12 +16,14 @@ import {
   Semaphore,
   SpinLock
 } from "effect-redis-lock"
+import type { Redis } from "ioredis"
 import { readFileSync } from "node:fs"
 import { client } from "../kit/clients.ts"
 import { eventually, soon } from "../kit/eventually.ts"
 import { failure, storeError } from "../kit/exits.ts"
 import { holdUntilTold } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
+import { subscribers } from "../kit/server/conditions.ts"
 import { commandsOf } from "../kit/server/commandsOf.ts"
 import { replicated } from "../kit/server/replicated.ts"
 
@@ -142,33 +144,43 @@ describe("grants that replicas acknowledge", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live(
-    "A fair waiter whose turn comes needs acknowledgement as well, and leaves neither lock nor place behind without it",
-    () =>
-      Effect.gen(function* () {
-        const { master, replicas } = yield* replicated(1)
-        const holder = yield* client(master.server)
-        const waiter = yield* client(master.server, { acknowledge: soonGivenUp })
-        const section = yield* holdUntilTold((stay: (_: void) => Effect.Effect<void>) =>
-          holder.run(Lock.withLock(stay(), FairLock.make("a")))
-        )
-        const waiting = yield* Effect.forkScoped(waiter.run(Lock.withLock(Effect.die("inside"), FairLock.make("a"))))
-        yield* eventually(
+  const queues = {
+    "a Lock": { lock: Lock.make("a"), waits: (redis: Redis) => subscribers(redis, "a", 1) },
+    "a FairLock": {
+      lock: FairLock.make("a"),
+      waits: (redis: Redis) =>
+        eventually(
           "it has its place",
-          () => master.redis.llen("redisson_lock_queue:{a}"),
+          () => redis.llen("redisson_lock_queue:{a}"),
           (length) => length === 1
         )
-        yield* replicas[0]!.server.pause
-        yield* section.end
-        const lost = notReplicated(yield* soon("the waiter gives up", Fiber.await(waiting)))
-        assert.include(lost, { lock: "a", wanted: 1, acknowledged: 0 })
-        yield* eventually(
-          "nothing is left",
-          async () => (await master.redis.keys("*")).filter((key) => !key.includes("token")),
-          (keys) => keys.length === 0
-        )
-      }).pipe(Effect.scoped)
-  )
+    }
+  }
+  for (const [what, { lock, waits }] of Object.entries(queues)) {
+    it.live(
+      `A waiter for ${what} whose turn comes needs acknowledgement as well, and leaves nothing behind without it`,
+      () =>
+        Effect.gen(function* () {
+          const { master, replicas } = yield* replicated(1)
+          const holder = yield* client(master.server)
+          const waiter = yield* client(master.server, { acknowledge: soonGivenUp })
+          const section = yield* holdUntilTold((stay: (_: void) => Effect.Effect<void>) =>
+            holder.run(Lock.withLock(stay(), lock))
+          )
+          const waiting = yield* Effect.forkScoped(waiter.run(Lock.withLock(Effect.die("inside"), lock)))
+          yield* waits(master.redis)
+          yield* replicas[0]!.server.pause
+          yield* section.end
+          const lost = notReplicated(yield* soon("the waiter gives up", Fiber.await(waiting)))
+          assert.include(lost, { lock: "a", wanted: 1, acknowledged: 0 })
+          yield* eventually(
+            "nothing is left",
+            async () => (await master.redis.keys("*")).filter((key) => !key.includes("token")),
+            (keys) => keys.length === 0
+          )
+        }).pipe(Effect.scoped)
+    )
+  }
 
   it.live("A re-entry needs acknowledgement as well, and without it the outer hold stays as it is", () =>
     Effect.gen(function* () {
