@@ -138,6 +138,7 @@ export default defineConfig({
         items: [
           page("Beside other libraries", "/comparison"),
           page("Benchmarks", "/benchmarks"),
+          page("Contention", "/contention"),
           page("Architecture", "/architecture"),
           page("Redisson's behaviours", "/behaviours")
         ]

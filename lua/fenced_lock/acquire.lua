@@ -3,14 +3,17 @@
 --
 -- KEYS[1]  the lock, a hash { owner = hold count }
 -- KEYS[2]  the counter, shared with RFencedLock
+-- KEYS[3]  the places (see hand_over.lua); only here for an owner that will wait
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
--- ARGV[3]  the server time until which this may take effect, epoch milliseconds
+-- ARGV[3]  with KEYS[3] only: 1 if this owner has asked before, else 0
+-- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: the fencing token (see include/granted.lua)
 --          taken:   { milliseconds left (-1: no expiry), the holder's owner }
 
 --@include deadline
+local has_asked = KEYS[3] and ARGV[3] == '1'
 --@include taken
 local token = redis.pcall('INCR', KEYS[2])
 if type(token) == 'table' then

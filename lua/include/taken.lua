@@ -1,18 +1,32 @@
 -- Answers an owner that finds the lock taken: by itself, because the command was sent
--- twice, or by another owner. A read-write lock under this name is refused: its readers
--- and writers would not see this holder.
+-- twice; or by another owner. A read-write lock under this name is refused: its readers and
+-- writers would not see this holder. Goes on where the lock is free, or was handed over to
+-- this owner, which asks once more.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens
+-- KEYS[3]  the places, for an owner that will wait (see hand_over.lua)
 -- ARGV[1]  owner
--- Needs the local `digits`.
+-- Needs the locals `digits`; and, where there is KEYS[3], `has_asked`: whether this owner
+-- has asked before.
 
 if redis.call('EXISTS', KEYS[1]) == 1 then
-  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
+  local is_held = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
+  if is_held and not has_asked then
     --@include granted_before
   end
-  if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
-    return redis.error_reply('WRONGTYPE a read-write lock')
+  if not is_held then
+    if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
+      return redis.error_reply('WRONGTYPE a read-write lock')
+    end
+    if KEYS[3] then
+      -- pcall: a full server (OOM) still tells that the lock is taken
+      redis.pcall('ZADD', KEYS[3], 'NX', digits, ARGV[1])
+      -- gone by themselves a minute after the last one has asked
+      redis.call('PEXPIRE', KEYS[3], 60000)
+    end
+    return { redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1] }
   end
-  return { redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1] }
+elseif has_asked then
+  redis.call('ZREM', KEYS[3], ARGV[1])
 end

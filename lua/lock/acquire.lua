@@ -1,18 +1,23 @@
--- Takes a free lock for one owner, or tells how long the present holder still has.
+-- Takes a free lock for one owner, or tells how long the present holder still has; an owner
+-- that will wait takes a place among those to whom a release hands the lock over.
 -- Idempotent: sent twice for the same owner it answers with the same grant.
 --
 -- KEYS[1]  the lock, a hash { owner = hold count } (Redisson's RLock)
 -- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens
+-- KEYS[3]  the places (see hand_over.lua); only here for an owner that will wait for a lock
+--          that is handed over
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
 -- ARGV[3]  how long the last token is remembered, milliseconds
--- ARGV[4]  a lower bound for the token; left out where there is none
+-- ARGV[4]  a lower bound for the token, or ''; may be left out where ARGV[5] is
+-- ARGV[5]  with KEYS[3] only: 1 if this owner has asked before, else 0
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: the fencing token (see include/granted.lua)
 --          taken:   { milliseconds left (-1: no expiry), the holder's owner }
 
 --@include deadline
+local has_asked = KEYS[3] and ARGV[5] == '1'
 --@include taken
 local at_least = ARGV[5] and ARGV[4]
 --@include next_token

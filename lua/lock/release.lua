@@ -1,19 +1,44 @@
--- Gives the lock back, whatever the hold count, and wakes one waiter of every client.
+-- Gives the lock back, whatever the hold count, and hands it over to the owner that has
+-- waited longest; or wakes one waiter of every client, where nobody has a place. An owner
+-- that does not hold the lock loses its place.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
+-- The others are only here for a kind that is handed over:
+-- KEYS[3]  the places (see hand_over.lua)
+-- KEYS[4]  there while waiters without a place need no chance (see others_turn.lua)
 -- ARGV[1]  owner
--- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use; empty to wake nobody
+-- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use; empty to tell nobody
+-- ARGV[3]  how long it is kept for the owner that it is handed over to, milliseconds
 --
--- reply    1 + how many clients were listening: released
---          0 the lock is free, -1 somebody else holds it
+-- reply    1 + how many clients were woken to ask: released
+--          0 the lock was free, -1 somebody else holds it
 
-if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then
-  if ARGV[2] == '' then
-    return 1
+local released = redis.call('HDEL', KEYS[1], ARGV[1])
+if released == 0 then
+  if KEYS[3] then
+    redis.call('ZREM', KEYS[3], ARGV[1])
   end
-  -- pcall: a message is a hint; a user without permission to publish has still released
-  local listeners = redis.pcall(ARGV[2], KEYS[2], '0')
-  return type(listeners) == 'number' and 1 + listeners or 1
+  if redis.call('EXISTS', KEYS[1]) == 1 then
+    return -1
+  end
+  if not KEYS[3] then
+    return 0
+  end
+  -- others who wait were not told if the release before had left it to this client
 end
-return -redis.call('EXISTS', KEYS[1])
+if ARGV[2] == '' then
+  return released
+end
+if KEYS[3] and redis.call('EXISTS', KEYS[3]) == 1 then
+  --@include others_turn
+  if not is_others_turn then
+    --@include hand_over
+    if is_handed_over then
+      return released
+    end
+  end
+end
+-- pcall: a message is a hint; a user without permission to publish has still released
+local listeners = redis.pcall(ARGV[2], KEYS[2], '0')
+return released == 1 and type(listeners) == 'number' and 1 + listeners or released

@@ -46,11 +46,13 @@ const expiryOf = (millis: number): string =>
       ? "a few seconds"
       : millis <= 30_000
         ? "the lease"
-        : millis <= 10_800_000
-          ? "its `ttl`"
-          : millis <= 86_400_000
-            ? "24 h"
-            : "the lease and 24 h"
+        : millis <= 60_000
+          ? "a minute"
+          : millis <= 10_800_000
+            ? "its `ttl`"
+            : millis <= 86_400_000
+              ? "24 h"
+              : "the lease and 24 h"
 
 /** What is there now under the name. */
 const seen = async (redis: Redis, kind: string, when: string): Promise<ReadonlyArray<Row>> => {
@@ -116,7 +118,7 @@ const measure = Effect.gen(function* () {
   const permits = PermitSemaphore.make(name, { permits: 5 })
   const anonymous = Semaphore.make(name, { permits: 5 })
   const rows = [
-    ...(yield* ofLock("Lock", Lock.make(name))),
+    ...(yield* ofLock("Lock", Lock.make(name), Lock.make(name))),
     ...(yield* ofLock('Lock, tokens: "none"', Lock.make(name, { tokens: "none" }))),
     ...(yield* ofLock("FencedLock", FencedLock.make(name))),
     ...(yield* ofLock("FairLock", FairLock.make(name), FairLock.make(name))),

@@ -133,11 +133,13 @@ export interface Faults {
   readonly latencyMillis: number
   /** The probability that a request breaks its connection, or that a message is lost. */
   readonly loss: number
+  /** The probability that a message, and those behind it, lie somewhere for a while before they arrive. */
+  readonly lying: number
   /** The longest time after which something that was written to a broken connection still arrives. */
   readonly lateMillis: number
 }
 
-const reliable: Faults = { latencyMillis: 1, loss: 0, lateMillis: 0 }
+const reliable: Faults = { latencyMillis: 1, loss: 0, lying: 0, lateMillis: 0 }
 
 interface Written {
   readonly request: Request
@@ -393,7 +395,8 @@ export class Link {
     const { time } = this.server
     let last = 0
     const tell = (signal: RedisDriver.Signal) => {
-      last = Math.max(last, time.now + this.latency())
+      const lies = this.random() < this.faults.lying ? this.lateness() : 0
+      last = Math.max(last, time.now + this.latency() + lies)
       time.after(last - time.now, () => {
         if (this.#subscriptions.has(subscription)) onSignal(signal)
       })
@@ -429,6 +432,7 @@ export const storeOf = (link: Link): LockStore.LockStore["Service"] => ({
   commandLifeMillis: link.deadlines.lifeMillis,
   commandTimeoutMillis: link.deadlines.lifeMillis,
   serverMicros: (key) => link.deadlines.serverMicros(key),
+  handsOver: true,
   subscribe: (channel) =>
     Stream.callback<RedisDriver.Signal, LockStoreError>((signals) =>
       Effect.acquireRelease(

@@ -206,7 +206,12 @@ class World {
     this.#clocksStep = clocksStep
     this.#hasLatch = hasLatch
     this.#leavesNothing = leavesNothing
-    this.#faults = { latencyMillis: between(random, 1, 10), loss: [0, 0.001, 0.01][between(random, 0, 2)]!, lateMillis }
+    this.#faults = {
+      latencyMillis: between(random, 1, 10),
+      loss: [0, 0.001, 0.01][between(random, 0, 2)]!,
+      lying: [0, 0.01, 0.1][between(random, 0, 2)]!,
+      lateMillis
+    }
     // servers that forget their tokens go by their clocks, which may differ by less than they stay away
     this.#forgets = random() < 0.5 && !keepsData && !clocksStep
     const skewMillis = this.#forgets ? leaseMillis / 2 : 3_600_000

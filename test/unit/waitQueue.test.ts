@@ -5,6 +5,8 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Queue } from "effect"
 import { RedisLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
+import { until } from "../kit/eventually.ts"
+import { runOperation } from "../kit/storeOperations.ts"
 
 const waitsUntil = Number.POSITIVE_INFINITY
 
@@ -110,5 +112,36 @@ it.effect(
       assert.strictEqual(joined[0]![0], joined[1]![0])
       for (const [queue, waiter] of joined) queue.leave(waiter)
       assert.strictEqual(waitQueues.size, 0)
+    }).pipe(over)
+)
+
+it.live(
+  "A queue that begins to listen is woken if the lock was handed over before, by a message that nobody heard",
+  () =>
+    Effect.gen(function* () {
+      const client = (yield* RedisLock.RedisLock) as unknown as LockClient
+      const { subscriptions } = client
+      const channel = "redisson_lock__channel:{a}"
+      const [own, places] = [`${channel}:${client.clientId}`, "effect_redis_lock_places:{a}"]
+      const owner = client.nextOwner()
+      const acquire = (owner: string) =>
+        runOperation(client.store, "lock/acquire", ["a", "a", places], [owner, 10_000, 60_000, 0])
+      const release = (owner: string) =>
+        runOperation(client.store, "lock/release", ["a", channel, places, "others:{a}"], [owner, "PUBLISH", 2000])
+      // kept from an earlier wait
+      const channels = [own, `${channel}:ours`, channel]
+      const earlier = channels.map((channel) => subscriptions.subscribe(channel, () => {}))
+      yield* until("it listens", () => channels.every((channel) => subscriptions.messagesSeen(channel) !== undefined))
+      yield* acquire("x:1")
+      const seen = subscriptions.messagesSeen(channel, true)
+      yield* acquire(owner)
+      yield* release("x:1")
+      yield* until("the message has come", () => subscriptions.messagesSeen(channel, true) !== seen)
+      const [queue, waiter] = yield* client.waitQueues.join("a", "exclusive", { waitsUntil })
+      queue.listen(channel, seen, true)
+      assert.isDefined(Queue.takeUnsafe(queue.signals))
+      for (const subscription of earlier) subscription.stop()
+      queue.leave(waiter)
+      yield* release(owner)
     }).pipe(over)
 )

@@ -141,7 +141,8 @@ export interface WithoutTokens {
 }
 
 /**
- * A reentrant lock like Redisson's `RLock`: exclusive among all owners of all processes, in no particular order.
+ * A reentrant lock like Redisson's `RLock`: exclusive among all owners of all processes. A release hands it to the process that has
+ * waited longest; a process whose fibers wait may have it for several sections in a row (docs/contention.md).
  *
  * The name is any non-empty string of at most 1 KiB in UTF-8, well-formed and without NUL; with braces (`order:{42}`) the
  * part between them is the hash tag on a cluster. Names that share keys with another name are invalid as well: a name that

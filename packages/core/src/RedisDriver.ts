@@ -120,6 +120,8 @@ export type SubscribeUnsafe = (
  *   members without a fiber for each, and a message goes straight to its waiters.
  * - `scan` walks the keys that match a glob pattern (SCAN, never KEYS); a key may appear twice.
  * - `publish` is the command by which scripts notify waiters: SPUBLISH where Redisson would use sharded pub/sub.
+ * - `sharesSubscriptions` tells whether subscriptions share a connection. Only then a lock is handed over from process to process:
+ *   a waiter listens to three channels for that, rather than one.
  * - `slot` identifies the group of keys that one script may touch together: constant on a single server, the hash slot on a
  *   cluster.
  * - `server` names the server that would run a script on a key now, with a new name after a reconnect, since another server
@@ -141,6 +143,8 @@ export class RedisDriver extends Context.Service<
     readonly subscribe: (channel: string) => Stream.Stream<Signal, RedisDriverError>
     readonly scan: (pattern: string) => Stream.Stream<string, RedisDriverError>
     readonly publish: "PUBLISH" | "SPUBLISH"
+    /** Default: each has a connection of its own. */
+    readonly sharesSubscriptions?: boolean | undefined
     readonly slot: (key: string) => number
     readonly server: (key: string) => string
     /** The address of its server for messages: host and port, if it has any. */
@@ -280,8 +284,9 @@ export interface LayerRedisOptions {
  * **Details**
  *
  * That service hides reconnects and opens a connection per subscription; waiters then rely on the fallback interval a
- * little more often. Give node-redis `disableOfflineQueue: true`: with its offline queue a command waits for the server
- * to come back, and only the rollback of abandoned acquisitions prevents ghost locks.
+ * little more often, and a release wakes a waiter of every process rather than hand the lock over. Give node-redis
+ * `disableOfflineQueue: true`: with its offline queue a command waits for the server to come back, and only the rollback of
+ * abandoned acquisitions prevents ghost locks.
  *
  * When a command has timed out, the driver sends a PING; until a reply arrives, other commands fail at once with
  * `NotConnected`, unsent.

@@ -79,6 +79,7 @@ export const makeClusterDriver = (
         Stream.suspend(() => Stream.fromIterable(nodes.masters)).pipe(
           Stream.flatMap((node) => scanOf(node, commandTimeout)(pattern))
         ),
+      sharesSubscriptions: true,
       publish: sharded ? "SPUBLISH" : "PUBLISH",
       slot: hashSlot,
       server: (key) => nodes.ownerOf(hashSlot(key))?.server ?? "",

@@ -44,6 +44,7 @@ export const makeServerDriver = (
       eval: RedisDriver.evalOf(evalUnsafe),
       subscribe: RedisDriver.subscribeOf(subscriber.subscribe),
       scan: scanOf(writer, commandTimeout),
+      sharesSubscriptions: true,
       publish: "PUBLISH",
       slot: () => 0,
       server: () => writer.server,

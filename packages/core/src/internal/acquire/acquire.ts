@@ -15,7 +15,7 @@ import { reenter } from "./reenter.ts"
 import type { Hold } from "../hold/Hold.ts"
 import { transientFailure } from "../store/transient.ts"
 import { waitInFairQueue } from "./waitInFairQueue.ts"
-import { isRequestInFlight, settled, waitInQueue } from "./waitInQueue.ts"
+import { isRequestInFlight, messagesSeenOf, settled, waitInQueue } from "./waitInQueue.ts"
 import { gaveUp } from "./gaveUp.ts"
 import { pauseAfterFailure } from "./pauseAfterFailure.ts"
 import { Outage } from "../wait/Outage.ts"
@@ -37,9 +37,14 @@ export const acquire = (
   if (kind.queued && waits) return waitInFairQueue(request, restore, startedAt)
   const ask = (onSettled?: typeof settled) => {
     const ownerRef = ownerRefOf(request, client.nextOwner())
-    const messagesSeen = client.subscriptions.messagesSeen(kind.channel(keys, ownerRef.owner))
+    const messagesSeen = messagesSeenOf(request)
+    const sentAt = client.now()
     const wait = (answer: Denial | LockStoreError) =>
-      countWaiting(client, kind.name, waitInQueue(request, restore, startedAt, { answer, messagesSeen }))
+      countWaiting(
+        client,
+        kind.name,
+        waitInQueue(request, restore, startedAt, { answer, messagesSeen, ownerRef, sentAt })
+      )
     return acquireOnce(request, {
       ownerRef,
       waits,

@@ -39,6 +39,8 @@ export interface Attempt<A, B, E> {
   readonly ownerRef: HeldRef
   /** Whether the caller will wait when it is denied. */
   readonly waits: boolean
+  /** Whether this owner has asked before. */
+  readonly hasAsked?: boolean
   readonly restore: Restore
   /** When the acquisition began, on the monotonic clock. */
   readonly startedAt: number
@@ -56,12 +58,23 @@ export interface Attempt<A, B, E> {
  */
 export const acquireOnce = <A, B, E>(
   request: AcquireRequest,
-  { onDenied, onGranted, onSettled, onTransient, ownerRef, restore, startedAt, waits }: Attempt<A, B, E>
+  {
+    hasAsked = false,
+    onDenied,
+    onGranted,
+    onSettled,
+    onTransient,
+    ownerRef,
+    restore,
+    startedAt,
+    waits
+  }: Attempt<A, B, E>
 ): Effect.Effect<A | B, E | LockStoreError> => {
   const { client, kind, name } = request
   const leaseMillis = leaseMillisOf(request)
   const writer = writerOf(request)
-  const command = acknowledgedBy(client.bounded(kind.acquire(ownerRef, { leaseMillis, waits, writer })), request)
+  const acquisition = kind.acquire(ownerRef, { leaseMillis, waits, hasAsked, writer })
+  const command = acknowledgedBy(client.bounded(acquisition), request)
   const sentAt = client.now()
   // the key of a writer that also reads lives as long as its longest read
   writer?.asksFor(leaseMillis, sentAt)

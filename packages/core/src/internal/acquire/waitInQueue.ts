@@ -9,11 +9,15 @@ import { backOff } from "../options/backOff.ts"
 import { tryReenter } from "./reenter.ts"
 import { Hold } from "../hold/Hold.ts"
 import { Outage } from "../wait/Outage.ts"
+import type { Place } from "../wait/Place.ts"
 import type { WaitQueue } from "../wait/WaitQueue.ts"
 import type { Waiter } from "../wait/Waiter.ts"
 import { gaveUp } from "./gaveUp.ts"
 import { pauseAfterFailure } from "./pauseAfterFailure.ts"
-import { cancelWriterIntent } from "../hold/rollback.ts"
+import { cancelWriterIntent, giveBackPlace } from "../hold/rollback.ts"
+import type { HeldRef } from "../hold/releaseCommand.ts"
+import { takesPlaces } from "../protocol/LockProtocol.ts"
+import { mayHaveRun } from "../store/outcome.ts"
 import type { Restore } from "../hold/guard.ts"
 
 export const isRequestInFlight = ({ client, keys, kind }: AcquireRequest): boolean =>
@@ -25,9 +29,18 @@ export const settled = ({ client, keys, kind }: AcquireRequest): void => {
   client.waitQueues.get(keys.lock, kind.mode)?.unreserve()
 }
 
+/** The number of messages so far that wake a waiter; undefined while it would not hear them. */
+export const messagesSeenOf = (request: AcquireRequest): number | undefined => {
+  const { client, keys, kind } = request
+  return client.subscriptions.messagesSeen(kind.channel(keys, client.clientId), takesPlaces(request))
+}
+
 /** A request that was made before the wait. */
 export interface EarlierRequest {
   readonly answer: Denial | LockStoreError
+  readonly ownerRef: HeldRef
+  /** When it was sent, on the monotonic clock. */
+  readonly sentAt: number
   /** The number of messages that had arrived before it was sent; undefined where the channel was not subscribed. */
   readonly messagesSeen: number | undefined
 }
@@ -46,112 +59,207 @@ export const waitInQueue = (
     isRequestInFlight(request)
   )
   return Effect.flatMap(join, ([queue, waiter]) => {
-    if (earlier?.answer instanceof LockStoreError) {
-      queue.failed(earlier.answer, startedAt)
-    } else if (earlier !== undefined) {
-      queue.answered(earlier.answer.remaining)
-      queue.announced = kind.cancelWriterIntent !== undefined
-    }
+    const wait = new Wait(request, restore, startedAt, queue, waiter)
+    if (earlier !== undefined) wait.takeUp(earlier)
     // only now: another waiter that took the head meanwhile would be asking already
     if (atHead) settled(request)
+    wait.skipsRequest = earlier === undefined ? wait.shouldNotAsk : waiter.hasTurn
     return Effect.ensuring(
-      whileQueued(request, { restore, startedAt, earlier }, queue, waiter),
+      untilAcquired(wait),
       Effect.suspend(() => {
         queue.leave(waiter)
-        return queue.isEmpty && queue.announced ? cancelWriterIntent(ownerRefOf(request, client.clientId)) : Effect.void
+        return queue.isEmpty ? withdraw(request, queue) : Effect.void
       })
     )
   })
 }
 
-interface Wait {
-  readonly restore: Restore
-  readonly startedAt: number
-  readonly earlier: EarlierRequest | undefined
+/** The last waiter of this client has left: what Redis knows of it no longer holds. */
+const withdraw = (request: AcquireRequest, queue: WaitQueue): Effect.Effect<void> => {
+  if (queue.place !== undefined) return giveBackPlace(queue.place.ownerRef)
+  return queue.announced ? cancelWriterIntent(ownerRefOf(request, request.client.clientId)) : Effect.void
 }
 
-const whileQueued = Effect.fnUntraced(function* (
-  request: AcquireRequest,
-  { earlier, restore, startedAt }: Wait,
-  queue: WaitQueue,
-  waiter: Waiter
-): Effect.fn.Return<Hold, LockTimeout | LockReentered | LockStoreError> {
-  const { client, keys, kind } = request
-  let denial = earlier?.answer instanceof LockStoreError ? undefined : earlier?.answer
-  let messagesSeen = earlier?.messagesSeen
-  const isShared = kind.mode === "read"
-  const { waitsUntil } = waiter
-  const nextPause = kind.backoff === undefined ? undefined : yield* backOff(kind.backoff)
-  // A request would be refused while this process holds the lock, and jump the queue while it leaves the lock to others.
-  const shouldNotAsk = () => client.isHeldHere(keys.lock, kind.mode) || client.now() < queue.quietUntil
-  let skipsRequest = earlier !== undefined ? waiter.hasTurn : shouldNotAsk()
+/** One fiber that waits. */
+class Wait {
+  readonly request: AcquireRequest
+  readonly restore: Restore
+  readonly startedAt: number
+  readonly queue: WaitQueue
+  readonly waiter: Waiter
+  /** Failures to re-enter what its own owner holds: the others need not know of them. */
+  readonly reentry = new Outage()
+  /** The latest answer of the store; undefined where it has failed since. */
+  denial: Denial | undefined = undefined
+  /** The number of messages that had arrived before the latest request. */
+  messagesSeen: number | undefined = undefined
+  /** Whether the next signal may tell that the subscription is ready, rather than that the lock is free. */
+  isSubscribing = false
+  /** Whether nothing calls for a request now. */
+  skipsRequest = false
 
-  const reentry = new Outage()
-  let isSubscribing = false
+  constructor(request: AcquireRequest, restore: Restore, startedAt: number, queue: WaitQueue, waiter: Waiter) {
+    this.request = request
+    this.restore = restore
+    this.startedAt = startedAt
+    this.queue = queue
+    this.waiter = waiter
+  }
+
+  get isShared(): boolean {
+    return this.request.kind.mode === "read"
+  }
+
+  /** A request would be refused while this process holds the lock, and jump the queue while it leaves the lock to others. */
+  get shouldNotAsk(): boolean {
+    const { client, keys, kind } = this.request
+    return client.isHeldHere(keys.lock, kind.mode) || client.now() < this.queue.quietUntil
+  }
+
+  /** The milliseconds that are left of the wait. */
+  get left(): number {
+    return this.waiter.waitsUntil - this.request.client.now()
+  }
+
+  /** Goes on from a request that was made before the wait. */
+  takeUp({ answer, messagesSeen, ownerRef, sentAt }: EarlierRequest): void {
+    this.messagesSeen = messagesSeen
+    this.answered(answer, ownerRef, sentAt)
+    if (!(answer instanceof LockStoreError)) this.queue.announced = this.request.kind.cancelWriterIntent !== undefined
+  }
+
+  /** Takes note of a request that was denied or has failed. */
+  answered(answer: Denial | LockStoreError, ownerRef: HeldRef, sentAt: number): void {
+    const { queue } = this
+    if (answer instanceof LockStoreError) {
+      this.denial = undefined
+      queue.failed(answer, sentAt)
+      return
+    }
+    this.denial = answer
+    queue.answered(answer.remaining)
+    if (takesPlaces(ownerRef)) queue.place = { ownerRef, hasAsked: true }
+  }
+
+  /** The lock is its own: the next one need not ask for it, but has to look out for its loss. */
+  acquired(): void {
+    const { queue, waiter } = this
+    queue.answered(-1)
+    queue.announced = false
+    if (this.isShared) queue.wakeOthers()
+    queue.leave(waiter, 0)
+    queue.turn?.wake()
+  }
+}
+
+/** Asks, listens and sleeps in turn, until the lock is acquired or the wait is over. */
+const untilAcquired = Effect.fnUntraced(function* (
+  wait: Wait
+): Effect.fn.Return<Hold, LockTimeout | LockReentered | LockStoreError> {
+  const { queue, reentry, request, restore, startedAt, waiter } = wait
+  const { kind } = request
+  const nextPause = kind.backoff === undefined ? undefined : yield* backOff(kind.backoff)
 
   while (true) {
     if (!waiter.hasTurn && reentry.failure === undefined) {
       yield* restore(queue.awaitTurn(waiter))
-      skipsRequest = shouldNotAsk()
+      wait.skipsRequest = wait.shouldNotAsk
     }
     const entered = yield* tryReenter(request, restore)
     if (entered instanceof Hold) return entered
     if (entered !== undefined) {
-      const left = waitsUntil - client.now()
-      if (left <= 0) return yield* Effect.fail(entered)
-      // only its own re-entry has failed: the others need not know
+      if (wait.left <= 0) return yield* Effect.fail(entered)
       reentry.failed(entered)
-      yield* pauseAfterFailure(client, reentry, left, restore)
+      yield* pauseAfterFailure(request.client, reentry, wait.left, restore)
       continue
     }
     reentry.answered()
-    // a release lets all readers in at once; while the store cannot be asked, only the waiter that has the turn keeps trying
-    if ((waiter.hasTurn || (isShared && queue.outage.failure === undefined)) && !skipsRequest) {
-      if (waiter.hasTurn) queue.ask(waiter)
-      const ownerRef = ownerRefOf(request, client.nextOwner())
-      messagesSeen = client.subscriptions.messagesSeen(kind.channel(keys, ownerRef.owner))
-      const sentAt = client.now()
-      queue.announced = kind.cancelWriterIntent !== undefined
-      const outcome: Hold | Denial | LockStoreError = yield* acquireOnce(request, {
-        ownerRef,
-        waits: true,
-        restore,
-        startedAt,
-        onGranted: Effect.succeed<Hold>,
-        onDenied: Effect.succeed<Denial | LockStoreError>,
-        onTransient: Effect.succeed<LockStoreError>
-      })
-      if (outcome instanceof Hold) {
-        queue.answered(-1)
-        queue.announced = false
-        if (isShared) queue.wakeOthers()
-        // the next one need not ask for what this process holds, but has to look out for its loss
-        queue.leave(waiter, 0)
-        queue.turn?.wake()
-        return outcome
-      }
-      if (outcome instanceof LockStoreError) queue.failed(outcome, sentAt)
-      else queue.answered(outcome.remaining)
-      denial = outcome instanceof LockStoreError ? undefined : outcome
+    const acquired = yield* tryAcquire(wait)
+    if (acquired !== undefined) {
+      wait.acquired()
+      return acquired
     }
-    const now = client.now()
-    const remaining = waitsUntil - now
-    if (remaining <= 0) return yield* gaveUp(request, startedAt, denial, queue.outage.failure)
+    if (wait.left <= 0) return yield* gaveUp(request, startedAt, wait.denial, queue.outage.failure)
     if (!waiter.hasTurn) continue
-    // Releases in this process wake waiters without a subscription.
-    if (nextPause === undefined && !queue.isListening && !client.isHeldHere(keys.lock, kind.mode)) {
-      isSubscribing = queue.listen(kind.channel(keys, client.clientId), messagesSeen)
-    }
-    const pause =
-      nextPause === undefined || queue.outage.failure !== undefined ? queue.pauseUntil - now : yield* nextPause
-    if (pause === undefined) return yield* gaveUp(request, startedAt, denial)
-    const quiet = queue.quietUntil - now
-    const wake = yield* restore(queue.take(waiter, now + (quiet > 0 ? quiet : pause)))
-    if (wake === "tick" && quiet <= 0 && nextPause === undefined && client.now() < waitsUntil)
-      client.telemetry.polled(kind.name)
-    // the message may announce a release that this process has already used
-    skipsRequest = wake === "signal" && shouldNotAsk()
-    if (isShared && !skipsRequest && !isSubscribing && wake === "signal") queue.wakeOthers()
-    isSubscribing = false
+    if (nextPause === undefined) listen(wait)
+    const pause = nextPause === undefined || queue.outage.failure !== undefined ? queue.pauseMillis : yield* nextPause
+    if (pause === undefined) return yield* gaveUp(request, startedAt, wait.denial)
+    yield* sleep(wait, pause)
   }
 })
+
+/** Asks, if it is for this waiter to do that now. */
+const tryAcquire = (wait: Wait): Effect.Effect<Hold | undefined, LockStoreError> => {
+  const { queue, skipsRequest, waiter } = wait
+  // a release lets all readers in at once; while the store cannot be asked, only the waiter that has the turn keeps trying
+  const mayAsk = waiter.hasTurn || (wait.isShared && queue.outage.failure === undefined)
+  return mayAsk && !skipsRequest ? ask(wait) : Effect.undefined
+}
+
+/** One request for all waiters of this process. */
+const ask = (wait: Wait): Effect.Effect<Hold | undefined, LockStoreError> =>
+  Effect.suspend(() => {
+    const { queue, request, restore, startedAt, waiter } = wait
+    const { client, kind } = request
+    if (waiter.hasTurn) queue.ask(waiter)
+    const place = takePlace(wait)
+    const ownerRef = ownerRefOf(request, place?.ownerRef.owner ?? client.nextOwner())
+    const keepPlace = () => {
+      queue.place ??= place
+    }
+    wait.messagesSeen = messagesSeenOf(request)
+    queue.announced = kind.cancelWriterIntent !== undefined
+    const sentAt = client.now()
+    const refused = (answer: Denial | LockStoreError) => Effect.sync(() => wait.answered(answer, ownerRef, sentAt))
+    const asked = acquireOnce(request, {
+      ownerRef,
+      waits: true,
+      hasAsked: place?.hasAsked === true,
+      restore,
+      startedAt,
+      onGranted: Effect.succeed<Hold>,
+      onDenied: (denial): Effect.Effect<undefined> => Effect.as(refused(denial), undefined),
+      onTransient: (failure, mayHaveRun): Effect.Effect<undefined> => {
+        if (!mayHaveRun) keepPlace()
+        return Effect.as(refused(failure), undefined)
+      }
+    })
+    return place === undefined
+      ? asked
+      : Effect.onError(asked, (cause) => (mayHaveRun(cause) ? Effect.void : Effect.sync(keepPlace)))
+  })
+
+/** The place of this client, for a request under its owner: one whose outcome is unknown takes it back. */
+const takePlace = ({ queue, request, waiter }: Wait): Place | undefined => {
+  const { place } = queue
+  if (place === undefined || !waiter.hasTurn) return undefined
+  queue.place = undefined
+  if (takesPlaces(request)) return place
+  request.client.fork(giveBackPlace(place.ownerRef))
+  return undefined
+}
+
+/** Subscribes, for all waiters; releases in this process wake them without that. */
+const listen = (wait: Wait): void => {
+  const { messagesSeen, queue, request } = wait
+  const { client, keys, kind } = request
+  if (queue.isListening || client.isHeldHere(keys.lock, kind.mode)) return
+  wait.isSubscribing = queue.listen(kind.channel(keys, client.clientId), messagesSeen, takesPlaces(request))
+}
+
+/** Sleeps until a signal, or a tick after this pause; or when it need no longer leave the lock to others. */
+const sleep = (wait: Wait, pauseMillis: number): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const { queue, request, restore, waiter } = wait
+    const { client, kind } = request
+    const now = client.now()
+    const isQuiet = queue.quietUntil > now
+    const until = isQuiet ? queue.quietUntil : now + pauseMillis
+    return Effect.map(restore(queue.take(waiter, until)), (wake) => {
+      if (wake === "tick" && !isQuiet && kind.backoff === undefined && wait.left > 0) client.telemetry.polled(kind.name)
+      // the message may announce a release that this process has already used
+      wait.skipsRequest = wake === "signal" && wait.shouldNotAsk
+      if (wait.isShared && !wait.skipsRequest && !wait.isSubscribing && wake === "signal") queue.wakeOthers()
+      wait.isSubscribing = false
+    })
+  })

@@ -115,6 +115,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
         return store.commandTimeoutMillis
       },
       serverMicros: (key) => store.serverMicros(key),
+      handsOver: store.handsOver,
       address: () => store.address?.(),
       acknowledges: store.acknowledges
     }

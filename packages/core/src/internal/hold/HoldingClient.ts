@@ -1,14 +1,15 @@
 import type * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
-import type { LockKeys } from "../store/keys.ts"
-import type { LockProtocol } from "../protocol/LockProtocol.ts"
+import type { OwnerRef } from "../protocol/LockProtocol.ts"
 import type { ProtocolClient } from "../protocol/ProtocolClient.ts"
 import type { Telemetry } from "../report/telemetry.ts"
 import type { OwnTurn } from "./Dependents.ts"
 
 /** A release that may be handed to a waiter of this process. */
 export interface HandOver {
-  /** The reply has arrived: how many listeners the release has told. */
+  /** The command that tells other clients; empty where the lock is left to a waiter of this one. */
+  readonly publish: string
+  /** The reply has arrived: how many clients the release has woken to ask. */
   readonly settle: (listeners: number) => void
 }
 
@@ -31,14 +32,12 @@ export interface HoldingClient extends ProtocolClient, OwnTurn {
   /** Wakes the first waiters of a lock in this process: it may be free. */
   readonly wakeWaiters: (key: string) => void
   /**
-   * A release is about to be sent: a waiter of this process may be woken before the reply. Undefined if nothing is left to do.
+   * A release is about to be sent: a waiter of this process may be woken before the reply. Undefined if nobody waits in it.
    */
   readonly startHandOver: (lease: ReleasedLease, now: number) => HandOver | undefined
 }
 
 /** The lock whose release may be handed over. */
-export interface ReleasedLease {
-  readonly keys: LockKeys
-  readonly kind: LockProtocol
-  readonly owner: string
+export interface ReleasedLease extends OwnerRef {
+  readonly client: HoldingClient
 }

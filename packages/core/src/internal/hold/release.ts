@@ -70,13 +70,16 @@ const free = (lease: Lease): Effect.Effect<void, LockLost | LockStoreError> => {
   const pending = startRelease(lease, lease.client.now())
   if (!(pending instanceof PendingRelease)) return Effect.fail(pending)
   const { client } = lease
-  return Effect.matchEffect(sendWithin(client, sendRelease(lease), client.options.releaseTimeoutMillis, lease.name), {
-    onSuccess: (reply) => {
-      const lost = pending.confirm(reply)
-      return lost === undefined ? Effect.void : Effect.fail(lost)
-    },
-    onFailure: (error) => pending.retry(error)
-  })
+  return Effect.matchEffect(
+    sendWithin(client, sendRelease(lease, pending.publish), client.options.releaseTimeoutMillis, lease.name),
+    {
+      onSuccess: (reply) => {
+        const lost = pending.confirm(reply)
+        return lost === undefined ? Effect.void : Effect.fail(lost)
+      },
+      onFailure: (error) => pending.retry(error)
+    }
+  )
 }
 
 /**
@@ -143,6 +146,11 @@ class PendingRelease {
 
   get name(): string {
     return this.#lease.name
+  }
+
+  /** The command that tells others; undefined for that of the store. */
+  get publish(): string | undefined {
+    return this.#handOver?.publish
   }
 
   /** The reply has arrived. Returns the loss if the lock was not ours. */

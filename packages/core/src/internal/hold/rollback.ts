@@ -7,9 +7,11 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type { HoldingClient } from "./HoldingClient.ts"
 import type { LeaseEntry } from "./Lease.ts"
+import { takesPlaces } from "../protocol/LockProtocol.ts"
 import { releaseNow } from "./release.ts"
 import { type HeldRef, releaseOf, sendRelease } from "./releaseCommand.ts"
 import { releaseUntilConfirmed } from "./repeatedRelease.ts"
+import { retryRelease } from "../store/retryRelease.ts"
 
 /** How long the caller waits for a rollback, which goes on in the background. */
 const rollbackWaitMillis = 200
@@ -31,12 +33,37 @@ export const giveBack = (ownerRef: HeldRef, after: Effect.Effect<void>, onFailur
     Effect.andThen(after, Effect.matchCause(sendRelease(ownerRef), { onSuccess: () => {}, onFailure }))
   )
 
+/** How long Redis keeps a place of which nobody asks any more, at least. */
+const placeLifeMillis = 60_000
+
+/** Goes on in the background, as long as Redis may keep a place of this owner, whose releases have failed. */
+const removePlace = (ownerRef: HeldRef): void => {
+  const { client } = ownerRef
+  const goneAt = client.now() + placeLifeMillis
+  const send = Effect.suspend(() => sendRelease(ownerRef))
+  client.fork(Effect.ignore(retryRelease(send, (pause) => client.now() + pause < goneAt)))
+}
+
+/** Gives back the place of an owner to whom a lock may be handed over, or the lock where that has happened. */
+export const giveBackPlace = (ownerRef: HeldRef): Effect.Effect<void> =>
+  giveBack(ownerRef, Effect.void, () => removePlace(ownerRef))
+
 /** Takes back an acquisition whose outcome is unknown. */
 export const rollbackUnknown = (ownerRef: HeldRef, leaseMillis: number, isForbidden = false): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { client } = ownerRef
     const leaseEnd = client.now() + client.store.commandLifeMillis + leaseMillis
-    return rollbackUntilSettled(client, releaseUntilConfirmed(releaseOf(ownerRef, leaseEnd), isForbidden))
+    const released = releaseUntilConfirmed(releaseOf(ownerRef, leaseEnd), isForbidden)
+    return rollbackUntilSettled(
+      client,
+      takesPlaces(ownerRef)
+        ? Effect.tap(released, (reply) =>
+            Effect.sync(() => {
+              if (reply === undefined && !isForbidden) removePlace(ownerRef)
+            })
+          )
+        : released
+    )
   })
 
 /**

@@ -26,6 +26,8 @@ export interface AcquireParams {
   readonly leaseMillis: number
   /** Whether the owner will wait if the lock is denied. */
   readonly waits: boolean
+  /** Whether it has asked before, and may have a place. */
+  readonly hasAsked: boolean
   /** The write lock that a reader holds. */
   readonly writer: { readonly owner: string; readonly token: number } | undefined
 }
@@ -48,6 +50,11 @@ export interface LockProtocol {
    * members' queues may differ, so that nobody's turn would come.
    */
   readonly queued: boolean
+  /**
+   * Whether a release hands the lock to the client that has waited longest: a client that waits has a place in Redis, under the owner id
+   * with which it asks until it is granted.
+   */
+  readonly handsOver: boolean
   /** Whether each grant has a fencing token and leaves it in Redis. */
   readonly hasTokens: boolean
   /** Whether one script call may acquire several locks of this kind. */
@@ -62,7 +69,7 @@ export interface LockProtocol {
   /** Ends the hold of this number, so that `count` remain; replies below 1 if the owner does not hold the lock. */
   readonly removeHold: (ownerRef: OwnerRef, count: number, number: number) => StoreCommand<number>
   /**
-   * Replies 1 + the number of subscribed clients if released, 0 if free, -1 if held by another owner. `publish` is the
+   * Replies 1 + the number of clients that were woken to ask if released, 0 if free, -1 if held by another owner. `publish` is the
    * command that notifies them, or empty to notify nobody: only for kinds that a quorum can keep.
    */
   readonly release: (ownerRef: OwnerRef, publish: string) => StoreCommand<number>
@@ -76,6 +83,10 @@ export interface LockProtocol {
   /** Withdraws the announcement of a waiting writer, when the last one of this client gives up. */
   readonly cancelWriterIntent: ((client: ProtocolClient, keys: LockKeys) => StoreCommand<number>) | undefined
 }
+
+/** Whether clients that wait take places, for releases to hand the lock over to. */
+export const takesPlaces = ({ client, kind }: Pick<OwnerRef, "client" | "kind">): boolean =>
+  kind.handsOver && client.store.handsOver
 
 /** How long Redis remembers the last fencing token after a grant with this lease, in milliseconds. */
 export const tokenLife = ({ options }: ProtocolClient, leaseMillis: number): number =>

@@ -3,7 +3,20 @@
  */
 import type * as Schedule from "effect/Schedule"
 import * as lock from "../store/operations/lock.ts"
-import { type LockProtocol, tokenKey, tokenLife } from "./LockProtocol.ts"
+import {
+  type AcquireParams,
+  type LockProtocol,
+  type OwnerRef,
+  takesPlaces,
+  tokenKey,
+  tokenLife
+} from "./LockProtocol.ts"
+
+/** How long a lock is kept for an owner that it was handed over to, until it asks, in milliseconds: short, as its process may be stopped. */
+export const handOverLeaseMillis = 2000
+
+const placeOf = (ownerRef: OwnerRef, { hasAsked, waits }: AcquireParams): lock.TakesPlace | undefined =>
+  waits && takesPlaces(ownerRef) ? { hasAsked } : undefined
 
 /**
  * Redisson's RLock: reentrant, unfair.
@@ -14,15 +27,24 @@ export const reentrant: LockProtocol = {
   mode: "exclusive",
   reentrant: true,
   queued: false,
+  handsOver: true,
   hasTokens: true,
   together: true,
   backoff: undefined,
   channel: (keys) => keys.channel,
-  acquire: ({ client, keys, kind, owner }, { leaseMillis }) =>
-    lock.acquire(keys, tokenKey(kind, keys), owner, leaseMillis, tokenLife(client, leaseMillis)),
+  acquire: (ownerRef, params) => {
+    const { client, keys, kind, owner } = ownerRef
+    const { leaseMillis } = params
+    const tokenLifeMillis = tokenLife(client, leaseMillis)
+    return lock.acquire(keys, tokenKey(kind, keys), owner, { leaseMillis, tokenLifeMillis }, placeOf(ownerRef, params))
+  },
   addHold: ({ keys, owner }, count, leaseMillis) => lock.hold(keys, owner, count, leaseMillis),
   removeHold: ({ keys, owner }, count) => lock.hold(keys, owner, count, 0),
-  release: ({ keys, owner }, publish) => lock.release(keys, owner, publish),
+  release: (ownerRef, publish) => {
+    const { keys, owner } = ownerRef
+    const terms = takesPlaces(ownerRef) ? { leaseMillis: handOverLeaseMillis } : undefined
+    return lock.release(keys, owner, publish, terms)
+  },
   renew: (ownerRefs, leaseMillis) =>
     lock.renew(
       ownerRefs.map(({ keys }) => keys.lock),
@@ -41,7 +63,8 @@ export const fenced: LockProtocol = {
   name: "fenced",
   title: "FencedLock",
   together: false,
-  acquire: ({ keys, owner }, { leaseMillis }) => lock.acquireFenced(keys, owner, leaseMillis)
+  acquire: (ownerRef, params) =>
+    lock.acquireFenced(ownerRef.keys, ownerRef.owner, params.leaseMillis, placeOf(ownerRef, params))
 }
 
 /**
@@ -51,6 +74,7 @@ export const spin = (backoff: Schedule.Schedule<unknown>): LockProtocol => ({
   ...reentrant,
   name: "spin",
   title: "SpinLock",
+  handsOver: false,
   backoff
 })
 

@@ -24,6 +24,7 @@ export const fair: LockProtocol = {
   name: "fair",
   title: "FairLock",
   queued: true,
+  handsOver: false,
   together: false,
   channel: (keys, owner) => `${keys.channel}:${owner}`,
   acquire: ({ client, keys, kind, owner }, { leaseMillis, waits }) =>

@@ -26,6 +26,7 @@ export const permit = (initial: number | undefined): PermitProtocol => ({
   mode: "permit",
   reentrant: false,
   queued: false,
+  handsOver: false,
   hasTokens: false,
   together: false,
   backoff: undefined,

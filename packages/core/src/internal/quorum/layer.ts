@@ -84,6 +84,7 @@ const absent = (
     slot,
     commandLifeMillis,
     commandTimeoutMillis,
-    serverMicros: () => undefined
+    serverMicros: () => undefined,
+    handsOver: false
   }
 }

@@ -40,6 +40,10 @@ export interface Store {
    * since nobody knows how much of a command's time its reply took.
    */
   readonly serverMicros: (key: string) => number | undefined
+  /**
+   * Whether its releases can hand a lock over: its scripts know who hears a message.
+   */
+  readonly handsOver: boolean
   /** The address of its server, for messages; absent if there are several. */
   readonly address?: (() => string | undefined) | undefined
   /** How grants are acknowledged by replicas; absent where that cannot be. */

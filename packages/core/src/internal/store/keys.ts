@@ -43,6 +43,16 @@ export class LockKeys {
     return prefixed("effect_redis_lock_clients", this.lock)
   }
 
+  /** The owners to whom a release hands the lock over, the oldest first; not Redisson's. */
+  get places(): string {
+    return prefixed("effect_redis_lock_places", this.lock)
+  }
+
+  /** There while waiters that take no places have just had a chance; not Redisson's. */
+  get othersTurn(): string {
+    return prefixed("effect_redis_lock_others", this.lock)
+  }
+
   /** The channel of a read-write lock. */
   get readWriteChannel(): string {
     return prefixed("redisson_rwlock", this.lock)

@@ -7,6 +7,7 @@ import type * as Fiber from "effect/Fiber"
 import { LockStoreError } from "../../LockError.ts"
 import type { Signal } from "../../RedisDriver.ts"
 import type { Alarm } from "../time/AlarmClock.ts"
+import { ownChannel } from "./Place.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
 import { runStream } from "../store/startable.ts"
 import { reconnecting } from "../time/schedules.ts"
@@ -124,8 +125,13 @@ export class Subscriptions {
     return shared.add(onSignal)
   }
 
-  /** The number of messages of this channel that have arrived; undefined while not subscribed. */
-  messagesSeen(channel: string): number | undefined {
-    return this.#shared.get(channel)?.messagesSeen
+  /**
+   * The number of messages of this channel that have arrived, with `takesPlaces` also of those that hand the lock over to this client;
+   * undefined while not subscribed.
+   */
+  messagesSeen(channel: string, takesPlaces = false): number | undefined {
+    const seen = this.#shared.get(channel)?.messagesSeen
+    if (seen === undefined || !takesPlaces) return seen
+    return seen + (this.#shared.get(ownChannel(channel, this.#client.clientId))?.messagesSeen ?? 0)
   }
 }

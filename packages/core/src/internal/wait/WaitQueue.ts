@@ -8,8 +8,10 @@ import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import type { LockStoreError } from "../../LockError.ts"
 import type { Identity } from "../hold/owner.ts"
+import type { Signal } from "../../RedisDriver.ts"
 import { LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
+import { oursChannel, ownChannel, type Place } from "./Place.ts"
 import type { Subscription } from "./Subscriptions.ts"
 import { Waiter, type Wake, type Wanted } from "./Waiter.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
@@ -17,6 +19,9 @@ import type { WaitingClient } from "./WaitingClient.ts"
 /** After this many hand-overs in a row within this process, and this much time, other processes get their chance. */
 const enoughHandOvers = 8
 const enoughMillis = 5
+
+/** How long clients that take places leave a lock to those who take none (Redisson). */
+const othersTurnMillis = 10
 
 export class WaitQueue {
   readonly client: WaitingClient
@@ -26,6 +31,8 @@ export class WaitQueue {
   turn: Waiter | undefined = undefined
   /** Whether a waiting writer was announced to other processes: see {@link LockProtocol.cancelWriterIntent}. */
   announced = false
+  /** The place of this client; undefined while a request asks for it, which takes it back itself if it fails. */
+  place: Place | undefined = undefined
   /** Until when this queue leaves the lock to other processes, on the monotonic clock. */
   quietUntil = 0
   readonly #end: () => void
@@ -34,7 +41,7 @@ export class WaitQueue {
   readonly #waiters = new Map<number, LinkedList<Waiter>>()
   #firstNumber = 0
   #lastNumber = 0
-  #subscription: Subscription | undefined = undefined
+  readonly #subscriptions: Array<Subscription> = []
   /** The earliest known end of a lease, on the monotonic clock. */
   #nextExpiry = Number.POSITIVE_INFINITY
   #handOvers = 0
@@ -52,7 +59,7 @@ export class WaitQueue {
   }
 
   get isListening(): boolean {
-    return this.#subscription !== undefined
+    return this.#subscriptions.length > 0
   }
 
   /** A copy, as waiters may leave during iteration. */
@@ -97,7 +104,7 @@ export class WaitQueue {
     if (waiter.hasTurn) this.pass(free)
     if (!this.isEmpty) return
     this.#end()
-    this.#subscription?.stop()
+    for (const subscription of this.#subscriptions) subscription.stop()
   }
 
   /**
@@ -157,15 +164,37 @@ export class WaitQueue {
   /**
    * Feeds `signals` from one subscription to the channel, shared by all waiters. `messagesSeen` is the number of messages
    * that had arrived before the last request, which may not reflect later ones. A new subscription signals when it is
-   * ready. Returns whether the next signal may be that one.
+   * ready. Returns whether the next signal may be that one. With `takesPlaces` the queue also hears when the lock is handed
+   * over to this client.
    */
-  listen(channel: string, messagesSeen: number | undefined): boolean {
+  listen(channel: string, messagesSeen: number | undefined, takesPlaces = false): boolean {
     const { subscriptions } = this.client
-    this.#subscription ??= subscriptions.subscribe(channel, () => this.signal())
-    const seenNow = subscriptions.messagesSeen(channel)
+    if (!this.isListening) {
+      // first, so that the others are there when the last one says that it is ready
+      if (takesPlaces) this.#listenForHandOver(channel)
+      this.#subscriptions.push(subscriptions.subscribe(channel, () => this.signal()))
+    }
+    const seenNow = subscriptions.messagesSeen(channel, takesPlaces)
     const isMissing = seenNow !== messagesSeen
     if (isMissing) this.signal()
     return isMissing || seenNow === undefined
+  }
+
+  #listenForHandOver(channel: string): void {
+    const { client } = this
+    const onOwn = (signal: Signal) => {
+      if (signal._tag !== "Message") return
+      // it is kept for this client
+      this.quietUntil = 0
+      this.signal()
+    }
+    const onOurs = (signal: Signal) => {
+      if (signal._tag === "Message") this.quietUntil = client.now() + othersTurnMillis
+    }
+    this.#subscriptions.push(
+      client.subscriptions.subscribe(ownChannel(channel, client.clientId), onOwn),
+      client.subscriptions.subscribe(oursChannel(channel), onOurs)
+    )
   }
 
   /** For the waiter that has the turn: the next signal, or a tick at `until` or at the end of its wait time. */
@@ -197,6 +226,11 @@ export class WaitQueue {
     const now = this.client.now()
     const pause = this.outage.pauseMillis(this.client.options.fallbackIntervalMillis)
     return Math.max(now, Math.min(now + pause, this.#nextExpiry))
+  }
+
+  /** How long to rely on messages, milliseconds. */
+  get pauseMillis(): number {
+    return this.pauseUntil - this.client.now()
   }
 
   /** The waiter that has the turn sends its request, which covers the signals so far. */

@@ -1,8 +1,9 @@
 /**
  * Decides who gets a lock that this process releases: its own next waiter at once, or, after several of these hand-overs,
- * the waiters of other processes.
+ * another process: the one with the oldest place, or whichever of those that were woken asks first.
  */
 import type { HandOver, ReleasedLease } from "../hold/HoldingClient.ts"
+import { takesPlaces } from "../protocol/LockProtocol.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
 import type { WaitQueue } from "./WaitQueue.ts"
 import type { WaitQueues } from "./WaitQueues.ts"
@@ -17,50 +18,62 @@ const longestQuietMillis = 100
 
 interface QueueingClient extends WaitingClient {
   readonly waitQueues: WaitQueues
+  readonly nextOwner: () => string
 }
 
 /**
  * Wakes the next waiter of this process before the release is sent. That waiter runs only after the releasing fiber has
- * sent its release, so its request comes right behind. Returns what to do with the reply; undefined if the next waiter was
- * woken already, or nobody waits here.
+ * sent its release, so its request comes right behind. Returns what to do with the reply; undefined if nobody waits here.
  */
 export const startHandOver = (client: QueueingClient, lease: ReleasedLease, now: number): HandOver | undefined => {
   const { keys, kind } = lease
   const queue = client.waitQueues.get(keys.lock, "exclusive")
-  const handedOver = queue !== undefined && queue.takeHandOver(now)
+  const staysHere = queue !== undefined && queue.takeHandOver(now)
   if (kind.mode === "write") client.waitQueues.get(keys.lock, "read")?.signal()
-  if (handedOver) {
-    client.telemetry.handedOver(lease)
+  if (queue === undefined) return undefined
+  if (!staysHere) return new DeferredHandOver(lease, queue, now)
+  client.telemetry.handedOver(lease)
+  const { publish } = client.store
+  if (!takesPlaces(lease)) {
     queue.signal()
+    return { publish, settle: () => {} }
   }
-  return queue === undefined || handedOver ? undefined : new DeferredHandOver(client, lease, queue, now)
+  // Others are not told: if nobody asks here after all, the release of this owner tells them.
+  const ownerRef = { client: lease.client, keys, kind, name: lease.name, owner: client.nextOwner() }
+  queue.place ??= { ownerRef, hasAsked: false }
+  queue.quietUntil = 0
+  queue.signal()
+  return { publish: "", settle: () => {} }
 }
 
-/** Waits for the release's reply: if other processes were listening, this one leaves the lock to them for a moment. */
+/** Waits for the release's reply: if other clients were woken to ask, this process leaves the lock to them for a moment. */
 class DeferredHandOver implements HandOver {
-  readonly #client: QueueingClient
   readonly #lease: ReleasedLease
   readonly #queue: WaitQueue
   readonly #sentAt: number
 
-  constructor(client: QueueingClient, lease: ReleasedLease, queue: WaitQueue, sentAt: number) {
-    this.#client = client
+  constructor(lease: ReleasedLease, queue: WaitQueue, sentAt: number) {
     this.#lease = lease
     this.#queue = queue
     this.#sentAt = sentAt
   }
 
+  get publish(): string {
+    return this.#lease.client.store.publish
+  }
+
   settle(listeners: number): void {
     const { keys, kind, owner } = this.#lease
-    const { alarms, subscriptions } = this.#client
-    const own = subscriptions.messagesSeen(kind.channel(keys, owner)) === undefined ? 0 : 1
+    const { client } = this.#queue
+    const own = client.subscriptions.messagesSeen(kind.channel(keys, owner)) === undefined ? 0 : 1
     if (listeners <= own) {
+      // it is free, or handed over: then this process takes a place behind the others
       this.#queue.signal()
       return
     }
-    const now = this.#client.now()
+    const now = client.now()
     const quiet = Math.max(shortestQuietMillis, quietRoundTrips * (now - this.#sentAt))
     this.#queue.quietUntil = now + Math.min(quiet, longestQuietMillis)
-    if (this.#queue.turn !== undefined) alarms.set(this.#queue.turn, this.#queue.quietUntil)
+    if (this.#queue.turn !== undefined) client.alarms.set(this.#queue.turn, this.#queue.quietUntil)
   }
 }

@@ -237,6 +237,11 @@ export class Keyspace {
     return listeners.length
   }
 
+  /** How many listen to a channel. */
+  listeners(channel: string): number {
+    return this.#listeners.get(channel)?.size ?? 0
+  }
+
   /** Adds a listener; the result removes it. */
   listen(channel: string, listener: (message: string) => void): () => void {
     const listeners = this.#listeners.get(channel) ?? new Set()

@@ -133,6 +133,7 @@ export const makeMemoryStore: Effect.Effect<Store> = Effect.map(Clock.Clock, (cl
     slot: () => 0,
     commandLifeMillis,
     commandTimeoutMillis: commandLifeMillis,
-    serverMicros: () => deadlines.serverMicros("")
+    serverMicros: () => deadlines.serverMicros(""),
+    handsOver: true
   }
 })

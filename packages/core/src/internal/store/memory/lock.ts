@@ -47,31 +47,50 @@ export const grantedBefore = (db: Keyspace, lock: string, token: string): Reply 
   String(db.timeMicros())
 ]
 
+/** How long places are kept after the last request, milliseconds. */
+const placesLife = 60_000
+
 /** `lua/include/taken.lua` */
-export const taken = (db: Keyspace, lock: string, token: string, owner: string): Reply | undefined => {
-  const fields = db.hash(lock)
-  if (fields === undefined) return undefined
-  if (fields.has(owner)) return grantedBefore(db, lock, token)
+const taken = (
+  db: Keyspace,
+  [lock, token, places]: ReadonlyArray<string>,
+  owner: string,
+  hasAsked: boolean
+): Reply | undefined => {
+  const fields = db.hash(lock!)
+  if (fields === undefined) {
+    if (hasAsked) db.zrem(places!, owner)
+    return undefined
+  }
+  if (fields.has(owner)) return hasAsked ? undefined : grantedBefore(db, lock!, token!)
   if (fields.has("mode")) throw new WrongType()
-  return [db.pttl(lock), [...fields.keys()][0]!]
+  if (places !== undefined) {
+    if (db.zscore(places, owner) === undefined) db.zadd(places, db.timeMicros(), owner)
+    db.expire(places, placesLife)
+  }
+  return [db.pttl(lock!), [...fields.keys()][0]!]
 }
 
-export const acquire: MemoryOperation = (db, [lock, token], [owner, lease, tokenLife, atLeast]) => {
-  const answer = taken(db, lock!, token!, owner!)
+export const acquire: MemoryOperation = (db, keys, args) => {
+  const [lock, token, places] = keys as [string, string, string | undefined]
+  const [owner, lease, tokenLife, atLeast, hasAsked] = args as [string, string, string, string?, string?]
+  const answer = taken(db, keys, owner, places !== undefined && hasAsked === "1")
   if (answer !== undefined) return answer
-  const next = nextToken(db, lock!, token!, Number(tokenLife), atLeast)
-  db.hset(lock!, owner!, "1")
-  db.expire(lock!, Number(lease))
+  const next = nextToken(db, lock, token, Number(tokenLife), atLeast)
+  db.hset(lock, owner, "1")
+  db.expire(lock, Number(lease))
   return granted(db, next)
 }
 
-export const acquireFenced: MemoryOperation = (db, [lock, token], [owner, lease]) => {
-  const answer = taken(db, lock!, token!, owner!)
+export const acquireFenced: MemoryOperation = (db, keys, args) => {
+  const [lock, token, places] = keys as [string, string, string | undefined]
+  const [owner, lease, last] = args as [string, string, string | undefined]
+  const answer = taken(db, keys, owner, places !== undefined && last === "1")
   if (answer !== undefined) return answer
-  const next = (lastToken(db, token!) ?? 0) + 1
-  db.setString(token!, String(next))
-  db.hset(lock!, owner!, "1")
-  db.expire(lock!, Number(lease))
+  const next = (lastToken(db, token) ?? 0) + 1
+  db.setString(token, String(next))
+  db.hset(lock, owner, "1")
+  db.expire(lock, Number(lease))
   return granted(db, next)
 }
 
@@ -82,9 +101,49 @@ export const hold: MemoryOperation = (db, [lock], [owner, count, lease]) => {
   return 1
 }
 
-export const release: MemoryOperation = (db, [lock, channel], [owner, publish]) => {
-  if (db.hdel(lock!, owner!)) return publish === "" ? 1 : 1 + db.publish(channel!, "0")
-  return db.exists(lock!) ? -1 : 0
+/** `lua/include/others_turn.lua` */
+const isOthersTurn = (db: Keyspace, channel: string, turn: string): boolean => {
+  if (db.listeners(channel) <= db.listeners(`${channel}:ours`) || db.exists(turn)) return false
+  db.setString(turn, "", 100)
+  db.publish(`${channel}:ours`, "")
+  return true
+}
+
+/** `lua/include/hand_over.lua` */
+const handOver = (db: Keyspace, lock: string, channel: string, places: string, lease: string): boolean => {
+  for (let passedOver = 0; passedOver < 100; passedOver++) {
+    const owner = db.zset(places)[0]?.[0]
+    if (owner === undefined) return false
+    db.zrem(places, owner)
+    const own = `${channel}:${owner.slice(0, 36)}`
+    if (db.listeners(own) > 0) {
+      db.hset(lock, owner, "1")
+      db.expire(lock, Number(lease))
+      db.publish(own, "0")
+      return true
+    }
+  }
+  return false
+}
+
+export const release: MemoryOperation = (db, [lock, channel, places, turn], [owner, publish, lease]) => {
+  const released = db.hdel(lock!, owner!) ? 1 : 0
+  if (released === 0) {
+    if (places !== undefined) db.zrem(places, owner!)
+    if (db.exists(lock!)) return -1
+    if (places === undefined) return 0
+  }
+  if (publish === "") return released
+  if (
+    places !== undefined &&
+    db.exists(places) &&
+    !isOthersTurn(db, channel!, turn!) &&
+    handOver(db, lock!, channel!, places, lease!)
+  ) {
+    return released
+  }
+  const listeners = db.publish(channel!, "0")
+  return released === 1 ? 1 + listeners : 0
 }
 
 export const renew: MemoryOperation = (db, locks, [lease, ...owners]) =>

@@ -11,7 +11,7 @@ import { type AcquireRule, operation, type StoreCommand } from "./StoreOperation
 const acquires: AcquireRule = {
   owner: firstArgument,
   leaseMillis: (args) => Number(args[1]),
-  atLeast: (args, token) => [...args.slice(0, 3), token],
+  atLeast: (args, token) => [...args.slice(0, 3), token, ...args.slice(4)],
   keepsTokens: false
 }
 
@@ -53,27 +53,43 @@ export const operations = {
   look: operation("lock/look", { reply: lookedAtReply })
 }
 
-/** `tokenKey` is where the last token is: the lock itself for a kind without tokens. */
+/** A place among those to whom a release hands the lock over. */
+export interface TakesPlace {
+  /** Whether the owner has asked before: the lock may have been handed over to it. */
+  readonly hasAsked: boolean
+}
+
+/**
+ * `tokenKey` is where the last token is: the lock itself for a kind without tokens. With `takesPlace` the owner has a place once it is
+ * denied, until it is granted the lock or released.
+ */
 export const acquire = (
-  { lock }: LockKeys,
+  keys: LockKeys,
   tokenKey: string,
   owner: string,
-  leaseMillis: number,
-  tokenLifeMillis: number
+  { leaseMillis, tokenLifeMillis }: { readonly leaseMillis: number; readonly tokenLifeMillis: number },
+  takesPlace?: TakesPlace
 ): StoreCommand<AcquireReply> => ({
   operation: operations.acquire,
-  keys: [lock, tokenKey],
-  args: [owner, leaseMillis, tokenLifeMillis]
+  ...(takesPlace === undefined
+    ? { keys: [keys.lock, tokenKey], args: [owner, leaseMillis, tokenLifeMillis] }
+    : {
+        keys: [keys.lock, tokenKey, keys.places],
+        args: [owner, leaseMillis, tokenLifeMillis, "", takesPlace.hasAsked ? 1 : 0]
+      })
 })
 
+/** {@link acquire} with a counter for a token. */
 export const acquireFenced = (
-  { lock, token }: LockKeys,
+  keys: LockKeys,
   owner: string,
-  leaseMillis: number
+  leaseMillis: number,
+  takesPlace?: TakesPlace
 ): StoreCommand<AcquireReply> => ({
   operation: operations.acquireFenced,
-  keys: [lock, token],
-  args: [owner, leaseMillis]
+  ...(takesPlace === undefined
+    ? { keys: [keys.lock, keys.token], args: [owner, leaseMillis] }
+    : { keys: [keys.lock, keys.token, keys.places], args: [owner, leaseMillis, takesPlace.hasAsked ? 1 : 0] })
 })
 
 /** Sets how many holds an owner has; replies 1, or 0 when it has none. */
@@ -83,11 +99,29 @@ export const hold = ({ lock }: LockKeys, owner: string, count: number, leaseMill
   args: [owner, count, leaseMillis]
 })
 
-/** Replies 1 + the number of clients that were listening: released; 0 free; -1 held by another. */
-export const release = ({ channel, lock }: LockKeys, owner: string, publish: string): StoreCommand<number> => ({
+/** How a release hands the lock over. */
+export interface HandOverTerms {
+  /** How long it is kept for the owner that it is handed over to. */
+  readonly leaseMillis: number
+}
+
+/**
+ * Replies 1 + the number of clients that were woken to ask: released; 0 free; -1 held by another. With `terms` the lock goes to the owner
+ * whose place is the oldest, and an owner that does not hold the lock loses its place.
+ */
+export const release = (
+  keys: LockKeys,
+  owner: string,
+  publish: string,
+  terms?: HandOverTerms
+): StoreCommand<number> => ({
   operation: operations.release,
-  keys: [lock, channel],
-  args: [owner, publish]
+  ...(terms === undefined
+    ? { keys: [keys.lock, keys.channel], args: [owner, publish] }
+    : {
+        keys: [keys.lock, keys.channel, keys.places, keys.othersTurn],
+        args: [owner, publish, terms.leaseMillis]
+      })
 })
 
 /** Replies 1, 0 or -1 (a quorum cannot tell) for each owner. */

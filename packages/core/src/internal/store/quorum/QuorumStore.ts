@@ -106,7 +106,9 @@ export class QuorumStore {
         for (const { store } of members) longest = Math.max(longest, store.commandTimeoutMillis)
         return longest
       },
-      serverMicros: (key) => this.#highestClock(key)
+      serverMicros: (key) => this.#highestClock(key),
+      // members would hand it over to different clients
+      handsOver: false
     }
   }
 

@@ -37,6 +37,9 @@ export const makeRedisStore: Effect.Effect<Store, never, RedisDriver> = Effect.g
     commandLifeMillis: deadlines.lifeMillis,
     commandTimeoutMillis: driver.commandTimeoutMillis,
     serverMicros: (key) => deadlines.serverMicros(key),
+    // in a cluster without sharded pub/sub clients that listen at other nodes hear a message, too, and the script cannot tell
+    handsOver:
+      driver.sharesSubscriptions === true && (driver.publish === "SPUBLISH" || driver.slot("a") === driver.slot("b")),
     address: driver.address,
     acknowledges:
       driver.sendBlocking === undefined

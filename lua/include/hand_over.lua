@@ -1,0 +1,27 @@
+-- Keeps a lock that is free for the owner whose place is the oldest: it is the holder for a
+-- short lease, and a message on its client's own channel tells it to ask once more, which
+-- grants it the lock. Owners whose client does not listen lose their places, a hundred at
+-- most. Sets the local `is_handed_over`.
+--
+-- KEYS[1]  the lock
+-- KEYS[2]  its channel; each client listens to <channel>:<client> as well
+-- KEYS[3]  the places: { owner = when it was taken, microseconds }, a zset of ours
+-- ARGV[2]  PUBLISH, or SPUBLISH
+-- ARGV[3]  the lease, milliseconds
+
+local is_handed_over = false
+local passed_over = 0
+local owner = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
+while owner and passed_over < 100 and not is_handed_over do
+  redis.call('ZREM', KEYS[3], owner)
+  -- pcall: a user without permission to publish has still released
+  local heard = redis.pcall(ARGV[2], KEYS[2] .. ':' .. string.sub(owner, 1, 36), '0')
+  if type(heard) == 'number' and heard > 0 then
+    is_handed_over = true
+    redis.call('HSET', KEYS[1], owner, '1')
+    redis.call('PEXPIRE', KEYS[1], ARGV[3])
+  else
+    passed_over = passed_over + 1
+    owner = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
+  end
+end

@@ -1,0 +1,250 @@
+/**
+ * How a release hands a lock over, asked of the stores directly: to the owner with the oldest place whose client listens, or, by waking
+ * all, to whoever takes no places.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, it } from "@effect/vitest"
+import { Context, Deferred, Effect, Layer, type Scope, Stream } from "effect"
+import { LockStore, type LockStoreError } from "effect-redis-lock"
+import { freshName } from "../kit/names.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
+import { until } from "../kit/eventually.ts"
+import { runOperation, typeOfKeyIn } from "../kit/storeOperations.ts"
+import type { Store } from "../kit/wrappedStore.ts"
+
+const stores: Record<string, Layer.Layer<LockStore.LockStore, unknown>> = {
+  memory: LockStore.layerMemory,
+  Redis: Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl }))
+}
+
+const clientIds = ["a", "b", "c"].map((letter) => `${letter.repeat(8)}-0000-4000-8000-000000000000`)
+const [clientA, clientB, clientC] = clientIds as [string, string, string]
+
+/** One lock, asked about without any client. */
+const lockIn = (store: Store) => {
+  const name = freshName("handOver")
+  const of = (prefix: string) => `${prefix}:{${name}}`
+  const [token, channel] = [of("redisson_lock_token"), of("redisson_lock__channel")]
+  const [places, turn] = [of("effect_redis_lock_places"), of("effect_redis_lock_others")]
+  const tryAcquire = (owner: string) => runOperation(store, "lock/acquire", [name, token], [owner, 10_000, 60_000])
+  const wait = (owner: string, hasAsked: 0 | 1 = 0, tokenKey = token) =>
+    runOperation(store, "lock/acquire", [name, tokenKey, places], [owner, 10_000, 60_000, "", hasAsked])
+  const waitFenced = (owner: string, hasAsked: 0 | 1 = 0) =>
+    runOperation(store, "fenced_lock/acquire", [name, token, places], [owner, 10_000, hasAsked])
+  const release = (owner: string, publish: string = store.publish) =>
+    runOperation(store, "lock/release", [name, channel, places, turn], [owner, publish, 2000])
+  const inspect = runOperation(store, "lock/inspect", [name, token]) as Effect.Effect<
+    readonly [left: number, token: unknown, fields: ReadonlyArray<string>],
+    LockStoreError
+  >
+  const holder = Effect.map(inspect, ([, , fields]) => fields[0])
+  const left = Effect.map(inspect, ([left]) => left)
+  /** Listens, and returns what comes. */
+  const listen = Effect.fnUntraced(function* (suffix: string, from: Store = store) {
+    const isListening = Deferred.makeUnsafe<void>()
+    const first = Deferred.makeUnsafe<string>()
+    yield* Effect.forkScoped(
+      Stream.runForEach(from.subscribe(channel + suffix), (signal) =>
+        Effect.sync(() => {
+          if (signal._tag === "Message") Deferred.doneUnsafe(first, Effect.succeed(signal.message))
+          else Deferred.doneUnsafe(isListening, Effect.void)
+        })
+      )
+    )
+    yield* Deferred.await(isListening)
+    return { message: Deferred.await(first), isSilent: Effect.map(Deferred.isDone(first), (done) => !done) }
+  })
+  /** Lasts until the 100 ms are over, then makes the store believe that the others have just had their chance. */
+  const keepTurn = Effect.andThen(
+    until(
+      "the others have had their turn",
+      Effect.map(typeOfKeyIn(store, turn), (type) => type === "none")
+    ),
+    runOperation(store, "semaphore/set", [turn, `${turn}:ids`, turn], ["1", 0, store.publish])
+  )
+  return { tryAcquire, wait, waitFenced, keepTurn, holder, left, listen, release, name }
+}
+
+/** The token of a grant. */
+const tokenIn = (reply: unknown) => Number(Array.isArray(reply) ? reply[1] : reply)
+
+for (const [where, layer] of Object.entries(stores)) {
+  const test = (title: string, body: (store: Store) => Effect.Effect<unknown, unknown, Scope.Scope>) =>
+    it.live(`${where}: ${title}`, () => Effect.provide(Effect.scoped(Effect.flatMap(LockStore.LockStore, body)), layer))
+
+  test("a release keeps the lock for the owner whose place is the oldest, for a short time", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      yield* lock.tryAcquire("x:1")
+      const hearsB = yield* lock.listen(`:${clientB}`)
+      const hearsC = yield* lock.listen(`:${clientC}`)
+      const all = yield* lock.listen("")
+      yield* lock.listen(":ours")
+      yield* lock.wait(`${clientB}:1`)
+      yield* lock.wait(`${clientC}:1`)
+      // asking again keeps the place
+      assert.lengthOf((yield* lock.wait(`${clientB}:1`, 1)) as ReadonlyArray<unknown>, 2)
+      assert.strictEqual(yield* lock.release("x:1"), 1)
+      yield* hearsB.message
+      assert.strictEqual(yield* lock.holder, `${clientB}:1`)
+      const left = yield* lock.left
+      assert.isTrue(left > 0 && left <= 2000, `${left} ms left`)
+      assert.isTrue(yield* hearsC.isSilent)
+      // without having asked once more: it gives back what was kept for it
+      assert.strictEqual(yield* lock.release(`${clientB}:1`), 1)
+      yield* hearsC.message
+      assert.strictEqual(yield* lock.holder, `${clientC}:1`)
+      assert.isTrue(yield* all.isSilent)
+      // nobody has a place any more: whoever listens is woken
+      assert.strictEqual(yield* lock.release(`${clientC}:1`), 2)
+      assert.strictEqual(yield* all.message, "0")
+    }))
+
+  test("an owner that was handed the lock and asks once more is granted it, with a higher token and its own lease", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      yield* lock.listen(`:${clientA}`)
+      const first = yield* lock.tryAcquire("x:1")
+      yield* lock.wait(`${clientA}:1`)
+      yield* lock.release("x:1")
+      const granted = yield* lock.wait(`${clientA}:1`, 1)
+      assert.isAbove(tokenIn(granted), tokenIn(first))
+      assert.isAbove(yield* lock.left, 2000)
+    }))
+
+  test("a client that does not hear that the lock is its own is passed over", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      yield* lock.tryAcquire("x:1")
+      yield* lock.wait(`${clientA}:1`)
+      yield* lock.wait(`${clientB}:1`)
+      yield* lock.listen(`:${clientB}`)
+      assert.strictEqual(yield* lock.release("x:1"), 1)
+      assert.strictEqual(yield* lock.holder, `${clientB}:1`)
+    }))
+
+  test("a release passes over a hundred owners that do not hear it, and behind more of them wakes whoever listens", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      yield* lock.tryAcquire("x:1")
+      yield* Effect.forEach(
+        Array.from({ length: 101 }, (_, i) => i),
+        (i) => lock.wait(`${clientA}:${i}`),
+        { concurrency: "unbounded", discard: true }
+      )
+      yield* lock.wait(`${clientB}:1`)
+      const hearsB = yield* lock.listen(`:${clientB}`)
+      const all = yield* lock.listen("")
+      yield* lock.listen(":ours")
+      assert.strictEqual(yield* lock.release("x:1"), 2)
+      assert.strictEqual(yield* all.message, "0")
+      assert.isUndefined(yield* lock.holder)
+      assert.isTrue(yield* hearsB.isSilent)
+      yield* lock.tryAcquire("x:2")
+      assert.strictEqual(yield* lock.release("x:2"), 1)
+      assert.strictEqual(yield* lock.holder, `${clientB}:1`)
+    }))
+
+  test("a lock that nobody hears of is free", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      yield* lock.tryAcquire("x:1")
+      yield* lock.wait(`${clientA}:1`)
+      assert.strictEqual(yield* lock.release("x:1"), 1)
+      assert.isUndefined(yield* lock.holder)
+    }))
+
+  test("an owner that was passed over has a place again, behind the others, when it asks again", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      yield* lock.tryAcquire("x:1")
+      yield* lock.wait(`${clientA}:1`)
+      yield* lock.release("x:1")
+      yield* lock.tryAcquire("x:2")
+      const hearsA = yield* lock.listen(`:${clientA}`)
+      yield* lock.listen(`:${clientB}`)
+      yield* lock.wait(`${clientB}:1`)
+      yield* lock.wait(`${clientA}:1`, 1)
+      yield* lock.release("x:2")
+      assert.strictEqual(yield* lock.holder, `${clientB}:1`)
+      assert.isTrue(yield* hearsA.isSilent)
+      yield* lock.release(`${clientB}:1`)
+      yield* hearsA.message
+      assert.strictEqual(yield* lock.holder, `${clientA}:1`)
+    }))
+
+  test("an owner that is released without holding the lock loses its place", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      const hearsA = yield* lock.listen(`:${clientA}`)
+      yield* lock.tryAcquire("x:1")
+      yield* lock.wait(`${clientA}:1`)
+      assert.strictEqual(yield* lock.release(`${clientA}:1`), -1)
+      yield* lock.release("x:1")
+      assert.isUndefined(yield* lock.holder)
+      assert.isTrue(yield* hearsA.isSilent)
+    }))
+
+  test("an owner that is granted the lock because it asked has no place any more", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      const hearsA = yield* lock.listen(`:${clientA}`)
+      yield* lock.tryAcquire("x:1")
+      yield* lock.wait(`${clientA}:1`)
+      yield* lock.release("x:1", "")
+      assert.isNumber(yield* lock.wait(`${clientA}:1`, 1))
+      yield* lock.release(`${clientA}:1`)
+      assert.isUndefined(yield* lock.holder)
+      assert.isTrue(yield* hearsA.isSilent)
+    }))
+
+  test("a release that finds the lock free hands it over: the release before had told nobody", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      yield* lock.listen(`:${clientA}`)
+      yield* lock.tryAcquire("x:1")
+      yield* lock.wait(`${clientA}:1`)
+      assert.strictEqual(yield* lock.release("x:1", ""), 1)
+      assert.isUndefined(yield* lock.holder)
+      assert.strictEqual(yield* lock.release("x:2"), 0)
+      assert.strictEqual(yield* lock.holder, `${clientA}:1`)
+    }))
+
+  test("an owner gets the token of its kind of lock, whichever kind has handed it over", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      for (const client of clientIds) yield* lock.listen(`:${client}`)
+      assert.strictEqual(tokenIn(yield* lock.waitFenced("x:1")), 1)
+      yield* lock.wait(`${clientA}:1`, 0, lock.name)
+      yield* lock.waitFenced(`${clientB}:1`)
+      yield* lock.wait(`${clientC}:1`)
+      yield* lock.release("x:1")
+      assert.strictEqual(tokenIn(yield* lock.wait(`${clientA}:1`, 1, lock.name)), 0)
+      yield* lock.release(`${clientA}:1`)
+      assert.strictEqual(tokenIn(yield* lock.waitFenced(`${clientB}:1`, 1)), 2)
+      yield* lock.release(`${clientB}:1`)
+      // a counter stays one
+      assert.strictEqual(tokenIn(yield* lock.wait(`${clientC}:1`, 1)), 3)
+    }))
+
+  test("listeners that take no places get a chance every 100 ms, of which clients that do are told first", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      const elsewhere = Context.get(yield* Layer.build(Layer.fresh(layer)), LockStore.LockStore)
+      const java = yield* lock.listen("", where === "memory" ? store : elsewhere)
+      yield* lock.listen("")
+      const ours = yield* lock.listen(":ours")
+      const hearsA = yield* lock.listen(`:${clientA}`)
+      yield* lock.tryAcquire("x:1")
+      yield* lock.wait(`${clientA}:1`)
+      assert.strictEqual(yield* lock.release("x:1"), 1 + 2)
+      assert.strictEqual(yield* java.message, "0")
+      assert.strictEqual(yield* ours.message, "")
+      assert.isUndefined(yield* lock.holder)
+      assert.isTrue(yield* hearsA.isSilent)
+      yield* lock.keepTurn
+      yield* lock.tryAcquire("x:2")
+      assert.strictEqual(yield* lock.release("x:2"), 1)
+      assert.strictEqual(yield* lock.holder, `${clientA}:1`)
+    }))
+}
