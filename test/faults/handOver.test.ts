@@ -1,0 +1,106 @@
+/**
+ * A lock is handed over while the master dies, or while nothing reaches the client that it is handed over to.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Redis } from "ioredis"
+import { type Client, client } from "../kit/clients.ts"
+import { eventually } from "../kit/eventually.ts"
+import { loss } from "../kit/exits.ts"
+import { enter, queueUp } from "../kit/sections.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { subscribers } from "../kit/server/conditions.ts"
+import { behindProxy } from "../kit/server/onServer.ts"
+
+const lease = 3000
+
+const placesTaken = (redis: Redis) => redis.zcard("effect_redis_lock_places:{report}")
+
+/** Queues up, and waits until the client has a place behind so many others and hears that it is handed the lock. */
+const takesPlace = Effect.fnUntraced(function* (who: Client, redis: Redis, ahead: number) {
+  const waiter = yield* queueUp(who, "report")
+  yield* subscribers(redis, "report", ahead + 1)
+  yield* eventually(
+    `${ahead + 1} clients have places`,
+    () => placesTaken(redis),
+    (taken) => taken === ahead + 1
+  )
+  return waiter
+})
+
+/** All keys as they are now, for a server that takes over without what happens from now on. */
+const copyOf = (redis: Redis) =>
+  Effect.promise(async () => {
+    const keys = await redis.keys("*")
+    return Promise.all(
+      keys.map(async (key) => ({
+        key,
+        left: Math.max(0, await redis.pttl(key)),
+        value: await redis.dumpBuffer(key)
+      }))
+    )
+  })
+
+describe("a lock that is handed over", () => {
+  it.live(
+    "A hand-over that the master's successor knows nothing of is taken from its holder before anybody else gets the lock",
+    behindProxy(({ proxy, redis, server }) =>
+      Effect.gen(function* () {
+        const options = { watchdogLeaseTime: lease } as const
+        const first = yield* enter(yield* client(proxy, options), "report")
+        const second = yield* takesPlace(yield* client(proxy, options), redis, 0)
+        const third = yield* takesPlace(yield* client(proxy, options), redis, 1)
+        const before = yield* copyOf(redis)
+        yield* first.end
+        assert.strictEqual(yield* Effect.flatten(first.exit), "done")
+        const handedOver = yield* second.entered
+        assert.isTrue(handedOver.holding.token > first.holding.token)
+
+        yield* proxy.cut
+        yield* server.restart
+        const successor = yield* bare(server)
+        for (const { key, left, value } of before) {
+          yield* Effect.promise(() => successor.restore(key, left, value))
+        }
+        const startedAt = performance.now()
+        yield* proxy.restore
+
+        // the successor believes that the first still holds it
+        const next = yield* third.entered
+        const waited = performance.now() - startedAt
+        assert.isTrue(handedOver.wasInterrupted())
+        loss(yield* handedOver.exit)
+        assert.isFalse(yield* handedOver.holding.isHeld)
+        assert.isAtLeast(waited, lease / 4)
+        yield* next.end
+        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+      })
+    )
+  )
+
+  it.live(
+    "A client whose connections break while a lock is handed over to it finds its lock when they are back",
+    behindProxy(({ proxy, redis, server }) =>
+      Effect.gen(function* () {
+        // nobody asks by the clock
+        const options = { watchdogLeaseTime: "5 minutes", fallbackInterval: "5 minutes" } as const
+        const first = yield* enter(yield* client(server, options), "report")
+        const second = yield* takesPlace(yield* client(proxy, options), redis, 0)
+        yield* proxy.stall
+        yield* first.end
+        assert.strictEqual(yield* Effect.flatten(first.exit), "done")
+        yield* eventually(
+          "the lock is handed over",
+          () => placesTaken(redis),
+          (taken) => taken === 0
+        )
+        yield* proxy.dropConnections
+        yield* proxy.resume
+        const next = yield* second.entered
+        assert.isTrue(next.holding.token > first.holding.token)
+        yield* next.end
+        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+      })
+    )
+  )
+})
