@@ -33,6 +33,7 @@ export const catalog: ReadonlyArray<Entry> = [
   {
     name: rawHash,
     about: "two minimal scripts over a hash, sent with EVALSHA; polls every 100 ms while the lock is taken",
+    except: ["W12-2", "W12-8", "W12-24", "W12-64"],
     load: () => import("./rawHash.ts")
   },
   {
@@ -69,6 +70,8 @@ export const catalog: ReadonlyArray<Entry> = [
     about:
       "4.7.0 itself, in a Java process with its defaults: `lock` and `unlock` on a thread per worker, in W6 `lockAsync`, in W10 `RedissonRedLock`, in W11 `getMultiLock`. Its heap figure excludes thread stacks",
     kinds: [...single, ...composed],
+    // a Java process takes much memory
+    except: ["W12-24", "W12-64"],
     prepare: buildJava,
     load: () => import("./redisson.ts")
   },

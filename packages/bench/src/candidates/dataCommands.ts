@@ -17,5 +17,5 @@ export const dataCommands: ReadonlyArray<string> = [
     "zremrangebyscore",
     "zscore"
   ],
-  ...["publish", "time"]
+  ...["publish", "pubsub|numsub", "pubsub|shardnumsub", "time"]
 ]

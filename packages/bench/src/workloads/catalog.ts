@@ -2,6 +2,7 @@ import type { Workload } from "../Workload.ts"
 import { w1 } from "./w1OneWorker.ts"
 import { w10Five, w10FiveMany, w10Three, w10ThreeMany } from "./w10RedLock.ts"
 import { w11 } from "./w11MultiLock.ts"
+import { w12 } from "./w12CrowdOnOneLock.ts"
 import { w14 } from "./w14Readers.ts"
 import { w2 } from "./w2ManyWorkers.ts"
 import { w3, w3Think } from "./w3FibersOnOneLock.ts"
@@ -30,6 +31,7 @@ export const workloads: ReadonlyArray<Workload> = [
   w10ThreeMany,
   w10FiveMany,
   w11,
+  ...w12,
   w13Few,
   w13Many,
   ...w14
@@ -39,6 +41,7 @@ export const workloads: ReadonlyArray<Workload> = [
 export const groups: Readonly<Record<string, ReadonlyArray<Workload>>> = {
   pairs: [w1, w2],
   contention: [w3, w3Think, w4],
+  crowd: w12,
   idle: [w5, w6],
   locks: [w1, w2, w3, w3Think, w4, w5, w6],
   fair: [w4Fair, w13Few, w7, w13Many],
