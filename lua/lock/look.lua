@@ -12,7 +12,8 @@
 --            { owner, hold count, ... } of a hash, counter or nil,
 --            { waiting owner, ... }, how many wait,
 --            { reader, milliseconds left, ... }, { client with a waiting writer, ... },
---            { permit id in hexadecimal digits, milliseconds left, ... }, how many are held }
+--            { permit id in hexadecimal digits, milliseconds left (-1: never expires), ... },
+--            how many are held }
 
 local kind = redis.call('TYPE', KEYS[1]).ok
 local time = redis.call('TIME')
@@ -22,7 +23,9 @@ local most = tonumber(ARGV[1])
 local function live(key)
   local found = redis.call('ZRANGEBYSCORE', key, '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, most)
   for i = 2, #found, 2 do
-    found[i] = tonumber(found[i]) - now
+    local ends = tonumber(found[i])
+    -- Redisson's "never"
+    found[i] = ends >= 922337203685477 and -1 or ends - now
   end
   return found
 end

@@ -38,6 +38,13 @@ export const makeServerDriver = (
       refresh: () => {}
     })
     const blocking = yield* BlockingConnections.make({ path, log, clientFor: () => writer.client })
+    // one listener at the connection, however many clients share the driver
+    const readyListeners = new Set<() => void>()
+    const tellReady = () => readyListeners.forEach((onReady) => onReady())
+    yield* Effect.acquireRelease(
+      Effect.sync(() => writer.client.on("ready", tellReady)),
+      (client) => Effect.sync(() => client.off("ready", tellReady))
+    )
     log.open()
     yield* warnOfServers([writer], warnings, commandTimeout)
     return {
@@ -52,9 +59,8 @@ export const makeServerDriver = (
       commandTimeoutMillis,
       sendBlocking: blocking.send,
       reconnects: reconnectsOf((onReady) => {
-        const { client } = writer
-        client.on("ready", onReady)
-        return () => client.off("ready", onReady)
+        readyListeners.add(onReady)
+        return () => readyListeners.delete(onReady)
       })
     }
   })

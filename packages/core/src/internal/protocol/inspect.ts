@@ -41,12 +41,9 @@ const holdersOf = (fields: ReadonlyArray<string>): LockState["holders"] | undefi
   return holders
 }
 
-/** Undefined for a key without expiry, and for a permit that Redisson never lets expire. */
+/** Undefined for a key without expiry, and for a permit that never expires. */
 const durationOf = (millis: number): Duration.Duration | undefined =>
-  millis === -1 || millis > longestMillis ? undefined : Duration.millis(millis)
-
-/** Longer than any lease; Redisson's "never" is 29,000 years. */
-const longestMillis = 500_000_000_000_000
+  millis === -1 ? undefined : Duration.millis(millis)
 
 /** Any other value under the token's key is not a token. */
 const tokenOf = (token: string | null): bigint | undefined =>

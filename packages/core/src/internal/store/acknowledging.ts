@@ -11,7 +11,9 @@ import type { StoreCommand } from "./operations/StoreOperation.ts"
 import type { Acknowledges, Store } from "./Store.ts"
 
 /** Runs commands whose grants need acknowledgement, by their own word or by default. */
-export const acknowledging = ({ acknowledges, run }: Store, byDefault: Acknowledgement | undefined): Store["run"] => {
+export const acknowledging = (store: Store, byDefault: Acknowledgement | undefined): Store["run"] => {
+  const { acknowledges } = store
+  const run: Store["run"] = (command) => store.run(command)
   if (acknowledges === undefined) return run
   return (command) => {
     const wanted = command.acknowledge ?? byDefault

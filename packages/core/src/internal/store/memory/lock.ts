@@ -4,6 +4,7 @@
 import type { Reply } from "../../../RedisDriver.ts"
 import { type Keyspace, WrongType } from "./Keyspace.ts"
 import type { MemoryOperation } from "./MemoryOperation.ts"
+import { never } from "./permitSemaphore.ts"
 
 export const raiseExpiry = (db: Keyspace, key: string, lease: number): void => {
   const left = db.pttl(key)
@@ -177,7 +178,7 @@ const live = (db: Keyspace, key: string, most: number) =>
     .zset(key)
     .filter(([, ends]) => ends > db.timeMillis())
     .slice(0, most)
-    .map(([member, ends]) => [member, ends - db.timeMillis()] as const)
+    .map(([member, ends]) => [member, ends >= never ? -1 : ends - db.timeMillis()] as const)
 
 export const look: MemoryOperation = (db, [lock, token, queue, readers, writers, ids], [most]) => {
   const type = db.type(lock!)

@@ -7,7 +7,7 @@ import type { Keyspace } from "./Keyspace.ts"
 import type { MemoryOperation } from "./MemoryOperation.ts"
 
 /** Redisson's score of a permit that never expires. */
-const never = 922_337_203_685_477
+export const never = 922_337_203_685_477
 
 /** `lua/include/reap.lua` */
 const reap = (db: Keyspace, semaphore: string, ids: string) => {
