@@ -116,7 +116,9 @@ export default defineConfig({
           page("Running a job once", "/running-once"),
           page("Guarantees and limits", "/guarantees"),
           page("Failure and fencing", "/fencing"),
+          page("Failover", "/failover"),
           page("Quorums", "/quorum"),
+          page("Contention", "/contention"),
           page("Sharing with Java", "/redisson"),
           page("Effect's cluster", "/cluster"),
           page("Memory in Redis", "/memory")
