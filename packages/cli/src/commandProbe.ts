@@ -51,6 +51,7 @@ try('ZRANGEBYSCORE', z, 0, 1)
 try('ZSCORE', z, 'a')
 try('ZREMRANGEBYRANK', z, 0, 0)
 try('ZREM', z, 'b')
+try('PUBSUB', 'NUMSUB', s)
 try(ARGV[1], 'redisson_lock__channel:' .. s, '0')
 local once = {}
 local seen = {}
