@@ -65,8 +65,11 @@ const workersEach = 3
 const sectionsEach = 6
 const longestWaitMillis = 3000
 const longestStepMillis = 10_000
-/** Longer than a place in a fair queue is kept after a time in which nobody asked. */
-const longestReprieveMillis = 10_000
+/**
+ * Longer than a place in a fair queue is kept after a time in which nobody asked; where clocks step, a client's mark may be ahead by
+ * a step, too.
+ */
+const longestReprieveMillis = 10_000 + longestStepMillis
 
 /** Operations that create something, extend it, or end one of several holds. */
 const creating: ReadonlySet<LockStore.Operation> = new Set<LockStore.Operation>([
