@@ -5,14 +5,15 @@
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel; each client listens to <channel>:<client> as well
--- KEYS[3]  the places: { owner = when it was taken, microseconds }, a zset of ours
+-- KEYS[3]  the places: { owner = when it was taken, microseconds }, a zset of ours; '' is no
+--          place (see last_turn.lua)
 -- ARGV[2]  PUBLISH, or SPUBLISH
 -- ARGV[3]  the lease, milliseconds
 
 local is_handed_over = false
 local passed_over = 0
 local owner = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
-while owner and passed_over < 100 and not is_handed_over do
+while owner and owner ~= '' and passed_over < 100 and not is_handed_over do
   redis.call('ZREM', KEYS[3], owner)
   -- pcall: a user without permission to publish has still released
   local heard = redis.pcall(ARGV[2], KEYS[2] .. ':' .. string.sub(owner, 1, 36), '0')

@@ -1,16 +1,26 @@
 -- Sets the local `is_others_turn`: whether somebody listens who takes no places (Redisson)
--- and has had no chance for 100 ms. Clients of ours are told first, and leave the lock
--- alone for a moment.
+-- and has had no turn for 100 ms. From now on clients that take places are refused for 10 ms
+-- (see taken.lua); they are told first, so that they need not ask in vain.
 --
--- KEYS[2]  its channel; clients of ours that take places listen to <channel>:ours as well
--- KEYS[4]  there for 100 ms after such a chance, a string of ours
+-- KEYS[2]  its channel; clients that take places listen to <channel>:ours as well
+-- KEYS[3]  the places (see hand_over.lua)
 -- ARGV[2]  PUBLISH, or SPUBLISH
+-- Needs the local `has_places`: whether KEYS[3] exists.
 
+local is_others_turn = false
 local numsub = ARGV[2] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
-local listeners = redis.pcall('PUBSUB', numsub, KEYS[2], KEYS[2] .. ':ours')
+local counts = redis.pcall('PUBSUB', numsub, KEYS[2], KEYS[2] .. ':ours')
 -- who may not ask cannot know
-local others = listeners[4] and listeners[2] - listeners[4] or 1
-local is_others_turn = others > 0 and redis.call('SET', KEYS[4], '', 'PX', 100, 'NX')
-if is_others_turn then
-  redis.pcall(ARGV[2], KEYS[2] .. ':ours', '')
+local others = counts[4] and counts[2] - counts[4] or 1
+if others > 0 then
+  --@include digits
+  --@include last_turn
+  if since >= 100000 then
+    is_others_turn = true
+    redis.call('ZADD', KEYS[3], string.format('%.0f', digits + behind_all), '')
+    if not has_places then
+      redis.call('PEXPIRE', KEYS[3], 100)
+    end
+    redis.pcall(ARGV[2], KEYS[2] .. ':ours', '')
+  end
 end

@@ -4,9 +4,8 @@
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
--- The others are only here for a kind that is handed over:
+-- KEYS[3] and ARGV[3] are only here for a kind that is handed over:
 -- KEYS[3]  the places (see hand_over.lua)
--- KEYS[4]  there while waiters without a place need no chance (see others_turn.lua)
 -- ARGV[1]  owner
 -- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use; empty to tell nobody
 -- ARGV[3]  how long it is kept for the owner that it is handed over to, milliseconds
@@ -30,15 +29,21 @@ end
 if ARGV[2] == '' then
   return released
 end
-if KEYS[3] and redis.call('EXISTS', KEYS[3]) == 1 then
+local has_places = KEYS[3] and redis.call('EXISTS', KEYS[3]) == 1
+local listeners
+if not has_places then
+  --@include wake_all
+end
+if has_places or (KEYS[3] and listeners > 0) then
   --@include others_turn
-  if not is_others_turn then
+  if has_places and not is_others_turn then
     --@include hand_over
     if is_handed_over then
       return released
     end
   end
 end
--- pcall: a message is a hint; a user without permission to publish has still released
-local listeners = redis.pcall(ARGV[2], KEYS[2], '0')
-return released == 1 and type(listeners) == 'number' and 1 + listeners or released
+if has_places then
+  --@include wake_all
+end
+return released == 1 and 1 + listeners or 0

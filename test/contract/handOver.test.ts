@@ -9,7 +9,7 @@ import { LockStore, type LockStoreError } from "effect-redis-lock"
 import { freshName } from "../kit/names.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { until } from "../kit/eventually.ts"
-import { runOperation, typeOfKeyIn } from "../kit/storeOperations.ts"
+import { runOperation } from "../kit/storeOperations.ts"
 import type { Store } from "../kit/wrappedStore.ts"
 
 const stores: Record<string, Layer.Layer<LockStore.LockStore, unknown>> = {
@@ -25,14 +25,14 @@ const lockIn = (store: Store) => {
   const name = freshName("handOver")
   const of = (prefix: string) => `${prefix}:{${name}}`
   const [token, channel] = [of("redisson_lock_token"), of("redisson_lock__channel")]
-  const [places, turn] = [of("effect_redis_lock_places"), of("effect_redis_lock_others")]
+  const places = of("effect_redis_lock_places")
   const tryAcquire = (owner: string) => runOperation(store, "lock/acquire", [name, token], [owner, 10_000, 60_000])
   const wait = (owner: string, hasAsked: 0 | 1 = 0, tokenKey = token) =>
     runOperation(store, "lock/acquire", [name, tokenKey, places], [owner, 10_000, 60_000, "", hasAsked])
   const waitFenced = (owner: string, hasAsked: 0 | 1 = 0) =>
     runOperation(store, "fenced_lock/acquire", [name, token, places], [owner, 10_000, hasAsked])
   const release = (owner: string, publish: string = store.publish) =>
-    runOperation(store, "lock/release", [name, channel, places, turn], [owner, publish, 2000])
+    runOperation(store, "lock/release", [name, channel, places], [owner, publish, 2000])
   const inspect = runOperation(store, "lock/inspect", [name, token]) as Effect.Effect<
     readonly [left: number, token: unknown, fields: ReadonlyArray<string>],
     LockStoreError
@@ -54,16 +54,11 @@ const lockIn = (store: Store) => {
     yield* Deferred.await(isListening)
     return { message: Deferred.await(first), isSilent: Effect.map(Deferred.isDone(first), (done) => !done) }
   })
-  /** Lasts until the 100 ms are over, then makes the store believe that the others have just had their chance. */
-  const keepTurn = Effect.andThen(
-    until(
-      "the others have had their turn",
-      Effect.map(typeOfKeyIn(store, turn), (type) => type === "none")
-    ),
-    runOperation(store, "semaphore/set", [turn, `${turn}:ids`, turn], ["1", 0, store.publish])
-  )
-  return { tryAcquire, wait, waitFenced, keepTurn, holder, left, listen, release, name }
+  return { tryAcquire, wait, waitFenced, holder, left, listen, release, name }
 }
+
+/** Whether it is a token, and not what is known of the holder. */
+const isGranted = (reply: unknown) => !Array.isArray(reply) || reply[0] === "granted"
 
 /** The token of a grant. */
 const tokenIn = (reply: unknown) => Number(Array.isArray(reply) ? reply[1] : reply)
@@ -227,11 +222,17 @@ for (const [where, layer] of Object.entries(stores)) {
       assert.strictEqual(tokenIn(yield* lock.wait(`${clientC}:1`, 1)), 3)
     }))
 
-  test("listeners that take no places get a chance every 100 ms, of which clients that do are told first", (store) =>
+  /** A lock that a listener without a place is told of: Java, which listens to its channel alone. */
+  const besideJava = Effect.fnUntraced(function* (store: Store) {
+    const lock = lockIn(store)
+    const elsewhere = Context.get(yield* Layer.build(Layer.fresh(layer)), LockStore.LockStore)
+    const java = yield* lock.listen("", where === "memory" ? store : elsewhere)
+    return { java, lock }
+  })
+
+  test("a release wakes listeners that take no places, and tells clients that do first", (store) =>
     Effect.gen(function* () {
-      const lock = lockIn(store)
-      const elsewhere = Context.get(yield* Layer.build(Layer.fresh(layer)), LockStore.LockStore)
-      const java = yield* lock.listen("", where === "memory" ? store : elsewhere)
+      const { java, lock } = yield* besideJava(store)
       yield* lock.listen("")
       const ours = yield* lock.listen(":ours")
       const hearsA = yield* lock.listen(`:${clientA}`)
@@ -242,9 +243,55 @@ for (const [where, layer] of Object.entries(stores)) {
       assert.strictEqual(yield* ours.message, "")
       assert.isUndefined(yield* lock.holder)
       assert.isTrue(yield* hearsA.isSilent)
-      yield* lock.keepTurn
-      yield* lock.tryAcquire("x:2")
-      assert.strictEqual(yield* lock.release("x:2"), 1)
-      assert.strictEqual(yield* lock.holder, `${clientA}:1`)
     }))
+
+  test("a lock is handed over between two turns of the listeners that take no places", (store) =>
+    Effect.gen(function* () {
+      const { lock } = yield* besideJava(store)
+      yield* lock.listen(`:${clientA}`)
+      const isHandedOver = Effect.gen(function* () {
+        yield* lock.tryAcquire("x:1")
+        yield* lock.wait(`${clientA}:1`)
+        yield* lock.release("x:1")
+        const holder = yield* lock.holder
+        yield* lock.release(`${clientA}:1`, "")
+        return holder === `${clientA}:1`
+      })
+      assert.isFalse(yield* isHandedOver)
+      // within 100 ms of a turn
+      yield* until("a release has handed the lock over", isHandedOver)
+      yield* until("the others have their turn again", Effect.map(isHandedOver, (it) => !it))
+    }))
+
+  for (const hasPlace of [true, false]) {
+    const title = hasPlace ? "" : ", even if none of them had waited"
+    test(`while it is the turn of others, clients that take places are refused a lock that is free${title}`, (store) =>
+      Effect.gen(function* () {
+        const { lock } = yield* besideJava(store)
+        const askInTheirTurn = Effect.gen(function* () {
+          yield* lock.tryAcquire("x:1")
+          if (hasPlace) yield* lock.wait(`${clientA}:1`)
+          yield* lock.release("x:1")
+          const reply = yield* lock.wait(`${clientB}:1`)
+          if (isGranted(reply)) {
+            // this machine was late, or there was no turn: once more
+            yield* lock.release(`${clientB}:1`, "")
+            return false
+          }
+          const [left, holder] = reply as readonly [number, string]
+          assert.isTrue(left > 0 && left <= 10, `${left} ms left`)
+          assert.strictEqual(holder, "")
+          return true
+        })
+        yield* until("a request within the turn", askInTheirTurn)
+        // Java asks as it always does
+        assert.isNumber(yield* lock.tryAcquire("java:1"))
+        yield* lock.release("java:1", "")
+        yield* until(
+          "the turn is over",
+          Effect.map(lock.wait(`${clientB}:1`, 1), isGranted)
+        )
+        assert.strictEqual(yield* lock.holder, `${clientB}:1`)
+      }))
+  }
 }

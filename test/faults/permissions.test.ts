@@ -93,8 +93,7 @@ describe("a Redis user with few permissions (NOPERM)", () => {
         const { run } = yield* clientWith(site, [
           // scripts are given the channel as a key, too
           ...["~report", "~redisson_lock_token:{report}", "~redisson_lock__channel:{report}"],
-          ...["~effect_redis_lock_places:{report}", "~effect_redis_lock_others:{report}"],
-          ...["+zadd", "+zrange", "+zrem", "+pubsub|numsub"],
+          ...["~effect_redis_lock_places:{report}", "+zadd", "+zrange", "+zrem", "+zscore", "+pubsub|numsub"],
           "&redisson_lock__channel:{report}",
           ...["+evalsha", "+eval", "+publish", "+subscribe", "+unsubscribe", "+scan", "+info"],
           ...["+exists", "+hexists", "+hset", "+hdel", "+hkeys", "+hgetall", "+del"],

@@ -33,8 +33,9 @@ export const gaveUp = (
     )
   })
 
-/** The last holder seen: in Redis, or in this process if Redis was not asked. */
+/** The last holder seen: in Redis, or in this process if Redis was not asked. Nobody, while it is the turn of others (see `last_turn.lua`). */
 const holderOf = ({ client, keys }: AcquireRequest, denial: Denial | undefined): Holder | undefined => {
+  if (denial?.owner === "") return undefined
   if (denial !== undefined) {
     const remaining = denial.remaining < 0 ? undefined : Duration.millis(denial.remaining)
     return { owner: denial.owner, remaining }

@@ -48,11 +48,6 @@ export class LockKeys {
     return prefixed("effect_redis_lock_places", this.lock)
   }
 
-  /** There while waiters that take no places have just had a chance; not Redisson's. */
-  get othersTurn(): string {
-    return prefixed("effect_redis_lock_others", this.lock)
-  }
-
   /** The channel of a read-write lock. */
   get readWriteChannel(): string {
     return prefixed("redisson_rwlock", this.lock)

@@ -51,6 +51,22 @@ export const grantedBefore = (db: Keyspace, lock: string, token: string): Reply 
 /** How long places are kept after the last request, milliseconds. */
 const placesLife = 60_000
 
+/** How often those who take no places have their turn, how long clients that do are refused then; and what is added to its time: `lua/include/last_turn.lua` */
+const [turnEvery, turnLasts, behindAll] = [100_000, 10_000, 4e15]
+
+/** The microseconds since the last turn of those who take no places: `lua/include/last_turn.lua` */
+const sinceLastTurn = (db: Keyspace, places: string): number => {
+  const last = db.zscore(places, "")
+  const since = last === undefined ? behindAll : db.timeMicros() - (last - behindAll)
+  return since < 0 ? behindAll : since
+}
+
+/** The milliseconds for which clients that take places are refused. */
+const leftOfOthersTurn = (db: Keyspace, places: string | undefined): number | undefined => {
+  const left = places === undefined ? 0 : turnLasts - sinceLastTurn(db, places)
+  return left > 0 ? Math.ceil(left / 1000) : undefined
+}
+
 /** `lua/include/taken.lua` */
 const taken = (
   db: Keyspace,
@@ -59,17 +75,18 @@ const taken = (
   hasAsked: boolean
 ): Reply | undefined => {
   const fields = db.hash(lock!)
-  if (fields === undefined) {
+  const left = fields === undefined ? leftOfOthersTurn(db, places) : db.pttl(lock!)
+  if (left === undefined) {
     if (hasAsked) db.zrem(places!, owner)
     return undefined
   }
-  if (fields.has(owner)) return hasAsked ? undefined : grantedBefore(db, lock!, token!)
-  if (fields.has("mode")) throw new WrongType()
+  if (fields?.has(owner) === true) return hasAsked ? undefined : grantedBefore(db, lock!, token!)
+  if (fields?.has("mode") === true) throw new WrongType()
   if (places !== undefined) {
     if (db.zscore(places, owner) === undefined) db.zadd(places, db.timeMicros(), owner)
     db.expire(places, placesLife)
   }
-  return [db.pttl(lock!), [...fields.keys()][0]!]
+  return [left, fields === undefined ? "" : [...fields.keys()][0]!]
 }
 
 export const acquire: MemoryOperation = (db, keys, args) => {
@@ -103,9 +120,12 @@ export const hold: MemoryOperation = (db, [lock], [owner, count, lease]) => {
 }
 
 /** `lua/include/others_turn.lua` */
-const isOthersTurn = (db: Keyspace, channel: string, turn: string): boolean => {
-  if (db.listeners(channel) <= db.listeners(`${channel}:ours`) || db.exists(turn)) return false
-  db.setString(turn, "", 100)
+const isOthersTurn = (db: Keyspace, channel: string, places: string): boolean => {
+  if (db.listeners(channel) <= db.listeners(`${channel}:ours`)) return false
+  if (sinceLastTurn(db, places) < turnEvery) return false
+  const hasPlaces = db.exists(places)
+  db.zadd(places, db.timeMicros() + behindAll, "")
+  if (!hasPlaces) db.expire(places, turnEvery / 1000)
   db.publish(`${channel}:ours`, "")
   return true
 }
@@ -114,7 +134,7 @@ const isOthersTurn = (db: Keyspace, channel: string, turn: string): boolean => {
 const handOver = (db: Keyspace, lock: string, channel: string, places: string, lease: string): boolean => {
   for (let passedOver = 0; passedOver < 100; passedOver++) {
     const owner = db.zset(places)[0]?.[0]
-    if (owner === undefined) return false
+    if (owner === undefined || owner === "") return false
     db.zrem(places, owner)
     const own = `${channel}:${owner.slice(0, 36)}`
     if (db.listeners(own) > 0) {
@@ -127,7 +147,7 @@ const handOver = (db: Keyspace, lock: string, channel: string, places: string, l
   return false
 }
 
-export const release: MemoryOperation = (db, [lock, channel, places, turn], [owner, publish, lease]) => {
+export const release: MemoryOperation = (db, [lock, channel, places], [owner, publish, lease]) => {
   const released = db.hdel(lock!, owner!) ? 1 : 0
   if (released === 0) {
     if (places !== undefined) db.zrem(places, owner!)
@@ -135,13 +155,10 @@ export const release: MemoryOperation = (db, [lock, channel, places, turn], [own
     if (places === undefined) return 0
   }
   if (publish === "") return released
-  if (
-    places !== undefined &&
-    db.exists(places) &&
-    !isOthersTurn(db, channel!, turn!) &&
-    handOver(db, lock!, channel!, places, lease!)
-  ) {
-    return released
+  if (places !== undefined && db.exists(places)) {
+    if (!isOthersTurn(db, channel!, places) && handOver(db, lock!, channel!, places, lease!)) return released
+  } else if (places !== undefined && db.listeners(channel!) > 0) {
+    isOthersTurn(db, channel!, places)
   }
   const listeners = db.publish(channel!, "0")
   return released === 1 ? 1 + listeners : 0

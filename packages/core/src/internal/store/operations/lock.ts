@@ -119,7 +119,7 @@ export const release = (
   ...(terms === undefined
     ? { keys: [keys.lock, keys.channel], args: [owner, publish] }
     : {
-        keys: [keys.lock, keys.channel, keys.places, keys.othersTurn],
+        keys: [keys.lock, keys.channel, keys.places],
         args: [owner, publish, terms.leaseMillis]
       })
 })
