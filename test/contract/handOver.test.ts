@@ -260,7 +260,10 @@ for (const [where, layer] of Object.entries(stores)) {
       assert.isFalse(yield* isHandedOver)
       // within 100 ms of a turn
       yield* until("a release has handed the lock over", isHandedOver)
-      yield* until("the others have their turn again", Effect.map(isHandedOver, (it) => !it))
+      yield* until(
+        "the others have their turn again",
+        Effect.map(isHandedOver, (it) => !it)
+      )
     }))
 
   for (const hasPlace of [true, false]) {
@@ -287,10 +290,7 @@ for (const [where, layer] of Object.entries(stores)) {
         // Java asks as it always does
         assert.isNumber(yield* lock.tryAcquire("java:1"))
         yield* lock.release("java:1", "")
-        yield* until(
-          "the turn is over",
-          Effect.map(lock.wait(`${clientB}:1`, 1), isGranted)
-        )
+        yield* until("the turn is over", Effect.map(lock.wait(`${clientB}:1`, 1), isGranted))
         assert.strictEqual(yield* lock.holder, `${clientB}:1`)
       }))
   }

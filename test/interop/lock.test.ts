@@ -39,6 +39,7 @@ withRedisson("RLock under contention", (test) => {
           )
         }
         assert.isAbove(sections, 10)
-      }))
+      })
+    )
   }
 })
