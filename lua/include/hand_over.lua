@@ -26,3 +26,7 @@ while owner and owner ~= '' and passed_over < 100 and not is_handed_over do
     owner = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
   end
 end
+if owner == '' then
+  -- nobody has a place
+  redis.call('PEXPIRE', KEYS[3], 100)
+end

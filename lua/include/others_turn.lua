@@ -5,7 +5,6 @@
 -- KEYS[2]  its channel; clients that take places listen to <channel>:ours as well
 -- KEYS[3]  the places (see hand_over.lua)
 -- ARGV[2]  PUBLISH, or SPUBLISH
--- Needs the local `has_places`: whether KEYS[3] exists.
 
 local is_others_turn = false
 local numsub = ARGV[2] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
@@ -18,7 +17,7 @@ if others > 0 then
   if since >= 100000 then
     is_others_turn = true
     redis.call('ZADD', KEYS[3], string.format('%.0f', digits + behind_all), '')
-    if not has_places then
+    if redis.call('ZCARD', KEYS[3]) == 1 then
       redis.call('PEXPIRE', KEYS[3], 100)
     end
     redis.pcall(ARGV[2], KEYS[2] .. ':ours', '')

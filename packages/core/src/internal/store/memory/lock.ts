@@ -123,9 +123,8 @@ export const hold: MemoryOperation = (db, [lock], [owner, count, lease]) => {
 const isOthersTurn = (db: Keyspace, channel: string, places: string): boolean => {
   if (db.listeners(channel) <= db.listeners(`${channel}:ours`)) return false
   if (sinceLastTurn(db, places) < turnEvery) return false
-  const hasPlaces = db.exists(places)
   db.zadd(places, db.timeMicros() + behindAll, "")
-  if (!hasPlaces) db.expire(places, turnEvery / 1000)
+  if (db.zset(places).length === 1) db.expire(places, turnEvery / 1000)
   db.publish(`${channel}:ours`, "")
   return true
 }
@@ -134,7 +133,11 @@ const isOthersTurn = (db: Keyspace, channel: string, places: string): boolean =>
 const handOver = (db: Keyspace, lock: string, channel: string, places: string, lease: string): boolean => {
   for (let passedOver = 0; passedOver < 100; passedOver++) {
     const owner = db.zset(places)[0]?.[0]
-    if (owner === undefined || owner === "") return false
+    if (owner === undefined) return false
+    if (owner === "") {
+      db.expire(places, turnEvery / 1000)
+      return false
+    }
     db.zrem(places, owner)
     const own = `${channel}:${owner.slice(0, 36)}`
     if (db.listeners(own) > 0) {
