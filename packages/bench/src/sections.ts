@@ -40,6 +40,22 @@ export const wallMillis = (sections: ReadonlyArray<Section>): number => {
   return last - first
 }
 
+/** Each section that followed one of another process, behind that one. */
+export const changesOfProcess = (
+  sections: ReadonlyArray<SectionOf>
+): ReadonlyArray<readonly [before: SectionOf, after: SectionOf]> =>
+  sections.flatMap((after, i) => {
+    const before = sections[i - 1]
+    return before === undefined || before.process === after.process ? [] : [[before, after] as const]
+  })
+
+/** How long each hand-off to another process took. Only a worker that was waiting when the lock became free was handed it. */
+export const crossHandOffMillis = (sections: ReadonlyArray<SectionOf>): Float64Array =>
+  Float64Array.from(
+    changesOfProcess(sections).filter(([before, after]) => after.askedAt < before.leftAt),
+    ([before, after]) => after.enteredAt - before.leftAt
+  )
+
 /**
  * How many workers entered before one that had asked earlier by more than `marginMillis`, so that their requests cannot
  * have overtaken each other on the way to the server.

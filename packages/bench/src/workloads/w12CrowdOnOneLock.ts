@@ -1,5 +1,5 @@
 import { rawPubSub } from "../candidates/catalog.ts"
-import { expectExclusive, wallMillis } from "../sections.ts"
+import { crossHandOffMillis, expectExclusive, wallMillis } from "../sections.ts"
 import { percentile } from "../statistics.ts"
 import type { Run, Sample, Workload } from "../Workload.ts"
 import { measureContenders, startContenders } from "./processes.ts"
@@ -19,22 +19,16 @@ const measureCrowd = async (run: Run, processes: number): Promise<Sample> => {
     sectionMillis
   })
   expectExclusive(sections)
-  const handOffs: Array<number> = []
-  for (let i = 1; i < sections.length; i++) {
-    const [before, after] = [sections[i - 1]!, sections[i]!]
-    if (after.process !== before.process && after.askedAt < before.leftAt)
-      handOffs.push(after.enteredAt - before.leftAt)
-  }
+  const handOffs = crossHandOffMillis(sections)
   const waits = sections.map(({ askedAt, enteredAt }) => enteredAt - askedAt)
   const meanWait = waits.reduce((sum, wait) => sum + wait, 0) / waits.length
-  const sorted = Float64Array.from(handOffs)
   return {
     commands: cost.commands / sections.length,
     serverMicros: cost.serverMicros / sections.length,
     clientMicros: cost.clientMicros / sections.length,
     sectionsPerSecond: (sections.length / wallMillis(sections)) * 1000,
-    handOffP50Millis: percentile(sorted, 0.5),
-    handOffP99Millis: percentile(sorted, 0.99),
+    handOffP50Millis: percentile(handOffs, 0.5),
+    handOffP99Millis: percentile(handOffs, 0.99),
     longestWaitMillis: Math.max(...waits),
     longestToMean: Math.max(...waits) / meanWait
   }

@@ -1,5 +1,5 @@
 import { rawPubSub } from "../candidates/catalog.ts"
-import { expectExclusive, wallMillis } from "../sections.ts"
+import { changesOfProcess, crossHandOffMillis, expectExclusive, wallMillis } from "../sections.ts"
 import { percentile } from "../statistics.ts"
 import type { Column, Run, Sample, Workload } from "../Workload.ts"
 import { measureContenders, roundTrip, startContenders } from "./processes.ts"
@@ -37,24 +37,14 @@ export const measureHandOffs = async (run: Run, kind: "lock" | "fair") => {
     thinkMillis
   })
   expectExclusive(sections)
-  const handOffs: Array<number> = []
-  let toAnother = 0
-  for (let i = 1; i < sections.length; i++) {
-    const before = sections[i - 1]!
-    const after = sections[i]!
-    if (after.process === before.process) continue
-    toAnother++
-    // Only a worker that was waiting when the lock became free was handed it.
-    if (after.askedAt < before.leftAt) handOffs.push(after.enteredAt - before.leftAt)
-  }
+  const handOffs = crossHandOffMillis(sections)
   const total = processes * each
-  const sorted = Float64Array.from(handOffs)
   const sample: Sample = {
     wallMillis: wallMillis(sections),
     commands: cost.commands / total,
-    toAnother: (toAnother / (sections.length - 1)) * 100,
-    handOffP50Millis: percentile(sorted, 0.5),
-    handOffP99Millis: percentile(sorted, 0.99),
+    toAnother: (changesOfProcess(sections).length / (sections.length - 1)) * 100,
+    handOffP50Millis: percentile(handOffs, 0.5),
+    handOffP99Millis: percentile(handOffs, 0.99),
     clientMicros: cost.clientMicros / total,
     serverMicros: cost.serverMicros / total
   }
