@@ -6,14 +6,14 @@ import { holdWithTimers } from "./rawHash.ts"
 import { channelOf, openRawScripts, type RawScripts } from "./rawScripts.ts"
 
 /** The waiters of this process for one lock, first come, first served; the first sends a request on every release message. */
-class Line {
+class WaitQueue {
   readonly #scripts: RawScripts
   readonly #name: string
   readonly #waiters: Array<{ readonly kind: Kind; readonly owner: string; readonly granted: () => void }> = []
   #asking = false
   #askAgain = false
   /** Release messages so far. */
-  heard = 0
+  messagesSeen = 0
 
   constructor(scripts: RawScripts, name: string) {
     this.#scripts = scripts
@@ -28,8 +28,8 @@ class Line {
     return new Promise((granted) => this.#waiters.push({ kind, owner, granted }))
   }
 
-  hear(): void {
-    this.heard++
+  onMessage(): void {
+    this.messagesSeen++
     void this.ask()
   }
 
@@ -57,34 +57,34 @@ export const candidate: Library = {
   insideScripts: dataCommands,
   open: async ({ leaseMillis, port }) => {
     const scripts = await openRawScripts(port, leaseMillis)
-    const lines = new Map<string, Line>()
+    const queues = new Map<string, WaitQueue>()
     let subscriber: Redis | undefined
 
     /** Subscribes to a lock's messages for its first waiter, and stays subscribed. */
-    const openLine = async (name: string): Promise<Line> => {
+    const openQueue = async (name: string): Promise<WaitQueue> => {
       if (subscriber === undefined) {
         subscriber = scripts.client.duplicate()
-        subscriber.on("message", (_channel: string, name: string) => lines.get(name)?.hear())
+        subscriber.on("message", (_channel: string, name: string) => queues.get(name)?.onMessage())
       }
       await subscriber.subscribe(channelOf(name))
-      const line = lines.get(name) ?? new Line(scripts, name)
-      lines.set(name, line)
-      return line
+      const queue = queues.get(name) ?? new WaitQueue(scripts, name)
+      queues.set(name, queue)
+      return queue
     }
 
     return {
       ...overPromises({
         acquire: async (name, kind) => {
           const owner = scripts.nextOwner()
-          let line = lines.get(name)
-          const heard = line?.heard
+          let queue = queues.get(name)
+          const messagesSeen = queue?.messagesSeen
           // While others wait, a request would jump the queue.
-          if (line?.isEmpty !== false && (await scripts.tryAcquire(kind, name, owner))) return { kind, name, owner }
-          line ??= await openLine(name)
-          const isFirst = line.isEmpty
-          const granted = line.join(kind, owner)
+          if (queue?.isEmpty !== false && (await scripts.tryAcquire(kind, name, owner))) return { kind, name, owner }
+          queue ??= await openQueue(name)
+          const isFirst = queue.isEmpty
+          const granted = queue.join(kind, owner)
           // A request is pointless unless a release was announced since the denied one was sent.
-          if (isFirst && line.heard !== heard) void line.ask()
+          if (isFirst && queue.messagesSeen !== messagesSeen) void queue.ask()
           await granted
           return { kind, name, owner }
         },

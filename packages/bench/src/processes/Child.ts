@@ -10,7 +10,7 @@ export interface Message {
 /** A process of the benchmark, as its parent sees it. Its messages are kept until they are asked for. */
 export class Child {
   readonly #process
-  readonly #heard: Array<Message> = []
+  readonly #unread: Array<Message> = []
   readonly #awaited: Array<{ readonly word: string; readonly resolve: (content: unknown) => void }> = []
   readonly #gone: Promise<never>
 
@@ -26,7 +26,7 @@ export class Child {
     })
     this.#process.on("message", (message: Message) => {
       const index = this.#awaited.findIndex(({ word }) => word === message.word)
-      if (index === -1) this.#heard.push(message)
+      if (index === -1) this.#unread.push(message)
       else this.#awaited.splice(index, 1)[0]!.resolve(message.content)
     })
     this.#gone = new Promise((_, reject) => {
@@ -45,8 +45,8 @@ export class Child {
 
   /** The content of the next message with this word; fails if the process ends first. */
   hear<A>(word: string): Promise<A> {
-    const index = this.#heard.findIndex((message) => message.word === word)
-    if (index !== -1) return Promise.resolve(this.#heard.splice(index, 1)[0]!.content as A)
+    const index = this.#unread.findIndex((message) => message.word === word)
+    if (index !== -1) return Promise.resolve(this.#unread.splice(index, 1)[0]!.content as A)
     const message = new Promise<unknown>((resolve) => this.#awaited.push({ word, resolve }))
     return Promise.race([message as Promise<A>, this.#gone])
   }
