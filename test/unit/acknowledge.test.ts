@@ -61,17 +61,25 @@ const site = Effect.fnUntraced(function* (
   }
 })
 
-/** Answers as a master with so many replicas online, of which so many acknowledge. */
-const master =
-  (online: () => number, acknowledged: () => number, isThere = () => 1) =>
-  (commands: ReadonlyArray<Command>) =>
-    Effect.sync(() =>
-      commands.map(([name, , keys]): RedisDriver.Reply => {
-        if (name === "EVAL") return Array.from({ length: Number(keys) }, isThere)
-        if (name === "INFO") return info(online())
-        return name === "WAITAOF" ? [1, acknowledged()] : acknowledged()
-      })
-    )
+/** What a master has, and may have another time. */
+interface Master {
+  /** How many replicas are online. */
+  online: number
+  /** How many of them acknowledge. */
+  acknowledged: number
+  /** Whether it has the grants that are to be confirmed. Default: true. */
+  readonly hasGrants?: boolean
+}
+
+/** Answers as this master would at that moment. */
+const answersOf = (master: Master) => (commands: ReadonlyArray<Command>) =>
+  Effect.sync(() =>
+    commands.map(([name, , keys]): RedisDriver.Reply => {
+      if (name === "EVAL") return Array.from({ length: Number(keys) }, () => (master.hasGrants === false ? 0 : 1))
+      if (name === "INFO") return info(master.online)
+      return name === "WAITAOF" ? [1, master.acknowledged] : master.acknowledged
+    })
+  )
 
 const section = Lock.withLock(Effect.succeed("done"), "a", { waitTime: 0 })
 
@@ -80,18 +88,12 @@ describe("a grant that waits for replicas", () => {
     "A grant is confirmed and waited for before the section begins, and one that is not acknowledged is released",
     () =>
       Effect.gen(function* () {
-        let acknowledged = 2
-        const { run, scripts } = yield* site(
-          master(
-            () => 2,
-            () => acknowledged
-          ),
-          { replicas: 2 }
-        )
+        const master: Master = { online: 2, acknowledged: 2 }
+        const { run, scripts } = yield* site(answersOf(master), { replicas: 2 })
         assert.deepStrictEqual(scripts, [])
         assert.strictEqual(yield* run(section), "done")
         assert.deepStrictEqual(scripts, ["lock/acquire", "lock/release"])
-        acknowledged = 1
+        master.acknowledged = 1
         const error = storeError(yield* Effect.exit(run(section)))
         assert.instanceOf(error.cause, LockNotReplicated)
         assert.include(error.cause, { lock: "a", wanted: 2, acknowledged: 1 })
@@ -104,43 +106,19 @@ describe("a grant that waits for replicas", () => {
     "The commands that are sent together: the check of the server first, then for each grant a confirmation and the wait",
     () =>
       Effect.gen(function* () {
-        const all = yield* site(
-          master(
-            () => 2,
-            () => 2
-          ),
-          { replicas: "all", within: 700 }
-        )
+        const all = yield* site(answersOf({ online: 2, acknowledged: 2 }), { replicas: "all", within: 700 })
         yield* all.run(section)
         assert.deepStrictEqual(all.waits, [
           ["WAIT 0 1", "INFO replication"],
           ["EVAL", "INFO replication", "WAIT 2 700"]
         ])
-        const onDisk = yield* site(
-          master(
-            () => 2,
-            () => 2
-          ),
-          { replicas: 2, fsync: "replicas" }
-        )
+        const onDisk = yield* site(answersOf({ online: 2, acknowledged: 2 }), { replicas: 2, fsync: "replicas" })
         yield* onDisk.run(section)
         assert.deepStrictEqual(onDisk.waits, [["WAITAOF 1 0 1"], ["EVAL", "WAITAOF 1 2 500"]])
-        const local = yield* site(
-          master(
-            () => 0,
-            () => 0
-          ),
-          { replicas: 0, fsync: "master" }
-        )
+        const local = yield* site(answersOf({ online: 0, acknowledged: 0 }), { replicas: 0, fsync: "master" })
         yield* local.run(section)
         assert.deepStrictEqual(local.waits, [["WAITAOF 1 0 1"], ["EVAL", "WAITAOF 1 0 500"]])
-        const both = yield* site(
-          master(
-            () => 1,
-            () => 1
-          ),
-          { replicas: 1, fsync: "master" }
-        )
+        const both = yield* site(answersOf({ online: 1, acknowledged: 1 }), { replicas: 1, fsync: "master" })
         yield* both.run(section)
         assert.deepStrictEqual(both.waits[1], ["EVAL", "WAIT 1 500", "WAITAOF 1 0 500"])
       }).pipe(Effect.scoped)
@@ -148,17 +126,11 @@ describe("a grant that waits for replicas", () => {
 
   it.live("All replicas are those that are online, and at least one", () =>
     Effect.gen(function* () {
-      let online = 3
-      const { run } = yield* site(
-        master(
-          () => online,
-          () => online
-        ),
-        { replicas: "all" }
-      )
-      online = 1
+      const master: Master = { online: 3, acknowledged: 3 }
+      const { run } = yield* site(answersOf(master), { replicas: "all" })
+      master.online = master.acknowledged = 1
       assert.strictEqual(yield* run(section), "done")
-      online = 0
+      master.online = master.acknowledged = 0
       const { cause } = storeError(yield* Effect.exit(run(section)))
       assert.instanceOf(cause, LockNotReplicated)
       assert.include(cause, { wanted: 1, acknowledged: 0 })
@@ -189,14 +161,9 @@ describe("a grant that waits for replicas", () => {
 
   it.live("A server that does not have the grant confirms nothing, whatever its replicas acknowledge", () =>
     Effect.gen(function* () {
-      const { run, scripts } = yield* site(
-        master(
-          () => 2,
-          () => 2,
-          () => 0
-        ),
-        { replicas: "all" }
-      )
+      const { run, scripts } = yield* site(answersOf({ online: 2, acknowledged: 2, hasGrants: false }), {
+        replicas: "all"
+      })
       const error = storeError(yield* Effect.exit(run(section)))
       assert.strictEqual(error.reason, "ConnectionLost")
       assert.include(error.message, "another one has taken over")
@@ -209,10 +176,7 @@ describe("a grant that waits for replicas", () => {
     () =>
       Effect.gen(function* () {
         let fails = true
-        const answers = master(
-          () => 1,
-          () => 1
-        )
+        const answers = answersOf({ online: 1, acknowledged: 1 })
         const { run, scripts } = yield* site((commands) => (fails ? Effect.fail(unreachable) : answers(commands)), {
           replicas: 1
         })
@@ -231,22 +195,10 @@ describe("a grant that waits for replicas", () => {
     "A lock may need nothing where its client does, and a client without the option sends nothing that waits",
     () =>
       Effect.gen(function* () {
-        const strict = yield* site(
-          master(
-            () => 0,
-            () => 0
-          ),
-          { replicas: 1 }
-        )
+        const strict = yield* site(answersOf({ online: 0, acknowledged: 0 }), { replicas: 1 })
         yield* strict.run(Lock.withLock(Effect.void, "a", { acknowledge: "none" }))
         assert.lengthOf(strict.waits, 1)
-        const plain = yield* site(
-          master(
-            () => 0,
-            () => 0
-          ),
-          "none"
-        )
+        const plain = yield* site(answersOf({ online: 0, acknowledged: 0 }), "none")
         yield* plain.run(section)
         assert.deepStrictEqual(plain.waits, [])
         const error = failure(
