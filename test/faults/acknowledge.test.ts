@@ -268,7 +268,8 @@ describe("grants that replicas acknowledge", () => {
       Effect.gen(function* () {
         const { master, replicas } = yield* replicated(1)
         const other = yield* bare(master.server)
-        yield* Effect.promise(() => other.ping())
+        // until the replica has acknowledged all that was written so far
+        yield* Effect.promise(() => other.wait(1, 0))
         yield* replicas[0]!.server.pause
         yield* Effect.promise(() => master.redis.set("a", "1"))
         assert.strictEqual(yield* Effect.promise(() => other.call("WAIT", 1, 50) as Promise<number>), 1)

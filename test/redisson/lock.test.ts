@@ -339,7 +339,7 @@ describe("RLock on a Redis of its own", () => {
       yield* Effect.gen(function* () {
         yield* server.kill
         const error = yield* Effect.flip(
-          Lock.withLock(Effect.void, "down", { waitTime: "1 minute", leaseTime: "1 minute" })
+          Lock.withLock(Effect.void, "down", { waitTime: "1 second", leaseTime: "1 minute" })
         )
         assert.strictEqual(error._tag, "LockStoreError")
       }).pipe(Effect.provide(Layer.provide(clients, layerOf(server.url))))

@@ -112,7 +112,7 @@ describe("a spin lock on a Redis of its own", () => {
         assert.isTrue(yield* tryLock(make("down")))
         yield* server.kill
         for (const ask of [
-          Effect.asVoid(Lock.scoped(make("down"), { waitTime: "1 minute" })),
+          Effect.asVoid(Lock.scoped(make("down"), { waitTime: "1 second" })),
           Effect.asVoid(Lock.tryScoped(make("down")))
         ]) {
           assert.strictEqual((yield* Effect.flip(Effect.scoped(ask)))._tag, "LockStoreError")

@@ -11,7 +11,12 @@ import { bare } from "./bareRedis.ts"
 export const replicasOnline = (master: Redis, count: number) =>
   eventually(
     `the master has ${count} replicas online`,
-    () => master.info("replication"),
+    async () => {
+      // gives them something to acknowledge at once: a master by itself sends nothing for ten seconds
+      await master.publish("acknowledge", "")
+      await master.wait(count, 100)
+      return master.info("replication")
+    },
     (info) =>
       (info.match(/state=online/g)?.length ?? 0) === count && (info.match(/state=online,offset=0,/g)?.length ?? 0) === 0
   )
