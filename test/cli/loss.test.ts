@@ -34,7 +34,7 @@ const survivedByChild = [
   'sh -c "trap \\"\\" TERM; echo child \\$\\$; exec sleep 60" & echo parent $$; wait'
 ]
 
-describe("when Redis says that the lock is not ours", () => {
+describe("when Redis says that the lock is not ours", { concurrent: true }, () => {
   it.live("A command whose lock is lost gets SIGTERM, and redis-lock exits with 70, whatever the command's code", () =>
     Effect.gen(function* () {
       const name = freshName("cli")
@@ -94,7 +94,7 @@ describe("when Redis says that the lock is not ours", () => {
   )
 })
 
-describe("when Redis cannot be reached any more", () => {
+describe("when Redis cannot be reached any more", { concurrent: true }, () => {
   it.live("Without Redis the whole group is dead before the lease ends, even if it ignores SIGTERM", () =>
     Effect.gen(function* () {
       const name = freshName("cli")

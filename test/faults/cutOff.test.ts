@@ -7,7 +7,7 @@ import { enter, queueUp } from "../kit/sections.ts"
 import { belongsTo, connected, lockKey } from "../kit/server/conditions.ts"
 import { behindProxy } from "../kit/server/onServer.ts"
 
-describe("a holder that is cut off from the server", () => {
+describe("a holder that is cut off from the server", { concurrent: true }, () => {
   const ways = [
     ["because connections are refused", "cut", 900],
     ["because nothing passes any more", "stall", 900],

@@ -24,7 +24,7 @@ const ways = {
   tryScoped: Effect.scoped(Lock.tryScoped("report"))
 }
 
-describe("an acquisition whose reply never comes", () => {
+describe("an acquisition whose reply never comes", { concurrent: true }, () => {
   for (const [name, acquire] of Object.entries(ways)) {
     it.live(
       `An acquisition whose reply never comes times out with unknown outcome and is rolled back: ${name}`,
@@ -92,7 +92,7 @@ describe("an acquisition whose reply never comes", () => {
   )
 })
 
-describe("a release whose reply never comes", () => {
+describe("a release whose reply never comes", { concurrent: true }, () => {
   it.live(
     "A release whose reply never comes is repeated until one comes, and then counts as done",
     behindProxy(({ proxy, redis, server }) =>

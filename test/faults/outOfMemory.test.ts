@@ -58,7 +58,7 @@ const holdPermits = ({ run }: Client, name: string) =>
 const ends = (redis: Redis, locks: ReadonlyArray<{ readonly name: string }>) =>
   locks.map(({ name }) => [`lock "${name}"`, () => endOf(redis, name)] as const)
 
-describe("a server whose memory is full (maxmemory, noeviction)", () => {
+describe("a server whose memory is full (maxmemory, noeviction)", { concurrent: true }, () => {
   it.live(
     "A full server renews locks and permits of every kind, in batches of many names, until they are released",
     onServer(({ redis, server }) =>

@@ -26,7 +26,7 @@ const quorumAt = (places: ReadonlyArray<Place>) =>
 
 const connections = async ({ redis }: Place) => ((await redis.client("LIST")) as string).trim().split("\n").length
 
-describe("the layer of a quorum", () => {
+describe("the layer of a quorum", { concurrent: true }, () => {
   it.live(
     "4 processes on a quorum count exactly while servers die and return, with their data or after the longest lease",
     onServer(({ redis: counter, server: counterServer }) =>

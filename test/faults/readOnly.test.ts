@@ -61,7 +61,7 @@ const pair = Effect.gen(function* () {
   return { master, replica, atMaster, atReplica }
 })
 
-describe("a master that becomes a replica", () => {
+describe("a master that becomes a replica", { concurrent: true }, () => {
   it.live(
     "After a failover behind one address holders keep their locks, and waiters are let in by the new master",
     () =>

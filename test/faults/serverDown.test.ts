@@ -28,7 +28,7 @@ const callers = ({ run }: Client): Effect.Effect<ReadonlyArray<Exit.Exit<unknown
     )
   )
 
-describe("a caller that gives up while the server is down", () => {
+describe("a caller that gives up while the server is down", { concurrent: true }, () => {
   it.live(
     "A caller that gives up while the server is killed is told at once, and nothing is acquired when it is back",
     onServer(({ redis, server }) =>
@@ -115,7 +115,7 @@ const drivers = {
     )
 }
 
-describe("a connection that comes and goes", () => {
+describe("a connection that comes and goes", { concurrent: true }, () => {
   for (const [name, connect] of Object.entries(drivers)) {
     it.live(
       `A connection that comes and goes fails commands that do not get through, with a reason that says so, and leaves no lock behind: ${name}`,

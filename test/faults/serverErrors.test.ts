@@ -53,7 +53,7 @@ const load = Effect.fnUntraced(function* (redis: Redis, other: Redis) {
   )
 })
 
-describe("a server that refuses", () => {
+describe("a server that refuses", { concurrent: true }, () => {
   it.live(
     "A server that is out of memory (OOM) grants nothing, and keeps and releases held locks",
     onServer(({ redis, server }) =>

@@ -32,7 +32,7 @@ const drivers: Record<string, Layer.Layer<RedisDriver.RedisDriver, unknown>> = {
 }
 
 for (const [where, driver] of Object.entries(drivers)) {
-  describe(`the runner storage on ${where}`, () => {
+  describe(`the runner storage on ${where}`, { concurrent: true }, () => {
     /** Processes of a cluster of this test. */
     const processes = () => {
       const prefix = freshName("cluster")

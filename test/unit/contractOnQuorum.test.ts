@@ -55,8 +55,10 @@ const storeOf = <E>(stores: Layer.Layer<Stores, E>) =>
     Effect.map(RedisLock.RedisLock, (service) => (service as unknown as LockClient).store)
   ).pipe(Layer.provide(clients({})), Layer.provide(stores))
 
-for (const kind of [reentrant, write, read]) {
-  for (const backend of [memory, redis]) contract({ ...backend, store: storeOf(backend.store), isQuorum: true }, kind)
+for (const backend of [memory, redis]) {
+  for (const kind of [reentrant, write, read]) {
+    contract({ ...backend, store: storeOf(backend.store), isQuorum: true }, kind)
+  }
 }
 
 const readWrite = <E>(name: string, store: Layer.Layer<Stores, E>) =>
