@@ -9,7 +9,7 @@ import type { Alarm } from "../time/AlarmClock.ts"
 import { placeTermsOf, waiterTimeoutMillis } from "../protocol/fair.ts"
 import type { LockKeys } from "../store/keys.ts"
 import { refresh, type RefreshReply } from "../store/operations/fairLock.ts"
-import { FairPlaces, type Named, namedAtMost } from "./FairPlaces.ts"
+import { FairWaiters, mostReported, type Reported } from "./FairWaiters.ts"
 import { Outage } from "./Outage.ts"
 import type { FairWaiter } from "./FairWaiter.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
@@ -35,7 +35,7 @@ export class FairQueue implements Alarm {
   readonly #end: () => void
   /** The lock's queue now: this one, or the one that was opened after it had ended. */
   readonly #current: () => FairQueue
-  readonly #places = new FairPlaces()
+  readonly #waiters = new FairWaiters()
   #isRefreshing = false
   #mustLook = false
   readonly #settled = Latch.makeUnsafe(true)
@@ -55,53 +55,53 @@ export class FairQueue implements Alarm {
   }
 
   get isEmpty(): boolean {
-    return this.#places.size === 0
+    return this.#waiters.size === 0
   }
 
   /** Registers a waiter before its first request, so that its owner is known from then on. */
-  enter(place: FairWaiter): void {
-    this.#places.add(place)
+  enter(waiter: FairWaiter): void {
+    this.#waiters.add(waiter)
   }
 
   /** Called when a waiter's first request was denied or failed. The lease ends in `left` milliseconds, if not negative. */
-  join(place: FairWaiter, left: number): void {
+  join(waiter: FairWaiter, left: number): void {
     this.#keepOn()
-    if (this.outage.failure !== undefined) this.#places.nameAll()
-    this.sleep(place, left)
+    if (this.outage.failure !== undefined) this.#waiters.reportAll()
+    this.sleep(waiter, left)
   }
 
   /** Lets a waiter sleep until its wait time is over; the first waiter of this process no longer than until the lease ends. */
-  sleep(place: FairWaiter, left: number): void {
-    this.#wakeAfter(place, place === this.#places.first && left >= 0 ? left + 1 : Number.POSITIVE_INFINITY)
+  sleep(waiter: FairWaiter, left: number): void {
+    this.#wakeAfter(waiter, waiter === this.#waiters.first && left >= 0 ? left + 1 : Number.POSITIVE_INFINITY)
   }
 
-  #wakeAfter(place: FairWaiter, millis: number): void {
+  #wakeAfter(waiter: FairWaiter, millis: number): void {
     const { alarms, now } = this.#client
-    const until = Math.min(place.waitsUntil, now() + millis)
-    if (until < Number.POSITIVE_INFINITY) alarms.set(place, until)
+    const until = Math.min(waiter.waitsUntil, now() + millis)
+    if (until < Number.POSITIVE_INFINITY) alarms.set(waiter, until)
   }
 
-  leave(place: FairWaiter): void {
-    if (this.#places.remove(place)) this.#restIfIdle()
+  leave(waiter: FairWaiter): void {
+    if (this.#waiters.remove(waiter)) this.#restIfIdle()
   }
 
   /** Removes the places of those owners that no longer wait, retrying until the store confirms. */
   removePlaces(owners: Iterable<string>): void {
-    for (const owner of owners) if (this.#places.get(owner) === undefined) this.#gone.add(owner)
+    for (const owner of owners) if (this.#waiters.get(owner) === undefined) this.#gone.add(owner)
     if (this.#gone.size > 0) this.#keepOn()
   }
 
   /** Wakes the waiters that may share the hold that was just acquired. */
   wakeMatching(matches: (identity: Identity) => boolean): void {
-    for (const place of this.#places.values()) {
-      if (matches(place.identity)) place.signal()
+    for (const waiter of this.#waiters.values()) {
+      if (matches(waiter.identity)) waiter.signal()
     }
   }
 
   /** Checks soon whether a waiter's turn has come, as a message may have been missed. Calls within a short time share one check. */
   lookSoon(): void {
     this.#mustLook = true
-    if (!this.#places.isNamingAll) this.#places.nameAll()
+    if (!this.#waiters.isReportingAll) this.#waiters.reportAll()
     // the connection for commands may come back a little later than that for messages
     this.#retried = 0
     this.#ringWithin(lookMillis)
@@ -137,7 +137,7 @@ export class FairQueue implements Alarm {
 
   /** Ends the queue if nobody waits, but not while a refresh is in flight, as it may have to be sent again. */
   #restIfIdle(): boolean {
-    if (this.#places.size > 0 || this.#gone.size > 0 || this.#isRefreshing) return false
+    if (this.#waiters.size > 0 || this.#gone.size > 0 || this.#isRefreshing) return false
     this.#client.alarms.cancel(this)
     this.#end()
     return true
@@ -149,36 +149,36 @@ export class FairQueue implements Alarm {
     this.#client.fork(
       // The waiters are read when the command is sent: one that has left must not get a place again.
       Effect.suspend(() => {
-        const named = this.#places.named()
-        const gone = [...this.#gone].slice(0, namedAtMost)
+        const reported = this.#waiters.reported()
+        const gone = [...this.#gone].slice(0, mostReported)
         // No report is needed while every waiter has a request in flight. But waiters that this report does not name may
         // have none, and after a missed message the requests may have been answered before it was sent.
-        const needsNone = !atOnce && named.owners.length === 0 && this.#places.size <= namedAtMost
+        const needsNone = !atOnce && reported.owners.length === 0 && this.#waiters.size <= mostReported
         if (needsNone && gone.length === 0) return Effect.sync(() => this.#refreshed())
         for (const owner of gone) this.#gone.delete(owner)
-        return Effect.matchCause(this.#command(named, gone), {
+        return Effect.matchCause(this.#command(reported, gone), {
           onSuccess: ({ head, headMillis, holder, left, mayHaveLostPlaces }) => {
             this.outage.answered()
             this.#retried = 0
-            if (mayHaveLostPlaces && this.#places.size > namedAtMost) this.#places.nameAll()
-            const place = holder === undefined ? undefined : this.#places.get(holder)
-            if (place !== undefined && !place.asking) {
+            if (mayHaveLostPlaces && this.#waiters.size > mostReported) this.#waiters.reportAll()
+            const waiter = holder === undefined ? undefined : this.#waiters.get(holder)
+            if (waiter !== undefined && !waiter.asking) {
               // it holds the lock without knowing it
-              this.#turnOf(place.owner, 0, atOnce)
+              this.#turnOf(waiter.owner, 0, atOnce)
             } else if (head !== undefined) {
               this.#removeIfGone(head)
               if (left === -2) this.#turnOf(head, headMillis, atOnce)
               else if (left >= 0) this.#nextIs(head, left)
             }
             // a message may have been missed since this report was sent
-            if (this.#mustLook || this.#places.isNamingAll || this.#gone.size > 0) this.#ringWithin(0)
+            if (this.#mustLook || this.#waiters.isReportingAll || this.#gone.size > 0) this.#ringWithin(0)
             this.#refreshed()
           },
           // places outlive a few refreshes; the next request for the lock reports a lasting failure
           onFailure: (cause) => {
-            this.#places.nameAll()
+            this.#waiters.reportAll()
             this.removePlaces(gone)
-            if (mayHaveRun(cause)) this.#removeLater(named.owners)
+            if (mayHaveRun(cause)) this.#removeLater(reported.owners)
             if (atOnce) this.#mustLook = true
             const failure = transientFailure(cause)
             if (failure !== undefined) this.outage.failed(failure)
@@ -211,9 +211,9 @@ export class FairQueue implements Alarm {
     )
   }
 
-  #command(named: Named, gone: ReadonlyArray<string>): Effect.Effect<RefreshReply, LockStoreError> {
+  #command(reported: Reported, gone: ReadonlyArray<string>): Effect.Effect<RefreshReply, LockStoreError> {
     const terms = placeTermsOf(this.#client, waiterTimeoutMillis)
-    return this.#client.store.run(refresh(this.#keys, terms, { waits: this.#places.size > 0, named, gone }))
+    return this.#client.store.run(refresh(this.#keys, terms, { waits: this.#waiters.size > 0, reported, gone }))
   }
 
   #refreshed(): void {
@@ -224,19 +224,19 @@ export class FairQueue implements Alarm {
 
   /** It is this owner's turn when the lease ends, in `left` milliseconds: no message announces that. */
   #nextIs(head: string, left: number): void {
-    const place = this.#places.get(head)
-    if (place !== undefined && !place.asking) this.#wakeAfter(place, left + 1)
+    const waiter = this.#waiters.get(head)
+    if (waiter !== undefined && !waiter.asking) this.#wakeAfter(waiter, left + 1)
   }
 
   /** It is this owner's turn. If it belongs to another process, it counts as dead after `millis`: check again then. */
   #turnOf(head: string, millis: number, atOnce: boolean): void {
     const { alarms, now, options } = this.#client
-    const place = this.#places.get(head)
-    if (place === undefined) {
+    const waiter = this.#waiters.get(head)
+    if (waiter === undefined) {
       const lookAgainAt = now() + millis + 1
       if (this.heapIndex !== -1 && lookAgainAt < this.due) alarms.set(this, lookAgainAt)
-    } else if (atOnce || now() - place.askedAt >= options.fallbackIntervalMillis / 2) {
-      place.ring()
+    } else if (atOnce || now() - waiter.askedAt >= options.fallbackIntervalMillis / 2) {
+      waiter.ring()
     }
   }
 }

@@ -104,7 +104,7 @@ export interface Refreshed {
    * Some that wait, in their order: they get a place if they have none. If the client was taken for dead, they do so only if the
    * first of all is among them.
    */
-  readonly named: { readonly owners: ReadonlyArray<string>; readonly fromFirst: boolean }
+  readonly reported: { readonly owners: ReadonlyArray<string>; readonly fromFirst: boolean }
   /** Owners whose places are to be removed. */
   readonly gone: ReadonlyArray<string>
 }
@@ -113,7 +113,7 @@ export interface Refreshed {
 export const refresh = (
   { channel, clients, lock, queue, timeouts }: LockKeys,
   { clientId, placeLifeMillis, publish, waiterTimeoutMillis }: PlaceTerms,
-  { gone, named, waits }: Refreshed
+  { gone, reported, waits }: Refreshed
 ): StoreCommand<RefreshReply> => ({
   operation: operations.refresh,
   keys: [lock, channel, queue, timeouts, clients],
@@ -122,9 +122,9 @@ export const refresh = (
     waiterTimeoutMillis,
     clientId,
     waits ? placeLifeMillis : 0,
-    named.fromFirst ? 1 : 0,
-    named.owners.length,
-    ...named.owners,
+    reported.fromFirst ? 1 : 0,
+    reported.owners.length,
+    ...reported.owners,
     ...gone
   ]
 })
