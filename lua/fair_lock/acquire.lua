@@ -25,7 +25,7 @@
 if first and not head then
   redis.call('DEL', KEYS[4], KEYS[5])
 end
-local patience = tonumber(ARGV[4])
+local waiter_timeout = tonumber(ARGV[4])
 local holder = head
 if redis.call('EXISTS', KEYS[1]) == 1 then
   if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
@@ -52,7 +52,7 @@ elseif not head or head == ARGV[1] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
   if head then
     --@include keep_front
-    keep_front(patience)
+    keep_front(waiter_timeout)
   else
     redis.call('DEL', KEYS[4], KEYS[5])
   end
@@ -62,7 +62,7 @@ elseif head ~= first then
   redis.pcall(ARGV[7], KEYS[6] .. ':' .. head, '0')
 end
 
-if patience > 0 then
+if waiter_timeout > 0 then
   --@include queue_up
   queue_up(ARGV[1])
   redis.call('ZADD', KEYS[5], now + ARGV[6], ARGV[5], now, 'seen')

@@ -1,7 +1,7 @@
--- Notes that a client is alive, which keeps the places of all its waiters. A named waiter
--- that has lost its place (it was taken for dead, or the server lost it) gets a new one at
--- the end. Removes the places of owners that no longer wait. The cost of a refresh does not
--- depend on how many wait.
+-- Notes that a client is alive, which keeps the places of all its waiters. A reported
+-- waiter that has lost its place (it was taken for dead, or the server lost it) gets a new
+-- one at the end. Removes the places of owners that no longer wait. The cost of a refresh
+-- does not depend on how many wait.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
@@ -13,8 +13,8 @@
 -- ARGV[3]  client
 -- ARGV[4]  how long the client counts as alive after this, milliseconds; 0 if none of its
 --          owners waits
--- ARGV[5]  1 if the named owners start with the client's first waiter, else 0: if the client
---          was taken for dead, no other waiter gets a new place before that one
+-- ARGV[5]  1 if the reported owners start with the client's first waiter, else 0: if the
+--          client was taken for dead, no other waiter gets a new place before that one
 -- ARGV[6]  how many of the owners wait
 -- ARGV[..] owners that wait, in their order; then owners whose places are to be removed
 -- ARGV[last] the server time until which this may take effect, epoch milliseconds
@@ -26,7 +26,7 @@
 --            places, else 0 }
 
 --@include deadline
-local patience = tonumber(ARGV[2])
+local waiter_timeout = tonumber(ARGV[2])
 local last_waiting = 6 + ARGV[6]
 local before = redis.call('LINDEX', KEYS[3], 0)
 local noted = tonumber(redis.call('ZSCORE', KEYS[5], ARGV[3]))

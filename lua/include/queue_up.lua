@@ -2,8 +2,8 @@
 -- Its score is the one that Redisson computes: for each waiter ahead of it, and for itself,
 -- the time for which Redisson waits for a head.
 --
--- KEYS[1], KEYS[3], KEYS[4] and the local `now` as in skip_the_dead; the local `patience`:
--- Redisson's fairLockWaitTimeout, milliseconds
+-- KEYS[1], KEYS[3], KEYS[4] and the local `now` as in skip_the_dead; the local
+-- `waiter_timeout`: Redisson's fairLockWaitTimeout, milliseconds
 
 local function queue_up(owner)
   if redis.call('ZSCORE', KEYS[4], owner) then
@@ -11,5 +11,5 @@ local function queue_up(owner)
   end
   local free = now + math.max(0, redis.call('PTTL', KEYS[1]))
   local length = redis.call('RPUSH', KEYS[3], owner)
-  redis.call('ZADD', KEYS[4], free + patience * length, owner)
+  redis.call('ZADD', KEYS[4], free + waiter_timeout * length, owner)
 end

@@ -95,19 +95,19 @@ const queueUp = (
   lock: string,
   { queue, timeouts }: Queue,
   owner: string,
-  { now, patience }: { readonly now: number; readonly patience: number }
+  { now, waiterTimeout }: { readonly now: number; readonly waiterTimeout: number }
 ): void => {
   if (db.zscore(timeouts, owner) !== undefined) return
   const free = now + Math.max(0, db.pttl(lock))
   db.rpush(queue, owner)
-  db.zadd(timeouts, free + patience * db.list(queue).length, owner)
+  db.zadd(timeouts, free + waiterTimeout * db.list(queue).length, owner)
 }
 
 export const acquire: MemoryOperation = (db, keys, args) => {
   const [lock, token, , , , channel] = keys as [string, string, string, string, string, string]
-  const [owner, lease, tokenLife, patienceText, client, life] = args as [string, string, string, string, string, string]
+  const [owner, lease, tokenLife, waiterTimeoutText, client, life] = args as [string, string, string, string, string, string]
   const queue = queueOf(keys)
-  const patience = Number(patienceText)
+  const waiterTimeout = Number(waiterTimeoutText)
   const { first, head, now } = skipTheDead(db, queue)
   if (first !== undefined && head === undefined) forgetClients(db, queue)
   let holder = head
@@ -128,14 +128,14 @@ export const acquire: MemoryOperation = (db, keys, args) => {
     }
     db.hset(lock, owner, "1")
     db.expire(lock, Number(lease))
-    if (db.exists(queue.queue)) keepFront(db, lock, queue, now, patience)
+    if (db.exists(queue.queue)) keepFront(db, lock, queue, now, waiterTimeout)
     else forgetClients(db, queue)
     return granted(db, next)
   } else if (head !== first) {
     db.publish(`${channel}:${head}`, "0")
   }
-  if (patience > 0) {
-    queueUp(db, lock, queue, owner, { now, patience })
+  if (waiterTimeout > 0) {
+    queueUp(db, lock, queue, owner, { now, waiterTimeout })
     db.zadd(queue.clients, now + Number(life), client)
     db.zadd(queue.clients, now, "seen")
     db.expire(queue.clients, remember)
@@ -145,7 +145,7 @@ export const acquire: MemoryOperation = (db, keys, args) => {
 
 export const refresh: MemoryOperation = (db, keys, args) => {
   const [lock, channel] = keys as [string, string]
-  const [, patienceText, client, life, fromFirst, waits] = args as ReadonlyArray<string> as [
+  const [, waiterTimeoutText, client, life, fromFirst, waits] = args as ReadonlyArray<string> as [
     string,
     string,
     string,
@@ -153,7 +153,7 @@ export const refresh: MemoryOperation = (db, keys, args) => {
     string,
     string
   ]
-  const patience = Number(patienceText)
+  const waiterTimeout = Number(waiterTimeoutText)
   const waiting = args.slice(6, 6 + Number(waits))
   const queue = queueOf(keys)
   const before = db.list(queue.queue)[0]
@@ -169,7 +169,7 @@ export const refresh: MemoryOperation = (db, keys, args) => {
   const holder = db.hash(lock)?.keys().next().value
   const lost = noted !== undefined && noted > millis + 100 ? 0 : 1
   for (const owner of lost === 0 || fromFirst === "1" ? waiting : []) {
-    if (owner !== holder) queueUp(db, lock, queue, owner, { now, patience })
+    if (owner !== holder) queueUp(db, lock, queue, owner, { now, waiterTimeout })
   }
   keepFront(db, lock, queue, now, 0)
   const head = db.list(queue.queue)[0]
