@@ -1,4 +1,4 @@
--- Frees the lock, whoever holds it, and wakes the head of the queue. A value of another
+-- Releases the lock for any holder, and wakes the head of the queue. A value of another
 -- type is refused, not deleted.
 --
 -- KEYS[1]  the lock

@@ -1,5 +1,5 @@
--- Gives back an owner's lock, whatever the hold count, or its place in the queue. If the
--- lock is then free, wakes the head of the queue.
+-- Releases an owner's lock, regardless of its hold count, or removes its place in the
+-- queue. If the lock is then free, wakes the head of the queue.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel; each waiter listens to its own: <channel>:<owner>

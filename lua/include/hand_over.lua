@@ -1,7 +1,7 @@
--- Keeps a lock that is free for the owner whose place is the oldest: it is the holder for a
--- short lease, and a message on its client's own channel tells it to ask once more, which
--- grants it the lock. Owners whose client does not listen lose their places, a hundred at
--- most. Sets the local `is_handed_over`.
+-- Reserves a free lock for the owner with the oldest place: it becomes the holder for a
+-- short lease, and a message on its client's own channel tells it to send another request,
+-- which grants it the lock. Owners whose clients do not listen lose their places, at most a
+-- hundred at a time. Sets the local `is_handed_over`.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel; each client listens to <channel>:<client> as well

@@ -1,6 +1,6 @@
--- Sets the local `since` to the microseconds since those who take no places last had their
--- turn: huge if they had none. It is noted among the places as the member '', whose score is
--- that time and `behind_all`, so that it comes behind every place.
+-- Sets the local `since` to the microseconds since the last turn of the clients that take
+-- no places: huge if they had none. The time of that turn is stored among the places as the
+-- score of the member '', plus `behind_all`, so that it sorts behind every place.
 --
 -- KEYS[3]  the places (see hand_over.lua)
 -- Needs the local `digits`.

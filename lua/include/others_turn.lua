@@ -1,6 +1,6 @@
--- Sets the local `is_others_turn`: whether somebody listens who takes no places (Redisson)
--- and has had no turn for 100 ms. From now on clients that take places are refused for 10 ms
--- (see taken.lua); they are told first, so that they need not ask in vain.
+-- Sets the local `is_others_turn`: whether clients that take no places (Redisson's) listen,
+-- and have had no turn for 100 ms. If so, clients that take places are refused for the next
+-- 10 ms (see taken.lua); they are told first, which saves them a futile request.
 --
 -- KEYS[2]  its channel; clients that take places listen to <channel>:ours as well
 -- KEYS[3]  the places (see hand_over.lua)
@@ -9,7 +9,7 @@
 local is_others_turn = false
 local numsub = ARGV[2] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
 local counts = redis.pcall('PUBSUB', numsub, KEYS[2], KEYS[2] .. ':ours')
--- who may not ask cannot know
+-- a user without permission for PUBSUB: there may be some
 local others = counts[4] and counts[2] - counts[4] or 1
 if others > 0 then
   --@include digits

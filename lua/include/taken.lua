@@ -1,8 +1,8 @@
--- Answers an owner that finds the lock taken: by itself, because the command was sent
--- twice; or by another owner; or that finds it free, while it is the turn of those who take
--- no places. A read-write lock under this name is refused: its readers and writers would not
--- see this holder. Goes on where the lock is free, or was handed over to this owner, which
--- asks once more.
+-- Answers an owner that finds the lock taken by itself, because the command was sent twice;
+-- or taken by another owner; or free, but during the turn of clients that take no places. A
+-- read-write lock under this name is refused: its readers and writers would not see this
+-- holder. Otherwise the script continues: the lock is free, or was handed over to this
+-- owner, which now asks again.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens
@@ -11,7 +11,7 @@
 -- Needs the locals `digits`; and, where there is KEYS[3], `has_asked`: whether this owner
 -- has asked before.
 
--- one command where there is neither, as nearly always
+-- nearly always neither exists, which costs one command
 if redis.call('EXISTS', KEYS[1], KEYS[3] or KEYS[1]) > 0 then
   local left
   local holder
@@ -40,7 +40,7 @@ if redis.call('EXISTS', KEYS[1], KEYS[3] or KEYS[1]) > 0 then
     if KEYS[3] then
       -- pcall: a full server (OOM) still tells that the lock is taken
       redis.pcall('ZADD', KEYS[3], 'NX', digits, ARGV[1])
-      -- gone by themselves a minute after the last one has asked
+      -- they expire a minute after the last request
       redis.call('PEXPIRE', KEYS[3], 60000)
     end
     return { left, holder }

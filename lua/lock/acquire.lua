@@ -1,5 +1,5 @@
--- Takes a free lock for one owner, or tells how long the present holder still has; an owner
--- that will wait takes a place among those to whom a release hands the lock over.
+-- Takes a free lock for one owner, or replies how long the current holder's lease still
+-- runs; an owner that will wait gets a place among those that a release hands the lock to.
 -- Idempotent: sent twice for the same owner it answers with the same grant.
 --
 -- KEYS[1]  the lock, a hash { owner = hold count } (Redisson's RLock)

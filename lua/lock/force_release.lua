@@ -1,4 +1,4 @@
--- Frees the lock, whoever holds it, and wakes one waiter of every client. A value of
+-- Releases the lock for any holder, and wakes one waiter of every client. A value of
 -- another type is refused, not deleted.
 --
 -- KEYS[1]  the lock

@@ -1,6 +1,6 @@
--- Gives the lock back, whatever the hold count, and hands it over to the owner that has
--- waited longest; or wakes one waiter of every client, where nobody has a place. An owner
--- that does not hold the lock loses its place.
+-- Releases the lock, regardless of its hold count, and hands it over to the owner that has
+-- waited longest. If no owner has a place, wakes one waiter of every client instead. An
+-- owner that does not hold the lock loses its place.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
@@ -24,7 +24,7 @@ if released == 0 then
   if not KEYS[3] then
     return 0
   end
-  -- others who wait were not told if the release before had left it to this client
+  -- the last release may have left the lock to this client, and told no other
 end
 if ARGV[2] == '' then
   return released

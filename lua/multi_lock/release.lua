@@ -1,4 +1,4 @@
--- Gives several locks of one owner back, and wakes one waiter of every client for each.
+-- Releases several locks of one owner, and wakes one waiter of every client for each.
 --
 -- KEYS     per lock: the lock, and its channel
 -- ARGV[1]  owner

@@ -1,4 +1,4 @@
--- Gives the write lock back, whatever the hold count. A writer that also reads goes on as a
+-- Releases the write lock, regardless of its hold count. A writer that also reads stays a
 -- reader: other readers are woken then, too, and the lock lives as long as the writer's
 -- reads.
 --

@@ -1,17 +1,17 @@
 /**
- * The place of this client among those to whom the releases of a lock hand it over. A client has one for all its fibers that wait, under
- * the owner id with which it asks: until that owner is granted the lock, or is released.
+ * The place of this client in Redis among the clients that a release hands the lock over to. All its waiting fibers share one place, under
+ * the owner id of their requests, until that owner is granted the lock or gives up the place.
  */
 import type { HeldRef } from "../hold/releaseCommand.ts"
 
 export interface Place {
   readonly ownerRef: HeldRef
-  /** Whether this owner has asked: not yet, for a lock that a release of this client has left to its next waiter. */
+  /** Whether this owner has sent a request; not yet if a release of this client has just left the lock to its next waiter. */
   readonly hasAsked: boolean
 }
 
-/** Where a client hears that a lock was handed over to it, and that it is to ask. */
+/** The channel on which a client hears that the lock was handed over to it; its next request is granted. */
 export const ownChannel = (channel: string, clientId: string): string => `${channel}:${clientId}`
 
-/** Where all clients that take places hear that the lock is free for those that take none. */
+/** The channel on which all clients that take places hear that it is the turn of those that take none. */
 export const oursChannel = (channel: string): string => `${channel}:ours`

@@ -20,7 +20,7 @@ import type { WaitingClient } from "./WaitingClient.ts"
 const enoughHandOvers = 8
 const enoughMillis = 5
 
-/** How long clients that take places leave a lock to those who take none (Redisson). */
+/** How long clients that take places leave a lock to those that take none (Redisson's). */
 const othersTurnMillis = 10
 
 export class WaitQueue {

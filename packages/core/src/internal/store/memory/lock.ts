@@ -51,10 +51,10 @@ export const grantedBefore = (db: Keyspace, lock: string, token: string): Reply 
 /** How long places are kept after the last request, milliseconds. */
 const placesLife = 60_000
 
-/** How often those who take no places have their turn, how long clients that do are refused then; and what is added to its time: `lua/include/last_turn.lua` */
+/** Of the turns of clients that take no places: the interval, the duration, and what is added to the time of the last: `lua/include/last_turn.lua` */
 const [turnEvery, turnLasts, behindAll] = [100_000, 10_000, 4e15]
 
-/** The microseconds since the last turn of those who take no places: `lua/include/last_turn.lua` */
+/** The microseconds since the last turn of the clients that take no places: `lua/include/last_turn.lua` */
 const sinceLastTurn = (db: Keyspace, places: string): number => {
   const last = db.zscore(places, "")
   const since = last === undefined ? behindAll : db.timeMicros() - (last - behindAll)
