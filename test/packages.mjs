@@ -38,6 +38,8 @@ const expectedFiles = (directory, manifest) => {
     "LICENSE",
     "README.md",
     "package.json",
+    // a command is bundled when it is packed, so that it starts fast
+    ...Object.values(manifest.publishConfig.bin ?? {}).map((file) => file.replace("./", "")),
     ...sourcesOf(directory).flatMap((source) => [
       `src/${source}.ts`,
       ...emitted.map((extension) => `dist/${source}.${extension}`)

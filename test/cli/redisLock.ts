@@ -11,7 +11,10 @@ import { redisUrl } from "../kit/server/redisUrl.ts"
 import { isRunning, kill, processesWith } from "../run/processes.ts"
 import { until } from "../kit/eventually.ts"
 
-export const bin = fileURLToPath(new URL("../../packages/cli/dist/bin.js", import.meta.url))
+/** `pnpm test` runs the bundle, which users get; `vitest` alone the last build. */
+export const bin = fileURLToPath(
+  new URL(`../../packages/cli/${process.env["REDIS_LOCK_CLI"] ?? "dist/bin.js"}`, import.meta.url)
+)
 
 export interface Ended {
   /** As a shell would report it. */
