@@ -50,13 +50,13 @@ const theName = Argument.String("NAME").pipe(Argument.withDescription("The name 
 
 const inspectCommand = Command.make("inspect", { name: theName, json, prefix, redis }, inspect).pipe(
   Command.annotate(Usage, "redis-lock inspect [--json] [--prefix TEXT] [--redis URL] NAME"),
-  Command.withShortDescription("Show who holds a name and who waits for it"),
+  Command.withShortDescription("Show the holders of a lock and its waiters"),
   Command.withDescription(
     paragraphs(`
-Shows what Redis knows of NAME: its kind, its holders with their leases, the last fencing token, and who waits in the queue of
-a fair lock; of a semaphore or a latch the number, and the leased permits. Who waits for a plain lock, only the waiters know.
+Shows everything that Redis stores under NAME: its kind, its holders and their leases, the last fencing token, and the queue of a
+fair lock; for a semaphore or a latch, its count and the leased permits. Redis does not know who waits for a plain lock.
 
-A semaphore none of whose permits is held and a latch are both nothing but a number in Redis: their kind is "counter".
+A latch, and a semaphore none of whose permits is held, are nothing but a number in Redis: their kind is "counter".
 
 Exit codes:
   0   success, even if nobody holds it
@@ -72,10 +72,10 @@ const releaseCommand = Command.make(
   {
     name: theName,
     force: Flag.Boolean("force").pipe(
-      Flag.withDescription("Needed: whoever holds it keeps working until it notices"),
+      Flag.withDescription("Required, as the holder keeps working until it notices"),
       off
     ),
-    yes: Flag.Boolean("yes").pipe(Flag.withDescription("Do not ask; needed where stdin is not a terminal"), off),
+    yes: Flag.Boolean("yes").pipe(Flag.withDescription("Do not ask; required where stdin is not a terminal"), off),
     prefix,
     redis
   },
@@ -89,19 +89,19 @@ const releaseCommand = Command.make(
         : Effect.void
   ),
   Command.annotate(Usage, "redis-lock release --force [--yes] [--prefix TEXT] [--redis URL] NAME"),
-  Command.withShortDescription("Free a lock, whoever holds it"),
+  Command.withShortDescription("Take a lock away from its holder"),
   Command.withDescription(
     paragraphs(`
-Frees NAME, whoever holds it, and wakes who waits for it: a lock of any kind, both sides of a read-write lock, or all held permits of
-a semaphore with leased permits. On a terminal it shows the holder and asks first.
+Takes NAME away from its holder and wakes the next waiter. A read-write lock is taken from its writer or from all its readers; a
+semaphore with leased permits gets all its held permits back. On a terminal it shows the holder and asks first.
 
 The holder is not stopped. It learns that it has lost the lock when it next renews, at most a third of its lease later; until
-then two may work at once, unless the resource checks the fencing token. If you can, stop the holder instead.
+then two processes may work at once, unless the resource checks the fencing token. If you can, stop the holder instead.
 
 Exit codes:
   0   freed
   64  bad usage, or no --yes where stdin is not a terminal
-  65  there is no holder that Redis knows: a latch, a semaphore of which no leased permit is held, or something else
+  65  NAME has no holder that Redis knows of: it is a latch, a semaphore without held leased permits, or something else
   66  nobody holds it
   69  Redis cannot be reached, or refused
   77  the answer was no; nothing was freed`)
@@ -115,7 +115,7 @@ const doctorCommand = Command.make("doctor", { json, prefix, redis }, doctor).pi
   Command.withDescription(
     paragraphs(`
 Checks each server that --redis names: version and mode, eviction, persistence, replicas, clock, permissions and latency. Each line
-says ok, warning or problem, and what to do. It acquires each kind of lock under names that begin with redis-lock:doctor:, and
+says ok, warning or problem, and what to do. It acquires each kind of lock, under names that begin with redis-lock:doctor: and
 expire within ten seconds.
 
 Exit codes:
@@ -130,5 +130,5 @@ Exit codes:
 
 export const cli = Command.make("redis-lock").pipe(
   Command.withSubcommands([runCommand, lsCommand, inspectCommand, releaseCommand, doctorCommand]),
-  Command.withDescription("Runs commands under distributed locks on Redis; shows, frees and checks such locks.")
+  Command.withDescription("Runs commands under distributed locks on Redis, and lists, inspects and frees such locks.")
 )

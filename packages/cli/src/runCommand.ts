@@ -101,7 +101,9 @@ export const runCommand = Command.make(
       Flag.atLeast(0)
     ),
     fair: Flag.Boolean("fair").pipe(
-      Flag.withDescription("First come, first served, among all processes. Default: in no particular order"),
+      Flag.withDescription(
+        "First come, first served, among all processes. Default: usually the process that has waited longest"
+      ),
       off
     ),
     read: Flag.Boolean("read").pipe(
@@ -119,7 +121,7 @@ export const runCommand = Command.make(
         () => "a whole number from 1"
       ),
       Flag.withDescription(
-        "Instead of a lock one of N permits: at most N commands at once. Creates the semaphore NAME with N permits if it does not exist; one that exists keeps its number"
+        "Hold one of N permits instead of a lock: at most N commands at once. Creates the semaphore NAME with N permits if it does not exist; an existing one keeps its total"
       ),
       Flag.optional
     ),
@@ -144,7 +146,7 @@ export const runCommand = Command.make(
     ),
     verbose: Flag.Boolean("verbose").pipe(
       Flag.withDescription(
-        "Say on stderr whom it waits for, what it acquired and after how long, and when it released it"
+        "Report on stderr which owner it waits for, what it acquired and after how long, and when it released it"
       ),
       off
     ),
