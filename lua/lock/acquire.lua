@@ -10,7 +10,7 @@
 -- ARGV[2]  lease, milliseconds
 -- ARGV[3]  how long the last token is remembered, milliseconds
 -- ARGV[4]  a lower bound for the token, or ''; may be left out where ARGV[5] is
--- ARGV[5]  with KEYS[3] only: 1 if this owner has asked before, else 0
+-- ARGV[5]  with KEYS[3] only: 1 if this owner has asked before; else 0, or left out
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: the fencing token (see include/granted.lua)

@@ -71,12 +71,11 @@ export const acquire = (
   takesPlace?: TakesPlace
 ): StoreCommand<AcquireReply> => ({
   operation: operations.acquire,
-  ...(takesPlace === undefined
-    ? { keys: [keys.lock, tokenKey], args: [owner, leaseMillis, tokenLifeMillis] }
-    : {
-        keys: [keys.lock, tokenKey, keys.places],
-        args: [owner, leaseMillis, tokenLifeMillis, "", takesPlace.hasAsked ? 1 : 0]
-      })
+  keys: takesPlace === undefined ? [keys.lock, tokenKey] : [keys.lock, tokenKey, keys.places],
+  args:
+    takesPlace?.hasAsked === true
+      ? [owner, leaseMillis, tokenLifeMillis, "", 1]
+      : [owner, leaseMillis, tokenLifeMillis]
 })
 
 /** {@link acquire} with a counter for a token. */
