@@ -1,27 +1,13 @@
 /**
- * A quorum of stores in memory, under virtual time.
+ * A quorum of stores in memory, under virtual time: waiting, re-entry, several locks, options and members.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Exit, Fiber, Layer, Option, Stream } from "effect"
-import {
-  FairLock,
-  FencedLock,
-  InvalidLockOptions,
-  Lock,
-  LockStore,
-  MultiLock,
-  NonReentrantLock,
-  QuorumNotReached,
-  ReadWriteLock,
-  RedisLock,
-  RedLock
-} from "effect-redis-lock"
+import { Deferred, Effect, Fiber, Layer, Option, Stream } from "effect"
+import { FairLock, Lock, LockStore, MultiLock, NonReentrantLock, QuorumNotReached, ReadWriteLock, RedisLock, RedLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientLayer, clientOf, quorumOf, type TestStore, testStore, testStores } from "../kit/testStore.ts"
 import { runOperation } from "../kit/storeOperations.ts"
-import { wrappedStore } from "../kit/wrappedStore.ts"
 
-const year2026 = Date.UTC(2026, 0, 1)
 const count = (operations: ReadonlyArray<string>, operation: string) =>
   operations.filter((other) => other === operation).length
 
@@ -78,61 +64,6 @@ describe("waiting for a quorum's lock", () => {
   )
 })
 
-describe("releasing a quorum's lock by force", () => {
-  it.effect(
-    "A force release that waits for a slow member does not take the lock from the waiter that got it meanwhile",
-    () =>
-      Effect.gen(function* () {
-        const stores = yield* testStores(3)
-        const holder = yield* quorumOf(stores)
-        const service = yield* quorumOf(stores)
-        yield* Effect.never.pipe(Lock.withLock("a"), as(holder), Effect.forkChild({ startImmediately: true }))
-        const section = yield* Effect.sleep("5 seconds").pipe(
-          Effect.as("done"),
-          Lock.withLock("a"),
-          as(service),
-          Effect.forkChild
-        )
-        yield* TestClock.adjust("10 millis")
-        for (const [i, store] of stores.entries()) {
-          store.delay = (operation) => (operation === "lock/force_release" ? (i === 2 ? 60_000 : 1) : 0)
-        }
-        const forced = yield* Effect.forkChild(as(service)(Lock.forceRelease("a")), { startImmediately: true })
-        yield* TestClock.adjust("10 millis")
-        assert.isUndefined(forced.pollUnsafe())
-        assert.isTrue(yield* Effect.map(as(service)(Lock.inspect("a")), Option.isSome))
-        yield* TestClock.adjust("10 seconds")
-        assert.isTrue(yield* Fiber.join(forced))
-        assert.strictEqual(yield* Fiber.join(section), "done")
-      }).pipe(Effect.scoped)
-  )
-
-  it.effect("A force release takes the lock from a holder of the same client", () =>
-    Effect.gen(function* () {
-      const service = yield* quorumOf(yield* testStores(3))
-      const section = yield* Effect.never.pipe(Lock.withLock("a"), as(service), Effect.flip, Effect.forkChild)
-      yield* TestClock.adjust(1)
-      assert.isTrue(yield* as(service)(Lock.forceRelease("a")))
-      const lost = yield* Fiber.join(section)
-      assert.isTrue(lost._tag === "LockLost" && lost.reason === "NotOwner")
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("A force release of a fair lock is refused like its acquisition, and asks no member", () =>
-    Effect.gen(function* () {
-      const stores = yield* testStores(3)
-      const service = yield* quorumOf(stores)
-      for (const lock of [FairLock.make("a"), NonReentrantLock.make("a", { fair: true })]) {
-        const refused = yield* Effect.flip(as(service)(Lock.withLock(Effect.void, lock)))
-        const error: unknown = yield* Effect.flip(as(service)(Lock.forceRelease(lock)))
-        assert.instanceOf(error, InvalidLockOptions)
-        assert.deepStrictEqual(error, refused)
-      }
-      for (const store of stores) assert.deepStrictEqual(store.operations, [])
-    }).pipe(Effect.scoped)
-  )
-})
-
 describe("re-entering a quorum's read lock", () => {
   it.effect("A member where the release of an inner hold may still act does not count for a reader's re-entry", () =>
     Effect.gen(function* () {
@@ -154,64 +85,6 @@ describe("re-entering a quorum's read lock", () => {
       const reading = yield* section.pipe(Lock.withLock(readLock), as(yield* quorumOf(stores)), Effect.forkChild)
       for (let passed = 0; passed < 50; passed++) yield* TestClock.adjust(100)
       assert.strictEqual(yield* Fiber.join(reading), "LockStoreError")
-    })
-  )
-})
-
-describe("fencing tokens of a quorum", () => {
-  const grant = (lock: string | Lock.Lock<RedisLock.RedisLock>) =>
-    Effect.map(Lock.currentHolding(lock), ({ token }) => token).pipe(Lock.withLock(lock))
-
-  it.effect("Fencing tokens of a quorum do not run ahead of the clocks when clients take turns", () =>
-    Effect.gen(function* () {
-      yield* TestClock.setTime(year2026)
-      const stores = yield* testStores(3)
-      const clients = [yield* quorumOf(stores), yield* quorumOf(stores)]
-      let last = 0n
-      for (let i = 0; i < 200; i++) {
-        const token = yield* as(clients[i % 2]!)(grant("a"))
-        assert.isTrue(token > last)
-        last = token
-      }
-      assert.isBelow(Number(last) - year2026 * 1000, 5000)
-    })
-  )
-
-  it.effect("Fencing tokens of one name on a quorum do not affect those of other names, however high they are", () =>
-    Effect.gen(function* () {
-      yield* TestClock.setTime(year2026)
-      const stores = yield* testStores(3)
-      const service = yield* quorumOf(stores)
-      const far = 8_000_000_000_000_000
-      yield* runOperation(stores[0]!.store, "lock/raise_token", ["far", "redisson_lock_token:{far}"], [far, 60_000])
-      for (let i = 0; i < 5; i++) assert.isTrue((yield* as(service)(grant("far"))) > BigInt(far))
-      assert.isBelow(Number(yield* as(service)(grant("near"))) - year2026 * 1000, 2_000_000)
-    })
-  )
-
-  it.effect("A fenced lock on a quorum has its own tokens even if a plain lock has left one", () =>
-    Effect.gen(function* () {
-      yield* TestClock.setTime(year2026)
-      const stores = [yield* testStore(), yield* testStore(1000), yield* testStore(2000)]
-      const service = yield* quorumOf(stores)
-      const tokens = [yield* as(service)(grant("a"))]
-      for (const store of stores) {
-        tokens.push(yield* as(service)(grant(FencedLock.make("a"))))
-        store.isDown = true
-        tokens.push(yield* as(service)(grant(FencedLock.make("a"))))
-        store.isDown = false
-      }
-      assert.deepStrictEqual(
-        tokens,
-        [...new Set(tokens)].sort((a, b) => (a < b ? -1 : 1))
-      )
-      for (const { store } of stores) {
-        const [, token] = (yield* runOperation(store, "lock/inspect", ["a", "redisson_lock_token:{a}"])) as [
-          number,
-          string
-        ]
-        assert.isTrue(BigInt(token) >= tokens[0]!)
-      }
     })
   )
 })
@@ -250,178 +123,6 @@ describe("several locks of a quorum", () => {
       const lost = yield* Effect.flip(Fiber.join(section))
       assert.strictEqual(lost._tag === "LockLost" ? lost.lock : lost._tag, "b")
       for (const store of stores.slice(1)) assert.isTrue(yield* store.isFree("a"))
-    })
-  )
-})
-
-describe("releasing a quorum's lock", () => {
-  it.effect("Releasing a quorum's lock is no loss if too few members are told at first and later forget it", () =>
-    Effect.gen(function* () {
-      const stores = yield* testStores(3)
-      const service = yield* quorumOf(stores)
-      stores[1]!.isDown = true
-      const section = yield* Effect.sync(() => {
-        stores[1]!.isDown = false
-        stores[2]!.isDown = true
-        return "done"
-      }).pipe(Lock.withLock("a"), as(service), Effect.forkChild({ startImmediately: true }))
-      yield* TestClock.adjust("6 seconds")
-      assert.strictEqual(yield* Fiber.join(section), "done")
-    })
-  )
-
-  it.effect("A release is done when a majority confirms; a late member is told again until it answers", () =>
-    Effect.gen(function* () {
-      const stores = yield* testStores(3)
-      const [first, second, third] = stores as [TestStore, TestStore, TestStore]
-      const use = as(yield* quorumOf(stores, {}, { memberTimeout: 100 }))
-      yield* use(
-        Lock.withLock(
-          Effect.sync(() => {
-            third.delay = (operation) => (operation === "lock/release" ? 1000 : 0)
-          }),
-          "a"
-        )
-      )
-      // not a millisecond has passed
-      assert.deepStrictEqual(yield* Effect.forEach(stores, (store) => store.isFree("a")), [true, true, false])
-      assert.isTrue(yield* use(Effect.map(Lock.isLocked("a"), (isLocked) => !isLocked)))
-      // given up after the member timeout, and never sent; then sent again
-      yield* TestClock.adjust("999 millis")
-      assert.isFalse(yield* third.isFree("a"))
-      third.delay = () => 0
-      yield* TestClock.adjust("2 seconds")
-      assert.isTrue(yield* third.isFree("a"))
-      for (const store of [first, second]) {
-        assert.strictEqual(store.operations.filter((operation) => operation === "lock/release").length, 1)
-      }
-    })
-  )
-
-  it.effect(
-    "A member that had not answered when the lock was denied is told again once the request can act no more",
-    () =>
-      Effect.gen(function* () {
-        const stores = yield* testStores(3)
-        const [first, second, third] = stores as [TestStore, TestStore, TestStore]
-        for (const { store } of [first, second]) {
-          yield* runOperation(store, "lock/acquire", ["a", "a:token"], ["somebody:1", 60_000, 60_000])
-        }
-        // it takes effect although nobody waits for the reply any more
-        const late = wrappedStore(third.store, ({ operation, run }) =>
-          operation === "lock/acquire"
-            ? Effect.andThen(Effect.forkDetach(Effect.delay(run(), "500 millis")), Effect.never)
-            : run()
-        )
-        const service = yield* quorumOf([first, second, { ...third, store: late }])
-        const asked = yield* Effect.forkChild(
-          Effect.exit(as(service)(Lock.withLock(Effect.void, "a", { leaseTime: "1 hour", waitTime: 0 })))
-        )
-        yield* TestClock.adjust("501 millis")
-        assert.isTrue(Exit.isFailure(yield* Fiber.join(asked)))
-        assert.isFalse(yield* third.isFree("a"))
-        yield* TestClock.adjust("5 seconds")
-        assert.isTrue(yield* third.isFree("a"))
-      })
-  )
-
-  it.effect("A release is told to a member that comes back within the lease of the lock, even a long one", () =>
-    Effect.gen(function* () {
-      const stores = yield* testStores(3)
-      const [, , third] = stores as [TestStore, TestStore, TestStore]
-      const use = as(yield* quorumOf(stores))
-      yield* use(
-        Lock.withLock(
-          Effect.sync(() => {
-            third.isDown = true
-          }),
-          "a",
-          { leaseTime: "10 minutes" }
-        )
-      )
-      yield* TestClock.adjust("5 minutes")
-      assert.isFalse(yield* third.isFree("a"))
-      third.isDown = false
-      yield* TestClock.adjust("2 seconds")
-      assert.isTrue(yield* third.isFree("a"))
-    })
-  )
-})
-
-describe("the validity of a quorum's lock", () => {
-  it.effect("The validity of a quorum's lock is the lease less the elapsed time, the drift and 2 ms", () =>
-    Effect.gen(function* () {
-      const stores = yield* testStores(3)
-      const service = yield* quorumOf(stores, {}, { driftFactor: 0.1, memberTimeout: "5 seconds" })
-      // the majority is there after a second
-      stores[1]!.delay = (operation) => (operation === "lock/acquire" ? 1000 : 0)
-      stores[2]!.delay = (operation) => (operation === "lock/acquire" ? 2000 : 0)
-      const asked = yield* Effect.forkChild(
-        as(service)(Effect.scoped(Effect.flatMap(Lock.scoped("a", { leaseTime: "10 seconds" }), (h) => h.remaining)))
-      )
-      yield* TestClock.adjust("10 seconds")
-      assert.strictEqual(Duration.toMillis(yield* Fiber.join(asked)), 10_000 - 1000 - (1000 + 2))
-    })
-  )
-
-  it.effect("A quorum's lock without validity fails, and is released on all members, even on late ones", () =>
-    Effect.gen(function* () {
-      const stores = yield* testStores(3)
-      const service = yield* quorumOf(stores, {}, { memberTimeout: "1 minute" })
-      for (const store of stores) store.delay = (operation) => (operation === "lock/acquire" ? 4990 : 0)
-      stores[2]!.delay = (operation) => (operation === "lock/acquire" ? 8000 : 0)
-      const asked = yield* Effect.forkChild(
-        Effect.flip(as(service)(Lock.withLock(Effect.void, "a", { leaseTime: "5 seconds", waitTime: 0 })))
-      )
-      yield* TestClock.adjust("4991 millis")
-      const error = yield* Fiber.join(asked)
-      assert.strictEqual(error._tag, "LockStoreError")
-      assert.include(error.message, "too late")
-      // there it would have stayed for another 5 seconds
-      for (const store of stores.slice(0, 2)) {
-        assert.isTrue(yield* store.isFree("a"))
-        assert.include(store.operations, "lock/release")
-      }
-      yield* TestClock.adjust("4 seconds")
-      assert.isTrue(yield* stores[2]!.isFree("a"))
-    })
-  )
-
-  it.effect("A majority of renewals keeps a quorum's lock; errors of a minority are no loss", () =>
-    Effect.gen(function* () {
-      const stores = yield* testStores(3)
-      const service = yield* quorumOf(stores)
-      const section = yield* Effect.never.pipe(Lock.withLock("a"), as(service), Effect.forkChild)
-      yield* TestClock.adjust(1)
-      for (let i = 0; i < 6; i++) {
-        // each time another one cannot be reached for one renewal
-        stores.forEach((store, j) => (store.isDown = j === i % 3))
-        yield* TestClock.adjust("10 seconds")
-        stores.forEach((store) => (store.isDown = false))
-        yield* TestClock.adjust("10 seconds")
-        assert.isUndefined(section.pollUnsafe())
-      }
-      stores.forEach((store, j) => (store.isDown = j < 2))
-      yield* TestClock.adjust("31 seconds")
-      const error = yield* Effect.flip(Fiber.join(section))
-      assert.strictEqual(error._tag === "LockLost" ? error.reason : error._tag, "RenewalFailed")
-    })
-  )
-
-  it.effect("A quorum's lock is lost at once when a majority says that it is somebody else's or free", () =>
-    Effect.gen(function* () {
-      const stores = yield* testStores(3)
-      const service = yield* quorumOf(stores)
-      const section = yield* Effect.never.pipe(Lock.withLock("a"), as(service), Effect.forkChild)
-      yield* TestClock.adjust(1)
-      yield* stores[0]!.delete("a")
-      yield* TestClock.adjust("30 seconds")
-      assert.isUndefined(section.pollUnsafe())
-      yield* stores[1]!.delete("a")
-      yield* TestClock.adjust("10 seconds")
-      const error = yield* Effect.flip(Fiber.join(section))
-      assert.strictEqual(error._tag === "LockLost" ? error.reason : error._tag, "NotOwner")
-      assert.isTrue(yield* stores[2]!.isFree("a"))
     })
   )
 })
@@ -552,31 +253,6 @@ describe("the members of a quorum", () => {
       assert.strictEqual(built, 3)
     })
   )
-})
-
-describe("releasing a quorum's lock", () => {
-  for (const [kind, lock] of [
-    ["a lock", Lock.make("a")],
-    ["a read lock", ReadWriteLock.make("a").readLock],
-    ["a write lock", ReadWriteLock.make("a").writeLock]
-  ] as const) {
-    it.effect(`A member that is down when ${kind} is released is told later, for as long as the longest re-entry`, () =>
-      Effect.gen(function* () {
-        const stores = yield* testStores(3)
-        const service = yield* quorumOf(stores, { watchdogLeaseTime: "2 seconds" })
-        yield* Effect.sync(() => (stores[0]!.isDown = true)).pipe(
-          Lock.withLock(lock, { leaseTime: "1 minute" }),
-          Lock.withLock(lock),
-          as(service)
-        )
-        yield* TestClock.adjust("20 seconds")
-        assert.isFalse(yield* stores[0]!.isFree("a"))
-        stores[0]!.isDown = false
-        yield* TestClock.adjust("10 seconds")
-        assert.isTrue(yield* stores[0]!.isFree("a"))
-      }).pipe(Effect.scoped)
-    )
-  }
 })
 
 describe("looking at a quorum's locks", () => {

@@ -1,0 +1,182 @@
+/**
+ * Releasing on a quorum of stores in memory, under virtual time: by the holder, by force, and on members that are away.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Option } from "effect"
+import { FairLock, InvalidLockOptions, Lock, NonReentrantLock, ReadWriteLock } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { as, quorumOf, type TestStore, testStores } from "../kit/testStore.ts"
+import { runOperation } from "../kit/storeOperations.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
+
+describe("releasing a quorum's lock by force", () => {
+  it.effect(
+    "A force release that waits for a slow member does not take the lock from the waiter that got it meanwhile",
+    () =>
+      Effect.gen(function* () {
+        const stores = yield* testStores(3)
+        const holder = yield* quorumOf(stores)
+        const service = yield* quorumOf(stores)
+        yield* Effect.never.pipe(Lock.withLock("a"), as(holder), Effect.forkChild({ startImmediately: true }))
+        const section = yield* Effect.sleep("5 seconds").pipe(
+          Effect.as("done"),
+          Lock.withLock("a"),
+          as(service),
+          Effect.forkChild
+        )
+        yield* TestClock.adjust("10 millis")
+        for (const [i, store] of stores.entries()) {
+          store.delay = (operation) => (operation === "lock/force_release" ? (i === 2 ? 60_000 : 1) : 0)
+        }
+        const forced = yield* Effect.forkChild(as(service)(Lock.forceRelease("a")), { startImmediately: true })
+        yield* TestClock.adjust("10 millis")
+        assert.isUndefined(forced.pollUnsafe())
+        assert.isTrue(yield* Effect.map(as(service)(Lock.inspect("a")), Option.isSome))
+        yield* TestClock.adjust("10 seconds")
+        assert.isTrue(yield* Fiber.join(forced))
+        assert.strictEqual(yield* Fiber.join(section), "done")
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect("A force release takes the lock from a holder of the same client", () =>
+    Effect.gen(function* () {
+      const service = yield* quorumOf(yield* testStores(3))
+      const section = yield* Effect.never.pipe(Lock.withLock("a"), as(service), Effect.flip, Effect.forkChild)
+      yield* TestClock.adjust(1)
+      assert.isTrue(yield* as(service)(Lock.forceRelease("a")))
+      const lost = yield* Fiber.join(section)
+      assert.isTrue(lost._tag === "LockLost" && lost.reason === "NotOwner")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A force release of a fair lock is refused like its acquisition, and asks no member", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const service = yield* quorumOf(stores)
+      for (const lock of [FairLock.make("a"), NonReentrantLock.make("a", { fair: true })]) {
+        const refused = yield* Effect.flip(as(service)(Lock.withLock(Effect.void, lock)))
+        const error: unknown = yield* Effect.flip(as(service)(Lock.forceRelease(lock)))
+        assert.instanceOf(error, InvalidLockOptions)
+        assert.deepStrictEqual(error, refused)
+      }
+      for (const store of stores) assert.deepStrictEqual(store.operations, [])
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("releasing a quorum's lock", () => {
+  it.effect("Releasing a quorum's lock is no loss if too few members are told at first and later forget it", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const service = yield* quorumOf(stores)
+      stores[1]!.isDown = true
+      const section = yield* Effect.sync(() => {
+        stores[1]!.isDown = false
+        stores[2]!.isDown = true
+        return "done"
+      }).pipe(Lock.withLock("a"), as(service), Effect.forkChild({ startImmediately: true }))
+      yield* TestClock.adjust("6 seconds")
+      assert.strictEqual(yield* Fiber.join(section), "done")
+    })
+  )
+
+  it.effect("A release is done when a majority confirms; a late member is told again until it answers", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const [first, second, third] = stores as [TestStore, TestStore, TestStore]
+      const use = as(yield* quorumOf(stores, {}, { memberTimeout: 100 }))
+      yield* use(
+        Lock.withLock(
+          Effect.sync(() => {
+            third.delay = (operation) => (operation === "lock/release" ? 1000 : 0)
+          }),
+          "a"
+        )
+      )
+      // not a millisecond has passed
+      assert.deepStrictEqual(yield* Effect.forEach(stores, (store) => store.isFree("a")), [true, true, false])
+      assert.isTrue(yield* use(Effect.map(Lock.isLocked("a"), (isLocked) => !isLocked)))
+      // given up after the member timeout, and never sent; then sent again
+      yield* TestClock.adjust("999 millis")
+      assert.isFalse(yield* third.isFree("a"))
+      third.delay = () => 0
+      yield* TestClock.adjust("2 seconds")
+      assert.isTrue(yield* third.isFree("a"))
+      for (const store of [first, second]) {
+        assert.strictEqual(store.operations.filter((operation) => operation === "lock/release").length, 1)
+      }
+    })
+  )
+
+  it.effect(
+    "A member that had not answered when the lock was denied is told again once the request can act no more",
+    () =>
+      Effect.gen(function* () {
+        const stores = yield* testStores(3)
+        const [first, second, third] = stores as [TestStore, TestStore, TestStore]
+        for (const { store } of [first, second]) {
+          yield* runOperation(store, "lock/acquire", ["a", "a:token"], ["somebody:1", 60_000, 60_000])
+        }
+        // it takes effect although nobody waits for the reply any more
+        const late = wrappedStore(third.store, ({ operation, run }) =>
+          operation === "lock/acquire"
+            ? Effect.andThen(Effect.forkDetach(Effect.delay(run(), "500 millis")), Effect.never)
+            : run()
+        )
+        const service = yield* quorumOf([first, second, { ...third, store: late }])
+        const asked = yield* Effect.forkChild(
+          Effect.exit(as(service)(Lock.withLock(Effect.void, "a", { leaseTime: "1 hour", waitTime: 0 })))
+        )
+        yield* TestClock.adjust("501 millis")
+        assert.isTrue(Exit.isFailure(yield* Fiber.join(asked)))
+        assert.isFalse(yield* third.isFree("a"))
+        yield* TestClock.adjust("5 seconds")
+        assert.isTrue(yield* third.isFree("a"))
+      })
+  )
+
+  it.effect("A release is told to a member that comes back within the lease of the lock, even a long one", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const [, , third] = stores as [TestStore, TestStore, TestStore]
+      const use = as(yield* quorumOf(stores))
+      yield* use(
+        Lock.withLock(
+          Effect.sync(() => {
+            third.isDown = true
+          }),
+          "a",
+          { leaseTime: "10 minutes" }
+        )
+      )
+      yield* TestClock.adjust("5 minutes")
+      assert.isFalse(yield* third.isFree("a"))
+      third.isDown = false
+      yield* TestClock.adjust("2 seconds")
+      assert.isTrue(yield* third.isFree("a"))
+    })
+  )
+
+  for (const [kind, lock] of [
+    ["a lock", Lock.make("a")],
+    ["a read lock", ReadWriteLock.make("a").readLock],
+    ["a write lock", ReadWriteLock.make("a").writeLock]
+  ] as const) {
+    it.effect(`A member that is down when ${kind} is released is told later, for as long as the longest re-entry`, () =>
+      Effect.gen(function* () {
+        const stores = yield* testStores(3)
+        const service = yield* quorumOf(stores, { watchdogLeaseTime: "2 seconds" })
+        yield* Effect.sync(() => (stores[0]!.isDown = true)).pipe(
+          Lock.withLock(lock, { leaseTime: "1 minute" }),
+          Lock.withLock(lock),
+          as(service)
+        )
+        yield* TestClock.adjust("20 seconds")
+        assert.isFalse(yield* stores[0]!.isFree("a"))
+        stores[0]!.isDown = false
+        yield* TestClock.adjust("10 seconds")
+        assert.isTrue(yield* stores[0]!.isFree("a"))
+      }).pipe(Effect.scoped)
+    )
+  }
+})
