@@ -3,7 +3,17 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Option, Stream } from "effect"
-import { FairLock, Lock, LockStore, MultiLock, NonReentrantLock, QuorumNotReached, ReadWriteLock, RedisLock, RedLock } from "effect-redis-lock"
+import {
+  FairLock,
+  Lock,
+  LockStore,
+  MultiLock,
+  NonReentrantLock,
+  QuorumNotReached,
+  ReadWriteLock,
+  RedisLock,
+  RedLock
+} from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientLayer, clientOf, quorumOf, type TestStore, testStore, testStores } from "../kit/testStore.ts"
 import { runOperation } from "../kit/storeOperations.ts"

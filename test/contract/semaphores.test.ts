@@ -1,9 +1,9 @@
 /**
- * What semaphores and permit semaphores must do on every store: on memory under virtual time, and on Redis in real time.
+ * What both kinds of semaphore must do on every store: on memory under virtual time, and on Redis in real time.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { assert, describe, it } from "@effect/vitest"
-import { Cause, Deferred, Duration, Effect, Exit, Fiber, Layer, Option, Stream } from "effect"
+import { assert, describe } from "@effect/vitest"
+import { Deferred, Duration, Effect, Exit, Fiber, Layer } from "effect"
 import {
   InvalidLockName,
   InvalidLockOptions,
@@ -12,148 +12,38 @@ import {
   LockStore,
   LockStoreError,
   LockTimeout,
-  PermitId,
-  PermitSemaphore,
-  RedisLock,
-  Semaphore
+  RedisLock
 } from "effect-redis-lock"
-import { TestClock } from "effect/testing"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { expectWarning } from "../run/logs.ts"
-import { changedStore, noting, type Store, wrappedStore } from "../kit/wrappedStore.ts"
-import { ObservedStore, observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
-import { bare } from "../kit/server/bareRedis.ts"
-import { runOperation } from "../kit/storeOperations.ts"
+import { type Store, wrappedStore } from "../kit/wrappedStore.ts"
+import { ObservedStore } from "../kit/observedStore.ts"
 import { background } from "../kit/background.ts"
-import { asAnotherClient } from "../kit/anotherClient.ts"
 import { freshName } from "../kit/names.ts"
+import { semaphoreContract, type Time } from "./suite/semaphores.ts"
 
-const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>, time: "virtual" | "real"): void => {
-  const virtual = time === "virtual"
-  const watchdogLeaseTime = virtual ? Duration.seconds(30) : Duration.millis(900)
-  // messages must do: nobody here waits for the fallback interval, unless a test says so
-  const options: RedisLock.RedisLockOptions = { watchdogLeaseTime, fallbackInterval: "10 minutes" }
-  const clients = RedisLock.layerFromStore(options)
-  const elsewhere = asAnotherClient(clients)
+const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>, time: Time): void => {
+  const {
+    virtual,
+    elsewhere,
+    breath,
+    pass,
+    channelOf,
+    waiting,
+    until,
+    outcome,
+    succeeded,
+    failure,
+    over,
+    deaf,
+    recording,
+    losing,
+    kinds,
+    holding,
+    suite,
+    options
+  } = semaphoreContract(store, time)
 
-  const breath = virtual ? Effect.yieldNow : Effect.sleep("2 millis")
-  const pass = (duration: Duration.Input) => (virtual ? TestClock.adjust(duration) : Effect.sleep(duration))
-  const channelOf = (key: string) => `redisson_sc:{${key}}`
-  /** Waits until all waiters for permits hear the channel, and sleep. */
-  const waiting = (key: string) => waiterSleepsOn(channelOf(key))
-  /** Waits until a condition holds, without time passing. */
-  const until = (condition: () => boolean) =>
-    Effect.gen(function* () {
-      while (!condition()) yield* breath
-    })
-
-  /** A day later the markers of permits that are held have ended. On Redis nobody waits for that: see {@link aDayLater}. */
-  const markersEnd = (key: string) =>
-    virtual
-      ? pass("25 hours")
-      : Effect.scoped(
-          Effect.gen(function* () {
-            const redis = yield* bare({ url: redisUrl })
-            const markers = yield* Effect.promise(() => redis.keys(`effect_redis_lock_grant:{${key}}:*`))
-            assert.strictEqual(yield* Effect.promise(() => redis.del(...markers)), 1)
-          })
-        )
-
-  /** The client gives permits back as if it had held them for longer than a day. */
-  const aDayLater = (store: Store) =>
-    wrappedStore(store, ({ args, keys, operation, run }) =>
-      operation === "semaphore/return" ? runOperation(store, operation, keys, args.with(1, 1)) : run()
-    )
-
-  const outcome = <A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<Exit.Exit<A, E>> =>
-    virtual
-      ? Effect.gen(function* () {
-          while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("100 millis")
-          return fiber.pollUnsafe()!
-        })
-      : Fiber.await(fiber)
-  const succeeded = <A, E>(fiber: Fiber.Fiber<A, E>) => Effect.flatten(outcome(fiber))
-  const failure = <A, E>(exit: Exit.Exit<A, E>): E => {
-    assert.isTrue(Exit.isFailure(exit), "should have failed")
-    return Option.getOrThrow(Cause.findErrorOption((exit as Exit.Failure<A, E>).cause))
-  }
-
-  /** A client of the store, as somebody changed it. */
-  const over =
-    (change: (store: Store) => Store, settings: RedisLock.RedisLockOptions = options) =>
-    <A, E, R>(self: Effect.Effect<A, E, R>) =>
-      Effect.provide(self, RedisLock.layerFromStore(settings).pipe(Layer.provide(changedStore(change))))
-  const deaf = (store: Store): Store => ({
-    ...store,
-    subscribe: (channel) => Stream.filter(store.subscribe(channel), ({ _tag }) => _tag === "Subscribed")
-  })
-  const recording = (operations: Array<string>) => (store: Store) =>
-    wrappedStore(
-      store,
-      noting(({ operation }) => operations.push(operation))
-    )
-  /** The first command of an operation fails with unknown outcome: it has run, or has not. */
-  const losing = (losesFirst: LockStore.Operation, hasRun: boolean) => (store: Store) => {
-    let lost = false
-    return wrappedStore(store, ({ fail, operation, run }) => {
-      if (operation !== losesFirst || lost) return run()
-      lost = true
-      return hasRun ? Effect.andThen(run(), fail("TimedOut")) : fail("TimedOut")
-    })
-  }
-
-  /** Both kinds, where they do the same. */
-  const kinds = [
-    {
-      kind: "a semaphore",
-      acquiring: "semaphore/acquire",
-      returning: "semaphore/return",
-      make: (name: string, permits?: number) => {
-        const semaphore = Semaphore.make(name, { permits })
-        return {
-          section: (n: number, options?: Semaphore.AcquireOptions) => Semaphore.withPermits(semaphore, n, options),
-          available: Semaphore.availablePermits(semaphore),
-          add: (n: number) => Semaphore.addPermits(semaphore, n)
-        }
-      }
-    },
-    {
-      kind: "a permit semaphore",
-      acquiring: "permit_semaphore/acquire",
-      returning: "permit_semaphore/release",
-      make: (name: string, permits?: number) => {
-        const semaphore = PermitSemaphore.make(name, { permits })
-        return {
-          section: (n: number, options?: Semaphore.AcquireOptions) =>
-            PermitSemaphore.withPermits(semaphore, n, options),
-          available: PermitSemaphore.availablePermits(semaphore),
-          add: (n: number) => PermitSemaphore.addPermits(semaphore, n)
-        }
-      }
-    }
-  ] as const
-
-  /** Forks one that holds permits until it is told to let go. */
-  const holding = Effect.fnUntraced(function* (
-    section: (
-      n: number,
-      options?: Semaphore.AcquireOptions
-    ) => <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, unknown, R | RedisLock.RedisLock>,
-    permits: number
-  ) {
-    const held = yield* Deferred.make<void>()
-    const letGo = yield* Deferred.make<void>()
-    const fiber = yield* Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(letGo)).pipe(
-      section(permits),
-      background
-    )
-    yield* Effect.raceFirst(Deferred.await(held), Effect.andThen(Fiber.join(fiber), Effect.never))
-    return Effect.andThen(Deferred.succeed(letGo, undefined), Fiber.await(fiber))
-  })
-
-  const suite = it.layer(Layer.provideMerge(clients, observedStore(store)), { excludeTestServices: !virtual })
-
-  describe(`semaphores on ${name}`, () => {
+  describe(`semaphores of both kinds on ${name}`, () => {
     for (const { acquiring, kind, make, returning } of kinds) {
       suite(kind, (it) => {
         it.effect("A semaphore begins with its permits when it is first used, and keeps those that it has", () =>
@@ -516,151 +406,6 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         )
       })
     }
-
-    suite("a semaphore of its own kind", (it) => {
-      it.effect("Anonymous permits are acquired without waiting, for a scope, or for somebody else to release", () =>
-        Effect.gen(function* () {
-          const service = yield* RedisLock.RedisLock
-          const semaphore = Semaphore.provide(Semaphore.make(freshName("semaphore"), { permits: 3 }), service)
-          const free = Semaphore.availablePermits(semaphore)
-          yield* Effect.scoped(
-            Effect.andThen(
-              Semaphore.scoped(semaphore, 2),
-              Effect.map(free, (n) => assert.strictEqual(n, 1))
-            )
-          )
-          assert.strictEqual(yield* free, 3)
-          assert.deepStrictEqual(yield* Semaphore.withPermitsIfAvailable(free, semaphore, 2), Option.some(1))
-          assert.deepStrictEqual(yield* Semaphore.withPermitsIfAvailable(free, semaphore, 4), Option.none())
-          assert.isTrue(yield* Semaphore.tryAcquire(semaphore, 3))
-          assert.isFalse(yield* Semaphore.tryAcquire(semaphore))
-          yield* Semaphore.release(semaphore, 3)
-          assert.strictEqual(yield* free, 3)
-        })
-      )
-
-      it.effect("A semaphore is refused if a permit semaphore has the name", () =>
-        Effect.gen(function* () {
-          const key = freshName("semaphore")
-          yield* Effect.gen(function* () {
-            const error = yield* Effect.flip(Semaphore.acquire(key))
-            assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "WrongType")
-            assert.include(error.message, "there is a PermitSemaphore")
-            assert.strictEqual((yield* Effect.flip(Semaphore.release(key)))._tag, "LockStoreError")
-          }).pipe(PermitSemaphore.withPermit(PermitSemaphore.make(key, { permits: 2 })))
-        })
-      )
-
-      it.effect("Permits that were held for longer than their marker lives are given back without it", () =>
-        Effect.gen(function* () {
-          const key = freshName("semaphore")
-          const { available, section } = kinds[0].make(key, 3)
-          const letGo = yield* holding(section, 2)
-          yield* markersEnd(key)
-          yield* letGo
-          assert.strictEqual(yield* available, 3)
-        }).pipe(over(virtual ? (store) => store : aDayLater))
-      )
-    })
-
-    suite("a permit semaphore of its own kind", (it) => {
-      it.effect("A permit semaphore renews held permits for longer than a lease", () =>
-        Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 2 })
-          const letGo = yield* holding((n) => PermitSemaphore.withPermits(semaphore, n), 2)
-          yield* pass(Duration.times(watchdogLeaseTime, 2.5))
-          assert.strictEqual(yield* elsewhere(PermitSemaphore.acquiredPermits(semaphore)), 2)
-          assert.isTrue(Exit.isSuccess(yield* letGo))
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 2)
-        })
-      )
-
-      it.effect("A section whose permit's fixed lease has run out is interrupted, and another gets the permit", () =>
-        Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 1 })
-          const doomed = yield* background(
-            PermitSemaphore.withPermit(Effect.never, semaphore, { leaseTime: "400 millis" })
-          )
-          const next = yield* background(PermitSemaphore.withPermit(Effect.succeed("in"), semaphore))
-          const error = failure(yield* outcome(doomed))
-          assert.instanceOf(error, LockLost)
-          assert.strictEqual(error.reason, "Expired")
-          assert.strictEqual(yield* succeeded(next), "in")
-        })
-      )
-
-      it.effect("A section whose permit somebody else has given back is interrupted at the next renewal", () =>
-        Effect.gen(function* () {
-          expectWarning(/^The scope of permits has closed, but giving them back went wrong\./)
-          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 1 })
-          const ids = yield* Deferred.make<ReadonlyArray<string>>()
-          const fiber = yield* Effect.gen(function* () {
-            const permit = yield* PermitSemaphore.scoped(semaphore)
-            yield* Deferred.succeed(ids, permit.ids)
-            return yield* permit.awaitLost
-          }).pipe(Effect.scoped, background)
-          yield* elsewhere(PermitId.release(semaphore, (yield* Deferred.await(ids))[0]!))
-          const error = failure(yield* outcome(fiber))
-          assert.instanceOf(error, LockLost)
-          assert.strictEqual(error.reason, "NotOwner")
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
-        })
-      )
-
-      it.effect("A held permit checks the clock, can be renewed by hand, and can be released early, once", () =>
-        Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 2 })
-          const permit = yield* PermitSemaphore.scoped(semaphore, { permits: 2, leaseTime: "10 seconds" })
-          yield* permit.renew("1 hour")
-          yield* permit.renew("1 second")
-          assert.isAbove(Duration.toMinutes(yield* permit.remaining), 58)
-          const left = Option.getOrThrow(yield* PermitId.leaseTime(semaphore, permit.ids[1]!))
-          assert.isAbove(Duration.toMinutes(left), 58)
-          assert.isTrue(yield* permit.isHeld)
-          yield* permit.release
-          yield* permit.release
-          assert.isFalse(yield* permit.isHeld)
-          assert.strictEqual((yield* Effect.flip(permit.ensureHeld))._tag, "LockLost")
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 2)
-        }).pipe(Effect.scoped)
-      )
-
-      it.effect("tryScoped asks once for a permit", () =>
-        Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 1 })
-          const inner = PermitSemaphore.withPermitIfAvailable(Effect.succeed("in"), semaphore)
-          assert.deepStrictEqual(yield* inner, Option.some("in"))
-          assert.deepStrictEqual(yield* PermitSemaphore.withPermit(inner, semaphore), Option.none())
-        })
-      )
-
-      it.effect("A permit semaphore recovers 10000 permits at once whose leases have ended", () =>
-        Effect.gen(function* () {
-          expectWarning(/^The scope of permits has closed, but giving them back went wrong\./)
-          const many = 10_000
-          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: many })
-          const lease = virtual ? 5000 : 1500
-          const fiber = yield* PermitSemaphore.scoped(semaphore, { permits: many, leaseTime: lease }).pipe(
-            Effect.andThen((permit) => permit.awaitLost),
-            // what is lost is not given back, so that all have to be reaped
-            Effect.scoped,
-            over((store) =>
-              wrappedStore(store, ({ operation, run }) =>
-                operation === "permit_semaphore/release" ? Effect.succeed(1) : run()
-              )
-            ),
-            background
-          )
-          assert.strictEqual(failure(yield* outcome(fiber))._tag, "LockLost")
-          yield* pass("300 millis")
-          assert.strictEqual(
-            yield* PermitSemaphore.withPermits(PermitSemaphore.availablePermits(semaphore), semaphore, 9),
-            many - 9
-          )
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), many)
-        })
-      )
-    })
   })
 }
 
