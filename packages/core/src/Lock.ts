@@ -564,7 +564,7 @@ export const inspect = <L extends Lock<unknown, unknown, unknown> | string>(
  * @since 0.3.0
  */
 export const inspectName = (name: string): Effect.Effect<NameState, LockStoreError | InvalidLockName, RedisLock> =>
-  Effect.flatMap(Effect.context<RedisLock>(), (context) => inspectNamed(clientIn(context), name))
+  inspectNamed(name)
 
 /**
  * Whether anybody, in any process, holds the lock at this moment. The answer may be outdated when you see it: to act on it,

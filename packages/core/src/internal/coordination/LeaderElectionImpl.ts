@@ -18,6 +18,7 @@ import type { Hold } from "../hold/Hold.ts"
 import type { Identity } from "../hold/owner.ts"
 import { spanAttributesOf } from "../locks/heldLocks.ts"
 import { LockImpl, PreparedLockAcquire } from "../locks/LockImpl.ts"
+import type { Resolved } from "../locks/Resolved.ts"
 import { type Invalid, isInvalid } from "../options/invalid.ts"
 import { reentrant } from "../protocol/exclusive.ts"
 import { fair } from "../protocol/fair.ts"
@@ -25,7 +26,6 @@ import { printsAs } from "../report/printsAs.ts"
 import { read, type RecordState } from "../store/operations/record.ts"
 import { decodeOrWarn, type JsonText } from "./jsonText.ts"
 import { HeldLeadership, isLoss } from "./Leadership.ts"
-import { type Place, placeOf } from "./place.ts"
 import { watchRecord } from "./watchRecord.ts"
 
 export const TypeId = "~effect-redis-lock/LeaderElection"
@@ -64,8 +64,8 @@ export class LeaderElectionImpl<A, R> extends Pipeable.Class {
     return this.fair && this.#plain.invalid === null && !this.#plain.clientOf(fiber).isQuorum ? this.#fair : this.#plain
   }
 
-  at(fiber: Fiber<unknown, unknown>): Place | Invalid {
-    return placeOf(this.#plain, fiber)
+  resolve(fiber: Fiber<unknown, unknown>): Resolved | Invalid {
+    return this.#plain.resolve(fiber)
   }
 }
 
@@ -94,10 +94,10 @@ export const currentTerm = (
   election: LeaderElectionImpl<any, unknown>,
   fiber: Fiber<unknown, unknown>
 ): HeldLeadership | Invalid | undefined => {
-  const place = election.at(fiber)
-  if (isInvalid(place)) return place
+  const at = election.resolve(fiber)
+  if (isInvalid(at)) return at
   let terms = fiber.getRef(CurrentTerms)
-  while (terms !== undefined && !terms.held.isOf(place.client, place.keys)) terms = terms.outer
+  while (terms !== undefined && !terms.held.isOf(at.client, at.keys)) terms = terms.outer
   return terms?.held
 }
 
@@ -192,9 +192,9 @@ export const leaderOf = <A>(
   election: LeaderElectionImpl<A, unknown>
 ): Effect.Effect<Option.Option<SeenLeader<A>>, LockStoreError | Invalid> =>
   Effect.withFiber<Option.Option<SeenLeader<A>>, LockStoreError | Invalid>((fiber) => {
-    const place = election.at(fiber)
-    if (isInvalid(place)) return Effect.fail(place)
-    return Effect.flatMap(place.client.store.run(read(place.keys, "leader")), (state) => leaderIn(election, state))
+    const at = election.resolve(fiber)
+    if (isInvalid(at)) return Effect.fail(at)
+    return Effect.flatMap(at.client.store.run(read(at.keys, "leader")), (state) => leaderIn(election, state))
   })
 
 /** While this stays the same, nothing has changed. */
@@ -206,10 +206,10 @@ export const leaderChanges = <A>(
 ): Stream.Stream<Option.Option<SeenLeader<A>>, LockStoreError | Invalid> =>
   Stream.unwrap(
     Effect.withFiber((fiber) => {
-      const place = election.at(fiber)
-      if (isInvalid(place)) return Effect.fail(place)
+      const at = election.resolve(fiber)
+      if (isInvalid(at)) return Effect.fail(at)
       return Effect.succeed(
-        watchRecord(place.client, place.keys, "leader").pipe(
+        watchRecord(at.client, at.keys, "leader").pipe(
           Stream.changesWith((before, now) => signOf(before) === signOf(now)),
           Stream.mapEffect((state) => leaderIn(election, state))
         )

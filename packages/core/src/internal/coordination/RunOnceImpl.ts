@@ -10,6 +10,7 @@ import { type AcquireError, type LockLost, type LockReentered, LockStoreError } 
 import type { Service } from "../client/RedisLock.ts"
 import type { Hold } from "../hold/Hold.ts"
 import { LockImpl } from "../locks/LockImpl.ts"
+import type { Resolved } from "../locks/Resolved.ts"
 import { parsePeriod } from "../options/durations.ts"
 import { type Invalid, isInvalid } from "../options/invalid.ts"
 import { nonReentrant } from "../protocol/exclusive.ts"
@@ -19,7 +20,6 @@ import { isRetryable } from "../store/transient.ts"
 import { awaitRecord } from "./awaitRecord.ts"
 import type { JsonText } from "./jsonText.ts"
 import { writeRecord } from "./Leadership.ts"
-import { type Place, placeOf } from "./place.ts"
 import { readPatiently } from "./watchRecord.ts"
 import { withHold, withHoldIfAvailable } from "./withHold.ts"
 
@@ -74,16 +74,16 @@ export const makeRunOnce = <A, R>(
 }
 
 /** The text of the result, if there is one. */
-const look = ({ client, keys }: Place): Effect.Effect<string | undefined, LockStoreError> =>
+const look = ({ client, keys }: Resolved): Effect.Effect<string | undefined, LockStoreError> =>
   Effect.map(client.store.run(read(keys, "result")), ({ record }) => record?.value)
 
 export const resultOf = <A>(
   once: RunOnceImpl<A, unknown>
 ): Effect.Effect<Option.Option<A>, LockStoreError | Invalid | Schema.SchemaError> =>
   Effect.withFiber<Option.Option<A>, LockStoreError | Invalid | Schema.SchemaError>((fiber) => {
-    const place = placeOf(once.lock, fiber)
-    if (isInvalid(place)) return Effect.fail(place)
-    return Effect.flatMap(look(place), (text) =>
+    const at = once.lock.resolve(fiber)
+    if (isInvalid(at)) return Effect.fail(at)
+    return Effect.flatMap(look(at), (text) =>
       text === undefined ? Effect.succeedNone : Effect.asSome(once.json.decode(text))
     )
   })
@@ -95,14 +95,14 @@ export const runOnce = <A, E, R>(
   self: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | RunError, R> =>
   Effect.withFiber<A, E | RunError, R>((fiber) => {
-    const place = placeOf(once.lock, fiber)
-    if (isInvalid(place)) return Effect.fail(place)
-    const { client, keys } = place
+    const at = once.lock.resolve(fiber)
+    if (isInvalid(at)) return Effect.fail(at)
+    const { client, keys } = at
     const { json, lifeMillis, lock } = once
     let isRunning = false
     /** Looks again first, as the previous holder may have done the work. */
     const underLock = (hold: Hold): Effect.Effect<A, E | LockLost | LockStoreError | Schema.SchemaError, R> =>
-      Effect.flatMap(look(place), (text) => {
+      Effect.flatMap(look(at), (text) => {
         if (text !== undefined) return json.decode(text)
         isRunning = true
         return Effect.flatMap(self, (result) =>

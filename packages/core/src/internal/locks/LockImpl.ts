@@ -8,6 +8,7 @@ import type { LockState } from "../../LockState.ts"
 import { type AcquireError, type InvalidLockName, InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
 import type { RedisLock } from "../../RedisLock.ts"
 import { acquire, tryAcquire } from "../acquire/acquire.ts"
+import type { Resolved } from "./Resolved.ts"
 import { AnyLock, type PreparedAcquire, type PublicLock, TypeId } from "./AnyLock.ts"
 import { checkAcknowledges } from "../store/acknowledging.ts"
 import { checkLeaseOf, type Times, timesOf } from "../options/acquireTimes.ts"
@@ -137,6 +138,14 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     return this.client ?? clientIn(fiber.context)
   }
 
+  /** The client and the keys, or the problem with the name or the options. */
+  resolve(fiber: Fiber<unknown, unknown>): Resolved | Invalid {
+    if (this.invalid !== null) return this.invalid
+    const client = this.clientOf(fiber)
+    const keys = this.keys(client)
+    return isInvalid(keys) ? keys : { client, keys }
+  }
+
   prepare(
     fiber: Fiber<unknown, unknown>,
     scope: Scope.Scope | undefined,
@@ -204,11 +213,9 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     fiber: Fiber<unknown, unknown>,
     f: (client: LockClient, keys: LockKeys) => Effect.Effect<A, E2>
   ): Effect.Effect<A, E2 | InvalidLockName> {
+    const at = this.resolve(fiber)
     // an invalid option must have been forced past the compiler, so callers need not expect this failure
-    if (this.invalid !== null) return Effect.fail(this.invalid as InvalidLockName)
-    const client = this.clientOf(fiber)
-    const keys = this.keys(client)
-    return isInvalid(keys) ? Effect.fail(keys) : f(client, keys)
+    return isInvalid(at) ? Effect.fail(at as InvalidLockName) : f(at.client, at.keys)
   }
 
   #find(

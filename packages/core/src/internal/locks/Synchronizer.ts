@@ -10,6 +10,7 @@ import { boundClient, checkService, clientIn } from "../client/boundClient.ts"
 import type { Service } from "../client/RedisLock.ts"
 import { type Invalid, isInvalid } from "../options/invalid.ts"
 import { shown } from "../report/shown.ts"
+import type { Resolved } from "./Resolved.ts"
 
 /**
  * A semaphore or a latch as a value: checked when made, reported when used.
@@ -47,10 +48,7 @@ export abstract class Synchronizer extends Pipeable.Class {
 }
 
 /** The client and the keys of a synchronizer, or the problem with it. */
-export const resolve = (
-  self: Synchronizer,
-  fiber: Fiber<unknown, unknown>
-): { readonly client: LockClient; readonly keys: LockKeys } | Invalid => {
+export const resolve = (self: Synchronizer, fiber: Fiber<unknown, unknown>): Resolved | Invalid => {
   const client = self.clientOf(fiber)
   if (isInvalid(client)) return client
   const keys = new LockKeys(client.options.keyPrefix + self.name)

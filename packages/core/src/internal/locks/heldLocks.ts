@@ -81,12 +81,9 @@ export const listHeld = (client: LockClient, pattern: string): Stream.Stream<Loc
 }
 
 /** Everything that Redis has under a name, whatever kind it is. */
-export const inspectNamed = (
-  client: LockClient,
-  name: string
-): Effect.Effect<NameState, LockStoreError | InvalidLockName> => {
-  const lock = new LockImpl(name, reentrant, undefined, client)
-  if (lock.invalid !== null) return Effect.fail(lock.invalid as InvalidLockName)
-  const keys = lock.keys(client)
-  return isInvalid(keys) ? Effect.fail(keys) : inspectName(client, keys, name)
-}
+export const inspectNamed = (name: string): Effect.Effect<NameState, LockStoreError | InvalidLockName> =>
+  Effect.withFiber<NameState, LockStoreError | InvalidLockName>((fiber) => {
+    const at = new LockImpl(name, reentrant, undefined, undefined).resolve(fiber)
+    // without options, only the name can be invalid
+    return isInvalid(at) ? Effect.fail(at as InvalidLockName) : inspectName(at.client, at.keys, name)
+  })

@@ -105,7 +105,14 @@ const queueUp = (
 
 export const acquire: MemoryOperation = (db, keys, args) => {
   const [lock, token, , , , channel] = keys as [string, string, string, string, string, string]
-  const [owner, lease, tokenLife, waiterTimeoutText, client, life] = args as [string, string, string, string, string, string]
+  const [owner, lease, tokenLife, waiterTimeoutText, client, life] = args as [
+    string,
+    string,
+    string,
+    string,
+    string,
+    string
+  ]
   const queue = queueOf(keys)
   const waiterTimeout = Number(waiterTimeoutText)
   const { first, head, now } = skipTheDead(db, queue)
