@@ -10,8 +10,8 @@ import type { RedisLock } from "../../RedisLock.ts"
 import { acquire, tryAcquire } from "../acquire/acquire.ts"
 import type { Resolved } from "./Resolved.ts"
 import { AnyLock, type PreparedAcquire, type PublicLock, TypeId } from "./AnyLock.ts"
-import { checkAcknowledges } from "../store/acknowledging.ts"
-import { checkLeaseOf, type Times, timesOf } from "../options/acquireTimes.ts"
+import { checkedTimes } from "./checkedTimes.ts"
+import type { Times } from "../options/acquireTimes.ts"
 import { type Invalid, isInvalid } from "../options/invalid.ts"
 import { describeWrongType } from "../store/wrongType.ts"
 import { type Hold, ownHold } from "../hold/Hold.ts"
@@ -152,13 +152,9 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     options: AcquireOptions | undefined
   ): PreparedLockAcquire<E> | Invalid {
     if (this.invalid !== null) return this.invalid
-    const times = timesOf(options, this.options)
-    if (isInvalid(times)) return times
     const client = this.clientOf(fiber)
-    const shortLease = checkLeaseOf(client.options, times.leaseMillis)
-    if (shortLease !== undefined) return shortLease
-    const unable = checkAcknowledges(client.store, times)
-    if (unable !== undefined) return unable
+    const times = checkedTimes(client, options, this.options)
+    if (isInvalid(times)) return times
     if (client.isQuorum && this.kind.queued) return noQuorum(this.kind)
     const keys = this.keys(client)
     return isInvalid(keys) ? keys : new PreparedLockAcquire(this, client, keys, identityOf(fiber, scope), times)

@@ -7,10 +7,8 @@ import type { AcquireOptions } from "../../AcquireOptions.ts"
 import { InvalidLockOptions } from "../../LockError.ts"
 import type { Family, Prepare } from "../acquire/sections.ts"
 import { identityOf } from "../hold/owner.ts"
-import { checkLeaseOf, timesOf } from "../options/acquireTimes.ts"
 import { isInvalid } from "../options/invalid.ts"
 import { checkPermits } from "../options/permitCount.ts"
-import { checkAcknowledges } from "../store/acknowledging.ts"
 import { ownerText } from "../report/ownerText.ts"
 import { labelled } from "../report/spans.ts"
 import {
@@ -21,6 +19,7 @@ import {
   type PublicPermitSemaphore,
   type PermitAcquireRequest
 } from "./PermitSemaphoreImpl.ts"
+import { checkedTimes } from "./checkedTimes.ts"
 import { resolve } from "./Synchronizer.ts"
 
 /** The most permits that one command can acquire. */
@@ -54,12 +53,8 @@ export const preparePermits =
     if (isInvalid(at)) return at
     const invalid = checkPermits("permits", permits, 1) ?? checkMost(permits)
     if (invalid !== undefined) return invalid
-    const times = timesOf(options, undefined)
+    const times = checkedTimes(at.client, options, undefined)
     if (isInvalid(times)) return times
-    const shortLease = checkLeaseOf(at.client.options, times.leaseMillis)
-    if (shortLease !== undefined) return shortLease
-    const unable = checkAcknowledges(at.client.store, times)
-    if (unable !== undefined) return unable
     const { kind, name } = impl
     const request: PermitAcquireRequest = { ...at, kind, name, identity: identityOf(fiber, undefined), ...times }
     return {
