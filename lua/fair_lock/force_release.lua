@@ -1,5 +1,5 @@
--- Releases the lock for any holder, and wakes the head of the queue. A value of another
--- type is refused, not deleted.
+-- Releases the lock, regardless of its holder, and wakes the head of the queue. A value
+-- of another type is refused, not deleted.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel; each waiter listens to its own: <channel>:<owner>

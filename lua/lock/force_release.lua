@@ -1,5 +1,5 @@
--- Releases the lock for any holder, and wakes one waiter of every client. A value of
--- another type is refused, not deleted.
+-- Releases the lock, regardless of its holder, and wakes one waiter of every client. A
+-- value of another type is refused, not deleted.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel

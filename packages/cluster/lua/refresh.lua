@@ -15,46 +15,17 @@
 --          has registered at this address
 
 --@include deadline
-local now = math.floor(micros / 1000)
-local owner = ARGV[1] .. ' ' .. ARGV[2]
-local held = now + ARGV[3] .. ' ' .. owner
-
-local entry = redis.call('HGET', KEYS[1], ARGV[1])
-if entry and string.sub(entry, 14, 14) ~= '-' then
-  if string.match(entry, '^%d+%S %d+ (%S+)') ~= ARGV[2] then
-    return -1
-  end
+--@include registered_here
+if is_registered then
   redis.call('HSET', KEYS[1], ARGV[1], now + ARGV[3] .. string.sub(entry, 14))
   local life = ARGV[3] + ARGV[4]
   if redis.call('PTTL', KEYS[1]) < life then
     redis.call('PEXPIRE', KEYS[1], life)
   end
 end
-
-local lost = {}
--- shards that were refreshed together have the same text: it is parsed once
-local seen, is_held = false, false
--- in parts: Lua can unpack only a few thousand values at once
-for first = 5, #ARGV - 1, 1000 do
-  local last = math.min(first + 999, #ARGV - 1)
-  local kept = {}
-  for i, lock in ipairs(redis.call('HMGET', KEYS[2], unpack(ARGV, first, last))) do
-    if lock ~= seen then
-      seen = lock
-      is_held = lock and tonumber(string.sub(lock, 1, 13)) > now and string.sub(lock, 15) == owner
-    end
-    if is_held then
-      kept[#kept + 1] = ARGV[first + i - 1]
-      kept[#kept + 1] = held
-    else
-      lost[#lost + 1] = first + i - 5
-    end
-  end
-  if #kept > 0 then
-    redis.call('HSET', KEYS[2], unpack(kept))
-  end
+local first_shard = 5
+local function may_have(lock)
+  return lock and tonumber(string.sub(lock, 1, 13)) > now and string.sub(lock, 15) == owner
 end
-if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[3]) then
-  redis.call('PEXPIRE', KEYS[2], ARGV[3])
-end
-return lost
+--@include lease_shards
+return refused

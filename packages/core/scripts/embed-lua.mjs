@@ -1,14 +1,13 @@
 // Embeds lua/**/*.lua into the core package, and packages/cluster/lua/*.lua into that one, so that users need no files beside the
-// code. A line `--@include name` stands for the text of lua/include/name.lua.
+// code. A line `--@include name` stands for the text of include/name.lua there, or of lua/include/name.lua.
 //   node packages/core/scripts/embed-lua.mjs           writes the generated modules
 //   node packages/core/scripts/embed-lua.mjs --check   fails when one is not current
 import { createHash } from "node:crypto"
-import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join, relative, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 
 const root = fileURLToPath(new URL("../../..", import.meta.url))
-const includes = join(root, "lua/include")
 
 /** Where scripts are, what their names begin with, and the module that they become. */
 const sets = [
@@ -24,16 +23,19 @@ const filesOf = (sources) =>
   readdirSync(sources, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith(".lua"))
     .map((entry) => join(entry.parentPath, entry.name))
-    .filter((file) => !file.startsWith(includes))
+    .filter((file) => !file.startsWith(join(sources, "include")))
     .sort()
 
+const includeOf = (name, sources) =>
+  [sources, join(root, "lua")].map((folder) => join(folder, "include", `${name}.lua`)).find((file) => existsSync(file))
+
 // comments and blank lines stay in lua/: the server need not parse them
-const linesOf = (file) =>
+const linesOf = (file, sources) =>
   readFileSync(file, "utf8")
     .split("\n")
     .flatMap((line) => {
       const include = /^--@include (\w+)$/.exec(line.trim())
-      if (include !== null) return linesOf(join(includes, `${include[1]}.lua`))
+      if (include !== null) return linesOf(includeOf(include[1], sources), sources)
       return line.trim() === "" || line.trim().startsWith("--") ? [] : [line]
     })
 
@@ -44,7 +46,7 @@ const entryOf = (file, sources, prefix) => {
       .split(sep)
       .join("/")
       .replace(/\.lua$/, "")
-  const lua = linesOf(file).join("\n")
+  const lua = linesOf(file, sources).join("\n")
   const sha1 = createHash("sha1").update(lua).digest("hex")
   return `  ${JSON.stringify(name)}: {
     name: ${JSON.stringify(name)},
