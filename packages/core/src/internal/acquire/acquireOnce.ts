@@ -138,7 +138,7 @@ export const possess = <H extends Hold>(
 ): H => {
   lease.begin(outermost)
   client.remember(lease)
-  client.telemetry.acquired(lease, lease.acquiredAt - startedAt)
+  client.telemetry.acquired(lease.kind.name, lease.acquiredAt - startedAt)
   return outermost
 }
 

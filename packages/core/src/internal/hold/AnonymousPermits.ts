@@ -92,7 +92,7 @@ export class AnonymousPermits implements Guarded {
           }
           // permits that anybody may give back are not counted as held: nothing would tell when that ends
           if (this.returnedBy === "holder") {
-            client.telemetry.acquired(this, client.now() - startedAt)
+            client.telemetry.acquired(this.kind.name, client.now() - startedAt)
             client.rememberPermits(this)
           }
           return Effect.succeed({ granted: this, available, remaining: -1, exists: true })
@@ -121,7 +121,7 @@ export class AnonymousPermits implements Guarded {
     const { client } = this
     const now = client.now()
     client.forgetPermits(this)
-    client.telemetry.released(this, now - this.askedAt)
+    client.telemetry.released(this.kind.name, now - this.askedAt)
     const giveBack = this.#giveBack(now)
     client.underWay++
     return Effect.ensuring(
@@ -138,8 +138,8 @@ export class AnonymousPermits implements Guarded {
     if (this.#lost !== undefined || this.#released) return
     this.#lost = this.#lossOf(reason)
     this.client.forgetPermits(this)
-    this.client.telemetry.lost(this, reason)
-    this.client.telemetry.released(this, now - this.askedAt)
+    this.client.telemetry.lost(this.kind.name, reason)
+    this.client.telemetry.released(this.kind.name, now - this.askedAt)
     this.#dependents.tell(this.client)
   }
 
@@ -170,7 +170,7 @@ export class AnonymousPermits implements Guarded {
 
   get #notKnown(): Effect.Effect<never, LockLost> {
     return Effect.suspend(() => {
-      this.client.telemetry.lost(this, "NotOwner")
+      this.client.telemetry.lost(this.kind.name, "NotOwner")
       return Effect.fail((this.#lost = this.#lossOf("NotOwner")))
     })
   }

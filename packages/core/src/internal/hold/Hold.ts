@@ -133,7 +133,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
           const failure = Exit.findErrorOption(exit)
           if (Option.isNone(failure) || failure.value._tag !== "LockStoreError") return
           lease.renewalFailure = failure.value
-          client.telemetry.renewalFailed(lease)
+          client.telemetry.renewalFailed(lease.kind.name)
         })
       )
     })

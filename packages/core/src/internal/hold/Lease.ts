@@ -156,8 +156,8 @@ export class Lease implements Due, OwnerRef {
     if (this.released) return this.lossOf(reason, now, stalled)
     const lost = (this.lost = this.lossOf(reason, now, stalled))
     this.client.forget(this)
-    this.client.telemetry.lost(this, reason)
-    this.client.telemetry.released(this, now - this.acquiredAt)
+    this.client.telemetry.lost(this.kind.name, reason)
+    this.client.telemetry.released(this.kind.name, now - this.acquiredAt)
     this.#dependents?.tell(this.client)
     this.client.wakeWaiters(this.keys.lock)
     return lost

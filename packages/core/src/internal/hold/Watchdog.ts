@@ -170,7 +170,7 @@ export class Watchdog implements Alarm {
       if (lease.released || lease.lost !== undefined) continue
       lease.renewals--
       lease.renewalFailure = Cause.squash(cause)
-      this.#client.telemetry.renewalFailed(lease)
+      this.#client.telemetry.renewalFailed(lease.kind.name)
       // well before the deadline, and not all at once
       const retryAt = now + this.#client.options.renewIntervalMillis * (0.1 + 0.1 * Math.random())
       this.#put(lease, Math.min(lease.deadline, retryAt))

@@ -186,7 +186,7 @@ class PendingRelease {
     if (released) return undefined
     const now = lease.client.now()
     const reason = now >= lease.deadline ? "Expired" : "NotOwner"
-    lease.client.telemetry.lost(lease, reason)
+    lease.client.telemetry.lost(lease.kind.name, reason)
     return (lease.lost = lease.lossOf(reason, now))
   }
 }
@@ -212,6 +212,6 @@ const startRelease = (lease: Lease, now: number): PendingRelease | LockLost => {
     return lost
   }
   client.forget(lease)
-  client.telemetry.released(lease, now - lease.acquiredAt)
+  client.telemetry.released(lease.kind.name, now - lease.acquiredAt)
   return new PendingRelease(lease, now, client.startHandOver(lease, now))
 }

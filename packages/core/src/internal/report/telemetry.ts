@@ -12,11 +12,6 @@ import { storeReasons } from "./storeReasons.ts"
 /** A release is not a loss. */
 export type Loss = Exclude<LossReason, "Released">
 
-/** A lock or semaphore whose metrics are counted by kind. */
-interface Kinded {
-  readonly kind: { readonly name: string }
-}
-
 type Attributes = Readonly<Record<string, string>>
 
 /** Registers metrics in one registry, which reads them when they are exported. */
@@ -136,7 +131,7 @@ const quorumKinds: ReadonlyMap<string, string> = new Map([
 /** The kind by which a lock is counted and traced, by the name of its protocol. */
 export const kindOn = (isQuorum: boolean, kind: string): string => (isQuorum && quorumKinds.get(kind)) || kind
 
-/** What one client reports of its locks. */
+/** What one client reports of its locks; `kind` is the name of a lock's protocol, or of another kind of lock or semaphore. */
 export class Telemetry {
   readonly #registry: RegistryMetrics
   readonly #isQuorum: boolean
@@ -153,21 +148,21 @@ export class Telemetry {
     return found
   }
 
-  acquired(lease: Kinded, waitedMillis: number): void {
-    const metrics = this.#metrics(lease.kind.name)
+  acquired(kind: string, waitedMillis: number): void {
+    const metrics = this.#metrics(kind)
     metrics.acquired++
     metrics.held++
     metrics.wait.record(waitedMillis)
   }
 
-  released(lease: Kinded, heldMillis: number): void {
-    const metrics = this.#metrics(lease.kind.name)
+  released(kind: string, heldMillis: number): void {
+    const metrics = this.#metrics(kind)
     metrics.held--
     metrics.hold.record(heldMillis)
   }
 
-  lost(lease: Kinded, reason: Loss): void {
-    this.#metrics(lease.kind.name).lost[reason]++
+  lost(kind: string, reason: Loss): void {
+    this.#metrics(kind).lost[reason]++
   }
 
   timedOut(kind: string): void {
@@ -184,12 +179,12 @@ export class Telemetry {
     this.#metrics(kind).waiting--
   }
 
-  renewalFailed(lease: Kinded): void {
-    this.#metrics(lease.kind.name).renewalFailures++
+  renewalFailed(kind: string): void {
+    this.#metrics(kind).renewalFailures++
   }
 
-  handedOver(lease: Kinded): void {
-    this.#metrics(lease.kind.name).handOvers++
+  handedOver(kind: string): void {
+    this.#metrics(kind).handOvers++
   }
 
   polled(kind: string): void {

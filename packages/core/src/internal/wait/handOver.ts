@@ -32,7 +32,7 @@ export const startHandOver = (client: QueueingClient, lease: ReleasedLease, now:
   if (kind.mode === "write") client.waitQueues.get(keys.lock, "read")?.signal()
   if (queue === undefined) return undefined
   if (!staysHere) return new DeferredHandOver(lease, queue, now)
-  client.telemetry.handedOver(lease)
+  client.telemetry.handedOver(lease.kind.name)
   const { publish } = client.store
   if (!takesPlaces(lease)) {
     queue.signal()

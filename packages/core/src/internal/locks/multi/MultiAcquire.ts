@@ -13,7 +13,7 @@ import { PreparedLockAcquire } from "../LockImpl.ts"
 import type { Times } from "../../options/acquireTimes.ts"
 import { noteSpreadSlots } from "./spreadSlots.ts"
 import { type Denied, isNotForGood, isStoreFailure, isTimeout, orTransient } from "./memberFailures.ts"
-import { multi, MultiHold, releaseAll, type Tokens } from "./MultiHold.ts"
+import { MultiHold, multiKind, releaseAll, type Tokens } from "./MultiHold.ts"
 import { countWaiting } from "../../acquire/countWaiting.ts"
 import { pauseAfterFailure } from "../../acquire/pauseAfterFailure.ts"
 import { Outage } from "../../wait/Outage.ts"
@@ -63,7 +63,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   }
 
   get label(): string {
-    return multi.kind.name
+    return multiKind
   }
 
   tryAcquire(restore: Restore): Effect.Effect<Option.Option<InternalHolding<Tokens<T>>>, LockStoreError | E> {
@@ -89,7 +89,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
             ? Effect.succeed(attempt)
             : countWaiting(
                 this.subjects[0]!.client,
-                multi.kind.name,
+                multiKind,
                 Effect.gen(() => this.#again(attempt, restore))
               )
       )
@@ -100,7 +100,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   #orNone<A, E2>(self: Effect.Effect<A, E2>): Effect.Effect<A, E2> {
     return Effect.catchCause(self, (cause) => {
       const { client, isMember } = this.subjects[0]!
-      if (isMember !== true && cause.reasons.some(isTimeout)) client.telemetry.timedOut(multi.kind.name)
+      if (isMember !== true && cause.reasons.some(isTimeout)) client.telemetry.timedOut(multiKind)
       return Effect.andThen(this.#giveBack, Effect.failCause(cause))
     })
   }

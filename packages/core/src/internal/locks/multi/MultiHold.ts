@@ -11,8 +11,8 @@ import { releaseTogether } from "../../hold/release.ts"
 /** The token of each member by its name; a second member with the same name is `name#2`. */
 export type Tokens<T> = Readonly<Record<string, T>>
 
-/** How it is counted and traced, in addition to its members. */
-export const multi = { kind: { name: "multi" } }
+/** The kind by which it is counted and traced, in addition to its members. */
+export const multiKind = "multi"
 
 /**
  * The holds of all members of a composed lock: held while all are.
@@ -91,7 +91,7 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
     this.#counted = undefined
     if (counted === undefined) return releaseAll(this.#members)
     const { client, since } = counted
-    client.telemetry.released(multi, client.now() - since)
+    client.telemetry.released(multiKind, client.now() - since)
     const lost = this.checkLost()
     countLoss(client, lost)
     const released = releaseAll(this.#members)
@@ -106,7 +106,7 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
   count(client: HoldingClient, startedAt: number): void {
     const now = client.now()
     this.#counted = { client, since: now }
-    client.telemetry.acquired(multi, now - startedAt)
+    client.telemetry.acquired(multiKind, now - startedAt)
   }
 
   onLost(listener: () => void): () => void {
@@ -124,7 +124,7 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
 }
 
 const countLoss = ({ telemetry }: HoldingClient, lost: LockLost | undefined): void => {
-  if (lost !== undefined && lost.reason !== "Released") telemetry.lost(multi, lost.reason)
+  if (lost !== undefined && lost.reason !== "Released") telemetry.lost(multiKind, lost.reason)
 }
 
 /**
