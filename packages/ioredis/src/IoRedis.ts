@@ -19,13 +19,13 @@ import { checkMembers } from "./internal/quorumUrls.ts"
 import { allWarnings, checkWarnings, problemOf } from "./internal/serverWarnings.ts"
 
 /**
- * What a driver warns of, once, with the remedy, when it has connected. It asks each server for INFO in the background; where that is
- * not permitted, it says nothing.
+ * The problems that a driver warns about, once, with the remedy, after it has connected. It sends INFO to each server in the background;
+ * if that is not permitted, it does not warn.
  *
  * - `eviction`: the server may evict locks when its memory is full
  * - `persistence`: the server has saved nothing to disk since it started, and leases are longer than a minute. Only
- *   {@link layerRedisLock} knows of leases, by `watchdogLeaseTime`; elsewhere this is a debug line
- * - `replicas`: the server has replicas, so that a failover may grant a lock twice; not where {@link layerRedisLock} is given
+ *   {@link layerRedisLock} knows the lease, from `watchdogLeaseTime`; the other layers log this at debug level
+ * - `replicas`: the server has replicas, so that a failover may grant a lock twice; not if {@link layerRedisLock} is given
  *   `acknowledge`
  * - `clock`: the server's clock and this machine's are more than a second apart
  *
@@ -37,7 +37,7 @@ import { allWarnings, checkWarnings, problemOf } from "./internal/serverWarnings
 export type ServerWarning = "eviction" | "persistence" | "replicas" | "clock"
 
 /**
- * What a server answers to INFO, and this machine's time before it was sent and after the answer was read, milliseconds since
+ * A server's reply to INFO, and this machine's time before the command was sent and after the reply was read, in milliseconds since
  * 1970.
  *
  * @category models
@@ -50,8 +50,8 @@ export interface ServerInfo {
 }
 
 /**
- * What {@link ServerWarning}s the answer of a server to INFO is a reason for, each with the remedy: the checks that the drivers make when
- * they have connected. `leaseTime` is that of the locks, where it is known.
+ * The {@link ServerWarning}s that a server's reply to INFO gives rise to, each with the remedy: the checks that the drivers make after
+ * connecting. `leaseTime` is that of the locks, if it is known.
  *
  * **When to use**
  *
@@ -84,7 +84,7 @@ export const problemsOf = (
   })
 
 /**
- * How to connect. Everything may be left out: a Redis on localhost:6379.
+ * How to connect. Every option has a default: together they mean a Redis on localhost:6379.
  *
  * @category options
  * @since 0.1.0
@@ -92,15 +92,15 @@ export const problemsOf = (
 export interface IoRedisOptions {
   /**
    * One server: `redis://[[user]:password@]host[:port][/database]`, or `unix:///path[?db=database]`, or just the path of a socket. A
-   * cluster: `redis+cluster://host,host`. The master that sentinels name: `redis+sentinel://host,host/name`. TLS: `rediss` in place of
-   * `redis`, and `?ca=file&cert=file&key=file` where it needs files. See {@link RedisUrl.parse}. What it says wins over `ioredis`.
-   * Redact it where it carries a password.
+   * cluster: `redis+cluster://host,host`. A master monitored by Sentinel: `redis+sentinel://host,host/name`. TLS: `rediss` instead of
+   * `redis`, and `?ca=file&cert=file&key=file` if files are needed. See {@link RedisUrl.parse}. The URL takes precedence over
+   * `ioredis`. Redact it if it contains a password.
    */
   readonly url?: string | Redacted.Redacted | undefined
   /**
-   * How long a command may take before it fails with `TimedOut`. A connection on which nothing has come back for twice as long is
-   * sent a PING, and one that then stays silent for twice as long again is replaced: a dead connection is noticed within six
-   * times this period, also where only subscriptions use it. Default: 3 seconds.
+   * How long a command may take before it fails with `TimedOut`. A connection that has received nothing for twice as long is
+   * sent a PING, and replaced if it stays silent for twice as long again: a dead connection is noticed within six times this
+   * period, even one used only by subscriptions. Default: 3 seconds.
    */
   readonly commandTimeout?: Duration.Input | undefined
   /**
@@ -108,46 +108,46 @@ export interface IoRedisOptions {
    */
   readonly connectTimeout?: Duration.Input | undefined
   /**
-   * Whether to reach into ioredis for speed, where this version of it has what that takes; otherwise, and always with `false`, only
-   * what ioredis publishes is used, see the README. Default: what the environment variable `REDIS_LOCK_FAST_PATH` says, or `true`.
+   * Whether to use internals of ioredis for speed, if this version of it has the ones needed. Otherwise, and always with `false`, only
+   * its public API is used; see the README. Default: the environment variable `REDIS_LOCK_FAST_PATH`, or `true`.
    */
   readonly fastPath?: boolean | undefined
   /**
-   * The name of its connections in CLIENT LIST, by CLIENT SETNAME, with `-` for what Redis does not allow there; the right to that command
-   * is not needed. At most 256 characters; empty for none. `ioredis.connectionName` wins. Default: host, pid and program, as in
+   * The name of its connections in CLIENT LIST, set by CLIENT SETNAME, with `-` for characters that Redis does not allow there; permission
+   * for that command is not required. At most 256 characters; empty for none. `ioredis.connectionName` takes precedence. Default: host, pid and program, as in
    * `web-3/4711/server.js`.
    */
   readonly label?: string | undefined
   /**
-   * What to warn of once the connection stands; `[]` for nothing. Default: everything, see {@link ServerWarning}.
+   * What to warn about once connected; `[]` for nothing. Default: everything, see {@link ServerWarning}.
    */
   readonly warnings?: ReadonlyArray<ServerWarning> | undefined
   /**
    * Any other option of ioredis: `tls`, `username`, `family`, `retryStrategy`, ...; with the URL of a cluster, the options of each
-   * node's connection. What would let commands wait for a connection, or be sent again without our knowing, is overruled; values that
-   * ioredis takes for something else (`db: "abc"`) are refused.
+   * node's connection. Options that would let commands wait for a connection, or be sent again without our knowledge, are overridden;
+   * values that ioredis would misread (`db: "abc"`) are refused.
    */
   readonly ioredis?: Omit<RedisOptions, "keyPrefix" | "stringNumbers" | "replyMapping"> | undefined
 }
 
 /**
- * A driver with connections of its own, to what its URL leads to: one server, a cluster as with {@link layerCluster}, or the master
- * that sentinels name as with {@link layerSentinel}.
+ * A driver with its own connections to whatever its URL describes: one server, a cluster as with {@link layerCluster}, or a master
+ * monitored by Sentinel as with {@link layerSentinel}.
  *
- * To one server there is one connection for commands and, once somebody waits, one for subscriptions; both are closed with the
- * layer. Commands are never queued while disconnected: they fail with `NotConnected`, and ioredis reconnects with growing
+ * For one server it opens one connection for commands and, once a fiber waits, one for subscriptions; both are closed with the
+ * layer. Commands are never queued while disconnected: they fail with `NotConnected`, and ioredis reconnects with increasing
  * pauses.
  *
  * Fails when the first connection cannot be made: `ConnectionRefused`, `TimedOut`, `NotAuthenticated`, ...; with `NoPermission`
- * or `Failed` where the server refuses the database, now or after a reconnect: commands never go to another one. Fails with
- * `InvalidLockOptions` where the URL or an option is wrong. No error and no log line shows a password.
+ * or `Failed` if the server refuses the database, now or after a reconnect: commands never go to another one. Fails with
+ * `InvalidLockOptions` if the URL or an option is wrong. No error and no log line shows a password.
  *
- * Where the server says that it is a replica (`ReadOnly`), as a former master behind an address that leads to the new one by now, the
- * connection is replaced, at most once a second: what was on its way fails with `ConnectionLost`, waiters ask again by themselves. A
+ * If the server says that it is a replica (`ReadOnly`), such as a former master whose address now leads to the new one, the
+ * connection is replaced, at most once a second: commands in flight fail with `ConnectionLost`, and waiters retry by themselves. A
  * `retryStrategy` that gives up ends the connection for good: commands and waiters then fail with `Closed`, which is not transient.
  *
- * Logs a warning when a connection is lost, another one when connecting again is refused or given up for good, and a line when it is
- * back.
+ * Logs a warning when a connection is lost, another one when reconnecting is refused or given up for good, and a line when the
+ * connection is back.
  *
  * @example
  * ```ts
@@ -167,7 +167,7 @@ export const layer = (
   options: IoRedisOptions = {}
 ): Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | InvalidLockOptions> => layerFor(options, {})
 
-/** {@link layer} for locks with these options, as far as they are known. */
+/** {@link layer} for locks with these options, if they are known. */
 const layerFor = (
   options: IoRedisOptions,
   { acknowledge, watchdogLeaseTime: leaseTime }: RedisLock.RedisLockOptions
@@ -192,7 +192,7 @@ const layerFor = (
     })
   )
 
-/** What all layers with connections of their own are told alike, checked. */
+/** The options shared by all layers with connections of their own, checked. */
 const commonOf = (options: Omit<IoRedisOptions, "url" | "ioredis">, leaseTime?: Duration.Input) =>
   Effect.gen(function* () {
     const timeouts = yield* timeoutsOf(options)
@@ -210,7 +210,7 @@ const checkDatabase = (option: string, { db = 0 }: RedisOptions): Effect.Effect<
     ? Effect.void
     : Effect.fail(new InvalidLockOptions({ option, problem: "a cluster has only database 0" }))
 
-/** What every layer may be told of timeouts, checked. */
+/** The timeouts of any layer, checked. */
 const timeoutsOf = (options: Pick<IoRedisOptions, "commandTimeout" | "connectTimeout">) =>
   Effect.all({
     commandTimeout: RedisDriver.checkTimeout("commandTimeout", options.commandTimeout ?? "3 seconds"),
@@ -220,7 +220,7 @@ const timeoutsOf = (options: Pick<IoRedisOptions, "commandTimeout" | "connectTim
 /**
  * How waiters are woken on a cluster; all services that share locks must agree on it.
  *
- * - `auto`: sharded pub/sub (`SPUBLISH`, Redis 7) where the cluster knows it when the layer is built, as Redisson decides
+ * - `auto`: sharded pub/sub (`SPUBLISH`, Redis 7) if the cluster supports it when the layer is built, as Redisson decides
  * - `on`, `off`: always, never
  *
  * @category options
@@ -236,12 +236,12 @@ export type ShardedPubSub = "auto" | "on" | "off"
  */
 export interface IoRedisClusterOptions {
   /**
-   * Some of the nodes, from which the others are learnt: `redis://host:port`. User, password and TLS (`rediss://`) are those
-   * of the first, for all nodes; the others may repeat them. Redact what carries a password.
+   * Some of the nodes, `redis://host:port`; the others are discovered. User, password and TLS (`rediss://`) of the first URL
+   * apply to all nodes; the others may repeat them. Redact URLs that contain a password.
    */
   readonly nodes: ReadonlyArray<string | Redacted.Redacted>
   /**
-   * How long a command may take, redirections and the opening of a connection included, before it fails with `TimedOut`. A
+   * How long a command may take, including redirections and the opening of a connection, before it fails with `TimedOut`. A
    * connection that has been silent for twice as long while commands wait is replaced. Default: 3 seconds.
    */
   readonly commandTimeout?: Duration.Input | undefined
@@ -254,23 +254,23 @@ export interface IoRedisClusterOptions {
    */
   readonly shardedPubSub?: ShardedPubSub | undefined
   /**
-   * Whether to reach into ioredis for speed, where this version of it has what that takes; otherwise, and always with `false`, only
-   * what ioredis publishes is used, see the README. Default: what the environment variable `REDIS_LOCK_FAST_PATH` says, or `true`.
+   * Whether to use internals of ioredis for speed, if this version of it has the ones needed. Otherwise, and always with `false`, only
+   * its public API is used; see the README. Default: the environment variable `REDIS_LOCK_FAST_PATH`, or `true`.
    */
   readonly fastPath?: boolean | undefined
   /**
-   * The name of its connections in CLIENT LIST, by CLIENT SETNAME, with `-` for what Redis does not allow there; the right to that command
-   * is not needed. At most 256 characters; empty for none. `ioredis.redisOptions.connectionName` wins. Default: host, pid and program, as in
+   * The name of its connections in CLIENT LIST, set by CLIENT SETNAME, with `-` for characters that Redis does not allow there; permission
+   * for that command is not required. At most 256 characters; empty for none. `ioredis.redisOptions.connectionName` takes precedence. Default: host, pid and program, as in
    * `web-3/4711/server.js`.
    */
   readonly label?: string | undefined
   /**
-   * What to warn of once the connection stands; `[]` for nothing. Default: everything, see {@link ServerWarning}.
+   * What to warn about once connected; `[]` for nothing. Default: everything, see {@link ServerWarning}.
    */
   readonly warnings?: ReadonlyArray<ServerWarning> | undefined
   /**
-   * Any other option of ioredis' Cluster: `natMap`, `dnsLookup`, `redisOptions` with `tls`, ... What would let commands wait
-   * for a lost connection, be sent again without our knowing, or go to replicas, is overruled.
+   * Any other option of ioredis' Cluster: `natMap`, `dnsLookup`, `redisOptions` with `tls`, ... Options that would let commands
+   * wait for a lost connection, be sent again without our knowledge, or go to replicas, are overridden.
    */
   readonly ioredis?:
     | (Omit<ClusterOptions, "keyPrefix" | "redisOptions"> & {
@@ -283,15 +283,15 @@ export interface IoRedisClusterOptions {
 
 /**
  * Redis Cluster. Scripts run on the master that serves the lock's slot; redirections are followed, and a command whose
- * outcome is unknown is never sent again. Waiters subscribe at that master, too, and are subscribed anew where the slot goes
- * when it moves or its master fails.
+ * outcome is unknown is never sent again. Waiters subscribe at that master as well; when the slot moves or its master fails,
+ * they are resubscribed at the slot's new master.
  *
- * While a master is gone and no replica has taken over, and for locks in a slot that is just being moved, commands fail with
+ * While a master is gone and no replica has taken over, and for locks in a slot that is being moved, commands fail with
  * `NotConnected`, `ConnectionLost`, `TimedOut` or `ClusterDown`, all transient. Names whose braces do not make a hash tag
  * (`a{b`) fail with `InvalidLockName`, as their keys would live in different slots.
  *
- * Building the layer fails when no node can be asked: `ConnectionRefused`, `TimedOut`, `NotAuthenticated`, ...; with
- * `InvalidLockOptions` where a timeout is out of range.
+ * Building the layer fails when no node can be reached: `ConnectionRefused`, `TimedOut`, `NotAuthenticated`, ...; with
+ * `InvalidLockOptions` if a timeout is out of range.
  *
  * **When not to use**
  *
@@ -333,20 +333,20 @@ export const layerCluster = (
   )
 
 /**
- * How to connect by way of Redis Sentinel.
+ * How to connect through Redis Sentinel.
  *
  * @category options
  * @since 0.1.0
  */
 export interface IoRedisSentinelOptions {
   /**
-   * Where the sentinels are: `redis://[[user]:password@]host[:port]`, `rediss://` for TLS; default port: 26379. User, password and
-   * TLS are those of the first, for all sentinels, and not for the master: that one has its own in `ioredis`. Redact what carries
-   * a password.
+   * The addresses of the sentinels: `redis://[[user]:password@]host[:port]`, `rediss://` for TLS; default port: 26379. User,
+   * password and TLS of the first URL apply to all sentinels, but not to the master, whose own are in `ioredis`. Redact URLs that
+   * contain a password.
    */
   readonly sentinels: ReadonlyArray<string | Redacted.Redacted>
   /**
-   * The name under which they know the master. Default: `mymaster`.
+   * The name of the master in the sentinels' configuration. Default: `mymaster`.
    */
   readonly name?: string | undefined
   /**
@@ -355,22 +355,22 @@ export interface IoRedisSentinelOptions {
    */
   readonly commandTimeout?: Duration.Input | undefined
   /**
-   * How long connecting may take, to a sentinel as to the master. Default: 10 seconds.
+   * How long connecting may take, to a sentinel or to the master. Default: 10 seconds.
    */
   readonly connectTimeout?: Duration.Input | undefined
   /**
-   * Whether to reach into ioredis for speed, where this version of it has what that takes; otherwise, and always with `false`, only
-   * what ioredis publishes is used, see the README. Default: what the environment variable `REDIS_LOCK_FAST_PATH` says, or `true`.
+   * Whether to use internals of ioredis for speed, if this version of it has the ones needed. Otherwise, and always with `false`, only
+   * its public API is used; see the README. Default: the environment variable `REDIS_LOCK_FAST_PATH`, or `true`.
    */
   readonly fastPath?: boolean | undefined
   /**
-   * The name of its connections in CLIENT LIST, by CLIENT SETNAME, with `-` for what Redis does not allow there; the right to that command
-   * is not needed. At most 256 characters; empty for none. `ioredis.connectionName` wins. Default: host, pid and program, as in
+   * The name of its connections in CLIENT LIST, set by CLIENT SETNAME, with `-` for characters that Redis does not allow there; permission
+   * for that command is not required. At most 256 characters; empty for none. `ioredis.connectionName` takes precedence. Default: host, pid and program, as in
    * `web-3/4711/server.js`.
    */
   readonly label?: string | undefined
   /**
-   * What to warn of once the connection stands; `[]` for nothing. Default: everything, see {@link ServerWarning}.
+   * What to warn about once connected; `[]` for nothing. Default: everything, see {@link ServerWarning}.
    */
   readonly warnings?: ReadonlyArray<ServerWarning> | undefined
   /**
@@ -380,15 +380,15 @@ export interface IoRedisSentinelOptions {
 }
 
 /**
- * The master that Redis Sentinel names, as {@link layer} connects to it. After a failover the connections go to the new
+ * A master monitored by Redis Sentinel; otherwise like {@link layer}. After a failover the connections go to the new
  * master; until then commands fail with `NotConnected`, `ConnectionLost`, `TimedOut` or `ReadOnly`, all transient.
  *
  * Building the layer fails when no sentinel names a master that can be reached: `ConnectionRefused`, `TimedOut`, ...; with
- * `InvalidLockOptions` where a timeout is out of range.
+ * `InvalidLockOptions` if a timeout is out of range.
  *
  * **When not to use**
  *
- * Where two owners at once must be impossible: a failover may lose the newest grants, as on a cluster.
+ * When two owners at once must be impossible: a failover may lose the newest grants, as on a cluster.
  *
  * @example
  * ```ts
@@ -423,7 +423,7 @@ export const layerSentinel = (
 /**
  * {@link layer} with its options from `Config`. Without an argument: `REDIS_URL` (default `redis://localhost:6379`),
  * `REDIS_LOCK_COMMAND_TIMEOUT` and `REDIS_LOCK_CONNECT_TIMEOUT` (durations such as `3 seconds`), and `REDIS_LOCK_LABEL`. It then fails with
- * `InvalidLockOptions` where only `REDIS_QUORUM` is set, which takes {@link layerRedisLockConfig}.
+ * `InvalidLockOptions` if only `REDIS_QUORUM` is set: that variable is for {@link layerRedisLockConfig}.
  *
  * @category layers
  * @since 0.1.0
@@ -445,7 +445,7 @@ export const layerConfig = (
     })
   )
 
-/** The environment variables of this module. Empty ones count as absent where they may list several URLs. */
+/** The environment variables of this module. An empty one counts as absent if it may list several URLs. */
 const environment = Config.all({
   url: Config.withDefault(Config.Redacted("REDIS_URL"), undefined),
   quorum: Config.map(Config.withDefault(Config.Redacted("REDIS_QUORUM"), undefined), (urls) =>
@@ -469,26 +469,26 @@ const environment = Config.all({
  */
 export interface IoRedisLockOptions extends RedisLock.RedisLockOptions, Omit<IoRedisOptions, "url" | "ioredis"> {
   /**
-   * Where the locks are held, as {@link RedisUrl.parse} reads it: one URL, or one for each member of a quorum, three or five, which
-   * must be independent of each other. Redact what carries a password.
+   * Where the locks are held, in the syntax of {@link RedisUrl.parse}: one URL, or one for each of the three or five members of a
+   * quorum, which must be independent of each other. Redact URLs that contain a password.
    */
   readonly urls: ReadonlyArray<string | Redacted.Redacted>
   /**
-   * How locks are acquired on a quorum. Default: as `RedLock.make` says.
+   * How locks are acquired on a quorum. Default: as for `RedLock.make`.
    */
   readonly quorum?: QuorumOptions | undefined
 }
 
 /**
- * A lock client with connections of its own: of what a single URL leads to, or of a quorum of several, as with
- * `RedisLock.layerQuorum`. So a deployment can decide where locks are held, and no code changes.
+ * A lock client with its own connections: to whatever a single URL describes, or to a quorum of several, as with
+ * `RedisLock.layerQuorum`. This lets a deployment decide where locks are held, without a change to the code.
  *
- * Fails before it connects to any, with `InvalidLockOptions`, where one of the URLs is wrong, or two lead to one server; otherwise like
- * {@link layer}, on a quorum only where a majority cannot be reached.
+ * Before it connects, fails with `InvalidLockOptions` if one of the URLs is wrong or two lead to the same server; otherwise fails like
+ * {@link layer}, on a quorum only if a majority cannot be reached.
  *
  * **When not to use**
  *
- * For members with ioredis options of their own: `RedisLock.layerQuorum` takes a layer for each. Locks that a quorum cannot keep
+ * For members that differ in their ioredis options: `RedisLock.layerQuorum` takes a layer for each. Locks that a quorum cannot keep
  * (fair ones, semaphores, latches) need a single URL.
  *
  * @example
@@ -563,39 +563,39 @@ export interface FromClientOptions {
    */
   readonly commandTimeout?: Duration.Input | undefined
   /**
-   * Plain or sharded pub/sub, where the client is a `Cluster`. Default: `auto`.
+   * Plain or sharded pub/sub, if the client is a `Cluster`. Default: `auto`.
    */
   readonly shardedPubSub?: ShardedPubSub | undefined
   /**
-   * Whether to reach into ioredis for speed, where this version of it has what that takes; otherwise, and always with `false`, only
-   * what ioredis publishes is used, see the README. Default: what the environment variable `REDIS_LOCK_FAST_PATH` says, or `true`.
+   * Whether to use internals of ioredis for speed, if this version of it has the ones needed. Otherwise, and always with `false`, only
+   * its public API is used; see the README. Default: the environment variable `REDIS_LOCK_FAST_PATH`, or `true`.
    */
   readonly fastPath?: boolean | undefined
   /**
-   * What to warn of once the connection stands; `[]` for nothing. Default: everything, see {@link ServerWarning}.
+   * What to warn about once connected; `[]` for nothing. Default: everything, see {@link ServerWarning}.
    */
   readonly warnings?: ReadonlyArray<ServerWarning> | undefined
 }
 
 /**
- * Uses a client that the application already has, a `Redis` or a `Cluster`. The layer never closes it; the subscriptions have
- * connections of their own, with the same options, which are closed with the layer.
+ * Uses an existing client of the application, a `Redis` or a `Cluster`. The layer never closes it; subscriptions have their own
+ * connections with the same options, which are closed with the layer.
  *
  * **Gotchas**
  *
- * A client that re-sends commands after a reconnect (ioredis does by default) sends a PING instead of each of ours: what was
- * on its way when the connection broke counts as of unknown outcome. Clients with `keyPrefix`, `stringNumbers` or RESP3
+ * A client that re-sends commands after a reconnect (ioredis does by default) sends a PING instead of each of ours: a command in
+ * flight when the connection broke counts as one with unknown outcome. Clients with `keyPrefix`, `stringNumbers` or RESP3
  * reply mapping are refused: use the `keyPrefix` of `RedisLock.layer` instead.
  *
  * Once the client has ended (`disconnect()`, `quit()`, a `retryStrategy` that gives up) commands and waiters fail with `Closed`, which
  * is not transient, and a warning is logged; after `connect()` they work again. Close the layer first, then the client.
  *
- * The layer does not disconnect your client where its server has become a replica (`ReadOnly`): have it connect again by
- * `reconnectOnError: (error) => error.message.includes("READONLY")`, which ioredis asks for every error reply, or a client behind a
- * moved address (DNS, a proxy) stays with the former master. Do not return 2, which would send the command again.
+ * The layer does not disconnect your client if its server has become a replica (`ReadOnly`). Make it reconnect with
+ * `reconnectOnError: (error) => error.message.includes("READONLY")`, which ioredis calls for every error reply; otherwise a client
+ * whose address has moved (DNS, a proxy) stays with the former master. Do not return 2, which would send the command again.
  *
- * A client of Sentinel with `failoverDetector` may end for good when it hears of a failover while it asks for the master (ioredis
- * 6.0): {@link layerSentinel} does not.
+ * A Sentinel client with `failoverDetector` may end for good if it hears of a failover while it looks up the master (ioredis 6.0).
+ * {@link layerSentinel} does not.
  *
  * @example
  * ```ts

@@ -1,6 +1,6 @@
 /**
- * Where a Redis is, as a URL. Every URL that this package takes is read here and nowhere else, strictly: what is not
- * understood is refused before anything connects.
+ * The address of a Redis as a URL. All URLs that this package accepts are parsed here, and strictly: anything not understood is
+ * refused before connecting.
  *
  * @since 0.2.0
  */
@@ -10,7 +10,7 @@ import { InvalidLockOptions } from "effect-redis-lock"
 import { isIPv6 } from "node:net"
 
 /**
- * A host and its port; without a port, the default of what listens there (6379, or 26379 for a sentinel).
+ * A host and its port; without a port, the default (6379, or 26379 for a sentinel).
  *
  * @category models
  * @since 0.3.0
@@ -21,12 +21,12 @@ export interface HostAndPort {
 }
 
 /**
- * What a URL leads to.
+ * The kind of target that a URL describes.
  *
  * - `Host`: one server
- * - `Socket`: one server, by the path of a socket of the file system
+ * - `Socket`: one server, by the path of a Unix domain socket
  * - `Cluster`: a Redis Cluster, by some of its nodes
- * - `Sentinel`: the master that sentinels know under a name; `username` and `password` are those for the sentinels
+ * - `Sentinel`: a master monitored by Sentinel, by its name there; `username` and `password` are those for the sentinels
  *
  * @category models
  * @since 0.3.0
@@ -57,7 +57,7 @@ export interface TlsFiles {
 }
 
 /**
- * The parts of a URL. What is absent was not in it.
+ * The parts of a URL; absent parts were not in it.
  *
  * @category models
  * @since 0.2.0
@@ -93,16 +93,16 @@ const schemes = {
  * - `redis://[[user]:password@]host[:port][/database]`
  * - `unix://[[user]:password@]/path/of/socket[?db=database]`, or just the path
  * - `redis+cluster://[[user]:password@]host[:port],host[:port],...` for Redis Cluster, by some of its nodes
- * - `redis+sentinel://[[user]:password@]host[:port],host[:port],.../name[/database]` for the master that sentinels know under
- *   that name. User and password are those of the master; a sentinel that wants some has its own in the query:
+ * - `redis+sentinel://[[user]:password@]host[:port],host[:port],.../name[/database]` for the master of that name at these
+ *   sentinels. User and password are those of the master; those of the sentinels, if they need any, are in the query:
  *   `?sentinelUsername=user&sentinelPassword=password`
  *
- * With `rediss` in place of `redis` all connections use TLS, those to sentinels included. The query may then name files in PEM
+ * With `rediss` instead of `redis`, all connections use TLS, including those to sentinels. The query may then name files in PEM
  * format: `?ca=/path` for the authorities to trust instead of Node's own, `cert=/path&key=/path` for a client certificate.
  *
  * Schemes are case-insensitive; user, password and the query's values are percent-decoded; ports are 1 to 65535, the database an
- * integer, 0 or greater. Anything else, other query parameters included, fails with `InvalidLockOptions`. Its message names the
- * part that is wrong and never shows the URL, as that may carry a password.
+ * integer, 0 or greater. Anything else, including other query parameters, fails with `InvalidLockOptions`. Its message names the
+ * wrong part and never shows the URL, which may contain a password.
  *
  * @example
  * ```ts
@@ -119,7 +119,7 @@ const schemes = {
  */
 export const parse = (
   url: string | Redacted.Redacted,
-  /** What the error calls it. */
+  /** Its name in errors. */
   option = "url"
 ): Result.Result<RedisUrl, InvalidLockOptions> => {
   const text: unknown = Redacted.isRedacted(url) ? Redacted.value(url) : url
@@ -129,7 +129,7 @@ export const parse = (
     : Result.succeed(read)
 }
 
-/** The parts, or what is wrong. */
+/** The parts, or the problem. */
 const parts = (text: string): RedisUrl | string => {
   if (text === "") return "it is empty"
   // URL parsers drop some of these silently
@@ -206,7 +206,7 @@ const parts = (text: string): RedisUrl | string => {
   }
 }
 
-/** All hosts, or what is wrong with one of them. */
+/** All hosts, or the problem with one of them. */
 const readHosts = (texts: ReadonlyArray<string>): ReadonlyArray<HostAndPort> | string => {
   const addresses: Array<HostAndPort> = []
   for (const [i, text] of texts.entries()) {
@@ -233,7 +233,7 @@ const TLS_PARAMETERS = ["ca", "cert", "key"] as const
 const SENTINEL_PARAMETERS = ["sentinelUsername", "sentinelPassword"] as const
 type Parameter = "db" | (typeof TLS_PARAMETERS)[number] | (typeof SENTINEL_PARAMETERS)[number]
 
-/** The parameters of a query, each at most once, or what is wrong. An unknown one is not named: it may be part of a password. */
+/** The parameters of a query, each at most once, or the problem. An unknown one is not named: it may be part of a password. */
 const readParameters = (
   query: string | undefined,
   allowed: ReadonlyArray<Parameter>
@@ -272,7 +272,7 @@ const socket = (
   return { address: { _tag: "Socket", path }, tls: false, username, password, database }
 }
 
-/** NaN where it is none, or is negative. */
+/** NaN if it is not a number, or is negative. */
 const integer = (text: string): number => (/^\d{1,15}$/.test(text) ? Number(text) : Number.NaN)
 
 const decode = (text: string): string | null => {
