@@ -29,27 +29,27 @@ export interface AcquireOptions<out WaitTime extends Duration.Input | undefined 
    */
   readonly leaseTime?: Duration.Input | undefined
   /**
-   * What a grant needs to count, beyond the word of the master; `"none"` for nothing. Default: what the client says by its
-   * own `acknowledge`, which is nothing by default. Functions that try once take it from the lock.
+   * What a grant needs besides the master's reply in order to count; `"none"` for nothing. Default: the `acknowledge` of the
+   * client, which is nothing by default. Functions that try once take it from the lock.
    */
   readonly acknowledge?: AcknowledgeOptions | "none" | undefined
 }
 
 /**
- * When a grant counts: only once so many replicas have it, or it is on disk. Otherwise it is undone, and acquiring fails
- * with a `LockStoreError` whose reason is `NotReplicated`, and whose `cause` is a `LockNotReplicated`. Every way to come to
- * hold a lock or leased permits is covered, re-entry included; renewals and releases wait for nobody.
+ * Makes a grant count only once enough replicas have it, or it is on disk. Otherwise it is undone, and acquiring fails
+ * with a `LockStoreError` whose reason is `NotReplicated`, and whose `cause` is a `LockNotReplicated`. This covers every way
+ * of acquiring a lock or leased permits, re-entry included; renewals and releases do not wait.
  *
  * **Details**
  *
  * Redis replicates asynchronously: the master replies before any replica has the grant, and if it dies then, the replica that
- * takes over grants the lock again. A second connection tells that the master has the grant, and waits there by `WAIT`
- * or `WAITAOF`; grants of one moment share one such wait, and locks without this option are not held up.
+ * takes over grants the lock again. With this option, a second connection confirms that the master has the grant, and waits there by `WAIT`
+ * or `WAITAOF`. Grants of the same moment share one such wait, and locks without this option are not held up.
  *
  * **Gotchas**
  *
- * A replica that lacks the grant may still be promoted unless all of them acknowledged it; and `WAIT` makes no consensus: a master
- * that is cut off with its clients can go on granting to them. See docs/failover.md for which setting survives which
+ * A replica that lacks the grant may still be promoted unless all of them have acknowledged it; and `WAIT` is no consensus protocol: a master
+ * that is cut off together with its clients can go on granting to them. See docs/failover.md for which setting survives which
  * failure. Have what the lock guards check the fencing token as well.
  *
  * **When not to use**
@@ -66,14 +66,14 @@ export interface AcknowledgeOptions {
    */
   readonly replicas: number | "all" | "majority"
   /**
-   * Which disks must have it as well: `"master"`, or `"replicas"` for the master's and those of so many replicas. That needs
+   * Which disks must have it as well: `"master"`, or `"replicas"` for the master's and those of that many replicas. That needs
    * `WAITAOF` (Redis 7.2 or newer, Valkey) and `appendonly yes`; with `appendfsync everysec` it takes up to a second, so
    * that `within` has to be longer. Default: `"none"`.
    */
   readonly fsync?: "none" | "master" | "replicas" | undefined
   /**
-   * How long to wait for them. A grant that has to wait for the one before it waits up to twice as long. It should be a small part
-   * of the lease. At most a day. Default: 500 milliseconds.
+   * How long to wait for them; up to twice as long for a grant that first has to wait for an earlier one. It should be a small
+   * fraction of the lease. At most a day. Default: 500 milliseconds.
    */
   readonly within?: Duration.Input | undefined
 }

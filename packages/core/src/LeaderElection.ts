@@ -1,7 +1,7 @@
 /**
  * Leader elections: of all the processes that campaign, one leads at a time.
  *
- * An election is a value: making one costs nothing and sends no command. The leader is whoever holds the lock of the election's name, so
+ * An election is a value: making one costs nothing and sends no command. The leader is the holder of the lock of the election's name, so
  * a leadership behaves like a lock: it is renewed while it lasts, losing it interrupts the work it guards, and it has a fencing token,
  * called its term.
  *
@@ -93,7 +93,7 @@ export interface Leadership<in A = never> {
   /** Waits until the leadership is lost, then fails. After resigning it never completes. */
   readonly awaitLost: Effect.Effect<never, LockLost>
   /**
-   * Replaces the value that everybody can read. Redis accepts it only from the current leader. Transient failures are retried for as long
+   * Replaces the value that every process can read. Redis accepts it only from the current leader. Transient failures are retried for as long
    * as the leadership lasts.
    */
   readonly proclaim: (value: A) => Effect.Effect<void, LockLost | LockStoreError | Schema.SchemaError>
@@ -102,7 +102,7 @@ export interface Leadership<in A = never> {
 }
 
 /**
- * The current leader, as seen by everybody.
+ * The current leader, as every process sees it.
  *
  * @category models
  * @since 0.3.0

@@ -58,8 +58,8 @@ export type TypeId = "~effect-redis-lock/Lock"
 
 /**
  * A lock of any kind. `R` is the services that it requires: {@link RedisLock}, or none once a service is bound with
- * {@link provide}. `E` is the failures of acquiring it beyond those that every lock has: `LockReentered` for a kind that its
- * holder cannot acquire again. `T` is the fencing token of its holdings, `undefined` for a lock without tokens.
+ * {@link provide}. `E` is the additional failures of acquiring it, which not every lock has: `LockReentered` for a kind that
+ * its holder cannot acquire again. `T` is the fencing token of its holdings, `undefined` for a lock without tokens.
  *
  * @category models
  * @since 0.1.0
@@ -94,7 +94,7 @@ export const isLock = (u: unknown): u is Lock<unknown, unknown, unknown> => Pred
 export type Services<L> = L extends Lock<infer R, unknown, unknown> ? R : RedisLock
 
 /**
- * The failures of acquiring a lock beyond those that every lock has; for a name, none.
+ * The additional failures of acquiring a lock, which not every lock has; for a name, none.
  *
  * @category type-level
  * @since 0.2.0
@@ -534,9 +534,9 @@ export const inspect = <L extends Lock<unknown, unknown, unknown> | string>(
   using(lock, (impl, fiber) => Effect.map(impl.inspect(fiber), Option.fromUndefinedOr))
 
 /**
- * Everything that Redis tells of a name at this moment, whatever kind of lock or synchronizer it belongs to: its kind, its
- * holders and their leases, the last token, who waits, as far as Redis knows, and of semaphores and latches the number. It
- * only reads. Of a quorum it reports the lock that a majority agrees on, without waiters.
+ * Everything that Redis knows about a name at this moment, for any kind of lock or synchronizer: the kind, the holders and
+ * their leases, the last token, the waiters as far as Redis knows them, and the count of a semaphore or latch. It only reads.
+ * On a quorum it reports the lock that a majority agrees on, without waiters.
  *
  * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command.
  *
@@ -546,8 +546,8 @@ export const inspect = <L extends Lock<unknown, unknown, unknown> | string>(
  *
  * **When not to use**
  *
- * To decide whether to go on: the answer may be outdated when you see it. Where you know the kind, {@link inspect} and the
- * getters of the other modules send less.
+ * To decide whether to go on: the answer may be outdated when you see it. If you know the kind, {@link inspect} and the
+ * getters of the other modules cost less.
  *
  * @example
  * ```ts
@@ -580,8 +580,8 @@ export const isLocked = <L extends Lock<unknown, unknown, unknown> | string>(
 ): Effect.Effect<boolean, LockStoreError | InvalidLockName, Services<L>> => Effect.map(inspect(lock), Option.isSome)
 
 /**
- * How long the current lease of the lock still runs, whoever holds it: `None` when it is free, infinite where the key has no
- * expiry. A watchdog may renew it meanwhile.
+ * How long the lease of the current holder, in any process, still runs: `None` when the lock is free, infinite if the key
+ * has no expiry. A watchdog may renew it in the meantime.
  *
  * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command.
  *
@@ -623,8 +623,8 @@ export const isHeldByCurrentOwner = <L extends Lock<unknown, unknown, unknown> |
   Effect.map(holdCount(lock), (count) => count > 0)
 
 /**
- * Frees the lock, whoever holds it, and wakes a waiter. `false` when it was free. A holder of this client learns of it at
- * once, others when they next renew: until then two owners may believe that they hold the lock.
+ * Releases the lock regardless of who holds it, and wakes a waiter. `false` when it was free. A holder in this client learns of
+ * it at once, any other when it next renews: until then two owners may believe that they hold the lock.
  *
  * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command. Leaves a key
  * that is not a lock of this kind untouched: reason `WrongType`. A quorum keeps no fair locks: there it fails with the

@@ -1,7 +1,7 @@
 /**
  * Every way in which working with a lock can fail, as tagged errors.
  *
- * They are schema classes: RPC transports them as their schema encodes them, and logs show them as JSON with their message,
+ * They are schema classes: RPC sends them as their schemas encode them, and logs show them as JSON with their message,
  * which says what happened, to which lock, and what to do about it. Their field `lock` is the name of the lock.
  *
  * @since 0.1.0
@@ -423,11 +423,11 @@ export class QuorumNotReached extends Schema.TaggedError<QuorumNotReached>("effe
 }
 
 /**
- * A lock or permits were granted, but too few replicas acknowledged the grant in time, or it did not get to disk: it was undone,
- * and counts for nothing. See the option `acknowledge`. It is the `cause` of a `LockStoreError` with the reason `NotReplicated`.
+ * A lock or permits were granted, but too few replicas acknowledged the grant in time, or it did not reach the disk. The grant was
+ * undone. See the option `acknowledge`. It is the `cause` of a `LockStoreError` with the reason `NotReplicated`.
  *
- * `wanted` and `acknowledged` are numbers of replicas; with `disk`, it is that disk which did not have the grant. A waiter does not
- * retry by itself: the caller decides whether to, or to go on without.
+ * `wanted` and `acknowledged` are numbers of replicas; if `disk` is present, that disk did not have the grant. A waiter does not
+ * retry by itself: the caller decides whether to retry.
  *
  * @example
  * ```ts
@@ -476,8 +476,8 @@ export class LockNotReplicated extends Schema.TaggedError<LockNotReplicated>("ef
 export type AcquireError = LockTimeout | LockStoreError | InvalidLockName | InvalidLockOptions
 
 /**
- * The failure that a wait of at most `WaitTime` adds to those of acquiring: a `Timeout`, or none without a `waitTime`, when
- * the wait has no limit.
+ * The failure that a limited wait adds to those of acquiring: a `Timeout`, or none without a `waitTime`, when the wait has no
+ * limit.
  *
  * @category type-level
  * @since 0.3.0

@@ -1,5 +1,5 @@
 /**
- * The metrics of the library, which it updates in Effect's registry by itself. `docs/telemetry.md` describes each of them.
+ * The metrics of the library, kept up to date in Effect's registry. `docs/telemetry.md` describes each of them.
  *
  * @since 0.3.0
  */
@@ -8,8 +8,8 @@ import { held, waiting } from "./internal/report/metrics.ts"
 const gauges: ReadonlySet<string> = new Set([held.name, waiting.name])
 
 /**
- * The name of a metric of this library as Prometheus has it, with its unit and `_total`: as the OpenTelemetry Collector, and Prometheus
- * where it is sent OTLP, write it. Names of other metrics stay as they are.
+ * The Prometheus name of a metric of this library, with its unit and `_total`, as written by the OpenTelemetry Collector and by
+ * Prometheus when it receives OTLP. Names of other metrics stay as they are.
  *
  * **When to use**
  *

@@ -26,7 +26,7 @@ export interface LockState {
 }
 
 /**
- * What Redis tells of a name, whatever kind of lock or synchronizer it belongs to.
+ * What Redis knows about a name, for any kind of lock or synchronizer.
  *
  * @category models
  * @since 0.3.0
@@ -34,9 +34,9 @@ export interface LockState {
 export interface NameState {
   readonly name: string
   /**
-   * The kind, as far as Redis tells it. `lock`: any exclusive lock; `fair lock`: an exclusive lock that somebody waits for in
-   * a queue; `permit semaphore`: a semaphore with leased permits of which some are held; `counter`: a semaphore or a latch,
-   * of which Redis keeps nothing but a number; `other`: a value of another type; `none`: nothing, apart perhaps from a token.
+   * The kind, as far as Redis shows it. `lock`: any exclusive lock; `fair lock`: an exclusive lock with a queue of
+   * waiters; `permit semaphore`: a semaphore with leased permits, some of them held; `counter`: a semaphore or a latch, as
+   * Redis keeps just a number for either; `other`: a value of another type; `none`: nothing, except perhaps a token.
    */
   readonly kind: "lock" | "fair lock" | "read-write lock" | "permit semaphore" | "counter" | "other" | "none"
   readonly holders: ReadonlyArray<
@@ -48,8 +48,8 @@ export interface NameState {
   /** The last fencing token of the name; absent if Redis remembers none. */
   readonly token: bigint | undefined
   /**
-   * Of a fair lock, the owners in its queue, first come first, at most a thousand. Of a read-write lock, the clients that have
-   * announced a waiting writer, in no order. Redis does not know who else waits.
+   * For a fair lock, the owners in its queue, in order, at most a thousand. For a read-write lock, the clients that have
+   * announced a waiting writer, in no particular order. Redis does not know any other waiters.
    */
   readonly waiters: ReadonlyArray<string>
   /** How many wait in the queue of a fair lock, or have announced a waiting writer. */

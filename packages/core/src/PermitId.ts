@@ -1,6 +1,6 @@
 /**
- * Permits of a `PermitSemaphore` by their ids, for services that are not their holder: one that was passed the ids by another, in
- * Java or here, or one that clears up. The holder has them as a `PermitSemaphore.Permit`, and releases and renews that.
+ * Permits of a `PermitSemaphore` by their ids, for services other than their holder: one that was given the ids, by Java or by this
+ * library, or one that cleans up. The holder has a `PermitSemaphore.Permit`, and releases and renews that.
  *
  * @since 0.3.0
  */
@@ -13,7 +13,7 @@ import type { InvalidLockName, InvalidLockOptions, LockLost, LockStoreError } fr
 import type { PermitSemaphore, Services } from "./PermitSemaphore.ts"
 
 /**
- * Gives back permits by their ids, such as ids that a Java service has passed on: all of them, or none if one is not held
+ * Gives back permits by their ids, such as ids from a Java service: all of them, or none if one is not held
  * (unknown, already given back, or expired). Returns whether they were given back.
  *
  * Fails with `LockStoreError` when the request to Redis failed, `InvalidLockName` and `InvalidLockOptions` before any

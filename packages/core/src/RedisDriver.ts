@@ -120,8 +120,8 @@ export type SubscribeUnsafe = (
  *   members without a fiber for each, and a message goes straight to its waiters.
  * - `scan` walks the keys that match a glob pattern (SCAN, never KEYS); a key may appear twice.
  * - `publish` is the command by which scripts notify waiters: SPUBLISH where Redisson would use sharded pub/sub.
- * - `sharesSubscriptions` tells whether subscriptions share a connection. Only then a lock is handed over from process to process:
- *   a waiter listens to three channels for that, rather than one.
+ * - `sharesSubscriptions` says whether subscriptions share a connection. Only then is a lock handed over from process to process, as a
+ *   waiter listens to three channels for that instead of one.
  * - `slot` identifies the group of keys that one script may touch together: constant on a single server, the hash slot on a
  *   cluster.
  * - `server` names the server that would run a script on a key now, with a new name after a reconnect, since another server
@@ -151,10 +151,10 @@ export class RedisDriver extends Context.Service<
     readonly address?: (() => string | undefined) | undefined
     readonly commandTimeoutMillis: number
     /**
-     * Sends commands together over a connection on which nothing else waits, to the server that would run a script on the
-     * key now: some of them block their connection (WAIT). Each has its own reply or error; the whole fails, with unknown
-     * outcome, when not all replies come in time. Absent for a driver that has no such connections: its locks cannot wait
-     * for replicas.
+     * Sends commands together to the server that would run a script on the key now, over a connection that nothing else
+     * uses: some of them block it (WAIT). Each has its own reply or error; the whole call fails, with unknown
+     * outcome, if not all replies arrive in time. Absent in a driver without such connections, whose locks cannot wait for
+     * replicas.
      */
     readonly sendBlocking?:
       | ((
@@ -380,9 +380,9 @@ export const checkTimeout = (
 }
 
 /**
- * The name under which a driver's connections introduce themselves to Redis, by CLIENT SETNAME: the label of the client, or host, pid and
- * program, without what Redis does not allow in it. Empty where the label is: then leave the command out. For drivers of your own; let
- * the connection live where the user lacks the permission for that command.
+ * The name that a driver's connections set with CLIENT SETNAME: the label of the client, or host, pid and program, without the characters
+ * that Redis does not allow. Empty if the label is empty: do not send the command then. For drivers of your own; keep the connection if
+ * the user has no permission for that command.
  *
  * @example
  * ```ts

@@ -107,15 +107,15 @@ export interface RedisLockOptions {
    */
   readonly keyPrefix?: string | undefined
   /**
-   * What people are to call this client: the spans of what it holds have it as `lock.client.label`. At most 256 characters; empty for
+   * A name for people to recognise this client by: the spans of its holdings carry it as `lock.client.label`. At most 256 characters; empty for
    * none. Default: host, pid and program, as in `web-3/4711/server.js`.
    *
    * The connections of `IoRedis.layer` have a `label` of their own, with the same default; `IoRedis.layerRedisLock` gives both this one.
    */
   readonly label?: string | undefined
   /**
-   * What every grant needs to count, beyond the word of the master: acknowledgements of replicas, or disks. Each acquisition may
-   * say otherwise by its own `acknowledge`. On a quorum the options of its members' layers count, each at its own server.
+   * What every grant needs besides the master's reply in order to count: acknowledgements by replicas, or disks. An acquisition
+   * overrides it with its own `acknowledge`. On a quorum the options of the members' layers apply, each on its own server.
    * Default: nothing.
    */
   readonly acknowledge?: AcknowledgeOptions | undefined
@@ -164,8 +164,8 @@ const checkOptions = Effect.fnUntraced(function* (
 })
 
 /**
- * Whether the store can acknowledge grants as its client wants. A server that cannot be reached now is asked again before the first
- * grant.
+ * Checks that the store can acknowledge grants as the client requires. A server that cannot be reached now is asked again before
+ * the first grant.
  */
 const checkStore = (
   store: Store.LockStore["Service"],
@@ -202,8 +202,8 @@ export const layerFromStore = (
  * A client of Redis, through the provided driver: `IoRedis.layer` of `@effect-redis-lock/ioredis`, or
  * `RedisDriver.layerRedis`. Build it once per process and server: a client knows only its own waiters and holdings.
  *
- * For several servers, call it once for each: Effect builds a layer that is kept in a constant only once per program,
- * whatever layers are provided to it.
+ * For several servers, call it once for each: Effect builds a layer that is kept in a constant only once per program, no
+ * matter which layers are provided to it.
  *
  * When its scope closes, a client releases everything that it still holds before its connection closes, within the
  * `releaseTimeout`: sections are interrupted and fail with `LockLost` (`ClientClosed`) once they have ended, waiters fail

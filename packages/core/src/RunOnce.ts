@@ -1,5 +1,5 @@
 /**
- * Work that happens once however many callers ask for it, with a result that all of them get.
+ * Work that happens once, no matter how many callers request it, with a result that all of them receive.
  *
  * A `RunOnce` is a value: a name and the Schema of its result. Making one costs nothing and sends no command.
  *

@@ -1,7 +1,7 @@
 /**
- * Runs scripts of your own by the rule that the locks' scripts follow: a command that creates something carries the server
- * time until which it may take effect, so that it never takes effect after its sender has given up. It may otherwise lie in
- * a connection that has broken, and reach the server long after what undid it.
+ * Runs your own scripts by the rule that the locks' scripts follow: a command that creates something carries the server
+ * time until which it may take effect, so that it never takes effect after its sender has given up. Otherwise it could be
+ * stuck in a broken connection, and reach the server long after the command that undid it.
  *
  * `@effect-redis-lock/cluster` is built on it. Locks do not need it.
  *

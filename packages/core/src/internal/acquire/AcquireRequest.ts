@@ -15,8 +15,8 @@ export interface AcquireRequest {
   readonly waitMillis: number
   /** Milliseconds, or undefined for a lease that the watchdog renews. */
   readonly leaseMillis: number | undefined
-  /** Whether a `MultiLock` waits for it, and only for a while at a time: its timeout is then not the caller's. */
+  /** Whether it is the request of a `MultiLock`, which waits briefly and repeatedly: its timeout is not the caller's. */
   readonly isMember?: boolean | undefined
-  /** What the grant needs to count; undefined for what the client says. */
+  /** What the grant needs in order to count; undefined for the client's own setting. */
   readonly acknowledge: Acknowledgement | "none" | undefined
 }

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { WaitingClient } from "../wait/WaitingClient.ts"
 
-/** Counts an acquisition of this kind among those that wait, until it ends. */
+/** Counts an acquisition of this kind as waiting until it ends. */
 export const countWaiting = <A, E, R>(
   { telemetry }: WaitingClient,
   kind: string,

@@ -43,7 +43,7 @@ export type Prepare<H extends Held, E = never> = (
 export interface Family<in H> {
   readonly acquireSpan: string
   readonly holdSpan: string
-  /** What the span of a holding says of it. */
+  /** The span attributes of a holding. */
   readonly spanAttributes: (held: H) => SpanAttributes
   /** Reports that a closing scope could not release what it held. */
   readonly warn: (held: H, problems: Cause.Cause<LockLost | LockStoreError>) => Effect.Effect<void>
@@ -175,7 +175,7 @@ const guarded = <H extends Held, A, E, R>(
   return isTracing(fiber) ? guardTraced(family, held, prepared, inner, restore) : guard(held, inner, restore)
 }
 
-/** On its own, as a closure would cost those who do not trace. */
+/** A function of its own, so that callers that do not trace do not pay for the closure. */
 const guardTraced = <H extends Held, A, E, R>(
   { holdSpan, spanAttributes }: Family<H>,
   held: H,

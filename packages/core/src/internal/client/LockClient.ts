@@ -37,7 +37,7 @@ import type { ClientOptions } from "../options/ClientOptions.ts"
 
 let lastOwnerId = 0
 
-/** A token that is ahead of the bound by a minute comes from the server's clock, not from counting on. */
+/** A token that is a minute ahead of the bound comes from the server's clock, and is not just the last token plus one. */
 const clearLeadMicros = 60_000_000
 
 export class LockClient extends OpaqueClient implements Service, AcquiringClient {
@@ -74,9 +74,9 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   readonly anonymousPermits = new Set<AnonymousPermits>()
   /** Everything that a closing client still has to release. */
   readonly toGiveBack = new Set<Returnable>()
-  /** The highest token of all names that was granted to this client: tokens are times. */
+  /** The highest token granted to this client, for any name: tokens are times. */
   #highestToken = 0
-  /** After a reconnect: the least token for what is acquired, as another server may answer, whose clock is behind. */
+  /** After a reconnect, the lower bound for new tokens: another server, whose clock is behind, may answer now. */
   #leastToken: number | undefined = undefined
   readonly #report: Report
   readonly #held = new Map<string, Array<Lease>>()
@@ -99,7 +99,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     super()
     this.clientId = parts.clientId
     const { store } = parts
-    // the members of a quorum have their own
+    // a quorum's members acknowledge for themselves
     const run = acknowledging(store, parts.isQuorum ? undefined : parts.options.acknowledge)
     this.store = {
       run: (command) => (this.isClosing && !command.operation.givesBack ? Effect.fail(closed(command)) : run(command)),
@@ -211,13 +211,13 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     if (this.#leastToken !== undefined && token > this.#leastToken + clearLeadMicros) this.#leastToken = undefined
   }
 
-  /** Connections stand again, perhaps to a server that does not know what the last one had granted. */
+  /** The connection is back, perhaps to a server that does not know what the last one had granted. */
   reconnected(): void {
     if (this.#highestToken > 0) this.#leastToken = this.#highestToken + 1
     this.watchdog.verifyAll()
   }
 
-  /** An acquisition whose token is to be higher than those that were granted before a reconnect, as far as its kind allows. */
+  /** The command with a token bound above all tokens granted before the last reconnect, if its kind takes one. */
   bounded<A>(command: StoreCommand<A>): StoreCommand<A> {
     const least = this.#leastToken
     const atLeast = least === undefined ? undefined : command.operation.quorum?.acquires?.atLeast
@@ -254,7 +254,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     const held = this.#held.get(lease.keys.lock)
     const place = held?.indexOf(lease) ?? -1
     if (held === undefined || place === -1) return
-    // also the last one: an array of an earlier table of the Map may live on
+    // even if it is the last one: the Map may keep its old table, and with it the array, alive
     held.splice(place, 1)
     if (held.length === 0) this.#held.delete(lease.keys.lock)
   }

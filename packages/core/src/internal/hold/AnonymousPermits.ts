@@ -1,6 +1,6 @@
 /**
- * Anonymous permits that were granted at once. The counter in Redis does not know whose they are, so each grant leaves a
- * marker beside it, by which it is taken back exactly once, however often that is asked for.
+ * Anonymous permits that were granted together. The counter in Redis does not know whose they are, so each grant leaves a
+ * marker beside it, with which it is taken back exactly once, no matter how often that is requested.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -31,7 +31,7 @@ const heldMarkerMillis = 24 * 60 * 60 * 1000
 const trustMillis = 60 * 60 * 1000
 
 /**
- * How long a marker lives at least after the last reply to its request can have come: until then an acquisition with unknown
+ * The shortest time that a marker outlives the last possible reply to its request: until then an acquisition with unknown
  * outcome can be taken back.
  */
 const undoMillis = 60 * 1000
@@ -90,7 +90,7 @@ export class AnonymousPermits implements Guarded {
           if (!isGranted) {
             return Effect.succeed({ granted: undefined, available, remaining: -1, exists })
           }
-          // permits that anybody may give back are not counted as held: nothing would tell when that ends
+          // permits that any process may give back are not counted as held: nobody would know when that ends
           if (this.returnedBy === "holder") {
             client.telemetry.acquired(this.kind.name, client.now() - startedAt)
             client.rememberPermits(this)
@@ -107,8 +107,8 @@ export class AnonymousPermits implements Guarded {
   }
 
   /**
-   * Gives the permits back; to be run uninterruptibly. Fails if Redis does not know them any more, or cannot be told in time;
-   * attempts then go on in the background.
+   * Gives the permits back; run it uninterruptibly. Fails if Redis no longer knows them, or cannot be reached in time;
+   * attempts then continue in the background.
    */
   get release(): Effect.Effect<void, LockLost | LockStoreError> {
     return Effect.suspend(() => this.releaseNow())
@@ -211,7 +211,7 @@ export class AnonymousPermits implements Guarded {
     )
   }
 
-  /** Takes back what may have been granted without our knowing. */
+  /** Takes back permits that may have been granted without our knowledge. */
   #rollback(cause: Cause.Cause<LockStoreError>): Effect.Effect<void> {
     const { client } = this
     const markerEnd = this.askedAt + this.markerMillis

@@ -30,7 +30,7 @@ export const ensureHeld = (holding: Guarded): Effect.Effect<void, LockLost> =>
     return lost === undefined ? Effect.void : Effect.fail(lost)
   })
 
-/** Who holds, and for how long. */
+/** The identity of the holder, and the lease. */
 interface HoldTerms {
   readonly identity: Identity
   /** Milliseconds, or undefined for a lease that the watchdog renews. */

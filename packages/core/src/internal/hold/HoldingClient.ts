@@ -5,11 +5,11 @@ import type { ProtocolClient } from "../protocol/ProtocolClient.ts"
 import type { Telemetry } from "../report/telemetry.ts"
 import type { OwnTurn } from "./Dependents.ts"
 
-/** A release that may be handed to a waiter of this process. */
+/** A release that may hand the lock to a waiter of this process. */
 export interface HandOver {
-  /** The command that tells other clients; empty where the lock is left to a waiter of this one. */
+  /** The command that notifies other clients; empty if the lock is left to a waiter of this one. */
   readonly publish: string
-  /** The reply has arrived: how many clients the release has woken to ask. */
+  /** Called with the reply: the number of clients that the release has woken. */
   readonly settle: (listeners: number) => void
 }
 
@@ -18,7 +18,7 @@ export interface HoldingClient extends ProtocolClient, OwnTurn {
   readonly telemetry: Telemetry
   /** Whether its store is kept by a majority of several. */
   readonly isQuorum: boolean
-  /** Acquisitions and releases that are not answered yet: closing waits for them. */
+  /** The number of unanswered acquisitions and releases: closing waits for them. */
   underWay: number
   /** Monotonic time in milliseconds. */
   readonly now: () => number
@@ -27,12 +27,12 @@ export interface HoldingClient extends ProtocolClient, OwnTurn {
   /** {@link fork} for what closing waits for. */
   readonly background: <A, E>(effect: Effect.Effect<A, E>) => Fiber<A, E>
   readonly nextOwner: () => string
-  /** Until when a lease requested at `sentAt` surely holds. */
+  /** Until when a lease requested at `sentAt` is certain to hold. */
   readonly deadlineOf: (sentAt: number, leaseMillis: number) => number
   /** Wakes the first waiters of a lock in this process: it may be free. */
   readonly wakeWaiters: (key: string) => void
   /**
-   * A release is about to be sent: a waiter of this process may be woken before the reply. Undefined if nobody waits in it.
+   * Called before a release is sent: it may wake a waiter of this process before the reply. Undefined if none waits.
    */
   readonly startHandOver: (lease: ReleasedLease, now: number) => HandOver | undefined
 }

@@ -1,6 +1,6 @@
 /**
  * A lock in the hands of this process: one outermost acquisition with all re-entries into it. Whether it still holds is
- * computed from a deadline on the monotonic clock whenever somebody asks, never remembered.
+ * computed from a deadline on the monotonic clock at every check, never remembered.
  */
 import * as Duration from "effect/Duration"
 import type { Loss } from "../report/telemetry.ts"
@@ -27,7 +27,7 @@ export interface LeaseClient extends HoldingClient {
 /** One entry into a lease; see `Hold`. */
 export interface LeaseEntry {
   readonly lease: Lease
-  /** Who acquired it. */
+  /** The identity that acquired it. */
   readonly by: Identity
   /** Whether the watchdog renews for it. */
   readonly renewed: boolean
@@ -69,17 +69,17 @@ export class Lease implements Due, OwnerRef {
   deadline: number
   /**
    * Until when Redis may keep the lock for us beyond the deadline: a re-entry or a renewal may have been granted a longer
-   * lease without our knowing, and a reader's inner hold outlives the loss of the outer one.
+   * lease without our knowledge, and a reader's inner hold outlives the loss of the outer one.
    */
   #mayLastUntil = Number.NEGATIVE_INFINITY
   /**
-   * Until when the release of an inner hold, whose outcome is unknown, may still take effect: it would end a hold that is added
-   * before.
+   * Until when the release of an inner hold whose outcome is unknown may still take effect: it would end a hold that is added
+   * before then.
    */
   innerReleaseUntil = Number.NEGATIVE_INFINITY
   /** Its holds, in the order of their numbers in Redis: from when their commands are sent until they begin to release. */
   held: Array<LeaseEntry> = []
-  /** How often a hold has begun or ended. Each of those commands states the number of holds. */
+  /** How often a hold has begun or ended. Each of these commands carries the number of holds. */
   changes = 0
   /** Holds without a fixed lease: while there are any, the watchdog renews. */
   renewedHolds = 0
@@ -89,7 +89,7 @@ export class Lease implements Due, OwnerRef {
   released = false
   /** The last failure of the renewal since it last succeeded. */
   renewalFailure: unknown = undefined
-  /** Renewals that are not answered yet. */
+  /** The number of unanswered renewals. */
   renewals = 0
 
   due = 0
@@ -149,10 +149,10 @@ export class Lease implements Due, OwnerRef {
     return !this.released && this.checkLost(now) === undefined
   }
 
-  /** Records the loss, stops the renewal and tells everybody who depends on the lock. */
+  /** Records the loss, stops the renewal and notifies everything that depends on the lock. */
   lose(reason: Loss, now: number, stalled = false): LockLost {
     if (this.lost !== undefined) return this.lost
-    // the reply to the release, which is on its way, tells whether it was lost, and counts the loss
+    // the release in flight finds out whether it was lost, and counts the loss
     if (this.released) return this.lossOf(reason, now, stalled)
     const lost = (this.lost = this.lossOf(reason, now, stalled))
     this.client.forget(this)

@@ -17,7 +17,7 @@ const batchSize = 200
  */
 const gather = 0.1
 
-/** Shorter than what any lease has left, unless it ends anyway. */
+/** Shorter than any lease has left, unless it is about to end anyway. */
 const verifyLeaseMillis = 1
 
 /** The part of the client that the watchdog needs. */
@@ -50,8 +50,8 @@ export class Watchdog implements Alarm {
   }
 
   /**
-   * Asks at once whether every lease is still there: another server may answer now, which never heard of some of them. What is there
-   * keeps its lease, and the time of its next renewal.
+   * Checks at once that Redis still has every lease: another server may answer now, which does not know some of them. A lease that
+   * is there keeps its length, and the time of its next renewal.
    */
   verifyAll(): void {
     const now = this.#client.now()
@@ -113,7 +113,7 @@ export class Watchdog implements Alarm {
     }
   }
 
-  /** A renewal by so little extends nothing, and still tells who holds. A failure tells nothing. */
+  /** A renewal this short extends nothing, but its reply says which leases are still held. A failure says nothing. */
   #verify(batch: ReadonlyArray<Lease>): void {
     this.#client.fork(
       Effect.matchCause(this.#client.store.run(batch[0]!.kind.renew(batch, verifyLeaseMillis)), {

@@ -22,7 +22,7 @@ import { LockKeys } from "../store/keys.ts"
 import type { AnyLock, PublicLock } from "./AnyLock.ts"
 import { LockImpl, lockOf } from "./LockImpl.ts"
 
-/** What the span of a hold says of it; a lock of several has a token for each, and its span none. */
+/** The span attributes of a hold. A composed lock has a token for each member, and its span has none. */
 export const spanAttributesOf = ({ holds: [first], owner, token }: InternalHolding): SpanAttributes => ({
   "lock.owner": owner,
   ...(typeof token === "bigint" ? { "lock.token": String(token) } : undefined),
@@ -80,7 +80,7 @@ export const listHeld = (client: LockClient, pattern: string): Stream.Stream<Loc
   )
 }
 
-/** Everything that Redis has under a name, whatever kind it is. */
+/** Everything that Redis has under a name, for any kind of lock. */
 export const inspectNamed = (name: string): Effect.Effect<NameState, LockStoreError | InvalidLockName> =>
   Effect.withFiber<NameState, LockStoreError | InvalidLockName>((fiber) => {
     const at = new LockImpl(name, reentrant, undefined, undefined).resolve(fiber)

@@ -16,8 +16,8 @@ export interface ClientOptions {
   /** How long the last fencing token of a name is remembered beyond the lease. */
   readonly tokenRetentionMillis: number
   readonly keyPrefix: string
-  /** Shown to people; empty for none. */
+  /** For people to recognise the client by; empty for none. */
   readonly label: string
-  /** What a grant needs to count, unless its own request says so. */
+  /** What a grant needs in order to count, unless its request says otherwise. */
   readonly acknowledge: Acknowledgement | undefined
 }

@@ -3,7 +3,7 @@ import { InvalidLockOptions } from "../../LockError.ts"
 import { shown } from "../report/shown.ts"
 import { parseTimeout } from "./durations.ts"
 
-/** Which replicas and which disks have to have a grant before it counts. */
+/** The replicas and disks that must have a grant before it counts. */
 export interface Acknowledgement {
   readonly replicas: number | "all" | "majority"
   readonly fsync: "none" | "master" | "replicas"
@@ -33,6 +33,6 @@ export const parseAcknowledge = (given: AcknowledgeOptions): Acknowledgement | I
   return typeof withinMillis === "number" ? { replicas, fsync, withinMillis } : withinMillis
 }
 
-/** Of so many replicas, how many must have a grant. With none there is nobody to acknowledge it, and one is missing. */
+/** How many replicas must have a grant while this many are `online`; at least one for `"all"` and `"majority"`. */
 export const wantedOf = (replicas: Acknowledgement["replicas"], online: number): number =>
   replicas === "all" ? Math.max(1, online) : replicas === "majority" ? Math.floor(online / 2) + 1 : replicas

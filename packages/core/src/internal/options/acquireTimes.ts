@@ -8,7 +8,7 @@ import { checkLease, parsePeriod, parseWait } from "./durations.ts"
 export interface Times {
   readonly waitMillis: number
   readonly leaseMillis: number | undefined
-  /** What the grant needs to count; undefined for what its client says. */
+  /** What the grant needs in order to count; undefined for the client's own setting. */
   readonly acknowledge: Acknowledgement | "none" | undefined
 }
 
@@ -29,7 +29,7 @@ export const timesOf = (
   return { waitMillis, leaseMillis, acknowledge }
 }
 
-/** Why a lease, fixed or the client's own, could never be granted. */
+/** The problem with a lease, fixed or the client's own, that could never be granted. */
 export const checkLeaseOf = (
   { clockDriftFactor, watchdogLeaseMillis }: ClientOptions,
   leaseMillis: number | undefined

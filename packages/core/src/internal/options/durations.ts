@@ -39,7 +39,7 @@ const parse = (option: string, input: Duration.Input): number | InvalidLockOptio
 }
 
 /**
- * A wait time: zero is allowed, infinite means without limit.
+ * A wait time: zero is allowed, infinity means no limit.
  */
 export const parseWait = parse
 

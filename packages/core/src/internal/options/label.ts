@@ -6,14 +6,14 @@ import { shown } from "../report/shown.ts"
 
 const longestLabel = 256
 
-/** What Node.js, Bun and Deno say of a process. */
+/** What Node.js, Bun and Deno tell about a process. */
 interface RunningProcess {
   readonly pid?: number
   readonly argv?: ReadonlyArray<string>
   readonly getBuiltinModule?: (id: "node:os") => { readonly hostname: () => string } | undefined
 }
 
-/** Host, pid and program: `web-3/4711/server.js`. What is not known is left out. */
+/** Host, pid and program: `web-3/4711/server.js`. Unknown parts are left out. */
 export const defaultLabel = (): string => {
   const { process } = globalThis as { readonly process?: RunningProcess }
   // without an import, as browsers have no such module
@@ -35,5 +35,5 @@ export const checkLabel = (label: unknown): InvalidLockOptions | undefined => {
   return problem === undefined ? undefined : new InvalidLockOptions({ option: "label", problem })
 }
 
-/** A label as Redis takes it for the name of a connection: printable ASCII without spaces. */
+/** A label in the form that Redis accepts as a connection name: printable ASCII without spaces. */
 export const connectionName = (label: string): string => label.replace(/[^!-~]+/g, "-")

@@ -2,7 +2,7 @@ import type * as Metric from "effect/Metric"
 
 /**
  * Counts values between ascending boundaries. Recording costs a few comparisons, whereas Effect's own histogram is looked
- * up in its registry for every value.
+ * up in its registry for each value.
  */
 export class Histogram {
   readonly #boundaries: ReadonlyArray<number>
@@ -15,7 +15,7 @@ export class Histogram {
   readonly #summary = new Float64Array([0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])
   #count = 0
 
-  /** What is recorded is divided by `scale` on export, as a quotient for each value would be a number on the heap. */
+  /** Recorded values are divided by `scale` on export only: dividing each one would allocate a number on the heap. */
   constructor(boundaries: ReadonlyArray<number>, scale = 1) {
     this.#boundaries = boundaries
     this.#scale = scale

@@ -6,7 +6,7 @@ interface MemberFailure {
   readonly message: string
 }
 
-/** The failures of a quorum's members, grouped by reason; each text is said once. */
+/** The failures of a quorum's members, grouped by reason; without repeating a text. */
 export const memberFailuresText = (all: ReadonlyArray<MemberFailure>): string => {
   const reasons = new Map<MemberFailure["reason"], Map<string, Array<string>>>()
   for (const { member, message, reason } of all) {

@@ -6,7 +6,7 @@
  */
 import * as Metric from "effect/Metric"
 
-/** What a metric is called, and what it counts or measures: `s` are seconds, braces name what is counted. */
+/** The name and the unit of a metric: `s` is seconds, braces name what is counted. */
 export interface MetricInfo {
   readonly name: string
   readonly unit: string

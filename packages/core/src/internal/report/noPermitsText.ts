@@ -4,7 +4,7 @@ interface Permits {
   readonly exists?: boolean | undefined
 }
 
-/** A wait of that long in which a semaphore did not have enough permits. */
+/** The message of a wait in which a semaphore did not have enough permits. */
 export const noPermitsText = (semaphore: string, waited: string, { available, exists, wanted }: Permits): string =>
   exists === false
     ? `Semaphore "${semaphore}" did not exist within ${waited}. ` +

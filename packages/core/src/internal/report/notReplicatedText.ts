@@ -9,7 +9,7 @@ interface NotReplicated {
   readonly disk?: "master" | undefined
 }
 
-/** What a grant was short of, and what to do about it. */
+/** What a grant lacked, and what to do about it. */
 export const notReplicatedText = ({ acknowledged, disk, lock, wanted, within }: NotReplicated): string =>
   disk === undefined
     ? `Lock "${lock}" was granted, but only ${acknowledged} of the ${wanted} replica${wanted === 1 ? "" : "s"} that it needs ` +

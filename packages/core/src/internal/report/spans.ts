@@ -18,7 +18,7 @@ interface Traced {
   readonly label: string
 }
 
-/** What may be lost. */
+/** Something that may be lost. */
 interface Losable {
   readonly checkLost: () => LockLost | undefined
 }
@@ -27,17 +27,17 @@ export type SpanAttributes = Readonly<Record<string, unknown>>
 
 export const isTracing = (fiber: Fiber<unknown, unknown>): boolean => fiber.cache.span !== undefined
 
-/** The label of the client that holds. */
+/** The label of the holding client. */
 export const labelled = ({ options }: { readonly options: { readonly label: string } }) => ({
   "lock.client.label": options.label
 })
 
 const attributesOf = ({ label, name }: Traced) => ({ "lock.name": name, [kindAttribute]: label })
 
-/** How an acquisition ended that has acquired nothing, but has not failed. */
+/** How an acquisition ended that acquired nothing without failing. */
 const outcomeAttribute = "lock.outcome"
 
-/** Wraps an acquisition in a span. That the lock was not free is no error of the span, but one of its attributes. */
+/** Wraps an acquisition in a span. A lock that was not free is not an error of the span but one of its attributes. */
 export const traceAcquire = <A, E>(name: string, lock: Traced, self: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.flatten(
     Effect.useSpan(name, { attributes: attributesOf(lock) }, (span) =>

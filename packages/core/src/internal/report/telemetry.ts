@@ -174,7 +174,7 @@ export class Telemetry {
     this.#metrics(kind).waiting++
   }
 
-  /** It waits no longer, however that came. */
+  /** It no longer waits, for whatever reason. */
   waited(kind: string): void {
     this.#metrics(kind).waiting--
   }

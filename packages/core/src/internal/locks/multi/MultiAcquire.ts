@@ -19,13 +19,13 @@ import { pauseAfterFailure } from "../../acquire/pauseAfterFailure.ts"
 import { Outage } from "../../wait/Outage.ts"
 import type { Restore } from "../../hold/guard.ts"
 
-/** After this many rounds without success the members are acquired one by one, in an order that is the same for everybody. */
+/** After this many rounds without success the members are acquired one by one, in the same order everywhere. */
 const roundsAtOnce = 3
 
-/** The most members that one command acquires: while it runs, the server serves nobody else. */
+/** The most members that one command acquires: while it runs, the server does nothing else. */
 const membersPerCommand = 1000
 
-/** How long a holder of some members waits for the next one: with a limit, should another client's order differ after all. */
+/** How long a holder of some members waits for the next one: limited, in case another client's order differs after all. */
 const longestMemberWaitMillis = 2000
 
 /** The outcome of a request for all members: the member that was denied, if there was one. */
@@ -157,7 +157,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     return yield* orTransient(this.#attempt(restore))
   }
 
-  /** Waits for one member after the other, for each only a while: the one that is not granted by then is the blocker. */
+  /** Waits for the members one after the other, for each only briefly: one that is not granted in time is the blocker. */
   *#oneByOne(until: number, restore: Restore): Effect.fn.Return<Attempt<T>, AcquireError | E> {
     for (const index of this.#canonicalOrder()) {
       const left = until - this.#now()

@@ -3,10 +3,10 @@ import type { LockClient } from "../../client/LockClient.ts"
 import type { PreparedAcquire } from "../AnyLock.ts"
 import { PreparedLockAcquire } from "../LockImpl.ts"
 
-/** Clients for which it has been said. */
+/** Clients that have logged it. */
 const noted = new WeakSet<LockClient>()
 
-/** Says once for each client that the members of a MultiLock lie in different slots of a cluster. */
+/** Logs once per client that the members of a MultiLock are in different slots of a cluster. */
 export const noteSpreadSlots = (lock: string, members: ReadonlyArray<PreparedAcquire>): Effect.Effect<void> => {
   const [first] = members
   if (!(first instanceof PreparedLockAcquire) || noted.has(first.client)) return Effect.void

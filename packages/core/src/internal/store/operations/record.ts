@@ -1,5 +1,5 @@
 /**
- * `lua/record/`: what the holder of a lock has to say, beside the lock; only who holds the lock can write it.
+ * `lua/record/`: what the holder of a lock publishes beside the lock; only the holder can write it.
  */
 import type { LockKeys } from "../keys.ts"
 import { majority } from "./majority.ts"
