@@ -10,6 +10,7 @@ export const usage = `pnpm bench [options]
   --only W1,fair        these workloads or groups of them
   --candidates a,b      these candidates; the references are needed for ratios
   --json FILE           all figures of all rounds
+  --plot FILE           draw how the figures of W12, W7 with W13, and W14 grow
   --write               write docs/benchmarks.md and .svg after a partial run as well
   --help
 
@@ -27,6 +28,8 @@ export interface Arguments {
   readonly workloads: ReadonlyArray<Workload>
   readonly candidates: ReadonlyArray<Entry>
   readonly json: string | undefined
+  /** Where to draw how figures grow; in docs/ as well if the report is written. */
+  readonly plot: string | undefined
   /** Whether to write the report. */
   readonly write: boolean
 }
@@ -46,6 +49,7 @@ export const parseArguments = (args: ReadonlyArray<string>): Arguments => {
       only: { type: "string" },
       candidates: { type: "string" },
       json: { type: "string" },
+      plot: { type: "string" },
       write: { type: "boolean", default: false }
     }
   })
@@ -76,6 +80,7 @@ export const parseArguments = (args: ReadonlyArray<string>): Arguments => {
     workloads: chosenWorkloads,
     candidates: chosenCandidates,
     json: values.json,
+    plot: values.plot,
     write: values.write || complete
   }
 }

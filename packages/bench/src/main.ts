@@ -8,9 +8,11 @@ import { catalog, ours } from "./candidates/catalog.ts"
 import { describeMachine } from "./machine.ts"
 import { startRedis } from "./RedisServer.ts"
 import { drawing } from "./report/drawing.ts"
+import { growth } from "./report/growth.ts"
 import { page } from "./report/page.ts"
 import { duelTable, tableOf, targetTable, toText } from "./report/tables.ts"
 import { runRounds } from "./rounds.ts"
+import { growths } from "./workloads/catalog.ts"
 
 const docs = (file: string): string => fileURLToPath(new URL(`../../../docs/${file}`, import.meta.url))
 
@@ -48,10 +50,12 @@ if (duels.rows.length > 0) console.log(`\nBeside Redisson\n\n${toText(duels)}`)
 console.log(`\nTargets\n\n${toText(targetTable(options.workloads, results))}`)
 
 if (options.json !== undefined) await writeFile(options.json, JSON.stringify(results, undefined, 2))
+if (options.plot !== undefined) await writeFile(options.plot, growth(growths, results))
 if (options.write) {
   await writeFile(docs("benchmarks.svg"), drawing(options.workloads, results))
   await writeFile(docs("benchmarks.md"), page({ machine, options, order, results, startedAt }))
-  console.log(`\nwritten: docs/benchmarks.md, docs/benchmarks.svg`)
+  await writeFile(docs("contention.svg"), growth(growths, results))
+  console.log(`\nwritten: docs/benchmarks.md, docs/benchmarks.svg, docs/contention.svg`)
 }
 
 // A peer that cannot be measured is a line in the report; our own library must be measured.

@@ -2,8 +2,8 @@ import type { Workload } from "../Workload.ts"
 import { w1 } from "./w1OneWorker.ts"
 import { w10Five, w10FiveMany, w10Three, w10ThreeMany } from "./w10RedLock.ts"
 import { w11 } from "./w11MultiLock.ts"
-import { w12 } from "./w12CrowdOnOneLock.ts"
-import { w14 } from "./w14Readers.ts"
+import { crowdSizes, w12 } from "./w12CrowdOnOneLock.ts"
+import { readerCounts, w14 } from "./w14Readers.ts"
 import { w2 } from "./w2ManyWorkers.ts"
 import { w3, w3Think } from "./w3FibersOnOneLock.ts"
 import { w4 } from "./w4ProcessesOnOneLock.ts"
@@ -35,6 +35,38 @@ export const workloads: ReadonlyArray<Workload> = [
   w13Few,
   w13Many,
   ...w14
+]
+
+/** The same with more and more of those who want a lock. */
+export interface Growth {
+  readonly title: string
+  readonly what: string
+  readonly steps: ReadonlyArray<{ readonly size: number; readonly workload: Workload }>
+  readonly metrics: ReadonlyArray<string>
+}
+
+const sizedBy = (workloads: ReadonlyArray<Workload>, sizes: ReadonlyArray<number>) =>
+  workloads.map((workload, i) => ({ size: sizes[i]!, workload }))
+
+export const growths: ReadonlyArray<Growth> = [
+  {
+    title: "Lock",
+    what: "processes that want it all the time",
+    steps: sizedBy(w12, crowdSizes),
+    metrics: ["commands", "serverMicros", "sectionsPerSecond", "longestWaitMillis"]
+  },
+  {
+    title: "FairLock",
+    what: "waiters in 10 processes",
+    steps: sizedBy([w13Few, w7, w13Many], [100, 1000, 5000]),
+    metrics: ["serverMicros"]
+  },
+  {
+    title: "readLock",
+    what: "readers in 4 processes",
+    steps: sizedBy(w14, readerCounts),
+    metrics: ["serverMicros"]
+  }
 ]
 
 /** Workloads that belong together, by the name of their group. */

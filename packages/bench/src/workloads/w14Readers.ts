@@ -65,4 +65,6 @@ const readers = (readers: number): Workload => ({
   run: (run) => measureReaders(run, (run.quick ? Math.min(200, readers) : readers) / processes)
 })
 
-export const w14: ReadonlyArray<Workload> = [100, 1000, 4000].map(readers)
+export const readerCounts = [100, 1000, 4000]
+
+export const w14: ReadonlyArray<Workload> = readerCounts.map(readers)

@@ -73,9 +73,7 @@ export const acquire = (
   operation: operations.acquire,
   keys: takesPlace === undefined ? [keys.lock, tokenKey] : [keys.lock, tokenKey, keys.places],
   args:
-    takesPlace?.hasAsked === true
-      ? [owner, leaseMillis, tokenLifeMillis, "", 1]
-      : [owner, leaseMillis, tokenLifeMillis]
+    takesPlace?.hasAsked === true ? [owner, leaseMillis, tokenLifeMillis, "", 1] : [owner, leaseMillis, tokenLifeMillis]
 })
 
 /** {@link acquire} with a counter for a token. */
