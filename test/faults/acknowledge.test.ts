@@ -230,6 +230,34 @@ describe("grants that replicas acknowledge", () => {
   )
 
   it.live(
+    "Who waits for a replica while the master becomes one itself goes on waiting, and is served by the next master",
+    () =>
+      Effect.gen(function* () {
+        const { master, replicas } = yield* replicated(1)
+        const { run } = yield* client(master.server, { acknowledge: patient })
+        yield* run(Lock.withLock(Effect.void, "a"))
+        const replica = replicas[0]!
+        yield* replica.server.pause
+        const waiting = yield* Effect.forkScoped(run(Lock.withLock(Effect.succeed("inside"), "a")))
+        const waits = (is: boolean) =>
+          eventually(
+            is ? "it waits" : "it waits no more",
+            async () => (await master.redis.client("LIST")) as string,
+            (clients) => / flags=\w*b\w* .* cmd=wait /.test(clients) === is
+          )
+        yield* waits(true)
+        yield* Effect.promise(() => master.redis.call("REPLICAOF", "127.0.0.1", "1"))
+        yield* waits(false)
+        const another = yield* client(master.server, { acknowledge: patient })
+        const asked = storeError(yield* Effect.exit(another.run(Lock.withLock(Effect.void, "b", { waitTime: 0 }))))
+        assert.isTrue(asked.isTransient, asked.message)
+        yield* Effect.promise(() => master.redis.call("REPLICAOF", "NO", "ONE"))
+        yield* replica.server.resume
+        assert.strictEqual(yield* soon("the waiter is served", Fiber.join(waiting)), "inside")
+      }).pipe(Effect.scoped)
+  )
+
+  it.live(
     "Grants of one moment share their wait, and locks that need none send no more commands and open no connection",
     () =>
       Effect.gen(function* () {
@@ -333,7 +361,9 @@ it.live("A Redis user with the documented permissions may have its grants acknow
     const rulesOf = (kind: string) =>
       new RegExp(`${kind}.*\\n?ACL SETUSER locks (.*(?:\\n {2}.*)*)`).exec(readme)![1]!.split(/\s+/)
     const { master } = yield* replicated(1)
+    const [setInfo] = (yield* Effect.promise(() => master.redis.command("INFO", "client|setinfo"))) as [unknown]
     const rules = [
+      ...(setInfo ? rulesOf("# Redis 7.2 or newer") : []),
       ...rulesOf("```\n"),
       ...rulesOf("# PermitSemaphore"),
       ...rulesOf("# The option `acknowledge`"),
@@ -344,7 +374,12 @@ it.live("A Redis user with the documented permissions may have its grants acknow
     const { run } = yield* client(at, { keyPrefix: "app:", acknowledge: patient })
     yield* run(Lock.withLock(Lock.withLock(Effect.void, "a"), "a"))
     yield* run(PermitSemaphore.withPermits(Effect.void, PermitSemaphore.make("b", { permits: 2 }), 1))
-    const log = (yield* Effect.promise(() => master.redis.call("ACL", "LOG"))) as ReadonlyArray<unknown>
-    assert.deepStrictEqual(JSON.stringify(log), "[]")
+    const log = (yield* Effect.promise(() => master.redis.call("ACL", "LOG"))) as ReadonlyArray<Array<unknown>>
+    // a 6.2 takes the name of ioredis, which it does not know how to keep, for something forbidden
+    const isName = (entry: Array<unknown>) => setInfo === null && entry[entry.indexOf("object") + 1] === "client"
+    assert.deepStrictEqual(
+      log.filter((entry) => !isName(entry)),
+      []
+    )
   }).pipe(Effect.scoped)
 )

@@ -196,6 +196,8 @@ const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
   [/\bWRONGTYPE\b/, "WrongType"],
   [/^(ERR )?OOM\b/, "OutOfMemory"],
   [/\bREADONLY\b/, "ReadOnly"],
+  // what WAIT answers on a master that has become a replica, meanwhile or before
+  [/^UNBLOCKED\b|cannot be used with replica instances/, "ReadOnly"],
   [/\bMISCONF\b/, "PersistenceFailed"],
   [/\bNOREPLICAS\b/, "NotEnoughReplicas"],
   [/\bLOADING\b/, "Loading"],
