@@ -172,7 +172,14 @@ describe("a Redis user with the documented permissions", () => {
             const error = storeError(yield* Effect.exit(run(Lock.withLock(Effect.void, "foreign"))))
             assert.strictEqual(error.reason, "WrongType")
             // also what is not an error, as that nobody can be told
-            assert.deepStrictEqual(yield* Effect.promise(() => redis.call("ACL", "LOG")), [])
+            const refused = (yield* Effect.promise(() => redis.call("ACL", "LOG"))) as ReadonlyArray<Array<unknown>>
+            // a 6.2 takes the name of ioredis, which it does not know how to keep, for something forbidden
+            const isName = (entry: Array<unknown>) =>
+              setInfo === null && entry[entry.indexOf("object") + 1] === "client"
+            assert.deepStrictEqual(
+              refused.filter((entry) => !isName(entry)),
+              []
+            )
             yield* Effect.promise(() => redis.flushall())
           })
         )

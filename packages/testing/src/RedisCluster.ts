@@ -1,6 +1,6 @@
 /**
  * A Redis Cluster for a test: masters and replicas as `redis-server` processes on free ports of 127.0.0.1. Each can be killed,
- * paused and restarted, and slots can be moved between them. Needs Redis 7 or newer, or Valkey.
+ * paused and restarted, and slots can be moved between them.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -138,7 +138,9 @@ export const start: (
     yield* Effect.forEach(masters, (master, index) => {
       const first = Math.ceil((index * SLOTS) / masterCount)
       const last = Math.ceil(((index + 1) * SLOTS) / masterCount) - 1
-      return wrap(command(master, "CLUSTER", "ADDSLOTSRANGE", first, last))
+      // ADDSLOTSRANGE is not known before Redis 7
+      const slots = Array.from({ length: last - first + 1 }, (_, offset) => first + offset)
+      return wrap(command(master, "CLUSTER", "ADDSLOTS", ...slots))
     })
     yield* Effect.forEach(nodes, (node, index) => wrap(command(node, "CLUSTER", "SET-CONFIG-EPOCH", index + 1)))
     yield* Effect.forEach(nodes.slice(1), (node) => wrap(command(nodes[0]!, "CLUSTER", "MEET", node.host, node.port)))

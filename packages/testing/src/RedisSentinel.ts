@@ -101,7 +101,7 @@ export const start: (
 
     const first = yield* RedisServer.start({ binary: options?.binary, args })
     const replicas = yield* Effect.forEach(Array.from({ length: replicaCount }), () =>
-      RedisServer.start({ binary: options?.binary, args: ["--replicaof", `${first.host} ${first.port}`, ...args] })
+      RedisServer.start({ binary: options?.binary, args: ["--replicaof", first.host, String(first.port), ...args] })
     )
     const servers = [first, ...replicas]
     yield* Effect.forEach(replicas, (replica) =>

@@ -34,7 +34,7 @@ export const replicated = Effect.fnUntraced(function* (count: number) {
     Array.from({ length: count }),
     Effect.fnUntraced(function* () {
       const link = yield* TcpProxy.make({ target: master.server })
-      return { ...(yield* node(["--replicaof", `${link.host} ${link.port}`])), link }
+      return { ...(yield* node(["--replicaof", link.host, String(link.port)])), link }
     }),
     { concurrency: "unbounded" }
   )
