@@ -5,8 +5,8 @@ import { unexpectedWarnings } from "./run/unexpectedWarnings.ts"
 export default defineConfig({
   test: {
     include: ["**/*.test.ts"],
-    // these have configurations of their own: interop/ needs Java, ioredis/ another ioredis
-    exclude: ["**/node_modules/**", "**/dist/**", "interop/**", "ioredis/**"],
+    // these have configurations of their own: interop/ needs Java, ioredis/ another ioredis, servers/ takes its time
+    exclude: ["**/node_modules/**", "**/dist/**", "interop/**", "ioredis/**", "servers/**"],
     globalSetup: ["./globalSetup.ts"],
     setupFiles: ["./run/logs.ts"],
     // says nothing of tests that pass

@@ -24,6 +24,7 @@ export const expectedWarnings: ReadonlyArray<ExpectedWarning> = [
     reason: "Effect's TestClock warns after a second of real time, in which a busy machine may get nowhere"
   },
   { files: "faults/", messages: [/./], reason: "servers, connections and processes fail, at moments that differ" },
+  { files: "servers/", messages: [/./], reason: "servers and connections fail, at moments that differ" },
   {
     files: "contract/",
     messages: [lostAtTheEnd, lostInASection],
