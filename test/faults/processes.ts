@@ -13,6 +13,7 @@ import type { CounterEvent, CounterSettings } from "./fixtures/counter.ts"
 import type { HolderEvent, HolderSettings } from "./fixtures/holder.ts"
 import type { PermitsEvent, PermitsSettings } from "./fixtures/permits.ts"
 import type { WorkerEvent, WorkerSettings } from "./fixtures/worker.ts"
+import type { TellerEvent, TellerSettings } from "./fixtures/teller.ts"
 import type { MultiCounterEvent, MultiCounterSettings } from "./fixtures/multiCounter.ts"
 import type { QuorumCounterEvent, QuorumCounterSettings } from "./fixtures/quorumCounter.ts"
 import { eventually } from "../kit/eventually.ts"
@@ -25,6 +26,7 @@ interface Programs {
   readonly quorumCounter: { readonly settings: QuorumCounterSettings; readonly event: QuorumCounterEvent }
   readonly holder: { readonly settings: HolderSettings; readonly event: HolderEvent }
   readonly permits: { readonly settings: PermitsSettings; readonly event: PermitsEvent }
+  readonly teller: { readonly settings: TellerSettings; readonly event: TellerEvent }
   readonly worker: { readonly settings: WorkerSettings; readonly event: WorkerEvent }
 }
 
