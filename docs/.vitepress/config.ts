@@ -90,6 +90,7 @@ export default defineConfig({
           page("What can go wrong", "/errors"),
           page("Testing", "/testing"),
           page("Operations", "/operations"),
+          page("Servers", "/servers"),
           page("Telemetry", "/telemetry")
         ]
       },
