@@ -8,326 +8,217 @@
  * - 9, "a second handle on the same name": locks are values without state, every use is a second handle.
  * - 11 is reported as `LockLost`, the answer to a release after the lease.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
-import { Lock, LockStore, RedisLock } from "effect-redis-lock"
-import { redisUrl } from "../kit/server/redisUrl.ts"
-import { clientInCrowd, dyingClient, held, otherThread, tryLock } from "./kit.ts"
+import { Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
+import { Lock } from "effect-redis-lock"
+import {
+  clients,
+  dyingClient,
+  elapsed,
+  fifteenTasks,
+  forceRelease,
+  held,
+  holdCounts,
+  hundredClients,
+  isHeldByCurrentThread,
+  isLocked,
+  lockUnlockTwice,
+  millisOf,
+  onBothStores,
+  onlyHolderReleases,
+  otherClient,
+  otherThread,
+  reentrant,
+  sixteenClients,
+  storeAt,
+  tryLock,
+  waitEnds,
+  watchdogMillis
+} from "./kit.ts"
 import { expectWarning } from "../run/logs.ts"
 import { bare } from "../kit/server/bareRedis.ts"
-import { asAnotherClient } from "../kit/anotherClient.ts"
 import { freshName } from "../kit/names.ts"
 import { until } from "../kit/eventually.ts"
 
-const watchdogLeaseTime = Duration.millis(900)
-const clients = RedisLock.layerFromStore({ watchdogLeaseTime, subscriptionIdleTime: "100 millis" })
-const otherClient = asAnotherClient(clients)
+const make = (name: string) => Lock.make(name)
 
-const millis = (duration: Option.Option<Duration.Duration>) => Duration.toMillis(Option.getOrThrow(duration))
+onBothStores("RLock", (it) => {
+  it.effect("1. acquire then release leaves the lock free; the same object can be used again", lockUnlockTwice(make))
 
-const elapsed = <A, E, R>(self: Effect.Effect<A, E, R>) =>
-  Effect.map(Effect.timed(self), ([duration, result]) => ({ millis: Duration.toMillis(duration), result }))
+  it.effect("2. isLocked: false before, true while held, false after", isLocked(make))
 
-const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
-  it.layer(Layer.provideMerge(clients, store), { excludeTestServices: true })(`RLock on ${name}`, (it) => {
-    it.effect("1. acquire then release leaves the lock free; the same object can be used again", () =>
+  it.effect("3. another thread sees isLocked true while held, false after", () =>
+    Effect.gen(function* () {
+      const lock = freshName("redisson")
+      assert.isTrue(yield* Lock.withLock(otherThread(Lock.isLocked(lock)), lock))
+      assert.isFalse(yield* otherThread(Lock.isLocked(lock)))
+    })
+  )
+
+  it.effect("4. isHeldByCurrentOwner: false, true, false around a hold", isHeldByCurrentThread(make))
+
+  it.effect("5. another thread of the same client is not the current owner during or after the hold", () =>
+    Effect.gen(function* () {
+      const lock = freshName("redisson")
+      const holder = yield* held(lock)
+      assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
+      yield* holder.letGo
+      assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
+    })
+  )
+
+  it.effect("6. hold count: 0, 1, 2, 1, 0", holdCounts(make))
+
+  it.effect("7. trying is re-entrant, and refused to another thread also after one of two releases", reentrant(make))
+
+  it.effect("8. nobody but the holder can release, and the holder's own release works", onlyHolderReleases(make))
+
+  it.effect("9. force release frees a lock", forceRelease(make))
+
+  it.effect("10. an explicit lease expires: a blocked second thread gets the lock when it is over", () =>
+    Effect.gen(function* () {
+      const lock = freshName("redisson")
+      const holder = yield* held(lock, { leaseTime: "700 millis" })
+      const { millis } = yield* elapsed(otherThread(Lock.withLock(Effect.void, lock)))
+      assert.isAtLeast(millis, 500)
+      yield* holder.letGo
+    })
+  )
+
+  it.effect("11. releasing after the lease ran out fails", () =>
+    Effect.gen(function* () {
+      const lock = freshName("redisson")
+      const holder = yield* held(lock, { leaseTime: "300 millis" })
+      yield* Effect.exit(holder.holding.awaitLost)
+      assert.strictEqual((yield* Effect.flip(holder.holding.release)).reason, "Expired")
+      yield* holder.letGo
+    })
+  )
+
+  it.effect(
+    "12. the remaining time is the lease, gone after the release, and the watchdog's for the next acquire",
+    () =>
       Effect.gen(function* () {
         const lock = Lock.make(freshName("redisson"))
-        for (let i = 0; i < 2; i++) {
-          yield* Lock.withLock(Effect.void, lock)
-          assert.isFalse(yield* Lock.isLocked(lock))
-        }
+        const hour = 3_600_000
+        const first = yield* Lock.withLock(Lock.remainingTime(lock), lock, { leaseTime: hour })
+        assert.isAtMost(millisOf(first), hour)
+        assert.isAbove(millisOf(first), hour - 5000)
+        assert.deepStrictEqual(yield* Lock.remainingTime(lock), Option.none())
+        const second = yield* Lock.withLock(Lock.remainingTime(lock), lock)
+        assert.isAtMost(millisOf(second), watchdogMillis)
+        assert.isAbove(millisOf(second), 0)
       })
-    )
+  )
 
-    it.effect("2. isLocked: false before, true while held, false after", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
+  it.effect("13. releasing inner holds leaves the explicit lease, not the watchdog's", () =>
+    Effect.gen(function* () {
+      const lock = freshName("redisson")
+      const options = { leaseTime: "1 minute" } as const
+      yield* Effect.gen(function* () {
+        yield* Effect.void.pipe(Lock.withLock(lock, options), Lock.withLock(lock, options))
+        const left = millisOf(yield* Lock.remainingTime(lock))
+        assert.isAbove(left, 50_000)
+        assert.isAtMost(left, 60_000)
+      }).pipe(Lock.withLock(lock, options))
+    })
+  )
+
+  it.effect("14. waiting against a foreign holder ends when waitTime is over", waitEnds(make))
+
+  it.effect("15. an uninterruptible acquisition goes on waiting when it is interrupted", () =>
+    Effect.gen(function* () {
+      const lock = freshName("redisson")
+      const holder = yield* held(lock)
+      const waiting = yield* Effect.uninterruptible(Lock.withLock(Lock.isLocked(lock), lock)).pipe(
+        Effect.forkChild({ startImmediately: true })
+      )
+      const interruption = yield* Effect.forkChild(Fiber.interrupt(waiting), { startImmediately: true })
+      // time to come in, which it must not
+      yield* Effect.sleep("50 millis")
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* holder.letGo
+      yield* Fiber.join(interruption)
+      assert.isFalse(yield* Lock.isLocked(lock))
+    })
+  )
+
+  it.effect("16. a client that dies while it holds: free after the watchdog's lease", () =>
+    Effect.gen(function* () {
+      const lock = freshName("redisson")
+      // the client is gone, and nobody closes the scope of its holding
+      yield* dyingClient(Effect.provideService(Lock.scoped(lock), Scope.Scope, yield* Scope.make()))
+      assert.isTrue(yield* Lock.isLocked(lock))
+      const { millis } = yield* elapsed(Lock.withLock(Effect.void, lock))
+      assert.isAtLeast(millis, 400)
+    })
+  )
+
+  it.effect("17. interrupting in the middle of trying leaves no lock behind", () =>
+    Effect.gen(function* () {
+      const lock = freshName("redisson")
+      for (let i = 0; i < 20; i++) {
+        const trying = yield* Effect.forkChild(tryLock(lock), { startImmediately: true })
+        yield* Fiber.interrupt(trying)
         assert.isFalse(yield* Lock.isLocked(lock))
-        assert.isTrue(yield* Lock.withLock(Lock.isLocked(lock), lock))
-        assert.isFalse(yield* Lock.isLocked(lock))
-      })
-    )
+      }
+    })
+  )
 
-    it.effect("3. another thread sees isLocked true while held, false after", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
-        assert.isTrue(yield* Lock.withLock(otherThread(Lock.isLocked(lock)), lock))
-        assert.isFalse(yield* otherThread(Lock.isLocked(lock)))
-      })
-    )
+  it.effect("31. a lock named after an entry of a map: free, held, free", () =>
+    Effect.gen(function* () {
+      const lock = Lock.make(`{${freshName("redisson")}}:entry 1:key`)
+      assert.isFalse(yield* Lock.isLocked(lock))
+      const state = yield* Lock.withLock(Lock.inspect(lock), lock)
+      assert.strictEqual(Option.getOrThrow(state).holders.length, 1)
+      assert.isFalse(yield* Lock.isLocked(lock))
+    })
+  )
 
-    it.effect("4. isHeldByCurrentOwner: false, true, false around a hold", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
+  it.effect("20. 15 tasks of one client all complete", fifteenTasks(make))
+
+  it.effect("21. 16 clients of 100 iterations all complete, one at a time", sixteenClients(make))
+
+  it.effect("22. 100 clients of one section each all complete", hundredClients(make))
+
+  it.effect("24. four concurrent timed acquisitions over two names all succeed", () =>
+    Effect.gen(function* () {
+      const names = [freshName("redisson"), freshName("redisson")]
+      const all = yield* Effect.forEach(
+        [...names, ...names],
+        (name) => Effect.exit(Lock.withLock(Effect.void, name, { waitTime: "10 seconds" })),
+        { concurrency: "unbounded" }
+      )
+      assert.isTrue(all.every(Exit.isSuccess))
+    })
+  )
+
+  it.effect("32. an explicit owner holds, is seen to hold, and holds no more after the release", () =>
+    Effect.gen(function* () {
+      const lock = freshName("redisson")
+      yield* Effect.gen(function* () {
+        const holding = Option.getOrThrow(yield* Lock.tryScoped(lock))
+        assert.isTrue(yield* Effect.timeout(Lock.isHeldByCurrentOwner(lock), "10 seconds"))
+        yield* holding.release
         assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
-        assert.isTrue(yield* Lock.withLock(Lock.isHeldByCurrentOwner(lock), lock))
-        assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
-      })
-    )
+      }).pipe(Effect.scoped, Lock.withOwner)
+    })
+  )
 
-    it.effect("5. another thread of the same client is not the current owner during or after the hold", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
-        const holder = yield* held(lock)
-        assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
-        yield* holder.letGo
-        assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
-      })
-    )
-
-    it.effect("6. hold count: 0, 1, 2, 1, 0", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
-        const counts = [yield* Lock.holdCount(lock)]
-        yield* Effect.gen(function* () {
-          counts.push(yield* Lock.holdCount(lock))
-          counts.push(yield* Lock.withLock(Lock.holdCount(lock), lock))
-          counts.push(yield* Lock.holdCount(lock))
-        }).pipe(Lock.withLock(lock))
-        counts.push(yield* Lock.holdCount(lock))
-        assert.deepStrictEqual(counts, [0, 1, 2, 1, 0])
-      })
-    )
-
-    it.effect("7. trying is re-entrant, and refused to another thread also after one of two releases", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
-        yield* Effect.gen(function* () {
-          const outer = Option.getOrThrow(yield* Lock.tryScoped(lock))
-          const inner = Option.getOrThrow(yield* Lock.tryScoped(lock))
-          assert.isFalse(yield* otherThread(tryLock(lock)))
-          yield* inner.release
-          assert.isFalse(yield* otherThread(tryLock(lock)))
-          yield* outer.release
-          assert.isTrue(yield* otherThread(tryLock(lock)))
-        }).pipe(Effect.scoped)
-      })
-    )
-
-    it.effect("8. nobody but the holder can release, and the holder's own release works", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
-        const holder = yield* held(lock)
-        assert.strictEqual((yield* Effect.flip(Lock.currentHolding(lock)))._tag, "NotLockOwner")
-        yield* holder.holding.release
-        assert.isFalse(yield* Lock.isLocked(lock))
-        yield* holder.letGo
-      })
-    )
-
-    it.effect("9. force release frees a lock", () =>
-      Effect.gen(function* () {
-        expectWarning(/^The lock's scope has closed, but its release went wrong\./)
-        const lock = freshName("redisson")
-        const holder = yield* held(lock)
-        assert.isTrue(yield* otherClient(Lock.forceRelease(lock)))
-        assert.isFalse(yield* Lock.isLocked(lock))
-        assert.isFalse(yield* Lock.forceRelease(lock))
-        yield* holder.letGo
-      })
-    )
-
-    it.effect("10. an explicit lease expires: a blocked second thread gets the lock when it is over", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
-        const holder = yield* held(lock, { leaseTime: "700 millis" })
-        const { millis } = yield* elapsed(otherThread(Lock.withLock(Effect.void, lock)))
-        assert.isAtLeast(millis, 500)
-        yield* holder.letGo
-      })
-    )
-
-    it.effect("11. releasing after the lease ran out fails", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
-        const holder = yield* held(lock, { leaseTime: "300 millis" })
-        yield* Effect.exit(holder.holding.awaitLost)
-        assert.strictEqual((yield* Effect.flip(holder.holding.release)).reason, "Expired")
-        yield* holder.letGo
-      })
-    )
-
-    it.effect(
-      "12. the remaining time is the lease, gone after the release, and the watchdog's for the next acquire",
-      () =>
-        Effect.gen(function* () {
-          const lock = Lock.make(freshName("redisson"))
-          const hour = 3_600_000
-          const first = yield* Lock.withLock(Lock.remainingTime(lock), lock, { leaseTime: hour })
-          assert.isAtMost(millis(first), hour)
-          assert.isAbove(millis(first), hour - 5000)
-          assert.deepStrictEqual(yield* Lock.remainingTime(lock), Option.none())
-          const second = yield* Lock.withLock(Lock.remainingTime(lock), lock)
-          assert.isAtMost(millis(second), Duration.toMillis(watchdogLeaseTime))
-          assert.isAbove(millis(second), 0)
-        })
-    )
-
-    it.effect("13. releasing inner holds leaves the explicit lease, not the watchdog's", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
-        const options = { leaseTime: "1 minute" } as const
-        yield* Effect.gen(function* () {
-          yield* Effect.void.pipe(Lock.withLock(lock, options), Lock.withLock(lock, options))
-          const left = millis(yield* Lock.remainingTime(lock))
-          assert.isAbove(left, 50_000)
-          assert.isAtMost(left, 60_000)
-        }).pipe(Lock.withLock(lock, options))
-      })
-    )
-
-    it.effect("14. waiting against a foreign holder ends when waitTime is over", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
-        const holder = yield* held(lock)
-        const { millis, result } = yield* elapsed(Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 500 })))
-        assert.strictEqual(result._tag, "LockTimeout")
-        assert.isAtLeast(millis, 499)
-        yield* holder.letGo
-      })
-    )
-
-    it.effect("15. an uninterruptible acquisition goes on waiting when it is interrupted", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
-        const holder = yield* held(lock)
-        const waiting = yield* Effect.uninterruptible(Lock.withLock(Lock.isLocked(lock), lock)).pipe(
-          Effect.forkChild({ startImmediately: true })
-        )
-        const interruption = yield* Effect.forkChild(Fiber.interrupt(waiting), { startImmediately: true })
-        // time to come in, which it must not
-        yield* Effect.sleep("50 millis")
-        assert.isUndefined(waiting.pollUnsafe())
-        yield* holder.letGo
-        yield* Fiber.join(interruption)
-        assert.isFalse(yield* Lock.isLocked(lock))
-      })
-    )
-
-    it.effect("16. a client that dies while it holds: free after the watchdog's lease", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
-        // the client is gone, and nobody closes the scope of its holding
-        yield* dyingClient(Effect.provideService(Lock.scoped(lock), Scope.Scope, yield* Scope.make()))
-        assert.isTrue(yield* Lock.isLocked(lock))
-        const { millis } = yield* elapsed(Lock.withLock(Effect.void, lock))
-        assert.isAtLeast(millis, 400)
-      })
-    )
-
-    it.effect("17. interrupting in the middle of trying leaves no lock behind", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
-        for (let i = 0; i < 20; i++) {
-          const trying = yield* Effect.forkChild(tryLock(lock), { startImmediately: true })
-          yield* Fiber.interrupt(trying)
-          assert.isFalse(yield* Lock.isLocked(lock))
-        }
-      })
-    )
-
-    it.effect("31. a lock named after an entry of a map: free, held, free", () =>
-      Effect.gen(function* () {
-        const lock = Lock.make(`{${freshName("redisson")}}:entry 1:key`)
-        assert.isFalse(yield* Lock.isLocked(lock))
-        const state = yield* Lock.withLock(Lock.inspect(lock), lock)
-        assert.strictEqual(Option.getOrThrow(state).holders.length, 1)
-        assert.isFalse(yield* Lock.isLocked(lock))
-      })
-    )
-
-    it.effect("20. 15 tasks of one client all complete", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
-        let done = 0
-        const increment = Lock.withLock(
-          Effect.sync(() => done++),
-          lock
-        )
-        yield* Effect.forEach(Array.from({ length: 15 }), () => increment, { concurrency: "unbounded" })
-        assert.strictEqual(done, 15)
-      }).pipe(clientInCrowd)
-    )
-
-    it.effect("21. 16 clients of 100 iterations all complete, one at a time", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
-        let done = 0
-        let inside = 0
-        const section = Effect.gen(function* () {
-          assert.strictEqual(++inside, 1)
-          yield* Effect.yieldNow
-          inside--
-          done++
-        })
-        const client = Effect.forEach(Array.from({ length: 100 }), () => Lock.withLock(section, lock), {
-          discard: true
-        })
-        yield* Effect.forEach(Array.from({ length: 16 }), () => clientInCrowd(client), { concurrency: "unbounded" })
-        assert.strictEqual(done, 1600)
-      })
-    )
-
-    it.effect("22. 100 clients of one section each all complete", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
-        let done = 0
-        const once = clientInCrowd(
-          Lock.withLock(
-            Effect.sync(() => done++),
-            lock
-          )
-        )
-        yield* Effect.forEach(Array.from({ length: 100 }), () => once, { concurrency: "unbounded" })
-        assert.strictEqual(done, 100)
-      })
-    )
-
-    it.effect("24. four concurrent timed acquisitions over two names all succeed", () =>
-      Effect.gen(function* () {
-        const names = [freshName("redisson"), freshName("redisson")]
-        const all = yield* Effect.forEach(
-          [...names, ...names],
-          (name) => Effect.exit(Lock.withLock(Effect.void, name, { waitTime: "10 seconds" })),
-          { concurrency: "unbounded" }
-        )
-        assert.isTrue(all.every(Exit.isSuccess))
-      })
-    )
-
-    it.effect("32. an explicit owner holds, is seen to hold, and holds no more after the release", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
-        yield* Effect.gen(function* () {
-          const holding = Option.getOrThrow(yield* Lock.tryScoped(lock))
-          assert.isTrue(yield* Effect.timeout(Lock.isHeldByCurrentOwner(lock), "10 seconds"))
-          yield* holding.release
-          assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
-        }).pipe(Effect.scoped, Lock.withOwner)
-      })
-    )
-
-    it.effect("33. after one explicit owner released, the next one's attempt succeeds and is visible to all", () =>
-      Effect.gen(function* () {
-        const lock = freshName("redisson")
-        const owner = Effect.gen(function* () {
-          const holding = Option.getOrThrow(yield* Lock.tryScoped(lock))
-          assert.isTrue(yield* otherClient(Lock.isLocked(lock)))
-          return holding.owner
-        }).pipe(Effect.scoped, Lock.withOwner)
-        assert.notStrictEqual(yield* owner, yield* owner)
-        assert.isFalse(yield* otherClient(Lock.isLocked(lock)))
-      })
-    )
-  })
-
-const layerOf = (url: string) => Layer.provide(LockStore.layerRedis, IoRedis.layer({ url }))
-
-suite("memory", LockStore.layerMemory)
-suite("Redis", layerOf(redisUrl))
+  it.effect("33. after one explicit owner released, the next one's attempt succeeds and is visible to all", () =>
+    Effect.gen(function* () {
+      const lock = freshName("redisson")
+      const owner = Effect.gen(function* () {
+        const holding = Option.getOrThrow(yield* Lock.tryScoped(lock))
+        assert.isTrue(yield* otherClient(Lock.isLocked(lock)))
+        return holding.owner
+      }).pipe(Effect.scoped, Lock.withOwner)
+      assert.notStrictEqual(yield* owner, yield* owner)
+      assert.isFalse(yield* otherClient(Lock.isLocked(lock)))
+    })
+  )
+})
 
 describe("RLock on a Redis of its own", () => {
   const observer = (url: string) => bare({ url })
@@ -342,7 +233,7 @@ describe("RLock on a Redis of its own", () => {
           Lock.withLock(Effect.void, "down", { waitTime: "1 second", leaseTime: "1 minute" })
         )
         assert.strictEqual(error._tag, "LockStoreError")
-      }).pipe(Effect.provide(Layer.provide(clients, layerOf(server.url))))
+      }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
     }).pipe(Effect.scoped)
   )
 
@@ -365,7 +256,7 @@ describe("RLock on a Redis of its own", () => {
         const connections = clientList.trim().split("\n").length - 1
         assert.isAtMost(connections, 2)
         yield* until("no channel is left", async () => ((await redis.pubsub("CHANNELS")) as Array<string>).length === 0)
-      }).pipe(Effect.provide(Layer.provide(clients, layerOf(server.url))))
+      }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
       assert.strictEqual(done, 5000)
     }).pipe(Effect.scoped)
   )
@@ -388,7 +279,7 @@ describe("RLock on a Redis of its own", () => {
           assert.isTrue(yield* Lock.withLock(Lock.isLocked(lock), lock))
           assert.isFalse(yield* Lock.isLocked(lock))
         }
-      }).pipe(Effect.provide(Layer.provide(clients, layerOf(server.url))))
+      }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
     }).pipe(Effect.scoped)
   )
 
@@ -397,7 +288,7 @@ describe("RLock on a Redis of its own", () => {
       const server = yield* clusterNode
       yield* Effect.gen(function* () {
         for (let i = 0; i < 30; i++) assert.isTrue(yield* tryLock(`lock-${i % 3}`))
-      }).pipe(Effect.provide(Layer.provide(clients, layerOf(server.url))))
+      }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
     }).pipe(Effect.scoped)
   )
 
@@ -423,7 +314,7 @@ describe("RLock on a Redis of its own", () => {
         const before = events.length
         yield* Lock.withLock(Effect.void, "observed-release")
         assert.strictEqual(events.length, before)
-      }).pipe(Effect.provide(Layer.provide(clients, layerOf(server.url))))
+      }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
     }).pipe(Effect.scoped)
   )
 })
