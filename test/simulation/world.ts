@@ -20,8 +20,11 @@ import {
 import { Lock, type LockStore, RedisLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { clientOf, serviceOf } from "../kit/testStore.ts"
+import { decidedBy } from "./decidedBy.ts"
 import { History } from "./history.ts"
+import { injectFaults } from "./injectFaults.ts"
 import { playLatches } from "./latches.ts"
+import { isKept, look, reap } from "./leftovers.ts"
 import {
   between,
   type Faults,
@@ -89,62 +92,23 @@ const creating: ReadonlySet<LockStore.Operation> = new Set<LockStore.Operation>(
   "write_lock/acquire"
 ])
 
-/** Keys that stay: tokens, how many permits are free, markers of grants, records, and until when readers were noted to hold. */
-const isKept = (key: string): boolean =>
-  key === "permits" ||
-  key === "anonymous" ||
-  ["redisson_lock_token", "effect_redis_lock_grant", "effect_redis_lock_readers", "effect_redis_lock_record"].some(
-    (kept) => key.startsWith(kept)
-  )
-
 /** After how many steps a fiber yields. Below 3 Effect itself makes no progress. */
 const steps = [2048, 40, 7, 4]
 
-/**
- * Whether Effect asks for a random number to hash a function by: it does so once in a process, which must not shift what
- * everybody else is given.
- */
-const isHashing = (): boolean => {
-  const { stackTraceLimit } = Error
-  const at: { stack?: string } = {}
-  Error.stackTraceLimit = 2
-  Error.captureStackTrace(at, isHashing)
-  Error.stackTraceLimit = stackTraceLimit
-  return at.stack!.includes("/Hash.js")
-}
-
 /** Runs one world to its end. Throws a {@link WorldFailure} with the history if a check fails. */
-export const world = (options: WorldOptions): Report => {
-  const { random: mathRandom } = Math
-  const { crypto } = globalThis
-  const { stackTraceLimit } = Error
-  const { seed } = options
-  const chance = randomOf(~seed)
-  const hex = (digits: number) =>
-    Math.floor(chance() * 16 ** digits)
-      .toString(16)
-      .padStart(digits, "0")
-  // errors are values here: their stack traces are of no use, and would cost more than everything else
-  Error.stackTraceLimit = 0
-  Math.random = () => (isHashing() ? 0.5 : chance())
-  crypto.randomUUID = () => `${hex(8)}-${hex(4)}-${hex(4)}-${hex(4)}-${hex(12)}`
-  try {
+export const world = (options: WorldOptions): Report =>
+  decidedBy(options.seed, () => {
     const time = new VirtualTime(Date.UTC(2026, 0, 1))
     const exit = time.run(
       new World(options, time).play.pipe(
-        Effect.provideService(Scheduler.MaxOpsBeforeYield, steps[seed % steps.length]!),
+        Effect.provideService(Scheduler.MaxOpsBeforeYield, steps[options.seed % steps.length]!),
         Effect.provideService(References.MinimumLogLevel, "None"),
         Effect.provideService(Metric.MetricRegistry, new Map())
       )
     )
     if (Exit.isSuccess(exit)) return exit.value
     throw Cause.squash(exit.cause)
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit
-    Math.random = mathRandom
-    Reflect.deleteProperty(crypto, "randomUUID")
-  }
-}
+  })
 
 /** A check of a world has failed. */
 export class WorldFailure extends Error {
@@ -272,31 +236,7 @@ class World {
   #checkKeys(server: Server, what: string): void {
     if (!this.#leavesNothing) return
     for (const key of server.db.keys()) {
-      if (!isKept(key))
-        this.fail(`"${key}" ${what} on server ${server.number}: ${JSON.stringify(this.#look(server, key))}`)
-    }
-  }
-
-  /** Gives back permits whose lease has ended, as the next request would. */
-  #reap({ db }: Server): void {
-    for (const [id, expiry] of db.zset("{permits}:timeout")) {
-      if (expiry > db.timeMillis()) break
-      db.zrem("{permits}:timeout", id)
-      db.incrBy("permits", 1)
-    }
-  }
-
-  #look({ db }: Server, key: string): unknown {
-    const ttl = db.pttl(key)
-    switch (db.type(key)) {
-      case "hash":
-        return { ttl, hash: [...(db.hash(key) ?? [])] }
-      case "list":
-        return { ttl, list: db.list(key) }
-      case "zset":
-        return { ttl, zset: db.zset(key).map(([member, score]) => [member, score - db.timeMillis()]) }
-      default:
-        return { ttl, string: db.getString(key) }
+      if (!isKept(key)) this.fail(`"${key}" ${what} on server ${server.number}: ${JSON.stringify(look(server, key))}`)
     }
   }
 
@@ -332,7 +272,18 @@ class World {
         return makeClient(own)
       })
 
-      const chaos = yield* Effect.forkIn(this.faults, scope)
+      const chaos = yield* Effect.forkIn(
+        injectFaults({
+          random,
+          links,
+          servers: this.servers,
+          forgets: this.#forgets,
+          clocksStep: this.#clocksStep,
+          leaseMillis,
+          longestStepMillis
+        }),
+        scope
+      )
       if (this.#hasLatch) {
         const released = Effect.scoped(
           playLatches(
@@ -439,7 +390,7 @@ class World {
         }
       }
       for (const server of this.servers) {
-        this.#reap(server)
+        reap(server)
         this.#checkKeys(server, "is left")
         for (const name of ["permits", "anonymous"]) {
           const free = server.db.getString(name)
@@ -567,61 +518,6 @@ class World {
         )
         if (Exit.isSuccess(exit) || time.now - since < longestWaitMillis || since < settledAt) continue
         return yield* this.fail(`"${side.names}" lets nobody in, though all is well: ${Cause.pretty(exit.cause)}`)
-      }
-    })
-  }
-
-  /** Injects faults, one at a time: cut, broken and stalled connections, servers that stop, crash or have their clocks set. */
-  get faults(): Effect.Effect<never> {
-    const { links, random, servers } = this
-    const kinds = this.#clocksStep ? 5 : 4
-    return Effect.gen({ self: this }, function* () {
-      while (true) {
-        yield* Effect.sleep(between(random, 50, 800))
-        const link = links[between(random, 0, links.length - 1)]!
-        const server = servers[between(random, 0, servers.length - 1)]!
-        switch (between(random, 0, kinds)) {
-          case 0: {
-            link.cut()
-            yield* Effect.sleep(between(random, 1, 600))
-            link.isCut = false
-            break
-          }
-          case 1: {
-            link.break()
-            break
-          }
-          case 2: {
-            server.stop()
-            yield* Effect.sleep(between(random, 1, 2 * leaseMillis))
-            server.resume()
-            break
-          }
-          case 3: {
-            const withData = !this.#forgets || random() < 0.5
-            server.crash()
-            // without its data it comes back later than any lease lasts, as the documentation asks for
-            yield* Effect.sleep(withData ? between(random, 1, 500) : leaseMillis + 1)
-            server.restart(withData)
-            break
-          }
-          case 4: {
-            const millis = between(random, 100, 3000)
-            link.stall(millis)
-            if (random() < 0.5) {
-              yield* Effect.sleep(between(random, 0, millis))
-              link.break()
-            }
-            break
-          }
-          case 5: {
-            const millis = between(random, -longestStepMillis, longestStepMillis)
-            server.stepClock(millis)
-            yield* Effect.sleep(between(random, 1, 2 * leaseMillis))
-            server.stepClock(-millis)
-            break
-          }
-        }
       }
     })
   }
