@@ -9,7 +9,7 @@
 -- ARGV[3]  with KEYS[3] only: 1 if this owner has asked before, else 0
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    granted: the fencing token (see include/granted.lua)
+-- reply    granted: { 'granted', the fencing token, server time in microseconds }
 --          taken:   { milliseconds left (-1: no expiry), the holder's owner }
 
 --@include deadline
@@ -27,4 +27,4 @@ if token >= 1000000000000000 then
 end
 redis.call('HSET', KEYS[1], ARGV[1], 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
---@include granted
+return { 'granted', token, digits }

@@ -1,13 +1,13 @@
--- Replies with the token of a grant. The store learns the server's clock from it: most
--- tokens are the server time.
+-- Replies with the token of a grant. The store learns the server's clock from it, and tells
+-- the token from the time: a short reply for nearly every grant.
 --
--- Needs the locals `token`, `digits` and `micros`.
+-- Needs the locals `token`, `digits`, `micros` and `foreseen` (see next_token.lua).
 --
--- reply    the token, if it is the server time in microseconds; otherwise (0 for a lock
---          without tokens)
+-- reply    the server time in microseconds, if the token is that, or the lower bound that the
+--          command has, whichever is greater; otherwise (0 for a lock without tokens)
 --          { 'granted', token, server time in microseconds }
 
-if token == micros then
-  return token
+if token == foreseen then
+  return micros
 end
 return { 'granted', token, digits }

@@ -1,5 +1,6 @@
--- Sets the local `token` to the next fencing token; 0 for a lock without tokens. A value
--- under the token's key that is no token is refused, and kept without its expiry.
+-- Sets the local `token` to the next fencing token; 0 for a lock without tokens; and
+-- `foreseen` to the token that follows from the server time and the lower bound alone. A
+-- value under the token's key that is no token is refused, and kept without its expiry.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens
@@ -9,6 +10,7 @@
 -- (from a quorum, which knows other servers' clocks), '' or nil.
 
 local token = 0
+local foreseen
 if KEYS[2] ~= KEYS[1] then
   -- Server time keeps tokens rising when Redis restarts empty; the last token keeps
   -- them rising when the server's clock steps back.
@@ -19,6 +21,7 @@ if KEYS[2] ~= KEYS[1] then
     text = at_least
     token = bound
   end
+  foreseen = token
   local before = redis.call('SET', KEYS[2], text, 'PX', ARGV[3], 'GET')
   if before then
     --@include last_token

@@ -11,7 +11,7 @@ import type { Fiber } from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { LockStore } from "../../LockStore.ts"
 import { acknowledging } from "../store/acknowledging.ts"
-import type { StoreCommand } from "../store/operations/StoreOperation.ts"
+import { type StoreCommand, withTokenAtLeast } from "../store/operations/StoreOperation.ts"
 import { LockStoreError } from "../../LockError.ts"
 import { driftMillis } from "../options/durations.ts"
 import type { Identity } from "../hold/owner.ts"
@@ -220,8 +220,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   /** The command with a token bound above all tokens granted before the last reconnect, if its kind takes one. */
   bounded<A>(command: StoreCommand<A>): StoreCommand<A> {
     const least = this.#leastToken
-    const atLeast = least === undefined ? undefined : command.operation.quorum?.acquires?.atLeast
-    return atLeast === undefined ? command : { ...command, args: atLeast(command.args, least!) }
+    return least === undefined ? command : withTokenAtLeast(command, least)
   }
 
   forgetPermits(permits: AnonymousPermits): void {

@@ -78,12 +78,13 @@ export class TimedCommand<A> {
     return [...this.command.args, Math.max(0, deadline)]
   }
 
-  /** What a reply says besides the server's time. */
+  /** What a reply says besides the server's time: see `lua/include/granted.lua`. */
   read(reply: Reply): Reply {
-    if (!this.command.operation.tellsTime) return reply
+    const { args, operation } = this.command
+    if (!operation.tellsTime) return reply
     if (typeof reply === "number") {
       if (this.#sentAt - this.#clock.learntAt > learnIntervalMillis) this.#learn(reply)
-      return reply
+      return operation.boundAt === undefined ? reply : Math.max(reply, Number(args[operation.boundAt] || 0))
     }
     const [tag, token, micros] = reply as ReadonlyArray<Reply>
     if (tag !== "granted") return reply

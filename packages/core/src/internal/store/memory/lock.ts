@@ -34,8 +34,10 @@ export const nextToken = (db: Keyspace, lock: string, token: string, life: numbe
 }
 
 /** `lua/include/granted.lua` */
-export const granted = (db: Keyspace, token: number): Reply =>
-  token === db.timeMicros() ? token : ["granted", token, String(db.timeMicros())]
+export const granted = (db: Keyspace, token: number, atLeast?: string): Reply => {
+  const micros = db.timeMicros()
+  return token === Math.max(micros, Number(atLeast ?? 0)) ? micros : ["granted", token, String(micros)]
+}
 
 /** The token of an owner that holds the lock already. */
 export const tokenBefore = (db: Keyspace, lock: string, token: string): number =>
@@ -97,7 +99,7 @@ export const acquire: MemoryOperation = (db, keys, args) => {
   const next = nextToken(db, lock, token, Number(tokenLife), atLeast)
   db.hset(lock, owner, "1")
   db.expire(lock, Number(lease))
-  return granted(db, next)
+  return granted(db, next, atLeast)
 }
 
 export const acquireFenced: MemoryOperation = (db, keys, args) => {
@@ -109,7 +111,7 @@ export const acquireFenced: MemoryOperation = (db, keys, args) => {
   db.setString(token, String(next))
   db.hset(lock, owner, "1")
   db.expire(lock, Number(lease))
-  return granted(db, next)
+  return ["granted", next, String(db.timeMicros())]
 }
 
 export const hold: MemoryOperation = (db, [lock], [owner, count, lease]) => {

@@ -186,7 +186,7 @@ export const acquireWrite: MemoryOperation = (db, keys, args) => {
   db.hset(lock, `${owner}:write`, "1")
   db.expire(lock, Number(lease))
   db.zrem(writers, client)
-  return granted(db, next)
+  return granted(db, next, atLeast)
 }
 
 export const releaseWrite: MemoryOperation = (db, [lock, channel, stem, noted], [owner, publish]) => {

@@ -16,6 +16,8 @@ export interface StoreOperation<A> {
   readonly hasDeadline: boolean
   /** Whether its script tells the server's time when it grants something. */
   readonly tellsTime: boolean
+  /** Which of its arguments is a lower bound for the token; undefined where there is none. */
+  readonly boundAt: number | undefined
   /** Whether it gives something back, as a client still does when it closes. */
   readonly givesBack: boolean
   /** What a script's reply means. */
@@ -51,6 +53,15 @@ export const acknowledgedBy = <A>(
   { acknowledge }: { readonly acknowledge: Acknowledgement | "none" | undefined }
 ): StoreCommand<A> => (acknowledge === undefined ? command : { ...command, acknowledge })
 
+/** An acquisition whose token is to be at least this one, as far as its kind allows. */
+export const withTokenAtLeast = <A>(command: StoreCommand<A>, token: number): StoreCommand<A> => {
+  const { boundAt } = command.operation
+  if (boundAt === undefined) return command
+  const args = [...command.args]
+  args[boundAt] = token
+  return { ...command, args }
+}
+
 /** How a majority of stores decides an operation. */
 export interface QuorumRule<A> {
   /** The conclusion from the replies of at least a majority; undefined while they do not agree. */
@@ -81,8 +92,6 @@ export interface Scale {
 export interface AcquireRule {
   owner(args: Arguments): string
   leaseMillis(args: Arguments): number
-  /** The same with a lower bound for the token; absent where a counter makes it. */
-  atLeast?(args: Arguments, token: number): Arguments
   /** The token of the write lock under which a reader asks. */
   writerToken?(args: Arguments): number | undefined
   /** Whether the last token is kept when no lease is left. */
@@ -92,6 +101,7 @@ export interface AcquireRule {
 interface Row<A> {
   readonly reply: (raw: Reply) => A
   readonly tellsTime?: boolean
+  readonly boundAt?: number
   readonly givesBack?: boolean
   readonly quorum?: QuorumRule<A>
   readonly grants?: NonNullable<StoreOperation<A>["grants"]>
@@ -100,11 +110,12 @@ interface Row<A> {
 /** A row of the table. */
 export const operation = <A>(
   name: OperationName,
-  { givesBack = false, grants, quorum, reply, tellsTime = false }: Row<A>
+  { boundAt, givesBack = false, grants, quorum, reply, tellsTime = false }: Row<A>
 ): StoreOperation<A> => ({
   name,
   hasDeadline: scripts[name].hasDeadline,
   tellsTime,
+  boundAt,
   givesBack,
   reply,
   quorum,

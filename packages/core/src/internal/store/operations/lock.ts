@@ -11,7 +11,6 @@ import { type AcquireRule, operation, type StoreCommand } from "./StoreOperation
 const acquires: AcquireRule = {
   owner: firstArgument,
   leaseMillis: (args) => Number(args[1]),
-  atLeast: (args, token) => [...args.slice(0, 3), token, ...args.slice(4)],
   keepsTokens: false
 }
 
@@ -19,13 +18,14 @@ export const operations = {
   acquire: operation("lock/acquire", {
     reply: acquireReply,
     tellsTime: true,
+    boundAt: 3,
     quorum: { ...counted, acquires },
     grants: grantsOwner
   }),
   acquireFenced: operation("fenced_lock/acquire", {
     reply: acquireReply,
     tellsTime: true,
-    quorum: { ...counted, acquires: { owner: firstArgument, leaseMillis: acquires.leaseMillis, keepsTokens: true } },
+    quorum: { ...counted, acquires: { ...acquires, keepsTokens: true } },
     grants: grantsOwner
   }),
   hold: operation("lock/hold", {

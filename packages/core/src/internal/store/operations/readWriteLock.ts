@@ -41,15 +41,8 @@ export const operations = {
   acquireWrite: operation("write_lock/acquire", {
     reply: acquireReply,
     tellsTime: true,
-    quorum: {
-      ...counted,
-      acquires: {
-        owner: firstArgument,
-        leaseMillis,
-        atLeast: (args, token) => args.with(5, token),
-        keepsTokens: false
-      }
-    },
+    boundAt: 5,
+    quorum: { ...counted, acquires: { owner: firstArgument, leaseMillis, keepsTokens: false } },
     grants: ({ args, keys }, reply) =>
       typeof reply === "number" ? { key: keys[0]!, mark: `h${args[0]}:write` } : undefined
   }),

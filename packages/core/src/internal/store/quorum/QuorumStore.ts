@@ -17,7 +17,7 @@ import type { AlarmClock } from "../../time/AlarmClock.ts"
 import { majority } from "../operations/majority.ts"
 import * as lock from "../operations/lock.ts"
 import type { AcquireReply } from "../operations/replies.ts"
-import type { AcquireRule, QuorumRule, StoreCommand } from "../operations/StoreOperation.ts"
+import { type AcquireRule, type QuorumRule, type StoreCommand, withTokenAtLeast } from "../operations/StoreOperation.ts"
 import { fromCallback } from "../startable.ts"
 import { retryRelease } from "../retryRelease.ts"
 import { commandAt, majorityOf, QuorumCall, keysAt, type Member, type Outcome } from "./QuorumCall.ts"
@@ -134,11 +134,10 @@ export class QuorumStore {
   }
 
   /** With a lower bound for the token, so that all members grant the same and no second round is needed. */
-  #bounded<A>(command: StoreCommand<A>, { atLeast }: AcquireRule): StoreCommand<A> {
-    const clock = atLeast === undefined ? undefined : this.#highestClock(command.keys[0]!)
-    return atLeast === undefined || clock === undefined
-      ? command
-      : { ...command, args: atLeast(command.args, Math.floor(clock + this.#boundMargin())) }
+  #bounded<A>(command: StoreCommand<A>): StoreCommand<A> {
+    if (command.operation.boundAt === undefined) return command
+    const clock = this.#highestClock(command.keys[0]!)
+    return clock === undefined ? command : withTokenAtLeast(command, Math.floor(clock + this.#boundMargin()))
   }
 
   /** By how much the members' clocks may have gone on when they run what is sent now, microseconds. */
@@ -253,7 +252,7 @@ export class QuorumStore {
     this.#longestLeaseMillis = Math.max(this.#longestLeaseMillis, leaseMillis)
     return fromCallback<AcquireReply, LockStoreError>((resume) => {
       const sentAt = this.#now()
-      const bounded = this.#bounded(command, rule)
+      const bounded = this.#bounded(command)
       const writerToken = rule.writerToken?.(command.args)
       const call: QuorumCall<AcquireReply, Vote> = new QuorumCall(this.members, bounded, this.#alarms, {
         timeoutMillis: this.#timeout(leaseMillis),
