@@ -89,10 +89,10 @@ export const make = Effect.fnUntraced(function* (
   const refreshInterval = yield* checkPeriod("shardLockRefreshInterval", config.shardLockRefreshInterval)
   const retention = yield* checkPeriod("machineIdRetention", options?.machineIdRetention ?? "1 hour")
   // how long Sharding waits for a refresh before it gives up all its shards
-  const patience = Math.ceil(Math.min(refreshInterval, lease / 3))
+  const refreshTimeoutMillis = Math.ceil(Math.min(refreshInterval, lease / 3))
   // clocks may differ in rate by one per cent, as for locks
   const driftMillis = lease * 0.01 + 2
-  const runWithDeadline = yield* ScriptDeadlines.make({ longestLife: Math.min(patience, 10_000) })
+  const runWithDeadline = yield* ScriptDeadlines.make({ longestLife: Math.min(refreshTimeoutMillis, 10_000) })
 
   // Identifies this process: another one at the same address, after a crash or a network split, does not own its shards. A
   // lock with it is longer than 64 bytes, so that Redis keeps the shards in a hash table instead of a list that it
@@ -138,10 +138,10 @@ export const make = Effect.fnUntraced(function* (
     until: number
   ): Effect.Effect<A, LockStoreError> =>
     Effect.suspend(() => {
-      const giveUpAt = Math.min(until, monotonicMillis() + patience)
+      const giveUpAt = Math.min(until, monotonicMillis() + refreshTimeoutMillis)
       return Effect.retry(self, {
         while: (error) => error.isTransient && monotonicMillis() < giveUpAt,
-        schedule: Schedule.spaced(Math.min(100, patience / 10))
+        schedule: Schedule.spaced(Math.min(100, refreshTimeoutMillis / 10))
       })
     })
 

@@ -20,7 +20,7 @@ import { isRetryable } from "../store/transient.ts"
 import { awaitRecord } from "./awaitRecord.ts"
 import type { JsonText } from "./jsonText.ts"
 import { writeRecord } from "./Leadership.ts"
-import { readPatiently } from "./watchRecord.ts"
+import { readWithRetry } from "./watchRecord.ts"
 import { withHold, withHoldIfAvailable } from "./withHold.ts"
 
 export const TypeId = "~effect-redis-lock/RunOnce"
@@ -122,7 +122,7 @@ export const runOnce = <A, E, R>(
         (error) => !isRunning && error instanceof LockStoreError && isRetryable(error),
         () => Effect.succeedNone
       )
-    return Effect.flatMap(readPatiently(client, keys, "result"), ({ record }): Effect.Effect<A, E | RunError, R> => {
+    return Effect.flatMap(readWithRetry(client, keys, "result"), ({ record }): Effect.Effect<A, E | RunError, R> => {
       if (record !== undefined) return json.decode(record.value)
       const waiting = Effect.raceFirst(withHold(lock, underLock), byOthers)
       return Effect.flatMap(asking(withHoldIfAvailable(lock, underLock)), (result): Effect.Effect<A, E | RunError, R> =>

@@ -13,7 +13,7 @@ import { isRetryable } from "../store/transient.ts"
 import { jittered } from "../time/schedules.ts"
 
 /** Reads a record, retrying a transient failure after each fallback interval. */
-export const readPatiently = (
+export const readWithRetry = (
   { options, store }: LockClient,
   keys: LockKeys,
   use: RecordUse
@@ -40,7 +40,7 @@ export const watchRecord = (
         ),
         (subscription) => Effect.sync(() => subscription.stop())
       )
-      const look = readPatiently(client, keys, use)
+      const look = readWithRetry(client, keys, use)
       const next = Effect.suspend(() =>
         Effect.raceFirst(Queue.take(signals), Effect.sleep(jittered(fallbackIntervalMillis)))
       )
