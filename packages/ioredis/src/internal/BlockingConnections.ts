@@ -16,7 +16,7 @@ type SendBlocking = NonNullable<RedisDriver.RedisDriver["Service"]["sendBlocking
 interface Options {
   readonly path: CommandPath
   readonly log: ConnectionLog
-  /** The client of the server that keeps a key, or why there is none. */
+  /** The client of the server that has a key, or the reason why there is none. */
   readonly clientFor: (key: string) => Redis | RedisDriver.RedisDriverError
 }
 
@@ -26,8 +26,8 @@ interface Open {
 }
 
 /**
- * Connections for commands that block: each serves one caller at a time, and is kept for the next one. There are as many as callers
- * at one time: mostly one, opened when it is first needed. They are made as the client of the server is, and never connect again.
+ * Connections for commands that block: each serves one caller at a time, and is then kept for the next one. There are as many as
+ * concurrent callers: mostly one, opened when first needed. They have the options of the server's client, and never reconnect.
  */
 export class BlockingConnections {
   readonly #options: Options
@@ -50,7 +50,7 @@ export class BlockingConnections {
     )
   }
 
-  /** Sends commands together, and gives up the connection where not all replies come in time. */
+  /** Sends commands together, and drops the connection if not all replies arrive in time. */
   readonly send: SendBlocking = (key, commands, timeoutMillis) =>
     Effect.suspend(() => {
       const origin = this.#options.clientFor(key)
@@ -59,7 +59,7 @@ export class BlockingConnections {
         Effect.flatMap(restore(this.#take(origin)), (open) =>
           Effect.onExit(restore(pipelined(open.connection, commands)), (exit) =>
             Effect.sync(() => {
-              // what has not answered may still block
+              // without all replies, the connection may still be blocked
               if (Exit.isSuccess(exit) && this.#isUsable(open)) this.#idle.push(open)
               else this.#drop(open)
             })
@@ -113,7 +113,7 @@ const pipelined = (
     const replies = commands.map(([name, ...args]) =>
       (connection.client.call(String(name), ...args) as Promise<RedisDriver.Reply>).catch((error: unknown) => {
         const failure = connection.failureOf(error)
-        // a refusal concerns one command; what broke concerns all of them
+        // an error reply concerns one command, a broken connection all of them
         if ((error as Error | undefined)?.name === "ReplyError") return failure
         throw failure
       })

@@ -9,7 +9,7 @@ import { endedError } from "./endedError.ts"
 import { failureOf, hiding } from "./failure.ts"
 import { CommandWriter } from "./CommandWriter.ts"
 
-/** Is told when connections to the nodes stand or break. */
+/** Notified when connections to the nodes are up or broken. */
 export interface Watcher {
   readonly onReady: (node: Redis) => void
   readonly onClose: (node: Redis) => void
@@ -35,10 +35,10 @@ interface Node {
 export const addressOf = (node: Redis): string => `${node.options.host}:${node.options.port}`
 
 /**
- * Which node serves which slot, as ioredis' Cluster has last heard it, and the Cluster's own connections to the nodes.
+ * Which node serves which slot, according to ioredis' Cluster, and the Cluster's own connections to the nodes.
  *
- * Commands go to these connections and not through the Cluster: it sends a command again, to another node, whose
- * connection broke before the reply came, and one that has no node to go to it sends to any.
+ * Commands go to these connections and not through the Cluster, which would resend a command to another node if the connection
+ * broke before the reply, and would send a command without a node to any node.
  */
 export class ClusterNodes {
   readonly cluster: Cluster
@@ -47,12 +47,12 @@ export class ClusterNodes {
   #refreshedAt = Number.NEGATIVE_INFINITY
   #timer: ReturnType<typeof setTimeout> | undefined
   readonly #options: Options
-  /** Who serves a slot by what a node has said since the cluster was last asked. */
+  /** The nodes of slots according to redirections since the last refresh. */
   readonly #moved = new Map<number, string>()
-  /** Why the cluster could not be asked who serves what, or why its nodes are gone. */
+  /** Why the slots could not be refreshed, or why the nodes are gone. */
   #failure: RedisDriver.RedisDriverError | undefined
 
-  /** Its status does not tell: ioredis sets it back to "close" for each node that has still to be left. */
+  /** Its status does not show this: ioredis sets it back to "close" for each node that is still to be dropped. */
   #hasEnded: boolean
 
   private constructor(cluster: Cluster, options: Options) {
@@ -100,7 +100,7 @@ export class ClusterNodes {
     return this.#nodes.get(address)?.writer
   }
 
-  /** For all commands, once ioredis will not connect the cluster again by itself. */
+  /** The failure of all commands once ioredis no longer reconnects the cluster by itself. */
   get ended(): RedisDriver.RedisDriverError | undefined {
     return this.#hasEnded ? endedError("the cluster", this.#isOurs, this.#failure) : undefined
   }
@@ -109,7 +109,7 @@ export class ClusterNodes {
     return this.#options.timeoutMillis !== undefined
   }
 
-  /** For a command whose slot nobody serves. */
+  /** The failure of a command whose slot no node serves. */
   noneFor(slot: number): RedisDriver.RedisDriverError {
     const failure = this.#failure
     if (failure !== undefined && isLasting(failure)) return failure
@@ -120,19 +120,19 @@ export class ClusterNodes {
     })
   }
 
-  /** A node said that another one serves the slot now. */
+  /** A node has redirected: another one serves the slot now. */
   moved(slot: number, address: string): void {
     if (this.#nodes.has(address)) this.#moved.set(slot, address)
     this.refresh()
   }
 
-  /** Asks the cluster who serves what, soon; the Cluster's event "refresh" tells when it is known. */
+  /** Refreshes the slots soon; the Cluster emits "refresh" when they are known. */
   refresh(): void {
     this.#timer ??= setTimeout(
       () => {
         this.#timer = undefined
         this.#refreshedAt = performance.now()
-        // while it reconnects by itself it asks anyway
+        // a cluster that is reconnecting refreshes them anyway
         if (this.cluster.status === "ready") this.cluster.refreshSlotsCache()
       },
       Math.max(0, this.#refreshedAt + REFRESH_PAUSE_MILLIS - performance.now())
@@ -148,7 +148,7 @@ export class ClusterNodes {
       node: address,
       isOurs: this.#isOurs,
       isReplaceable: true,
-      // the cluster closes what it has no use for
+      // the cluster closes connections that it does not need
       isWanted: () => this.cluster.nodes().includes(redis)
     })
     const node: Node = {
@@ -168,7 +168,7 @@ export class ClusterNodes {
   readonly #onNodeError = (error: unknown, server: string): void => {
     const failure = failureOf(error, hiding([this.cluster.options.redisOptions?.password]))
     this.#failure = failure
-    // what may pass by itself is told by the node's own connection
+    // a transient failure is reported by the node's own connection
     if (isLasting(failure)) this.#options.log.refused("cluster", { name: "commands", server }, failure)
   }
 
@@ -194,7 +194,7 @@ export class ClusterNodes {
     // it may have been replaced already
     if (node?.writer.client === redis) {
       const { failure } = node.connection
-      // ioredis 5.3 does not tell by "node error" that a password has changed
+      // ioredis 5.3 emits no "node error" for a changed password
       if (failure !== undefined && isLasting(failure)) this.#failure = failure
       this.#nodes.delete(address)
       node.writer.close()

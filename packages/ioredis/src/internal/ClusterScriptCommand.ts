@@ -8,15 +8,15 @@ import { hashSlot } from "./hashSlot.ts"
 import type { PendingCommands } from "./PendingCommands.ts"
 import { type OnExit, ScriptCommand } from "./ScriptCommand.ts"
 
-/** How often a command follows a redirection before it fails with it. */
+/** The number of redirections that a command follows before it fails with the next. */
 const MAX_REDIRECTIONS = 16
 
-/** The pause before a command is sent again that was turned away because its slot is being moved. */
+/** The pause before resending a command that was rejected because its slot is being moved. */
 const RETRY_MILLIS = 50
 
 /**
- * A script on its way to the node that serves its keys. It is sent again only where a node has turned it away unrun: to be
- * run elsewhere (MOVED, ASK), in a moment (TRYAGAIN), or with its text (NOSCRIPT).
+ * A script in flight to the node that serves its keys. It is resent only if a node has rejected it without running it: to another
+ * node (MOVED, ASK), after a pause (TRYAGAIN), or with its text (NOSCRIPT).
  */
 export class ClusterScriptCommand extends ScriptCommand {
   readonly #nodes: ClusterNodes
@@ -26,7 +26,7 @@ export class ClusterScriptCommand extends ScriptCommand {
   #sent = false
   #asking = false
   #redirections = 0
-  /** Why it was turned away, until it is sent again. */
+  /** Why it was rejected, until it is resent. */
   #refusal: unknown
 
   constructor(
@@ -47,7 +47,7 @@ export class ClusterScriptCommand extends ScriptCommand {
     this.#goTo(this.#nodes.ownerOf(this.#slot))
   }
 
-  /** A connection that was never opened is opened, and waited for; a broken one is not. */
+  /** Opens a connection that was never opened, and waits for it; does not wait for a broken one. */
   #goTo(node: CommandWriter | undefined): void {
     this.node = node
     this.#sent = false
@@ -56,7 +56,7 @@ export class ClusterScriptCommand extends ScriptCommand {
         this.proceed()
         break
       case "wait":
-        node.client.connect().catch(() => {}) // whoever waits for it is told by its events
+        node.client.connect().catch(() => {}) // its events tell the waiting commands
         break
       case "connecting":
       case "connect":
@@ -81,7 +81,7 @@ export class ClusterScriptCommand extends ScriptCommand {
     super.send(writer)
   }
 
-  /** The connection broke, or could not be made. */
+  /** The connection broke, or could not be opened. */
   disconnected(): void {
     if (this.#sent) this.fail("ConnectionLost", "the connection broke before the reply came")
     else this.refuse(this.node!.connection.notConnected)
@@ -110,11 +110,11 @@ export class ClusterScriptCommand extends ScriptCommand {
   }
 
   #redirect(code: "MOVED" | "ASK", slot: number, address: string, error: unknown): void {
-    // without a host it is the one that answers
+    // without a host, it is the node that replied
     const target = address.startsWith(":") ? `${this.node!.client.options.host}${address}` : address
     if (code === "MOVED") this.#nodes.moved(slot, target)
     const node = this.#nodes.at(target)
-    // a node that nobody has heard of, or that goes by another address here, is found by asking for all
+    // a refresh finds a node that is new, or known under another address here
     if (node === undefined) {
       this.#nodes.refresh()
       return this.#tryAgain(error)

@@ -10,7 +10,7 @@ export interface ScriptRequest {
   /** Whether the script's text goes out (EVAL) or only its SHA (EVALSHA), when it is sent. */
   readonly sendsText: boolean
   onReply(reply: unknown): void
-  /** The server or ioredis has turned it away. */
+  /** The server or ioredis has rejected it. */
   onError(error: unknown): void
   /** The client's own timeout has passed. */
   expire(): void
@@ -19,8 +19,8 @@ export interface ScriptRequest {
 /** A script that was handed to ioredis. */
 export interface SentScript {
   /**
-   * Makes it a PING where ioredis has not written it yet, or writes it again: an application's own client may keep a command and
-   * send it when it is connected again, long after everybody has given up. What was written already stays as it is.
+   * Turns it into a PING if ioredis has not written it yet, or writes it again: an application's own client may keep a command and
+   * send it after a reconnect, long after its caller has given up. A command that was written already is not changed.
    */
   disarm(): void
 }
@@ -30,15 +30,15 @@ export interface ScriptSender {
   send(request: ScriptRequest): SentScript
 }
 
-/** Where a cluster is first asked. */
+/** The first node that a cluster client asks. */
 export interface StartupNode {
   readonly host?: string
   readonly port?: number
 }
 
 /**
- * How the driver uses ioredis. There are two paths: the plain one stands on what ioredis publishes, the fast one reaches into it to
- * save work for every command. All else, from timeouts to redirections, is the same on both.
+ * How the driver uses ioredis. There are two paths: the plain one uses only its public API, the fast one uses internals to save work
+ * for every command. Everything else, from timeouts to redirections, is the same on both.
  */
 export interface CommandPath {
   readonly name: "fast" | "plain"
@@ -49,7 +49,7 @@ export interface CommandPath {
   readonly defaults: RedisOptions
   readonly sentinelDefaults: RedisOptions
   readonly makeSender: (client: Redis) => ScriptSender
-  /** The socket of the present connection, or of the last one, where it is known. */
+  /** The socket of the current connection, or of the last one, if it is known. */
   readonly socketOf: (client: Redis) => Socket | undefined
   /** The database that a connected client believes it has selected. */
   readonly databaseOf: (client: Redis) => Promise<number>

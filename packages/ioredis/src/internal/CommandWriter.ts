@@ -5,26 +5,26 @@ import type { ScriptRequest, ScriptSender, SentScript } from "./CommandPath.ts"
 import type { Connection } from "./Connection.ts"
 
 /**
- * Sends scripts to one server, and replaces a connection on which nothing comes back.
+ * Sends scripts to one server, and replaces a connection that has gone silent.
  *
- * A connection is replaced when a command has timed out and no reply comes at all for as long again, or when the handshake takes
- * twice as long. One on which nothing has come back for a while is sent a PING, and replaced when that is not answered either.
+ * A connection is replaced when a command has timed out and no reply at all arrives for as long again, or when the handshake takes
+ * twice as long. A connection that has been silent for a while is sent a PING, and replaced if that is not answered either.
  * (The socketTimeout of ioredis would set and clear a timer for every reply.)
  */
 export class CommandWriter {
   readonly connection: Connection
   /** How long a command may take; undefined for a client that is not ours to disconnect. */
   readonly timeoutMillis: number | undefined
-  /** Names the present connection, or the last one: after a reconnect another server may answer. */
+  /** Names the current connection, or the last one: after a reconnect another server may answer. */
   server = ""
   #connections = 0
   readonly #sender: ScriptSender
   #silence: ReturnType<typeof setTimeout> | undefined
   readonly #heartbeat: ReturnType<typeof setInterval> | undefined
   #hasHeard = false
-  /** Scripts that were sent to the server since there last was reason to doubt that it knows any. */
+  /** Scripts sent to the server since the last reason to doubt that it knows any. */
   #scripts: Set<string> | undefined
-  /** How often there was such reason. */
+  /** How often there was such a reason. */
   doubts = 0
 
   constructor(connection: Connection, timeoutMillis: number | undefined) {
@@ -51,7 +51,7 @@ export class CommandWriter {
   }
 
   /**
-   * Whether a script may be called by its SHA: the server knows it, or is being sent it at the moment. Otherwise the caller sends
+   * Whether a script may be called by its SHA: the server knows it, or is being sent it right now. Otherwise the caller sends
    * its text. A server is taken to know all scripts until it says NOSCRIPT or the connection breaks, as a restart forgets them.
    */
   mayKnow(sha1: string): boolean {
@@ -74,7 +74,7 @@ export class CommandWriter {
     if (this.timeoutMillis !== undefined) this.#watch(this.timeoutMillis)
   }
 
-  /** Something was sent that will be answered at once. */
+  /** A command was sent that is answered at once. */
   expectAnswer(): void {
     if (this.timeoutMillis !== undefined) this.#watch(2 * this.timeoutMillis)
   }
@@ -100,7 +100,7 @@ export class CommandWriter {
     if (timeoutMillis === undefined) return
     this.#watch(2 * timeoutMillis)
     const socket = connection.path.socketOf(client)
-    // while a server loads its data, ioredis asks it now and then
+    // while a server is loading, ioredis polls it
     const alive = () => {
       if (client.status === "ready") return socket?.off("data", alive)
       this.answered()
@@ -114,7 +114,7 @@ export class CommandWriter {
     this.answered()
   }
 
-  /** Nothing has come back since the last time: asks for a sign of life. An error is one as well. */
+  /** Nothing has arrived since the last check: sends a PING. Any reply, even an error, is a sign of life. */
   readonly #beat = (): void => {
     if (this.client.status === "ready" && !this.#hasHeard) {
       this.expectAnswer()

@@ -13,31 +13,30 @@ const REPLY_TYPES = "+-:$*_#,(!=%~>|"
 /** The shortest time between two replacements of a connection because its server is a replica. */
 const READ_ONLY_PAUSE_MILLIS = 1000
 
-/** How much is shown of an answer that does not come from a Redis. */
+/** The number of characters shown of a reply that is not from a Redis. */
 const SHOWN_CHARACTERS = 200
 
 export interface Options {
   readonly path: CommandPath
   readonly log: ConnectionLog
-  /** What the log calls it. Default: `commands`. */
+  /** Its name in the log. Default: `commands`. */
   readonly name?: string
-  /** The node of a cluster, where there are several connections of one name. */
+  /** The node of a cluster, if several connections share a name. */
   readonly node?: string
   /** Whether it may be disconnected. Default: true. */
   readonly isOurs?: boolean
   /**
-   * Whether another one takes its place where ioredis has ended it, as for subscriptions and for a cluster's nodes. Default:
-   * false.
+   * Whether another one replaces it when ioredis has ended it, as for subscriptions and a cluster's nodes. Default: false.
    */
   readonly isReplaceable?: boolean
-  /** Whether somebody still wants it, now that it is closed. Default: unless it has ended for good. */
+  /** Whether it is still wanted after it has closed. Default: unless it has ended for good. */
   readonly isWanted?: () => boolean
 }
 
 /**
- * What becomes of one connection of ioredis, over all its reconnects: why it is not there, for those who ask and for the log.
+ * The state of one connection of ioredis across its reconnects: why it is unavailable, for callers and for the log.
  *
- * A connection whose SELECT is refused stays in database 0, and ioredis uses it all the same: it is given up instead.
+ * A connection whose SELECT is refused stays in database 0, and ioredis uses it anyway: it is dropped instead.
  */
 export class Connection {
   readonly client: Redis
@@ -51,19 +50,19 @@ export class Connection {
   readonly #hide: Hide
   /** Why the connection broke, or why the last attempt to connect failed. */
   #failure: RedisDriver.RedisDriverError | undefined
-  /** What was wrong first since the present attempt began: what follows is mostly its consequence. */
+  /** The first problem since the current attempt began: later ones are mostly its consequences. */
   #first: RedisDriver.RedisDriverError | undefined
   #wasReady: boolean
   #isUnusable = false
   /** Whether the connection has closed, and ioredis has not begun to connect again: errors that follow are consequences. */
   #hasClosed = false
   #server: string | undefined
-  /** What the server said first. */
+  /** The server's first message. */
   #greeting: string | undefined
   /** When it was last replaced because its server is a replica. */
   #readOnlyAt = Number.NEGATIVE_INFINITY
 
-  /** From now on the client's errors are listened to, so that ioredis does not print them. */
+  /** From now on the client's errors have a listener, so that ioredis does not print them. */
   constructor(
     client: Redis,
     { isOurs = true, isReplaceable = false, isWanted, log, name = "commands", node = "", path }: Options
@@ -95,7 +94,7 @@ export class Connection {
     return this.#failure
   }
 
-  /** The connection is in another database than it should be, or of another user. */
+  /** The connection has the wrong database, or the wrong user. */
   get isUnusable(): boolean {
     return this.#isUnusable
   }
@@ -111,7 +110,7 @@ export class Connection {
     return sentinels ? (this.#server ?? `the master "${name}"`) : `${host}:${port}`
   }
 
-  /** For a command that cannot be sent now. */
+  /** The failure of a command that cannot be sent now. */
   get notConnected(): RedisDriver.RedisDriverError {
     const failure = this.#failure
     if (failure !== undefined && (isLasting(failure) || failure.reason === "ReadOnly")) return failure
@@ -129,15 +128,15 @@ export class Connection {
     return failureOf(error, this.#hide)
   }
 
-  /** Ends a connection of ours that is of no use; ioredis makes another one. */
+  /** Ends a useless connection of our own; ioredis opens another one. */
   replace(error: Error): void {
     this.#first ??= this.failureOf(error)
     this.#end(error)
   }
 
   /**
-   * The server turned a script away because it is a replica: after a failover its address, or Sentinel, may lead to the master. A
-   * replica that was meant is not asked in a loop, and a cluster tells by its slots who the master is.
+   * The server rejected a script because it is a replica: after a failover its address, or Sentinel, may lead to the master. A
+   * replica that was configured on purpose must not be tried in a loop, and in a cluster the slots say which node is the master.
    */
   onReadOnly(failure: RedisDriver.RedisDriverError): void {
     const now = performance.now()
@@ -149,7 +148,7 @@ export class Connection {
     this.#end(failure.cause as Error)
   }
 
-  /** Why commands that are under way are not run: the server is a replica, which is being left. */
+  /** Why commands in flight are not run: the server is a replica, and the connection is being replaced. */
   get leavesReplica(): RedisDriver.RedisDriverError | undefined {
     return this.#failure?.reason === "ReadOnly" ? this.#failure : undefined
   }
@@ -160,7 +159,7 @@ export class Connection {
     else socket.destroy(error)
   }
 
-  /** Ours is listened to also when it is closed: ioredis would print what still goes wrong. */
+  /** A client of our own keeps its listener after it is closed: ioredis would print later errors. */
   close(): void {
     this.client.off("close", this.#onClose).off("ready", this.#onReady).off("end", this.#onEnd)
     this.client.off("connecting", this.#onConnecting).off("connect", this.#onConnect)
@@ -177,14 +176,14 @@ export class Connection {
     const socket = this.path.socketOf(this.client)
     const { remoteAddress, remotePort } = socket ?? {}
     this.#server = remoteAddress === undefined ? undefined : `${remoteAddress}:${remotePort}`
-    // before ioredis stumbles over it
+    // before ioredis parses it
     socket?.prependOnceListener("data", (data: Buffer) => {
       this.#greeting = data.subarray(0, 1000).toString("latin1")
     })
   }
 
   readonly #onError = (error: unknown): void => {
-    // ioredis 5 fails its own ready check only then, and not for the reason for which the connection closed
+    // only then does the ready check of ioredis 5 fail, and for another reason than the one for which the connection closed
     if (this.#hasClosed) return
     const refused = (error as { readonly command?: { readonly name?: unknown } }).command?.name
     const refusesDatabase = refused === "select"
@@ -194,7 +193,7 @@ export class Connection {
       this.#isUnusable = true
       if (this.#isOurs) this.#end()
     }
-    // ioredis ends it, but version 5 may say before that it is ready, as the default user
+    // ioredis ends it, but version 5 may report it as ready before that, as the default user
     if (refused === "auth") this.#isUnusable = true
     if (this.#wasReady) return
     this.#failure = this.#first
@@ -211,7 +210,7 @@ export class Connection {
 
   readonly #onClose = (): void => {
     const first = this.#first ?? this.#explain(new Error("Connection is closed."), false)
-    // only an attempt to connect can show that further ones are in vain
+    // only a connection attempt can show that further ones are futile
     const isLoss = this.#wasReady && isLasting(first)
     const failure = isLoss ? new RedisDriver.RedisDriverError({ reason: "ConnectionLost", cause: first.cause }) : first
     this.#failure = failure
@@ -224,13 +223,13 @@ export class Connection {
     this.#hasClosed = true
   }
 
-  /** ioredis will not connect again by itself. */
+  /** ioredis will not reconnect by itself. */
   readonly #onEnd = (): void => {
     if (this.#isReplaceable) return
     this.#log.ended(this.#key, this, endedError(this.server, this.#isOurs, this.#failure), this.#isOurs)
   }
 
-  /** What the server has said before the connection broke tells more than how it broke. */
+  /** A message from the server before the connection broke says more than how it broke. */
   #explain(error: unknown, refusesDatabase: boolean): RedisDriver.RedisDriverError {
     const greeting = this.#greeting
     if (!this.#wasReady && greeting !== undefined) {
@@ -243,7 +242,7 @@ export class Connection {
         })
       }
       const isReply = error instanceof Error && error.name === "ReplyError"
-      // a server that knows no HELLO goes on in RESP2
+      // a server without HELLO stays with RESP2
       const isRefusal = line.startsWith("-") && !/NOPROTO|unknown command/i.test(line)
       if (isRefusal && !isReply) return failureOf(new Error(line.slice(1)), this.#hide)
     }

@@ -3,7 +3,7 @@ import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
 import type { RedisDriver } from "effect-redis-lock"
 
-/** A connection in words. */
+/** A connection as the log names it. */
 interface Named {
   readonly name: string
   readonly server: string
@@ -11,10 +11,10 @@ interface Named {
 
 interface Outage {
   readonly since: number
-  /** Whether its log has a refusal that may pass by itself, or one that will not. */
+  /** Whether a transient refusal has been logged, and whether a permanent one. */
   passing: boolean
   lasting: boolean
-  /** Whether its log says that it will not end by itself. */
+  /** Whether it has been logged that the connection has ended for good. */
   ended: boolean
 }
 
@@ -32,7 +32,7 @@ const reconnects: ReadonlyMap<string, ReturnType<typeof reconnectsOf>> = new Map
 
 const begin = (): Outage => ({ since: performance.now(), passing: false, lasting: false, ended: false })
 
-/** Reasons for which connecting again will not help. */
+/** Reasons for which reconnecting does not help. */
 const lasting: ReadonlySet<string> = new Set<RedisDriver.RedisDriverError["reason"]>([
   "Failed",
   "NoPermission",
@@ -42,14 +42,14 @@ const lasting: ReadonlySet<string> = new Set<RedisDriver.RedisDriverError["reaso
 export const isLasting = ({ reason }: RedisDriver.RedisDriverError): boolean => lasting.has(reason)
 
 /**
- * Logs when a connection is lost, when connecting again is refused or given up for good, and when it is back: once each, however often ioredis
- * tries. A refusal that will not pass by itself is logged also after one that might have. The annotations are `event` (`lost`,
+ * Logs when a connection is lost, when reconnecting is refused or given up for good, and when the connection is back: once each, no matter
+ * how often ioredis tries. A permanent refusal is logged even after a transient one. The annotations are `event` (`lost`,
  * `refused`, `ended`, `restored`), `connection` (`commands`, `subscriptions`), `server`, and `reason` and `error` or `outageMillis`.
  */
 export class ConnectionLog {
   readonly #write: (entry: Effect.Effect<void>) => void
   readonly #outages = new Map<string, Outage>()
-  /** Nothing is logged before the layer is built, which fails with what is wrong, nor once it is closed. */
+  /** Nothing is logged before the layer is built, as building it fails with the problem, nor after it is closed. */
   #isOpen = false
 
   private constructor(write: (entry: Effect.Effect<void>) => void) {
@@ -91,7 +91,7 @@ export class ConnectionLog {
     this.#warn("refused", "Could not connect to Redis; trying again.", connection, error)
   }
 
-  /** It will not be connected again unless the application does so. */
+  /** It stays disconnected unless the application reconnects it. */
   ended(key: string, connection: Named, error: RedisDriver.RedisDriverError, isOurs: boolean): void {
     if (!this.#isOpen) return
     const outage = this.#outages.get(key) ?? begin()

@@ -5,12 +5,12 @@ import { AbstractConnector, type Redis, type RedisOptions } from "ioredis"
 /** By the options of their clients. */
 const sockets = new WeakMap<object, Socket>()
 
-/** The socket of a client's present connection, or of the last one, where a connector of ours has opened it. */
+/** The socket of a client's current connection, or of the last one, if one of our connectors has opened it. */
 export const socketOf = (client: Redis): Socket | undefined => sockets.get(client.options)
 
 /**
- * Notes the socket, and has the whole handshake written at once: the second of several writes to a server that has turned the
- * connection away would fail, and what the server had to say with it.
+ * Remembers the socket, and makes the whole handshake go out in one write: a second write to a server that has rejected the
+ * connection would fail, and the server's explanation would be lost.
  */
 export const prepare = <A extends Socket>(options: object, socket: A, connected: "connect" | "secureConnect"): A => {
   sockets.set(options, socket)
@@ -35,7 +35,7 @@ export class Connector extends AbstractConnector {
   override async connect(): Promise<Socket> {
     this.connecting = true
     await undefined
-    // ioredis may have changed its mind
+    // ioredis may no longer want the connection
     if (!this.connecting) throw new Error("Connection is closed.")
     const { tls } = this.#options
     const socket = this.open(this.#address as NetConnectOpts, tls)

@@ -3,8 +3,8 @@ import type * as Scope from "effect/Scope"
 import type { ScriptCommand } from "./ScriptCommand.ts"
 
 /**
- * The commands whose replies are awaited, oldest first, so in the order of their timeouts: one timer serves all. They form a
- * linked list, because nothing is cheaper to enter and to leave.
+ * The commands that await replies, oldest first, and so in the order of their timeouts: one timer serves all. They form a
+ * linked list, the cheapest structure to enter and to leave.
  */
 export class PendingCommands {
   readonly timeoutMillis: number
@@ -28,7 +28,7 @@ export class PendingCommands {
     )
   }
 
-  /** All commands whose replies are awaited now. */
+  /** All commands that await replies now. */
   get all(): ReadonlyArray<ScriptCommand> {
     const commands: Array<ScriptCommand> = []
     for (let command = this.#first; command !== undefined; command = command.next) commands.push(command)
@@ -61,7 +61,7 @@ export class PendingCommands {
     const now = performance.now()
     for (let first = this.#first; first !== undefined; first = this.#first) {
       if (first.until > now) {
-        // what a timeout has led to may have set it already, for later
+        // the consequences of a timeout may already have set it for later
         clearTimeout(this.#timer)
         this.#timer = setTimeout(this.#onTimer, first.until - now).unref()
         break

@@ -7,7 +7,7 @@ import type { PendingCommands } from "./PendingCommands.ts"
 
 export type OnExit = (exit: Exit.Exit<RedisDriver.Reply, RedisDriver.RedisDriverError>) => void
 
-/** A script on its way to a server, until its caller is called back or gives it up. */
+/** A script in flight, until its caller is called back or cancels it. */
 export class ScriptCommand implements ScriptRequest {
   readonly until: number
   /** Its neighbours in the list of pending commands. */
@@ -22,7 +22,7 @@ export class ScriptCommand implements ScriptRequest {
   readonly #onExit: OnExit
   #writer: CommandWriter | undefined
   #sent: SentScript | undefined
-  /** What the writer thought of the server's scripts when this was sent. */
+  /** The writer's count of doubts about the server's scripts when this was sent. */
   #doubts = 0
   #wasUnknown = false
 
@@ -42,7 +42,7 @@ export class ScriptCommand implements ScriptRequest {
     pending.add(this)
   }
 
-  /** Again only after the server has turned it away unrun; the second time because of its SHA with its text. */
+  /** Sent again only if the server has rejected it without running it; with its text if the SHA was unknown. */
   send(writer: CommandWriter): void {
     this.sendsText ||= !writer.mayKnow(this.script.sha1)
     this.#writer = writer
@@ -67,7 +67,7 @@ export class ScriptCommand implements ScriptRequest {
     this.#onExit(Exit.fail(error))
   }
 
-  /** No reply came in time. */
+  /** No reply arrived in time. */
   expire(): void {
     this.#writer?.onCommandTimeout()
     this.fail("TimedOut", `no reply within ${this.#pending.timeoutMillis} ms`)
@@ -91,15 +91,15 @@ export class ScriptCommand implements ScriptRequest {
 
   onError(error: unknown): void {
     this.#writer!.answered()
-    // what was given up must not be sent after all
+    // a cancelled command must not be sent after all
     if (this.isWaiting) this.onErrorReply(error)
   }
 
-  /** The server or ioredis has turned it away while somebody waited for it. */
+  /** The server or ioredis has rejected it while its caller was waiting. */
   onErrorReply(error: unknown): void {
     if (!this.sendsText && RedisDriver.isUnknownScript(error)) {
       const writer = this.#writer!
-      // of all that were sent with an unknown SHA, the first carries the text, and is there before the others
+      // of several that were sent with an unknown SHA, the first is resent with the text, and arrives before the others
       if (this.#doubts === writer.doubts) writer.doubtScripts()
       if (this.#wasUnknown) this.sendsText = true
       this.#wasUnknown = true

@@ -1,7 +1,7 @@
 import * as IoRedis from "ioredis"
 import { prepare } from "./Connector.ts"
 
-/** Connects to the master that sentinels name, as ioredis does, but writes the handshake at once. */
+/** Connects to a master monitored by Sentinel, as ioredis does, but writes the handshake at once. */
 export class SentinelConnector extends IoRedis.SentinelConnector {
   readonly #options: IoRedis.SentinelConnectionOptions
 

@@ -22,7 +22,7 @@ interface Options {
   readonly shardedPubSub: "auto" | "on" | "off" | undefined
 }
 
-/** The driver over a client that an application has made, and that is its to close. */
+/** The driver over a client that belongs to the application, which closes it. */
 export const makeApplicationDriver = (
   client: Redis | Cluster,
   options: Options
@@ -76,7 +76,7 @@ const overServer = (client: Redis, { commandTimeout, path, warnings }: Options) 
     return yield* makeServerDriver(writer, log, commandTimeout, warnings)
   })
 
-/** A client that was connected before may be in another database than it believes: ioredis ignores a refused SELECT. */
+/** A client that was already connected may be in another database than it assumes: ioredis ignores a refused SELECT. */
 const selectAgain = (client: Redis, path: CommandPath): Effect.Effect<unknown, RedisDriver.RedisDriverError> =>
   Effect.tryPromise({
     try: async () => {

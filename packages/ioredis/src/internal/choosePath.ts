@@ -21,7 +21,7 @@ const fromEnvironment = Effect.suspend(() => {
   }
 })
 
-/** The fast path where it is wanted and this version of ioredis has what it needs, else the plain one; logs which, and why. */
+/** The fast path if it is wanted and this version of ioredis has what it needs, else the plain one; logs which one, and why. */
 export const choosePath = (wanted: boolean | undefined): Effect.Effect<CommandPath, InvalidLockOptions> =>
   Effect.gen(function* () {
     const isWanted = wanted ?? (yield* fromEnvironment)

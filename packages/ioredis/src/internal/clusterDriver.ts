@@ -40,7 +40,7 @@ export const makeClusterDriver = (
         const owner = nodes.ownerOf(hashSlot(channel))
         return owner === undefined ? undefined : addressOf(owner.client)
       },
-      // where it cannot connect, the channels may be served elsewhere by now
+      // if it cannot connect, other nodes may serve the channels by now
       open: (server) => {
         const client = nodes.at(server)!.client.duplicate({ ...forSubscriptions, readOnly: false, retryStrategy: null })
         const connection = new Connection(client, {
@@ -93,7 +93,7 @@ export const makeClusterDriver = (
     }
   })
 
-/** Asks the first node that answers, as Redisson does: it knows sharded pub/sub unless it refuses the question. */
+/** Asks the first node that answers, as Redisson does: it supports sharded pub/sub unless it refuses the command. */
 const knowsShardedPubSub = (cluster: Cluster): Effect.Effect<boolean, RedisDriver.RedisDriverError> =>
   Effect.tryPromise({
     try: async () => {

@@ -8,7 +8,7 @@ import { Connection } from "./Connection.ts"
 import { ConnectionLog } from "./ConnectionLog.ts"
 import { failureOf, hiding } from "./failure.ts"
 
-/** A client of ours. Its errors are listened to also when it is closed: ioredis would print them. */
+/** Makes a client of our own. Its errors have a listener even after it is closed: ioredis would print them. */
 export const open = <A extends Redis | Cluster>(make: () => A) =>
   Effect.acquireRelease(
     Effect.try({
@@ -22,7 +22,7 @@ export const open = <A extends Redis | Cluster>(make: () => A) =>
     (client) => Effect.sync(() => client.disconnect())
   )
 
-/** Connects for the first time, or waits for a client that is about to, and says why where it cannot. */
+/** Connects for the first time, or waits for a client that is about to; fails with the reason if it cannot. */
 export const connect = (connection: Connection): Effect.Effect<void, RedisDriver.RedisDriverError> =>
   Effect.callback((resume) => {
     const { client } = connection
@@ -39,7 +39,7 @@ export interface ClusterToConnect {
   readonly cluster: Cluster
   readonly path: CommandPath
   readonly redisOptions: RedisOptions
-  /** Asked for what is wrong where the cluster does not tell. */
+  /** Asked for the reason if the cluster does not report one. */
   readonly startupNode: StartupNode | undefined
 }
 
@@ -71,7 +71,7 @@ export const connectCluster = (
     )
   })
 
-/** Fails with what is wrong with the first of the startup nodes: a cluster only knows that it got no answer from any. */
+/** Fails with the problem of the first startup node: a cluster knows only that no node answered. */
 const askWhy = ({
   path,
   redisOptions,

@@ -1,6 +1,6 @@
 import { RedisDriver } from "effect-redis-lock"
 
-/** For a command whose connection, or cluster, has ended for good; `failure` is why it could not be connected last. */
+/** For a command whose connection, or cluster, has ended for good; `failure` is the reason of its last failed attempt. */
 export const endedError = (
   server: string,
   isOurs: boolean,

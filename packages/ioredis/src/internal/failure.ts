@@ -1,11 +1,10 @@
 import { RedisDriver } from "effect-redis-lock"
 
-/** What must not be shown of a text. */
+/** Secrets that must not be shown. */
 export type Hide = (text: string) => string
 
 /**
- * Hides these secrets in what a server or ioredis says. Old servers repeat the arguments of a command that they do not know, cut
- * off somewhere.
+ * Hides secrets in the messages of a server or of ioredis. Old servers repeat the arguments of an unknown command, truncated.
  */
 export const hiding = (secrets: ReadonlyArray<unknown>): Hide => {
   const texts = secrets.filter((secret): secret is string => typeof secret === "string" && secret !== "")
@@ -19,8 +18,8 @@ export const hiding = (secrets: ReadonlyArray<unknown>): Hide => {
 }
 
 /**
- * An error of ioredis, sorted. Only its message and code are kept: the error itself carries the command with its arguments, the
- * password among them.
+ * Classifies an error of ioredis. Only its message and code are kept: the error itself contains the command with its arguments,
+ * including the password.
  */
 export const failureOf = (error: unknown, hide: Hide = (text) => text): RedisDriver.RedisDriverError =>
   new RedisDriver.RedisDriverError({ reason: RedisDriver.reasonOf(error), cause: plain(error, hide) })

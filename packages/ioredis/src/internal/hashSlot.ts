@@ -10,9 +10,9 @@ const SLOTS = 16384
 const utf8 = new TextEncoder()
 
 /**
- * The hash slot of a key: of what stands between the first `{` and the next `}`, or of all of it where there is nothing.
+ * The hash slot of a key: of the part between the first `{` and the next `}`, or of the whole key if that part is empty.
  *
- * Not cluster-key-slot, which ioredis uses: that one takes `{}` for a tag where other braces follow (`{}}`).
+ * Not cluster-key-slot, which ioredis uses: it takes `{}` for a tag if other braces follow (`{}}`).
  */
 export const hashSlot = (key: string): number => {
   let from = 0

@@ -19,7 +19,7 @@ export interface Servers {
   readonly tls: ConnectionOptions | undefined
 }
 
-/** What a URL leads to, as options of ioredis, which must never read one itself: it lets a URL set any of its options. */
+/** The target of a URL as options of ioredis, which must never parse one itself: it lets a URL set any of its options. */
 export type Target =
   | { readonly _tag: "Server"; readonly address: Address }
   | { readonly _tag: "Cluster"; readonly nodes: Servers }
@@ -79,7 +79,7 @@ export const nodesOf = (urls: ReadonlyArray<Url>) => serversOf("nodes", urls, CL
 
 export const sentinelsOf = (urls: ReadonlyArray<Url>) => serversOf("sentinels", urls, SENTINEL_PORT)
 
-/** The URLs of a cluster's nodes or of sentinels. ioredis knows one way for all: they must not contradict each other. */
+/** The URLs of a cluster's nodes or of sentinels. ioredis has one set of options for all: they must not contradict each other. */
 const serversOf = (
   option: string,
   urls: ReadonlyArray<Url>,
@@ -154,8 +154,8 @@ const rules: ReadonlyArray<readonly [ReadonlyArray<string>, (value: unknown) => 
 ]
 
 /**
- * Checks options of ioredis that it takes as they are, to end the process with an uncaught exception or to go elsewhere than
- * they say: `db: "abc"` is database 0.
+ * Checks options that ioredis accepts unchecked, only to end the process with an uncaught exception or to connect to something
+ * else: `db: "abc"` is database 0.
  */
 export const checkIoredis = <A extends object>(
   options: A | undefined,

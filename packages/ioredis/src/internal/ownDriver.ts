@@ -15,7 +15,7 @@ import { makeServerDriver } from "./serverDriver.ts"
 import type { Warnings } from "./serverWarnings.ts"
 import { at, settingsOf } from "./settings.ts"
 
-/** What the drivers over connections of our own have in common. */
+/** Options shared by the drivers with connections of their own. */
 export interface Common {
   readonly path: CommandPath
   readonly commandTimeout: Duration.Duration
@@ -27,7 +27,7 @@ export interface Common {
 
 type OwnDriver = Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope>
 
-/** The parts that a driver over one client is made of, before it connects. */
+/** The parts of a driver over one client, before it connects. */
 const partsOf = (settings: ReturnType<typeof settingsOf>, { commandTimeout, path }: Common) =>
   Effect.gen(function* () {
     const client = yield* open(() => new Redis(settings))
@@ -37,7 +37,7 @@ const partsOf = (settings: ReturnType<typeof settingsOf>, { commandTimeout, path
     return { connection, log, writer }
   })
 
-/** ioredis sends CLIENT SETNAME, and goes on where that is refused. */
+/** ioredis sends CLIENT SETNAME, and continues if it is refused. */
 const named = (ioredis: RedisOptions, { connectionName }: Common): RedisOptions => ({ connectionName, ...ioredis })
 
 /** The driver over connections to one server. */
@@ -49,7 +49,7 @@ export const makeServer = (address: Address, ioredis: RedisOptions, common: Comm
     return yield* makeServerDriver(writer, log, common.commandTimeout, common.warnings)
   })
 
-/** The driver over connections to the nodes of a cluster. `ioredis` has the options of each of these. */
+/** The driver over connections to the nodes of a cluster. `ioredis` is the options of each of them. */
 export const makeCluster = (
   { addresses, credentials, tls }: Servers,
   {
@@ -93,7 +93,7 @@ export const makeCluster = (
     return yield* makeClusterDriver(nodes, log, commandTimeout, warnings, shardedPubSub)
   })
 
-/** The driver over connections to the master that sentinels name. */
+/** The driver over connections to a master monitored by Sentinel. */
 export const makeSentinel = (
   {
     master,
@@ -120,7 +120,7 @@ export const makeSentinel = (
         ...(tls === undefined ? {} : { sentinelTLS: { ...ioredis.sentinelTLS, ...tls } }),
         name,
         role: "master" as const,
-        // the first time it is the application that decides whether to try again
+        // the first time, the application decides whether to try again
         sentinelRetryStrategy: (times: number) => (hasConnected ? again(times) : null)
       },
       connectTimeout

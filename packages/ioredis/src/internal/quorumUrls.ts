@@ -4,7 +4,7 @@ import { InvalidLockOptions } from "effect-redis-lock"
 import * as RedisUrl from "../RedisUrl.ts"
 import { readTls } from "./tlsFiles.ts"
 
-/** Checks the URLs of the members of a quorum, and the files that they name. A server that two lead to would have two votes. */
+/** Checks the URLs of the members of a quorum, and the files that they name. A server to which two of them lead would have two votes. */
 export const checkMembers = (
   urls: ReadonlyArray<string | Redacted.Redacted>
 ): Effect.Effect<void, InvalidLockOptions> =>

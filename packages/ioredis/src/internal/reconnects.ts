@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
 
-/** An element for each call of the listener, until it is taken away again. */
+/** Emits an element whenever the listener is called; ends listening with the stream. */
 export const reconnectsOf = (listen: (onReady: () => void) => () => void): Stream.Stream<void> =>
   Stream.callback<void>((elements) =>
     Effect.acquireRelease(

@@ -13,7 +13,7 @@ import { type Warnings, warnOfServers } from "./serverWarnings.ts"
 import { forSubscriptions } from "./settings.ts"
 import { Subscriber } from "./subscriber.ts"
 
-/** The driver over one connection for commands, and one more for subscriptions once there are any. */
+/** The driver over one connection for commands, and another for subscriptions once there are any. */
 export const makeServerDriver = (
   writer: CommandWriter,
   log: ConnectionLog,

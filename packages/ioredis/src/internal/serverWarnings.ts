@@ -4,21 +4,21 @@ import type * as Scope from "effect/Scope"
 import { InvalidLockOptions } from "effect-redis-lock"
 import type { CommandWriter } from "./CommandWriter.ts"
 
-/** All that is warned of, in the order of the lines. */
+/** All warnings, in the order in which they are logged. */
 export const allWarnings = ["eviction", "persistence", "replicas", "clock"] as const
 
 export type Warning = (typeof allWarnings)[number]
 
 export interface Warnings {
   readonly kinds: ReadonlyArray<Warning>
-  /** The lease of locks without one of their own, where it is known. */
+  /** The lease of locks without a `leaseTime`, if it is known. */
   readonly leaseMillis: number | undefined
 }
 
-/** How long a lease may be without a warning where nothing is saved to disk. */
+/** The longest lease without a warning on a server that saves nothing to disk. */
 const SHORT_LEASE_MILLIS = 60_000
 
-/** By how much the clocks may differ without a warning. */
+/** The largest difference of the clocks without a warning. */
 const CLOCK_MILLIS = 1000
 
 export const checkWarnings = (
@@ -36,7 +36,7 @@ export interface Info {
   readonly receivedAt: number
 }
 
-/** What is wrong with a server, with the remedy; undefined also where the server does not tell. */
+/** The problem of a server, with the remedy; undefined if there is none, or the server does not say. */
 export const problemOf = (
   kind: Warning,
   { receivedAt, sentAt, text }: Info,
@@ -78,8 +78,8 @@ export const problemOf = (
 }
 
 /**
- * Asks servers by INFO, in the background, and warns once of each kind of problem that some of them have. Says nothing of a server that
- * does not answer, or refuses.
+ * Sends INFO to servers, in the background, and warns once about each kind of problem that any of them has. Does not warn about a server
+ * that does not reply, or refuses.
  */
 export const warnOfServers = (
   servers: ReadonlyArray<CommandWriter>,
@@ -107,7 +107,7 @@ export const warnOfServers = (
           })
           const [first] = found
           if (first === undefined) return Effect.void
-          // a Redis for development saves nothing, and is right to
+          // a Redis for development rightly saves nothing
           const isGrave = kind !== "persistence" || (leaseMillis ?? 0) > SHORT_LEASE_MILLIS
           return Effect.annotateLogs(isGrave ? Effect.logWarning(first.problem) : Effect.logDebug(first.problem), {
             warning: kind,

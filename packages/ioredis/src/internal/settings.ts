@@ -3,7 +3,7 @@ import { Command, type RedisOptions } from "ioredis"
 import type { CommandPath } from "./CommandPath.ts"
 import type { Address } from "./options.ts"
 
-/** Whether a connection of ioredis is ready only after its SELECT was answered: since 6, without a ready check as well. */
+/** Whether ioredis reports a connection as ready only after the reply to SELECT: since version 6, even without a ready check. */
 export const awaitsHandshake = "setReplyContext" in Command.prototype
 
 /** Shared by all layers with connections of their own. An application's own `Connector` wins. */
@@ -14,10 +14,10 @@ export const settingsOf = (
 ): RedisOptions & { readonly replyMapping: "legacy" } => ({
   Connector: ioredis.sentinels ? path.SentinelConnector : path.Connector,
   ...path.defaults,
-  // ioredis would check only once a second whether a restarted server still loads its data: places in fair queues would be lost
+  // ioredis would check only once a second whether a restarted server is still loading: places in fair queues would be lost
   maxLoadingRetryTime: 100,
   ...ioredis,
-  // ioredis would speak plain text to the master otherwise
+  // otherwise ioredis would connect to the master without TLS
   ...(ioredis.sentinels && ioredis.tls ? { enableTLSForSentinelMode: true } : {}),
   connectTimeout: Duration.toMillis(connectTimeout),
   lazyConnect: true,
@@ -26,22 +26,22 @@ export const settingsOf = (
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
-  // what would change keys or replies
+  // options that would change keys or replies
   keyPrefix: "",
   stringNumbers: false,
   replyMapping: "legacy",
-  // ioredis 5 would be ready before it knows whether the database is refused
+  // ioredis 5 would report ready before it knows whether the database is refused
   ...(awaitsHandshake || Number(ioredis.db ?? 0) === 0 ? {} : { enableReadyCheck: true })
 })
 
-/** Where the server is, over the other options of ioredis. */
+/** The other options of ioredis, overridden by the address of the server. */
 export const at = (address: Address, ioredis: RedisOptions): RedisOptions => {
   const tls = address.tls ? { ...ioredis.tls, ...address.tls } : ioredis.tls
   const { path: _, ...others } = ioredis as RedisOptions & { readonly path?: string }
   return { ...(address.host === undefined ? ioredis : others), ...address, ...(tls ? { tls } : {}) }
 }
 
-/** For connections that only subscribe: the subscriber subscribes again by itself after a reconnect. */
+/** For connections that only subscribe: the subscriber itself resubscribes after a reconnect. */
 export const forSubscriptions: RedisOptions = {
   lazyConnect: false,
   autoResubscribe: false,

@@ -13,13 +13,13 @@ interface Listener {
 export interface SubscriptionTarget {
   /** Plain or sharded pub/sub. */
   readonly sharded: boolean
-  /** Channels that one command may name together. */
+  /** Identifies the channels that one command may name together. */
   readonly slot: (channel: string) => number
-  /** The server to ask for a channel now, by name; none while it is not known. */
+  /** The name of the server that serves a channel now; undefined while it is not known. */
   readonly serverOf: (channel: string) => string | undefined
   /** A connection to that server, for subscriptions alone. */
   readonly open: (server: string) => CommandWriter
-  /** Finds out anew which server is to be asked. */
+  /** Looks up again which server serves which channel. */
   readonly refresh: () => void
 }
 
@@ -34,9 +34,9 @@ interface Channel {
   readonly name: string
   readonly listeners: Set<Listener>
   link: Link | undefined
-  /** The server that was last asked for it. */
+  /** The server of the last request for it. */
   server: string | undefined
-  /** Whether the subscription was requested over the present connection, and whether Redis has confirmed it. */
+  /** Whether the subscription was requested over the current connection, and whether Redis has confirmed it. */
   requested: boolean
   isReady: boolean
 }
@@ -46,15 +46,15 @@ const subscribed: RedisDriver.Signal = { _tag: "Subscribed" }
 const FIRST_PAUSE_MILLIS = 100
 const LONGEST_PAUSE_MILLIS = 1000
 
-/** Keeps what is subscribed at the servers the same as what is wanted. */
+/** Keeps the subscriptions at the servers in step with the channels that are wanted. */
 export class Subscriber {
   readonly #target: SubscriptionTarget
   readonly #channels = new Map<string, Channel>()
   readonly #links = new Map<string, Link>()
-  /** What has changed since the last flush. */
+  /** The changes since the last flush. */
   readonly #changed = new Set<Channel>()
   #flushing: ReturnType<typeof setImmediate> | undefined
-  /** What could not be subscribed, to be tried again after a pause that grows until something works. */
+  /** Channels that could not be subscribed, retried after a pause that grows until one succeeds. */
   readonly #failed = new Set<Channel>()
   #pauseMillis = FIRST_PAUSE_MILLIS
   #retry: ReturnType<typeof setTimeout> | undefined
@@ -96,7 +96,7 @@ export class Subscriber {
     }
   }
 
-  /** Slots have moved between servers: channels that are served elsewhere now are subscribed there. */
+  /** Slots have moved between servers: resubscribes channels at their new servers. */
   relocate(): void {
     for (const channel of this.#channels.values()) {
       const server = this.#target.serverOf(channel.name)
@@ -165,16 +165,16 @@ export class Subscriber {
         }
       },
       (cause) => {
-        // what broke was dealt with when it closed
+        // a broken connection was handled when it closed
         if (redis.status !== "ready") return
         writer.answered()
         const error = failureOf(cause)
         const mine = channels.filter(isMine)
-        // also MOVED: the slot has gone elsewhere
+        // including MOVED: the slot has moved to another server
         if (error.reason === "ClusterDown" || error.reason === "ClusterMismatch") {
           for (const channel of mine) this.#tryLater(channel)
         } else if (channels.length > 1) {
-          // a refused one must not make the others fail
+          // one refused channel must not make the others fail
           for (const channel of mine) this.#request(link, [channel])
         } else {
           for (const channel of mine) {
@@ -191,7 +191,7 @@ export class Subscriber {
     const redis = writer.client
     if (redis.status !== "ready") return
     const reply = this.#target.sharded ? redis.sunsubscribe(...names) : redis.unsubscribe(...names)
-    // a connection that breaks is subscribed to nothing either
+    // a broken connection is no longer subscribed to anything
     reply.catch(() => {})
   }
 
@@ -249,7 +249,7 @@ export class Subscriber {
     redis.on("ready", () => {
       for (const channel of link.channels) this.#change(channel)
     })
-    // The server has dropped a channel whose slot has gone elsewhere, and does not tell which.
+    // The server has dropped a channel whose slot has moved, without saying which one.
     redis.on("moved", () => {
       forget()
       for (const channel of link.channels) this.#tryLater(channel)

@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises"
 import { type ConnectionOptions, createSecureContext } from "node:tls"
 import type { TlsFiles } from "../RedisUrl.ts"
 
-/** Options of TLS with the contents of these files, or undefined without TLS. Files that OpenSSL would refuse fail now. */
+/** Options of TLS with the contents of these files, or undefined without TLS. Files that OpenSSL would refuse fail here. */
 export const readTls = (
   { tls, tlsFiles }: { readonly tls: boolean; readonly tlsFiles?: TlsFiles },
   option: string

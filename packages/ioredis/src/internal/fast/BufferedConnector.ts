@@ -6,15 +6,15 @@ import { Connector } from "../Connector.ts"
 const buffer = Buffer.allocUnsafeSlow(64 * 1024)
 
 /**
- * Reads into a buffer that is there already: Node would allocate 64 KiB for every read and give most of it back, which costs more
- * than a small reply is worth. ioredis takes the "data" that is emitted by hand for what the socket emits.
+ * Reads into an existing buffer: Node would allocate 64 KiB for every read and return most of it, which is too expensive for a
+ * small reply. To ioredis, a "data" event emitted here looks like one from the socket.
  */
 export class BufferedConnector extends Connector {
   protected override open(address: NetConnectOpts, tls: ConnectionOptions | undefined): Socket {
     const onread: OnReadOpts = {
       buffer,
       callback: (length, bytes) => {
-        // a parser may keep a part of it until the rest comes
+        // a parser may keep a part of it until the rest arrives
         socket.emit("data", Buffer.from(bytes.subarray(0, length)))
         return true
       }

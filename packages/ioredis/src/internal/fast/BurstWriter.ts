@@ -7,8 +7,8 @@ const LONGEST_BURST = 16
 const used: Array<BurstWriter> = []
 
 /**
- * Writes commands to one connection. The first of several that are sent in one go is written at once, so that the server begins;
- * those that follow are gathered, because a write costs more than all else that a client does for a command.
+ * Writes commands to one connection. The first of several that are sent together is written at once, so that the server begins;
+ * the rest are gathered, because a write costs more than everything else that a client does for a command.
  */
 export class BurstWriter {
   readonly #client: Redis
@@ -43,7 +43,7 @@ const flushAll = (): void => {
   try {
     for (let writer = used.pop(); writer !== undefined; writer = used.pop()) writer.flush()
   } finally {
-    // one that throws keeps nothing back: neither the others, nor what is sent later
+    // one that throws must hold up neither the others nor later commands
     if (used.length > 0) process.nextTick(flushAll)
   }
 }

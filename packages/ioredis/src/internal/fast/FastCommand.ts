@@ -13,7 +13,7 @@ interface Sendable {
 
 const Sendable = Command as unknown as new (name: string, args: object, options: object) => Sendable
 
-/** No arguments and no options for ioredis' constructor, which would make both anew for each command. */
+/** Shared empty arguments and options for ioredis' constructor, which would allocate both for each command. */
 const none = { flat: () => none }
 
 const traced = tracingChannel("ioredis:command")
@@ -37,7 +37,7 @@ export class FastCommand extends Sendable implements SentScript {
     this.name = "ping"
   }
 
-  // From here on, what ioredis calls.
+  // Called by ioredis from here on.
 
   override initPromise(): void {}
 
@@ -97,7 +97,7 @@ class Observer {
 
 type Script = Pick<ScriptRequest, "keys" | "args"> & { readonly script: RedisDriver.RedisScript }
 
-/** Ends the piece before it and begins a string of so many bytes: cached, as there are many pieces and each costs time to build. */
+/** Ends the previous piece and begins a string of that many bytes: cached, as there are many pieces and each takes time to build. */
 const beginnings: ReadonlyArray<string> = Array.from({ length: 256 }, (_, length) => `\r\n$${length}\r\n`)
 
 const beginning = (length: number): string => beginnings[length] ?? `\r\n$${length}\r\n`

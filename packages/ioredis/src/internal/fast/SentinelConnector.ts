@@ -8,15 +8,15 @@ interface Internals {
 }
 
 /**
- * Listens for failovers as ioredis does, but hears nothing of them while it asks for the master.
+ * Listens for failovers as ioredis does, but ignores them while it looks up the master.
  *
- * ioredis listens to the sentinels until its next connection stands, and ends whatever connection it has when they tell of a
- * failover. Where they do while it asks them, it takes itself for closed and never connects again.
+ * ioredis listens to the sentinels until its next connection is up, and ends its current one when they report a failover. If
+ * they do so during the lookup, it considers itself closed and never reconnects.
  */
 export class SentinelConnector extends Plain.SentinelConnector {
   constructor(options: unknown) {
     super(options)
-    // what listens for failovers has nobody to tell of its errors, and ioredis would print them
+    // nothing handles the errors of the listening clients, and ioredis would print them
     const self = this as unknown as Internals
     const connect = self.connectToSentinel.bind(this)
     self.connectToSentinel = (...args) => connect(...args).on("error", () => {})

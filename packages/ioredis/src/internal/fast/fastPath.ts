@@ -24,13 +24,13 @@ const makeSender = (client: Redis): ScriptSender => {
   }
 }
 
-/** Reaches into ioredis for speed; to be used where {@link missingParts} finds nothing missing. */
+/** Uses internals of ioredis for speed; only for versions in which {@link missingParts} finds none missing. */
 export const fastPath: CommandPath = {
   name: "fast",
   Connector: BufferedConnector,
   SentinelConnector,
   defaults: {},
-  // what the sentinels say of a failover ends a connection to a master that hangs
+  // a failover reported by the sentinels ends a connection to a master that hangs
   sentinelDefaults: { failoverDetector: true },
   makeSender,
   socketOf: (client) => client.stream,

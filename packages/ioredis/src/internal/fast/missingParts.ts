@@ -9,9 +9,9 @@ type Check = readonly [part: string, isThere: () => boolean]
 const isMethod = (target: unknown, name: string): boolean =>
   typeof (target as Readonly<Record<string, unknown>>)[name] === "function"
 
-/** The parts that the rehearsal does not show. */
+/** The parts that the rehearsal does not cover. */
 const shapes: ReadonlyArray<Check> = [
-  // ioredis 5 reads replies with another parser: what is written for 6 is not tried on it
+  // ioredis 5 has another parser for replies: code written for version 6 is not tried on it
   ["Command.setReplyContext of ioredis 6", () => isMethod(Command.prototype, "setReplyContext")],
   ["Command.initPromise", () => isMethod(Command.prototype, "initPromise")],
   ["Command.toWritable", () => isMethod(Command.prototype, "toWritable")],
@@ -46,7 +46,7 @@ class Nowhere extends Duplex {
     done()
   }
 
-  /** Emitted by hand, as BufferedConnector does. */
+  /** Emitted directly, as BufferedConnector does. */
   reply(text: string): void {
     this.emit("data", Buffer.from(text))
   }
@@ -114,7 +114,7 @@ class Rehearsal implements ScriptRequest {
 const wireOf = (...words: ReadonlyArray<string>): string =>
   `*${words.length}\r\n` + words.map((word) => `$${word.length}\r\n${word}\r\n`).join("")
 
-/** Sends scripts over a connection that leads nowhere, and sees what becomes of them. */
+/** Sends scripts over a connection that leads nowhere, and checks the outcome. */
 const rehearse = async (): Promise<string | undefined> => {
   const client = new Redis(options)
   client.on("error", () => {})
@@ -161,8 +161,8 @@ const isThere = ([, check]: Check): boolean => {
 let found: Promise<ReadonlyArray<string>> | undefined
 
 /**
- * The internals of ioredis that the fast path needs and does not find in this version: none, or their names. Found out
- * once in each process, without a network, within a few milliseconds.
+ * The names of the internals of ioredis that the fast path needs and this version lacks; empty if there are none. Determined
+ * once per process, without a network, within a few milliseconds.
  */
 export const missingParts = (): Promise<ReadonlyArray<string>> =>
   (found ??= (async () => {

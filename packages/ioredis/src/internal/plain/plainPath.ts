@@ -3,7 +3,7 @@ import type { CommandPath, ScriptSender } from "../CommandPath.ts"
 import { Connector, socketOf } from "../Connector.ts"
 import { SentinelConnector } from "../SentinelConnector.ts"
 
-/** What ioredis says where its own `commandTimeout` has passed. */
+/** ioredis' message after its own `commandTimeout`. */
 const TIMED_OUT = "Command timed out"
 
 /**
@@ -48,14 +48,14 @@ const databaseOf = async (client: Redis): Promise<number> => {
   }
 }
 
-/** Stands on what ioredis publishes, from the oldest to the newest version that this package admits. */
+/** Uses only the public API of ioredis, from the oldest to the newest version that this package admits. */
 export const plainPath: CommandPath = {
   name: "plain",
   Connector,
   SentinelConnector,
   // ioredis 5.4 and later write CLIENT SETINFO on its own: a server that has turned the connection away would not be heard
   defaults: { disableClientInfo: true },
-  // ioredis may end for good when it hears of a failover while it asks for the master
+  // ioredis may end for good if it hears of a failover while it looks up the master
   sentinelDefaults: { failoverDetector: false },
   makeSender,
   socketOf,
