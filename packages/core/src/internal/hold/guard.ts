@@ -7,9 +7,9 @@ import type { LockLost, LockStoreError } from "../../LockError.ts"
 /** Gives a part of an uninterruptible region the interruptibility of its caller. */
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-/** What a body can run under. */
+/** Something that a body can run under. */
 export interface Guarded {
-  /** The lock's or semaphore's. */
+  /** The name of the lock or semaphore. */
   readonly name: string
   /** The loss, if it is lost. */
   readonly checkLost: () => LockLost | undefined
@@ -31,11 +31,11 @@ export const isClosed = (problems: Cause.Cause<LockLost | LockStoreError>): bool
  * Runs a body under a hold and releases it. The body runs in a fiber of its own, which a loss interrupts. The outcome:
  *
  * - the lock was lost before the body could begin: `LockLost`, and the body is not run
- * - the body failed by itself: its failure, whatever became of the lock
+ * - the body failed by itself: its failure, regardless of the lock
  * - the lock was lost, or the release finds it not ours: `LockLost`, even if the body succeeded
- * - otherwise what the body came to
+ * - otherwise the outcome of the body
  *
- * To be called when the result is run, uninterruptibly; `restore` gives the body the interruptibility of the caller.
+ * Call it when the result is run, uninterruptibly; `restore` gives the body the interruptibility of the caller.
  */
 export const guard = <A, E, R>(
   hold: Guarded,

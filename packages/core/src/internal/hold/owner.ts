@@ -1,5 +1,5 @@
 /**
- * Who asks for a lock, as far as re-entry is concerned. Fiber ids change inside timeouts, races and forks, so the holdings
+ * The identity of a caller for the purpose of re-entry. Fiber ids change inside timeouts, races and forks, so the holdings
  * that a `withLock` body may re-enter travel in a reference that every child fiber inherits.
  */
 import * as Context from "effect/Context"
@@ -31,7 +31,7 @@ export const CurrentOwner = Context.Reference<Owner>("effect-redis-lock/CurrentO
 export interface Identity {
   readonly owner: Owner
   readonly fiberId: number
-  /** Only acquisitions into a scope (`Lock.scoped`) know holdings by their scope. */
+  /** Only acquisitions into a scope (`Lock.scoped`) recognise holdings by their scope. */
   readonly scope: Scope.Scope | undefined
 }
 

@@ -37,8 +37,8 @@ export const releaseNow = (hold: LeaseEntry): Effect.Effect<void, LockLost | Loc
 }
 
 /**
- * Ends an inner hold: the outer ones stay. After a failure it is repeated within the lease and the release timeout, but not once
- * others have entered or ended: their commands say how many holds there are. In the end the outermost release frees all of them.
+ * Ends an inner hold: the outer ones stay. After a failure it is retried within the lease and the release timeout, but not once
+ * other holds have begun or ended, as their commands carry the number of holds. Eventually the outermost release frees all of them.
  */
 const removeHold = (lease: Lease, number: number): Effect.Effect<void, LockLost | LockStoreError> => {
   const { client, kind } = lease
@@ -148,12 +148,12 @@ class PendingRelease {
     return this.#lease.name
   }
 
-  /** The command that tells others; undefined for that of the store. */
+  /** The command that notifies others; undefined for the store's own. */
   get publish(): string | undefined {
     return this.#handOver?.publish
   }
 
-  /** The reply has arrived. Returns the loss if the lock was not ours. */
+  /** Called with the reply. Returns the loss if the lock was not ours. */
   confirm(reply: number): LockLost | undefined {
     this.#lease.client.underWay--
     return this.#confirm(reply)
@@ -198,14 +198,14 @@ const releaseLost = (lease: Lease): Effect.Effect<number, LockStoreError> =>
     (pause) => lease.client.now() + pause < lease.overAt
   )
 
-/** Forgets a lock that is about to be freed; unless it is lost already, the command is to be sent at once. */
+/** Forgets a lock that is about to be freed; unless it is already lost, send the command at once. */
 const startRelease = (lease: Lease, now: number): PendingRelease | LockLost => {
   const { client } = lease
   const lost = lease.checkLost(now)
   lease.released = true
   if (lost !== undefined) {
     // Others need not wait for the rest of the lease (the drift allowance), or for a minority of a quorum that still has it;
-    // nobody waits for the reply. What a closing client holds, it gives back itself.
+    // nobody waits for the reply. A closing client gives back its holdings itself.
     if (lost.reason !== "ClientClosed" && (lost.reason !== "NotOwner" || client.isQuorum)) {
       client.fork(Effect.ignore(releaseLost(lease)))
     }

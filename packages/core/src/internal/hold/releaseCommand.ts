@@ -10,7 +10,7 @@ export interface HeldRef extends OwnerRef {
   readonly client: HoldingClient
 }
 
-/** Sends the release of an owner once; `publish` is empty to tell nobody. */
+/** Sends the release of an owner once; `publish` is empty to notify nobody. */
 export const sendRelease = (
   ref: HeldRef,
   publish: string = ref.client.store.publish

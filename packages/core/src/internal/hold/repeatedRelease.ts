@@ -25,14 +25,14 @@ export interface ReleaseReply {
   readonly mayHaveRunBefore: boolean
 }
 
-/** Sends a release and waits at most this long for the reply. Without one, it may have been run all the same. */
+/** Sends a release and waits at most this long for the reply. Without one, it may have run anyway. */
 export const sendWithin = <A>(
   client: HoldingClient,
   send: Effect.Effect<A, LockStoreError>,
   millis: number,
   lock: string
 ): Effect.Effect<A, LockStoreError> =>
-  // a command mostly times out earlier than that, and then needs no timer here
+  // usually the command itself times out earlier, and no timer is needed here
   client.store.commandTimeoutMillis <= millis
     ? send
     : Effect.timeoutOrElse(Effect.interruptible(send), {
@@ -44,7 +44,7 @@ export const sendWithin = <A>(
       })
 
 /**
- * Repeats a release that has failed until the time `until`. Then it goes on in the background, and the result is the last
+ * Repeats a release that has failed until the time `until`. Then it continues in the background, and the result is the last
  * failure; `outlook` tells the user what to expect.
  */
 export const repeatRelease = (
@@ -78,7 +78,7 @@ const mayHaveReleased = ({ cause, isOutcomeUnknown }: LockStoreError): boolean =
 
 /**
  * Sends a release until Redis confirms it, or there is nothing left to release. The result is the reply, if there was one. With
- * `isForbidden` the caller knows already that a right is missing, and is not told again.
+ * `isForbidden`, the missing permission has been reported already, and is not reported again.
  */
 export const releaseUntilConfirmed = (
   { client, over, send, warn }: RepeatedRelease,

@@ -13,12 +13,12 @@ import { type HeldRef, releaseOf, sendRelease } from "./releaseCommand.ts"
 import { releaseUntilConfirmed } from "./repeatedRelease.ts"
 import { retryRelease } from "../store/retryRelease.ts"
 
-/** How long the caller waits for a rollback, which goes on in the background. */
+/** How long the caller waits for a rollback, which continues in the background. */
 const rollbackWaitMillis = 200
 
 /**
- * Takes back an acquisition that was granted a lease, before now. Owners are used once, so a release of this very owner can harm
- * nobody; it is repeated until confirmed.
+ * Takes back an acquisition that was granted a lease, before now. Owners are used once, so a release of this owner affects nobody
+ * else; it is repeated until confirmed.
  */
 export const rollback = (ownerRef: HeldRef, leaseMillis: number): Effect.Effect<void> =>
   inBackground(
@@ -26,17 +26,17 @@ export const rollback = (ownerRef: HeldRef, leaseMillis: number): Effect.Effect<
     Effect.suspend(() => releaseUntilConfirmed(releaseOf(ownerRef, ownerRef.client.now() + leaseMillis)))
   )
 
-/** Gives back a place in a queue, behind `after`; if the store cannot be told, `onFailure` is called. */
+/** Gives up a place in a queue, after `after`; calls `onFailure` if the store cannot be reached. */
 export const giveBack = (ownerRef: HeldRef, after: Effect.Effect<void>, onFailure: () => void): Effect.Effect<void> =>
   inBackground(
     ownerRef,
     Effect.andThen(after, Effect.matchCause(sendRelease(ownerRef), { onSuccess: () => {}, onFailure }))
   )
 
-/** How long Redis keeps a place of which nobody asks any more, at least. */
+/** The shortest time for which Redis keeps a place after its last request. */
 const placeLifeMillis = 60_000
 
-/** Goes on in the background, as long as Redis may keep a place of this owner, whose releases have failed. */
+/** Retries failed releases in the background, for as long as Redis may keep a place of this owner. */
 const removePlace = (ownerRef: HeldRef): void => {
   const { client } = ownerRef
   const goneAt = client.now() + placeLifeMillis
@@ -44,7 +44,7 @@ const removePlace = (ownerRef: HeldRef): void => {
   client.fork(Effect.ignore(retryRelease(send, (pause) => client.now() + pause < goneAt)))
 }
 
-/** Gives back the place of an owner to whom a lock may be handed over, or the lock where that has happened. */
+/** Gives up the place of an owner, or the lock if it has already been handed over to that owner. */
 export const giveBackPlace = (ownerRef: HeldRef): Effect.Effect<void> =>
   giveBack(ownerRef, Effect.void, () => removePlace(ownerRef))
 
@@ -68,8 +68,8 @@ export const rollbackUnknown = (ownerRef: HeldRef, leaseMillis: number, isForbid
 
 /**
  * Takes back what a command with unknown outcome may have taken. The rollback may overtake the command, over another
- * connection or at a server that had stopped: if it finds nothing, it is repeated once the command can no longer take effect,
- * and nobody waits for that.
+ * connection or at a server that had stopped: if it finds nothing, it is repeated in the background once the command can no
+ * longer take effect.
  */
 export const rollbackUntilSettled = (
   client: HoldingClient,
@@ -111,12 +111,12 @@ export const releaseAgainAfter = ({ lease }: LeaseEntry, until: number, leaseMil
   )
 }
 
-/** Takes back a re-entry that may have succeeded without our knowing. */
+/** Takes back a re-entry that may have succeeded without our knowledge. */
 export const rollbackReentry = (hold: LeaseEntry): Effect.Effect<void> =>
   Effect.suspend(() => inBackground(hold.lease, Effect.ignore(releaseNow(hold))))
 
 /**
- * Takes back what a minority of a quorum has granted. Nobody is told: a waiter that asked again would win a minority as well,
+ * Takes back what a minority of a quorum has granted. Nobody is notified: a waiter that asked again would win a minority as well,
  * take it back, and wake the others in turn.
  */
 export const rollbackSilently = (ownerRef: HeldRef, leaseMillis: number): Effect.Effect<void> =>
@@ -125,7 +125,7 @@ export const rollbackSilently = (ownerRef: HeldRef, leaseMillis: number): Effect
     Effect.suspend(() => releaseUntilConfirmed(releaseOf(ownerRef, ownerRef.client.now() + leaseMillis, "")))
   )
 
-/** The last waiter of this client has given up: withdraws what it has announced to others. */
+/** The last waiter of this client has given up: withdraws its announcement. */
 export const cancelWriterIntent = (ownerRef: HeldRef): Effect.Effect<void> => {
   const command = ownerRef.kind.cancelWriterIntent!(ownerRef.client, ownerRef.keys)
   // Redis forgets the announcement by itself a few seconds later

@@ -28,7 +28,7 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
     (layer) => Effect.result(Effect.map(Layer.buildWithScope(layer, scope), (context) => clientIn(context))),
     { concurrency: "unbounded" }
   )
-  // an invalid option stays invalid
+  // an invalid option does not become valid later
   const invalid = clients.find((client) => Result.isFailure(client) && client.failure instanceof InvalidLockOptions)
   if (invalid !== undefined && Result.isFailure(invalid)) return yield* Effect.fail(invalid.failure)
   const present = clients.filter(Result.isSuccess).map(({ success }) => success)

@@ -4,15 +4,15 @@
  * refused: the release that undid it has long overtaken it. Its sender may wait longer for the reply, until the command
  * timeout is over.
  *
- * A refusal tells the server's time. While nothing is known of a server's clock, the first command is refused for that reason
- * alone, and asked again.
+ * A refusal contains the server's time. While nothing is known about a server's clock, the first command is refused for that
+ * reason alone, and sent again.
  */
 import type { Reply } from "../../RedisDriver.ts"
 import type { StoreCommand } from "./operations/StoreOperation.ts"
 import { type ServerClock, ServerClocks } from "./ServerClock.ts"
 import type { Store } from "./Store.ts"
 
-/** How often a command is sent at most: again where the server's clock was not known, or was stepped. */
+/** How often a command is sent at most: it is resent if the server's clock was not known, or was stepped. */
 export const maxSends = 3
 
 /**
@@ -24,7 +24,7 @@ export const longestEffectMillis = ({
 }: Pick<Store, "commandLifeMillis" | "commandTimeoutMillis">): number =>
   (maxSends - 1) * commandTimeoutMillis + commandLifeMillis
 
-/** Grants that follow each other tell nothing new of a clock. */
+/** Grants in quick succession say nothing new about a clock. */
 const learnIntervalMillis = 10
 
 /** A refusal as the scripts write it, with the server time in microseconds; anchored, as an error may quote the name of a key. */
@@ -78,7 +78,7 @@ export class TimedCommand<A> {
     return [...this.command.args, Math.max(0, deadline)]
   }
 
-  /** What a reply says besides the server's time: see `lua/include/granted.lua`. */
+  /** The reply without the server's time: see `lua/include/granted.lua`. */
   read(reply: Reply): Reply {
     const { args, operation } = this.command
     if (!operation.tellsTime) return reply

@@ -1,10 +1,10 @@
 /**
- * What a client knows of a server's clock. Every reply that tells the server's time bounds how far that clock is ahead of
+ * What a client knows about a server's clock. Every reply that contains the server's time bounds how far that clock is ahead of
  * ours: the server read it after we had sent the command and before we read the reply. Bounds that agree narrow each other;
- * bounds that contradict each other mean that a clock was stepped, and the newer ones count.
+ * bounds that contradict each other mean that a clock was stepped, and the newer ones win.
  */
 
-/** By how much two clocks may drift apart: twice what NTP corrects at most (500 ppm). */
+/** How fast two clocks may drift apart: twice the most that NTP corrects (500 ppm). */
 const driftRate = 0.001
 
 export class ServerClock {
@@ -49,7 +49,7 @@ export class ServerClock {
   }
 }
 
-/** At most this many servers: what is forgotten is learnt again by one command. */
+/** At most this many servers: a forgotten clock is learnt again from one command. */
 const maxClocks = 1000
 
 /** The clocks of all servers of a store, by the server's name. */

@@ -16,7 +16,7 @@ export interface Store {
    */
   readonly subscribe: (channel: string) => Stream.Stream<Signal, LockStoreError>
   /**
-   * The keys of hashes that match a glob pattern; a key may come twice.
+   * The keys of hashes that match a glob pattern; a key may appear twice.
    */
   readonly scan: (pattern: string) => Stream.Stream<string, LockStoreError>
   /**
@@ -46,19 +46,19 @@ export interface Store {
   readonly handsOver: boolean
   /** The address of its server, for messages; absent if there are several. */
   readonly address?: (() => string | undefined) | undefined
-  /** How grants are acknowledged by replicas; absent where that cannot be. */
+  /** Waits for replicas to acknowledge grants; absent if the store cannot do that. */
   readonly acknowledges?: Acknowledges | undefined
-  /** An element whenever a connection for commands stands again, perhaps to another server; absent where that is not known. */
+  /** Emits whenever a connection for commands is back, perhaps to another server; absent if the store does not notice. */
   readonly reconnects?: Stream.Stream<void> | undefined
 }
 
 /** Waits for replicas of the server that keeps a key. */
 export interface Acknowledges {
   /**
-   * Before anything is granted: whether that server can do what is wanted, and whether it can be asked. Where it cannot, the cause of
-   * the failure is an `InvalidLockOptions`.
+   * Run before anything is granted: fails if that server cannot do what is wanted, or cannot be reached. In the first case the cause
+   * is an `InvalidLockOptions`.
    */
   readonly prepare: (key: string, wanted: Acknowledgement) => Effect.Effect<void, LockStoreError>
-  /** Fails unless the grant is where it is wanted; it is then to be undone. `lock` is for messages. */
+  /** Fails unless the grant has reached the wanted replicas or disks; the caller then undoes it. `lock` is for messages. */
   readonly confirm: (lock: string, grant: Grant, wanted: Acknowledgement) => Effect.Effect<void, LockStoreError>
 }

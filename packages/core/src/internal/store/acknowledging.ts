@@ -1,8 +1,8 @@
 /**
- * The one place through which every grant passes before it counts, however it comes about: at once, after a queue, in a fair
- * turn, for a reader, as a permit, by re-entry.
+ * The one place that every grant passes through before it counts, however it was acquired: at once, after waiting in a queue, in
+ * a fair turn, by a reader, as a permit, by re-entry.
  *
- * A grant that is not acknowledged makes its command fail as one whose outcome is unknown does: its caller takes it back.
+ * A grant that is not acknowledged makes its command fail like one with unknown outcome: the caller takes it back.
  */
 import * as Effect from "effect/Effect"
 import { InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
@@ -10,7 +10,7 @@ import type { Acknowledgement } from "../options/acknowledge.ts"
 import type { StoreCommand } from "./operations/StoreOperation.ts"
 import type { Acknowledges, Store } from "./Store.ts"
 
-/** Runs commands whose grants need acknowledgement, by their own word or by default. */
+/** Runs commands, and waits for acknowledgement of their grants if they, or the default, require it. */
 export const acknowledging = (store: Store, byDefault: Acknowledgement | undefined): Store["run"] => {
   const { acknowledges } = store
   const run: Store["run"] = (command) => store.run(command)
@@ -39,7 +39,7 @@ const acknowledged = <A>(
   )
 }
 
-/** Why a store cannot do what a request or a client asks for. */
+/** The problem with a request or a client whose store cannot acknowledge grants. */
 export const checkAcknowledges = (
   { acknowledges }: Pick<Store, "acknowledges">,
   { acknowledge }: { readonly acknowledge: Acknowledgement | "none" | undefined }

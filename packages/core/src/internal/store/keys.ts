@@ -3,7 +3,7 @@
  */
 
 /**
- * Redisson asks one thing only: whether the name contains an opening brace. If it does, the name is taken to carry its
+ * Redisson checks only whether the name contains an opening brace. If it does, the name is taken to carry its
  * hash tag; otherwise it becomes one, so that everything of a lock lives in one cluster slot.
  */
 const prefixed = (prefix: string, name: string): string =>
@@ -33,7 +33,7 @@ export class LockKeys {
     return prefixed("redisson_lock_queue", this.lock)
   }
 
-  /** Until when each waiter of a fair lock counts. */
+  /** When each waiter of a fair lock counts as dead. */
   get timeouts(): string {
     return prefixed("redisson_lock_timeout", this.lock)
   }
@@ -43,7 +43,7 @@ export class LockKeys {
     return prefixed("effect_redis_lock_clients", this.lock)
   }
 
-  /** The owners to whom a release hands the lock over, the oldest first; not Redisson's. */
+  /** The owners that a release hands the lock over to, oldest first; not Redisson's. */
   get places(): string {
     return prefixed("effect_redis_lock_places", this.lock)
   }
@@ -63,12 +63,12 @@ export class LockKeys {
     return prefixed("effect_redis_lock_readers", this.lock)
   }
 
-  /** What the holder has to say, and its channel; not Redisson's. */
+  /** The holder's record, and its channel; not Redisson's. */
   record(use: string): string {
     return `${prefixed("effect_redis_lock_record", this.lock)}:${use}`
   }
 
-  /** What the keys of a reader's holds begin with. */
+  /** The prefix of the keys of a reader's holds. */
   get holdsStem(): string {
     return this.lock.includes("{") ? this.lock : `{${this.lock}}`
   }

@@ -4,7 +4,7 @@
 import type * as Cause from "effect/Cause"
 import { InvalidLockOptions, type LockStoreError, QuorumNotReached, type StoreReason } from "../../LockError.ts"
 
-/** Replies with which Redis turns a script away before it starts, and failures before anything was sent. */
+/** Replies with which Redis rejects a script before it starts, and failures before anything was sent. */
 const notRun: ReadonlySet<StoreReason> = new Set([
   "ConnectionRefused",
   "NotConnected",
@@ -22,16 +22,16 @@ const notRun: ReadonlySet<StoreReason> = new Set([
   "ClusterMismatch"
 ])
 
-/** Whether the Redis user lacks a permission: the caller is told that once, and not again for the rollback. */
+/** Whether the Redis user lacks a permission: that is reported once, and not again for the rollback. */
 export const isForbidden = (cause: Cause.Cause<LockStoreError>): boolean =>
   cause.reasons.some((reason) => reason._tag === "Fail" && reason.error.reason === "NoPermission")
 
-/** Whether a command that failed may have been run all the same. */
+/** Whether a command that failed may have run anyway. */
 export const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
   !cause.reasons.every((reason) => {
     if (reason._tag !== "Fail") return false
     const quorum = reason.error.cause
-    // the server cannot do what was wanted, and was not asked
+    // the server cannot do what was wanted, and was sent nothing
     if (quorum instanceof InvalidLockOptions) return true
     return quorum instanceof QuorumNotReached
       ? quorum.acquired === 0 && quorum.failures.every((failure) => notRun.has(failure.reason))

@@ -17,7 +17,7 @@ import { report } from "../report/ownTurn.ts"
 
 /** A started operation. */
 export interface Cancellable {
-  /** Gives it up: it does not call back, and what was not sent is never sent. */
+  /** Abandons it: it does not call back, and if it was not sent yet, it never is. */
   cancel(): void
 }
 

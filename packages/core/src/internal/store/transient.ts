@@ -10,7 +10,7 @@ import { LockStoreError } from "../../LockError.ts"
  * A grant whose lease was over before it was known.
  */
 export class GrantedTooLate extends Error {
-  /** Whether the lease is shorter than a slow round trip, so that asking again would end the same way. */
+  /** Whether the lease is shorter than a slow round trip, so that another request would end the same way. */
   readonly isHopeless: boolean
 
   constructor(tookMillis: number, leaseMillis: number) {
@@ -21,11 +21,11 @@ export class GrantedTooLate extends Error {
 
 const shortestLeaseMillis = 1000
 
-/** The failure of the store after which a waiter asks again; undefined where asking again would not help. */
+/** The failure of the store after which a waiter retries; undefined if a retry would not help. */
 export const transientFailure = (cause: Cause.Cause<unknown>): LockStoreError | undefined => {
   let failure: LockStoreError | undefined
   for (const reason of cause.reasons) {
-    // of several that are asked together, the others are interrupted
+    // of several requests sent together, the others are interrupted
     if (reason._tag === "Interrupt") continue
     if (reason._tag !== "Fail" || !(reason.error instanceof LockStoreError) || !isRetryable(reason.error))
       return undefined
@@ -34,7 +34,7 @@ export const transientFailure = (cause: Cause.Cause<unknown>): LockStoreError | 
   return failure
 }
 
-/** Succeeds with a transient failure, for a waiter that asks again. */
+/** Succeeds with a transient failure, for a waiter that retries. */
 export const catchTransient = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A | LockStoreError, E> =>
   Effect.catchCause(effect, (cause): Effect.Effect<LockStoreError, E> => {
     const failure = transientFailure(cause)

@@ -1,5 +1,5 @@
 /**
- * Says what a name holds that is not what was asked for.
+ * Explains what a name holds if it is not of the expected kind.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -8,7 +8,7 @@ import type { Store } from "./Store.ts"
 import * as lock from "./operations/lock.ts"
 import type { StoreCommand } from "./operations/StoreOperation.ts"
 
-/** The part of a client that asks the store. */
+/** The part of a client that queries the store. */
 interface AskedClient {
   readonly store: Store
 }

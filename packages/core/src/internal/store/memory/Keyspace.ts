@@ -1,5 +1,5 @@
 /**
- * As much of a Redis database as the locks need: strings, hashes, lists and sorted sets that expire, and channels. The
+ * The part of a Redis database that the locks need: strings, hashes, lists and sorted sets that expire, and channels. The
  * caller provides the time, so that it follows Effect's `Clock`; later accesses and writes free expired entries.
  */
 import { type Due, DueQueue } from "../../time/DueQueue.ts"
@@ -57,7 +57,7 @@ export class Keyspace {
     this.#startMicros = startMillis * 1000 < firstMicros ? firstMicros + startMillis * 1000 : startMillis * 1000
   }
 
-  /** How many keys take up memory. */
+  /** The number of keys in memory. */
   get size(): number {
     return this.#entries.size
   }
@@ -237,7 +237,7 @@ export class Keyspace {
     return listeners.length
   }
 
-  /** How many listen to a channel. */
+  /** The number of listeners of a channel. */
   listeners(channel: string): number {
     return this.#listeners.get(channel)?.size ?? 0
   }

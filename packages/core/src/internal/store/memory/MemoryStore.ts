@@ -77,10 +77,10 @@ const operations: Record<OperationName, MemoryOperation> = {
   "write_lock/withdraw": readWriteLock.withdraw
 }
 
-/** Memory answers at once. */
+/** Memory replies at once. */
 const commandLifeMillis = 1000
 
-/** Runs operations as the scripts run on a server, deadlines included. */
+/** Runs operations as a server runs the scripts, including their deadlines. */
 export const executeOn =
   (db: Keyspace): Execute<LockStoreError> =>
   (operation, keys, args) =>

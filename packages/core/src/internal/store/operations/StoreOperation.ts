@@ -1,5 +1,5 @@
 /**
- * One row of the table of operations: everything that is known of an operation, in one place.
+ * One row of the table of operations: everything about an operation, in one place.
  */
 import type { Reply } from "../../../RedisDriver.ts"
 import type { Acknowledgement } from "../../options/acknowledge.ts"
@@ -18,17 +18,17 @@ export interface StoreOperation<A> {
   readonly tellsTime: boolean
   /** Which of its arguments is a lower bound for the token; undefined where there is none. */
   readonly boundAt: number | undefined
-  /** Whether it gives something back, as a client still does when it closes. */
+  /** Whether it gives something back: a closing client still sends it. */
   readonly givesBack: boolean
-  /** What a script's reply means. */
+  /** Converts a script's reply. */
   reply(raw: Reply): A
-  /** How a quorum decides it; undefined if a quorum cannot run it. */
+  /** How a quorum decides its result; undefined if a quorum cannot run it. */
   readonly quorum: QuorumRule<A> | undefined
-  /** What it has granted; absent for an operation by which nobody comes to hold anything. */
+  /** The grant that a reply confirms; absent for an operation that grants nothing. */
   grants?(command: GrantingCommand, reply: A): Grant | undefined
 }
 
-/** The part of a command that tells what it grants. */
+/** The part of a command that identifies what it grants. */
 type GrantingCommand = Pick<StoreCommand<unknown>, "keys" | "args">
 
 /** The trace of a grant in Redis, by which it is confirmed: see `lua/grant/confirm.lua`. */
@@ -43,11 +43,11 @@ export interface StoreCommand<A> {
   readonly operation: StoreOperation<A>
   readonly keys: ReadonlyArray<string>
   readonly args: Arguments
-  /** What a grant by it needs to count; absent for what the client says. */
+  /** What its grant needs in order to count; absent for the client's own setting. */
   readonly acknowledge?: Acknowledgement | "none"
 }
 
-/** A command whose grant needs this to count. */
+/** The command with what its grant needs in order to count. */
 export const acknowledgedBy = <A>(
   command: StoreCommand<A>,
   { acknowledge }: { readonly acknowledge: Acknowledgement | "none" | undefined }
@@ -71,14 +71,14 @@ export interface QuorumRule<A> {
    * of them.
    */
   readonly waitsForAll?: boolean
-  /** An acquisition, which has a count of votes of its own. */
+  /** Present for an acquisition, whose votes are counted separately. */
   readonly acquires?: AcquireRule
   /** The owner whose last hold it ends. */
   releases?(args: Arguments): string
-  /** The owner to whose holds it adds one, or of whose holds it ends one that is not the last. */
+  /** The owner to which it adds a hold, or whose hold it ends, if that is not the last one. */
   addsHold?(args: Arguments): string
   removesHold?(args: Arguments): string
-  /** The lease that it asks for, milliseconds, if it is for a lock that is held already. */
+  /** The lease that it requests, milliseconds, if it is for a lock that is already held. */
   renews?(args: Arguments): number
 }
 
@@ -92,7 +92,7 @@ export interface Scale {
 export interface AcquireRule {
   owner(args: Arguments): string
   leaseMillis(args: Arguments): number
-  /** The token of the write lock under which a reader asks. */
+  /** The token of the write lock that the reader holds. */
   writerToken?(args: Arguments): number | undefined
   /** Whether the last token is kept when no lease is left. */
   readonly keepsTokens: boolean

@@ -6,7 +6,7 @@ import { type AcquireReply, acquireReply, grantsOwner, numberReply } from "./rep
 import { majority } from "./majority.ts"
 import { operation, type QuorumRule, type StoreCommand } from "./StoreOperation.ts"
 
-/** The reply to a refresh: how much of the holder's lease is left (-2: the lock is free), who holds it, and the owner at the head of the queue. */
+/** The reply to a refresh: the time left of the holder's lease (-2: the lock is free), the holder, and the owner at the head of the queue. */
 export interface RefreshReply {
   readonly left: number
   readonly head: string | undefined
@@ -54,9 +54,9 @@ export const operations = {
   })
 }
 
-/** A waiter, and how long its place lasts. */
+/** The terms of a waiter's place. */
 export interface PlaceTerms {
-  /** What each waiter adds to the scores of those behind it, milliseconds; zero for one that does not wait. */
+  /** What each waiter adds to the scores of those behind it, milliseconds; zero for an owner that does not wait. */
   readonly waiterTimeoutMillis: number
   readonly clientId: string
   readonly placeLifeMillis: number
@@ -96,9 +96,9 @@ export const forceRelease = (
   args: [publish]
 })
 
-/** What a client says of its waiters. */
+/** A client's report on its waiters. */
 export interface Refreshed {
-  /** Whether anybody of the client waits or asks. */
+  /** Whether the client has any waiter. */
   readonly waits: boolean
   /**
    * Some that wait, in their order: they get a place if they have none. If the client was taken for dead, they do so only if the

@@ -49,18 +49,18 @@ export const operations = {
     reply: (raw) => raw as Inspected,
     quorum: { waitsForAll: true, combine: (replies, { required }) => inspectedByMajority(replies, required) }
   }),
-  // a quorum is inspected, as it keeps nothing that only this one sees
+  // a quorum uses `inspect`: it keeps nothing that only this operation sees
   look: operation("lock/look", { reply: lookedAtReply })
 }
 
-/** A place among those to whom a release hands the lock over. */
+/** A place among the owners that a release hands the lock over to. */
 export interface TakesPlace {
   /** Whether the owner has asked before: the lock may have been handed over to it. */
   readonly hasAsked: boolean
 }
 
 /**
- * `tokenKey` is where the last token is: the lock itself for a kind without tokens. With `takesPlace` the owner has a place once it is
+ * `tokenKey` is the key of the last token: the lock itself for a kind without tokens. With `takesPlace` the owner has a place once it is
  * denied, until it is granted the lock or released.
  */
 export const acquire = (
@@ -76,7 +76,7 @@ export const acquire = (
     takesPlace?.hasAsked === true ? [owner, leaseMillis, tokenLifeMillis, "", 1] : [owner, leaseMillis, tokenLifeMillis]
 })
 
-/** {@link acquire} with a counter for a token. */
+/** {@link acquire} with a counter as its token. */
 export const acquireFenced = (
   keys: LockKeys,
   owner: string,
@@ -89,7 +89,7 @@ export const acquireFenced = (
     : { keys: [keys.lock, keys.token, keys.places], args: [owner, leaseMillis, takesPlace.hasAsked ? 1 : 0] })
 })
 
-/** Sets how many holds an owner has; replies 1, or 0 when it has none. */
+/** Sets the number of an owner's holds; replies 1, or 0 if it has none. */
 export const hold = ({ lock }: LockKeys, owner: string, count: number, leaseMillis: number): StoreCommand<number> => ({
   operation: operations.hold,
   keys: [lock],
@@ -98,7 +98,7 @@ export const hold = ({ lock }: LockKeys, owner: string, count: number, leaseMill
 
 /** How a release hands the lock over. */
 export interface HandOverTerms {
-  /** How long it is kept for the owner that it is handed over to. */
+  /** How long it is reserved for the owner that it is handed over to. */
   readonly leaseMillis: number
 }
 
@@ -128,7 +128,7 @@ export const renew = (
   leaseMillis: number
 ): StoreCommand<ReadonlyArray<number>> => ({ operation: operations.renew, keys: locks, args: [leaseMillis, ...owners] })
 
-/** Replies 1, or 0 when nobody held it. */
+/** Replies 1, or 0 if nobody held it. */
 export const forceRelease = ({ channel, lock }: LockKeys, publish: string): StoreCommand<number> => ({
   operation: operations.forceRelease,
   keys: [lock, channel],
@@ -147,7 +147,7 @@ export const raiseToken = (
   args: [token, tokenLifeMillis]
 })
 
-/** Replies what is under a key. */
+/** Replies the type of the value of a key. */
 export const found = (key: string): StoreCommand<string> => ({ operation: operations.found, keys: [key], args: [] })
 
 export const inspect = ({ lock, token }: LockKeys): StoreCommand<Inspected> => ({
@@ -156,7 +156,7 @@ export const inspect = ({ lock, token }: LockKeys): StoreCommand<Inspected> => (
   args: []
 })
 
-/** Replies all that is under a name, with at most so many waiters and permits. */
+/** Replies everything under a name, with at most `most` waiters and permits. */
 export const look = ({ lock, queue, readers, token, writers }: LockKeys, most: number): StoreCommand<LookedAt> => ({
   operation: operations.look,
   keys: [lock, token, queue, readers, writers, permitIds(lock)],

@@ -4,7 +4,7 @@
 import type { Reply } from "../../../RedisDriver.ts"
 
 export interface LookedAt {
-  /** The type of the value as Redis names it; `none` where there is none. */
+  /** The type of the value as Redis names it; `none` if there is no value. */
   readonly type: string
   /** Milliseconds; -1: no expiry, -2: there is no value. */
   readonly remaining: number
@@ -15,7 +15,7 @@ export interface LookedAt {
   /** The owners in the queue of a fair lock, the first ones if there are many. */
   readonly queue: ReadonlyArray<string>
   readonly queueLength: number
-  /** Noted readers, with the milliseconds until the last of their holds ends. */
+  /** Known readers, with the milliseconds until the last of their holds ends. */
   readonly readers: ReadonlyArray<readonly [owner: string, millis: number]>
   /** Clients with a waiting writer. */
   readonly writers: ReadonlyArray<string>

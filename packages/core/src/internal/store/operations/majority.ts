@@ -1,5 +1,5 @@
 /**
- * How the replies of several members are combined, where several operations share it.
+ * Rules, shared by several operations, that combine the replies of a quorum's members.
  */
 import type { Arguments, QuorumRule, Scale } from "./StoreOperation.ts"
 
@@ -17,7 +17,7 @@ const confirmed = (replies: ReadonlyArray<number>, { members, required }: Scale)
   return members - (replies.length - positive) < required ? lowest : undefined
 }
 
-/** For replies that are numbers: at least 1 if the member has done it. */
+/** For numeric replies: at least 1 if the member has done it. */
 export const majority: QuorumRule<number> = { combine: confirmed }
 
 /** For replies that say whether the member has done it. */
@@ -28,7 +28,7 @@ export const majorityDone: QuorumRule<boolean> = {
   }
 }
 
-/** The same as `majority`, but only once all members have been told. */
+/** The same as `majority`, but only once all members have replied or failed. */
 export const majorityOfAll: QuorumRule<number> = { waitsForAll: true, combine: confirmed }
 
 export const firstArgument = (args: Arguments): string => String(args[0])

@@ -4,7 +4,7 @@
 import type { LockKeys } from "../keys.ts"
 import { operation, type StoreCommand } from "./StoreOperation.ts"
 
-/** The tokens, one for all or one for each lock; or which lock is held by another. */
+/** The tokens, one for all or one for each lock; or the lock that another owner holds. */
 export type MultiLockReply = { readonly tokens: number | ReadonlyArray<number> } | { readonly deniedAt: number }
 
 export const operations = {
@@ -15,7 +15,7 @@ export const operations = {
       const [granted, ...rest] = raw as ReadonlyArray<number>
       return granted === 0 ? { deniedAt: rest[0]! } : { tokens: rest }
     },
-    // one script took them all
+    // one script acquired them all
     grants: ({ args, keys }, reply) => ("tokens" in reply ? { key: keys[0]!, mark: `h${args[0]}` } : undefined)
   }),
   release: operation("multi_lock/release", { givesBack: true, reply: (raw) => raw as number | ReadonlyArray<number> })

@@ -1,6 +1,6 @@
 /**
- * `lua/permit_semaphore/`: permits with ids and leases. `initial` is how many a semaphore begins with where it does not exist;
- * undefined not to create it.
+ * `lua/permit_semaphore/`: permits with ids and leases. `initial` is the number of permits with which a missing semaphore is
+ * created; undefined not to create it.
  */
 import { permitIds, semaphoreChannel } from "../keys.ts"
 import { doneReply, numberReply, numbersReply } from "./replies.ts"
@@ -9,14 +9,14 @@ import { operation, type StoreCommand } from "./StoreOperation.ts"
 export interface PermitsReply {
   readonly isGranted: boolean
   readonly available: number
-  /** Milliseconds until the next lease ends; below zero: none does, or it was not asked. */
+  /** Milliseconds until the next lease ends; negative: none does, or it is not known. */
   readonly remaining: number
-  /** How many are held, where they were denied: -1 without a semaphore. */
+  /** How many are held, if permits were denied; -1 without a semaphore. */
   readonly held: number | undefined
 }
 
 export interface PermitCounts {
-  /** Undefined where there is no semaphore. */
+  /** Undefined if there is no semaphore. */
   readonly available: number | undefined
   readonly held: number
 }
@@ -27,7 +27,7 @@ export const operations = {
       const [granted, available, remaining, held] = raw as readonly [number, number, number, number?]
       return { isGranted: granted === 1, available, remaining, held }
     },
-    // one script took them all
+    // one script acquired them all
     grants: ({ args, keys }, { isGranted }) => (isGranted ? { key: keys[1]!, mark: `z${args[3]}` } : undefined)
   }),
   release: operation("permit_semaphore/release", { givesBack: true, reply: numberReply }),
@@ -84,7 +84,7 @@ export const renew = (
   args: [leaseMillis, ...ids]
 })
 
-/** Replies whether it has changed anything. */
+/** Replies whether anything has changed. */
 export const set = (key: string, permits: number, ifExists: boolean, publish: string): StoreCommand<boolean> => ({
   operation: operations.set,
   keys: keysOf(key),
@@ -105,7 +105,7 @@ export const count = (key: string, publish: string): StoreCommand<PermitCounts> 
   args: [publish]
 })
 
-/** Replies the milliseconds that are left: -1 without end, -2 for a permit that is not held. */
+/** Replies the milliseconds left: -1 for no end, -2 for a permit that is not held. */
 export const lease = (key: string, id: string): StoreCommand<number> => ({
   operation: operations.lease,
   keys: [permitIds(key)],

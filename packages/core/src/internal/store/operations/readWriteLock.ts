@@ -55,7 +55,7 @@ export const operations = {
   withdraw: operation("write_lock/withdraw", { givesBack: true, reply: numberReply, quorum: majority })
 }
 
-/** The write lock under which somebody asks to read. */
+/** The write lock that the reader holds. */
 interface Writer {
   readonly owner: string
   readonly token: number
@@ -126,7 +126,7 @@ export const forceReleaseRead = (keys: LockKeys, publish: string): StoreCommand<
   args: [publish]
 })
 
-/** A writer that asks, and for how long it holds off readers while it waits. */
+/** A writer, and how long it holds off readers while it waits. */
 interface WriteTerms {
   readonly leaseMillis: number
   readonly tokenLifeMillis: number
@@ -158,7 +158,7 @@ export const forceReleaseWrite = (keys: LockKeys, publish: string): StoreCommand
   args: [publish]
 })
 
-/** Takes back that a client's writers wait. */
+/** Withdraws the announcement that a client's writers wait. */
 export const withdraw = (keys: LockKeys, clientId: string, publish: string): StoreCommand<number> => ({
   operation: operations.withdraw,
   keys: [keys.lock, keys.readWriteChannel, keys.writers],

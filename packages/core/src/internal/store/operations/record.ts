@@ -6,10 +6,10 @@ import { majority } from "./majority.ts"
 import { numberReply } from "./replies.ts"
 import { operation, type StoreCommand } from "./StoreOperation.ts"
 
-/** What a record is for: each has a key of its own. */
+/** The use of a record: each has its own key. */
 export type RecordUse = "leader" | "result" | "tick"
 
-/** What was written, by whom. */
+/** A record, and the owner that wrote it. */
 export interface LockRecord {
   readonly owner: string
   /** The fencing token of the grant under which it was written. */

@@ -1,12 +1,12 @@
 /**
- * What the scripts' replies mean, where several of them share it.
+ * Conversions shared by the replies of several scripts.
  */
 import type { Reply } from "../../../RedisDriver.ts"
 import type { StoreOperation } from "./StoreOperation.ts"
 
-/** What is known of the holder of a lock that was not granted. */
+/** What is known about the holder of a lock that was not granted. */
 export interface Denial {
-  /** Milliseconds that its lease has left; below zero: no expiry. */
+  /** Milliseconds left of its lease; negative: no expiry. */
   readonly remaining: number
   readonly owner: string
   /** Whether a minority of a quorum may have granted it. */
@@ -15,7 +15,7 @@ export interface Denial {
   readonly pauseMillis: number
 }
 
-/** The answer to an acquisition: a fencing token, or what is known of the holder. */
+/** The answer to an acquisition: a fencing token, or what is known about the holder. */
 export type AcquireReply = number | Denial
 
 export const acquireReply = (raw: Reply): AcquireReply => {
@@ -31,10 +31,10 @@ export const doneReply = (raw: Reply): boolean => raw === 1
 
 export const numbersReply = (raw: Reply): ReadonlyArray<number> => raw as ReadonlyArray<number>
 
-/** Of an acquisition whose first argument is the owner: a field of the lock. */
+/** The grant of an acquisition whose first argument is the owner: a field of the lock. */
 export const grantsOwner: NonNullable<StoreOperation<AcquireReply>["grants"]> = ({ args, keys }, reply) =>
   typeof reply === "number" ? { key: keys[0]!, mark: `h${args[0]}` } : undefined
 
-/** Of a re-entry; a lease of zero ends a hold. */
+/** The grant of a re-entry; a lease of zero ends a hold. */
 export const grantsHold: NonNullable<StoreOperation<number>["grants"]> = ({ args, keys }, reply) =>
   reply === 1 && Number(args[2]) > 0 ? { key: keys[0]!, mark: `h${args[0]}` } : undefined

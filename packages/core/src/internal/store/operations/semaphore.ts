@@ -1,6 +1,6 @@
 /**
- * `lua/semaphore/`: anonymous permits. `initial` is how many a semaphore begins with where it does not exist; undefined not to
- * create it.
+ * `lua/semaphore/`: anonymous permits. `initial` is the number of permits with which a missing semaphore is created;
+ * undefined not to create it.
  */
 import { grantMarker, permitIds, semaphoreChannel } from "../keys.ts"
 import { doneReply, numberReply } from "./replies.ts"
@@ -48,8 +48,8 @@ export const acquire = (
 })
 
 /**
- * Replies 1: given back, or 0: the grant is not known. With a `trustedMillis` of zero, only what the marker tells is given back;
- * else the caller is trusted, and that it has given back is noted for so long.
+ * Replies 1: given back, or 0: the grant is not known. With a `trustedMillis` of zero, only permits that the marker records are given
+ * back; otherwise the caller is trusted, and the return is remembered for that long.
  */
 export const giveBack = (
   key: string,
@@ -89,7 +89,7 @@ export const drain = (key: string, initial: number | undefined): StoreCommand<nu
   args: [initial ?? ""]
 })
 
-/** Replies how many are free; undefined where there is no semaphore. */
+/** Replies how many are free; undefined if there is no semaphore. */
 export const available = (key: string): StoreCommand<number | undefined> => ({
   operation: operations.available,
   keys: [key],

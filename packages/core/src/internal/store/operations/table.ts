@@ -1,5 +1,5 @@
 /**
- * The table of all operations, by name: for what is done with any of them.
+ * The table of all operations, by name, for code that handles any of them.
  */
 import * as fairLock from "./fairLock.ts"
 import * as grant from "./grant.ts"
