@@ -104,33 +104,41 @@ const beginning = (length: number): string => beginnings[length] ?? `\r\n$${leng
 
 const bytesOf = (text: string): string => beginning(Buffer.byteLength(text)) + text
 
-const wireOf = (command: string, { args, keys }: Script): string => {
+/** A word and all that is before it. */
+const withWord = (wire: string, word: string | number): string => {
+  if (typeof word === "string") return wire + bytesOf(word)
+  const digits = String(word)
+  return wire + beginning(digits.length) + digits
+}
+
+/** All but the last argument. */
+const startOf = (command: string, keys: Script["keys"], args: Script["args"]): string => {
   const count = String(keys.length)
   let wire = `*${3 + keys.length + args.length}${command}${beginning(count.length)}${count}`
   for (const key of keys) wire += bytesOf(key)
-  for (const arg of args) {
-    if (typeof arg === "string") wire += bytesOf(arg)
-    else {
-      const digits = String(arg)
-      wire += beginning(digits.length) + digits
-    }
-  }
-  return wire + "\r\n"
+  for (let i = 0; i < args.length - 1; i++) wire = withWord(wire, args[i]!)
+  return wire
 }
 
-let last: { readonly sha1: string; readonly keys: unknown; readonly args: unknown; readonly wire: string } | undefined
+const endOf = (start: string, args: Script["args"]): string =>
+  (args.length === 0 ? start : withWord(start, args[args.length - 1]!)) + "\r\n"
 
-/** Serialised once when the same command goes to several servers. */
-const evalshaOf = (script: Script): string => {
-  const {
-    args,
-    keys,
-    script: { sha1 }
-  } = script
-  if (last === undefined || last.keys !== keys || last.args !== args || last.sha1 !== sha1) {
-    last = { sha1, keys, args, wire: wireOf(`\r\n$7\r\nevalsha\r\n$40\r\n${sha1}`, script) }
+let last: (Script & { readonly start: string }) | undefined
+
+/** Serialised once when the same command goes to several servers, each with a deadline of its own: the last argument. */
+const evalshaOf = ({ args, keys, script }: Script): string => {
+  if (last === undefined || last.script !== script || last.keys !== keys || !areSameButLast(last.args, args)) {
+    const start = startOf(`\r\n$7\r\nevalsha\r\n$40\r\n${script.sha1}`, keys, args)
+    last = { script, keys, args, start }
   }
-  return last.wire
+  return endOf(last.start, args)
 }
 
-const evalOf = (script: Script): string => wireOf(`\r\n$4\r\neval${bytesOf(script.script.lua)}`, script)
+const areSameButLast = (some: Script["args"], others: Script["args"]): boolean => {
+  if (some.length !== others.length) return false
+  for (let i = 0; i < some.length - 1; i++) if (some[i] !== others[i]) return false
+  return true
+}
+
+const evalOf = ({ args, keys, script }: Script): string =>
+  endOf(startOf(`\r\n$4\r\neval${bytesOf(script.lua)}`, keys, args), args)
