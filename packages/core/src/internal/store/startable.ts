@@ -60,26 +60,35 @@ class Cancel extends Effectable.Class<void> {
   }
 }
 
-class Startable<A, E> extends Effectable.Class<A, E> {
-  readonly [StartKey]: Start<A, E>
+/** An Effect that {@link start} starts without a fiber: one object for each command, where a closure would be three. */
+export abstract class Startable<A, E> extends Effectable.Class<A, E> {
+  protected abstract begin(onExit: (exit: Exit.Exit<A, E>) => void): Cancellable
 
-  constructor(start: Start<A, E>) {
-    super()
-    this[StartKey] = start
+  [StartKey](onExit: (exit: Exit.Exit<A, E>) => void): Cancellable {
+    return this.begin(onExit)
   }
 
   override asEffect(): Effect.Effect<A, E> {
-    return fromCallback(this[StartKey])
+    return fromCallback((resume) => this.begin(resume))
   }
 }
 
-/** An Effect that {@link start} starts without a fiber. */
-export const startable = <A, E>(start: Start<A, E>): Effect.Effect<A, E> => new Startable(start)
+class FromStart<A, E> extends Startable<A, E> {
+  protected readonly begin: Start<A, E>
 
-/** Starts an Effect: without a fiber where it is {@link startable}, else on a fiber of its own. */
+  constructor(start: Start<A, E>) {
+    super()
+    this.begin = start
+  }
+}
+
+/** A {@link Startable} from a function. */
+export const startable = <A, E>(start: Start<A, E>): Effect.Effect<A, E> => new FromStart(start)
+
+/** Starts an Effect: without a fiber where it is {@link Startable}, else on a fiber of its own. */
 export const start = <A, E>(effect: Effect.Effect<A, E>, onExit: (exit: Exit.Exit<A, E>) => void): Cancellable => {
-  const begin = (effect as { readonly [StartKey]?: Start<A, E> })[StartKey]
-  if (begin !== undefined) return begin(onExit)
+  const own = effect as { [StartKey]?(onExit: (exit: Exit.Exit<A, E>) => void): Cancellable }
+  if (own[StartKey] !== undefined) return own[StartKey](onExit)
   const fiber = Effect.runForkWith(Fiber.getCurrent()?.context ?? Context.empty())(effect)
   fiber.addObserver(onExit)
   return { cancel: () => fiber.interruptUnsafe() }

@@ -6,7 +6,7 @@ import type { Store } from "./Store.ts"
 import type { Reply } from "../../RedisDriver.ts"
 import { type CommandDeadlines, TimedCommand } from "./CommandDeadlines.ts"
 import type { OperationName, StoreCommand } from "./operations/StoreOperation.ts"
-import { type Cancellable, start, startable } from "./startable.ts"
+import { type Cancellable, start, Startable } from "./startable.ts"
 
 /** Runs one operation whose last argument is its deadline, if it has one. */
 export type Execute<E> = (
@@ -18,6 +18,7 @@ export type Execute<E> = (
 type ToStoreError<E> = (error: E, operation: OperationName, keys: ReadonlyArray<string>) => LockStoreError
 
 interface Target<E> {
+  readonly deadlines: CommandDeadlines
   readonly execute: Execute<E>
   readonly toStoreError: ToStoreError<E>
   readonly onFailure: OnFailure
@@ -37,15 +38,29 @@ export const withDeadlines = <E extends { readonly cause?: unknown }>(
   toStoreError: ToStoreError<E>,
   onFailure: OnFailure = () => {}
 ): Store["run"] => {
-  const target = { execute, toStoreError, onFailure }
-  return <A>(command: StoreCommand<A>) =>
-    startable<A, LockStoreError>((onExit) => {
-      const { args, keys, operation } = command
-      if (operation.hasDeadline) return new RepeatedCommand(deadlines, command, target, onExit)
-      return start(execute(operation.name, keys, args), (exit) =>
-        onExit(Exit.isSuccess(exit) ? answer(command, exit.value, exit) : mapFailure(command, exit, target))
-      )
-    })
+  const target = { deadlines, execute, toStoreError, onFailure }
+  return <A>(command: StoreCommand<A>) => new Run<A, E>(command, target)
+}
+
+class Run<A, E extends { readonly cause?: unknown }> extends Startable<A, LockStoreError> {
+  readonly #command: StoreCommand<A>
+  readonly #target: Target<E>
+
+  constructor(command: StoreCommand<A>, target: Target<E>) {
+    super()
+    this.#command = command
+    this.#target = target
+  }
+
+  protected override begin(onExit: OnExit<A>): Cancellable {
+    const command = this.#command
+    const target = this.#target
+    const { args, keys, operation } = command
+    if (operation.hasDeadline) return new RepeatedCommand(command, target, onExit)
+    return start(target.execute(operation.name, keys, args), (exit) =>
+      onExit(Exit.isSuccess(exit) ? answer(command, exit.value, exit) : mapFailure(command, exit, target))
+    )
+  }
 }
 
 /** What a reply means; `exit` is what it came in, for a reply that means itself. */
@@ -76,8 +91,8 @@ class RepeatedCommand<A, E extends { readonly cause?: unknown }> extends TimedCo
   #sent: Cancellable | undefined
   #isCancelled = false
 
-  constructor(deadlines: CommandDeadlines, command: StoreCommand<A>, target: Target<E>, onExit: OnExit<A>) {
-    super(deadlines, command)
+  constructor(command: StoreCommand<A>, target: Target<E>, onExit: OnExit<A>) {
+    super(target.deadlines, command)
     this.#target = target
     this.#onExit = onExit
     this.#send()

@@ -32,18 +32,21 @@ export const memberText = ({ label, lockName, store }: Member): string => {
   return lockName === undefined ? place : `${place} ("${lockName}")`
 }
 
-export const keysAt = ({ keyOf }: Member, keys: ReadonlyArray<string>): ReadonlyArray<string> =>
-  keyOf === undefined ? keys : keys.map(keyOf)
+export const keyAt = ({ keyOf }: Member, key: string): string => (keyOf === undefined ? key : keyOf(key))
 
 /** A command with the keys of one member. */
-export const commandAt = <A>(member: Member, command: StoreCommand<A>): StoreCommand<A> =>
-  member.keyOf === undefined ? command : { ...command, keys: keysAt(member, command.keys) }
+export const commandAt = <A>({ keyOf }: Member, command: StoreCommand<A>): StoreCommand<A> =>
+  keyOf === undefined ? command : { ...command, keys: command.keys.map(keyOf) }
 
 /** The outcome of a member whose answer was given up: the command may still take effect there. */
 const unread: Outcome<never> = Exit.interrupt()
 
-/** What decides a call, and what follows. */
+/** What a settled call refers to. */
+const nothing: Array<never> = []
+
+/** What is sent, what decides it, and what follows. */
 interface CallSteps<A, B> {
+  readonly command: StoreCommand<A>
   readonly timeoutMillis: number
   /** The conclusion from what has come in; undefined while more must come. */
   readonly conclude: (outcomes: Outcomes<A>, isLast: boolean) => B | undefined
@@ -60,8 +63,6 @@ export class QuorumCall<A, B> implements Alarm {
   due = 0
   heapIndex = -1
   readonly #members: ReadonlyArray<Member>
-  readonly #command: StoreCommand<A>
-  readonly #timeoutMillis: number
   readonly #alarms: AlarmClock
   #steps: CallSteps<A, B> | undefined
   #outcomes: Array<Outcome<A> | undefined>
@@ -71,10 +72,8 @@ export class QuorumCall<A, B> implements Alarm {
   #pending: number
   #isDecided = false
 
-  constructor(members: ReadonlyArray<Member>, command: StoreCommand<A>, alarms: AlarmClock, steps: CallSteps<A, B>) {
+  constructor(members: ReadonlyArray<Member>, alarms: AlarmClock, steps: CallSteps<A, B>) {
     this.#members = members
-    this.#command = command
-    this.#timeoutMillis = steps.timeoutMillis
     this.#alarms = alarms
     this.#steps = steps
     this.#pending = members.length
@@ -88,10 +87,12 @@ export class QuorumCall<A, B> implements Alarm {
 
   /** Sends the command to all members. */
   start(now: number): void {
-    this.#alarms.set(this, now + this.#timeoutMillis)
+    const { command, timeoutMillis } = this.#steps!
+    const sent = this.#sent
+    this.#alarms.set(this, now + timeoutMillis)
     for (let i = 0; i < this.#members.length; i++) {
       const member = this.#members[i]!
-      this.#sent.push(start(member.store.run(commandAt(member, this.#command)), (exit) => this.#settle(i, exit)))
+      sent.push(start(member.store.run(commandAt(member, command)), (exit) => this.#settle(i, exit)))
     }
   }
 
@@ -119,13 +120,13 @@ export class QuorumCall<A, B> implements Alarm {
   #letGo(): void {
     this.#alarms.cancel(this)
     this.#steps = undefined
-    this.#outcomes = []
-    this.#sent = []
+    this.#outcomes = this.#sent = nothing
   }
 
   /** The timeout is over: members without a reply count as failed. */
   ring(): void {
-    this.#settleRest(Exit.fail(this.#late()))
+    const steps = this.#steps
+    if (steps !== undefined) this.#settleRest(Exit.fail(late(steps.command, steps.timeoutMillis)))
   }
 
   /** Gives up the remaining replies. */
@@ -149,16 +150,15 @@ export class QuorumCall<A, B> implements Alarm {
     this.#alarms.cancel(this)
     for (const sent of this.#sent) sent.cancel()
   }
-
-  #late(): LockStoreError {
-    return new LockStoreError({
-      operation: this.#command.operation.name,
-      lock: this.#command.keys[0]!,
-      reason: "TimedOut",
-      cause: new Error(`no answer within the member timeout of ${Math.round(this.#timeoutMillis)} ms`)
-    })
-  }
 }
+
+const late = ({ keys, operation }: StoreCommand<unknown>, timeoutMillis: number): LockStoreError =>
+  new LockStoreError({
+    operation: operation.name,
+    lock: keys[0]!,
+    reason: "TimedOut",
+    cause: new Error(`no answer within the member timeout of ${Math.round(timeoutMillis)} ms`)
+  })
 
 /** What went wrong at a member. */
 export const failureOf = (exit: Exit.Failure<unknown, LockStoreError>, name: string): LockStoreError => {

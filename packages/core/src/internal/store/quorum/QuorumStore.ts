@@ -20,7 +20,7 @@ import type { AcquireReply } from "../operations/replies.ts"
 import { type AcquireRule, type QuorumRule, type StoreCommand, withTokenAtLeast } from "../operations/StoreOperation.ts"
 import { fromCallback } from "../startable.ts"
 import { retryRelease } from "../retryRelease.ts"
-import { commandAt, majorityOf, QuorumCall, keysAt, type Member, type Outcome } from "./QuorumCall.ts"
+import { commandAt, majorityOf, QuorumCall, keyAt, type Member, type Outcome } from "./QuorumCall.ts"
 import { countVotes, type Vote } from "./countVotes.ts"
 import { memberSignals } from "./memberSignals.ts"
 import { notReached } from "./notReached.ts"
@@ -95,7 +95,7 @@ export class QuorumStore {
         ),
       scan: (pattern) => scanMajority(this.members, this.required, pattern),
       publish: first.store.publish,
-      slot: (key) => first.store.slot(keysAt(first, [key])[0]!),
+      slot: (key) => first.store.slot(keyAt(first, key)),
       get commandLifeMillis() {
         let longest = 0
         for (const { store } of members) longest = Math.max(longest, store.commandLifeMillis)
@@ -116,7 +116,7 @@ export class QuorumStore {
   #highestClock(key: string): number | undefined {
     let highest: number | undefined
     for (const member of this.members) {
-      const micros = member.store.serverMicros(keysAt(member, [key])[0]!)
+      const micros = member.store.serverMicros(keyAt(member, key))
       if (micros !== undefined && (highest === undefined || micros > highest)) highest = micros
     }
     return highest
@@ -165,7 +165,8 @@ export class QuorumStore {
     if (rule.renews !== undefined) this.#longestLeaseMillis = Math.max(this.#longestLeaseMillis, rule.renews(args))
     return fromCallback((resume) => {
       if (releasedOwner !== undefined) this.#beginRelease(releasedOwner)
-      const call = new QuorumCall<A, Decision<A>>(this.members, command, this.#alarms, {
+      const call = new QuorumCall<A, Decision<A>>(this.members, this.#alarms, {
+        command,
         timeoutMillis,
         conclude: (outcomes, isLast) => {
           const counted = doubtful === undefined ? outcomes : withoutMembers(outcomes, doubtful, command)
@@ -216,9 +217,12 @@ export class QuorumStore {
    * where the acquisition may still take effect are told once more when it cannot any more.
    */
   #releaseLater<A>(command: StoreCommand<A>, owner: string, outcomes: ReadonlyArray<Outcome<A>>): void {
-    if (outcomes.filter(Exit.isSuccess).length < this.required) return // the caller tries again
+    let told = 0
+    for (const outcome of outcomes) if (Exit.isSuccess(outcome)) told++
+    if (told < this.required) return // the caller tries again
     const unsettled = this.#unsettled.get(owner)
-    this.#unsettled.delete(owner)
+    if (unsettled !== undefined) this.#unsettled.delete(owner)
+    else if (told === outcomes.length) return
     const leaseEnd = this.#now() + this.#longestLeaseMillis
     for (let i = 0; i < outcomes.length; i++) {
       const outcome = outcomes[i]!
@@ -254,7 +258,8 @@ export class QuorumStore {
       const sentAt = this.#now()
       const bounded = this.#bounded(command)
       const writerToken = rule.writerToken?.(command.args)
-      const call: QuorumCall<AcquireReply, Vote> = new QuorumCall(this.members, bounded, this.#alarms, {
+      const call: QuorumCall<AcquireReply, Vote> = new QuorumCall(this.members, this.#alarms, {
+        command: bounded,
         timeoutMillis: this.#timeout(leaseMillis),
         conclude: (outcomes, isLast) => countVotes(outcomes, this.required, isLast, writerToken),
         onDecided: (vote) => {

@@ -12,9 +12,13 @@ interface Unsettled {
   readonly lastEffectAt: number
 }
 
+/** How often those that can no longer take effect are removed, milliseconds. */
+const cleanUpIntervalMillis = 1000
+
 export class UnsettledCommands {
   /** By owner, in the order of the times until which something may take effect. */
   readonly #unsettled = new Map<string, Unsettled>()
+  #cleanUpAt = 0
 
   get(owner: string): Unsettled | undefined {
     return this.#unsettled.get(owner)
@@ -32,10 +36,7 @@ export class UnsettledCommands {
 
   /** Notes the outcomes of a command that has settled. */
   note(owner: string, outcomes: ReadonlyArray<Outcome<unknown>>, members: ReadonlyArray<Member>, now: number): void {
-    for (const [earlier, { lastEffectAt }] of this.#unsettled) {
-      if (lastEffectAt > now) break
-      this.#unsettled.delete(earlier)
-    }
+    if (now >= this.#cleanUpAt) this.#cleanUp(now)
     let unknown: Array<number> | undefined
     let lifeMillis = 0
     for (let i = 0; i < outcomes.length; i++) {
@@ -45,11 +46,20 @@ export class UnsettledCommands {
       lifeMillis = Math.max(lifeMillis, members[i]!.store.commandLifeMillis)
     }
     if (unknown === undefined) return
-    for (const earlier of this.#unsettled.get(owner)?.members ?? []) {
-      if (!unknown.includes(earlier)) unknown.push(earlier)
+    const before = this.#unsettled.get(owner)
+    if (before !== undefined) {
+      for (const earlier of before.members) if (!unknown.includes(earlier)) unknown.push(earlier)
+      this.#unsettled.delete(owner)
     }
-    this.#unsettled.delete(owner)
     this.#unsettled.set(owner, { members: unknown, lastEffectAt: now + lifeMillis })
+  }
+
+  #cleanUp(now: number): void {
+    this.#cleanUpAt = now + cleanUpIntervalMillis
+    for (const [owner, { lastEffectAt }] of this.#unsettled) {
+      if (lastEffectAt > now) break
+      this.#unsettled.delete(owner)
+    }
   }
 }
 

@@ -3,12 +3,12 @@ import * as Stream from "effect/Stream"
 import type { LockStoreError } from "../../../LockError.ts"
 import type { Signal } from "../../../RedisDriver.ts"
 import { reconnecting } from "../../time/schedules.ts"
-import { keysAt, type Member, memberText } from "./QuorumCall.ts"
+import { keyAt, type Member, memberText } from "./QuorumCall.ts"
 
 /** The signals of one member. They never fail, so that a member that is down does not silence the others. */
 export const memberSignals = (member: Member, channel: string): Stream.Stream<Signal, LockStoreError> => {
   let isDown = false
-  return Stream.suspend(() => member.store.subscribe(keysAt(member, [channel])[0]!)).pipe(
+  return Stream.suspend(() => member.store.subscribe(keyAt(member, channel))).pipe(
     Stream.tap(() =>
       Effect.sync(() => {
         isDown = false
