@@ -26,6 +26,26 @@ describe("run --timeout", () => {
   )
 })
 
+describe("run --at-least", () => {
+  it.live("With --at-least redis-lock ends with its command, and the lock stays taken for the rest of the time", () =>
+    Effect.gen(function* () {
+      const name = freshName("cli")
+      const redis = yield* client()
+      const first = yield* redisLock(["run", "--at-least", "1h", "--verbose", name, "--", "sh", "-c", "exit 3"])
+      assert.strictEqual(first.code, 3)
+      assert.include(first.stderr, `released "${name}", which stays taken until 1h00m after it was acquired`)
+      assert.isAbove(yield* Effect.promise(() => redis.pttl(name)), 3_000_000)
+      const second = yield* redisLock(["run", "--wait", "0", "--conflict-exit-code", "0", name, "--", "echo", "ran"])
+      assert.deepStrictEqual([second.code, second.stdout], [0, ""])
+      // an operator frees it
+      const freed = yield* redisLock(["release", "--force", "--yes", name])
+      assert.strictEqual(freed.code, 0, freed.stderr)
+      assert.match(freed.stdout, /^Freed ".*"\. It was released by .*:\d+, but taken for 59m\d\ds more\.$/m)
+      assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 0)
+    })
+  )
+})
+
 describe("run --verbose", () => {
   it.live("With --verbose redis-lock says for whom it waits, what it acquired and that it released it", () =>
     Effect.gen(function* () {
@@ -79,6 +99,8 @@ describe("flags that do not go together", () => {
       const mistakes = [
         [["--fair", "--permits", "3"], "--fair and --permits exclude each other"],
         [["--read", "--write"], "--read and --write exclude each other"],
+        [["--at-least", "5m", "--write"], "--at-least needs one lock on a single Redis"],
+        [["--at-least", "5m", ...quorum], "--at-least needs one lock on a single Redis"],
         [["--permits", "3", "--lock", "b"], "leave out --lock"],
         [["--lock", "x"], '"x" is given twice'],
         [["--conflict-exit-code", "3"], "--conflict-exit-code needs --wait"],

@@ -39,6 +39,7 @@ const plain = [
   "lock/acquire",
   "lock/hold",
   "lock/release",
+  "lock/keep",
   "lock/renew",
   "lock/force_release",
   "lock/inspect",
@@ -54,6 +55,7 @@ const fair = [
   "fair_lock/refresh",
   "fair_lock/release",
   "fair_lock/release",
+  "lock/keep",
   "fair_lock/force_release",
   "lock/found",
   "lock/inspect",
@@ -226,6 +228,8 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
         [lock, channel],
         [owner, "PUBLISH"]
       ]
+    case "lock/keep":
+      return [[lock], [owner, lease]]
     case "lock/renew":
       return [names.map((name) => prefix + name), [lease, owner, owner]]
     case "lock/force_release":

@@ -9,6 +9,7 @@ import { fencing } from "./suite/fenced.ts"
 import { input } from "./suite/input.ts"
 import { fair, fenced, nonReentrant, nonReentrantFair, reentrant, spin, write } from "./suite/kinds.ts"
 import { leases } from "./suite/leases.ts"
+import { keeping } from "./suite/minHold.ts"
 import { looking } from "./suite/looking.ts"
 import { wrongKinds } from "./suite/names.ts"
 import { refusing } from "./suite/nonReentrant.ts"
@@ -22,7 +23,18 @@ import { waiting } from "./suite/waiting.ts"
 
 type Topic = (contract: Contract) => void
 
-const common: ReadonlyArray<Topic> = [excluding, tokens, reentry, trying, waiting, leases, releasing, input, looking]
+const common: ReadonlyArray<Topic> = [
+  excluding,
+  tokens,
+  reentry,
+  trying,
+  waiting,
+  leases,
+  releasing,
+  keeping,
+  input,
+  looking
+]
 
 const own = new Map<Kind, ReadonlyArray<Topic>>([
   [reentrant, [wrongKinds]],

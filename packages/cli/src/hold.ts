@@ -27,6 +27,8 @@ export interface HoldOptions {
   readonly kind: "plain" | "fair" | "read" | "write"
   /** The total of a semaphore, of which one permit is acquired in place of a lock. */
   readonly permits: Option.Option<number>
+  /** For how long the lock stays taken at least, from its acquisition on. */
+  readonly atLeast: Option.Option<Duration.Duration>
 }
 
 export interface Hold extends Pick<Holding, "name" | "ensureHeld" | "remaining" | "awaitLost" | "release"> {
@@ -53,27 +55,30 @@ export interface Wanted {
 }
 
 export const wanted = (options: HoldOptions): Wanted => {
-  const { kind, more, name, permits } = options
+  const { atLeast, kind, more, name, permits } = options
   if (Option.isSome(permits)) return permitOf(name, permits.value)
   const names = [name, ...more]
   return more.length === 0
-    ? lock(names, oneLock(name, kind), holdOfOne)
-    : lock(names, MultiLock.make(names.map((each) => oneLock(each, kind))), (holding) => holdOfSeveral(names, holding))
+    ? lock(names, oneLock(name, kind), Option.getOrUndefined(atLeast), holdOfOne)
+    : lock(names, MultiLock.make(names.map((each) => oneLock(each, kind))), undefined, (holding) =>
+        holdOfSeveral(names, holding)
+      )
 }
 
 const lock = <T>(
   names: ReadonlyArray<string>,
   self: Lock.Lock<RedisLock.RedisLock, LockReentered, T>,
+  minHold: Duration.Duration | undefined,
   holdOf: (holding: Holding<T>) => Hold
 ): Wanted => ({
   names,
   // nothing is held yet, so nothing is acquired again
   acquire: (waitTime) =>
-    Lock.scoped(self, { waitTime }).pipe(
+    Lock.scoped(self, { waitTime, minHold }).pipe(
       Effect.catchTag("LockReentered", Effect.die),
       Effect.map((holding) => holdOf(holding as Holding<T>))
     ),
-  tryAcquire: Lock.tryScoped(self).pipe(
+  tryAcquire: Lock.tryScoped(self, { minHold }).pipe(
     Effect.catchTag("LockReentered", Effect.die),
     Effect.map(Option.map((holding) => holdOf(holding as Holding<T>)))
   )

@@ -85,6 +85,10 @@ export const heldBy = ({ count, held, holders, waiting }: NameState): string | u
   const [first, ...others] = holders
   if (first === undefined) return waiting > 0 ? `free, but ${waiting} wait in its queue` : undefined
   const { mode, owner, remaining } = first
+  const keptOwner = /^(.*):kept$/.exec(owner)?.[1]
+  if (keptOwner !== undefined && remaining !== undefined) {
+    return `released by ${visible(keptOwner)}, but taken for ${format(remaining)} more`
+  }
   const side = mode === "exclusive" ? "" : mode === "read" ? ", which reads" : ", which writes"
   const lease = remaining === undefined ? "without expiry" : `for ${format(remaining)} more unless it is renewed`
   const more = others.length === 0 ? "" : `, and by ${others.length} more`

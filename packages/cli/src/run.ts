@@ -44,10 +44,16 @@ export const run = (options: RunOptions): Effect.Effect<void, ExitWith> =>
       )
       if (typeof outcome !== "number") return yield* stop(group, hold, outcome)
       yield* release(hold)
-      if (options.verbose) yield* say(`released "${visible(hold.name)}"`)
+      if (options.verbose) yield* say(`released "${visible(hold.name)}"${staysTaken(options)}`)
       if (outcome !== 0) return yield* new ExitWith({ code: outcome, message: "" })
     })
   )
+
+const staysTaken = ({ atLeast }: RunOptions): string =>
+  Option.match(atLeast, {
+    onNone: () => "",
+    onSome: (duration) => `, which stays taken until ${format(duration)} after it was acquired`
+  })
 
 const acquire = (options: RunOptions): Effect.Effect<Hold, ExitWith, Scope.Scope> =>
   Layer.build(locksIn(options, options.lease)).pipe(

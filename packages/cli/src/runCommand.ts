@@ -46,12 +46,13 @@ interface What {
   readonly permits: Option.Option<number>
   readonly wait: Option.Option<Duration.Duration>
   readonly conflictExitCode: Option.Option<number>
+  readonly atLeast: Option.Option<Duration.Duration>
   readonly redis: Urls
 }
 
 /** What is wrong with a combination of flags each of which is right, and what to do instead. */
 const problemOfFlags = (flags: What): string | undefined => {
-  const { conflictExitCode, fair, lock, name, permits, read, redis, wait, write } = flags
+  const { atLeast, conflictExitCode, fair, lock, name, permits, read, redis, wait, write } = flags
   const hasPermits = Option.isSome(permits)
   const kinds = [fair && "--fair", read && "--read", write && "--write", hasPermits && "--permits"].filter(Boolean)
   if (kinds.length > 1) return `${kinds.join(" and ")} exclude each other: give one of them`
@@ -62,6 +63,9 @@ const problemOfFlags = (flags: What): string | undefined => {
   if (twice !== undefined) return `NAME and each --lock must differ: "${twice}" is given twice`
   if (redis.length > 1 && (fair || hasPermits)) {
     return `a quorum keeps no ${fair ? "queue" : "permits"}: ${fair ? "--fair" : "--permits"} needs a single Redis, by one --redis or by REDIS_URL`
+  }
+  if (Option.isSome(atLeast) && (read || write || hasPermits || lock.length > 0 || redis.length > 1)) {
+    return "--at-least needs one lock on a single Redis: it excludes --read, --write, --permits, --lock and several --redis"
   }
   if (Option.isSome(conflictExitCode) && Option.isNone(wait)) {
     return "--conflict-exit-code needs --wait: without it redis-lock waits without limit"
@@ -94,6 +98,12 @@ export const runCommand = Command.make(
       ),
       Flag.withDescription("How long the lock outlives redis-lock if it dies; renewed while it runs. Default: 30s"),
       Flag.withDefault(defaultLease)
+    ),
+    atLeast: duration("at-least").pipe(
+      Flag.withDescription(
+        "How long the lock stays taken from its acquisition on, even if the command ends before. Default: until the command ends"
+      ),
+      Flag.optional
     ),
     lock: Flag.String("lock").pipe(
       Flag.withMetavar("NAME"),
@@ -188,6 +198,7 @@ Exit codes, besides the command's own:
   Command.withExamples([
     { command: "redis-lock run --wait 10s device:42 -- ./calibrate.sh --full" },
     { command: "redis-lock run --wait 0 db:migrate -- sh -c 'make backup && make migrate'" },
+    { command: "redis-lock run --wait 0 --conflict-exit-code 0 --at-least 5m nightly-report -- ./report.sh" },
     { command: "redis-lock run --permits 3 --timeout 10m thumbnails -- ./render.sh" }
   ])
 )

@@ -29,6 +29,18 @@ export interface AcquireOptions<out WaitTime extends Duration.Input | undefined 
    */
   readonly leaseTime?: Duration.Input | undefined
   /**
+   * The least time for which the lock is taken: released earlier, it stays taken in Redis until so long after its acquisition,
+   * as ShedLock's `lockAtLeastFor`. The release itself returns at once, and nobody holds the lock from then on; waiters get it
+   * when the time is over. In Redis its holder is then `<owner>:kept`, and `Lock.forceRelease` frees it. Not longer than a
+   * fixed `leaseTime`. Of several acquisitions by one owner, the one whose time ends last counts. Default: none.
+   *
+   * If the process dies, the lock is free when its lease ends, even if that is earlier: another instance can do the work.
+   *
+   * Only for exclusive locks on one server (or cluster): for a read-write lock, a `MultiLock`, a quorum or a semaphore
+   * acquiring fails with `InvalidLockOptions`.
+   */
+  readonly minHold?: Duration.Input | undefined
+  /**
    * What a grant needs besides the master's reply in order to count; `"none"` for nothing. Default: the `acknowledge` of the
    * client, which is nothing by default. Functions that try once take it from the lock.
    */

@@ -276,10 +276,10 @@ export const scoped: <
  * @since 0.1.0
  */
 export const tryScoped: <
-  Arg extends Lock<unknown, unknown, unknown> | string | OnlyOptions<Arg, Pick<AcquireOptions, "leaseTime">>
+  Arg extends Lock<unknown, unknown, unknown> | string | OnlyOptions<Arg, Pick<AcquireOptions, "leaseTime" | "minHold">>
 >(
   lockOrOptions: Arg,
-  options?: Pick<AcquireOptions, "leaseTime">
+  options?: Pick<AcquireOptions, "leaseTime" | "minHold">
 ) => [Arg] extends [Lock<unknown, unknown, unknown> | string]
   ? Effect.Effect<
       Option.Option<HoldingOf<Token<Arg>>>,
@@ -296,7 +296,7 @@ export const tryScoped: <
   isDataFirst,
   <R, E, T>(
     lock: Lock<R, E, T> | string,
-    options?: Pick<AcquireOptions, "leaseTime">
+    options?: Pick<AcquireOptions, "leaseTime" | "minHold">
   ): Effect.Effect<Option.Option<HoldingOf<T>>, LockStoreError | Invalid | E, R | Scope.Scope> =>
     Sections.tryScoped(locks, prepareLock(lock, options))
 )
@@ -395,6 +395,18 @@ export const withLock: {
  * const program = report("2026-11-22").pipe(Lock.withLockIfAvailable("nightly-report"))
  * ```
  *
+ * Where a second run is merely a waste, let the lock outlast the work:
+ *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Lock } from "effect-redis-lock"
+ *
+ * const refresh = Effect.log("refreshing the cache").pipe(
+ *   Lock.withLockIfAvailable("refresh-cache", { minHold: "30 seconds" })
+ * )
+ * ```
+ *
  * @category acquiring
  * @since 0.1.0
  */
@@ -402,7 +414,7 @@ export const withLockIfAvailable: {
   <A, E, R, L extends Lock<unknown, unknown, unknown> | string>(
     self: Effect.Effect<A, E, R>,
     lock: L,
-    options?: Pick<AcquireOptions, "leaseTime">
+    options?: Pick<AcquireOptions, "leaseTime" | "minHold">
   ): Effect.Effect<
     Option.Option<A>,
     E | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost | Exclude<Failures<L>, LockTimeout>,
@@ -410,7 +422,7 @@ export const withLockIfAvailable: {
   >
   <L extends Lock<unknown, unknown, unknown> | string>(
     lock: L,
-    options?: Pick<AcquireOptions, "leaseTime">
+    options?: Pick<AcquireOptions, "leaseTime" | "minHold">
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
   ) => Effect.Effect<
@@ -423,7 +435,7 @@ export const withLockIfAvailable: {
   <A, E, R, R2, E2, T>(
     self: Effect.Effect<A, E, R>,
     lock: Lock<R2, E2, T> | string,
-    options?: Pick<AcquireOptions, "leaseTime">
+    options?: Pick<AcquireOptions, "leaseTime" | "minHold">
   ) => Sections.trySection(locks, prepareLock(lock, options), self)
 )
 

@@ -15,6 +15,8 @@ export interface AcquireRequest {
   readonly waitMillis: number
   /** Milliseconds, or undefined for a lease that the watchdog renews. */
   readonly leaseMillis: number | undefined
+  /** For how long the lock is taken at least, milliseconds; absent for permits. */
+  readonly minHoldMillis?: number
   /** Whether it is the request of a `MultiLock`, which waits briefly and repeatedly: its timeout is not the caller's. */
   readonly isMember?: boolean | undefined
   /** What the grant needs in order to count; undefined for the client's own setting. */

@@ -131,12 +131,13 @@ export const acquireOnce = <A, B, E>(
 
 /** Records a granted lease. */
 export const possess = <H extends Hold>(
-  { client }: AcquireRequest,
+  { client, minHoldMillis = 0 }: AcquireRequest,
   lease: Lease,
   outermost: H,
   startedAt: number
 ): H => {
   lease.begin(outermost)
+  lease.keepFor(minHoldMillis)
   client.remember(lease)
   client.telemetry.acquired(lease.kind.name, lease.acquiredAt - startedAt)
   return outermost

@@ -65,6 +65,7 @@ const addHold = (
         client.underWay--
         const lost = reply === 1 ? lease.confirm(sentAt, leaseMillis, hold) : lease.lose("NotOwner", client.now())
         if (lost !== undefined) return Effect.as(rollbackReentry(hold), undefined)
+        lease.keepFor(request.minHoldMillis ?? 0)
         client.watchdog.watch(lease)
         client.wakeOwners(hold)
         return Effect.succeed(hold)

@@ -83,6 +83,8 @@ export class Lease implements Due, OwnerRef {
   changes = 0
   /** Holds without a fixed lease: while there are any, the watchdog renews. */
   renewedHolds = 0
+  /** Until when the lock stays taken even if it is released before, on the monotonic clock; 0 if it does not. */
+  keptUntil = 0
   /** Set once, when the lock turns out to be lost. */
   lost: LockLost | undefined = undefined
   /** Set when the last hold has begun to release. */
@@ -205,6 +207,11 @@ export class Lease implements Due, OwnerRef {
     if (outermost.renewed) this.renewedHolds = 1
     outermost.deadline = this.deadline
     outermost.confirmedAt = this.acquiredAt
+  }
+
+  /** From now on the lock is to be taken for so long at least. */
+  keepFor(millis: number): void {
+    if (millis > 0) this.keptUntil = Math.max(this.keptUntil, this.client.now() + millis)
   }
 
   /** Counts a re-entry whose command is about to be sent; the result is its number in Redis. */

@@ -10,7 +10,7 @@ import * as multiLock from "../store/operations/multiLock.ts"
 import { retryRelease } from "../store/retryRelease.ts"
 import type { HandOver } from "./HoldingClient.ts"
 import type { Lease, LeaseEntry } from "./Lease.ts"
-import { releaseOf, sendRelease } from "./releaseCommand.ts"
+import { releaseOf, sendRelease, staysTaken } from "./releaseCommand.ts"
 import { repeatRelease, sendWithin } from "./repeatedRelease.ts"
 
 /**
@@ -198,6 +198,12 @@ const releaseLost = (lease: Lease): Effect.Effect<number, LockStoreError> =>
     (pause) => lease.client.now() + pause < lease.overAt
   )
 
+/** Nobody gets the lock, but the waiters of this process, which have not asked while it was held here, learn when it is free. */
+const keptHandOver = ({ client, keys }: Lease): HandOver => ({
+  publish: client.store.publish,
+  settle: () => client.wakeWaiters(keys.lock)
+})
+
 /** Forgets a lock that is about to be freed; unless it is already lost, send the command at once. */
 const startRelease = (lease: Lease, now: number): PendingRelease | LockLost => {
   const { client } = lease
@@ -213,5 +219,5 @@ const startRelease = (lease: Lease, now: number): PendingRelease | LockLost => {
   }
   client.forget(lease)
   client.telemetry.released(lease.kind.name, now - lease.acquiredAt)
-  return new PendingRelease(lease, now, client.startHandOver(lease, now))
+  return new PendingRelease(lease, now, staysTaken(lease) ? keptHandOver(lease) : client.startHandOver(lease, now))
 }

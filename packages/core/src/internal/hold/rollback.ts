@@ -98,14 +98,16 @@ export const rollbackUntilSettled = (
  * that request could acquire it again, or queue its owner again, with nobody to release it. So it is released once more then.
  */
 export const releaseAgainAfter = ({ lease }: LeaseEntry, until: number, leaseMillis: number): void => {
-  const { client } = lease
+  const { client, keys, kind, name, owner } = lease
   const left = until - client.now()
   if (left < 0) return
+  // what the first release has kept taken, it leaves alone
+  const ownerRef: HeldRef = { client, keys, kind, name, owner }
   client.fork(
     Effect.andThen(
       Effect.sleep(left + 1),
       Effect.suspend(() =>
-        lease.isHeld(client.now()) ? Effect.void : releaseUntilConfirmed(releaseOf(lease, until + leaseMillis))
+        lease.isHeld(client.now()) ? Effect.void : releaseUntilConfirmed(releaseOf(ownerRef, until + leaseMillis))
       )
     )
   )

@@ -25,7 +25,8 @@ export interface Subject {
   readonly client: LockClient
   readonly kind: LockProtocol
   readonly keys: LockKeys
-  /** See `AcquireRequest`. */
+  /** These two: see `AcquireRequest`. */
+  readonly minHoldMillis: number
   isMember?: boolean | undefined
 }
 

@@ -11,7 +11,7 @@ import { acquire, tryAcquire } from "../acquire/acquire.ts"
 import type { Resolved } from "./Resolved.ts"
 import { AnyLock, type PreparedAcquire, type PublicLock, TypeId } from "./AnyLock.ts"
 import { checkedTimes } from "./checkedTimes.ts"
-import type { Times } from "../options/acquireTimes.ts"
+import { refuseMinHold, type Times } from "../options/acquireTimes.ts"
 import { type Invalid, isInvalid } from "../options/invalid.ts"
 import { describeWrongType } from "../store/wrongType.ts"
 import { type Hold, ownHold } from "../hold/Hold.ts"
@@ -37,6 +37,7 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
   readonly identity: Identity
   readonly waitMillis: number
   readonly leaseMillis: number | undefined
+  readonly minHoldMillis: number
   // no field where it is not set
   declare isMember?: boolean
   readonly acknowledge: Times["acknowledge"]
@@ -46,7 +47,7 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
     client: LockClient,
     keys: LockKeys,
     identity: Identity,
-    { acknowledge, leaseMillis, waitMillis }: Times
+    { acknowledge, leaseMillis, minHoldMillis, waitMillis }: Times
   ) {
     this.client = client
     this.kind = kind
@@ -55,6 +56,7 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
     this.identity = identity
     this.waitMillis = waitMillis
     this.leaseMillis = leaseMillis
+    this.minHoldMillis = minHoldMillis
     this.acknowledge = acknowledge
   }
 
@@ -155,6 +157,12 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     const client = this.clientOf(fiber)
     const times = checkedTimes(client, options, this.options)
     if (isInvalid(times)) return times
+    const kept = client.isQuorum
+      ? refuseMinHold(times, "a lock of a quorum")
+      : this.kind.mode === "exclusive"
+        ? undefined
+        : refuseMinHold(times, "one side of a read-write lock")
+    if (kept !== undefined) return kept
     if (client.isQuorum && this.kind.queued) return noQuorum(this.kind)
     const keys = this.keys(client)
     return isInvalid(keys) ? keys : new PreparedLockAcquire(this, client, keys, identityOf(fiber, scope), times)

@@ -7,6 +7,7 @@ import type { AcquireOptions } from "../../AcquireOptions.ts"
 import { InvalidLockOptions } from "../../LockError.ts"
 import type { Family, Prepare } from "../acquire/sections.ts"
 import { identityOf } from "../hold/owner.ts"
+import { refuseMinHold } from "../options/acquireTimes.ts"
 import { isInvalid } from "../options/invalid.ts"
 import { checkPermits } from "../options/permitCount.ts"
 import { ownerText } from "../report/ownerText.ts"
@@ -55,6 +56,8 @@ export const preparePermits =
     if (invalid !== undefined) return invalid
     const times = checkedTimes(at.client, options, undefined)
     if (isInvalid(times)) return times
+    const kept = refuseMinHold(times, "a permit")
+    if (kept !== undefined) return kept
     const { kind, name } = impl
     const request: PermitAcquireRequest = { ...at, kind, name, identity: identityOf(fiber, undefined), ...times }
     return {

@@ -8,7 +8,7 @@ import { type InvalidLockName, InvalidLockOptions, LockStoreError } from "../../
 import type { RedisLock } from "../../../RedisLock.ts"
 import { AnyLock, isSame, type PreparedAcquire, provideUnbound, type Subject } from "../AnyLock.ts"
 import type { InternalHolding } from "../../hold/Hold.ts"
-import { timesOf } from "../../options/acquireTimes.ts"
+import { refuseMinHold, timesOf } from "../../options/acquireTimes.ts"
 import { type Invalid, isInvalid } from "../../options/invalid.ts"
 import { PreparedMultiAcquire } from "./MultiAcquire.ts"
 import { MultiHold, type Tokens } from "./MultiHold.ts"
@@ -46,6 +46,8 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
     }
     const times = timesOf(options, this.#options)
     if (isInvalid(times)) return times
+    const kept = refuseMinHold(times, "a MultiLock")
+    if (kept !== undefined) return kept
     const acknowledge = options?.acknowledge ?? this.#options?.acknowledge
     const lease = {
       ...(times.leaseMillis === undefined ? undefined : { leaseTime: times.leaseMillis }),
@@ -57,6 +59,8 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
       const request = member.prepare(fiber, scope, lease)
       if (isInvalid(request)) return request
       for (const subject of request.subjects) {
+        const keptMember = refuseMinHold(subject, "a member of a MultiLock")
+        if (keptMember !== undefined) return keptMember
         if (subjects.some((other) => isSame(subject, other))) {
           return new InvalidLockOptions({
             option: "MultiLock",

@@ -41,6 +41,7 @@ const operations: Record<OperationName, MemoryOperation> = {
   "lock/found": lock.found,
   "lock/hold": lock.hold,
   "lock/inspect": lock.inspect,
+  "lock/keep": lock.keep,
   "lock/look": lock.look,
   "lock/raise_token": lock.raiseToken,
   "lock/release": lock.release,

@@ -169,6 +169,14 @@ export const release: MemoryOperation = (db, [lock, channel, places], [owner, pu
   return released === 1 ? 1 + listeners : 0
 }
 
+export const keep: MemoryOperation = (db, [lock], [owner, millis]) => {
+  const kept = `${owner}:kept`
+  if (!db.hdel(lock!, owner!)) return db.hash(lock!)?.has(kept) === true ? 1 : db.exists(lock!) ? -1 : 0
+  db.hset(lock!, kept, "1")
+  db.expire(lock!, Number(millis))
+  return 1
+}
+
 export const renew: MemoryOperation = (db, locks, [lease, ...owners]) =>
   locks.map((lock, i) => {
     if (db.type(lock) !== "hash" || !db.hash(lock)!.has(owners[i]!)) return 0

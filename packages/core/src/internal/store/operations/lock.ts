@@ -38,6 +38,7 @@ export const operations = {
     reply: numberReply,
     quorum: { ...majority, releases: firstArgument }
   }),
+  keep: operation("lock/keep", { givesBack: true, reply: numberReply }),
   renew: operation("lock/renew", { reply: numbersReply, quorum: majorityPerKey }),
   forceRelease: operation("lock/force_release", { reply: numberReply, quorum: majorityOfAll }),
   raiseToken: operation("lock/raise_token", { reply: numberReply, quorum: majority }),
@@ -119,6 +120,13 @@ export const release = (
         keys: [keys.lock, keys.channel, keys.places],
         args: [owner, publish, terms.leaseMillis]
       })
+})
+
+/** Gives the lock back, but keeps it taken for so long. Replies 1: released; 0 free; -1 held by another. */
+export const keep = ({ lock }: LockKeys, owner: string, millis: number): StoreCommand<number> => ({
+  operation: operations.keep,
+  keys: [lock],
+  args: [owner, millis]
 })
 
 /** Replies 1, 0 or -1 (a quorum cannot tell) for each owner. */

@@ -91,6 +91,12 @@ export const scripts = {
     sha1: "02097ae48b82b5c05dbba1a280b8f2e6a4c0d2d6",
     lua: "return { redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]), redis.call('HGETALL', KEYS[1]) }"
   },
+  "lock/keep": {
+    name: "lock/keep",
+    hasDeadline: false,
+    sha1: "aa5fb0b965181ec4d6d583328f126f06bef37456",
+    lua: "local kept = ARGV[1] .. ':kept'\nif redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then\n  if redis.call('HEXISTS', KEYS[1], kept) == 1 then\n    return 1\n  end\n  return -redis.call('EXISTS', KEYS[1])\nend\nredis.call('HSET', KEYS[1], kept, '1')\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn 1"
+  },
   "lock/look": {
     name: "lock/look",
     hasDeadline: false,

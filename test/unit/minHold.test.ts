@@ -1,0 +1,72 @@
+/**
+ * Locks that stay taken after their release: what the contract of all stores does not show.
+ */
+import { assert, it } from "@effect/vitest"
+import { Effect, Fiber, Layer, Option } from "effect"
+import { FairLock, InvalidLockOptions, Lock, LockStore, PermitSemaphore, RedisLock, RedLock } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
+
+const minHold = "1 minute"
+
+it.effect("Quorums and semaphores refuse minHold with InvalidLockOptions", () =>
+  Effect.gen(function* () {
+    const member = yield* Effect.map(Layer.build(Layer.fresh(RedisLock.layerMemory)), (context) =>
+      Layer.succeedContext(context)
+    )
+    const refused = (self: Effect.Effect<unknown, unknown, RedisLock.RedisLock>) =>
+      Effect.map(Effect.flip(self), (error) => {
+        assert.instanceOf(error, InvalidLockOptions)
+        assert.strictEqual(error.option, "minHold")
+      })
+    yield* refused(Lock.withLock(Effect.void, "a", { minHold })).pipe(
+      Effect.provide(RedisLock.layerQuorum([member, member, member]))
+    )
+    const red = RedLock.make([Lock.make("a"), Lock.make("b"), Lock.make("c")])
+    yield* refused(Lock.withLock(Effect.void, red, { minHold })).pipe(Effect.provide(member))
+    const permits = PermitSemaphore.make("s", { permits: 1 })
+    yield* refused(PermitSemaphore.withPermits(Effect.void, permits, 1, { minHold })).pipe(Effect.provide(member))
+  }).pipe(Effect.scoped)
+)
+
+for (const [kind, lock] of Object.entries({ "a plain lock": Lock.make("a"), "a fair lock": FairLock.make("a") })) {
+  it.effect(
+    `A release of ${kind} whose reply is lost is sent again, and the lock stays taken no longer than minHold`,
+    () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        let sent = 0
+        const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+          operation === "lock/keep" && sent++ === 0
+            ? Effect.andThen(run(), Effect.andThen(Effect.sleep("100 millis"), fail("TimedOut")))
+            : run()
+        )
+        const service = yield* clientOf({ store })
+        const section = yield* Effect.forkChild(as(service)(Lock.withLock(Effect.void, lock, { minHold })))
+        yield* TestClock.adjust("1 second")
+        yield* Fiber.join(section)
+        assert.isAtLeast(sent, 2)
+        assert.isTrue(yield* as(service)(Lock.isLocked(lock)))
+        yield* TestClock.adjust("58900 millis")
+        assert.isTrue(yield* as(service)(Lock.isLocked(lock)))
+        yield* TestClock.adjust("150 millis")
+        assert.isFalse(yield* as(service)(Lock.isLocked(lock)))
+      }).pipe(Effect.scoped)
+  )
+}
+
+it.effect("A renewal that arrives after the release does not extend the time for which a lock stays taken", () =>
+  Effect.gen(function* () {
+    const store = yield* LockStore.LockStore
+    const service = yield* clientOf({ store })
+    const holding = yield* Effect.scoped(as(service)(Lock.scoped("a", { minHold: "3 seconds" })))
+    yield* store.run({
+      operation: LockStore.operations["lock/renew"],
+      keys: ["a"],
+      args: [60_000, holding.owner]
+    })
+    yield* TestClock.adjust("3 seconds")
+    assert.isTrue(Option.isSome(yield* Effect.scoped(as(service)(Lock.tryScoped("a")))))
+  }).pipe(Effect.scoped, Effect.provide(LockStore.layerMemory))
+)
