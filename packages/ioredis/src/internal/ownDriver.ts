@@ -93,6 +93,12 @@ export const makeCluster = (
     return yield* makeClusterDriver(nodes, log, commandTimeout, warnings, shardedPubSub)
   })
 
+/**
+ * When to ask the sentinels for the master again, in milliseconds. A failover takes a few seconds, and the holder of a lock should learn soon
+ * afterwards whether the new master has it; by then ioredis alone would wait for most of a second.
+ */
+const duringFailover = (times: number): number => Math.min(times * 50, times <= 40 ? 200 : 2000)
+
 /** The driver over connections to a master monitored by Sentinel. */
 export const makeSentinel = (
   {
@@ -112,6 +118,7 @@ export const makeSentinel = (
       path,
       {
         sentinelCommandTimeout: Duration.toMillis(commandTimeout),
+        retryStrategy: duringFailover,
         ...path.sentinelDefaults,
         ...at(master, named(ioredis, common)),
         sentinels: [...addresses],
