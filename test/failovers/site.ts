@@ -94,7 +94,7 @@ export interface PlayOptions {
   /** Makes everybody let go. */
   readonly quiet: Effect.Effect<unknown>
   /** What happens just before: where the master is cut off, when its replicas hear nothing any more. */
-  readonly begins: Effect.Effect<unknown>
+  readonly begins: Effect.Effect<unknown, never, Scope.Scope>
   /** What happens as soon as another one is the master. */
   readonly succeeded: Effect.Effect<unknown>
 }
@@ -102,7 +102,7 @@ export interface PlayOptions {
 const opened = Effect.fnUntraced(function* (
   start: typeof sentinel | typeof cluster
 ): Effect.fn.Return<
-  Site & { readonly play: (fault: Fault, options: PlayOptions) => Effect.Effect<void> },
+  Site & { readonly play: (fault: Fault, options: PlayOptions) => Effect.Effect<void, never, Scope.Scope> },
   never,
   Scope.Scope
 > {
