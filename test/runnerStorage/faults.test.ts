@@ -256,6 +256,7 @@ describe("a command of the runner storage that arrives late", () => {
     set_health: (storage) => storage.setRunnerHealth(addressOf(1), false),
     acquire: (storage) => storage.acquire(addressOf(1), shardsUpTo(3)),
     refresh: (storage) => storage.refresh(addressOf(1), shardsUpTo(3)),
+    extend: (storage) => storage.refresh(addressOf(1), shardsUpTo(3)),
     release: (storage) => storage.release(addressOf(1), shardsUpTo(1)[0]!),
     release_all: (storage) => storage.releaseAll(addressOf(1))
   }
@@ -268,6 +269,7 @@ describe("a command of the runner storage that arrives late", () => {
         yield* storage.acquire(addressOf(1), shardsUpTo(3))
         if (script === "register") yield* storage.unregister(addressOf(1))
         if (script === "acquire") yield* storage.releaseAll(addressOf(1))
+        if (script === "extend") yield* storage.refresh(addressOf(1), shardsUpTo(3))
         loseNext(`runner_storage/${script}`)
         yield* Effect.flip(command(storage))
         const contents = () =>

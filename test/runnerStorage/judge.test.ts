@@ -13,9 +13,12 @@ it("Two runs of one entity are a violation when one begins before the other has 
 })
 
 it("What a stopped process had begun counts until it was stopped, and again if it goes on after it must have noticed", () => {
-  const stop = { process: "one", from: 15, to: 1000 }
+  const stop = { process: "one", from: 15, stopped: 16, to: 1000 }
   const two = run("two/1", "two", 500, 2500)
   assert.deepStrictEqual(overlappingRuns([...run("one/1", "one", 10, 1001), ...two], [stop]), [])
+  const [begunMeanwhile, begunLater] = [run("one/1", "one", 16, 1001), run("one/1", "one", 17, 1001)]
+  assert.deepStrictEqual(overlappingRuns([...begunMeanwhile, ...two], [stop]), [])
+  assert.strictEqual(overlappingRuns([...begunLater, ...two], [stop]).length, 1)
   const late = 1000 + noticeMillis + 1
   assert.strictEqual(overlappingRuns([...run("one/1", "one", 10, 1001, late), ...two], [stop]).length, 1)
 })

@@ -6,7 +6,9 @@ import type { Claim, Step } from "./entities.ts"
 /** A process that did nothing for a while, because it was stopped: until it first gave a sign of life again. */
 export interface Stop {
   readonly process: string
+  /** Before it was stopped, and when that had certainly happened: in between it may have begun something. */
   readonly from: number
+  readonly stopped: number
   readonly to: number
 }
 
@@ -62,7 +64,7 @@ export const overlappingRuns = (steps: ReadonlyArray<Step>, stops: ReadonlyArray
     const known = runs.get(run)
     if (known === undefined) runs.set(run, { what, who: run, process, first: at, last: at })
     else if (
-      !stops.some((stop) => stop.process === process && known.first < stop.from) ||
+      !stops.some((stop) => stop.process === process && known.first <= stop.stopped) ||
       !isPardoned(stops, process, at)
     )
       known.last = at

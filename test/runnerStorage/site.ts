@@ -93,14 +93,16 @@ export const openSite = Effect.fnUntraced(
       ([seconds, micros]) => Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
     )
 
-    /** How many shards each address owns now, by the leases in Redis. */
+    /** How many shards each process at an address owns now, by the leases in Redis. */
     const owners = Effect.gen(function* () {
       const now = yield* serverMillis
-      const locks = yield* Effect.promise(() => redis.hvals(`{${prefix}}:shards`))
+      const fields = yield* Effect.promise(() => redis.hgetall(`{${prefix}}:shards`))
       const counts = new Map<string, number>()
-      for (const lock of locks) {
-        const [until, owner] = [Number(lock.slice(0, 13)), lock.slice(14)]
-        if (until > now) counts.set(owner, (counts.get(owner) ?? 0) + 1)
+      for (const lease of Object.values(fields)) {
+        // of a shard this is the lease, which is a field itself
+        const [until] = (fields[lease] ?? "").split(" ")
+        const owner = lease.slice(0, lease.lastIndexOf(" "))
+        if (Number(until) > now) counts.set(owner, (counts.get(owner) ?? 0) + 1)
       }
       return counts
     })
@@ -160,11 +162,12 @@ export const openSite = Effect.fnUntraced(
       stop: Effect.fnUntraced(function* (runner: RunnerProcess) {
         const from = yield* serverMillis
         yield* runner.signal("SIGSTOP")
+        const stopped = yield* serverMillis
         return {
           from,
           resume: Effect.gen(function* () {
             yield* runner.signal("SIGCONT")
-            stops.push({ process: runner.name, from, to: yield* serverMillis })
+            stops.push({ process: runner.name, from, stopped, to: yield* serverMillis })
           })
         }
       }),

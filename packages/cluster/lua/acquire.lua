@@ -7,17 +7,16 @@
 -- ARGV[1]  address
 -- ARGV[2]  process
 -- ARGV[3]  lease, milliseconds
--- ARGV[4...]  shards
+-- ARGV[4]  the number of this request, different for each request of the process
+-- ARGV[5...]  shards
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    the positions of the shards that others hold, from 1 up; -1 instead if another process
---          has registered at this address
+-- reply    the epoch of the new lease, and the positions of the shards that others hold, from 1 up;
+--          -1 instead if another process has registered at this address
 
 --@include deadline
 --@include registered_here
-local first_shard = 4
-local function may_have(lock)
-  return not lock or tonumber(string.sub(lock, 1, 13)) <= now or string.sub(lock, 15) == owner
-end
+local first_shard = 5
+local takes_free = true
 --@include lease_shards
-return refused
+return reply

@@ -8,8 +8,11 @@
 --          counts as alive (epoch milliseconds, 13 digits), then "1" if it is healthy, "0" if not,
 --          "-" if it has unregistered; and, each after a space, its machine id, its process
 --          and the runner itself
--- KEYS[2]  the shards, a hash { shard = lock }; a lock is the time until which it is held
---          (epoch milliseconds, 13 digits), and after a space its owner: address, space, process
+-- KEYS[2]  the shards, a hash { shard = lease } and { lease = state }: a shard is held while its lease
+--          lasts. A lease is named by its address, process and epoch, with spaces between; its state
+--          is the time until which it lasts (epoch milliseconds, 13 digits), and after a space how
+--          many shards it covers: as many as name it. It has no more shards than at first, is
+--          deleted with its last one, and never comes back
 -- ARGV[1]  address
 -- ARGV[2]  process
 -- ARGV[3]  lease, milliseconds
@@ -28,10 +31,11 @@ local id = entry and tonumber(string.match(entry, '^%d+%S (%d+)'))
 
 if not id then
   local holding = {}
-  local locks = redis.call('HVALS', KEYS[2])
-  for _, lock in ipairs(locks) do
-    if tonumber(string.sub(lock, 1, 13)) > now then
-      holding[string.sub(lock, 15)] = true
+  local shards = redis.call('HGETALL', KEYS[2])
+  for i = 1, #shards, 2 do
+    local held_until = string.match(shards[i + 1], '^(%d+) %d+$')
+    if held_until and tonumber(held_until) > now then
+      holding[string.match(shards[i], '^(.*) ')] = true
     end
   end
   local taken = {}

@@ -10,8 +10,16 @@
 -- reply    1 released, 0 it was not held by this process
 
 --@include deadline
-local lock = redis.call('HGET', KEYS[1], ARGV[3])
-if lock and string.sub(lock, 15) == ARGV[1] .. ' ' .. ARGV[2] then
-  return redis.call('HDEL', KEYS[1], ARGV[3])
+local owner = ARGV[1] .. ' ' .. ARGV[2] .. ' '
+local lease = redis.call('HGET', KEYS[1], ARGV[3])
+if not lease or string.sub(lease, 1, #owner) ~= owner then
+  return 0
 end
-return 0
+local state = redis.call('HGET', KEYS[1], lease)
+local left = state and string.sub(state, 15) - 1
+if left and left > 0 then
+  redis.call('HSET', KEYS[1], lease, string.sub(state, 1, 14) .. left)
+elseif left then
+  redis.call('HDEL', KEYS[1], lease)
+end
+return redis.call('HDEL', KEYS[1], ARGV[3])

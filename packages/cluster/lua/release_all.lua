@@ -9,16 +9,21 @@
 -- reply    how many shards were released
 
 --@include deadline
-local owner = ARGV[1] .. ' ' .. ARGV[2]
-local locks = redis.call('HGETALL', KEYS[1])
-local held = {}
-for i = 1, #locks, 2 do
-  if string.sub(locks[i + 1], 15) == owner then
-    held[#held + 1] = locks[i]
+local owner = ARGV[1] .. ' ' .. ARGV[2] .. ' '
+local all = redis.call('HGETALL', KEYS[1])
+local released = 0
+local fields = {}
+for i = 1, #all, 2 do
+  if string.sub(all[i + 1], 1, #owner) == owner then
+    released = released + 1
+    fields[#fields + 1] = all[i]
+  elseif string.sub(all[i], 1, #owner) == owner then
+    -- one of its leases
+    fields[#fields + 1] = all[i]
   end
 end
 -- in parts: Lua can unpack only a few thousand values at once
-for first = 1, #held, 1000 do
-  redis.call('HDEL', KEYS[1], unpack(held, first, math.min(first + 999, #held)))
+for first = 1, #fields, 1000 do
+  redis.call('HDEL', KEYS[1], unpack(fields, first, math.min(first + 999, #fields)))
 end
-return #held
+return released

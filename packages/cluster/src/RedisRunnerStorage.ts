@@ -2,14 +2,16 @@
  * The `RunnerStorage` of Effect's cluster in Redis: which runners there are, and which of them owns which shard.
  *
  * A shard belongs to the process that holds its lock, for one lease (`shardLockExpiration`) by the clock of the Redis server;
- * the runner extends the leases of all its shards with one command. A process that was stopped for longer than a lease learns
+ * the runner extends the lease of all its shards with one command. A process that was stopped for longer than a lease learns
  * at its next refresh that it holds nothing any more.
  *
  * @since 0.3.0
  */
 import * as Clock from "effect/Clock"
 import { PersistenceError } from "effect/cluster/ClusterError"
+import type { RunnerAddress } from "effect/cluster/RunnerAddress"
 import * as RunnerStorage from "effect/cluster/RunnerStorage"
+import * as ShardId from "effect/cluster/ShardId"
 import * as ShardingConfig from "effect/cluster/ShardingConfig"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -60,11 +62,23 @@ const checkPrefix = (prefix: string): Effect.Effect<string, InvalidLockOptions> 
     : Effect.fail(new InvalidLockOptions({ option: "prefix", problem }))
 }
 
-/** The shards except those whose positions are in a script's reply; none if the reply is a number. */
-const without = (shards: ReadonlyArray<string>, reply: RedisDriver.Reply): Array<string> => {
-  if (!Array.isArray(reply)) return []
-  const missing = new Set(reply as ReadonlyArray<number>)
-  return shards.filter((_, index) => !missing.has(index + 1))
+/** Shards that Redis has granted together, until one end. */
+interface Lease {
+  /** Of the request that it was granted to; of a later one it is higher. */
+  readonly request: number
+  /** Names it in Redis, beside address and process. */
+  readonly epoch: string
+  readonly shards: ReadonlySet<ShardId.ShardId>
+  /** The earliest end on the monotonic clock, counted from before the request. */
+  deadline: number
+}
+
+/** What this process knows to hold at one address. */
+interface Holdings {
+  /** By shard. */
+  readonly leases: Map<string, Lease>
+  /** Of the last refresh that listed its shards. */
+  refreshed: Lease | undefined
 }
 
 /**
@@ -103,33 +117,41 @@ export const make = Effect.fnUntraced(function* (
 
   const monotonicMillis = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
-  /** The earliest end of each lease on the monotonic clock, counted from before its request. By address and shard. */
-  const deadlines = new Map<string, Map<string, number>>()
-  const deadlinesOf = (address: string): Map<string, number> => {
-    let known = deadlines.get(address)
-    if (known === undefined) deadlines.set(address, (known = new Map()))
-    return known
+  let requests = 0
+  const holdings = new Map<string, Holdings>()
+  const holdingsOf = (address: string): Holdings => {
+    let held = holdings.get(address)
+    if (held === undefined) holdings.set(address, (held = { leases: new Map(), refreshed: undefined }))
+    return held
   }
 
   /**
-   * Requests leases, and notes which were granted. A reply that arrives after its lease has ended grants nothing: this
-   * process was stopped.
+   * Requests a lease of these shards, and notes which it covers. A reply that arrives after the lease has ended grants
+   * nothing: this process was stopped.
    */
-  const askForLeases = (
+  const askForLease = (
     script: RedisDriver.RedisScript,
     address: string,
     args: ReadonlyArray<string | number>,
     asked: ReadonlyArray<string>
-  ): Effect.Effect<Array<string>, LockStoreError> =>
+  ): Effect.Effect<Lease | undefined, LockStoreError> =>
     Effect.suspend(() => {
+      const request = ++requests
       const deadline = monotonicMillis() + lease - driftMillis
-      return Effect.map(runWithDeadline(script, [runners, shards], [address, process, ...args, ...asked]), (reply) => {
-        const known = deadlinesOf(address)
-        const granted = monotonicMillis() < deadline ? without(asked, reply) : []
-        for (const shard of asked) known.delete(shard)
-        for (const shard of granted) known.set(shard, deadline)
-        return granted
-      })
+      return Effect.map(
+        runWithDeadline(script, [runners, shards], [address, process, lease, ...args, request, ...asked]),
+        (reply) => {
+          const { leases } = holdingsOf(address)
+          for (const shard of asked) leases.delete(shard)
+          if (!Array.isArray(reply) || monotonicMillis() >= deadline) return undefined
+          const [epoch, ...refused] = reply as [epoch: string, ...refused: ReadonlyArray<number>]
+          const missing = new Set(refused)
+          const granted = asked.filter((_, index) => !missing.has(index + 1))
+          const given: Lease = { request, epoch, shards: new Set(granted.map(ShardId.fromString)), deadline }
+          for (const shard of granted) leases.set(shard, given)
+          return given
+        }
+      )
     })
 
   /** A restart or a failover of Redis must cost time, not shards, until the first lease ends. */
@@ -145,17 +167,45 @@ export const make = Effect.fnUntraced(function* (
       })
     })
 
-  const refresh = (address: string, asked: ReadonlyArray<string>): Effect.Effect<Array<string>, LockStoreError> =>
+  /** Refreshes shards that are listed. */
+  const refreshListed = (address: string, asked: ReadonlyArray<string>): Effect.Effect<Array<string>, LockStoreError> =>
     Effect.suspend(() => {
-      const known = deadlinesOf(address)
+      const held = holdingsOf(address)
       const now = monotonicMillis()
-      const held = asked.filter((shard) => (known.get(shard) ?? now) > now)
-      const send = askForLeases(scripts["runner_storage/refresh"], address, [lease, retention], held)
+      const deadlineOf = (shard: string) => held.leases.get(shard)?.deadline ?? Number.NEGATIVE_INFINITY
+      const lasting = asked.filter((shard) => deadlineOf(shard) > now)
+      const send = askForLease(scripts["runner_storage/refresh"], address, [retention], lasting)
       // That leases have ended is known without Redis, and must be reported at once. The command that keeps this runner
       // alive is sent in the background.
-      if (held.length === 0 && asked.length > 0) return Effect.as(Effect.forkIn(Effect.ignore(send), scope), [])
-      const firstEnd = held.reduce((least, shard) => Math.min(least, known.get(shard)!), Number.POSITIVE_INFINITY)
-      return whileRedisIsAway(send, firstEnd)
+      if (lasting.length === 0 && asked.length > 0) return Effect.as(Effect.forkIn(Effect.ignore(send), scope), [])
+      const firstEnd = lasting.reduce((least, shard) => Math.min(least, deadlineOf(shard)), Number.POSITIVE_INFINITY)
+      return Effect.map(whileRedisIsAway(send, firstEnd), (given) => {
+        if (given === undefined) return []
+        if (given.shards.size > 0 && given.request > (held.refreshed?.request ?? 0)) held.refreshed = given
+        return Array.from(given.shards, String)
+      })
+    })
+
+  /**
+   * Extends the lease of the shards that were refreshed last. Answers false if it does not cover all of them any more, or
+   * has ended: then each must be asked for.
+   */
+  const extend = (address: string, held: Holdings, refreshed: Lease): Effect.Effect<boolean, LockStoreError> =>
+    Effect.suspend(() => {
+      const deadline = monotonicMillis() + lease - driftMillis
+      return Effect.map(
+        runWithDeadline(
+          scripts["runner_storage/extend"],
+          [runners, shards],
+          [address, process, lease, retention, refreshed.epoch, refreshed.shards.size]
+        ),
+        (reply) => {
+          const isExtended = reply === 1 && monotonicMillis() < deadline
+          if (isExtended) refreshed.deadline = deadline
+          else if (held.refreshed === refreshed) held.refreshed = undefined
+          return isExtended
+        }
+      )
     })
 
   const persisted = <A>(self: Effect.Effect<A, LockStoreError>): Effect.Effect<A, PersistenceError> =>
@@ -163,7 +213,7 @@ export const make = Effect.fnUntraced(function* (
 
   const flag = (healthy: boolean) => (healthy ? 1 : 0)
 
-  return RunnerStorage.makeEncoded({
+  const storage = RunnerStorage.makeEncoded({
     register: (address, runner, healthy) =>
       Effect.flatMap(
         persisted(
@@ -199,17 +249,22 @@ export const make = Effect.fnUntraced(function* (
 
     acquire: (address, asked) =>
       persisted(
-        whileRedisIsAway(
-          askForLeases(scripts["runner_storage/acquire"], address, [lease], asked),
-          Number.POSITIVE_INFINITY
+        Effect.map(
+          whileRedisIsAway(
+            askForLease(scripts["runner_storage/acquire"], address, [], asked),
+            Number.POSITIVE_INFINITY
+          ),
+          (given) => (given === undefined ? [] : Array.from(given.shards, String))
         )
       ),
 
-    refresh: (address, asked) => persisted(refresh(address, asked)),
+    refresh: (address, asked) => persisted(refreshListed(address, asked)),
 
     release: (address, shard) =>
       Effect.suspend(() => {
-        deadlinesOf(address).delete(shard)
+        const held = holdingsOf(address)
+        held.leases.delete(shard)
+        held.refreshed = undefined
         return persisted(
           Effect.asVoid(runWithDeadline(scripts["runner_storage/release"], [shards], [address, process, shard]))
         )
@@ -217,12 +272,38 @@ export const make = Effect.fnUntraced(function* (
 
     releaseAll: (address) =>
       Effect.suspend(() => {
-        deadlines.delete(address)
+        holdings.delete(address)
         return persisted(
           Effect.asVoid(runWithDeadline(scripts["runner_storage/release_all"], [shards], [address, process]))
         )
       })
   })
+
+  /** Shards that were refreshed together are refreshed again, all or some of them, without listing them. */
+  const refresh = (
+    runner: RunnerAddress,
+    shardIds: Iterable<ShardId.ShardId>
+  ): Effect.Effect<Array<ShardId.ShardId>, PersistenceError> =>
+    Effect.suspend(() => {
+      const asked = Array.from(shardIds)
+      const address = `${runner.host}:${runner.port}`
+      const held = holdingsOf(address)
+      const { refreshed } = held
+      if (
+        refreshed === undefined ||
+        monotonicMillis() >= refreshed.deadline ||
+        asked.length === 0 ||
+        !asked.every((shard) => refreshed.shards.has(shard))
+      ) {
+        return storage.refresh(runner, asked)
+      }
+      return Effect.flatMap(
+        persisted(whileRedisIsAway(extend(address, held, refreshed), refreshed.deadline)),
+        (isExtended) => (isExtended ? Effect.succeed(asked) : storage.refresh(runner, asked))
+      )
+    })
+
+  return RunnerStorage.RunnerStorage.of({ ...storage, refresh })
 })
 
 /**
@@ -232,7 +313,8 @@ export const make = Effect.fnUntraced(function* (
  * **Details**
  *
  * Leases and intervals are those of `ShardingConfig`. `acquire`, `refresh` and `releaseAll` send one command for any number
- * of shards. A lock belongs to a process at an address, so a runner that restarts at the same address after a crash has to
+ * of shards. Shards that were refreshed together share a lease: to refresh them again, all or some, extends it for all of
+ * them, at a cost that does not depend on their number. A lock belongs to a process at an address, so a runner that restarts at the same address after a crash has to
  * wait for the leases of its predecessor, like any other runner. While Redis is restarted or fails over, `acquire` and
  * `refresh` try again, for as long as Sharding waits for them: a third of the lease, or `shardLockRefreshInterval`.
  *

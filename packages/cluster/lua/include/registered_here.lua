@@ -1,4 +1,4 @@
--- Sets the locals `now` (epoch milliseconds), `owner` (as in a shard's lock), `entry` (the state of the runner,
+-- Sets the locals `now` (epoch milliseconds), `owner` (as in the name of a lease), `entry` (the state of the runner,
 -- or false) and `is_registered`. Replies -1 if another process has registered at this address.
 --
 -- KEYS[1]  the runners, see register.lua
