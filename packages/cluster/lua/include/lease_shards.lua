@@ -19,7 +19,7 @@ local size = 0
 -- a shard that is named twice counts once
 local counted = {}
 -- whether the shards of a lease may be taken; `false` is the lease of a shard without one
-local may_take = { [false] = takes_free }
+local may_take = { [false] = takes_free, [lease] = true }
 -- of the leases that shards are taken from: until when they last, and how many shards are left
 local last_until, left = {}, {}
 
