@@ -32,15 +32,17 @@ const drivers: Record<string, Layer.Layer<RedisDriver.RedisDriver, unknown>> = {
 }
 
 for (const [where, driver] of Object.entries(drivers)) {
-  describe(`the runner storage on ${where}`, { concurrent: true }, () => {
+  describe(`the runner storage on ${where}`, () => {
     /** Processes of a cluster of this test. */
     const processes = () => {
       const prefix = freshName("cluster")
       return (options?: StorageOptions) => storageOver(driver, { prefix, ...options })
     }
 
-    const test = (title: string, body: Effect.Effect<void, unknown, never>) =>
-      it.live(`${title}, on ${where}`, () => Effect.provideService(body, References.MinimumLogLevel, "Error"))
+    const test = (title: string, body: Effect.Effect<void, unknown, never>, options: { concurrent?: boolean } = {}) =>
+      it.live(`${title}, on ${where}`, () => Effect.provideService(body, References.MinimumLogLevel, "Error"), options)
+    /** Tests that mostly wait do so at the same time. */
+    const waits = { concurrent: true }
 
     test(
       "A registered runner is listed with its health until it unregisters, and keeps its machine id when it registers again",
@@ -213,7 +215,8 @@ for (const [where, driver] of Object.entries(drivers)) {
             (id) => id === 1
           )
         })
-      )
+      ),
+      waits
     )
 
     test(
@@ -234,7 +237,8 @@ for (const [where, driver] of Object.entries(drivers)) {
           // the others are free, and are acquired by whoever comes first
           assert.deepStrictEqual(idsOf(yield* stopped.acquire(addressOf(1), shards)), idsOf(shards.slice(10)))
         })
-      )
+      ),
+      waits
     )
 
     test(
@@ -253,7 +257,8 @@ for (const [where, driver] of Object.entries(drivers)) {
             yield* Effect.sleep(100)
           }
         })
-      )
+      ),
+      waits
     )
 
     test(
@@ -281,7 +286,8 @@ for (const [where, driver] of Object.entries(drivers)) {
           yield* former.releaseAll(addressOf(1))
           assert.deepStrictEqual(idsOf(yield* next.refresh(addressOf(1), shards)), [1, 2, 3])
         })
-      )
+      ),
+      waits
     )
 
     test(
