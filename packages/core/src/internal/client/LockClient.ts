@@ -254,8 +254,12 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     const place = held?.indexOf(lease) ?? -1
     if (held === undefined || place === -1) return
     // even if it is the last one: the Map may keep its old table, and with it the array, alive
-    held.splice(place, 1)
-    if (held.length === 0) this.#held.delete(lease.keys.lock)
+    if (held.length > 1) {
+      held.splice(place, 1)
+    } else {
+      held.pop()
+      this.#held.delete(lease.keys.lock)
+    }
   }
 
   /** The lease of this lock in this mode that the identity may re-enter. */
