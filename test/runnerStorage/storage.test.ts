@@ -200,7 +200,7 @@ for (const [where, driver] of Object.entries(drivers)) {
       Effect.scoped(
         Effect.gen(function* () {
           const process = processes()
-          const silent = yield* process({ lease: "500 millis" })
+          const silent = yield* process({ lease: "2 seconds" })
           const other = yield* process()
           assert.strictEqual(yield* silent.register(runnerOf(1), true), 1)
           assert.strictEqual(yield* other.register(runnerOf(2), true), 2)
