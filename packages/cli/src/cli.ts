@@ -5,6 +5,7 @@ import * as Argument from "effect/cli/Argument"
 import { ValidationError } from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { doctor } from "./doctor.ts"
 import { off, paragraphs } from "./help.ts"
@@ -13,7 +14,8 @@ import { ls } from "./ls.ts"
 import { Usage } from "./presenter.ts"
 import { prefix, redis } from "./redis.ts"
 import { release } from "./release.ts"
-import { runCommand } from "./runCommand.ts"
+import { duration, runCommand } from "./runCommand.ts"
+import { watch } from "./watch.ts"
 
 const lsCommand = Command.make(
   "ls",
@@ -65,6 +67,57 @@ Exit codes:
   74  it could not be written`)
   ),
   Command.withExamples([{ command: "redis-lock inspect db:migrate" }])
+)
+
+const watchCommand = Command.make(
+  "watch",
+  {
+    pattern: Argument.String("PATTERN").pipe(
+      Argument.withDescription("Only names that match this Redis glob pattern; quote it for the shell"),
+      Argument.withDefault("*")
+    ),
+    interval: duration("interval").pipe(
+      Flag.filter(
+        (interval) => Duration.isGreaterThanOrEqualTo(interval, Duration.millis(100)),
+        () => "at least 100ms"
+      ),
+      Flag.withDescription("The pause between two looks. Default: 1s"),
+      Flag.withDefault(Duration.seconds(1))
+    ),
+    json: Flag.Boolean("json").pipe(
+      Flag.withDescription("Print a JSON object for each change, also on a terminal"),
+      off
+    ),
+    allowRelease: Flag.Boolean("allow-release").pipe(
+      Flag.withDescription("On a terminal, let a key free the selected lock, after a question"),
+      off
+    ),
+    prefix,
+    redis
+  },
+  watch
+).pipe(
+  Command.annotate(
+    Usage,
+    "redis-lock watch [--interval 1s] [--json] [--allow-release] [--prefix TEXT] [--redis URL] [PATTERN]"
+  ),
+  Command.withShortDescription("Show the locks that are held, and each change"),
+  Command.withDescription(
+    paragraphs(`
+Shows the locks that are held, their holders, for how long they are seen to hold them, what is left of their leases, and how
+many wait, as far as Redis knows. It looks at all keys with SCAN once per --interval: what begins and ends in between, it misses.
+
+On a terminal it draws a picture. Keys: q quits, s sorts by name, age, lease or waiters, / filters by name and holder; with
+--allow-release, j, k and the arrows select a lock, and f frees it. Elsewhere, and with --json, it prints a line for each change.
+
+Exit codes:
+  0      the user or the reader has left
+  64     bad usage
+  69     Redis cannot be reached at the start, or refused
+  74     it could not be written
+  128+n  signal n arrived`)
+  ),
+  Command.withExamples([{ command: "redis-lock watch 'report:*'" }, { command: "redis-lock watch --json | jq .name" }])
 )
 
 const releaseCommand = Command.make(
@@ -129,6 +182,6 @@ Exit codes:
 )
 
 export const cli = Command.make("redis-lock").pipe(
-  Command.withSubcommands([runCommand, lsCommand, inspectCommand, releaseCommand, doctorCommand]),
+  Command.withSubcommands([runCommand, lsCommand, inspectCommand, watchCommand, releaseCommand, doctorCommand]),
   Command.withDescription("Runs commands under distributed locks on Redis, and lists, inspects and frees such locks.")
 )

@@ -52,7 +52,7 @@ export const release = ({ name, yes, ...target }: ReleaseOptions): Effect.Effect
 const notHeld = (name: string) => new ExitWith({ code: ExitCode.notHeld, message: `nobody holds "${name}"` })
 
 /** How much was freed: how many permits, or 1 for a lock. */
-const free = (
+export const free = (
   state: NameState
 ): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, RedisLock.RedisLock> => {
   const { holders, kind, name, permits } = state

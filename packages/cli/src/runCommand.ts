@@ -15,7 +15,8 @@ import { Usage } from "./presenter.ts"
 import { defaultLease, prefix, redis, type Urls } from "./redis.ts"
 import { run } from "./run.ts"
 
-const duration = (name: string) =>
+/** A flag whose value is a duration. */
+export const duration = (name: string) =>
   Flag.String(name).pipe(
     Flag.withMetavar("DURATION"),
     Flag.filterMap(parse, () => "500ms, 10s, 2m, 1h30m, or a plain number of seconds")

@@ -21,14 +21,21 @@ export const table = (titles: ReadonlyArray<string>, rows: ReadonlyArray<Readonl
   return all.map((row) => `${line(row).trimEnd()}\n`).join("")
 }
 
-/** Waits until everything is written. A reader that stops early, as in `ls | head -1`, is not a failure. */
-export const print = (text: string): Effect.Effect<void, ExitWith> =>
+/**
+ * Waits until everything is written. A reader that stops early, as in `ls | head -1`, is not a failure: `ifUnread` follows.
+ */
+export const print = (
+  text: string,
+  ifUnread: Effect.Effect<void, ExitWith> = Effect.void
+): Effect.Effect<void, ExitWith> =>
   Effect.callback((resume) => {
-    process.stdout.on("error", ({ code, message }: NodeJS.ErrnoException) =>
-      resume(code === "EPIPE" ? Effect.void : Effect.fail(new ExitWith({ code: ExitCode.notWritten, message })))
-    )
+    const onError = ({ code, message }: NodeJS.ErrnoException) =>
+      resume(code === "EPIPE" ? ifUnread : Effect.fail(new ExitWith({ code: ExitCode.notWritten, message })))
+    process.stdout.on("error", onError)
     process.stdout.write(text, (error) => {
-      if (!error) resume(Effect.void)
+      if (error) return
+      process.stdout.off("error", onError)
+      resume(Effect.void)
     })
   })
 

@@ -22,6 +22,7 @@ import { CurrentOwner } from "./internal/hold/owner.ts"
 import * as Sections from "./internal/acquire/sections.ts"
 import { TypeId as internalTypeId } from "./internal/locks/AnyLock.ts"
 import { inspectNamed, listHeld, locks, prepareLock, using } from "./internal/locks/heldLocks.ts"
+import { watchLocks } from "./internal/locks/watchLocks.ts"
 import { lockOf, makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
 import type { Invalid } from "./internal/options/invalid.ts"
 import { isDataFirst } from "./internal/options/isDataFirst.ts"
@@ -37,7 +38,7 @@ import {
   type TimeoutOf,
   type WaitTimeOf
 } from "./LockError.ts"
-import type { LockState, NameState } from "./LockState.ts"
+import type { LockChange, LockState, NameState } from "./LockState.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -110,7 +111,7 @@ export type Failures<L> = L extends Lock<unknown, infer E, unknown> ? E : never
 export type Token<L> = L extends Lock<unknown, unknown, infer T> ? T : bigint
 
 export type { AcquireOptions } from "./AcquireOptions.ts"
-export type { LockState, NameState } from "./LockState.ts"
+export type { LockChange, LockState, NameState } from "./LockState.ts"
 
 /**
  * Each grant has a fencing token; {@link WithoutTokens} turns that off.
@@ -677,3 +678,45 @@ export const forceRelease = <L extends Lock<unknown, unknown, unknown> | string>
  */
 export const list = (pattern = "*"): Stream.Stream<LockState, LockStoreError, RedisLock> =>
   Stream.unwrap(Effect.map(Effect.context<RedisLock>(), (context) => listHeld(clientIn(context), pattern)))
+
+/**
+ * What happens to the locks whose names match a Redis glob pattern (default: all): first those that are held, then each change. It looks
+ * at all of them once per `interval`, by default a second: of what begins and ends in between it tells nothing. It fails with
+ * `LockStoreError` when a look fails, and with `InvalidLockOptions` for an `interval` that is no period; otherwise it never ends.
+ * Permits and latches are not among the locks.
+ *
+ * **When to use**
+ *
+ * To show an operator or a dashboard who holds what.
+ *
+ * **When not to use**
+ *
+ * To wait for a lock: acquire it. With many millions of keys, since each look is a SCAN through all of them: take a longer interval.
+ *
+ * @example
+ * ```ts
+ * import { Effect, Schedule, Stream } from "effect"
+ * import { Lock } from "effect-redis-lock"
+ *
+ * const program = Lock.watch("report:*").pipe(
+ *   // look again after an outage of Redis
+ *   Stream.retry(Schedule.spaced("1 second")),
+ *   Stream.runForEach(({ _tag, state }) => Effect.log(`${_tag} ${state.name}`))
+ * )
+ * ```
+ *
+ * @category getters
+ * @since 0.3.0
+ */
+export const watch = (
+  pattern = "*",
+  options?: {
+    /** The pause between two looks. Default: 1 second. */
+    readonly interval?: Duration.Input | undefined
+  }
+): Stream.Stream<LockChange, LockStoreError | InvalidLockOptions, RedisLock> =>
+  Stream.unwrap(
+    Effect.map(Effect.context<RedisLock>(), (context) =>
+      watchLocks(clientIn(context), pattern, options?.interval ?? Duration.seconds(1))
+    )
+  )

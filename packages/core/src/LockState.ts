@@ -26,6 +26,23 @@ export interface LockState {
 }
 
 /**
+ * What has happened to a lock between two looks at it.
+ *
+ * @category models
+ * @since 0.3.0
+ */
+export interface LockChange {
+  /**
+   * `Found`: it was held at the first look. `Acquired`: other owners hold it than at the look before, or it was free then.
+   * `Changed`: a holder, its holds or the waiters are others. `Renewed`: nothing but a lease has been extended. `Released`: nobody
+   * holds it any more, because it was released, freed or has expired.
+   */
+  readonly _tag: "Found" | "Acquired" | "Changed" | "Renewed" | "Released"
+  /** What Redis told at this look; of a lock that is released, at the one before. */
+  readonly state: NameState
+}
+
+/**
  * What Redis knows about a name, for any kind of lock or synchronizer.
  *
  * @category models

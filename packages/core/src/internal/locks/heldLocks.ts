@@ -66,11 +66,15 @@ export const using = <A, E>(
   f: (lock: AnyLock<unknown, unknown, unknown>, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E>
 ): Effect.Effect<A, E> => Effect.withFiber<A, E>((fiber) => f(lockOf(lock), fiber))
 
+/** The keys of hashes whose names match a glob pattern, perhaps more than once: of locks, for instance. */
+export const keysOf = ({ options, store }: LockClient, pattern: string): Stream.Stream<string, LockStoreError> =>
+  store.scan(options.keyPrefix.replace(/[[\]*?\\^]/g, "\\$&") + pattern)
+
 /** The held locks whose names match a glob pattern, each once. */
 export const listHeld = (client: LockClient, pattern: string): Stream.Stream<LockState, LockStoreError> => {
   const { keyPrefix } = client.options
   const seen = new Set<string>()
-  return client.store.scan(keyPrefix.replace(/[[\]*?\\^]/g, "\\$&") + pattern).pipe(
+  return keysOf(client, pattern).pipe(
     Stream.mapEffect((key) => inspect(client, new LockKeys(key), key.slice(keyPrefix.length)), { concurrency: 16 }),
     Stream.filter((state): state is LockState => {
       if (state === undefined || seen.has(state.name)) return false

@@ -1,0 +1,50 @@
+/**
+ * A terminal that a command draws on, and its keys.
+ */
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+
+export interface Terminal {
+  /** Keys in the order in which they are pressed. */
+  readonly keys: Queue.Dequeue<string>
+  readonly size: () => { readonly columns: number; readonly rows: number }
+  /** Replaces the picture. */
+  readonly draw: (lines: ReadonlyArray<string>) => Effect.Effect<void>
+}
+
+const escape = "\u001b"
+
+/** A sequence of an arrow or another named key, or one character. */
+const keyPattern = new RegExp(`${escape}\\[[0-9;]*[A-Za-z~]|[^]`, "gu")
+
+/** Takes the terminal, and gives it back as it was when the scope closes. */
+export const open: Effect.Effect<Terminal, never, Scope.Scope> = Effect.gen(function* () {
+  const { stdin, stdout } = process
+  const keys = yield* Queue.unbounded<string>()
+  const onData = (text: string) => {
+    for (const [key] of text.matchAll(keyPattern)) Queue.offerUnsafe(keys, key)
+  }
+  // a terminal that is gone ends the command
+  const onEnd = () => Queue.offerUnsafe(keys, "\u0003")
+  yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      stdin.setEncoding("utf8").setRawMode(true).on("data", onData).on("end", onEnd).on("error", onEnd)
+      stdout.on("error", onEnd)
+      // another screen, without a cursor
+      stdout.write("\u001b[?1049h\u001b[?25l")
+    }),
+    () =>
+      Effect.sync(() => {
+        stdout.write("\u001b[?25h\u001b[?1049l")
+        stdin.off("data", onData).setRawMode(false).pause()
+      })
+  )
+  return {
+    keys,
+    size: () => ({ columns: stdout.columns || 80, rows: stdout.rows || 24 }),
+    // line by line over what was there, so that nothing flickers
+    draw: (lines) =>
+      Effect.sync(() => void stdout.write(`\u001b[H${lines.map((line) => `${line}\u001b[K\r\n`).join("")}\u001b[J`))
+  }
+})

@@ -1,0 +1,60 @@
+/**
+ * `redis-lock watch`, on a terminal and as lines.
+ */
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { spawn } from "node:child_process"
+import { until } from "../kit/eventually.ts"
+import { freshName } from "../kit/names.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
+import { bin, client, holdElsewhere, start } from "./redisLock.ts"
+
+it.live("redis-lock watch --json prints a line for each lock that is held, acquired and released", () =>
+  Effect.gen(function* () {
+    const name = freshName("watch")
+    const redis = yield* client()
+    const owner = yield* holdElsewhere(redis, `${name}:a`)
+    const running = yield* start(["watch", "--json", "--interval", "100ms", `${name}:*`])
+    yield* running.says(`"change":"found","name":"${name}:a"`)
+    yield* running.says(`"owner":"${owner}"`)
+    yield* holdElsewhere(redis, `${name}:b`)
+    yield* running.says(`"change":"acquired","name":"${name}:b"`)
+    yield* Effect.promise(() => redis.del(`${name}:a`))
+    yield* running.says(`"change":"released","name":"${name}:a"`)
+    yield* running.signal("SIGKILL")
+  }).pipe(Effect.scoped)
+)
+
+it.live(
+  "redis-lock watch draws the held locks on a terminal, frees the selected one, and gives the terminal back",
+  () =>
+    Effect.gen(function* () {
+      const name = freshName("watch")
+      const redis = yield* client()
+      const owner = yield* holdElsewhere(redis, name)
+      let output = ""
+      const child = yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          const command = [process.execPath, bin, "watch", "--allow-release", "--interval", "100ms", name].join(" ")
+          const child = spawn("script", ["-qec", `stty rows 24 cols 160; ${command}`, "/dev/null"], {
+            env: { ...process.env, REDIS_URL: redisUrl, REDIS_QUORUM: undefined }
+          })
+          child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text))
+          return child
+        }),
+        (child) => Effect.sync(() => void child.kill("SIGKILL"))
+      )
+      const ended = new Promise<number | null>((resolve) => child.on("close", resolve))
+      yield* until("it shows the holder", () => output.includes(owner) && output.includes("1 held of"))
+      assert.match(output, /#{10} {2}\d/)
+      child.stdin.write("f")
+      yield* until("it asks", () => output.includes(`Free "${name}"?`))
+      child.stdin.write("y")
+      yield* until("the lock is free", async () => (await redis.exists(name)) === 0)
+      yield* until("it shows no lock", () => output.includes("0 held of"))
+      child.stdin.write("q")
+      assert.strictEqual(yield* Effect.promise(() => ended), 0)
+      // the cursor and the former screen
+      assert.isTrue(output.trimEnd().endsWith("\u001b[?25h\u001b[?1049l"))
+    }).pipe(Effect.scoped)
+)

@@ -1,0 +1,50 @@
+/**
+ * `Lock.watch` tells the same on memory and on Redis.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, it } from "@effect/vitest"
+import { Effect, Layer, Queue, Stream } from "effect"
+import { InvalidLockOptions, Lock, LockStore, RedisLock } from "effect-redis-lock"
+import { freshName } from "../kit/names.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
+
+const onRedis = LockStore.layerRedis.pipe(Layer.provide(IoRedis.layer({ url: redisUrl })))
+
+for (const [title, store] of [
+  ["memory", LockStore.layerMemory],
+  ["Redis", onRedis]
+] as const) {
+  it.live(`${title}: watch tells of the locks that are held, and then of each change until the lock is released`, () =>
+    Effect.gen(function* () {
+      const name = freshName("watch")
+      const changes = yield* Queue.unbounded<string>()
+      const first = yield* Lock.scoped(`${name}:a`, { leaseTime: "1 minute" })
+      yield* Lock.watch(`${name}:*`, { interval: "20 millis" }).pipe(
+        Stream.runForEach(({ _tag, state }) => {
+          const [holder] = state.holders
+          return Queue.offer(changes, `${_tag} ${state.name.slice(name.length + 1)} ${holder!.holdCount}`)
+        }),
+        Effect.forkScoped
+      )
+      const next = Queue.take(changes)
+      assert.strictEqual(yield* next, "Found a 1")
+      yield* Lock.scoped(`${name}:a`, { leaseTime: "1 minute" })
+      assert.strictEqual(yield* next, "Changed a 2")
+      yield* first.renew("1 hour")
+      assert.strictEqual(yield* next, "Renewed a 2")
+      const second = yield* Lock.scoped(`${name}:b`, { leaseTime: "1 minute" })
+      assert.strictEqual(yield* next, "Acquired b 1")
+      yield* second.release
+      assert.strictEqual(yield* next, "Released b 1")
+      yield* Lock.forceRelease(`${name}:a`)
+      assert.strictEqual(yield* next, "Released a 2")
+    }).pipe(Effect.scoped, Effect.provide(RedisLock.layerFromStore().pipe(Layer.provide(store))))
+  )
+}
+
+it.effect("watch refuses an interval that is no period", () =>
+  Effect.gen(function* () {
+    const error = yield* Effect.flip(Stream.runDrain(Lock.watch("*", { interval: 0 })))
+    assert.instanceOf(error, InvalidLockOptions)
+  }).pipe(Effect.provide(RedisLock.layerMemory))
+)
