@@ -42,10 +42,28 @@ for (const { name } of readdirSync(new URL("packages/core/src/internal", import.
   if (!names.has(name)) throw new Error(`packages/core/src/internal/${name} is in no room of .dependency-cruiser.mjs`)
 }
 
+/** Lists of like things, one file each: public modules, and what the benchmark measures. Every other folder is small. */
+const lists = new Set(["packages/core/src", "packages/bench/src/workloads", "packages/bench/src/candidates"])
+const filesAtMost = 12
+const root = new URL(".", import.meta.url)
+const foldersIn = (folder) => [
+  folder,
+  ...readdirSync(new URL(folder, root), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .flatMap(({ name }) => foldersIn(`${folder}/${name}`))
+]
+const sources = readdirSync(new URL("packages", root)).map((name) => `packages/${name}/src`)
+for (const folder of [...sources, "lua"].flatMap(foldersIn)) {
+  const files = readdirSync(new URL(folder, root), { withFileTypes: true }).filter((entry) => entry.isFile())
+  if (files.length > filesAtMost && !lists.has(folder)) {
+    throw new Error(`${folder} has ${files.length} files, of ${filesAtMost} at most: find the rooms in it`)
+  }
+}
+
 /** Two files that are one concept: they may name each other's types. */
 const pairs = [
   ["packages/core/src/internal/wait/Subscriptions", "packages/core/src/internal/wait/WaitingClient"],
-  ["packages/ioredis/src/internal/PendingCommands", "packages/ioredis/src/internal/ScriptCommand"],
+  ["packages/ioredis/src/internal/command/PendingCommands", "packages/ioredis/src/internal/command/ScriptCommand"],
   ["packages/bench/src/Candidate", "packages/bench/src/Performer"]
 ].map((pair) => pair.map((file) => `^${file}\\.ts$`))
 

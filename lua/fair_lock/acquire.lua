@@ -16,12 +16,12 @@
 -- ARGV[7]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[8]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    granted: the fencing token (see include/granted.lua)
+-- reply    granted: the fencing token (see include/tokens/granted.lua)
 --          not:     { milliseconds that the holder has left (-1: no expiry, -2: free),
 --                     the holder; if the lock is free, the head of the queue }
 
 --@include deadline
---@include skip_the_dead
+--@include fair/skip_the_dead
 if first and not head then
   redis.call('DEL', KEYS[4], KEYS[5])
 end
@@ -34,7 +34,7 @@ if redis.call('EXISTS', KEYS[1]) == 1 then
     if left >= 0 and left < tonumber(ARGV[2]) then
       redis.call('PEXPIRE', KEYS[1], ARGV[2])
     end
-    --@include granted_before
+    --@include tokens/granted_before
   end
   if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
     return redis.error_reply('WRONGTYPE a read-write lock')
@@ -42,7 +42,7 @@ if redis.call('EXISTS', KEYS[1]) == 1 then
   holder = redis.call('HKEYS', KEYS[1])[1]
 elseif not head or head == ARGV[1] then
   local at_least = ''
-  --@include next_token
+  --@include tokens/next_token
   if head then
     redis.call('LPOP', KEYS[3])
     redis.call('ZREM', KEYS[4], head)
@@ -51,19 +51,19 @@ elseif not head or head == ARGV[1] then
   redis.call('HSET', KEYS[1], ARGV[1], 1)
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
   if head then
-    --@include keep_front
+    --@include fair/keep_front
     keep_front(waiter_timeout)
   else
     redis.call('DEL', KEYS[4], KEYS[5])
   end
-  --@include granted
+  --@include tokens/granted
 elseif head ~= first then
   -- the new head has no other way to learn that its turn has come
   redis.pcall(ARGV[7], KEYS[6] .. ':' .. head, '0')
 end
 
 if waiter_timeout > 0 then
-  --@include queue_up
+  --@include fair/queue_up
   queue_up(ARGV[1])
   redis.call('ZADD', KEYS[5], now + ARGV[6], ARGV[5], now, 'seen')
   -- a day: the dead must be recognised for as long as anybody may wait behind them

@@ -15,7 +15,7 @@
 if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
   return redis.error_reply('WRONGTYPE a read-write lock')
 end
---@include skip_the_dead
+--@include fair/skip_the_dead
 if not head then
   redis.call('DEL', KEYS[4], KEYS[5])
 end

@@ -36,12 +36,12 @@ if ARGV[4] ~= '0' then
   redis.call('ZADD', KEYS[5], 'NX', millis, 'seen')
   redis.call('PEXPIRE', KEYS[5], 86400000)
 end
---@include leave_queue
+--@include fair/leave_queue
 for i = last_waiting + 1, #ARGV - 1 do
   leave_queue(ARGV[i])
 end
---@include skip_the_dead
---@include queue_up
+--@include fair/skip_the_dead
+--@include fair/queue_up
 local holder = redis.call('HKEYS', KEYS[1])[1]
 -- from a little before the time when other commands may pass over its waiters
 local lost = noted and noted > millis + 100 and 0 or 1
@@ -52,7 +52,7 @@ if lost == 0 or ARGV[5] == '1' then
     end
   end
 end
---@include keep_front
+--@include fair/keep_front
 keep_front(0)
 head = redis.call('LINDEX', KEYS[3], 0)
 if not head then

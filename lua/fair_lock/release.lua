@@ -13,11 +13,11 @@
 --          0 the lock is free, -1 another owner holds it
 
 local released = redis.call('HDEL', KEYS[1], ARGV[1])
---@include leave_queue
+--@include fair/leave_queue
 local left = leave_queue(ARGV[1])
---@include skip_the_dead
+--@include fair/skip_the_dead
 if left and head then
-  --@include keep_front
+  --@include fair/keep_front
   keep_front(0)
 end
 if not head then

@@ -7,7 +7,7 @@
 --
 -- reply    for each: 1 it is there, 0 it is not
 
---@include raw
+--@include permits/raw
 local replies = {}
 for i, key in ipairs(KEYS) do
   local kind, name = string.sub(ARGV[i], 1, 1), string.sub(ARGV[i], 2)

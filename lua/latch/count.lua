@@ -4,5 +4,5 @@
 --
 -- reply    the count; 0 if there is none
 
---@include available
+--@include permits/available
 return math.max(0, available or 0)

@@ -9,7 +9,7 @@
 -- reply    the count that is left; 0 also if there was none
 
 --@include deadline
---@include available
+--@include permits/available
 if not available then
   return 0
 end

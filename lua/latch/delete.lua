@@ -8,7 +8,7 @@
 -- reply    1 removed, 0 there was none
 
 --@include deadline
---@include available
+--@include permits/available
 if not available then
   return 0
 end

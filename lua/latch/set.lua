@@ -9,7 +9,7 @@
 -- reply    1 set, 0 there is a count already
 
 --@include deadline
---@include available
+--@include permits/available
 if available then
   return 0
 end

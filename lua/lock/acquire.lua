@@ -13,14 +13,14 @@
 -- ARGV[5]  with KEYS[3] only: 1 if this owner has asked before; else 0, or left out
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    granted: the fencing token (see include/granted.lua)
+-- reply    granted: the fencing token (see include/tokens/granted.lua)
 --          taken:   { milliseconds left (-1: no expiry), the holder's owner }
 
 --@include deadline
 local has_asked = KEYS[3] and ARGV[5] == '1'
---@include taken
+--@include hand_over/taken
 local at_least = ARGV[5] and ARGV[4]
---@include next_token
+--@include tokens/next_token
 redis.call('HSET', KEYS[1], ARGV[1], '1')
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
---@include granted
+--@include tokens/granted

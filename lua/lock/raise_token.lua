@@ -10,7 +10,7 @@
 -- reply    1
 
 local before = redis.call('GET', KEYS[2]) or 0
---@include last_token
+--@include tokens/last_token
 if not last then
   return redis.error_reply(no_token .. KEYS[2])
 end

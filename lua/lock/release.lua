@@ -32,18 +32,18 @@ end
 local has_places = KEYS[3] and redis.call('EXISTS', KEYS[3]) == 1
 local listeners
 if not has_places then
-  --@include wake_all
+  --@include hand_over/wake_all
 end
 if has_places or (KEYS[3] and listeners > 0) then
-  --@include others_turn
+  --@include hand_over/others_turn
   if has_places and not is_others_turn then
-    --@include hand_over
+    --@include hand_over/hand_over
     if is_handed_over then
       return released
     end
   end
 end
 if has_places then
-  --@include wake_all
+  --@include hand_over/wake_all
 end
 return released == 1 and 1 + listeners or 0

@@ -46,7 +46,7 @@ for i = 1, count do
   else
     local before = redis.pcall('SET', KEYS[count + i], digits, 'PX', ARGV[3], 'GET')
     if before then
-      --@include last_token
+      --@include tokens/last_token
       if not last then
         -- no token: the locks taken so far are given back
         for taken = 1, i - 1 do

@@ -15,8 +15,8 @@
 --                     does), how many are held (-1: there is no such semaphore) }
 
 --@include deadline
---@include begin_leased
---@include raw
+--@include permits/begin_leased
+--@include permits/raw
 local expiry = redis.call('ZSCORE', KEYS[2], raw(ARGV[4]))
 local sent = expiry and tonumber(expiry) > now
 local wanted = #ARGV - 4

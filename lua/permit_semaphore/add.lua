@@ -12,7 +12,7 @@
 -- reply    how many are free now
 
 --@include deadline
---@include begin_leased
+--@include permits/begin_leased
 available = redis.call('INCRBY', KEYS[1], ARGV[2])
 if available > 0 then
   redis.pcall(ARGV[3], KEYS[3], available)

@@ -7,7 +7,7 @@
 --
 -- reply    { free (nil: there is no semaphore), held }
 
---@include reap
+--@include permits/reap
 if reaped > 0 and available and available > 0 then
   redis.pcall(ARGV[1], KEYS[3], available)
 end

@@ -5,7 +5,7 @@
 --
 -- reply    milliseconds left, -1 if the permit never expires, -2 if it is not held
 
---@include raw
+--@include permits/raw
 local score = redis.call('ZSCORE', KEYS[1], raw(ARGV[1]))
 if not score then
   return -2

@@ -9,8 +9,8 @@
 -- reply    1 + how many clients were listening: all were held and are given back
 --          -1 not all were held; those that were are given back
 
---@include available
---@include raw
+--@include permits/available
+--@include permits/raw
 local removed = 0
 for i = 2, #ARGV do
   removed = removed + redis.call('ZREM', KEYS[2], raw(ARGV[i]))

@@ -13,7 +13,7 @@ redis.pcall('ZREM', KEYS[1], '')
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local expiry = now + ARGV[1]
---@include raw
+--@include permits/raw
 local replies = {}
 for i, permits in ipairs(KEYS) do
   local held = 1

@@ -12,7 +12,7 @@
 -- reply    1 created or changed, 0 left as it was
 
 --@include deadline
---@include available
+--@include permits/available
 if available and ARGV[2] ~= '1' then
   return 0
 end

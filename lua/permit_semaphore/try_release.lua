@@ -9,8 +9,8 @@
 -- reply    how many were given back: as many as there are ids, or 0 because not all are
 --          held (unknown, given back already, or their lease has ended)
 
---@include reap
---@include raw
+--@include permits/reap
+--@include permits/raw
 local held = true
 for i = 2, #ARGV do
   held = held and tonumber(redis.call('ZSCORE', KEYS[2], raw(ARGV[i])) or 0) > now

@@ -8,7 +8,7 @@
 -- reply    1 done, 0 the permit is not held
 
 --@include deadline
---@include raw
+--@include permits/raw
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local score = redis.call('ZSCORE', KEYS[1], raw(ARGV[1]))

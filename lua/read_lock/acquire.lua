@@ -53,7 +53,7 @@ if KEYS[2] == KEYS[1] then
 elseif not mine then
   local before = redis.call('GET', KEYS[2])
   if before then
-    --@include last_token
+    --@include tokens/last_token
     if not last then
       return redis.error_reply(no_token .. KEYS[2])
     end
@@ -79,6 +79,6 @@ redis.call('SET', KEYS[3], 1, 'PX', ARGV[2])
 if left < tonumber(ARGV[2]) and left ~= -1 then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
---@include note_reader
+--@include readers/note_reader
 note_reader(KEYS[5], ARGV[1], KEYS[1], tonumber(ARGV[2]))
 return token

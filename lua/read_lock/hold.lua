@@ -25,6 +25,6 @@ local left = redis.call('PTTL', KEYS[1])
 if left >= 0 and left < tonumber(ARGV[3]) then
   redis.call('PEXPIRE', KEYS[1], ARGV[3])
 end
---@include note_reader
+--@include readers/note_reader
 note_reader(KEYS[3], ARGV[1], KEYS[1], tonumber(ARGV[3]))
 return 1

@@ -21,4 +21,4 @@ end
 redis.call('HDEL', KEYS[1], ARGV[1])
 redis.call('ZREM', KEYS[4], ARGV[1])
 local publish = ARGV[2]
---@include end_read
+--@include readers/end_read

@@ -45,4 +45,4 @@ for number = 1, remain do
 end
 redis.call('ZADD', KEYS[4], 'XX', time[1] * 1000 + math.floor(time[2] / 1000) + longest_own, ARGV[1])
 local publish = ARGV[3]
---@include end_read
+--@include readers/end_read

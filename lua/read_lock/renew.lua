@@ -13,7 +13,7 @@
 -- written: this removes nothing. pcall: a foreign type at one name must not stop the others.
 redis.pcall('HDEL', KEYS[1], '')
 local time = redis.call('TIME')
---@include note_reader
+--@include readers/note_reader
 local lease = tonumber(ARGV[1])
 local replies = {}
 local key = 1

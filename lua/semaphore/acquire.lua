@@ -15,10 +15,10 @@
 --          semaphore exists }
 
 --@include deadline
---@include anonymous
+--@include permits/anonymous
 local marker = redis.call('GET', KEYS[3])
 local granted = marker and 1 or 0
---@include begin
+--@include permits/begin
 if not marker and available and available >= tonumber(ARGV[2]) then
   granted = 1
   -- the marker first: if the script gets no further, it does no harm

@@ -13,8 +13,8 @@
 -- reply    1 added, 0 there is no such semaphore
 
 --@include deadline
---@include anonymous
---@include begin
+--@include permits/anonymous
+--@include permits/begin
 if not available and ARGV[3] == '1' then
   return 0
 end

@@ -4,5 +4,5 @@
 --
 -- reply    how many, or nil if there is no semaphore
 
---@include available
+--@include permits/available
 return available

@@ -9,8 +9,8 @@
 -- reply    how many were free; 0 if there is no semaphore
 
 --@include deadline
---@include anonymous
---@include begin
+--@include permits/anonymous
+--@include permits/begin
 if not available or available == 0 then
   return 0
 end

@@ -12,7 +12,7 @@
 --
 -- reply    1 given back, 0 the grant is not known
 
---@include available
+--@include permits/available
 if ARGV[2] == '0' then
   if redis.call('DEL', KEYS[2]) == 0 then
     return 0

@@ -11,8 +11,8 @@
 -- reply    1 created, 0 it exists already
 
 --@include deadline
---@include anonymous
---@include available
+--@include permits/anonymous
+--@include permits/available
 if available then
   return 0
 end

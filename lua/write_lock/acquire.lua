@@ -16,14 +16,14 @@
 -- ARGV[6]  a lower bound for the token, or ''
 -- ARGV[7]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    granted: the fencing token (see include/granted.lua)
+-- reply    granted: the fencing token (see include/tokens/granted.lua)
 --          taken:   { milliseconds left (-1: no expiry), a holder's owner }
 
 --@include deadline
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if mode then
   if redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 1 then
-    --@include granted_before
+    --@include tokens/granted_before
   end
   if ARGV[5] ~= '0' and mode == 'read' then
     redis.call('ZADD', KEYS[3], time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[5], ARGV[4])
@@ -56,8 +56,8 @@ elseif redis.call('EXISTS', KEYS[1]) == 1 then
 end
 
 local at_least = ARGV[6]
---@include next_token
+--@include tokens/next_token
 redis.call('HSET', KEYS[1], 'mode', 'write', ARGV[1] .. ':write', '1')
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 redis.call('ZREM', KEYS[3], ARGV[4])
---@include granted
+--@include tokens/granted

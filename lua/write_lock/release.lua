@@ -15,7 +15,7 @@
 if redis.call('HDEL', KEYS[1], ARGV[1] .. ':write') == 0 then
   return -redis.call('EXISTS', KEYS[1])
 end
---@include longest_read
+--@include readers/longest_read
 local longest = longest_read(KEYS[3])
 if longest == 0 then
   redis.call('DEL', KEYS[1], KEYS[4])

@@ -96,7 +96,7 @@ describe("doctor", () => {
         [...readFileSync(join(lua, file), "utf8").matchAll(/redis\.p?call\('([A-Z]+)'/g)].map(([, command]) => command!)
       )
     )
-    const probe = readFileSync(join(root, "packages/cli/src/commandProbe.ts"), "utf8")
+    const probe = readFileSync(join(root, "packages/cli/src/doctor/commandProbe.ts"), "utf8")
     for (const command of used) assert.include(probe, `try('${command}'`)
   })
 })

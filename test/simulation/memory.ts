@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url"
 import { Effect, type Exit } from "effect"
 import type { LockStore, LockStoreError, RedisDriver } from "effect-redis-lock"
 import type * as DeadlinesModule from "../../packages/core/dist/internal/store/CommandDeadlines.js"
-import type * as KeyspaceModule from "../../packages/core/dist/internal/store/memory/Keyspace.js"
+import type * as KeyspaceModule from "../../packages/core/dist/internal/store/memory/keyspace/Keyspace.js"
 import type * as StoreModule from "../../packages/core/dist/internal/store/memory/MemoryStore.js"
 import type * as WithDeadlinesModule from "../../packages/core/dist/internal/store/withDeadlines.js"
 

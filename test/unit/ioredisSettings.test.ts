@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { Duration } from "effect"
 import { fastPath } from "../../packages/ioredis/dist/internal/fast/fastPath.js"
-import { settingsOf } from "../../packages/ioredis/dist/internal/settings.js"
+import { settingsOf } from "../../packages/ioredis/dist/internal/options/settings.js"
 
 it("A server that loads its data is asked again after 100 ms, or after what the application says", () => {
   const settings = (maxLoadingRetryTime?: number) =>

@@ -1,6 +1,6 @@
 import type { Connection, Counting, Kind } from "./Candidate.ts"
 import type { Performer } from "./Performer.ts"
-import type { ServerCounters } from "./ServerCounters.ts"
+import type { ServerCounters } from "./servers/ServerCounters.ts"
 
 /** The figures of one run, by metric. */
 export type Sample = Readonly<Record<string, number>>

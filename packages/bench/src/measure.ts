@@ -1,6 +1,6 @@
 import type { Counting } from "./Candidate.ts"
 import type { Performer } from "./Performer.ts"
-import { commandsSent, type ServerCounters } from "./ServerCounters.ts"
+import { commandsSent, type ServerCounters } from "./servers/ServerCounters.ts"
 
 /** The cost of some work. */
 export interface Cost {

@@ -2,7 +2,7 @@ import type { Arguments } from "./arguments.ts"
 import { type Entry, runsIn } from "./candidates/catalog.ts"
 import { Child } from "./processes/Child.ts"
 import type { WorkloadArgument } from "./processes/workloadProcess.ts"
-import type { RedisServer } from "./RedisServer.ts"
+import type { RedisServer } from "./servers/RedisServer.ts"
 import { Results } from "./Results.ts"
 import type { Sample, Workload } from "./Workload.ts"
 

@@ -34,7 +34,7 @@ const linesOf = (file, sources) =>
   readFileSync(file, "utf8")
     .split("\n")
     .flatMap((line) => {
-      const include = /^--@include (\w+)$/.exec(line.trim())
+      const include = /^--@include ([\w/]+)$/.exec(line.trim())
       if (include !== null) return linesOf(includeOf(include[1], sources), sources)
       return line.trim() === "" || line.trim().startsWith("--") ? [] : [line]
     })

@@ -15,7 +15,7 @@ import { memberFailuresText } from "./internal/report/memberFailuresText.ts"
 import { noPermitsText } from "./internal/report/noPermitsText.ts"
 import { notReplicatedText } from "./internal/report/notReplicatedText.ts"
 import { lossReasons, lossText } from "./internal/report/lossText.ts"
-import { seconds } from "./internal/report/seconds.ts"
+import { seconds } from "./internal/report/telemetry/seconds.ts"
 import { storeReasons } from "./internal/report/storeReasons.ts"
 import { shown } from "./internal/report/shown.ts"
 

@@ -24,13 +24,13 @@ import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
 import * as Sections from "./internal/acquire/sections.ts"
-import { leasedPermits, preparePermits } from "./internal/locks/leasedPermits.ts"
-import * as commands from "./internal/locks/permitSemaphoreCommands.ts"
+import { leasedPermits, preparePermits } from "./internal/locks/permits/leasedPermits.ts"
+import * as commands from "./internal/locks/permits/permitSemaphoreCommands.ts"
 import {
   PermitSemaphoreImpl,
   permitSemaphoreOf,
   TypeId as internalTypeId
-} from "./internal/locks/PermitSemaphoreImpl.ts"
+} from "./internal/locks/permits/PermitSemaphoreImpl.ts"
 import { isDataFirst } from "./internal/options/isDataFirst.ts"
 import type {
   InvalidLockName,

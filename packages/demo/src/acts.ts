@@ -3,10 +3,10 @@
  */
 import { Console, Effect, Schema } from "effect"
 import { Ledger } from "./Ledger.ts"
-import { makeProgress } from "./progress.ts"
-import * as Report from "./report.ts"
+import { makeProgress } from "./report/progress.ts"
+import * as Report from "./report/report.ts"
 import { depositsPerWorker, type Outcome, run, workerCount } from "./run.ts"
-import { duration } from "./timeline.ts"
+import { duration } from "./report/timeline.ts"
 import { Workers } from "./Workers.ts"
 
 const print = (...lines: ReadonlyArray<string>) => Console.log(lines.join("\n"))

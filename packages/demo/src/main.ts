@@ -9,7 +9,7 @@ import { withKill, withLock, withoutLock } from "./acts.ts"
 import * as FiberWorkers from "./FiberWorkers.ts"
 import { Ledger } from "./Ledger.ts"
 import * as ProcessWorkers from "./ProcessWorkers.ts"
-import * as Report from "./report.ts"
+import * as Report from "./report/report.ts"
 import { Workers } from "./Workers.ts"
 
 /** Processes if there is a Redis for them, else fibers. */

@@ -12,10 +12,10 @@ import * as Redacted from "effect/Redacted"
 import { InvalidLockOptions, type QuorumOptions, RedisDriver, RedisLock } from "effect-redis-lock"
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from "ioredis"
 import { makeApplicationDriver } from "./internal/applicationClient.ts"
-import { choosePath } from "./internal/choosePath.ts"
-import { checkIoredis, nodesOf, sentinelsOf, targetOf } from "./internal/options.ts"
+import { choosePath } from "./internal/command/choosePath.ts"
+import { checkIoredis, nodesOf, sentinelsOf, targetOf } from "./internal/options/options.ts"
 import { makeCluster, makeSentinel, makeServer } from "./internal/ownDriver.ts"
-import { checkMembers } from "./internal/quorumUrls.ts"
+import { checkMembers } from "./internal/options/quorumUrls.ts"
 import { allWarnings, checkWarnings, problemOf } from "./internal/serverWarnings.ts"
 
 /**

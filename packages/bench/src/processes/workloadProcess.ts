@@ -2,7 +2,7 @@
  * Runs one workload with one candidate, and reports its figures.
  */
 import { entryOf } from "../candidates/catalog.ts"
-import { ServerCounters } from "../ServerCounters.ts"
+import { ServerCounters } from "../servers/ServerCounters.ts"
 import { workloadOf } from "../workloads/catalog.ts"
 import { argument, run, say } from "./Parent.ts"
 import { startPerformer, startPerformersApart } from "./performers.ts"

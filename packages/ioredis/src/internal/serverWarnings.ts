@@ -2,7 +2,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { InvalidLockOptions } from "effect-redis-lock"
-import type { CommandWriter } from "./CommandWriter.ts"
+import type { CommandWriter } from "./command/CommandWriter.ts"
 
 /** All warnings, in the order in which they are logged. */
 export const allWarnings = ["eviction", "persistence", "replicas", "clock"] as const

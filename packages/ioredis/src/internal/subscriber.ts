@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { RedisDriver } from "effect-redis-lock"
-import { failureOf } from "./failure.ts"
-import type { CommandWriter } from "./CommandWriter.ts"
+import { failureOf } from "./command/failure.ts"
+import type { CommandWriter } from "./command/CommandWriter.ts"
 
 interface Listener {
   readonly onSignal: (signal: RedisDriver.Signal) => void

@@ -8,7 +8,7 @@ import { describeWrongType, describeWrongTypeOfOne } from "../store/wrongType.ts
 import { Hold } from "../hold/Hold.ts"
 import { tokenKey, tokenLife } from "../protocol/LockProtocol.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
-import type { Denial } from "../store/operations/replies.ts"
+import type { Denial } from "../store/operations/replies/replies.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import { GrantedTooLate, isRetryable, transientFailure } from "../store/transient.ts"
 import { Lease } from "../hold/Lease.ts"

@@ -12,7 +12,13 @@ import * as Scope from "effect/Scope"
 import type { AcquireError, LockLost, LockStoreError } from "../../LockError.ts"
 import { guard, type Guarded, isClosed, type Restore } from "../hold/guard.ts"
 import { type Invalid, isInvalid } from "../options/invalid.ts"
-import { isTracing, type SpanAttributes, traceAcquire, traceHold, traceHoldUntilClosed } from "../report/spans.ts"
+import {
+  isTracing,
+  type SpanAttributes,
+  traceAcquire,
+  traceHold,
+  traceHoldUntilClosed
+} from "../report/telemetry/spans.ts"
 
 export interface Held extends Guarded {
   /** Idempotent. */

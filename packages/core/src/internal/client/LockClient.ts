@@ -31,7 +31,7 @@ import { QuorumClients } from "./QuorumClients.ts"
 import { OpaqueClient, type Service, TypeId } from "./RedisLock.ts"
 import { runStream } from "../store/startable.ts"
 import { Subscriptions } from "../wait/Subscriptions.ts"
-import { Telemetry } from "../report/telemetry.ts"
+import { Telemetry } from "../report/telemetry/telemetry.ts"
 import { Watchdog } from "../hold/Watchdog.ts"
 import type { ClientOptions } from "../options/ClientOptions.ts"
 

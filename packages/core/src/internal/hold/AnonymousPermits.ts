@@ -5,7 +5,7 @@
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { Loss } from "../report/telemetry.ts"
+import type { Loss } from "../report/telemetry/telemetry.ts"
 import { LockLost, LockStoreError, type LossReason } from "../../LockError.ts"
 import type { PermitReply } from "../protocol/PermitReply.ts"
 import { maxSends } from "../store/CommandDeadlines.ts"

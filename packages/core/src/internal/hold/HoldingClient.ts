@@ -2,7 +2,7 @@ import type * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import type { OwnerRef } from "../protocol/LockProtocol.ts"
 import type { ProtocolClient } from "../protocol/ProtocolClient.ts"
-import type { Telemetry } from "../report/telemetry.ts"
+import type { Telemetry } from "../report/telemetry/telemetry.ts"
 import type { OwnTurn } from "./Dependents.ts"
 
 /** A release that may hand the lock to a waiter of this process. */

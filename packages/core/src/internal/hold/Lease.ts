@@ -3,7 +3,7 @@
  * computed from a deadline on the monotonic clock at every check, never remembered.
  */
 import * as Duration from "effect/Duration"
-import type { Loss } from "../report/telemetry.ts"
+import type { Loss } from "../report/telemetry/telemetry.ts"
 import { LockLost, type LossReason } from "../../LockError.ts"
 import type { HoldingClient } from "./HoldingClient.ts"
 import { Dependents } from "./Dependents.ts"

@@ -25,7 +25,7 @@ import { type LockProtocol, withoutTokens } from "../protocol/LockProtocol.ts"
 import { type Identity, identityOf } from "../hold/owner.ts"
 import type { Lease } from "../hold/Lease.ts"
 import { shown } from "../report/shown.ts"
-import { kindOn } from "../report/telemetry.ts"
+import { kindOn } from "../report/telemetry/telemetry.ts"
 import type { AcquireRequest } from "../acquire/AcquireRequest.ts"
 import type { Restore } from "../hold/guard.ts"
 

@@ -4,7 +4,7 @@
  */
 import type * as Schedule from "effect/Schedule"
 import type { LockKeys } from "../store/keys.ts"
-import type { AcquireReply } from "../store/operations/replies.ts"
+import type { AcquireReply } from "../store/operations/replies/replies.ts"
 import type { StoreCommand } from "../store/operations/StoreOperation.ts"
 import type { ProtocolClient } from "./ProtocolClient.ts"
 

@@ -4,7 +4,7 @@ import type { LockState, NameState } from "../../LockState.ts"
 import { LockStoreError } from "../../LockError.ts"
 import type { LockKeys } from "../store/keys.ts"
 import * as lock from "../store/operations/lock.ts"
-import type { LookedAt } from "../store/operations/lookedAt.ts"
+import type { LookedAt } from "../store/operations/replies/lookedAt.ts"
 import type { ProtocolClient } from "./ProtocolClient.ts"
 import type { Mode } from "./LockProtocol.ts"
 

@@ -1,5 +1,5 @@
 import type * as Duration from "effect/Duration"
-import { seconds } from "./seconds.ts"
+import { seconds } from "./telemetry/seconds.ts"
 
 interface NotReplicated {
   readonly lock: string

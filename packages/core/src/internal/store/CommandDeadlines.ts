@@ -78,7 +78,7 @@ export class TimedCommand<A> {
     return [...this.command.args, Math.max(0, deadline)]
   }
 
-  /** The reply without the server's time: see `lua/include/granted.lua`. */
+  /** The reply without the server's time: see `lua/include/tokens/granted.lua`. */
   read(reply: Reply): Reply {
     const { args, operation } = this.command
     if (!operation.tellsTime) return reply

@@ -2,7 +2,7 @@ import type * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import type { OwnTurn } from "../hold/Dependents.ts"
 import type { ProtocolClient } from "../protocol/ProtocolClient.ts"
-import type { Telemetry } from "../report/telemetry.ts"
+import type { Telemetry } from "../report/telemetry/telemetry.ts"
 import type { AlarmClock } from "../time/AlarmClock.ts"
 import type { Subscriptions } from "./Subscriptions.ts"
 

@@ -1,6 +1,6 @@
 import type { NetConnectOpts, OnReadOpts, Socket } from "node:net"
 import type { ConnectionOptions } from "node:tls"
-import { Connector } from "../Connector.ts"
+import { Connector } from "../connection/Connector.ts"
 
 /** Shared by all connections: each chunk is consumed synchronously. */
 const buffer = Buffer.allocUnsafeSlow(64 * 1024)

@@ -1,7 +1,7 @@
 import { tracingChannel } from "node:diagnostics_channel"
 import type { RedisDriver } from "effect-redis-lock"
 import { Command } from "ioredis"
-import type { ScriptRequest, SentScript } from "../CommandPath.ts"
+import type { ScriptRequest, SentScript } from "../command/CommandPath.ts"
 
 /** The parts of ioredis' Command that are redefined here; its declaration hides `initPromise`. */
 interface Sendable {

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis"
-import * as Plain from "../SentinelConnector.ts"
+import * as Plain from "../connection/SentinelConnector.ts"
 
 /** The private parts of ioredis' connector that are used here. */
 interface Internals {

@@ -1,5 +1,5 @@
 import type { Cluster, Command, Redis } from "ioredis"
-import type { CommandPath, ScriptSender, StartupNode } from "../CommandPath.ts"
+import type { CommandPath, ScriptSender, StartupNode } from "../command/CommandPath.ts"
 import { BufferedConnector } from "./BufferedConnector.ts"
 import { BurstWriter } from "./BurstWriter.ts"
 import { FastCommand } from "./FastCommand.ts"

@@ -1,7 +1,7 @@
 import { AbstractConnector, Cluster, Command, Redis, SentinelConnector } from "ioredis"
 import type { Socket } from "node:net"
 import { Duplex } from "node:stream"
-import type { ScriptRequest } from "../CommandPath.ts"
+import type { ScriptRequest } from "../command/CommandPath.ts"
 import { fastPath } from "./fastPath.ts"
 
 type Check = readonly [part: string, isThere: () => boolean]

@@ -1,7 +1,7 @@
 import { Command, type Redis } from "ioredis"
-import type { CommandPath, ScriptSender } from "../CommandPath.ts"
-import { Connector, socketOf } from "../Connector.ts"
-import { SentinelConnector } from "../SentinelConnector.ts"
+import type { CommandPath, ScriptSender } from "../command/CommandPath.ts"
+import { Connector, socketOf } from "../connection/Connector.ts"
+import { SentinelConnector } from "../connection/SentinelConnector.ts"
 
 /** ioredis' message after its own `commandTimeout`. */
 const TIMED_OUT = "Command timed out"

@@ -1,7 +1,7 @@
 /**
  * The operations of `lua/fair_lock/` on a {@link Keyspace}: same keys, same arguments, same replies.
  */
-import { type Keyspace, WrongType } from "./Keyspace.ts"
+import { type Keyspace, WrongType } from "./keyspace/Keyspace.ts"
 import { granted, grantedBefore, nextToken, refuseReadWrite } from "./lock.ts"
 import type { MemoryOperation } from "./MemoryOperation.ts"
 
@@ -26,7 +26,7 @@ const forgetClients = (db: Keyspace, { clients, timeouts }: Queue): void => {
   db.delete(clients)
 }
 
-/** `lua/include/skip_the_dead.lua` */
+/** `lua/include/fair/skip_the_dead.lua` */
 const skipTheDead = (db: Keyspace, keys: Queue) => {
   const { clients, queue, timeouts } = keys
   const now = db.timeMillis()
@@ -63,7 +63,7 @@ const keepHead = (db: Keyspace, { clients, timeouts }: Queue, owner: string, now
   return true
 }
 
-/** `lua/include/keep_front.lua` */
+/** `lua/include/fair/keep_front.lua` */
 const keepFront = (
   db: Keyspace,
   lock: string,
@@ -82,14 +82,14 @@ const keepFront = (
   }
 }
 
-/** `lua/include/leave_queue.lua` */
+/** `lua/include/fair/leave_queue.lua` */
 const leaveQueue = (db: Keyspace, { queue, timeouts }: Queue, owner: string): boolean => {
   if (!db.zrem(timeouts, owner)) return false
   db.lrem(queue, owner)
   return true
 }
 
-/** `lua/include/queue_up.lua` */
+/** `lua/include/fair/queue_up.lua` */
 const queueUp = (
   db: Keyspace,
   lock: string,

@@ -2,7 +2,7 @@
  * The operations of `lua/lock/` and `lua/fenced_lock/` on a {@link Keyspace}: same keys, same arguments, same replies.
  */
 import type { Reply } from "../../../RedisDriver.ts"
-import { type Keyspace, WrongType } from "./Keyspace.ts"
+import { type Keyspace, WrongType } from "./keyspace/Keyspace.ts"
 import type { MemoryOperation } from "./MemoryOperation.ts"
 import { never } from "./permitSemaphore.ts"
 
@@ -14,7 +14,7 @@ export const raiseExpiry = (db: Keyspace, key: string, lease: number): void => {
 /** Tokens below are counters of a FencedLock, those above are microseconds of server time. */
 const counterLimit = 1_000_000_000_000_000
 
-/** `lua/include/last_token.lua` */
+/** `lua/include/tokens/last_token.lua` */
 export const lastToken = (db: Keyspace, token: string): number | undefined => {
   const text = db.getString(token)
   if (text === undefined) return undefined
@@ -23,7 +23,7 @@ export const lastToken = (db: Keyspace, token: string): number | undefined => {
   return last
 }
 
-/** `lua/include/next_token.lua` */
+/** `lua/include/tokens/next_token.lua` */
 export const nextToken = (db: Keyspace, lock: string, token: string, life: number, atLeast?: string): number => {
   if (token === lock) return 0
   const last = lastToken(db, token)
@@ -33,7 +33,7 @@ export const nextToken = (db: Keyspace, lock: string, token: string, life: numbe
   return next
 }
 
-/** `lua/include/granted.lua` */
+/** `lua/include/tokens/granted.lua` */
 export const granted = (db: Keyspace, token: number, atLeast?: string): Reply => {
   const micros = db.timeMicros()
   return token === Math.max(micros, Number(atLeast ?? 0)) ? micros : ["granted", token, String(micros)]
@@ -43,7 +43,7 @@ export const granted = (db: Keyspace, token: number, atLeast?: string): Reply =>
 export const tokenBefore = (db: Keyspace, lock: string, token: string): number =>
   token === lock ? 0 : Number(db.getString(token) ?? 1) || 1
 
-/** `lua/include/granted_before.lua` */
+/** `lua/include/tokens/granted_before.lua` */
 export const grantedBefore = (db: Keyspace, lock: string, token: string): Reply => [
   "granted",
   tokenBefore(db, lock, token),
@@ -53,10 +53,10 @@ export const grantedBefore = (db: Keyspace, lock: string, token: string): Reply 
 /** How long places are kept after the last request, milliseconds. */
 const placesLife = 60_000
 
-/** Of the turns of clients that take no places: the interval, the duration, and what is added to the time of the last: `lua/include/last_turn.lua` */
+/** Of the turns of clients that take no places: the interval, the duration, and what is added to the time of the last: `lua/include/hand_over/last_turn.lua` */
 const [turnEvery, turnLasts, behindAll] = [100_000, 10_000, 4e15]
 
-/** The microseconds since the last turn of the clients that take no places: `lua/include/last_turn.lua` */
+/** The microseconds since the last turn of the clients that take no places: `lua/include/hand_over/last_turn.lua` */
 const sinceLastTurn = (db: Keyspace, places: string): number => {
   const last = db.zscore(places, "")
   const since = last === undefined ? behindAll : db.timeMicros() - (last - behindAll)
@@ -69,7 +69,7 @@ const leftOfOthersTurn = (db: Keyspace, places: string | undefined): number | un
   return left > 0 ? Math.ceil(left / 1000) : undefined
 }
 
-/** `lua/include/taken.lua` */
+/** `lua/include/hand_over/taken.lua` */
 const taken = (
   db: Keyspace,
   [lock, token, places]: ReadonlyArray<string>,
@@ -121,7 +121,7 @@ export const hold: MemoryOperation = (db, [lock], [owner, count, lease]) => {
   return 1
 }
 
-/** `lua/include/others_turn.lua` */
+/** `lua/include/hand_over/others_turn.lua` */
 const isOthersTurn = (db: Keyspace, channel: string, places: string): boolean => {
   if (db.listeners(channel) <= db.listeners(`${channel}:ours`)) return false
   if (sinceLastTurn(db, places) < turnEvery) return false
@@ -131,7 +131,7 @@ const isOthersTurn = (db: Keyspace, channel: string, places: string): boolean =>
   return true
 }
 
-/** `lua/include/hand_over.lua` */
+/** `lua/include/hand_over/hand_over.lua` */
 const handOver = (db: Keyspace, lock: string, channel: string, places: string, lease: string): boolean => {
   for (let passedOver = 0; passedOver < 100; passedOver++) {
     const owner = db.zset(places)[0]?.[0]

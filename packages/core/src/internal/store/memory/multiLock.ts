@@ -1,7 +1,7 @@
 /**
  * The operations of `lua/multi_lock/` on a {@link Keyspace}: same keys, same arguments, same replies.
  */
-import { WrongType } from "./Keyspace.ts"
+import { WrongType } from "./keyspace/Keyspace.ts"
 import { nextToken, tokenBefore } from "./lock.ts"
 import type { MemoryOperation } from "./MemoryOperation.ts"
 

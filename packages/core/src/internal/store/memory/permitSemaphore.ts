@@ -3,13 +3,13 @@
  * are stored as text, not as bytes.
  */
 import { announce, counter } from "./counter.ts"
-import type { Keyspace } from "./Keyspace.ts"
+import type { Keyspace } from "./keyspace/Keyspace.ts"
 import type { MemoryOperation } from "./MemoryOperation.ts"
 
 /** Redisson's score of a permit that never expires. */
 export const never = 922_337_203_685_477
 
-/** `lua/include/reap.lua` */
+/** `lua/include/permits/reap.lua` */
 const reap = (db: Keyspace, semaphore: string, ids: string) => {
   const available = counter(db, semaphore)
   const now = db.timeMillis()

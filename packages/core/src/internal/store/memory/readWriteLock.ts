@@ -1,7 +1,7 @@
 /**
  * The operations of `lua/read_lock/` and `lua/write_lock/` on a {@link Keyspace}: same keys, same arguments, same replies.
  */
-import { type Keyspace, WrongType } from "./Keyspace.ts"
+import { type Keyspace, WrongType } from "./keyspace/Keyspace.ts"
 import { granted, grantedBefore, lastToken, nextToken, raiseExpiry } from "./lock.ts"
 import type { MemoryOperation } from "./MemoryOperation.ts"
 
@@ -17,7 +17,7 @@ const holds = (db: Keyspace, lock: string, stem: string): ReadonlyArray<string> 
     field === "mode" ? [] : Array.from({ length: Number(count) }, (_, i) => holdKey(stem, field, i + 1))
   )
 
-/** `lua/include/longest_read.lua` */
+/** `lua/include/readers/longest_read.lua` */
 const longestRead = (db: Keyspace, lock: string, stem: string, noted: string): number | undefined => {
   const count = (db.hash(lock)?.size ?? 0) - 1
   if (count <= 0) return 0
@@ -27,7 +27,7 @@ const longestRead = (db: Keyspace, lock: string, stem: string, noted: string): n
   return Math.max(0, ...holds(db, lock, stem).map((hold) => db.pttl(hold)))
 }
 
-/** `lua/include/note_reader.lua` */
+/** `lua/include/readers/note_reader.lua` */
 const noteReader = (db: Keyspace, noted: string, owner: string, lock: string, lease: number): void => {
   const until = db.zscore(noted, owner)
   if (until !== undefined) db.zadd(noted, Math.max(until, db.timeMillis() + lease), owner)
@@ -104,7 +104,7 @@ export const removeReadHold: MemoryOperation = (db, keys, args) => {
   return endRead(db, keys, publish)
 }
 
-/** `lua/include/end_read.lua` */
+/** `lua/include/readers/end_read.lua` */
 const endRead = (db: Keyspace, keys: ReadonlyArray<string>, publish: string): number => {
   const [lock, channel, stem, noted] = keys as [string, string, string, string]
   if (db.hash(lock)?.get("mode") === "write") return 1

@@ -2,7 +2,7 @@
  * The operations of `lua/semaphore/` on a {@link Keyspace}: same keys, same arguments, same replies.
  */
 import { announce, counter } from "./counter.ts"
-import { type Keyspace, WrongType } from "./Keyspace.ts"
+import { type Keyspace, WrongType } from "./keyspace/Keyspace.ts"
 import type { MemoryOperation } from "./MemoryOperation.ts"
 
 /** The free permits of a semaphore whose permits are anonymous. */

@@ -2,7 +2,7 @@
  * `lua/fair_lock/`: Redisson's fair lock, whose waiters have places in a queue.
  */
 import type { LockKeys } from "../keys.ts"
-import { type AcquireReply, acquireReply, grantsOwner, numberReply } from "./replies.ts"
+import { type AcquireReply, acquireReply, grantsOwner, numberReply } from "./replies/replies.ts"
 import { majority } from "./majority.ts"
 import { operation, type QuorumRule, type StoreCommand } from "./StoreOperation.ts"
 

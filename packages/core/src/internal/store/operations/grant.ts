@@ -1,7 +1,7 @@
 /**
  * `lua/grant/`: what all kinds of grant have in common.
  */
-import { numbersReply } from "./replies.ts"
+import { numbersReply } from "./replies/replies.ts"
 import { type Grant, operation, type StoreCommand } from "./StoreOperation.ts"
 
 export const operations = {

@@ -2,7 +2,7 @@
  * `lua/latch/`: Redisson's RCountDownLatch.
  */
 import { latchChannel } from "../keys.ts"
-import { doneReply, numberReply } from "./replies.ts"
+import { doneReply, numberReply } from "./replies/replies.ts"
 import { operation, type StoreCommand } from "./StoreOperation.ts"
 
 export const operations = {

@@ -2,10 +2,17 @@
  * `lua/lock/`, and the acquisition of `lua/fenced_lock/`: the locks that share Redisson's hash of one owner.
  */
 import { type LockKeys, permitIds } from "../keys.ts"
-import { type Inspected, inspectedByMajority } from "./inspected.ts"
-import { type LookedAt, lookedAtReply } from "./lookedAt.ts"
+import { type Inspected, inspectedByMajority } from "./replies/inspected.ts"
+import { type LookedAt, lookedAtReply } from "./replies/lookedAt.ts"
 import { counted, firstArgument, majority, majorityOfAll, majorityPerKey } from "./majority.ts"
-import { acquireReply, type AcquireReply, grantsHold, grantsOwner, numberReply, numbersReply } from "./replies.ts"
+import {
+  acquireReply,
+  type AcquireReply,
+  grantsHold,
+  grantsOwner,
+  numberReply,
+  numbersReply
+} from "./replies/replies.ts"
 import { type AcquireRule, operation, type StoreCommand } from "./StoreOperation.ts"
 
 const acquires: AcquireRule = {

@@ -3,7 +3,7 @@
  * created; undefined not to create it.
  */
 import { permitIds, semaphoreChannel } from "../keys.ts"
-import { doneReply, numberReply, numbersReply } from "./replies.ts"
+import { doneReply, numberReply, numbersReply } from "./replies/replies.ts"
 import { operation, type StoreCommand } from "./StoreOperation.ts"
 
 export interface PermitsReply {

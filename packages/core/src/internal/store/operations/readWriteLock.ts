@@ -3,7 +3,7 @@
  */
 import type { LockKeys } from "../keys.ts"
 import { counted, firstArgument, majority, majorityOfAll, majorityPerKey } from "./majority.ts"
-import { type AcquireReply, acquireReply, numberReply, numbersReply } from "./replies.ts"
+import { type AcquireReply, acquireReply, numberReply, numbersReply } from "./replies/replies.ts"
 import { type Arguments, operation, type StoreCommand } from "./StoreOperation.ts"
 
 const leaseMillis = (args: Arguments): number => Number(args[1])

@@ -3,7 +3,7 @@
  */
 import type { LockKeys } from "../keys.ts"
 import { majority } from "./majority.ts"
-import { numberReply } from "./replies.ts"
+import { numberReply } from "./replies/replies.ts"
 import { operation, type StoreCommand } from "./StoreOperation.ts"
 
 /** The use of a record: each has its own key. */

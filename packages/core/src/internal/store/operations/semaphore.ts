@@ -3,7 +3,7 @@
  * undefined not to create it.
  */
 import { grantMarker, permitIds, semaphoreChannel } from "../keys.ts"
-import { doneReply, numberReply } from "./replies.ts"
+import { doneReply, numberReply } from "./replies/replies.ts"
 import { majorityDone } from "./majority.ts"
 import { operation, type StoreCommand } from "./StoreOperation.ts"
 

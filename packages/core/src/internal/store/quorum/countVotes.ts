@@ -2,7 +2,7 @@
  * Counts the members' votes on an acquisition.
  */
 import * as Exit from "effect/Exit"
-import type { AcquireReply } from "../operations/replies.ts"
+import type { AcquireReply } from "../operations/replies/replies.ts"
 import type { Outcomes } from "./QuorumCall.ts"
 
 export type Vote =

@@ -1,0 +1,25 @@
+-- Sets the local `is_others_turn`: whether clients that take no places (Redisson's) listen,
+-- and have had no turn for 100 ms. If so, clients that take places are refused for the next
+-- 10 ms (see taken.lua); they are told first, which saves them a futile request.
+--
+-- KEYS[2]  its channel; clients that take places listen to <channel>:ours as well
+-- KEYS[3]  the places (see hand_over.lua)
+-- ARGV[2]  PUBLISH, or SPUBLISH
+
+local is_others_turn = false
+local numsub = ARGV[2] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
+local counts = redis.pcall('PUBSUB', numsub, KEYS[2], KEYS[2] .. ':ours')
+-- a user without permission for PUBSUB: there may be some
+local others = counts[4] and counts[2] - counts[4] or 1
+if others > 0 then
+  --@include digits
+  --@include hand_over/last_turn
+  if since >= 100000 then
+    is_others_turn = true
+    redis.call('ZADD', KEYS[3], string.format('%.0f', digits + behind_all), '')
+    if redis.call('ZCARD', KEYS[3]) == 1 then
+      redis.call('PEXPIRE', KEYS[3], 100)
+    end
+    redis.pcall(ARGV[2], KEYS[2] .. ':ours', '')
+  end
+end

@@ -1,0 +1,48 @@
+-- Answers an owner that finds the lock taken by itself, because the command was sent twice;
+-- or taken by another owner; or free, but during the turn of clients that take no places. A
+-- read-write lock under this name is refused: its readers and writers would not see this
+-- holder. Otherwise the script continues: the lock is free, or was handed over to this
+-- owner, which now asks again.
+--
+-- KEYS[1]  the lock
+-- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens
+-- KEYS[3]  the places, for an owner that will wait (see hand_over.lua)
+-- ARGV[1]  owner
+-- Needs the locals `digits`; and, where there is KEYS[3], `has_asked`: whether this owner
+-- has asked before.
+
+-- nearly always neither exists, which costs one command
+if redis.call('EXISTS', KEYS[1], KEYS[3] or KEYS[1]) > 0 then
+  local left
+  local holder
+  if redis.call('EXISTS', KEYS[1]) == 1 then
+    local is_held = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
+    if is_held and not has_asked then
+      --@include tokens/granted_before
+    end
+    if not is_held then
+      if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
+        return redis.error_reply('WRONGTYPE a read-write lock')
+      end
+      left = redis.call('PTTL', KEYS[1])
+      holder = redis.call('HKEYS', KEYS[1])[1]
+    end
+  else
+    --@include hand_over/last_turn
+    if since < 10000 then
+      left = math.ceil((10000 - since) / 1000)
+      holder = ''
+    elseif has_asked then
+      redis.call('ZREM', KEYS[3], ARGV[1])
+    end
+  end
+  if holder then
+    if KEYS[3] then
+      -- pcall: a full server (OOM) still tells that the lock is taken
+      redis.pcall('ZADD', KEYS[3], 'NX', digits, ARGV[1])
+      -- they expire a minute after the last request
+      redis.call('PEXPIRE', KEYS[3], 60000)
+    end
+    return { left, holder }
+  end
+end

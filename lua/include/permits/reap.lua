@@ -1,0 +1,20 @@
+-- Gives back permits whose lease has ended, at most a thousand: later commands do the rest.
+-- Sets the locals `now` (epoch milliseconds), `reaped` (how many), `ended` (how many more
+-- have ended) and `available` (see available.lua), which does not include `ended`. Without
+-- a counter the permits are dropped: there is nothing to return them to.
+--
+-- KEYS[1]  the counter
+-- KEYS[2]  { permit id, 16 raw bytes = epoch milliseconds at which its lease ends }, a zset
+
+--@include permits/available
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local reaped = 0
+local ended = redis.call('ZCOUNT', KEYS[2], 0, now)
+if ended > 0 then
+  reaped = redis.call('ZREMRANGEBYRANK', KEYS[2], 0, math.min(ended, 1000) - 1)
+  ended = ended - reaped
+end
+if available and reaped > 0 then
+  available = redis.call('INCRBY', KEYS[1], reaped)
+end

@@ -1,0 +1,21 @@
+/**
+ * `redis-lock inspect`: everything that Redis tells of one name.
+ */
+import * as Effect from "effect/Effect"
+import { Lock } from "effect-redis-lock"
+import { type ExitWith, failed } from "../exit.ts"
+import { jsonOf, textOf } from "./nameState.ts"
+import { locksIn, type Target } from "../redis.ts"
+import { print, printJson } from "../text.ts"
+
+export interface InspectOptions extends Target {
+  readonly name: string
+  readonly json: boolean
+}
+
+export const inspect = ({ json, name, ...target }: InspectOptions): Effect.Effect<void, ExitWith> =>
+  Lock.inspectName(name).pipe(
+    Effect.provide(locksIn(target)),
+    Effect.catch(failed),
+    Effect.flatMap((state) => (json ? printJson(jsonOf(state)) : print(textOf(state))))
+  )

@@ -1,0 +1,97 @@
+/**
+ * What Redis tells of one name, as JSON and as text.
+ */
+import * as Duration from "effect/Duration"
+import type { NameState } from "effect-redis-lock"
+import { format } from "../duration.ts"
+import { table, visible } from "../text.ts"
+
+const millisOf = (remaining: Duration.Duration | undefined): number | null =>
+  remaining === undefined ? null : Duration.toMillis(remaining)
+
+const shown = (remaining: Duration.Duration | undefined): string => (remaining === undefined ? "-" : format(remaining))
+
+/** What `--json` prints. */
+export const jsonOf = ({ count, held, holders, kind, name, permits, token, waiters, waiting }: NameState) => ({
+  name,
+  kind,
+  // a string, as a token may be larger than a JSON reader's integers
+  token: token === undefined ? null : String(token),
+  holders: holders.map(({ holdCount, mode, owner, remaining }) => ({
+    owner,
+    mode,
+    holds: holdCount,
+    remainingMillis: millisOf(remaining)
+  })),
+  waiting,
+  waiters,
+  count: count ?? null,
+  held,
+  permits: permits.map(({ id, remaining }) => ({ id, remainingMillis: millisOf(remaining) }))
+})
+
+const kinds: Record<NameState["kind"], string> = {
+  lock: "lock",
+  "fair lock": "fair lock",
+  "read-write lock": "read-write lock",
+  "permit semaphore": "permit semaphore",
+  counter: "a latch, or a semaphore of which no leased permit is held: Redis keeps only a number of either",
+  other: "something else: neither a lock nor a semaphore nor a latch",
+  none: "nothing that is held"
+}
+
+/** For people: what there is first, then who holds it, and then who waits. */
+export const textOf = (state: NameState): string => {
+  const { count, held, holders, kind, name, permits, token, waiters, waiting } = state
+  const facts: Array<readonly [string, string]> = [
+    ["name", visible(name)],
+    ["kind", kinds[kind]]
+  ]
+  if (token !== undefined) facts.push(["token", String(token)])
+  if (kind === "permit semaphore") facts.push(["free", String(count)], ["held", String(held)])
+  if (kind === "counter") facts.push(["count", String(count)])
+  if (kind === "fair lock") facts.push(["waiting", String(waiting)])
+  const parts = [
+    facts.map(([title, text]) => `${title.padEnd(9)}${text}\n`).join(""),
+    table(
+      ["OWNER", "MODE", "HOLDS", "REMAINING"],
+      holders.map(({ holdCount, mode, owner, remaining }) => [
+        visible(owner),
+        mode,
+        String(holdCount),
+        shown(remaining)
+      ])
+    ),
+    table(
+      ["PERMIT", "REMAINING"],
+      permits.map(({ id, remaining }) => [id, shown(remaining)])
+    ),
+    kind === "read-write lock"
+      ? table(
+          ["CLIENT WITH A WAITING WRITER"],
+          waiters.map((client) => [visible(client)])
+        )
+      : table(
+          ["PLACE", "WAITING OWNER"],
+          waiters.map((owner, i) => [String(i + 1), visible(owner)])
+        )
+  ]
+  return parts.filter((part) => part !== "").join("\n")
+}
+
+/** Who keeps others out, within a sentence: `held by 7e3d...:1 for 29.4s more`; undefined where nobody is known to. */
+export const heldBy = ({ count, held, holders, waiting }: NameState): string | undefined => {
+  if (held > 0) return `${held} permit${held === 1 ? " is" : "s are"} held, ${count ?? 0} free`
+  const [first, ...others] = holders
+  if (first === undefined) return waiting > 0 ? `free, but ${waiting} wait in its queue` : undefined
+  const { mode, owner, remaining } = first
+  const keptOwner = /^(.*):kept$/.exec(owner)?.[1]
+  if (keptOwner !== undefined && remaining !== undefined) {
+    return `released by ${visible(keptOwner)}, but taken for ${format(remaining)} more`
+  }
+  const side = mode === "exclusive" ? "" : mode === "read" ? ", which reads" : ", which writes"
+  const lease = remaining === undefined ? "without expiry" : `for ${format(remaining)} more unless it is renewed`
+  const more = others.length === 0 ? "" : `, and by ${others.length} more`
+  const queue = waiting === 0 ? "" : `; ${waiting} wait`
+  return `held by ${visible(owner)}${side}, ${lease}${more}${queue}`
+}

@@ -1,0 +1,152 @@
+/**
+ * `redis-lock run`: a command under a lock.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+import { Lock, type LockTimeout } from "effect-redis-lock"
+import * as CommandGroup from "./CommandGroup.ts"
+import { format } from "../duration.ts"
+import { ExitCode, ExitWith, failed } from "../exit.ts"
+import { type Hold, type HoldOptions, wanted, type Wanted } from "./hold.ts"
+import { awaitLossWarning, graceOf, type LossWarning } from "./lossWarning.ts"
+import { heldBy } from "../names/nameState.ts"
+import { locksIn, type Target } from "../redis.ts"
+import { say } from "../say.ts"
+import * as Signals from "./Signals.ts"
+import { visible } from "../text.ts"
+
+export interface RunOptions extends HoldOptions, Target {
+  readonly command: string
+  readonly args: ReadonlyArray<string>
+  readonly wait: Option.Option<Duration.Duration>
+  readonly lease: Duration.Duration
+  readonly timeout: Option.Option<Duration.Duration>
+  readonly conflictExitCode: Option.Option<number>
+  readonly verbose: boolean
+}
+
+/** Succeeds when the command has exited with 0 and the lock was held until then; anything else is a failure. */
+export const run = (options: RunOptions): Effect.Effect<void, ExitWith> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const signals = yield* Signals.listen
+      const hold = yield* Effect.raceFirst(acquire(options), Effect.flatMap(Queue.take(signals), giveUp))
+      const group = yield* CommandGroup.start(options.command, options.args, hold.variables)
+      // the command decides what a signal means; we wait for it to end either way
+      yield* Queue.take(signals).pipe(Effect.flatMap(group.signal), Effect.forever, Effect.forkScoped)
+      const outcome = yield* Effect.raceFirst(
+        awaitEnd(group, options.timeout),
+        awaitLossWarning(hold, graceOf(options.lease))
+      )
+      if (typeof outcome !== "number") return yield* stop(group, hold, outcome)
+      yield* release(hold)
+      if (options.verbose) yield* say(`released "${visible(hold.name)}"${staysTaken(options)}`)
+      if (outcome !== 0) return yield* new ExitWith({ code: outcome, message: "" })
+    })
+  )
+
+const staysTaken = ({ atLeast }: RunOptions): string =>
+  Option.match(atLeast, {
+    onNone: () => "",
+    onSome: (duration) => `, which stays taken until ${format(duration)} after it was acquired`
+  })
+
+const acquire = (options: RunOptions): Effect.Effect<Hold, ExitWith, Scope.Scope> =>
+  Layer.build(locksIn(options, options.lease)).pipe(
+    Effect.flatMap((locks) => {
+      const what = wanted(options)
+      return Effect.provideContext(
+        options.verbose ? acquireVerbosely(what, options.wait) : what.acquire(Option.getOrUndefined(options.wait)),
+        locks
+      )
+    }),
+    Effect.catchTags({
+      LockTimeout: (timeout) => ranOut(timeout, options),
+      LockStoreError: failed,
+      RedisDriverError: failed,
+      InvalidLockName: failed,
+      InvalidLockOptions: failed
+    })
+  )
+
+const ranOut = ({ message }: LockTimeout, { conflictExitCode }: RunOptions) =>
+  new ExitWith({ code: Option.getOrElse(conflictExitCode, () => ExitCode.waitRanOut), message })
+
+/** The same, and says for whom it waits, and how long it took. */
+const acquireVerbosely = (what: Wanted, wait: Option.Option<Duration.Duration>) =>
+  Effect.gen(function* () {
+    const [took, hold] = yield* Effect.timed(acquireOrTell(what, wait))
+    yield* say(`acquired "${visible(hold.name)}" after ${format(took)}, ${hold.grant}`)
+    return hold
+  })
+
+const acquireOrTell = (what: Wanted, wait: Option.Option<Duration.Duration>) =>
+  Effect.gen(function* () {
+    const waitTime = Option.getOrUndefined(wait)
+    if (waitTime !== undefined && Duration.isZero(waitTime)) return yield* what.acquire(waitTime)
+    // whether Redis cannot be reached for good is for the wait to find out
+    const [took, now] = yield* Effect.timed(
+      Effect.catchTag(what.tryAcquire, "LockStoreError", () => Effect.succeedNone)
+    )
+    if (Option.isSome(now)) return now.value
+    yield* Effect.forEach(what.names, tellWaiting)
+    return yield* what.acquire(waitTime && Duration.max(Duration.zero, Duration.subtract(waitTime, took)))
+  })
+
+const tellWaiting = (name: string) =>
+  Lock.inspectName(name).pipe(
+    Effect.flatMap((state) => {
+      const held = heldBy(state)
+      return say(`waiting for "${visible(name)}"${held === undefined ? "" : `: ${held}`}`)
+    }),
+    Effect.catchTag("LockStoreError", ({ message }) => say(`waiting for "${visible(name)}": ${message}`))
+  )
+
+const giveUp = (signal: NodeJS.Signals): Effect.Effect<never, ExitWith> =>
+  Effect.fail(new ExitWith({ code: CommandGroup.codeOf(signal), message: `${signal}: gave up waiting for the lock` }))
+
+/** How long a command that ran too long may take to stop. */
+const timeoutGrace = "5 seconds"
+
+/** The command's exit code, or that of timeout(1) if it was still running when its time was over. */
+const awaitEnd = (group: CommandGroup.CommandGroup, timeout: Option.Option<Duration.Duration>): Effect.Effect<number> =>
+  Option.match(timeout, {
+    onNone: () => group.exitCode,
+    onSome: (duration) =>
+      Effect.flatMap(Effect.timeoutOption(group.exitCode, duration), (code) =>
+        Option.isSome(code) ? Effect.succeed(code.value) : stopLate(group, duration)
+      )
+  })
+
+const stopLate = Effect.fnUntraced(function* (group: CommandGroup.CommandGroup, timeout: Duration.Duration) {
+  yield* say(`The command has run for ${format(timeout)}, its --timeout. Stopping it.`)
+  yield* group.signal("SIGTERM")
+  yield* Effect.timeoutOrElse(group.gone, { duration: timeoutGrace, orElse: () => group.signal("SIGKILL") })
+  yield* group.exitCode
+  return ExitCode.timedOut
+})
+
+/** Ends the whole group, by force if necessary, because the lock is lost or about to be. */
+const stop = Effect.fnUntraced(function* (
+  group: CommandGroup.CommandGroup,
+  hold: Hold,
+  { graceMillis, message }: LossWarning
+) {
+  yield* say(`${message} Stopping the command.`)
+  yield* group.signal("SIGTERM")
+  yield* Effect.timeoutOrElse(group.gone, { duration: graceMillis, orElse: () => group.signal("SIGKILL") })
+  yield* group.exitCode
+  yield* Effect.ignore(hold.release)
+  return yield* new ExitWith({ code: ExitCode.lockLost, message: "" })
+})
+
+/** The work is done, so a release that cannot be confirmed only deserves a warning: the lock frees itself. */
+const release = (hold: Hold): Effect.Effect<void, ExitWith> =>
+  Effect.catchTags(hold.release, {
+    LockStoreError: ({ message }) => say(message),
+    LockLost: ({ message }) => new ExitWith({ code: ExitCode.lockLost, message })
+  })

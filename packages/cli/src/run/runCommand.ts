@@ -1,0 +1,205 @@
+/**
+ * The command line of `redis-lock run`.
+ */
+import * as Argument from "effect/cli/Argument"
+import { ValidationError } from "effect/cli/CliError"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stdio from "effect/Stdio"
+import { parse } from "../duration.ts"
+import { off, paragraphs } from "../help.ts"
+import { Usage } from "../presenter.ts"
+import { defaultLease, prefix, redis, type Urls } from "../redis.ts"
+import { run } from "./run.ts"
+
+/** A flag whose value is a duration. */
+export const duration = (name: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("DURATION"),
+    Flag.filterMap(parse, () => "500ms, 10s, 2m, 1h30m, or a plain number of seconds")
+  )
+
+const shortestLease = Duration.seconds(1)
+
+/**
+ * Only the words after `--` are the command, so that none of its flags is ever taken for ours. The parser puts all operands
+ * into one list, so this compares that list with the words as they were typed.
+ */
+const commandBehindDashes = (args: ReadonlyArray<string>) =>
+  Effect.flatMap(
+    Stdio.Stdio.use((stdio) => stdio.args),
+    (typed) =>
+      typed.length - typed.indexOf("--") === 2 + args.length
+        ? Effect.void
+        : Effect.fail(new ValidationError({ message: "NAME goes before --, COMMAND and its arguments after it" }))
+  )
+
+/** The flags of which at most one can be given: they say what the command runs under. */
+interface What {
+  readonly name: string
+  readonly lock: ReadonlyArray<string>
+  readonly fair: boolean
+  readonly read: boolean
+  readonly write: boolean
+  readonly permits: Option.Option<number>
+  readonly wait: Option.Option<Duration.Duration>
+  readonly conflictExitCode: Option.Option<number>
+  readonly atLeast: Option.Option<Duration.Duration>
+  readonly redis: Urls
+}
+
+/** What is wrong with a combination of flags each of which is right, and what to do instead. */
+const problemOfFlags = (flags: What): string | undefined => {
+  const { atLeast, conflictExitCode, fair, lock, name, permits, read, redis, wait, write } = flags
+  const hasPermits = Option.isSome(permits)
+  const kinds = [fair && "--fair", read && "--read", write && "--write", hasPermits && "--permits"].filter(Boolean)
+  if (kinds.length > 1) return `${kinds.join(" and ")} exclude each other: give one of them`
+  if (hasPermits && lock.length > 0)
+    return "--permits takes one NAME: a semaphore cannot be acquired with locks, so leave out --lock"
+  const names = [name, ...lock]
+  const twice = names.find((each, i) => names.indexOf(each) < i)
+  if (twice !== undefined) return `NAME and each --lock must differ: "${twice}" is given twice`
+  if (redis.length > 1 && (fair || hasPermits)) {
+    return `a quorum keeps no ${fair ? "queue" : "permits"}: ${fair ? "--fair" : "--permits"} needs a single Redis, by one --redis or by REDIS_URL`
+  }
+  if (Option.isSome(atLeast) && (read || write || hasPermits || lock.length > 0 || redis.length > 1)) {
+    return "--at-least needs one lock on a single Redis: it excludes --read, --write, --permits, --lock and several --redis"
+  }
+  if (Option.isSome(conflictExitCode) && Option.isNone(wait)) {
+    return "--conflict-exit-code needs --wait: without it redis-lock waits without limit"
+  }
+  return undefined
+}
+
+const checkFlags = (flags: What) => {
+  const message = problemOfFlags(flags)
+  return message === undefined ? Effect.void : Effect.fail(new ValidationError({ message }))
+}
+
+export const runCommand = Command.make(
+  "run",
+  {
+    name: Argument.String("NAME").pipe(Argument.withDescription("The name of the lock, the same on all machines")),
+    command: Argument.String("COMMAND").pipe(Argument.withDescription("The program to run, looked up on the PATH")),
+    args: Argument.String("ARGS").pipe(
+      Argument.withDescription("Its arguments, passed unchanged"),
+      Argument.variadic()
+    ),
+    wait: duration("wait").pipe(
+      Flag.withDescription("How long to wait for the lock; 0 tries once. Default: without limit"),
+      Flag.optional
+    ),
+    lease: duration("lease").pipe(
+      Flag.filter(
+        (lease) => Duration.isGreaterThanOrEqualTo(lease, shortestLease),
+        () => "at least 1s"
+      ),
+      Flag.withDescription("How long the lock outlives redis-lock if it dies; renewed while it runs. Default: 30s"),
+      Flag.withDefault(defaultLease)
+    ),
+    atLeast: duration("at-least").pipe(
+      Flag.withDescription(
+        "How long the lock stays taken from its acquisition on, even if the command ends before. Default: until the command ends"
+      ),
+      Flag.optional
+    ),
+    lock: Flag.String("lock").pipe(
+      Flag.withMetavar("NAME"),
+      Flag.withDescription("Another lock, acquired together with NAME: all or none. May be given several times"),
+      Flag.atLeast(0)
+    ),
+    fair: Flag.Boolean("fair").pipe(
+      Flag.withDescription(
+        "First come, first served, among all processes. Default: usually the process that has waited longest"
+      ),
+      off
+    ),
+    read: Flag.Boolean("read").pipe(
+      Flag.withDescription("The read side of a read-write lock: shared with other readers"),
+      off
+    ),
+    write: Flag.Boolean("write").pipe(
+      Flag.withDescription("The write side of a read-write lock: shared with nobody"),
+      off
+    ),
+    permits: Flag.Int("permits").pipe(
+      Flag.withMetavar("N"),
+      Flag.filter(
+        (permits) => permits >= 1 && permits <= 2_147_483_647,
+        () => "a whole number from 1"
+      ),
+      Flag.withDescription(
+        "Hold one of N permits instead of a lock: at most N commands at once. Creates the semaphore NAME with N permits if it does not exist; an existing one keeps its total"
+      ),
+      Flag.optional
+    ),
+    conflictExitCode: Flag.Int("conflict-exit-code").pipe(
+      Flag.withMetavar("N"),
+      Flag.filter(
+        (code) => code >= 0 && code <= 255,
+        () => "a whole number from 0 to 255"
+      ),
+      Flag.withDescription("The exit code when the wait timed out. Default: 75"),
+      Flag.optional
+    ),
+    timeout: duration("timeout").pipe(
+      Flag.filter(
+        (timeout) => Duration.isGreaterThan(timeout, Duration.zero),
+        () => "longer than 0"
+      ),
+      Flag.withDescription(
+        "How long the command may run: then SIGTERM, 5s later SIGKILL, and exit code 124. Default: without limit"
+      ),
+      Flag.optional
+    ),
+    verbose: Flag.Boolean("verbose").pipe(
+      Flag.withDescription(
+        "Report on stderr which owner it waits for, what it acquired and after how long, and when it released it"
+      ),
+      off
+    ),
+    prefix,
+    redis
+  },
+  ({ fair, lock, read, write, ...options }) =>
+    run({ ...options, more: lock, kind: fair ? "fair" : read ? "read" : write ? "write" : "plain" })
+).pipe(
+  Command.validate(({ args }) => commandBehindDashes(args)),
+  Command.validate((flags) => checkFlags(flags)),
+  Command.annotate(Usage, "redis-lock run [--wait 10s] [--lease 30s] [--redis URL] NAME -- COMMAND ARGS..."),
+  Command.withShortDescription("Run a command under a lock"),
+  Command.withDescription(
+    paragraphs(`
+Waits for the lock NAME, runs COMMAND under it, and exits with the command's exit code.
+
+redis-lock passes SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and the other signals that would end it on to the
+command and all its children. If the lock is lost, they get SIGTERM and, before the lease ends, SIGKILL. No shell is
+involved unless you name one.
+
+The command inherits redis-lock's environment, plus:
+  REDIS_LOCK_NAME    the lock's name
+  REDIS_LOCK_TOKEN   the fencing token: higher for every grant of that name; not with --permits
+  REDIS_LOCK_OWNER   the owner, as redis-lock ls shows it; not with --permits
+  REDIS_LOCK_TOKENS  with --lock: all names and their tokens, as a JSON object
+  REDIS_LOCK_PERMIT  with --permits: the id of the permit
+
+Exit codes, besides the command's own:
+  64     bad usage
+  69     Redis cannot be reached, or refused
+  70     the lock was lost: the command was stopped, or ended too late
+  75     the wait timed out, unless --conflict-exit-code says otherwise
+  124    the command ran longer than --timeout, and was stopped
+  126    the command cannot be executed
+  127    the command was not found
+  128+n  signal n killed the command, or arrived while redis-lock waited for the lock`)
+  ),
+  Command.withExamples([
+    { command: "redis-lock run --wait 10s device:42 -- ./calibrate.sh --full" },
+    { command: "redis-lock run --wait 0 db:migrate -- sh -c 'make backup && make migrate'" },
+    { command: "redis-lock run --wait 0 --conflict-exit-code 0 --at-least 5m nightly-report -- ./report.sh" },
+    { command: "redis-lock run --permits 3 --timeout 10m thumbnails -- ./render.sh" }
+  ])
+)

@@ -1,0 +1,130 @@
+/**
+ * `redis-lock watch`: what happens to the locks, on a terminal as a picture, elsewhere as lines.
+ */
+import * as Clock from "effect/Clock"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import * as Schedule from "effect/Schedule"
+import * as Stream from "effect/Stream"
+import { Lock, type LockChange, type LockStoreError, type NameState, type RedisLock } from "effect-redis-lock"
+import * as CommandGroup from "../run/CommandGroup.ts"
+import { ExitWith, failed } from "../exit.ts"
+import { heldBy, jsonOf } from "../names/nameState.ts"
+import { locksIn, type Target } from "../redis.ts"
+import { free } from "../names/release.ts"
+import { say } from "../say.ts"
+import * as Signals from "../run/Signals.ts"
+import * as Terminal from "./terminal.ts"
+import { print, visible } from "../text.ts"
+import { changed, empty, frame, pressed, type View } from "./watchView.ts"
+
+export interface WatchOptions extends Target {
+  readonly pattern: string
+  readonly json: boolean
+  readonly interval: Duration.Duration
+  readonly allowRelease: boolean
+}
+
+export const watch = (options: WatchOptions): Effect.Effect<void, ExitWith> =>
+  (options.json || !process.stdout.isTTY || !process.stdin.isTTY ? lines(options) : picture(options)).pipe(
+    Effect.scoped,
+    Effect.provide(locksIn(options)),
+    Effect.catchTags({ LockStoreError: failed, RedisDriverError: failed, InvalidLockOptions: failed })
+  )
+
+/** Changes without end; after a failure, which `tell` reports, it looks again. */
+const changesOf = <R>(
+  { interval, pattern }: WatchOptions,
+  tell: (failure: LockStoreError) => Effect.Effect<void, never, R>
+) =>
+  Lock.watch(pattern, { interval }).pipe(
+    // the interval has been checked
+    Stream.catchTag("InvalidLockOptions", (error) => Stream.die(error)),
+    Stream.tapError(tell),
+    Stream.retry(Schedule.spaced(interval))
+  )
+
+/** The reader has gone. */
+const readerGone = new ExitWith({ code: 0, message: "" })
+
+const lines = (options: WatchOptions) =>
+  changesOf(options, ({ message }) => say(message)).pipe(
+    // a line per renewal would hide the others
+    Stream.filter(({ _tag }) => options.json || _tag !== "Renewed"),
+    Stream.runForEach((change) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        print(`${(options.json ? jsonLineOf : lineOf)(change, new Date(now).toISOString())}\n`, Effect.fail(readerGone))
+      )
+    )
+  )
+
+const jsonLineOf = ({ _tag, state }: LockChange, time: string): string =>
+  JSON.stringify({ time, change: _tag.toLowerCase(), ...jsonOf(state) })
+
+const lineOf = ({ _tag, state }: LockChange, time: string): string => {
+  const what = `${time} ${_tag.toLowerCase().padEnd(8)} ${visible(state.name)}`
+  return _tag === "Released" ? what : `${what}: ${heldBy(state)}`
+}
+
+/** Between two pictures in which nothing but the time has changed. */
+const drawEvery = "250 millis"
+
+/** What changes the view. */
+type Event =
+  | { readonly _tag: "Change"; readonly change: LockChange }
+  | { readonly _tag: "Key"; readonly key: string }
+  | { readonly _tag: "Told"; readonly message: string }
+  | { readonly _tag: "Tick" }
+
+const picture = (options: WatchOptions) =>
+  Effect.gen(function* () {
+    const signals = yield* Signals.listen
+    const events = yield* Queue.unbounded<Event>()
+    const terminal = yield* Terminal.open
+    const told = (message: string) => Queue.offer(events, { _tag: "Told", message })
+    yield* Effect.forkScoped(
+      Effect.forever(Effect.flatMap(Queue.take(terminal.keys), (key) => Queue.offer(events, { _tag: "Key", key })))
+    )
+    yield* Effect.forkScoped(Effect.forever(Effect.delay(Queue.offer(events, { _tag: "Tick" }), drawEvery)))
+    const looking = changesOf(options, ({ message }) => Effect.asVoid(told(message))).pipe(
+      Stream.runForEach((change) => Queue.offer(events, { _tag: "Change", change }))
+    )
+    yield* Effect.raceFirst(
+      Effect.raceFirst(showing(options, terminal, events), looking),
+      Effect.flatMap(Queue.take(signals), (signal) => new ExitWith({ code: CommandGroup.codeOf(signal), message: "" }))
+    )
+  })
+
+/** Draws after each event, until the user leaves. */
+const showing = Effect.fnUntraced(function* (
+  { allowRelease, pattern }: WatchOptions,
+  terminal: Terminal.Terminal,
+  events: Queue.Queue<Event>
+) {
+  let view = empty(pattern, allowRelease)
+  while (true) {
+    yield* terminal.draw(frame(view, terminal.size(), yield* Clock.currentTimeMillis))
+    // all that has happened meanwhile is one picture
+    for (const event of yield* Queue.takeAll(events)) {
+      const now = yield* Clock.currentTimeMillis
+      if (event._tag === "Change") view = changed(view, event.change, now)
+      else if (event._tag === "Told") view = { ...view, message: visible(event.message) }
+      else if (event._tag === "Key") {
+        const { todo, view: next } = pressed(view, event.key, now)
+        view = next
+        if (todo === "quit") return
+        if (todo !== undefined) view = yield* freed(view, todo)
+      }
+    }
+  }
+})
+
+const freed = (view: View, state: NameState): Effect.Effect<View, never, RedisLock.RedisLock> =>
+  Effect.match(free(state), {
+    onSuccess: (count) => ({
+      ...view,
+      message: count === 0 ? `nobody holds "${visible(state.name)}" any more` : `freed "${visible(state.name)}"`
+    }),
+    onFailure: ({ message }) => ({ ...view, message: visible(message) })
+  })

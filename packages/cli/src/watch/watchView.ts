@@ -1,0 +1,228 @@
+/**
+ * What `redis-lock watch` shows on a terminal: the locks that are held, and what keys do to them.
+ */
+import { displayWidth } from "effect/cli/CliOutput"
+import * as Duration from "effect/Duration"
+import type { LockChange, NameState } from "effect-redis-lock"
+import { format } from "../duration.ts"
+import { visible } from "../text.ts"
+
+/** One held lock. Times are milliseconds of the clock that the view is drawn by. */
+interface Row {
+  readonly state: NameState
+  readonly seenAt: number
+  readonly since: number
+  /** It was held before the view began. */
+  readonly isOlder: boolean
+  /** The longest lease seen, milliseconds: a full bar. */
+  readonly lease: number
+}
+
+const orders = ["name", "age", "lease", "waiters"] as const
+
+export interface View {
+  readonly pattern: string
+  readonly mayRelease: boolean
+  readonly rows: ReadonlyMap<string, Row>
+  readonly order: (typeof orders)[number]
+  readonly filter: string
+  /** What keys do: move and sort, edit the filter, or answer whether to free the selected lock. */
+  readonly mode: "list" | "filter" | "confirm"
+  readonly selected: string | undefined
+  /** The last thing worth telling: a lock was freed, or Redis cannot be reached. */
+  readonly message: string
+}
+
+export const empty = (pattern: string, mayRelease: boolean): View => ({
+  pattern,
+  mayRelease,
+  rows: new Map(),
+  order: "name",
+  filter: "",
+  mode: "list",
+  selected: undefined,
+  message: ""
+})
+
+/** Milliseconds; the longest, as there may be many readers. Undefined where there is no expiry. */
+const remainingOf = ({ holders }: NameState): number | undefined => {
+  const all = holders.map(({ remaining }) => remaining)
+  return all.includes(undefined) ? undefined : Math.max(0, ...all.map((remaining) => Duration.toMillis(remaining!)))
+}
+
+export const changed = (view: View, { _tag, state }: LockChange, now: number): View => {
+  const rows = new Map(view.rows)
+  if (_tag === "Released") rows.delete(state.name)
+  else {
+    const before = _tag === "Acquired" ? undefined : rows.get(state.name)
+    const isOlder = before?.isOlder ?? _tag === "Found"
+    const lease = Math.max(before?.lease ?? 0, remainingOf(state) ?? 0)
+    rows.set(state.name, { state, seenAt: now, since: before?.since ?? now, isOlder, lease })
+  }
+  return { ...view, rows, message: "" }
+}
+
+const leftOf = ({ seenAt, state }: Row, now: number): number | undefined => {
+  const remaining = remainingOf(state)
+  return remaining === undefined ? undefined : Math.max(0, remaining - (now - seenAt))
+}
+
+const keyOf: Record<View["order"], (row: Row, now: number) => number> = {
+  name: () => 0,
+  age: ({ since }) => since,
+  lease: (row, now) => leftOf(row, now) ?? Number.POSITIVE_INFINITY,
+  waiters: ({ state }) => -state.waiting
+}
+
+/** The rows that are shown, in their order. */
+export const shownRows = ({ filter, order, rows }: View, now: number): ReadonlyArray<Row> => {
+  const key = keyOf[order]
+  return [...rows.values()]
+    .filter(({ state: { holders, name } }) =>
+      [name, ...holders.map(({ owner }) => owner)].some((text) => text.includes(filter))
+    )
+    .sort((a, b) => key(a, now) - key(b, now) || (a.state.name < b.state.name ? -1 : 1))
+}
+
+/** The selected row, or the first one. */
+const selectedIn = ({ selected }: View, shown: ReadonlyArray<Row>): Row | undefined =>
+  shown.find(({ state }) => state.name === selected) ?? shown[0]
+
+export interface Pressed {
+  readonly view: View
+  /** What is to be done: leave, or free a lock. */
+  readonly todo?: "quit" | NameState
+}
+
+const quitKeys = new Set(["q", "\u0003", "\u0004"])
+
+export const pressed = (view: View, key: string, now: number): Pressed => {
+  if (key === "\u0003") return { view, todo: "quit" }
+  switch (view.mode) {
+    case "filter":
+      return { view: filtering(view, key) }
+    case "confirm": {
+      const row = view.rows.get(view.selected ?? "")
+      const next: View = { ...view, mode: "list" }
+      return key.toLowerCase() === "y" && row !== undefined ? { view: next, todo: row.state } : { view: next }
+    }
+    case "list": {
+      if (quitKeys.has(key)) return { view, todo: "quit" }
+      return { view: listing(view, key, now) }
+    }
+  }
+}
+
+const filtering = (view: View, key: string): View => {
+  if (key === "\r" || key === "\n") return { ...view, mode: "list" }
+  if (key === "\u001b") return { ...view, mode: "list", filter: "" }
+  if (key === "\u007f" || key === "\b") return { ...view, filter: view.filter.slice(0, -1) }
+  return /^[^\p{Cc}]+$/u.test(key) ? { ...view, filter: view.filter + key } : view
+}
+
+const listing = (view: View, key: string, now: number): View => {
+  const shown = shownRows(view, now)
+  const row = selectedIn(view, shown)
+  const moved = (by: number): View => {
+    const index = row === undefined ? -1 : shown.indexOf(row)
+    const to = shown[Math.min(Math.max(index + by, 0), shown.length - 1)]
+    return { ...view, selected: to?.state.name }
+  }
+  switch (key) {
+    case "s":
+      return { ...view, order: orders[(orders.indexOf(view.order) + 1) % orders.length]! }
+    case "/":
+      return { ...view, mode: "filter" }
+    case "j":
+    case "\u001b[B":
+      return moved(1)
+    case "k":
+    case "\u001b[A":
+      return moved(-1)
+    case "f":
+      return view.mayRelease && row !== undefined ? { ...view, mode: "confirm", selected: row.state.name } : view
+    default:
+      return view
+  }
+}
+
+const barWidth = 10
+
+const barOf = (left: number | undefined, lease: number): string => {
+  if (left === undefined) return "no expiry "
+  const full = lease === 0 ? 0 : Math.ceil((left / lease) * barWidth)
+  return "#".repeat(full) + ".".repeat(barWidth - full)
+}
+
+const titles = ["NAME", "HOLDER", "AGE", "LEASE", "", "WAITING"]
+
+const cellsOf = (row: Row, now: number): ReadonlyArray<string> => {
+  const { isOlder, lease, since, state } = row
+  const [first, ...others] = state.holders
+  const left = leftOf(row, now)
+  const age = `${isOlder ? ">" : ""}${format(Duration.millis(Math.max(0, now - since)))}`
+  return [
+    visible(state.name),
+    visible(first!.owner) + (others.length === 0 ? "" : ` and ${others.length} more`),
+    age,
+    barOf(left, lease),
+    left === undefined ? "" : format(Duration.millis(left)),
+    String(state.waiting)
+  ]
+}
+
+/** As many characters as fit. */
+const cut = (text: string, width: number): string => {
+  if (displayWidth(text) <= width) return text
+  let kept = ""
+  for (const character of text) {
+    if (displayWidth(kept + character) > width) break
+    kept += character
+  }
+  return kept
+}
+
+const padded = (text: string, width: number): string => text + " ".repeat(Math.max(0, width - displayWidth(text)))
+
+const reversed = (text: string): string => `\u001b[7m${text}\u001b[27m`
+
+/** The lines of one picture, none longer than the terminal is wide, and no more than it has lines. */
+export const frame = (
+  view: View,
+  size: { readonly columns: number; readonly rows: number },
+  now: number
+): ReadonlyArray<string> => {
+  const shown = shownRows(view, now)
+  const selected = selectedIn(view, shown)
+  const room = Math.max(1, size.rows - 3)
+  const start = Math.max(0, (selected === undefined ? 0 : shown.indexOf(selected)) - room + 1)
+  const cells = shown.slice(start, start + room).map((row) => cellsOf(row, now))
+  const widths = titles.map((title, i) => Math.max(...[title, ...cells.map((row) => row[i]!)].map(displayWidth)))
+  // a long name takes at most half of the width
+  widths[0] = Math.min(widths[0]!, Math.floor(size.columns / 2))
+  const line = (row: ReadonlyArray<string>) =>
+    cut(row.map((cell, i) => padded(cut(cell, widths[i]!), widths[i]!)).join("  "), size.columns)
+  const isMarked = (i: number) => shown[start + i] === selected && view.mayRelease
+  return [
+    cut(headOf(view, shown.length), size.columns),
+    line(titles),
+    ...cells.map((row, i) => (isMarked(i) ? reversed(line(row)) : line(row))),
+    cut(footOf(view), size.columns)
+  ]
+}
+
+const headOf = ({ filter, mode, order, pattern, rows }: View, shown: number): string => {
+  const filtered = filter === "" && mode !== "filter" ? "" : `, ${shown} match "${visible(filter)}"`
+  return `${rows.size} held of ${visible(pattern)}${filtered}, by ${order}`
+}
+
+const footOf = ({ filter, mayRelease, message, mode, selected }: View): string => {
+  switch (mode) {
+    case "filter":
+      return `filter: ${visible(filter)}_  (Enter keeps it, Esc clears it)`
+    case "confirm":
+      return `Free "${visible(selected!)}"? Its holder keeps working until it notices. [y/N]`
+    case "list":
+      return message !== "" ? message : `q quit  s sort  / filter${mayRelease ? "  j k select  f free" : ""}`
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * Waits in the queue of a fair lock, where each waiter has a place in Redis.
+ */
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import { type LockReentered, LockStoreError, type LockTimeout } from "../../../LockError.ts"
+import type { AcquireRequest } from "../AcquireRequest.ts"
+import { acquireOnce, ownerRefOf, type Denial, leaseMillisOf } from "../acquireOnce.ts"
+import { tryReenter } from "../reenter.ts"
+import type { FairQueue } from "../../wait/FairQueue.ts"
+import { Outage } from "../../wait/Outage.ts"
+import { FairWaiter } from "../../wait/FairWaiter.ts"
+import { Hold } from "../../hold/Hold.ts"
+import type { Wake } from "../../wait/Waiter.ts"
+import type { HeldRef } from "../../hold/releaseCommand.ts"
+import { countWaiting } from "./countWaiting.ts"
+import { gaveUp } from "./gaveUp.ts"
+import { pauseAfterFailure } from "./pauseAfterFailure.ts"
+import { giveBack, releaseAgainAfter, rollbackUnknown } from "../../hold/rollback.ts"
+import type { Restore } from "../../hold/guard.ts"
+
+/**
+ * Takes a place in the queue of a fair lock, and waits there for its turn. If the wait ends without the lock, for whatever
+ * reason, the place is given up. A transient failure costs time, not the place: it retries with the same owner id until it
+ * gives up.
+ */
+export const waitInFairQueue = (
+  request: AcquireRequest,
+  restore: Restore,
+  startedAt: number
+): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
+  const { client, identity, keys } = request
+  return Effect.flatMap(Queue.sliding<Wake>(1), (signals) => {
+    const queue = client.waitQueues.openFair(keys)
+    const waiter = new FairWaiter(client.nextOwner(), identity, signals, startedAt + request.waitMillis)
+    queue.enter(waiter)
+    const ownerRef = ownerRefOf(request, waiter.owner)
+    const ask: Ask = Effect.suspend(() => {
+      waiter.asking = true
+      waiter.askedAt = client.now()
+      return Effect.map(
+        acquireOnce(request, {
+          ownerRef,
+          waits: true,
+          restore,
+          startedAt,
+          onGranted: Effect.succeed<Hold>,
+          onDenied: Effect.succeed<Denial | LockStoreError>,
+          onTransient: (failure, isUnsure) => {
+            if (isUnsure) waiter.unsureUntil = client.now() + client.store.commandLifeMillis
+            return Effect.succeed(failure)
+          }
+        }),
+        (outcome) => {
+          // a holder needs no place
+          waiter.asking = outcome instanceof Hold
+          if (outcome instanceof LockStoreError) queue.outage.failed(outcome)
+          else queue.outage.answered()
+          return outcome
+        }
+      )
+    })
+    return Effect.matchCauseEffect(ask, {
+      onSuccess: (outcome) => {
+        if (!(outcome instanceof Hold)) {
+          const wait = waitForTurn(request, { restore, startedAt, ownerRef, queue, waiter, ask }, outcome)
+          return countWaiting(client, request.kind.name, wait)
+        }
+        queue.leave(waiter)
+        return Effect.succeed(outcome)
+      },
+      onFailure: (cause) => {
+        queue.leave(waiter)
+        return Effect.failCause(cause)
+      }
+    })
+  })
+}
+
+/** One wait in the queue of a fair lock. */
+interface FairWait {
+  readonly restore: Restore
+  readonly startedAt: number
+  readonly ownerRef: HeldRef
+  readonly queue: FairQueue
+  readonly waiter: FairWaiter
+  readonly ask: Ask
+}
+
+type Ask = Effect.Effect<Hold | Denial | LockStoreError, LockStoreError>
+
+const waitForTurn = (
+  request: AcquireRequest,
+  { ask, ownerRef, queue, restore, startedAt, waiter }: FairWait,
+  answer: Denial | LockStoreError
+): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
+  const { client, keys, kind } = request
+  const { waitsUntil } = waiter
+  let denial = answer instanceof LockStoreError ? undefined : answer
+  queue.join(waiter, denial?.remaining ?? -1)
+
+  const channel = kind.channel(keys, waiter.owner)
+  const reentry = new Outage()
+  let isSubscribed = false
+  const subscription = client.subscriptions.subscribe(channel, (signal) => {
+    // Its turn may have been announced before the first subscription was ready, so one more request follows. After an
+    // outage all channels come back at once: one report serves all waiters.
+    if (signal._tag === "Subscribed" && (isSubscribed || queue.outage.hasFailed)) queue.lookSoon()
+    else waiter.signal()
+    isSubscribed = true
+  })
+
+  const loop = Effect.gen(function* () {
+    while (true) {
+      const wake = yield* restore(Queue.take(waiter.signals))
+      if (wake === "tick" && client.now() < waitsUntil) client.telemetry.polled(kind.name)
+      const entered = yield* tryReenter(request, restore)
+      if (entered instanceof Hold) return { hold: entered, isTurn: false }
+      if (entered !== undefined) {
+        const left = waitsUntil - client.now()
+        if (left <= 0) return yield* Effect.fail(entered)
+        reentry.failed(entered)
+        yield* pauseAfterFailure(client, reentry, left, restore)
+        waiter.signal()
+        continue
+      }
+      reentry.answered()
+      // during an outage, the queue's refresh finds out for all waiters when the store answers again
+      if (queue.outage.failure === undefined || client.now() < waitsUntil) {
+        const outcome = yield* ask
+        if (outcome instanceof Hold) return { hold: outcome, isTurn: true }
+        denial = outcome instanceof LockStoreError ? undefined : outcome
+      }
+      if (client.now() >= waitsUntil) return yield* gaveUp(request, startedAt, denial, queue.outage.failure)
+      queue.sleep(waiter, denial?.remaining ?? -1)
+    }
+  })
+  const leave = Effect.sync(() => {
+    client.alarms.cancel(waiter)
+    queue.leave(waiter)
+    subscription.stop()
+  })
+  const removePlace = () => client.waitQueues.openFair(keys).removePlaces([waiter.owner])
+  const giveUp = Effect.suspend(() => {
+    // a refresh removes the place once the store answers again
+    if (waiter.isUnsure || queue.outage.failure !== undefined) removePlace()
+    if (waiter.isUnsure) return rollbackUnknown(ownerRef, leaseMillisOf(request))
+    if (queue.outage.failure !== undefined) return Effect.void
+    return giveBack(ownerRef, queue.settled, removePlace)
+  })
+  return Effect.matchCauseEffect(loop, {
+    onSuccess: ({ hold, isTurn }) => {
+      if (isTurn) releaseAgainAfter(hold, waiter.unsureUntil, leaseMillisOf(request))
+      return Effect.as(isTurn ? leave : Effect.andThen(leave, giveUp), hold)
+    },
+    onFailure: (cause) => Effect.andThen(Effect.andThen(leave, giveUp), Effect.failCause(cause))
+  })
+}

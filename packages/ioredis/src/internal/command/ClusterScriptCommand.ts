@@ -1,0 +1,139 @@
+import * as Exit from "effect/Exit"
+import { RedisDriver } from "effect-redis-lock"
+import { Command } from "ioredis"
+import type { ClusterNodes } from "../connection/ClusterNodes.ts"
+import type { CommandWriter } from "./CommandWriter.ts"
+import { failureOf } from "./failure.ts"
+import { hashSlot } from "./hashSlot.ts"
+import type { PendingCommands } from "./PendingCommands.ts"
+import { type OnExit, ScriptCommand } from "./ScriptCommand.ts"
+
+/** The number of redirections that a command follows before it fails with the next. */
+const MAX_REDIRECTIONS = 16
+
+/** The pause before resending a command that was rejected because its slot is being moved. */
+const RETRY_MILLIS = 50
+
+/**
+ * A script in flight to the node that serves its keys. It is resent only if a node has rejected it without running it: to another
+ * node (MOVED, ASK), after a pause (TRYAGAIN), or with its text (NOSCRIPT).
+ */
+export class ClusterScriptCommand extends ScriptCommand {
+  readonly #nodes: ClusterNodes
+  readonly #slot: number
+  /** The node that it was sent to, or whose connection it waits for. */
+  node: CommandWriter | undefined
+  #sent = false
+  #asking = false
+  #redirections = 0
+  /** Why it was rejected, until it is resent. */
+  #refusal: unknown
+
+  constructor(
+    { nodes, pending }: { readonly nodes: ClusterNodes; readonly pending: PendingCommands },
+    script: RedisDriver.RedisScript,
+    keys: ReadonlyArray<string>,
+    args: ReadonlyArray<string | number>,
+    onExit: OnExit
+  ) {
+    super(pending, script, keys, args, onExit)
+    this.#nodes = nodes
+    this.#slot = hashSlot(keys[0]!)
+  }
+
+  /** Goes to the node that serves the slot. */
+  route(): void {
+    this.#asking = false
+    this.#goTo(this.#nodes.ownerOf(this.#slot))
+  }
+
+  /** Opens a connection that was never opened, and waits for it; does not wait for a broken one. */
+  #goTo(node: CommandWriter | undefined): void {
+    this.node = node
+    this.#sent = false
+    switch (node?.client.status) {
+      case "ready":
+        this.proceed()
+        break
+      case "wait":
+        node.client.connect().catch(() => {}) // its events tell the waiting commands
+        break
+      case "connecting":
+      case "connect":
+        break
+      default:
+        this.refuse(this.#nodes.ended ?? node?.connection.notConnected ?? this.#nodes.noneFor(this.#slot))
+        this.#nodes.refresh()
+    }
+  }
+
+  /** The connection is ready. */
+  proceed(): void {
+    if (this.#sent) return
+    this.#sent = true
+    this.#refusal = undefined
+    this.send(this.node!)
+  }
+
+  override send(writer: CommandWriter): void {
+    // not asking(): with enableAutoPipelining it would be sent after the script
+    if (this.#asking) (writer.client.sendCommand(new Command("asking")) as Promise<unknown>).catch(() => {})
+    super.send(writer)
+  }
+
+  /** The connection broke, or could not be opened. */
+  disconnected(): void {
+    if (this.#sent) this.fail("ConnectionLost", "the connection broke before the reply came")
+    else this.refuse(this.node!.connection.notConnected)
+  }
+
+  override expire(): void {
+    this.node?.onCommandTimeout()
+    if (this.#refusal === undefined) super.expire()
+    else this.settle(Exit.fail(refusalOf(this.#refusal)))
+    this.#nodes.refresh()
+  }
+
+  override onErrorReply(error: unknown): void {
+    const [code, slot, address] = error instanceof Error ? error.message.split(" ") : []
+    if (this.#redirections < MAX_REDIRECTIONS) {
+      if ((code === "MOVED" || code === "ASK") && address !== undefined) {
+        this.#redirections++
+        return this.#redirect(code, Number(slot), address, error)
+      }
+      if (code === "TRYAGAIN") return this.#tryAgain(error)
+    }
+    const reason = RedisDriver.reasonOf(error)
+    if (reason === "ClusterDown" || reason === "ConnectionLost" || reason === "ReadOnly") this.#nodes.refresh()
+    if (code === "MOVED" || code === "ASK") this.settle(Exit.fail(refusalOf(error)))
+    else super.onErrorReply(error)
+  }
+
+  #redirect(code: "MOVED" | "ASK", slot: number, address: string, error: unknown): void {
+    // without a host, it is the node that replied
+    const target = address.startsWith(":") ? `${this.node!.client.options.host}${address}` : address
+    if (code === "MOVED") this.#nodes.moved(slot, target)
+    const node = this.#nodes.at(target)
+    // a refresh finds a node that is new, or known under another address here
+    if (node === undefined) {
+      this.#nodes.refresh()
+      return this.#tryAgain(error)
+    }
+    this.#asking = code === "ASK"
+    this.#goTo(node)
+  }
+
+  #tryAgain(error: unknown): void {
+    this.#refusal = error
+    this.node = undefined
+    setTimeout(() => {
+      if (this.isWaiting) this.route()
+    }, RETRY_MILLIS).unref()
+  }
+}
+
+/** A redirection that has led nowhere so far: the slot is being moved. */
+const refusalOf = (error: unknown): RedisDriver.RedisDriverError => {
+  const { cause, reason } = failureOf(error)
+  return new RedisDriver.RedisDriverError({ reason: reason === "ClusterMismatch" ? "ClusterDown" : reason, cause })
+}

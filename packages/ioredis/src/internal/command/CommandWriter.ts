@@ -1,0 +1,138 @@
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Redis } from "ioredis"
+import type { ScriptRequest, ScriptSender, SentScript } from "./CommandPath.ts"
+import type { Connection } from "../connection/Connection.ts"
+
+/**
+ * Sends scripts to one server, and replaces a connection that has gone silent.
+ *
+ * A connection is replaced when a command has timed out and no reply at all arrives for as long again, or when the handshake takes
+ * twice as long. A connection that has been silent for a while is sent a PING, and replaced if that is not answered either.
+ * (The socketTimeout of ioredis would set and clear a timer for every reply.)
+ */
+export class CommandWriter {
+  readonly connection: Connection
+  /** How long a command may take; undefined for a client that is not ours to disconnect. */
+  readonly timeoutMillis: number | undefined
+  /** Names the current connection, or the last one: after a reconnect another server may answer. */
+  server = ""
+  #connections = 0
+  readonly #sender: ScriptSender
+  #silence: ReturnType<typeof setTimeout> | undefined
+  readonly #heartbeat: ReturnType<typeof setInterval> | undefined
+  #hasHeard = false
+  /** Scripts sent to the server since the last reason to doubt that it knows any. */
+  #scripts: Set<string> | undefined
+  /** How often there was such a reason. */
+  doubts = 0
+
+  constructor(connection: Connection, timeoutMillis: number | undefined) {
+    this.connection = connection
+    this.timeoutMillis = timeoutMillis
+    const { client } = connection
+    this.#sender = connection.path.makeSender(client)
+    client.on("connect", this.#onConnect).on("ready", this.answered).on("close", this.#onClose)
+    if (timeoutMillis !== undefined) this.#heartbeat = setInterval(this.#beat, 2 * timeoutMillis).unref()
+  }
+
+  static make(
+    connection: Connection,
+    timeoutMillis: number | undefined
+  ): Effect.Effect<CommandWriter, never, Scope.Scope> {
+    return Effect.acquireRelease(
+      Effect.sync(() => new CommandWriter(connection, timeoutMillis)),
+      (writer) => Effect.sync(() => writer.close())
+    )
+  }
+
+  get client(): Redis {
+    return this.connection.client
+  }
+
+  /**
+   * Whether a script may be called by its SHA: the server knows it, or is being sent it right now. Otherwise the caller sends
+   * its text. A server is taken to know all scripts until it says NOSCRIPT or the connection breaks, as a restart forgets them.
+   */
+  mayKnow(sha1: string): boolean {
+    if (this.#scripts === undefined || this.#scripts.has(sha1)) return true
+    this.#scripts.add(sha1)
+    return false
+  }
+
+  doubtScripts(): void {
+    this.#scripts = new Set()
+    this.doubts++
+  }
+
+  send(request: ScriptRequest): SentScript {
+    return this.#sender.send(request)
+  }
+
+  /** A command has timed out: the server owes an answer. */
+  onCommandTimeout(): void {
+    if (this.timeoutMillis !== undefined) this.#watch(this.timeoutMillis)
+  }
+
+  /** A command was sent that is answered at once. */
+  expectAnswer(): void {
+    if (this.timeoutMillis !== undefined) this.#watch(2 * this.timeoutMillis)
+  }
+
+  /** The server has answered, or the connection is gone. */
+  readonly answered = (): void => {
+    this.#hasHeard = true
+    if (this.#silence === undefined) return
+    clearTimeout(this.#silence)
+    this.#silence = undefined
+  }
+
+  close(): void {
+    this.client.off("connect", this.#onConnect).off("ready", this.answered).off("close", this.#onClose)
+    clearInterval(this.#heartbeat)
+    this.answered()
+  }
+
+  /** A connection is open, and the handshake begins. */
+  readonly #onConnect = (): void => {
+    const { client, connection, timeoutMillis } = this
+    this.server = `${client.options.host}:${client.options.port}#${++this.#connections}`
+    if (timeoutMillis === undefined) return
+    this.#watch(2 * timeoutMillis)
+    const socket = connection.path.socketOf(client)
+    // while a server is loading, ioredis polls it
+    const alive = () => {
+      if (client.status === "ready") return socket?.off("data", alive)
+      this.answered()
+      return this.#watch(2 * timeoutMillis + (client.options.maxLoadingRetryTime ?? 0))
+    }
+    socket?.on("data", alive)
+  }
+
+  readonly #onClose = (): void => {
+    this.doubtScripts()
+    this.answered()
+  }
+
+  /** Nothing has arrived since the last check: sends a PING. Any reply, even an error, is a sign of life. */
+  readonly #beat = (): void => {
+    if (this.client.status === "ready" && !this.#hasHeard) {
+      this.expectAnswer()
+      this.client.ping().then(this.answered, this.answered)
+    }
+    this.#hasHeard = false
+  }
+
+  #watch(millis: number): void {
+    if (this.#silence !== undefined) return
+    const silence = setTimeout(() => {
+      // if the event loop was blocked, an answer may be waiting in the socket: it is read first
+      setImmediate(() => {
+        if (this.#silence !== silence) return
+        this.#silence = undefined
+        this.connection.replace(new Error(`timed out: nothing has come back for ${millis} ms`))
+      })
+    }, millis).unref()
+    this.#silence = silence
+  }
+}

@@ -1,0 +1,125 @@
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Scope from "effect/Scope"
+import type { RedisDriver } from "effect-redis-lock"
+import type { Redis } from "ioredis"
+import type { CommandPath } from "../command/CommandPath.ts"
+import { connect } from "./connecting.ts"
+import { Connection } from "./Connection.ts"
+import type { ConnectionLog } from "./ConnectionLog.ts"
+import { endedError } from "./endedError.ts"
+import { failureOf } from "../command/failure.ts"
+import { forSubscriptions } from "../options/settings.ts"
+
+type SendBlocking = NonNullable<RedisDriver.RedisDriver["Service"]["sendBlocking"]>
+
+interface Options {
+  readonly path: CommandPath
+  readonly log: ConnectionLog
+  /** The client of the server that has a key, or the reason why there is none. */
+  readonly clientFor: (key: string) => Redis | RedisDriver.RedisDriverError
+}
+
+interface Open {
+  readonly connection: Connection
+  readonly origin: Redis
+}
+
+/**
+ * Connections for commands that block: each serves one caller at a time, and is then kept for the next one. There are as many as
+ * concurrent callers: mostly one, opened when first needed. They have the options of the server's client, and never reconnect.
+ */
+export class BlockingConnections {
+  readonly #options: Options
+  readonly #all = new Set<Open>()
+  readonly #idle: Array<Open> = []
+  #isClosed = false
+
+  private constructor(options: Options) {
+    this.#options = options
+  }
+
+  static make(options: Options): Effect.Effect<BlockingConnections, never, Scope.Scope> {
+    return Effect.acquireRelease(
+      Effect.sync(() => new BlockingConnections(options)),
+      (connections) =>
+        Effect.sync(() => {
+          connections.#isClosed = true
+          for (const open of connections.#all) connections.#drop(open)
+        })
+    )
+  }
+
+  /** Sends commands together, and drops the connection if not all replies arrive in time. */
+  readonly send: SendBlocking = (key, commands, timeoutMillis) =>
+    Effect.suspend(() => {
+      const origin = this.#options.clientFor(key)
+      if ("_tag" in origin) return Effect.fail(origin)
+      return Effect.uninterruptibleMask((restore) =>
+        Effect.flatMap(restore(this.#take(origin)), (open) =>
+          Effect.onExit(restore(pipelined(open.connection, commands)), (exit) =>
+            Effect.sync(() => {
+              // without all replies, the connection may still be blocked
+              if (Exit.isSuccess(exit) && this.#isUsable(open)) this.#idle.push(open)
+              else this.#drop(open)
+            })
+          )
+        )
+      )
+    }).pipe(
+      Effect.timeoutOrElse({
+        duration: timeoutMillis,
+        orElse: () => Effect.fail(failureOf(new Error(`timed out: no reply within ${timeoutMillis} ms`)))
+      })
+    )
+
+  #isUsable({ connection }: Open): boolean {
+    return connection.client.status === "ready" && !this.#isClosed
+  }
+
+  #take(origin: Redis): Effect.Effect<Open, RedisDriver.RedisDriverError> {
+    return Effect.suspend(() => {
+      if (this.#isClosed) return Effect.fail(endedError("Redis", true, undefined))
+      while (this.#idle.length > 0) {
+        const index = this.#idle.findIndex((open) => open.origin === origin)
+        if (index === -1) break
+        const [open] = this.#idle.splice(index, 1) as [Open]
+        if (open.connection.client.status === "ready") return Effect.succeed(open)
+        this.#drop(open)
+      }
+      const { log, path } = this.#options
+      const client = origin.duplicate({ ...forSubscriptions, lazyConnect: true, retryStrategy: null })
+      const connection = new Connection(client, { path, log, name: "acknowledgements", isWanted: () => false })
+      const open = { connection, origin }
+      this.#all.add(open)
+      return Effect.onError(Effect.as(connect(connection), open), () => Effect.sync(() => this.#drop(open)))
+    })
+  }
+
+  #drop(open: Open): void {
+    this.#all.delete(open)
+    const index = this.#idle.indexOf(open)
+    if (index !== -1) this.#idle.splice(index, 1)
+    open.connection.close()
+    open.connection.client.disconnect()
+  }
+}
+
+const pipelined = (
+  connection: Connection,
+  commands: ReadonlyArray<ReadonlyArray<string | number>>
+): Effect.Effect<ReadonlyArray<RedisDriver.Reply | RedisDriver.RedisDriverError>, RedisDriver.RedisDriverError> =>
+  Effect.callback((resume) => {
+    const replies = commands.map(([name, ...args]) =>
+      (connection.client.call(String(name), ...args) as Promise<RedisDriver.Reply>).catch((error: unknown) => {
+        const failure = connection.failureOf(error)
+        // an error reply concerns one command, a broken connection all of them
+        if ((error as Error | undefined)?.name === "ReplyError") return failure
+        throw failure
+      })
+    )
+    Promise.all(replies).then(
+      (all) => resume(Effect.succeed(all)),
+      (failure: RedisDriver.RedisDriverError) => resume(Effect.fail(failure))
+    )
+  })

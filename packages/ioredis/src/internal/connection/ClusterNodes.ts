@@ -1,0 +1,210 @@
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { RedisDriver } from "effect-redis-lock"
+import type { Cluster, Redis } from "ioredis"
+import type { CommandPath } from "../command/CommandPath.ts"
+import { Connection } from "./Connection.ts"
+import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
+import { endedError } from "./endedError.ts"
+import { failureOf, hiding } from "../command/failure.ts"
+import { CommandWriter } from "../command/CommandWriter.ts"
+
+/** Notified when connections to the nodes are up or broken. */
+export interface Watcher {
+  readonly onReady: (node: Redis) => void
+  readonly onClose: (node: Redis) => void
+}
+
+/** Minimum delay between slot refreshes after failures. */
+const REFRESH_PAUSE_MILLIS = 100
+
+export interface Options {
+  readonly path: CommandPath
+  readonly log: ConnectionLog
+  /** How long a command may take; undefined for a client that is not ours to disconnect. */
+  readonly timeoutMillis: number | undefined
+}
+
+interface Node {
+  readonly writer: CommandWriter
+  readonly connection: Connection
+  readonly onReady: () => void
+  readonly onClose: () => void
+}
+
+export const addressOf = (node: Redis): string => `${node.options.host}:${node.options.port}`
+
+/**
+ * Which node serves which slot, according to ioredis' Cluster, and the Cluster's own connections to the nodes.
+ *
+ * Commands go to these connections and not through the Cluster, which would resend a command to another node if the connection
+ * broke before the reply, and would send a command without a node to any node.
+ */
+export class ClusterNodes {
+  readonly cluster: Cluster
+  readonly watchers = new Set<Watcher>()
+  readonly #nodes = new Map<string, Node>()
+  #refreshedAt = Number.NEGATIVE_INFINITY
+  #timer: ReturnType<typeof setTimeout> | undefined
+  readonly #options: Options
+  /** The nodes of slots according to redirections since the last refresh. */
+  readonly #moved = new Map<number, string>()
+  /** Why the slots could not be refreshed, or why the nodes are gone. */
+  #failure: RedisDriver.RedisDriverError | undefined
+
+  /** Its status does not show this: ioredis sets it back to "close" for each node that is still to be dropped. */
+  #hasEnded: boolean
+
+  private constructor(cluster: Cluster, options: Options) {
+    this.cluster = cluster
+    this.#hasEnded = cluster.status === "end"
+    this.#options = options
+  }
+
+  static make(cluster: Cluster, options: Options): Effect.Effect<ClusterNodes, never, Scope.Scope> {
+    return Effect.acquireRelease(
+      Effect.sync(() => {
+        const nodes = new ClusterNodes(cluster, options)
+        for (const node of cluster.nodes("all")) nodes.#add(node)
+        cluster.on("+node", nodes.#add).on("-node", nodes.#remove)
+        cluster.on("node error", nodes.#onNodeError).on("refresh", nodes.#onRefresh).on("end", nodes.#onEnd)
+        cluster.on("connecting", nodes.#onConnecting)
+        return nodes
+      }),
+      (nodes) =>
+        Effect.sync(() => {
+          clearTimeout(nodes.#timer)
+          cluster.off("+node", nodes.#add).off("-node", nodes.#remove)
+          cluster.off("node error", nodes.#onNodeError).off("refresh", nodes.#onRefresh).off("end", nodes.#onEnd)
+          cluster.off("connecting", nodes.#onConnecting)
+          for (const node of nodes.#nodes.values()) nodes.#leave(node)
+        })
+    )
+  }
+
+  /** The master that serves the slot, unless there is no connection to it. */
+  ownerOf(slot: number): CommandWriter | undefined {
+    const address = this.#moved.get(slot) ?? this.cluster.slots[slot]?.[0]
+    return address === undefined ? undefined : this.at(address)
+  }
+
+  get path(): CommandPath {
+    return this.#options.path
+  }
+
+  get masters(): ReadonlyArray<CommandWriter> {
+    return this.cluster.nodes("master").flatMap((node) => this.at(addressOf(node)) ?? [])
+  }
+
+  at(address: string): CommandWriter | undefined {
+    return this.#nodes.get(address)?.writer
+  }
+
+  /** The failure of all commands once ioredis no longer reconnects the cluster by itself. */
+  get ended(): RedisDriver.RedisDriverError | undefined {
+    return this.#hasEnded ? endedError("the cluster", this.#isOurs, this.#failure) : undefined
+  }
+
+  get #isOurs(): boolean {
+    return this.#options.timeoutMillis !== undefined
+  }
+
+  /** The failure of a command whose slot no node serves. */
+  noneFor(slot: number): RedisDriver.RedisDriverError {
+    const failure = this.#failure
+    if (failure !== undefined && isLasting(failure)) return failure
+    const why = failure === undefined ? "" : `: ${(failure.cause as Error).message}`
+    return new RedisDriver.RedisDriverError({
+      reason: "NotConnected",
+      cause: new Error(`no node is known to serve slot ${slot}${why}`)
+    })
+  }
+
+  /** A node has redirected: another one serves the slot now. */
+  moved(slot: number, address: string): void {
+    if (this.#nodes.has(address)) this.#moved.set(slot, address)
+    this.refresh()
+  }
+
+  /** Refreshes the slots soon; the Cluster emits "refresh" when they are known. */
+  refresh(): void {
+    this.#timer ??= setTimeout(
+      () => {
+        this.#timer = undefined
+        this.#refreshedAt = performance.now()
+        // a cluster that is reconnecting refreshes them anyway
+        if (this.cluster.status === "ready") this.cluster.refreshSlotsCache()
+      },
+      Math.max(0, this.#refreshedAt + REFRESH_PAUSE_MILLIS - performance.now())
+    ).unref()
+  }
+
+  readonly #add = (redis: Redis): void => {
+    const address = addressOf(redis)
+    const { log, path, timeoutMillis } = this.#options
+    const connection = new Connection(redis, {
+      path,
+      log,
+      node: address,
+      isOurs: this.#isOurs,
+      isReplaceable: true,
+      // the cluster closes connections that it does not need
+      isWanted: () => this.cluster.nodes().includes(redis)
+    })
+    const node: Node = {
+      connection,
+      writer: new CommandWriter(connection, timeoutMillis),
+      onReady: () => {
+        for (const { onReady } of this.watchers) onReady(redis)
+      },
+      onClose: () => {
+        for (const { onClose } of this.watchers) onClose(redis)
+      }
+    }
+    this.#nodes.set(address, node)
+    redis.on("ready", node.onReady).on("close", node.onClose)
+  }
+
+  readonly #onNodeError = (error: unknown, server: string): void => {
+    const failure = failureOf(error, hiding([this.cluster.options.redisOptions?.password]))
+    this.#failure = failure
+    // a transient failure is reported by the node's own connection
+    if (isLasting(failure)) this.#options.log.refused("cluster", { name: "commands", server }, failure)
+  }
+
+  readonly #onEnd = (): void => {
+    this.#hasEnded = true
+    const connection = { name: "commands", server: "the cluster" }
+    this.#options.log.ended("cluster", connection, this.ended!, this.#isOurs)
+  }
+
+  readonly #onConnecting = (): void => {
+    this.#hasEnded = false
+  }
+
+  readonly #onRefresh = (): void => {
+    this.#moved.clear()
+    this.#failure = undefined
+    this.#options.log.ready("cluster", { name: "commands", server: "the cluster" })
+  }
+
+  readonly #remove = (redis: Redis): void => {
+    const address = addressOf(redis)
+    const node = this.#nodes.get(address)
+    // it may have been replaced already
+    if (node?.writer.client === redis) {
+      const { failure } = node.connection
+      // ioredis 5.3 emits no "node error" for a changed password
+      if (failure !== undefined && isLasting(failure)) this.#failure = failure
+      this.#nodes.delete(address)
+      node.writer.close()
+    }
+    this.refresh()
+  }
+
+  #leave({ connection, onClose, onReady, writer }: Node): void {
+    writer.client.off("ready", onReady).off("close", onClose)
+    writer.close()
+    connection.close()
+  }
+}

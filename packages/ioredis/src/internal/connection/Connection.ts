@@ -1,0 +1,257 @@
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { RedisDriver } from "effect-redis-lock"
+import type { Redis } from "ioredis"
+import type { CommandPath } from "../command/CommandPath.ts"
+import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
+import { endedError } from "./endedError.ts"
+import { failureOf, type Hide, hiding } from "../command/failure.ts"
+
+/** The first characters of the replies of Redis. */
+const REPLY_TYPES = "+-:$*_#,(!=%~>|"
+
+/** The shortest time between two replacements of a connection because its server is a replica. */
+const READ_ONLY_PAUSE_MILLIS = 1000
+
+/** The number of characters shown of a reply that is not from a Redis. */
+const SHOWN_CHARACTERS = 200
+
+export interface Options {
+  readonly path: CommandPath
+  readonly log: ConnectionLog
+  /** Its name in the log. Default: `commands`. */
+  readonly name?: string
+  /** The node of a cluster, if several connections share a name. */
+  readonly node?: string
+  /** Whether it may be disconnected. Default: true. */
+  readonly isOurs?: boolean
+  /**
+   * Whether another one replaces it when ioredis has ended it, as for subscriptions and a cluster's nodes. Default: false.
+   */
+  readonly isReplaceable?: boolean
+  /** Whether it is still wanted after it has closed. Default: unless it has ended for good. */
+  readonly isWanted?: () => boolean
+}
+
+/**
+ * The state of one connection of ioredis across its reconnects: why it is unavailable, for callers and for the log.
+ *
+ * A connection whose SELECT is refused stays in database 0, and ioredis uses it anyway: it is dropped instead.
+ */
+export class Connection {
+  readonly client: Redis
+  readonly path: CommandPath
+  readonly #isOurs: boolean
+  readonly #isReplaceable: boolean
+  readonly #isWanted: () => boolean
+  readonly #name: string
+  readonly #key: string
+  readonly #log: ConnectionLog
+  readonly #hide: Hide
+  /** Why the connection broke, or why the last attempt to connect failed. */
+  #failure: RedisDriver.RedisDriverError | undefined
+  /** The first problem since the current attempt began: later ones are mostly its consequences. */
+  #first: RedisDriver.RedisDriverError | undefined
+  #wasReady: boolean
+  #isUnusable = false
+  /** Whether the connection has closed, and ioredis has not begun to connect again: errors that follow are consequences. */
+  #hasClosed = false
+  #server: string | undefined
+  /** The server's first message. */
+  #greeting: string | undefined
+  /** When it was last replaced because its server is a replica. */
+  #readOnlyAt = Number.NEGATIVE_INFINITY
+
+  /** From now on the client's errors have a listener, so that ioredis does not print them. */
+  constructor(
+    client: Redis,
+    { isOurs = true, isReplaceable = false, isWanted, log, name = "commands", node = "", path }: Options
+  ) {
+    this.client = client
+    this.path = path
+    this.#isOurs = isOurs
+    this.#isReplaceable = isReplaceable
+    this.#isWanted = isWanted ?? (() => isReplaceable || client.status !== "end")
+    this.#name = name
+    this.#key = `${name} ${node}`
+    this.#log = log
+    const { password, sentinelPassword } = client.options
+    this.#hide = hiding([password, sentinelPassword])
+    this.#wasReady = client.status === "ready"
+    client.on("error", this.#onError).on("close", this.#onClose).on("ready", this.#onReady)
+    client.on("end", this.#onEnd)
+    client.on("connecting", this.#onConnecting).on("connect", this.#onConnect)
+  }
+
+  static make(client: Redis, options: Options): Effect.Effect<Connection, never, Scope.Scope> {
+    return Effect.acquireRelease(
+      Effect.sync(() => new Connection(client, options)),
+      (connection) => Effect.sync(() => connection.close())
+    )
+  }
+
+  get failure(): RedisDriver.RedisDriverError | undefined {
+    return this.#failure
+  }
+
+  /** The connection has the wrong database, or the wrong user. */
+  get isUnusable(): boolean {
+    return this.#isUnusable
+  }
+
+  get name(): string {
+    return this.#name
+  }
+
+  /** Its destination, for messages. */
+  get server(): string {
+    const { host, name, path, port, sentinels } = this.client.options as Redis["options"] & { readonly path?: string }
+    if (path) return path
+    return sentinels ? (this.#server ?? `the master "${name}"`) : `${host}:${port}`
+  }
+
+  /** The failure of a command that cannot be sent now. */
+  get notConnected(): RedisDriver.RedisDriverError {
+    const failure = this.#failure
+    if (failure !== undefined && (isLasting(failure) || failure.reason === "ReadOnly")) return failure
+    if (this.client.status === "end" && !this.#isReplaceable) return endedError(this.server, this.#isOurs, failure)
+    const state = `no connection to ${this.server} (${this.client.status})`
+    const why = failure === undefined ? "" : `: ${(failure.cause as Error).message}`
+    return new RedisDriver.RedisDriverError({
+      reason: "NotConnected",
+      cause: new Error(state + why, failure === undefined ? {} : { cause: failure.cause })
+    })
+  }
+
+  /** An error of this connection, without its secrets. */
+  failureOf(error: unknown): RedisDriver.RedisDriverError {
+    return failureOf(error, this.#hide)
+  }
+
+  /** Ends a useless connection of our own; ioredis opens another one. */
+  replace(error: Error): void {
+    this.#first ??= this.failureOf(error)
+    this.#end(error)
+  }
+
+  /**
+   * The server rejected a script because it is a replica: after a failover its address, or Sentinel, may lead to the master. A
+   * replica that was configured on purpose must not be tried in a loop, and in a cluster the slots say which node is the master.
+   */
+  onReadOnly(failure: RedisDriver.RedisDriverError): void {
+    const now = performance.now()
+    if (!this.#isOurs || this.#isReplaceable || this.client.status !== "ready") return
+    if (now < this.#readOnlyAt + READ_ONLY_PAUSE_MILLIS) return
+    this.#readOnlyAt = now
+    this.#first = this.#failure = failure
+    this.#isUnusable = true
+    this.#end(failure.cause as Error)
+  }
+
+  /** Why commands in flight are not run: the server is a replica, and the connection is being replaced. */
+  get leavesReplica(): RedisDriver.RedisDriverError | undefined {
+    return this.#failure?.reason === "ReadOnly" ? this.#failure : undefined
+  }
+
+  #end(error?: Error): void {
+    const socket = this.path.socketOf(this.client)
+    if (socket === undefined) this.client.disconnect(true)
+    else socket.destroy(error)
+  }
+
+  /** A client of our own keeps its listener after it is closed: ioredis would print later errors. */
+  close(): void {
+    this.client.off("close", this.#onClose).off("ready", this.#onReady).off("end", this.#onEnd)
+    this.client.off("connecting", this.#onConnecting).off("connect", this.#onConnect)
+    if (!this.#isOurs) this.client.off("error", this.#onError)
+  }
+
+  readonly #onConnecting = (): void => {
+    this.#hasClosed = false
+    this.#first = undefined
+    this.#greeting = undefined
+  }
+
+  readonly #onConnect = (): void => {
+    const socket = this.path.socketOf(this.client)
+    const { remoteAddress, remotePort } = socket ?? {}
+    this.#server = remoteAddress === undefined ? undefined : `${remoteAddress}:${remotePort}`
+    // before ioredis parses it
+    socket?.prependOnceListener("data", (data: Buffer) => {
+      this.#greeting = data.subarray(0, 1000).toString("latin1")
+    })
+  }
+
+  readonly #onError = (error: unknown): void => {
+    // only then does the ready check of ioredis 5 fail, and for another reason than the one for which the connection closed
+    if (this.#hasClosed) return
+    const refused = (error as { readonly command?: { readonly name?: unknown } }).command?.name
+    const refusesDatabase = refused === "select"
+    const failure = this.#explain(error, refusesDatabase)
+    this.#first ??= failure
+    if (refusesDatabase) {
+      this.#isUnusable = true
+      if (this.#isOurs) this.#end()
+    }
+    // ioredis ends it, but version 5 may report it as ready before that, as the default user
+    if (refused === "auth") this.#isUnusable = true
+    if (this.#wasReady) return
+    this.#failure = this.#first
+    this.#log.refused(this.#key, this, this.#first)
+  }
+
+  readonly #onReady = (): void => {
+    // a handshake may go on after its SELECT or AUTH was refused
+    if (this.#isUnusable) return
+    this.#wasReady = true
+    this.#first = this.#failure = undefined
+    this.#log.ready(this.#key, this)
+  }
+
+  readonly #onClose = (): void => {
+    const first = this.#first ?? this.#explain(new Error("Connection is closed."), false)
+    // only a connection attempt can show that further ones are futile
+    const isLoss = this.#wasReady && isLasting(first)
+    const failure = isLoss ? new RedisDriver.RedisDriverError({ reason: "ConnectionLost", cause: first.cause }) : first
+    this.#failure = failure
+    if (this.#isWanted()) {
+      if (this.#wasReady) this.#log.lost(this.#key, this, failure)
+      else this.#log.refused(this.#key, this, failure)
+    }
+    this.#first = undefined
+    this.#wasReady = this.#isUnusable = false
+    this.#hasClosed = true
+  }
+
+  /** ioredis will not reconnect by itself. */
+  readonly #onEnd = (): void => {
+    if (this.#isReplaceable) return
+    this.#log.ended(this.#key, this, endedError(this.server, this.#isOurs, this.#failure), this.#isOurs)
+  }
+
+  /** A message from the server before the connection broke says more than how it broke. */
+  #explain(error: unknown, refusesDatabase: boolean): RedisDriver.RedisDriverError {
+    const greeting = this.#greeting
+    if (!this.#wasReady && greeting !== undefined) {
+      const [line = ""] = greeting.split("\r\n", 1)
+      if (!REPLY_TYPES.includes(greeting[0]!)) {
+        const shown = JSON.stringify(this.#hide(line).slice(0, SHOWN_CHARACTERS))
+        return new RedisDriver.RedisDriverError({
+          reason: "Failed",
+          cause: new Error(`the server is no Redis: it answered ${shown}`)
+        })
+      }
+      const isReply = error instanceof Error && error.name === "ReplyError"
+      // a server without HELLO stays with RESP2
+      const isRefusal = line.startsWith("-") && !/NOPROTO|unknown command/i.test(line)
+      if (isRefusal && !isReply) return failureOf(new Error(line.slice(1)), this.#hide)
+    }
+    const failure = failureOf(error, this.#hide)
+    if (!refusesDatabase) return failure
+    const { db } = this.client.options
+    return new RedisDriver.RedisDriverError({
+      reason: failure.reason,
+      cause: new Error(`cannot select database ${db}: ${(failure.cause as Error).message}`)
+    })
+  }
+}

@@ -1,0 +1,107 @@
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { RedisDriver } from "effect-redis-lock"
+import { type Cluster, Redis, type RedisOptions } from "ioredis"
+import type { CommandPath, StartupNode } from "../command/CommandPath.ts"
+import { Connection } from "./Connection.ts"
+import { ConnectionLog } from "./ConnectionLog.ts"
+import { failureOf, hiding } from "../command/failure.ts"
+
+/** Makes a client of our own. Its errors have a listener even after it is closed: ioredis would print them. */
+export const open = <A extends Redis | Cluster>(make: () => A) =>
+  Effect.acquireRelease(
+    Effect.try({
+      try: () => {
+        const client = make()
+        client.on("error", () => {})
+        return client
+      },
+      catch: (error) => failureOf(error)
+    }),
+    (client) => Effect.sync(() => client.disconnect())
+  )
+
+/** Connects for the first time, or waits for a client that is about to; fails with the reason if it cannot. */
+export const connect = (connection: Connection): Effect.Effect<void, RedisDriver.RedisDriverError> =>
+  Effect.callback((resume) => {
+    const { client } = connection
+    const connected = client.status === "wait" ? client.connect() : ready(client)
+    connected.then(
+      () => resume(connection.isUnusable ? Effect.fail(connection.failure!) : Effect.void),
+      // connect() itself only knows that the connection was closed
+      (error) => resume(Effect.fail(connection.failure ?? connection.failureOf(error)))
+    )
+  })
+
+/** A cluster that is about to be connected. */
+export interface ClusterToConnect {
+  readonly cluster: Cluster
+  readonly path: CommandPath
+  readonly redisOptions: RedisOptions
+  /** Asked for the reason if the cluster does not report one. */
+  readonly startupNode: StartupNode | undefined
+}
+
+/** {@link connect} for a cluster. */
+export const connectCluster = (
+  target: ClusterToConnect
+): Effect.Effect<void, RedisDriver.RedisDriverError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { cluster, redisOptions } = target
+    const hide = hiding([redisOptions.password])
+    let reason: unknown
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        const note = (error: unknown) => {
+          // a cluster says only that all its nodes have failed
+          reason = (error as { readonly lastNodeError?: Error }).lastNodeError ?? error
+        }
+        cluster.on("error", note)
+        return note
+      }),
+      (note) => Effect.sync(() => cluster.off("error", note))
+    )
+    const connected = () => (cluster.status === "wait" ? cluster.connect() : ready(cluster))
+    yield* Effect.tryPromise({ try: connected, catch: (error) => failureOf(reason ?? error, hide) }).pipe(
+      Effect.catch((failure) => {
+        const said = (reason as Error | undefined)?.name === "ReplyError"
+        return Effect.andThen(said ? Effect.void : askWhy(target), Effect.fail(failure))
+      })
+    )
+  })
+
+/** Fails with the problem of the first startup node: a cluster knows only that no node answered. */
+const askWhy = ({
+  path,
+  redisOptions,
+  startupNode
+}: ClusterToConnect): Effect.Effect<void, RedisDriver.RedisDriverError, Scope.Scope> =>
+  Effect.gen(function* () {
+    if (startupNode === undefined) return
+    const settings: RedisOptions = { ...redisOptions, ...startupNode, retryStrategy: () => null }
+    const client = yield* open(
+      () => new Redis({ ...settings, lazyConnect: true, enableOfflineQueue: false, replyMapping: "legacy" })
+    )
+    yield* connect(yield* Connection.make(client, { path, log: yield* ConnectionLog.make }))
+  })
+
+export const within = <A, R>(timeout: Duration.Duration, self: Effect.Effect<A, RedisDriver.RedisDriverError, R>) =>
+  Effect.timeoutOrElse(self, {
+    duration: timeout,
+    orElse: () => Effect.fail(failureOf(new Error(`connecting timed out after ${Duration.format(timeout)}`)))
+  })
+
+const ready = (client: Redis | Cluster): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const onReady = () => {
+      client.off("close", onClose)
+      resolve()
+    }
+    const onClose = () => {
+      client.off("ready", onReady)
+      reject(new Error("Connection is closed."))
+    }
+    client.once("ready", onReady)
+    client.once("close", onClose)
+  })
