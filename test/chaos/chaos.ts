@@ -402,6 +402,13 @@ class Run {
     let left: ReadonlyArray<string>
     do {
       left = (await this.#redis.keys("*")).filter((key) => !remains(key))
+      // when others had their turn of a lock is forgotten after a minute
+      const noPlaces = await Promise.all(
+        left.map(
+          async (key) => key.includes("lock_places:") && (await this.#redis.zrange(key, "0", "-1")).join() === ""
+        )
+      )
+      left = left.filter((_, i) => noPlaces[i] !== true)
       if (left.length > 0) await new Promise((resolve) => setTimeout(resolve, 100))
     } while (left.length > 0 && now() < until)
     return Promise.all(

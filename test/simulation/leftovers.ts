@@ -3,10 +3,14 @@
  */
 import type { Server } from "./network.ts"
 
-/** Keys that stay: tokens, how many permits are free, markers of grants, records, and until when readers were noted to hold. */
-export const isKept = (key: string): boolean =>
+/**
+ * Keys that stay: tokens, how many permits are free, markers of grants, records, and until when readers were noted to hold; and for a
+ * minute when those who take no places last had their turn of a lock.
+ */
+export const isKept = ({ db }: Server, key: string): boolean =>
   key === "permits" ||
   key === "anonymous" ||
+  (key.startsWith("effect_redis_lock_places") && db.pttl(key) > 0 && db.zset(key).every(([member]) => member === "")) ||
   ["redisson_lock_token", "effect_redis_lock_grant", "effect_redis_lock_readers", "effect_redis_lock_record"].some(
     (kept) => key.startsWith(kept)
   )

@@ -236,7 +236,8 @@ class World {
   #checkKeys(server: Server, what: string): void {
     if (!this.#leavesNothing) return
     for (const key of server.db.keys()) {
-      if (!isKept(key)) this.fail(`"${key}" ${what} on server ${server.number}: ${JSON.stringify(look(server, key))}`)
+      if (!isKept(server, key))
+        this.fail(`"${key}" ${what} on server ${server.number}: ${JSON.stringify(look(server, key))}`)
     }
   }
 
