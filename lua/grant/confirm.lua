@@ -1,5 +1,6 @@
--- Confirms that this server has grants, and writes each of them again as it is: WAIT on the
--- same connection then covers them, as it waits for the last write of its own connection.
+-- Confirms that this server has grants, and writes one of them again as it is: WAIT on the
+-- same connection then covers them all, as it waits for the last write of its own connection,
+-- and replicas get what was written before in order.
 --
 -- KEYS[i]  what a grant has left: a lock, or the key of a hold or of a grant
 -- ARGV[i]  h<field> of a hash, z<id> of a zset of permits (32 hexadecimal digits), or s for
@@ -9,6 +10,7 @@
 
 --@include permits/raw
 local replies = {}
+local is_written = false
 for i, key in ipairs(KEYS) do
   local kind, name = string.sub(ARGV[i], 1, 1), string.sub(ARGV[i], 2)
   local is_there = false
@@ -16,12 +18,12 @@ for i, key in ipairs(KEYS) do
   if kind == 'h' then
     local held = redis.pcall('HGET', key, name)
     is_there = type(held) == 'string'
-    if is_there then
+    if is_there and not is_written then
       redis.call('HSET', key, name, held)
     end
   elseif kind == 'z' then
     is_there = type(redis.pcall('ZSCORE', key, raw(name))) == 'string'
-    if is_there then
+    if is_there and not is_written then
       -- a score that does not change is not a write
       redis.call('ZINCRBY', key, 1, raw(name))
       redis.call('ZINCRBY', key, -1, raw(name))
@@ -29,10 +31,11 @@ for i, key in ipairs(KEYS) do
   else
     local value = redis.pcall('GET', key)
     is_there = type(value) == 'string'
-    if is_there then
+    if is_there and not is_written then
       redis.call('SET', key, value, 'KEEPTTL')
     end
   end
+  is_written = is_written or is_there
   replies[i] = is_there and 1 or 0
 end
 return replies

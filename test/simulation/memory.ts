@@ -15,7 +15,7 @@ import type * as WithDeadlinesModule from "../../packages/core/dist/internal/sto
 const core = dirname(createRequire(import.meta.url).resolve("effect-redis-lock"))
 const load = (path: string) => import(pathToFileURL(join(core, "internal/store", path)).href)
 
-const { Keyspace } = (await load("memory/Keyspace.js")) as typeof KeyspaceModule
+const { Keyspace } = (await load("memory/keyspace/Keyspace.js")) as typeof KeyspaceModule
 const { executeOn } = (await load("memory/MemoryStore.js")) as typeof StoreModule
 export const { CommandDeadlines } = (await load("CommandDeadlines.js")) as typeof DeadlinesModule
 export const { withDeadlines } = (await load("withDeadlines.js")) as typeof WithDeadlinesModule

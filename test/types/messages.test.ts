@@ -61,7 +61,7 @@ const wrong: Record<string, readonly [program: string, says: string]> = {
   ],
   "an option that is misspelt beside a right one, of a section without waiting": [
     `body.pipe(Lock.withLockIfAvailable("a", { leaseTime: 1000, typo: 2 }))`,
-    doesNotExistAtAll("typo", 'Pick<AcquireOptions<Input | undefined>, "leaseTime">')
+    doesNotExistAtAll("typo", 'Pick<AcquireOptions<Input | undefined>, "leaseTime" | "minHold">')
   ],
   "an option that is misspelt beside a right one, before a semaphore": [
     `PermitSemaphore.make("a").pipe(PermitSemaphore.scoped({ waitTime: 1, typo: 2 }))`,
@@ -101,7 +101,7 @@ const wrong: Record<string, readonly [program: string, says: string]> = {
   ],
   "a waitTime for a function that does not wait": [
     `Lock.tryScoped("a", { waitTime: "1 second" })`,
-    `'waitTime' does not exist in type 'Pick<AcquireOptions<Input | undefined>, "leaseTime">'`
+    `'waitTime' does not exist in type 'Pick<AcquireOptions<Input | undefined>, "leaseTime" | "minHold">'`
   ],
   "a duration that is none": [
     `body.pipe(Lock.withLock("a", { waitTime: "1 secnd" }))`,

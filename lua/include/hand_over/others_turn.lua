@@ -17,7 +17,7 @@ if others > 0 then
   if since >= 100000 then
     is_others_turn = true
     redis.call('ZADD', KEYS[3], string.format('%.0f', digits + behind_all), '')
-    if redis.call('ZCARD', KEYS[3]) == 1 then
+    if redis.call('ZRANGE', KEYS[3], 0, 0)[1] == '' then
       redis.call('PEXPIRE', KEYS[3], 100)
     end
     redis.pcall(ARGV[2], KEYS[2] .. ':ours', '')

@@ -8,7 +8,7 @@ export const operations = {
   confirm: operation("grant/confirm", { reply: numbersReply })
 }
 
-/** Replies for each grant whether it is there, 1 or 0, after writing it again as it is. All are of one slot. */
+/** Replies for each grant whether it is there, 1 or 0, after writing one of them again as it is. All are of one slot. */
 export const confirm = (grants: ReadonlyArray<Grant>): StoreCommand<ReadonlyArray<number>> => ({
   operation: operations.confirm,
   keys: grants.map(({ key }) => key),

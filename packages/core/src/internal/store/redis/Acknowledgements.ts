@@ -4,7 +4,7 @@
  *
  * WAIT waits for the last write of its own connection. (Up to Redis 7.0 that is whatever the server had written when the connection
  * last ran a command; since 7.2, and in Valkey, it is what that connection itself has written.) So the grants are confirmed over
- * that connection first, which writes each again as it is. Confirming also makes sure that this is the server which has them: after
+ * that connection first, which writes one of them again as it is. Confirming also makes sure that this is the server which has them: after
  * a failover another one may answer there, whose replicas would acknowledge anything.
  */
 import * as Cause from "effect/Cause"
