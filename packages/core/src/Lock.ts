@@ -701,6 +701,7 @@ export const list = (pattern = "*"): Stream.Stream<LockState, LockStoreError, Re
  * const program = Lock.watch("report:*").pipe(
  *   // look again after an outage of Redis
  *   Stream.retry(Schedule.spaced("1 second")),
+ *   Stream.interruptWhen(Effect.sleep("3 seconds")),
  *   Stream.runForEach(({ _tag, state }) => Effect.log(`${_tag} ${state.name}`))
  * )
  * ```
