@@ -3,17 +3,20 @@
  */
 import type { Server } from "./network.ts"
 
-/**
- * Keys that stay: tokens, how many permits are free, markers of grants, records, and until when readers were noted to hold; and for a
- * minute when those who take no places last had their turn of a lock.
- */
-export const isKept = ({ db }: Server, key: string): boolean =>
+/** Keys that stay: tokens, how many permits are free, markers of grants, records, and until when readers were noted to hold. */
+export const isKept = (key: string): boolean =>
   key === "permits" ||
   key === "anonymous" ||
-  (key.startsWith("effect_redis_lock_places") && db.pttl(key) > 0 && db.zset(key).every(([member]) => member === "")) ||
   ["redisson_lock_token", "effect_redis_lock_grant", "effect_redis_lock_readers", "effect_redis_lock_record"].some(
     (kept) => key.startsWith(kept)
   )
+
+/** How long the places of a lock, and when others last had their turn of it, are kept after the last request for a place. */
+const placesLifeMillis = 60_000
+
+/** How long a server still keeps what it forgets by itself, milliseconds: places, unless somebody asks for one. */
+export const forgottenAfter = ({ db }: Server): number =>
+  db.keys().some((key) => key.startsWith("effect_redis_lock_places:")) ? placesLifeMillis : 0
 
 /** Gives back permits whose lease has ended, as the next request would. */
 export const reap = ({ db }: Server): void => {

@@ -24,7 +24,7 @@ import { decidedBy } from "./decidedBy.ts"
 import { History } from "./history.ts"
 import { injectFaults } from "./injectFaults.ts"
 import { playLatches } from "./latches.ts"
-import { isKept, look, reap } from "./leftovers.ts"
+import { forgottenAfter, isKept, look, reap } from "./leftovers.ts"
 import {
   between,
   type Faults,
@@ -236,8 +236,7 @@ class World {
   #checkKeys(server: Server, what: string): void {
     if (!this.#leavesNothing) return
     for (const key of server.db.keys()) {
-      if (!isKept(server, key))
-        this.fail(`"${key}" ${what} on server ${server.number}: ${JSON.stringify(look(server, key))}`)
+      if (!isKept(key)) this.fail(`"${key}" ${what} on server ${server.number}: ${JSON.stringify(look(server, key))}`)
     }
   }
 
@@ -379,7 +378,8 @@ class World {
 
   /** Checks that neither clients nor servers keep any state. */
   checkEnd(contexts: ReadonlyArray<Context.Context<LockServices>>): Effect.Effect<void> {
-    return Effect.sync(() => {
+    const forgetting = Effect.suspend(() => Effect.sleep(Math.max(...this.servers.map(forgottenAfter))))
+    const checking = Effect.sync(() => {
       for (const context of contexts) {
         for (const service of [Context.get(context, RedisLock.RedisLock), ...Context.get(context, Members)]) {
           const { waitQueues, watchdog } = service as unknown as LockClient
@@ -402,6 +402,7 @@ class World {
         }
       }
     })
+    return Effect.andThen(forgetting, checking)
   }
 
   enter(client: Client, token?: bigint): Effect.Effect<void> {
