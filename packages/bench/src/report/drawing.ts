@@ -1,6 +1,7 @@
 import { catalog, isLibrary, ours } from "../candidates/catalog.ts"
 import type { Results } from "../Results.ts"
 import type { Workload } from "../Workload.ts"
+import { bareColour, faint, ink, ourColour, picture, text } from "./svg.ts"
 import { figure } from "./tables.ts"
 
 interface Bar {
@@ -32,11 +33,9 @@ const headHeight = 44
 const panelGap = 22
 const topHeight = 74
 
-const ink = "#1f2328"
-const faint = "#656d76"
 const kinds = [
-  { name: "effect-redis-lock", colour: "#8250df" },
-  { name: "bare scripts", colour: "#8c959f" },
+  { name: "effect-redis-lock", colour: ourColour },
+  { name: "bare scripts", colour: bareColour },
   { name: "other libraries", colour: "#54aeff" }
 ] as const
 
@@ -87,11 +86,6 @@ const panelsOf = (workload: Workload, results: Results): ReadonlyArray<Panel> =>
   })
 }
 
-const escape = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")
-
-const text = (x: number, y: number, content: string, attributes: string): string =>
-  `<text x="${x}" y="${y}" ${attributes}>${escape(content)}</text>`
-
 const lengthOf = ({ end, scale }: Panel, value: number): number =>
   barsWidth * (scale === "ratio" ? Math.min(1, value / end) : Math.log10(1 + value) / Math.log10(1 + end))
 
@@ -125,7 +119,7 @@ const drawPanel = (panel: Panel, x: number, y: number): string => {
     }
     parts.push(
       text(
-        Number((left + length + 6).toFixed(1)),
+        left + length + 6,
         top + 11,
         figure(value, panel.digits) + remark,
         `font-size="11.5" fill="${isOurs ? ink : faint}"${isOurs ? ` font-weight="600"` : ""}`
@@ -161,17 +155,20 @@ export const drawing = (workloads: ReadonlyArray<Workload>, results: Results): s
     legendX += 34 + name.length * 6.6
     return (
       `<rect x="${x.toFixed(1)}" y="42" width="12" height="12" rx="2" fill="${colour}"/>\n` +
-      text(Number((x + 18).toFixed(1)), 52, name, `font-size="12" fill="${ink}"`)
+      text(x + 18, 52, name, `font-size="12" fill="${ink}"`)
     )
   })
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif" role="img">
-<title>effect-redis-lock and other lock libraries, compared with bare scripts</title>
-<rect width="${width}" height="${height}" rx="8" fill="#fff"/>
-${text(margin, 28, "Ratios to two bare scripts over the same client, in the same run", `font-size="17" font-weight="600" fill="${ink}"`)}
-${legend.join("\n")}
-<path d="M${legendX.toFixed(1)} 48h18" stroke="${ink}" stroke-dasharray="3 3" opacity="0.55"/>
-${text(Number((legendX + 24).toFixed(1)), 52, "as the bare scripts", `font-size="12" fill="${ink}"`)}
-${parts.join("\n")}
-</svg>
-`
+  return picture({
+    width,
+    height,
+    margin,
+    title: "effect-redis-lock and other lock libraries, compared with bare scripts",
+    heading: "Ratios to two bare scripts over the same client, in the same run",
+    parts: [
+      ...legend,
+      `<path d="M${legendX.toFixed(1)} 48h18" stroke="${ink}" stroke-dasharray="3 3" opacity="0.55"/>`,
+      text(legendX + 24, 52, "as the bare scripts", `font-size="12" fill="${ink}"`),
+      ...parts
+    ]
+  })
 }

@@ -1,6 +1,7 @@
 import { isLibrary, ours } from "../candidates/catalog.ts"
 import type { Results } from "../Results.ts"
 import type { Growth } from "../workloads/catalog.ts"
+import { bareColour, faint, ink, ourColour, picture, text } from "./svg.ts"
 import { figure } from "./tables.ts"
 
 interface Point {
@@ -30,11 +31,8 @@ const panelHeight = plotHeight + 92
 const margin = 24
 const labelHeight = 14
 
-const ink = "#1f2328"
-const faint = "#656d76"
 const grid = "#d8dee4"
-const ourColour = "#8250df"
-const bareColours = ["#8c959f", "#57606a"]
+const bareColours = [bareColour, "#57606a"]
 const otherColours = ["#0969da", "#1a7f37", "#bf3989", "#bc4c00", "#9a6700", "#0550ae"]
 
 const coloursOf = (candidates: ReadonlyArray<string>): ReadonlyMap<string, string> => {
@@ -77,11 +75,6 @@ const panelsOf = ({ metrics, steps, title, what }: Growth, results: Results): Re
           }
         ]
   })
-
-const escape = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")
-
-const text = (x: number, y: number, content: string, attributes: string): string =>
-  `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" ${attributes}>${escape(content)}</text>`
 
 const powersOfTen = (least: number, most: number): ReadonlyArray<number> => {
   const powers: Array<number> = []
@@ -154,19 +147,28 @@ const drawPanel = (
 }
 
 /**
- * docs/contention.svg: how the figures grow with the number of those who want the same lock, one line a candidate.
+ * docs/contention.svg: how the cost of one lock grows with the number of contenders, one line per candidate.
  */
 export const growth = (growths: ReadonlyArray<Growth>, results: Results): string => {
   const panels = growths.flatMap((growth) => panelsOf(growth, results))
   const colours = coloursOf([...new Set(panels.flatMap(({ lines }) => lines.map(({ candidate }) => candidate)))])
-  const width = 2 * margin + 2 * panelWidth
-  const height = 72 + Math.ceil(panels.length / 2) * panelHeight
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif" role="img">
-<title>What a lock costs as more and more want it</title>
-<rect width="${width}" height="${height}" rx="8" fill="#fff"/>
-${text(margin, 28, "What a lock costs as more and more want it", `font-size="17" font-weight="600" fill="${ink}"`)}
-${text(margin, 48, "logarithmic scales; a line that ends early could not be measured further", `font-size="12" fill="${faint}"`)}
-${panels.map((panel, i) => drawPanel(panel, margin + (i % 2) * panelWidth, 72 + Math.floor(i / 2) * panelHeight, colours)).join("\n")}
-</svg>
-`
+  const title = "What a lock costs as contention grows"
+  return picture({
+    width: 2 * margin + 2 * panelWidth,
+    height: 72 + Math.ceil(panels.length / 2) * panelHeight,
+    margin,
+    title,
+    heading: title,
+    parts: [
+      text(
+        margin,
+        48,
+        "logarithmic scales; a line that ends early could not be measured further",
+        `font-size="12" fill="${faint}"`
+      ),
+      ...panels.map((panel, i) =>
+        drawPanel(panel, margin + (i % 2) * panelWidth, 72 + Math.floor(i / 2) * panelHeight, colours)
+      )
+    ]
+  })
 }

@@ -37,7 +37,7 @@ export const workloads: ReadonlyArray<Workload> = [
   ...w14
 ]
 
-/** The same with more and more of those who want a lock. */
+/** One workload at growing contention. */
 export interface Growth {
   readonly title: string
   readonly what: string
@@ -51,7 +51,7 @@ const sizedBy = (workloads: ReadonlyArray<Workload>, sizes: ReadonlyArray<number
 export const growths: ReadonlyArray<Growth> = [
   {
     title: "Lock",
-    what: "processes that want it all the time",
+    what: "processes, each asking again at once",
     steps: sizedBy(w12, crowdSizes),
     metrics: ["commands", "serverMicros", "sectionsPerSecond", "longestWaitMillis"]
   },
