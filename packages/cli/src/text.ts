@@ -11,13 +11,16 @@ export const visible = (name: string): string =>
     character === "\\" ? "\\\\" : `\\u{${character.codePointAt(0)!.toString(16)}}`
   )
 
+/** Text with spaces behind it, as wide as a column. */
+export const padded = (text: string, width: number): string =>
+  text + " ".repeat(Math.max(0, width - displayWidth(text)))
+
 /** Rows in columns, the first row their titles. Empty without any other row. */
 export const table = (titles: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   if (rows.length === 0) return ""
   const all = [titles, ...rows]
   const widths = titles.map((_, column) => Math.max(...all.map((row) => displayWidth(row[column]!))))
-  const line = (row: ReadonlyArray<string>) =>
-    row.map((cell, column) => cell + " ".repeat(widths[column]! - displayWidth(cell))).join("  ")
+  const line = (row: ReadonlyArray<string>) => row.map((cell, column) => padded(cell, widths[column]!)).join("  ")
   return all.map((row) => `${line(row).trimEnd()}\n`).join("")
 }
 

@@ -5,7 +5,7 @@ import { displayWidth } from "effect/cli/CliOutput"
 import * as Duration from "effect/Duration"
 import type { LockChange, NameState } from "effect-redis-lock"
 import { format } from "../duration.ts"
-import { visible } from "../text.ts"
+import { padded, visible } from "../text.ts"
 
 /** One held lock. Times are milliseconds of the clock that the view is drawn by. */
 interface Row {
@@ -94,10 +94,13 @@ export interface Pressed {
   readonly todo?: "quit" | NameState
 }
 
-const quitKeys = new Set(["q", "\u0003", "\u0004"])
+const interruptKey = "\u0003"
+
+/** Of the list, where they are not text. */
+const quitKeys = new Set(["q", "\u0004"])
 
 export const pressed = (view: View, key: string, now: number): Pressed => {
-  if (key === "\u0003") return { view, todo: "quit" }
+  if (key === interruptKey) return { view, todo: "quit" }
   switch (view.mode) {
     case "filter":
       return { view: filtering(view, key) }
@@ -181,8 +184,6 @@ const cut = (text: string, width: number): string => {
   }
   return kept
 }
-
-const padded = (text: string, width: number): string => text + " ".repeat(Math.max(0, width - displayWidth(text)))
 
 const reversed = (text: string): string => `\u001b[7m${text}\u001b[27m`
 
