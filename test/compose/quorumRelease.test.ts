@@ -2,12 +2,11 @@
  * Releasing on a quorum of stores in memory, under virtual time: by the holder, by force, and on members that are away.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Option } from "effect"
+import { Effect, Fiber, Option } from "effect"
 import { FairLock, InvalidLockOptions, Lock, NonReentrantLock, ReadWriteLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, quorumOf, type TestStore, testStores } from "../kit/testStore.ts"
-import { runOperation } from "../kit/storeOperations.ts"
-import { wrappedStore } from "../kit/wrappedStore.ts"
+import { lateGrantLeavesNothing } from "../kit/lateGrant.ts"
 
 describe("releasing a quorum's lock by force", () => {
   it.effect(
@@ -111,28 +110,10 @@ describe("releasing a quorum's lock", () => {
   it.effect(
     "A member that had not answered when the lock was denied is told again once the request can act no more",
     () =>
-      Effect.gen(function* () {
-        const stores = yield* testStores(3)
-        const [first, second, third] = stores as [TestStore, TestStore, TestStore]
-        for (const { store } of [first, second]) {
-          yield* runOperation(store, "lock/acquire", ["a", "a:token"], ["somebody:1", 60_000, 60_000])
-        }
-        // it takes effect although nobody waits for the reply any more
-        const late = wrappedStore(third.store, ({ operation, run }) =>
-          operation === "lock/acquire"
-            ? Effect.andThen(Effect.forkDetach(Effect.delay(run(), "500 millis")), Effect.never)
-            : run()
-        )
-        const service = yield* quorumOf([first, second, { ...third, store: late }])
-        const asked = yield* Effect.forkChild(
-          Effect.exit(as(service)(Lock.withLock(Effect.void, "a", { leaseTime: "1 hour", waitTime: 0 })))
-        )
-        yield* TestClock.adjust("501 millis")
-        assert.isTrue(Exit.isFailure(yield* Fiber.join(asked)))
-        assert.isFalse(yield* third.isFree("a"))
-        yield* TestClock.adjust("5 seconds")
-        assert.isTrue(yield* third.isFree("a"))
-      })
+      // it takes effect although nobody waits for the reply any more
+      lateGrantLeavesNothing((run) =>
+        Effect.andThen(Effect.forkDetach(Effect.delay(run(), "500 millis")), Effect.never)
+      )
   )
 
   it.effect("A release is told to a member that comes back within the lease of the lock, even a long one", () =>

@@ -187,6 +187,19 @@ describe("shards that are refreshed together", () => {
   )
 })
 
+/** A runner that holds three shards, and another one that could take them, on a server whose clock is set. */
+const onAClockThatIsSet = Effect.gen(function* () {
+  const [place] = yield* skewedServers([0])
+  const { server, setClock } = place!
+  const one = yield* storageOver(over(server))
+  const two = yield* storageOver(over(server), { lease: "10 hours" })
+  const shards = shardsUpTo(3)
+  // so that the key stays
+  yield* two.acquire(addressOf(2), shardsUpTo(1, "other"))
+  yield* one.acquire(addressOf(1), shards)
+  return { one, setClock, shards, two }
+})
+
 if (impossible !== undefined)
   console.log(`The tests of leases on a server whose clock is set are skipped: ${impossible}`)
 
@@ -195,14 +208,7 @@ describe.skipIf(impossible !== undefined)("leases on a server whose clock is set
     "A runner whose shard was taken over gets none of its shards back, even if the server's clock is set back",
     () =>
       Effect.gen(function* () {
-        const [place] = yield* skewedServers([0])
-        const { server, setClock } = place!
-        const one = yield* storageOver(over(server))
-        const two = yield* storageOver(over(server), { lease: "10 hours" })
-        const shards = shardsUpTo(3)
-        // so that the key stays
-        yield* two.acquire(addressOf(2), shardsUpTo(1, "other"))
-        yield* one.acquire(addressOf(1), shards)
+        const { one, setClock, shards, two } = yield* onAClockThatIsSet
         assert.deepStrictEqual(idsOf(yield* one.refresh(addressOf(1), shards)), [1, 2, 3])
         yield* setClock(3600)
         assert.deepStrictEqual(idsOf(yield* two.acquire(addressOf(2), shards.slice(1, 2))), [2])
@@ -215,14 +221,7 @@ describe.skipIf(impossible !== undefined)("leases on a server whose clock is set
     "A lease that is over by the server's clock is not extended, though nobody took its shards and the runner's own clock is behind",
     () =>
       Effect.gen(function* () {
-        const [place] = yield* skewedServers([0])
-        const { server, setClock } = place!
-        const one = yield* storageOver(over(server))
-        const two = yield* storageOver(over(server), { lease: "10 hours" })
-        const shards = shardsUpTo(3)
-        // so that the key stays
-        yield* two.acquire(addressOf(2), shardsUpTo(1, "other"))
-        yield* one.acquire(addressOf(1), shards)
+        const { one, setClock, shards, two } = yield* onAClockThatIsSet
         yield* one.refresh(addressOf(1), shards)
         assert.deepStrictEqual(idsOf(yield* one.refresh(addressOf(1), shards)), [1, 2, 3])
         yield* setClock(3600)
