@@ -1,6 +1,6 @@
 -- Gives the lock back but keeps it taken for a while, as nobody's: its one field is then
 -- <owner>:kept, so that nothing this owner has sent before can extend or free it. Nobody is
--- told: those who ask meanwhile learn when it ends.
+-- notified: the reply to a denied request says when it ends.
 --
 -- KEYS[1]  the lock
 -- ARGV[1]  owner

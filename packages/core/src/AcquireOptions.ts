@@ -29,10 +29,11 @@ export interface AcquireOptions<out WaitTime extends Duration.Input | undefined 
    */
   readonly leaseTime?: Duration.Input | undefined
   /**
-   * The least time for which the lock is taken: released earlier, it stays taken in Redis until so long after its acquisition,
-   * as ShedLock's `lockAtLeastFor`. The release itself returns at once, and nobody holds the lock from then on; waiters get it
-   * when the time is over. In Redis its holder is then `<owner>:kept`, and `Lock.forceRelease` frees it. Not longer than a
-   * fixed `leaseTime`. Of several acquisitions by one owner, the one whose time ends last counts. Default: none.
+   * The shortest time before the lock is free again, counted from its acquisition, like ShedLock's `lockAtLeastFor`. A lock that is
+   * released earlier stays taken in Redis for the rest of that time. The release itself returns at once, and nobody holds the
+   * lock from then on; waiters get it when the time is over. In Redis its holder is then `<owner>:kept`, and `Lock.forceRelease`
+   * frees it. Not longer than a fixed `leaseTime`. Of several acquisitions by one owner, the one whose time ends last counts.
+   * Default: none.
    *
    * If the process dies, the lock is free when its lease ends, even if that is earlier: another instance can do the work.
    *
