@@ -5,12 +5,14 @@ import { Option, Schema } from "effect"
 import { ClusterSchema, Entity, RunnerAddress, type ShardingConfig } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 
-/** Handles one message after another, each for a while. */
+/**
+ * Handles one message after another, each for a while. Without `InterruptOnTermination` a runner that has lost its shards would go on with
+ * the messages that had come to it, for up to `entityTerminationTimeout`.
+ */
 export const Counter = Entity.make("Counter", [
-  Rpc.make("Count", { payload: { message: Schema.String }, primaryKey: ({ message }) => message }).annotate(
-    ClusterSchema.Persisted,
-    true
-  )
+  Rpc.make("Count", { payload: { message: Schema.String }, primaryKey: ({ message }) => message })
+    .annotate(ClusterSchema.Persisted, true)
+    .annotate(ClusterSchema.InterruptOnTermination, true)
 ])
 
 export const shardCount = 300

@@ -23,6 +23,15 @@ it("What a stopped process had begun counts until it was stopped, and again if i
   assert.strictEqual(overlappingRuns([...run("one/1", "one", 10, 1001, late), ...two], [stop]).length, 1)
 })
 
+it("What a stopped process begins when it continues is a violation if it goes on after it must have noticed", () => {
+  const stop = { process: "one", from: 15, stopped: 16, to: 1000 }
+  const two = run("two/1", "two", 500, 4000)
+  assert.deepStrictEqual(overlappingRuns([...run("one/1", "one", 1000, 1500), ...two], [stop]), [])
+  const late = 1000 + noticeMillis + 1
+  assert.strictEqual(overlappingRuns([...run("one/1", "one", 1500, late), ...two], [stop]).length, 1)
+  assert.strictEqual(overlappingRuns([...run("one/1", "one", late, late + 1), ...two], [stop]).length, 1)
+})
+
 it("A shard that two runners believe to own at the same time is a violation", () => {
   const claim = (process: string, at: number, ...shards: ReadonlyArray<number>) => ({
     process,

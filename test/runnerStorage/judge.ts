@@ -57,13 +57,21 @@ const overlaps = (spans: ReadonlyArray<Span>): ReadonlyArray<string> => {
   return violations
 }
 
-/** Runs of the same handler, singleton or tick that overlap. What a stopped process had begun counts until it was stopped. */
+/** A process that has just continued may begin what had come to it before, as long as it does not know of its loss. */
+const mayBegin = (stops: ReadonlyArray<Stop>, process: string, at: number): boolean =>
+  stops.some((stop) => stop.process === process && at >= stop.to && at <= stop.to + noticeMillis)
+
+/**
+ * Runs of the same handler, singleton or tick that overlap. What a stopped process had begun counts until it was stopped, and what it
+ * begins when it continues counts from when it must have noticed.
+ */
 export const overlappingRuns = (steps: ReadonlyArray<Step>, stops: ReadonlyArray<Stop>): ReadonlyArray<string> => {
   const runs = new Map<string, Span>()
   for (const { at, process, run, what } of steps) {
     const known = runs.get(run)
-    if (known === undefined) runs.set(run, { what, who: run, process, first: at, last: at })
-    else if (
+    if (known === undefined) {
+      if (!mayBegin(stops, process, at)) runs.set(run, { what, who: run, process, first: at, last: at })
+    } else if (
       !stops.some((stop) => stop.process === process && known.first <= stop.stopped) ||
       !isPardoned(stops, process, at)
     )

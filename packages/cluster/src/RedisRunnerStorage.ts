@@ -314,9 +314,14 @@ export const make = Effect.fnUntraced(function* (
  *
  * Leases and intervals are those of `ShardingConfig`. `acquire`, `refresh` and `releaseAll` send one command for any number
  * of shards. Shards that were refreshed together share a lease: to refresh them again, all or some, extends it for all of
- * them, at a cost that does not depend on their number. A lock belongs to a process at an address, so a runner that restarts at the same address after a crash has to
- * wait for the leases of its predecessor, like any other runner. While Redis is restarted or fails over, `acquire` and
- * `refresh` try again, for as long as Sharding waits for them: a third of the lease, or `shardLockRefreshInterval`.
+ * them, at a cost that does not depend on their number. A lock belongs to a process at an address, so a runner that restarts
+ * at the same address after a crash has to wait for the leases of its predecessor, like any other runner. While Redis is
+ * restarted or fails over, `acquire` and `refresh` try again, for as long as Sharding waits for them: a third of the lease,
+ * or `shardLockRefreshInterval`.
+ *
+ * A runner that was stopped for longer than its lease learns of the loss at its next refresh. Sharding then lets its entities
+ * finish the messages that had come to them, for up to `entityTerminationTimeout`, although another runner handles them as
+ * well; requests that are annotated with `ClusterSchema.InterruptOnTermination` are interrupted at once.
  *
  * Fails with `InvalidLockOptions` if an option or a duration of `ShardingConfig` is out of range, and its operations with
  * `PersistenceError`, whose cause is a `LockStoreError` or a `RedisDriverError`.
