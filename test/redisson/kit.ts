@@ -20,9 +20,11 @@ export const clients = RedisLock.layerFromStore({
 })
 export const otherClient = asAnotherClient(clients)
 
-/** With leases of 30 seconds: in a crowd on a busy machine a reply may be read only after the second that others live for. */
+/** With leases of 30 seconds: on a busy machine a reply may be read only after the second that others live for. */
+export const clientsWithLongLeases = RedisLock.layerFromStore({ subscriptionIdleTime: "100 millis" })
+
 export const clientInCrowd = <A, E, R>(self: Effect.Effect<A, E, R>) =>
-  Effect.provide(self, Layer.fresh(RedisLock.layerFromStore({ subscriptionIdleTime: "100 millis" })))
+  Effect.provide(self, Layer.fresh(clientsWithLongLeases))
 
 /** Another client, which dies in the end: what it still does, such as giving back, does not reach the store. */
 export const dyingClient = <A, E, R>(self: Effect.Effect<A, E, R>) =>

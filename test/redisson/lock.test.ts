@@ -13,7 +13,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import { Lock } from "effect-redis-lock"
 import {
-  clients,
+  clientsWithLongLeases,
   dyingClient,
   elapsed,
   fifteenTasks,
@@ -233,7 +233,7 @@ describe("RLock on a Redis of its own", () => {
           Lock.withLock(Effect.void, "down", { waitTime: "1 second", leaseTime: "1 minute" })
         )
         assert.strictEqual(error._tag, "LockStoreError")
-      }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
+      }).pipe(Effect.provide(Layer.provide(clientsWithLongLeases, storeAt(server.url))))
     }).pipe(Effect.scoped)
   )
 
@@ -256,7 +256,7 @@ describe("RLock on a Redis of its own", () => {
         const connections = clientList.trim().split("\n").length - 1
         assert.isAtMost(connections, 2)
         yield* until("no channel is left", async () => ((await redis.pubsub("CHANNELS")) as Array<string>).length === 0)
-      }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
+      }).pipe(Effect.provide(Layer.provide(clientsWithLongLeases, storeAt(server.url))))
       assert.strictEqual(done, 5000)
     }).pipe(Effect.scoped)
   )
@@ -279,7 +279,7 @@ describe("RLock on a Redis of its own", () => {
           assert.isTrue(yield* Lock.withLock(Lock.isLocked(lock), lock))
           assert.isFalse(yield* Lock.isLocked(lock))
         }
-      }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
+      }).pipe(Effect.provide(Layer.provide(clientsWithLongLeases, storeAt(server.url))))
     }).pipe(Effect.scoped)
   )
 
@@ -288,7 +288,7 @@ describe("RLock on a Redis of its own", () => {
       const server = yield* clusterNode
       yield* Effect.gen(function* () {
         for (let i = 0; i < 30; i++) assert.isTrue(yield* tryLock(`lock-${i % 3}`))
-      }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
+      }).pipe(Effect.provide(Layer.provide(clientsWithLongLeases, storeAt(server.url))))
     }).pipe(Effect.scoped)
   )
 
@@ -314,7 +314,7 @@ describe("RLock on a Redis of its own", () => {
         const before = events.length
         yield* Lock.withLock(Effect.void, "observed-release")
         assert.strictEqual(events.length, before)
-      }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
+      }).pipe(Effect.provide(Layer.provide(clientsWithLongLeases, storeAt(server.url))))
     }).pipe(Effect.scoped)
   )
 })
