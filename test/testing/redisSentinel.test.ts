@@ -1,6 +1,7 @@
 import { RedisSentinel } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { bare } from "../kit/server/bareRedis.ts"
 
 describe("sentinels of our own", () => {
   it.live("Test sentinels name the master, and another one after a failover", () =>
@@ -10,6 +11,22 @@ describe("sentinels of our own", () => {
       const [first, second] = redis.servers
       assert.strictEqual(yield* redis.master, first)
       yield* redis.failover
+      assert.strictEqual(yield* redis.master, second)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("The sentinel with the newest configuration is believed, where the first still names the former master", () =>
+    Effect.gen(function* () {
+      const redis = yield* RedisSentinel.start({ sentinels: 3 })
+      const [first, second] = redis.servers
+      yield* redis.failover
+      const behind = yield* bare(redis.sentinels[0]!)
+      yield* Effect.promise(async () => {
+        await behind.call("SENTINEL", "REMOVE", redis.name)
+        await behind.call("SENTINEL", "MONITOR", redis.name, first!.host, first!.port, 2)
+      })
+      const named = yield* Effect.promise(() => behind.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", redis.name))
+      assert.deepStrictEqual(named, [first!.host, `${first!.port}`])
       assert.strictEqual(yield* redis.master, second)
     }).pipe(Effect.scoped)
   )

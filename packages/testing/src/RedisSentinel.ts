@@ -38,7 +38,7 @@ export interface RedisSentinel {
   readonly servers: ReadonlyArray<RedisServer.RedisServer>
   /** The sentinels. */
   readonly sentinels: ReadonlyArray<RedisServer.RedisServer>
-  /** The server that the sentinels name as the master now. */
+  /** The server that the sentinels name as the master now; where they disagree, the one with the newest configuration. */
   readonly master: Effect.Effect<RedisServer.RedisServer, RedisSentinelError>
   /**
    * Makes a replica the master, and waits until it is. Both servers keep running; to force a failover, kill or pause the
@@ -152,18 +152,28 @@ export const start: (
       )
     )
 
-    const master = Effect.flatMap(
-      Effect.firstSuccessOf(
-        sentinels.map((sentinel) => wrap(command(sentinel, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", name)))
-      ),
-      (address) => {
-        const port = Number((address as ReadonlyArray<string>)[1])
-        const found = servers.find((server) => server.port === port)
-        return found === undefined
-          ? Effect.fail(new RedisSentinelError({ message: `The sentinels name an unknown master on port ${port}.` }))
-          : Effect.succeed(found)
+    /** Whom a sentinel names, and how new what it knows is. One that leads a failover is ahead of the configuration. */
+    const answerOf = Effect.fnUntraced(function* (sentinel: RedisServer.RedisServer) {
+      const address = yield* wrap(command(sentinel, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", name))
+      const field = yield* fields(sentinel)
+      const leads = field("flags")?.includes("failover_in_progress") === true
+      return {
+        port: Number((address as ReadonlyArray<string>)[1]),
+        epoch: Number(field("config-epoch")) + (leads ? 0.5 : 0)
       }
-    )
+    })
+
+    const master = Effect.gen(function* () {
+      // they learn of a failover one after the other, and some may be down
+      const [answers, failures] = yield* Effect.partition(sentinels, answerOf, { concurrency: "unbounded" })
+      const [newest] = answers.toSorted((one, other) => other.epoch - one.epoch)
+      if (newest === undefined) return yield* Effect.fail(failures[0]!)
+      const found = servers.find((server) => server.port === newest.port)
+      if (found !== undefined) return found
+      return yield* new RedisSentinelError({
+        message: `The sentinels name an unknown master on port ${newest.port}.`
+      })
+    })
 
     const isMaster = (server: RedisServer.RedisServer) =>
       Effect.map(command(server, "ROLE"), (role) => (role as ReadonlyArray<unknown>)[0] === "master")
