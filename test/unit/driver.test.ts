@@ -32,6 +32,8 @@ it("RedisDriver.reasonOf sorts the errors of Redis and of its clients", () => {
     ["The client is offline", "NotConnected"],
     ["Command timed out", "TimedOut"],
     ["connect ETIMEDOUT", "TimedOut"],
+    // of ioredis, when a node of a cluster does not say in time which slots it serves
+    ["timeout", "TimedOut"],
     ["ERR unknown command", "Failed"]
   ]
   for (const [message, reason] of cases) assert.strictEqual(RedisDriver.reasonOf(new Error(message)), reason, message)

@@ -212,7 +212,8 @@ const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
     /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EMFILE|ENFILE|connect ENOENT|max number of clients|sentinels are unreachable|refresh slots cache/,
     "ConnectionRefused"
   ],
-  [/ETIMEDOUT|TimeoutError|timed out|(Socket|Connection) timeout/i, "TimedOut"],
+  // "timeout" alone is what ioredis says of a cluster's node that did not name its slots in time
+  [/ETIMEDOUT|TimeoutError|timed out|(Socket|Connection) timeout|^timeout\b/i, "TimedOut"],
   [
     /ECONNRESET|ECONNABORTED|ENETDOWN|EPIPE|Connection is closed|Socket closed|SocketClosed|ended|disconnect|MaxRetriesPerRequest|max retries/i,
     "ConnectionLost"
