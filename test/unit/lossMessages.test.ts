@@ -73,9 +73,10 @@ describe("LockLost", () => {
   it.live("LockLost says that the process was stopped or blocked if its own timer was late", () =>
     Effect.gen(function* () {
       expectWarning(/^The lock's scope has closed, but its release went wrong\./)
-      const { message } = yield* blockFor(300)
+      const { late, message } = yield* blockFor(300)
       assert.include(message, "its lease ran out while the process was stopped or blocked")
-      assert.match(message, /Noticed 3\d\d ms after the lease had ended\./)
+      assert.isAtLeast(Duration.toMillis(late!), 300)
+      assert.match(message, /Noticed [\d.]+ m?s after the lease had ended\./)
       assert.notInclude(message, "longer lease")
     })
   )
