@@ -3,6 +3,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Option from "effect/Option"
+import { span } from "./span.ts"
 
 const unitMillis: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
@@ -14,13 +15,5 @@ export const parse = (text: string): Option.Option<Duration.Duration> => {
   return Option.some(Duration.millis(millis))
 }
 
-/** `9.5s`, `12m05s`, `3h00m`: the two units that matter. */
-export const format = (duration: Duration.Duration): string => {
-  const seconds = Duration.toSeconds(duration)
-  if (seconds < 59.95) return `${seconds.toFixed(1)}s`
-  const minutes = Math.floor(seconds / 60)
-  const two = (n: number) => String(n).padStart(2, "0")
-  return minutes < 60
-    ? `${minutes}m${two(Math.floor(seconds % 60))}s`
-    : `${Math.floor(minutes / 60)}h${two(minutes % 60)}m`
-}
+/** `9.5s`, `12m05s`, `3h00m`. */
+export const format = (duration: Duration.Duration): string => span(Duration.toMillis(duration))

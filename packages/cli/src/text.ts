@@ -5,12 +5,6 @@ import { displayWidth } from "effect/cli/CliOutput"
 import * as Effect from "effect/Effect"
 import { ExitCode, ExitWith } from "./exit.ts"
 
-/** A name may contain any text: no character of it may end the line, move the cursor or colour the terminal. */
-export const visible = (name: string): string =>
-  name.replace(/[\\\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
-    character === "\\" ? "\\\\" : `\\u{${character.codePointAt(0)!.toString(16)}}`
-  )
-
 /** Text with spaces behind it, as wide as a column. */
 export const padded = (text: string, width: number): string =>
   text + " ".repeat(Math.max(0, width - displayWidth(text)))

@@ -8,7 +8,8 @@ import { Lock } from "effect-redis-lock"
 import { format } from "../duration.ts"
 import { type ExitWith, failed } from "../exit.ts"
 import { locksIn, type Target } from "../redis.ts"
-import { print, printJson, table, visible } from "../text.ts"
+import { print, printJson, table } from "../text.ts"
+import { visible } from "../visible.ts"
 
 export interface LsOptions extends Target {
   readonly pattern: string

@@ -4,7 +4,8 @@
 import * as Duration from "effect/Duration"
 import type { NameState } from "effect-redis-lock"
 import { format } from "../duration.ts"
-import { table, visible } from "../text.ts"
+import { table } from "../text.ts"
+import { visible } from "../visible.ts"
 
 const millisOf = (remaining: Duration.Duration | undefined): number | null =>
   remaining === undefined ? null : Duration.toMillis(remaining)

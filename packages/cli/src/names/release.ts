@@ -17,7 +17,8 @@ import { createInterface } from "node:readline"
 import { ExitCode, ExitWith, failed } from "../exit.ts"
 import { heldBy, textOf } from "./nameState.ts"
 import { locksIn, type Target } from "../redis.ts"
-import { print, visible } from "../text.ts"
+import { print } from "../text.ts"
+import { visible } from "../visible.ts"
 
 export interface ReleaseOptions extends Target {
   readonly name: string
@@ -28,13 +29,8 @@ export const release = ({ name, yes, ...target }: ReleaseOptions): Effect.Effect
   Effect.gen(function* () {
     const state = yield* Lock.inspectName(name)
     const shown = visible(name)
-    if (state.kind === "counter" || state.kind === "other") {
-      return yield* new ExitWith({
-        code: ExitCode.notFreeable,
-        message: `"${shown}" has no holder whom Redis knows, so nothing can be freed: see redis-lock inspect`
-      })
-    }
-    if (state.holders.length === 0 && state.held === 0) return yield* notHeld(shown)
+    const refusal = refusalOf(state)
+    if (refusal !== undefined) return yield* refusal
     if (!yes) yield* ask(state)
     const freed = yield* free(state)
     if (freed === 0) return yield* notHeld(shown)
@@ -48,6 +44,18 @@ export const release = ({ name, yes, ...target }: ReleaseOptions): Effect.Effect
     Effect.provide(locksIn(target)),
     Effect.catchIf((error) => error._tag !== "ExitWith", failed)
   )
+
+/** Why there is nothing to free. */
+export const refusalOf = ({ held, holders, kind, name }: NameState): ExitWith | undefined => {
+  const shown = visible(name)
+  if (kind === "counter" || kind === "other") {
+    return new ExitWith({
+      code: ExitCode.notFreeable,
+      message: `"${shown}" has no holder whom Redis knows, so nothing can be freed: see redis-lock inspect`
+    })
+  }
+  return holders.length === 0 && held === 0 ? notHeld(shown) : undefined
+}
 
 const notHeld = (name: string) => new ExitWith({ code: ExitCode.notHeld, message: `nobody holds "${name}"` })
 

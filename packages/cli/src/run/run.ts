@@ -17,7 +17,7 @@ import { heldBy } from "../names/nameState.ts"
 import { locksIn, type Target } from "../redis.ts"
 import { say } from "../say.ts"
 import * as Signals from "./Signals.ts"
-import { visible } from "../text.ts"
+import { visible } from "../visible.ts"
 
 export interface RunOptions extends HoldOptions, Target {
   readonly command: string

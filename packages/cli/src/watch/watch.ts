@@ -5,18 +5,19 @@ import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
-import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
-import { Lock, type LockChange, type LockStoreError, type NameState, type RedisLock } from "effect-redis-lock"
+import type { LockChange, NameState, RedisLock } from "effect-redis-lock"
 import * as CommandGroup from "../run/CommandGroup.ts"
 import { ExitWith, failed } from "../exit.ts"
 import { heldBy, jsonOf } from "../names/nameState.ts"
 import { locksIn, type Target } from "../redis.ts"
+import { changesOf } from "./changes.ts"
 import { free } from "../names/release.ts"
 import { say } from "../say.ts"
 import * as Signals from "../run/Signals.ts"
 import * as Terminal from "./terminal.ts"
-import { print, visible } from "../text.ts"
+import { print } from "../text.ts"
+import { visible } from "../visible.ts"
 import { changed, empty, frame, pressed, type View } from "./watchView.ts"
 
 export interface WatchOptions extends Target {
@@ -33,23 +34,11 @@ export const watch = (options: WatchOptions): Effect.Effect<void, ExitWith> =>
     Effect.catchTags({ LockStoreError: failed, RedisDriverError: failed, InvalidLockOptions: failed })
   )
 
-/** Changes without end; after a failure, which `tell` reports, it looks again. */
-const changesOf = <R>(
-  { interval, pattern }: WatchOptions,
-  tell: (failure: LockStoreError) => Effect.Effect<void, never, R>
-) =>
-  Lock.watch(pattern, { interval }).pipe(
-    // the interval has been checked
-    Stream.catchTag("InvalidLockOptions", (error) => Stream.die(error)),
-    Stream.tapError(tell),
-    Stream.retry(Schedule.spaced(interval))
-  )
-
 /** The reader has gone. */
 const readerGone = new ExitWith({ code: 0, message: "" })
 
 const lines = (options: WatchOptions) =>
-  changesOf(options, ({ message }) => say(message)).pipe(
+  changesOf(options, (failure) => (failure === undefined ? Effect.void : say(failure.message))).pipe(
     // a line per renewal would hide the others
     Stream.filter(({ _tag }) => options.json || _tag !== "Renewed"),
     Stream.runForEach((change) =>
@@ -87,7 +76,7 @@ const picture = (options: WatchOptions) =>
       Effect.forever(Effect.flatMap(Queue.take(terminal.keys), (key) => Queue.offer(events, { _tag: "Key", key })))
     )
     yield* Effect.forkScoped(Effect.forever(Effect.delay(Queue.offer(events, { _tag: "Tick" }), drawEvery)))
-    const looking = changesOf(options, ({ message }) => Effect.asVoid(told(message))).pipe(
+    const looking = changesOf(options, (failure) => Effect.asVoid(told(failure?.message ?? ""))).pipe(
       Stream.runForEach((change) => Queue.offer(events, { _tag: "Change", change }))
     )
     yield* Effect.raceFirst(

@@ -5,25 +5,16 @@ import { displayWidth } from "effect/cli/CliOutput"
 import * as Duration from "effect/Duration"
 import type { LockChange, NameState } from "effect-redis-lock"
 import { format } from "../duration.ts"
-import { padded, visible } from "../text.ts"
-
-/** One held lock. Times are milliseconds of the clock that the view is drawn by. */
-interface Row {
-  readonly state: NameState
-  readonly seenAt: number
-  readonly since: number
-  /** It was held before the view began. */
-  readonly isOlder: boolean
-  /** The longest lease seen, milliseconds: a full bar. */
-  readonly lease: number
-}
+import { after, type HeldLock, leftOf } from "./heldLock.ts"
+import { padded } from "../text.ts"
+import { visible } from "../visible.ts"
 
 const orders = ["name", "age", "lease", "waiters"] as const
 
 export interface View {
   readonly pattern: string
   readonly mayRelease: boolean
-  readonly rows: ReadonlyMap<string, Row>
+  readonly rows: ReadonlyMap<string, HeldLock>
   readonly order: (typeof orders)[number]
   readonly filter: string
   /** What keys do: move and sort, edit the filter, or answer whether to free the selected lock. */
@@ -44,30 +35,16 @@ export const empty = (pattern: string, mayRelease: boolean): View => ({
   message: ""
 })
 
-/** Milliseconds; the longest, as there may be many readers. Undefined where there is no expiry. */
-const remainingOf = ({ holders }: NameState): number | undefined => {
-  const all = holders.map(({ remaining }) => remaining)
-  return all.includes(undefined) ? undefined : Math.max(0, ...all.map((remaining) => Duration.toMillis(remaining!)))
-}
-
-export const changed = (view: View, { _tag, state }: LockChange, now: number): View => {
+export const changed = (view: View, change: LockChange, now: number): View => {
+  const { name } = change.state
   const rows = new Map(view.rows)
-  if (_tag === "Released") rows.delete(state.name)
-  else {
-    const before = _tag === "Acquired" ? undefined : rows.get(state.name)
-    const isOlder = before?.isOlder ?? _tag === "Found"
-    const lease = Math.max(before?.lease ?? 0, remainingOf(state) ?? 0)
-    rows.set(state.name, { state, seenAt: now, since: before?.since ?? now, isOlder, lease })
-  }
+  const row = after(rows.get(name), change, now)
+  if (row === undefined) rows.delete(name)
+  else rows.set(name, row)
   return { ...view, rows, message: "" }
 }
 
-const leftOf = ({ seenAt, state }: Row, now: number): number | undefined => {
-  const remaining = remainingOf(state)
-  return remaining === undefined ? undefined : Math.max(0, remaining - (now - seenAt))
-}
-
-const keyOf: Record<View["order"], (row: Row, now: number) => number> = {
+const keyOf: Record<View["order"], (row: HeldLock, now: number) => number> = {
   name: () => 0,
   age: ({ since }) => since,
   lease: (row, now) => leftOf(row, now) ?? Number.POSITIVE_INFINITY,
@@ -75,7 +52,7 @@ const keyOf: Record<View["order"], (row: Row, now: number) => number> = {
 }
 
 /** The rows that are shown, in their order. */
-export const shownRows = ({ filter, order, rows }: View, now: number): ReadonlyArray<Row> => {
+export const shownRows = ({ filter, order, rows }: View, now: number): ReadonlyArray<HeldLock> => {
   const key = keyOf[order]
   return [...rows.values()]
     .filter(({ state: { holders, name } }) =>
@@ -85,7 +62,7 @@ export const shownRows = ({ filter, order, rows }: View, now: number): ReadonlyA
 }
 
 /** The selected row, or the first one. */
-const selectedIn = ({ selected }: View, shown: ReadonlyArray<Row>): Row | undefined =>
+const selectedIn = ({ selected }: View, shown: ReadonlyArray<HeldLock>): HeldLock | undefined =>
   shown.find(({ state }) => state.name === selected) ?? shown[0]
 
 export interface Pressed {
@@ -159,7 +136,7 @@ const barOf = (left: number | undefined, lease: number): string => {
 
 const titles = ["NAME", "HOLDER", "AGE", "LEASE", "", "WAITING"]
 
-const cellsOf = (row: Row, now: number): ReadonlyArray<string> => {
+const cellsOf = (row: HeldLock, now: number): ReadonlyArray<string> => {
   const { isOlder, lease, since, state } = row
   const [first, ...others] = state.holders
   const left = leftOf(row, now)
