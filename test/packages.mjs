@@ -31,6 +31,11 @@ const sourcesOf = (directory) =>
     .filter((file) => file.endsWith(".ts"))
     .map((file) => file.slice(0, -".ts".length))
 
+const staticFilesOf = (directory) => {
+  const folder = "src/ui/page/static"
+  return readdirSync(join(directory, folder)).map((file) => `${folder}/${file}`)
+}
+
 /** Sources go with it: source maps point to them. */
 const expectedFiles = (directory, manifest) => {
   const emitted = manifest.bin === undefined ? ["js", "js.map", "d.ts", "d.ts.map"] : ["js", "js.map"]
@@ -38,8 +43,9 @@ const expectedFiles = (directory, manifest) => {
     "LICENSE",
     "README.md",
     "package.json",
-    // a command is bundled when it is packed, so that it starts fast
+    // a command is bundled when it is packed, so that it starts fast, and has files for a browser
     ...Object.values(manifest.publishConfig.bin ?? {}).map((file) => file.replace("./", "")),
+    ...(manifest.bin === undefined ? [] : ["bundle/ui/ui.js", ...staticFilesOf(directory)]),
     ...sourcesOf(directory).flatMap((source) => [
       `src/${source}.ts`,
       ...emitted.map((extension) => `dist/${source}.${extension}`)

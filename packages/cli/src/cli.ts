@@ -15,6 +15,7 @@ import { Usage } from "./presenter.ts"
 import { prefix, redis } from "./redis.ts"
 import { release } from "./names/release.ts"
 import { duration, runCommand } from "./run/runCommand.ts"
+import { uiCommand } from "./ui/uiCommand.ts"
 import { watch } from "./watch/watch.ts"
 
 const lsCommand = Command.make(
@@ -182,6 +183,14 @@ Exit codes:
 )
 
 export const cli = Command.make("redis-lock").pipe(
-  Command.withSubcommands([runCommand, lsCommand, inspectCommand, watchCommand, releaseCommand, doctorCommand]),
+  Command.withSubcommands([
+    runCommand,
+    lsCommand,
+    inspectCommand,
+    watchCommand,
+    uiCommand,
+    releaseCommand,
+    doctorCommand
+  ]),
   Command.withDescription("Runs commands under distributed locks on Redis, and lists, inspects and frees such locks.")
 )

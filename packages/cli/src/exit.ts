@@ -21,6 +21,8 @@ export const ExitCode = {
   unreachable: 69,
   /** EX_SOFTWARE */
   lockLost: 70,
+  /** EX_OSERR: the server of `ui` cannot listen. */
+  notListening: 71,
   /** EX_IOERR */
   notWritten: 74,
   /** EX_TEMPFAIL */

@@ -1,0 +1,25 @@
+/**
+ * Server-sent events.
+ */
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import { encoder } from "effect/encoding/Sse"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Stream from "effect/Stream"
+
+export interface Event {
+  readonly event: "about" | "locks" | "trouble" | "lock"
+  readonly data: unknown
+}
+
+/** So often something is sent, for the page to notice that a connection is dead. */
+const heartbeat = "10 seconds"
+
+/** An answer that ends when the page leaves. */
+export const eventsResponse = (events: Stream.Stream<Event>): HttpServerResponse.HttpServerResponse =>
+  events.pipe(
+    Stream.map(({ data, event }) => encoder.write({ _tag: "Event", event, id: undefined, data: JSON.stringify(data) })),
+    Stream.merge(Stream.fromEffectSchedule(Effect.succeed(": still here\n\n"), Schedule.spaced(heartbeat))),
+    Stream.encodeText,
+    (body) => HttpServerResponse.stream(body, { contentType: "text/event-stream" })
+  )

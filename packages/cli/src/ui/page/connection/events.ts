@@ -1,0 +1,88 @@
+/**
+ * Server-sent events over `fetch`, which can send a token, as an `EventSource` cannot.
+ */
+import { request } from "./session.ts"
+
+export type ConnectionState = "connecting" | "live" | "lost" | "token"
+
+export interface Listener {
+  readonly onEvent: (event: string, data: unknown) => void
+  readonly onState: (state: ConnectionState) => void
+}
+
+/** The server sends something every ten seconds. */
+const silenceMillis = 30_000
+const longestPause = 4000
+
+/** Listens, also through ends of the server, until it is closed. A page that nobody sees does not listen. */
+export const listen = (path: string, listener: Listener): { readonly close: () => void } => {
+  let controller: AbortController | undefined
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let pause = 250
+
+  const again = () => {
+    timer = setTimeout(start, pause)
+    pause = Math.min(pause * 2, longestPause)
+  }
+
+  const start = async (): Promise<void> => {
+    const current = new AbortController()
+    controller = current
+    try {
+      const response = await request(path, { signal: current.signal })
+      if (response.status === 401) return listener.onState("token")
+      if (!response.ok || response.body === null) throw new Error(`the server answered ${response.status}`)
+      listener.onState("live")
+      pause = 250
+      await read(response.body, current, listener)
+      throw new Error("the server has ended")
+    } catch {
+      if (controller !== current) return
+      listener.onState("lost")
+      again()
+    }
+  }
+
+  const stop = () => {
+    clearTimeout(timer)
+    const current = controller
+    controller = undefined
+    current?.abort()
+  }
+
+  const onVisibility = () => {
+    stop()
+    if (!document.hidden) void start()
+  }
+
+  document.addEventListener("visibilitychange", onVisibility)
+  void start()
+  return {
+    close: () => {
+      document.removeEventListener("visibilitychange", onVisibility)
+      stop()
+    }
+  }
+}
+
+const read = async (
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+  controller: AbortController,
+  { onEvent }: Listener
+): Promise<void> => {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ""
+  while (true) {
+    const silence = setTimeout(() => controller.abort(), silenceMillis)
+    const { done, value } = await reader.read().finally(() => clearTimeout(silence))
+    if (done) return
+    text += value
+    const events = text.split("\n\n")
+    text = events.pop()!
+    for (const lines of events) {
+      const event = /^event: (.*)$/m.exec(lines)?.[1]
+      const data = /^data: (.*)$/m.exec(lines)?.[1]
+      if (event !== undefined && data !== undefined) onEvent(event, JSON.parse(data))
+    }
+  }
+}

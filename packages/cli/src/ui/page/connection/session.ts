@@ -1,0 +1,23 @@
+/**
+ * Requests to the server that the page comes from, with the token that the user has given.
+ */
+
+// of this tab and this port alone; a cookie would be sent to every server of this machine
+const stored = "redis-lock token"
+
+/** Takes the token out of the address `#token=...`, where neither history nor screenshots then show it. */
+export const takeTokenFromAddress = (): void => {
+  const given = /^#token=(.+)$/.exec(location.hash)?.[1]
+  if (given === undefined) return
+  setToken(decodeURIComponent(given))
+  history.replaceState(null, "", `${location.pathname}#/`)
+}
+
+export const setToken = (token: string): void => sessionStorage.setItem(stored, token)
+
+export const request = (path: string, init: RequestInit = {}): Promise<Response> => {
+  const headers = new Headers(init.headers)
+  const token = sessionStorage.getItem(stored)
+  if (token !== null) headers.set("authorization", `Bearer ${token}`)
+  return fetch(path, { ...init, headers, cache: "no-store", credentials: "omit" })
+}

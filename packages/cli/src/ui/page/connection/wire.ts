@@ -1,0 +1,106 @@
+/**
+ * What the server and the page send each other. Times are milliseconds since 1970 by the server's clock.
+ */
+
+export interface Holder {
+  readonly owner: string
+  /** How its client calls itself, if Redis knows. */
+  readonly label?: string | undefined
+  readonly mode: "exclusive" | "read" | "write"
+}
+
+/** A held lock, as a line of the table. */
+export interface LockLine {
+  readonly name: string
+  readonly kind: string
+  /** The first three. */
+  readonly holders: ReadonlyArray<Holder>
+  readonly holderCount: number
+  readonly since: number
+  /** It was held before the server looked for the first time. */
+  readonly isOlder: boolean
+  /** `null` where there is no expiry. */
+  readonly leaseEnds: number | null
+  /** The longest lease seen, milliseconds. */
+  readonly lease: number
+  readonly waiting: number
+}
+
+/** The event `about`, once. */
+export interface About {
+  /** Where Redis is, without user or password. */
+  readonly redis: string
+  readonly prefix: string
+  readonly pattern: string
+  readonly mayRelease: boolean
+  /** Since when the server looks. */
+  readonly startedAt: number
+}
+
+/** The event `locks`. */
+export interface LocksChanged {
+  readonly now: number
+  /** These are all locks; forget what was told before. */
+  readonly isWhole: boolean
+  readonly held: ReadonlyArray<LockLine>
+  /** Names that nobody holds any more. */
+  readonly free: ReadonlyArray<string>
+}
+
+/** The event `trouble`: Redis does not answer, or, with `null`, does so again. */
+export interface Trouble {
+  readonly message: string | null
+}
+
+/** From when to when an owner held a lock, as far as the server has seen it. */
+export interface Hold extends Holder {
+  readonly since: number
+  /** It began before the server looked. */
+  readonly isOlder: boolean
+  /** `null` while it lasts. */
+  readonly until: number | null
+}
+
+export interface Waiter {
+  readonly owner: string
+  readonly label?: string | undefined
+}
+
+/** What Redis tells of a name: what `redis-lock inspect --json` prints. */
+export interface Inspected {
+  readonly name: string
+  readonly kind: string
+  readonly token: string | null
+  readonly holders: ReadonlyArray<Holder & { readonly holds: number; readonly remainingMillis: number | null }>
+  readonly waiting: number
+  readonly waiters: ReadonlyArray<string | Waiter>
+  readonly count: number | null
+  readonly held: number
+  readonly permits: ReadonlyArray<{
+    readonly id: string
+    readonly label?: string | undefined
+    readonly remainingMillis: number | null
+  }>
+}
+
+/** The event `lock` of a lock's page. */
+export interface LockTold {
+  readonly now: number
+  readonly state: Inspected
+  /** Those that last, and then those that have ended, the last one first. */
+  readonly holds: ReadonlyArray<Hold>
+  /** The longest lease seen, milliseconds. */
+  readonly lease: number
+}
+
+/** The body of a request to free a lock. */
+export interface ReleaseRequest {
+  readonly name: string
+  /** Owners that the page showed: unless one of them still holds it, nothing is freed. */
+  readonly seen: ReadonlyArray<string>
+}
+
+/** The answer to it, and to all that is refused. */
+export interface Answer {
+  readonly message: string
+}

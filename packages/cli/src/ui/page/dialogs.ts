@@ -1,0 +1,120 @@
+/**
+ * What is asked and explained above the page.
+ */
+import { visible } from "../../visible.ts"
+import { button, el } from "./elements.ts"
+import { request } from "./connection/session.ts"
+import { shortOwner } from "./shownHolder.ts"
+import type { Answer, Holder, ReleaseRequest } from "./connection/wire.ts"
+
+/** Shows a dialog until it is closed. Escape closes it as well. */
+const show = (dialog: HTMLDialogElement): void => {
+  document.body.append(dialog)
+  dialog.addEventListener("close", () => dialog.remove())
+  dialog.showModal()
+}
+
+/** Whether keys belong to a dialog. */
+export const isDialogOpen = (): boolean => document.querySelector("dialog[open]") !== null
+
+/** Asks whether to free a lock, and frees it. */
+export const askToFree = (name: string, holders: ReadonlyArray<Holder>, tell: (message: string) => void): void => {
+  const shown = visible(name)
+  const [first, ...others] = holders
+  const who = first === undefined ? undefined : first.label ? visible(first.label) : shortOwner(first.owner)
+  const dialog = el("dialog", { class: "ask", "aria-labelledby": "question" })
+  const free = button("Free it", { class: "danger" }, () => {
+    dialog.close()
+    void sendRelease({ name, seen: holders.map(({ owner }) => owner) }).then(tell)
+  })
+  dialog.append(
+    el("h2", { id: "question" }, "Free ", el("span", { class: "mono" }, shown), "?"),
+    el(
+      "p",
+      {},
+      ...(who === undefined
+        ? []
+        : ["It is held by ", el("strong", {}, who), others.length === 0 ? ". " : ` and ${others.length} more. `]),
+      "Who holds it is not stopped: it learns of the loss when it next renews, at most a third of its lease later. Until then two may work at once. If you can, stop the holder instead."
+    ),
+    el(
+      "div",
+      { class: "buttons" },
+      button("Leave it", { autofocus: "" }, () => dialog.close()),
+      free
+    )
+  )
+  show(dialog)
+}
+
+const sendRelease = async (body: ReleaseRequest): Promise<string> => {
+  try {
+    const response = await request("api/release", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body)
+    })
+    const { message } = (await response.json()) as Answer
+    return message
+  } catch {
+    return "redis-lock ui does not answer"
+  }
+}
+
+const keys: ReadonlyArray<readonly [string, string]> = [
+  ["/", "search names, holders and labels"],
+  ["j k ↓ ↑", "select a lock"],
+  ["g G", "the first, the last"],
+  ["Enter", "open its page, or the name that is searched"],
+  ["Esc", "back; clear the search"],
+  ["s r", "the next order; reverse it"],
+  ["f", "free the lock (with --allow-release)"],
+  ["t", "light, dark, as the system"],
+  ["?", "this"]
+]
+
+export const showKeys = (): void => {
+  const dialog = el("dialog", { class: "keys", "aria-label": "Keys" })
+  dialog.append(
+    el("h2", {}, "Keys"),
+    el(
+      "dl",
+      {},
+      ...keys.flatMap(([key, what]) => [
+        el("dt", {}, ...key.split(" ").map((one) => el("kbd", {}, one))),
+        el("dd", {}, what)
+      ])
+    ),
+    el(
+      "div",
+      { class: "buttons" },
+      button("Close", { autofocus: "" }, () => dialog.close())
+    )
+  )
+  show(dialog)
+}
+
+/** A form for the token, which the server asks for. */
+export const tokenForm = (isWrong: boolean, onToken: (token: string) => void): HTMLElement => {
+  const input = el("input", {
+    type: "password",
+    id: "token",
+    required: "",
+    autocomplete: "off",
+    "aria-describedby": "token-hint"
+  })
+  const form = el(
+    "form",
+    { class: "card token-form" },
+    el("h2", {}, isWrong ? "That token is wrong" : "This page needs its token"),
+    el("label", { for: "token", id: "token-hint" }, "The text of --token or $REDIS_LOCK_UI_TOKEN"),
+    input,
+    el("button", { type: "submit", class: "main" }, "Show the locks")
+  )
+  form.addEventListener("submit", (event) => {
+    event.preventDefault()
+    onToken(input.value)
+  })
+  queueMicrotask(() => input.focus())
+  return form
+}

@@ -1,0 +1,191 @@
+/**
+ * The page of one name: who holds it, who waits, and who has held it.
+ */
+import { visible } from "../../visible.ts"
+import { button, el, setText } from "./elements.ts"
+import { type ConnectionState, listen } from "./connection/events.ts"
+import { holdChart } from "./holdChart.ts"
+import { age, kindText, LeaseBar } from "./shownHolder.ts"
+import type { Hold, Inspected, LockTold, Trouble } from "./connection/wire.ts"
+
+const shownInList = 100
+
+export interface LockPageOptions {
+  readonly name: string
+  readonly mayRelease: () => boolean
+  readonly onFree: () => void
+  readonly onState: (state: ConnectionState) => void
+  readonly onTrouble: (message: string | null) => void
+}
+
+const kinds: Record<string, string> = {
+  lock: "lock",
+  "fair lock": "fair lock",
+  "read-write lock": "read-write lock",
+  "permit semaphore": "permit semaphore",
+  counter: "latch or semaphore",
+  other: "neither a lock, nor a semaphore, nor a latch",
+  none: "nobody holds it"
+}
+
+const card = (title: string, ...children: ReadonlyArray<Node | string>): HTMLElement =>
+  el("section", { class: "card" }, el("h2", {}, title), ...children)
+
+export class LockPage {
+  readonly name: string
+  readonly #options: LockPageOptions
+  readonly #kind = el("span", { class: "chip" })
+  readonly #token = el("span", { class: "muted token" })
+  readonly #free: HTMLElement
+  readonly #now = el("div", { class: "cards" })
+  readonly #history = card("Hold times")
+  readonly element: HTMLElement
+  readonly #connection: { readonly close: () => void }
+  #told: LockTold | undefined
+  /** The longest lease seen of each owner and permit, milliseconds. */
+  readonly #leases = new Map<string, number>()
+
+  constructor(options: LockPageOptions) {
+    this.name = options.name
+    this.#options = options
+    this.#free = button("Free this lock", { class: "danger", hidden: "" }, options.onFree)
+    this.element = el(
+      "article",
+      { class: "lock-page" },
+      el("a", { class: "back", href: "#/" }, "← All locks"),
+      el("div", { class: "title" }, el("h1", {}, visible(options.name)), this.#free),
+      el("p", { class: "facts" }, this.#kind, this.#token),
+      this.#now,
+      this.#history
+    )
+    this.#connection = listen(`api/lock?name=${encodeURIComponent(options.name)}`, {
+      onState: options.onState,
+      onEvent: (event, data) => {
+        if (event === "lock") this.#show(data as LockTold)
+        else if (event === "trouble") options.onTrouble((data as Trouble).message)
+      }
+    })
+  }
+
+  close(): void {
+    this.#connection.close()
+  }
+
+  /** Owners that are shown to hold it. */
+  holders(): Inspected["holders"] {
+    return this.#told?.state.holders ?? []
+  }
+
+  #leaseBar(id: string, left: number | null): HTMLElement {
+    const longest = Math.max(this.#leases.get(id) ?? this.#told?.lease ?? 0, left ?? 0)
+    this.#leases.set(id, longest)
+    const bar = new LeaseBar()
+    bar.show(left, longest)
+    return bar.element
+  }
+
+  #show(told: LockTold): void {
+    const { holds, now, state } = told
+    this.#told = told
+    if (hasSelectionIn(this.element)) return
+    setText(this.#kind, kinds[state.kind] ?? state.kind)
+    setText(this.#token, state.token === null ? "" : `fencing token ${state.token}`)
+    this.#free.hidden = !this.#options.mayRelease() || (state.holders.length === 0 && state.held === 0)
+    this.#now.replaceChildren(...cards(told, (id, left) => this.#leaseBar(id, left)))
+    const isLock = state.holders.length > 0 || holds.length > 0 || state.kind === "none"
+    this.#history.hidden = !isLock
+    if (isLock) this.#history.replaceChildren(el("h2", {}, "Hold times"), ...holdChart(holds, now))
+    this.#options.onTrouble(null)
+  }
+}
+
+/** The user is about to copy something: drawing would take it away. */
+const hasSelectionIn = (element: HTMLElement): boolean => {
+  const selection = getSelection()
+  return selection !== null && !selection.isCollapsed && element.contains(selection.anchorNode)
+}
+
+/** A bar for an owner or a permit. */
+type Bar = (id: string, left: number | null) => HTMLElement
+
+const cards = ({ holds, now, state }: LockTold, bar: Bar): ReadonlyArray<HTMLElement> => {
+  const { count, held, holders, kind, permits, waiting } = state
+  if (kind === "permit semaphore") {
+    return [
+      card(
+        `${held} held, ${count ?? 0} free`,
+        list(permits, ({ id, label, remainingMillis }) => item(label, id, [], bar(id, remainingMillis)))
+      )
+    ]
+  }
+  if (kind === "counter") {
+    return [
+      card(
+        "Count",
+        el("p", { class: "count" }, String(count)),
+        el(
+          "p",
+          { class: "muted" },
+          "Of a latch, or the free permits of a semaphore: Redis keeps nothing else of either."
+        )
+      )
+    ]
+  }
+  return [holdersCard(holders, holds, now, bar), ...(waiting > 0 || kind === "fair lock" ? [waitersCard(state)] : [])]
+}
+
+const holdersCard = (holders: Inspected["holders"], holds: ReadonlyArray<Hold>, now: number, bar: Bar): HTMLElement => {
+  if (holders.length === 0) return card("Holder", el("p", { class: "free" }, "It is free."))
+  const title = holders.length === 1 ? "Holder" : `${holders.length} holders`
+  return card(
+    title,
+    list(holders, ({ holds: times, label, mode, owner, remainingMillis }) => {
+      const hold = holds.find((hold) => hold.until === null && hold.owner === owner && hold.mode === mode)
+      const facts = [
+        hold === undefined ? "" : `for ${age(hold.since, hold.isOlder, now)}`,
+        kindText("", mode, 1),
+        times > 1 ? `entered ${times} times` : ""
+      ]
+      return item(label, owner, facts, bar(owner, remainingMillis))
+    })
+  )
+}
+
+const waitersCard = ({ kind, waiters, waiting }: Inspected): HTMLElement => {
+  if (waiting === 0) return card("Waiting", el("p", { class: "muted" }, "Nobody waits."))
+  const title = kind === "fair lock" ? `${waiting} waiting, in this order` : `${waiting} waiting to write`
+  return card(
+    title,
+    list(waiters, (waiter) =>
+      typeof waiter === "string" ? item(undefined, waiter, []) : item(waiter.label, waiter.owner, [])
+    ),
+    ...(kind === "fair lock"
+      ? []
+      : [el("p", { class: "muted" }, "Clients; of those that wait to read, Redis does not know.")])
+  )
+}
+
+const list = <A>(all: ReadonlyArray<A>, show: (one: A) => HTMLElement): HTMLElement => {
+  const shown = el("ol", { class: "people" }, ...all.slice(0, shownInList).map(show))
+  if (all.length > shownInList) shown.append(el("li", { class: "muted" }, `and ${all.length - shownInList} more`))
+  return shown
+}
+
+const item = (
+  label: string | undefined,
+  owner: string,
+  facts: ReadonlyArray<string>,
+  ...rest: ReadonlyArray<HTMLElement>
+): HTMLElement =>
+  el(
+    "li",
+    {},
+    el(
+      "div",
+      { class: "who" },
+      ...(label === undefined || label === "" ? [] : [el("span", { class: "label" }, visible(label))]),
+      el("span", { class: "owner" }, visible(owner))
+    ),
+    el("div", { class: "facts" }, facts.filter((fact) => fact !== "").join(", ")),
+    ...rest
+  )

@@ -1,0 +1,45 @@
+/**
+ * A holder or a waiter, a lease and an age, as they are shown.
+ */
+import { span } from "../../span.ts"
+import { visible } from "../../visible.ts"
+import { el, setText } from "./elements.ts"
+
+/** An owner is `<client id>:<id>`: the beginning tells clients apart. */
+export const shortOwner = (owner: string): string =>
+  visible(owner.replace(/^([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i, "$1…"))
+
+/** `≥` if it was held before the server looked. */
+export const age = (since: number, isOlder: boolean, until: number): string =>
+  `${isOlder ? "≥ " : ""}${span(Math.max(0, until - since))}`
+
+/** A bar for what is left of a lease, and the time. */
+export class LeaseBar {
+  readonly #fill = el("span", { class: "fill" })
+  readonly #text = el("span", { class: "left" })
+  readonly element = el("span", { class: "lease" }, el("span", { class: "track" }, this.#fill), this.#text)
+
+  /** `left` is `null` where there is no expiry; both are milliseconds. */
+  show(left: number | null, lease: number): void {
+    const part = left === null ? 1 : lease === 0 ? 0 : Math.max(0, Math.min(1, left / lease))
+    this.#fill.style.transform = `scaleX(${part.toFixed(3)})`
+    const level = left === null ? "none" : part < 0.15 ? "low" : part < 0.4 ? "middle" : "full"
+    if (this.element.dataset["level"] !== level) this.element.dataset["level"] = level
+    setText(this.#text, left === null ? "no expiry" : span(Math.max(0, left)))
+  }
+}
+
+const kindsWithChip: Record<string, string> = {
+  "fair lock": "fair",
+  "permit semaphore": "semaphore"
+}
+
+/** What is not an ordinary lock is marked: `fair`, `write`, `3 readers`. Empty for others. */
+export const kindText = (kind: string, mode: string | undefined, holderCount: number): string =>
+  mode === "write"
+    ? "write"
+    : mode === "read"
+      ? holderCount === 1
+        ? "read"
+        : `${holderCount} readers`
+      : (kindsWithChip[kind] ?? "")

@@ -1,0 +1,114 @@
+/**
+ * The command line of `redis-lock ui`. What it runs is loaded when it is asked for: the other commands need no HTTP server.
+ */
+import * as Argument from "effect/cli/Argument"
+import { ValidationError } from "effect/cli/CliError"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import { off, paragraphs } from "../help.ts"
+import { Usage } from "../presenter.ts"
+import { prefix, redis } from "../redis.ts"
+import { duration } from "../run/runCommand.ts"
+import { isLoopback } from "./loopback.ts"
+
+const shortestToken = 16
+
+/** `--token`, else the variable; redacted from the start. An empty variable is none. */
+const token = Flag.Redacted("token").pipe(
+  Flag.withMetavar("TEXT"),
+  Flag.withDescription(
+    `What the page asks for, at least ${shortestToken} characters. Others can see command lines: better set $REDIS_LOCK_UI_TOKEN`
+  ),
+  Flag.optional,
+  Flag.map((given) => Option.getOrElse(given, () => fromEnvironment())),
+  Flag.filter(
+    (token) => token === undefined || Redacted.value(token).length >= shortestToken,
+    () => `at least ${shortestToken} characters, as from: openssl rand -hex 16`
+  )
+)
+
+const fromEnvironment = (): Redacted.Redacted | undefined => {
+  const text = process.env["REDIS_LOCK_UI_TOKEN"] ?? ""
+  return text === "" ? undefined : Redacted.make(text)
+}
+
+export const uiCommand = Command.make(
+  "ui",
+  {
+    pattern: Argument.String("PATTERN").pipe(
+      Argument.withDescription("Only names that match this Redis glob pattern; quote it for the shell"),
+      Argument.withDefault("*")
+    ),
+    port: Flag.Int("port").pipe(
+      Flag.filter(
+        (port) => port >= 0 && port <= 65_535,
+        () => "0 to 65535"
+      ),
+      Flag.withDescription("Where the page is; 0 takes any free port. Default: 7379"),
+      Flag.withDefault(7379)
+    ),
+    host: Flag.String("host").pipe(
+      Flag.withDescription(
+        "The address to listen at. Another than this machine's own needs a token. Default: 127.0.0.1"
+      ),
+      Flag.withDefault("127.0.0.1")
+    ),
+    allowHost: Flag.String("allow-host").pipe(
+      Flag.withMetavar("NAME"),
+      Flag.withDescription("Another name under which browsers reach the page, as behind a proxy. Needs a token"),
+      Flag.atLeast(0)
+    ),
+    token,
+    interval: duration("interval").pipe(
+      Flag.filter(
+        (interval) => Duration.isGreaterThanOrEqualTo(interval, Duration.millis(100)),
+        () => "at least 100ms"
+      ),
+      Flag.withDescription("The pause between two looks. Default: 500ms"),
+      Flag.withDefault(Duration.millis(500))
+    ),
+    allowRelease: Flag.Boolean("allow-release").pipe(
+      Flag.withDescription("Let the page free locks, after a question"),
+      off
+    ),
+    prefix,
+    redis
+  },
+  (options) =>
+    Effect.flatMap(
+      Effect.promise(() => import("./ui.ts")),
+      ({ ui }) => ui(options)
+    )
+).pipe(
+  Command.validate(({ allowHost, host, token }) =>
+    token === undefined && (!isLoopback(host) || allowHost.length > 0)
+      ? Effect.fail(new ValidationError({ message: "others can reach the page then: it needs --token" }))
+      : Effect.void
+  ),
+  Command.annotate(
+    Usage,
+    "redis-lock ui [--port 7379] [--host ADDRESS] [--allow-host NAME]... [--token TEXT] [--interval 500ms] [--allow-release] [--prefix TEXT] [--redis URL] [PATTERN]"
+  ),
+  Command.withShortDescription("Show the locks that are held, on a page for a browser"),
+  Command.withDescription(
+    paragraphs(`
+Serves a page that shows the locks that are held, as they change: holders, leases, waiters, and for how long each lock was held since
+redis-lock ui was started. It prints the page's address, and serves it until a signal arrives. Like redis-lock watch, it looks at all
+keys with SCAN once per --interval, however many pages are open: what begins and ends in between, it misses.
+
+The page is for this machine alone, unless there is a --token, and shows only: with --allow-release it also frees locks, as
+redis-lock release --force does.
+
+Exit codes:
+  64     bad usage
+  69     Redis cannot be reached at the start
+  71     the port is taken, or the address is not this machine's
+  74     the address could not be written
+  128+n  signal n arrived`)
+  ),
+  Command.withExamples([{ command: "redis-lock ui" }, { command: "redis-lock ui --allow-release 'report:*'" }])
+)

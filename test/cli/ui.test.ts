@@ -1,0 +1,287 @@
+/**
+ * `redis-lock ui`: what its server answers, and to whom.
+ */
+import { RedisServer } from "@effect-redis-lock/testing"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { freshName } from "../kit/names.ts"
+import { until } from "../kit/eventually.ts"
+import { client, holdElsewhere, redisLock } from "./redisLock.ts"
+import { ask, askToFree, eventsOf, startUi, type Ui } from "./uiServer.ts"
+
+const token = "0123456789abcdef-token"
+
+/** One that may free locks, for several tests. */
+class TheUi extends Context.Service<TheUi, Ui>()("test/cli/TheUi") {
+  static readonly layer = Layer.effect(this, startUi(["--allow-release", "ui:*"]))
+}
+
+layer(TheUi.layer, { excludeTestServices: true })("redis-lock ui that may free locks", (it) => {
+  it.effect("Every answer of redis-lock ui forbids inline scripts, frames, sniffing and requests to elsewhere", () =>
+    Effect.gen(function* () {
+      const ui = yield* TheUi
+      const answers = yield* Effect.all([
+        ask(ui, "/"),
+        ask(ui, "/ui/page/main.js"),
+        ask(ui, "/api/locks"),
+        ask(ui, "/nowhere"),
+        ask(ui, "/", { headers: { host: "evil.example" } }),
+        askToFree(ui, freshName("ui"), [])
+      ])
+      assert.deepStrictEqual(
+        answers.map(({ status }) => status),
+        [200, 200, 200, 404, 403, 409]
+      )
+      for (const { headers } of answers) {
+        const policy = String(headers["content-security-policy"])
+        assert.include(policy, "default-src 'none'; script-src 'self'; style-src 'self'")
+        assert.include(policy, "frame-ancestors 'none'")
+        assert.include(policy, "require-trusted-types-for 'script'")
+        assert.notInclude(policy, "unsafe")
+        assert.strictEqual(headers["x-content-type-options"], "nosniff")
+        assert.strictEqual(headers["cache-control"], "no-store")
+        assert.isUndefined(headers["access-control-allow-origin"])
+      }
+    })
+  )
+
+  it.effect("The page is made of files of its own alone, has no inline script or style, and reads no other file", () =>
+    Effect.gen(function* () {
+      const ui = yield* TheUi
+      const page = yield* ask(ui, "/")
+      assert.notMatch(page.text, /<style|<script(?! type="module" src=)|\son\w+=|\sstyle=|https?:/)
+      const seen = new Set<string>()
+      const load = (path: string): Effect.Effect<void> =>
+        Effect.gen(function* () {
+          if (seen.has(path)) return
+          seen.add(path)
+          const { headers, status, text } = yield* ask(ui, path)
+          assert.strictEqual(status, 200, path)
+          if (!String(headers["content-type"]).startsWith("text/javascript")) return
+          assert.notMatch(text, /innerHTML|insertAdjacentHTML|document\.write|https?:\/\//, path)
+          for (const [, imported] of text.matchAll(/from "([^"]+)"/g)) {
+            yield* load(new URL(imported!, `${ui.origin}${path}`).pathname)
+          }
+        })
+      for (const [, path] of page.text.matchAll(/(?:src|href)="([^"#]+)"/g)) yield* load(`/${path}`)
+      assert.isAbove(seen.size, 10)
+      for (const path of ["/../package.json", "/ui/ui.js", "/ui/page/../guard.js", "/bin.js", "/ui/page/main.js.map"]) {
+        assert.strictEqual((yield* ask(ui, path)).status, 404, path)
+      }
+    })
+  )
+
+  it.effect("redis-lock ui answers only to names of this machine, so that no other name can be led to it", () =>
+    Effect.gen(function* () {
+      const ui = yield* TheUi
+      const statusFor = (host: string) =>
+        Effect.map(ask(ui, "/api/locks", { headers: { host } }), ({ status }) => status)
+      // another port: the end of an ssh tunnel
+      for (const host of [`127.0.0.1:${ui.port}`, "localhost:8080", "LOCALHOST", "[::1]:80", "127.0.0.2"]) {
+        assert.strictEqual(yield* statusFor(host), 200, host)
+      }
+      const strangers = [
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "10.0.0.7",
+        "127.0.0.1@evil",
+        "a b",
+        "."
+      ]
+      for (const host of strangers) assert.strictEqual(yield* statusFor(host), 403, host)
+    })
+  )
+
+  it.effect("redis-lock ui refuses requests that come from other pages", () =>
+    Effect.gen(function* () {
+      const name = freshName("ui")
+      const redis = yield* client()
+      const owner = yield* holdElsewhere(redis, name)
+      const ui = yield* TheUi
+      const others = ["http://evil.example", "http://localhost:3000", `http://127.0.0.1:${ui.port + 1}`, "null"]
+      for (const origin of others) {
+        assert.strictEqual((yield* ask(ui, "/api/locks", { headers: { origin } })).status, 403, origin)
+        assert.strictEqual((yield* askToFree(ui, name, [owner], { origin })).status, 403, origin)
+      }
+      for (const site of ["cross-site", "same-site"]) {
+        const headers = { "sec-fetch-site": site }
+        assert.strictEqual((yield* ask(ui, `/api/lock?name=${name}`, { headers })).status, 403)
+        assert.strictEqual((yield* askToFree(ui, name, [owner], headers)).status, 403)
+      }
+      // what a form, or a program without an origin, can send
+      const forms: ReadonlyArray<Record<string, string>> = [
+        { origin: ui.origin, "content-type": "text/plain" },
+        { "content-type": "application/json" }
+      ]
+      const statuses = yield* Effect.forEach(forms, (headers) =>
+        ask(ui, "/api/release", { method: "POST", headers, body: JSON.stringify({ name, seen: [owner] }) })
+      )
+      assert.deepStrictEqual(
+        statuses.map(({ status }) => status),
+        [415, 403]
+      )
+      assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("redis-lock ui streams the locks that are held, acquired and released, and who has held them", () =>
+    Effect.gen(function* () {
+      const name = freshName("ui")
+      const redis = yield* client()
+      const owner = yield* holdElsewhere(redis, `${name}:a`)
+      const ui = yield* TheUi
+      const events = yield* eventsOf(ui, "/api/locks")
+      const all = () => events.flatMap(({ data, event }) => (event === "locks" ? data.held : []))
+      const held = () => all().filter((line) => line.name.startsWith(name))
+      const free = () => events.flatMap(({ data, event }) => (event === "locks" ? data.free : []))
+      yield* until("the first lock is told", () => held().length > 0)
+      assert.strictEqual(events[0]!.event, "about")
+      assert.strictEqual(events[0]!.data.mayRelease, true)
+      const [line] = held()
+      assert.deepStrictEqual(
+        [line.name, line.holders[0].owner, line.holders[0].mode, line.isOlder, line.waiting],
+        [`${name}:a`, owner, "exclusive", false, 0]
+      )
+      assert.isAtMost(line.lease, 60_000)
+      const next = yield* holdElsewhere(redis, `${name}:b`)
+      yield* until("the second lock is told", () => held().some((line) => line.name === `${name}:b` && !line.isOlder))
+      yield* Effect.promise(() => redis.del(`${name}:b`))
+      yield* until("its release is told", () => free().includes(`${name}:b`))
+
+      const page = yield* eventsOf(ui, `/api/lock?name=${encodeURIComponent(`${name}:b`)}`)
+      yield* until("its page is told", () => page.length > 0)
+      const { holds, state } = page[0]!.data
+      assert.deepStrictEqual([state.kind, state.holders, holds.length], ["none", [], 1])
+      assert.deepStrictEqual([holds[0].owner, holds[0].isOlder], [next, false])
+      assert.isAbove(holds[0].until, holds[0].since)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("redis-lock ui exits with 71 if its port is taken", () =>
+    Effect.gen(function* () {
+      const ui = yield* TheUi
+      const { code, stderr } = yield* redisLock(["ui", "--port", String(ui.port)])
+      assert.strictEqual(code, 71, stderr)
+      assert.include(stderr, "cannot listen")
+    })
+  )
+})
+
+describe("redis-lock ui", () => {
+  it.live("With a token redis-lock ui tells and frees nothing without it, and serves the page that asks for it", () =>
+    Effect.gen(function* () {
+      const name = freshName("ui")
+      const redis = yield* client()
+      const owner = yield* holdElsewhere(redis, name)
+      const env = { REDIS_LOCK_UI_TOKEN: token }
+      const ui = yield* startUi(["--allow-release", "--host", "0.0.0.0", "--allow-host", "locks.example", name], {
+        env
+      })
+      const statusOf = (headers: Record<string, string>) =>
+        Effect.map(ask(ui, "/api/locks", { headers }), ({ status }) => status)
+      assert.strictEqual((yield* ask(ui, "/")).status, 200)
+      assert.strictEqual(yield* statusOf({}), 401)
+      for (const wrong of [token.slice(1), `${token}x`, token.toUpperCase(), "é"]) {
+        assert.strictEqual(yield* statusOf({ authorization: `Bearer ${encodeURIComponent(wrong)}` }), 401, wrong)
+      }
+      assert.strictEqual((yield* askToFree(ui, name, [owner])).status, 401)
+      const right = { authorization: `Bearer ${token}` }
+      assert.strictEqual(yield* statusOf(right), 200)
+      // by addresses and the names that are given, and by no others
+      assert.strictEqual(yield* statusOf({ ...right, host: "10.1.2.3:7379" }), 200)
+      assert.strictEqual(yield* statusOf({ ...right, host: "locks.example" }), 200)
+      assert.strictEqual(yield* statusOf({ ...right, host: "evil.example" }), 403)
+      assert.strictEqual((yield* askToFree(ui, name, [owner], right)).status, 200)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("redis-lock ui that others could reach needs a token, and one that cannot be guessed", () =>
+    Effect.gen(function* () {
+      const mistakes = [
+        [["--host", "0.0.0.0"], "it needs --token"],
+        [["--allow-host", "locks.example"], "it needs --token"],
+        [["--host", "0.0.0.0", "--token", "short"], "at least 16 characters"],
+        [["--port", "65536"], "0 to 65535"],
+        [["--interval", "10ms"], "at least 100ms"]
+      ] as const
+      for (const [flags, problem] of mistakes) {
+        const { code, stderr } = yield* redisLock(["ui", ...flags])
+        assert.strictEqual(code, 64, stderr)
+        assert.include(stderr, problem)
+      }
+    })
+  )
+  it.live("redis-lock ui tells neither user nor password of Redis, also while Redis does not answer", () =>
+    Effect.gen(function* () {
+      const server = yield* RedisServer.start()
+      const redis = yield* client(server.url)
+      const rule = ["ACL", "SETUSER", "watcher", "on", ">s3cr3t-word", "~*", "&*", "+@all"] as const
+      yield* Effect.promise(() => redis.call(...rule))
+      yield* holdElsewhere(redis, "lost")
+      const url = server.url.replace("redis://", "redis://watcher:s3cr3t-word@")
+      const ui = yield* startUi([], { env: { REDIS_URL: url } })
+      const events = yield* eventsOf(ui, "/api/locks")
+      const told = (event: string, seen: (data: any) => boolean) =>
+        until(`it tells ${event}`, () => events.some((one) => one.event === event && seen(one.data)))
+      yield* told("locks", ({ held }) => held.length === 1 && held[0].isOlder)
+      yield* server.kill
+      yield* told("trouble", ({ message }) => message !== null)
+      // the server comes back empty: also the user is gone, and is made again
+      yield* server.restart
+      const after = yield* client(server.url)
+      yield* Effect.promise(() => after.call(...rule))
+      yield* told("trouble", ({ message }) => message === null)
+      yield* told("locks", ({ free }) => free.includes("lost"))
+      yield* holdElsewhere(after, "next")
+      yield* told("locks", ({ held }) => held.some(({ name }: { name: string }) => name === "next"))
+      const text = JSON.stringify(events)
+      assert.include(text, new URL(server.url).host)
+      assert.notMatch(text, /s3cr3t|watcher/)
+    }).pipe(Effect.scoped)
+  )
+  it.live("Without --allow-release redis-lock ui frees nothing", () =>
+    Effect.gen(function* () {
+      const name = freshName("ui")
+      const redis = yield* client()
+      const owner = yield* holdElsewhere(redis, name)
+      const ui = yield* startUi([name])
+      const { status, text } = yield* askToFree(ui, name, [owner])
+      assert.strictEqual(status, 403)
+      assert.include(text, "--allow-release")
+      assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("With --allow-release redis-lock ui frees what the page showed, and not what others hold by now", () =>
+    Effect.gen(function* () {
+      const name = freshName("ui")
+      const redis = yield* client()
+      const owner = yield* holdElsewhere(redis, name)
+      yield* Effect.promise(() => redis.set(`${name}:latch`, 3))
+      const ui = yield* startUi(["--allow-release", `${name}*`])
+      const release = (lock: string, seen: ReadonlyArray<string>) =>
+        Effect.map(askToFree(ui, lock, seen), ({ status, text }) => [status, JSON.parse(text).message])
+      assert.deepStrictEqual(yield* release(name, ["another:1"]), [
+        409,
+        `"${name}" is held by others now: nothing was freed`
+      ])
+      assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 1)
+      assert.deepStrictEqual(yield* release(name, [owner]), [200, `freed "${name}"`])
+      assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 0)
+      assert.deepStrictEqual(yield* release(name, [owner]), [409, `nobody holds "${name}"`])
+      assert.strictEqual((yield* release(`${name}:latch`, []))[0], 409)
+      assert.strictEqual((yield* release("", []))[0], 400)
+      const malformed = yield* ask(ui, "/api/release", {
+        method: "POST",
+        headers: { "content-type": "application/json", origin: ui.origin },
+        body: "{"
+      })
+      assert.strictEqual(malformed.status, 400)
+      yield* ui.running.signal("SIGTERM")
+      const { code, stderr } = yield* ui.running.ended
+      assert.strictEqual(code, 143)
+      assert.include(stderr, `redis-lock: freed "${name}" for the page; it was held by ${owner}`)
+    }).pipe(Effect.scoped)
+  )
+})

@@ -1,0 +1,211 @@
+/**
+ * The page of `redis-lock ui`, in a browser. Without a Chromium these tests are skipped; `uiScreenshots.test.ts` takes the pictures of
+ * the documentation.
+ */
+import { RedisServer } from "@effect-redis-lock/testing"
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { randomUUID } from "node:crypto"
+import { writeSync } from "node:fs"
+import { freshName } from "../kit/names.ts"
+import { until } from "../kit/eventually.ts"
+import { client, holdElsewhere } from "./redisLock.ts"
+import { chromium, open, TheBrowser } from "./uiBrowser.ts"
+import { startUi } from "./uiServer.ts"
+
+/** Also of a run that says nothing of tests that pass. */
+const report = (text: string) => void writeSync(1, `${text}\n`)
+
+if (chromium === undefined) {
+  report("The tests of the page of redis-lock ui are skipped: there is no Chromium (apt-get install chromium)")
+}
+
+const promise = <A>(f: () => Promise<A>) => Effect.promise(f)
+
+layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("the page of redis-lock ui", (it) => {
+  it.effect.skipIf(chromium === undefined)(
+    "The page shows a lock that is acquired, opens its page and frees it by keys, and asks for nothing elsewhere",
+    () =>
+      Effect.gen(function* () {
+        const name = freshName("ui")
+        const redis = yield* client()
+        const ui = yield* startUi(["--allow-release", `${name}*`])
+        const { complaints, page, requests } = yield* open(ui)
+        yield* promise(() => page.getByText("Nobody holds a lock").waitFor())
+        const owner = yield* holdElsewhere(redis, name)
+        const acquiredAt = performance.now()
+        yield* promise(() => page.getByRole("link", { name }).waitFor())
+        report(`redis-lock ui: a lock is shown ${Math.round(performance.now() - acquiredAt)} ms after its acquisition`)
+
+        yield* promise(() => page.keyboard.press("j"))
+        yield* promise(() => page.keyboard.press("Enter"))
+        yield* promise(() => page.getByRole("heading", { name }).waitFor())
+        yield* promise(() => page.getByText(owner).first().waitFor())
+        yield* promise(() => page.keyboard.press("f"))
+        const dialog = page.getByRole("dialog")
+        yield* promise(() => dialog.getByText("It is held by").waitFor())
+        // what is not confirmed is not freed
+        yield* promise(() => page.keyboard.press("Enter"))
+        yield* promise(() => dialog.waitFor({ state: "detached" }))
+        assert.strictEqual(yield* promise(() => redis.exists(name)), 1)
+        yield* promise(() => page.getByRole("button", { name: "Free this lock" }).click())
+        yield* promise(() => dialog.getByRole("button", { name: "Free it" }).click())
+        yield* promise(() => page.getByText("It is free.").waitFor())
+        assert.strictEqual(yield* promise(() => redis.exists(name)), 0)
+        // it remembers who has held it
+        yield* promise(() => page.getByRole("row", { name: owner.slice(0, 8) }).waitFor())
+        yield* promise(() => page.keyboard.press("Escape"))
+        yield* promise(() => page.getByText("Nobody holds a lock").waitFor())
+
+        assert.deepStrictEqual(complaints, [])
+        assert.deepStrictEqual(
+          requests.filter((url) => !url.startsWith(`${ui.origin}/`)),
+          []
+        )
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect.skipIf(chromium === undefined)(
+    "Names and owners that look like HTML are shown as they are, and run nothing",
+    () =>
+      Effect.gen(function* () {
+        const begin = freshName("ui")
+        const redis = yield* client()
+        const hostile = [
+          `${begin}:<img src=x onerror=alert(1)>`,
+          `${begin}:"><script>alert(2)</script>`,
+          `${begin}:javascript:alert(3)//%00\u202e\n`
+        ]
+        for (const name of hostile) {
+          yield* promise(() => redis.hset(name, `${randomUUID()}:<img src=x onerror=alert(4)>`, 1))
+          yield* promise(() => redis.pexpire(name, 60_000))
+        }
+        const ui = yield* startUi(["--allow-release", `${begin}*`])
+        const { complaints, page } = yield* open(ui)
+        yield* promise(() => page.getByText(hostile[0]!).waitFor())
+        yield* promise(() => page.getByText(hostile[1]!).waitFor())
+        yield* promise(() => page.getByText(`${begin}:javascript:alert(3)//%00\\u{202e}\\u{a}`).waitFor())
+        yield* promise(() => page.getByText(":<img src=x onerror=alert(4)>").first().waitFor())
+        for (const name of hostile) {
+          yield* promise(() => page.goto(`${ui.origin}/#/lock/${encodeURIComponent(name)}`))
+          yield* promise(() => page.getByRole("button", { name: "Free this lock" }).click())
+          yield* promise(() => page.getByRole("dialog").getByText(":<img src=x onerror=alert(4)>").waitFor())
+          yield* promise(() => page.keyboard.press("Escape"))
+        }
+        const elements = yield* promise(() => page.locator("img:not([src='icon.svg']), script:not([src])").count())
+        assert.strictEqual(elements, 0)
+        assert.deepStrictEqual(complaints, [])
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect.skipIf(chromium === undefined)(
+    "Of five thousand locks the page holds only the rows that can be seen, and finds any of them",
+    () =>
+      Effect.gen(function* () {
+        const begin = freshName("ui")
+        const redis = yield* client()
+        const pipeline = redis.pipeline()
+        for (let i = 0; i < 5000; i++) {
+          pipeline.hset(`${begin}:${i}`, `${randomUUID()}:1`, 1).pexpire(`${begin}:${i}`, 120_000 + i)
+        }
+        yield* promise(() => pipeline.exec())
+        const ui = yield* startUi([`${begin}:*`])
+        const { page } = yield* open(ui)
+        const rows = page.locator(".space .row")
+        yield* promise(() => page.locator(".number .value", { hasText: /^5000$/ }).waitFor())
+        const frames = page.evaluate(measureFrames)
+        yield* promise(() => page.mouse.move(600, 500))
+        for (let i = 0; i < 40; i++) yield* promise(() => page.mouse.wheel(0, i % 4 === 3 ? -900 : 2500))
+        for (const key of ["s", "s", "r", "s", "G", "g"]) yield* promise(() => page.keyboard.press(key))
+        const { longest, longestTask, median } = yield* promise(() => frames)
+        report(
+          `redis-lock ui: with 5000 locks a frame takes ${median.toFixed(1)} ms (median), ${longest.toFixed(1)} ms at most; ` +
+            `the longest script task is ${longestTask === 0 ? "below 50" : longestTask.toFixed(0)} ms`
+        )
+        const count = yield* promise(() => rows.count())
+        assert.isAbove(count, 5)
+        assert.isBelow(count, 60)
+        yield* promise(() => page.keyboard.press("/"))
+        yield* promise(() => page.keyboard.type(`${begin}:4321`))
+        yield* promise(() => page.getByText("1 of 5000").waitFor())
+        yield* promise(() => page.keyboard.press("Enter"))
+        yield* promise(() => page.getByRole("heading", { name: `${begin}:4321` }).waitFor())
+        yield* promise(() => redis.unlink(...Array.from({ length: 5000 }, (_, i) => `${begin}:${i}`)))
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect.skipIf(chromium === undefined)(
+    "The page says that Redis is away, and shows what is held once Redis is back",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* RedisServer.start()
+        const before = yield* client(server.url)
+        yield* holdElsewhere(before, "before")
+        const ui = yield* startUi([], { env: { REDIS_URL: server.url } })
+        const { complaints, page } = yield* open(ui)
+        yield* promise(() => page.getByRole("link", { name: "before" }).waitFor())
+        yield* server.kill
+        yield* promise(() => page.getByRole("alert").getByText("Redis does not answer").waitFor())
+        yield* server.restart
+        yield* promise(() => page.getByRole("alert").waitFor({ state: "hidden" }))
+        yield* promise(() => page.getByRole("link", { name: "before" }).waitFor({ state: "detached" }))
+        const after = yield* client(server.url)
+        yield* holdElsewhere(after, "after")
+        yield* promise(() => page.getByRole("link", { name: "after" }).waitFor())
+        assert.deepStrictEqual(complaints, [])
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect.skipIf(chromium === undefined)(
+    "The page asks for the token, keeps it out of the address, and connects again to a redis-lock ui that was restarted",
+    () =>
+      Effect.gen(function* () {
+        const name = freshName("ui")
+        const redis = yield* client()
+        yield* holdElsewhere(redis, name)
+        const env = { REDIS_LOCK_UI_TOKEN: "0123456789abcdef-token" }
+        const ui = yield* startUi([name], { env })
+        const { page } = yield* open(ui)
+        yield* promise(() => page.getByText("This page needs its token").waitFor())
+        yield* promise(() => page.getByLabel("The text of --token").fill("wrong"))
+        yield* promise(() => page.keyboard.press("Enter"))
+        yield* promise(() => page.getByText("That token is wrong").waitFor())
+        yield* promise(() => page.getByLabel("The text of --token").fill(env.REDIS_LOCK_UI_TOKEN))
+        yield* promise(() => page.keyboard.press("Enter"))
+        yield* promise(() => page.getByRole("link", { name }).waitFor())
+        const other = yield* open(ui, `/#token=${env.REDIS_LOCK_UI_TOKEN}`)
+        yield* promise(() => other.page.getByRole("link", { name }).waitFor())
+        assert.strictEqual(other.page.url(), `${ui.origin}/#/`)
+        assert.deepStrictEqual(yield* promise(() => other.page.context().cookies()), [])
+
+        yield* ui.running.signal("SIGKILL")
+        yield* promise(() => page.getByText("redis-lock ui does not answer").waitFor())
+        yield* startUi(["--port", String(ui.port), name], { env })
+        yield* promise(() => page.getByText("redis-lock ui does not answer").waitFor({ state: "hidden" }))
+        yield* until("it is live", () => page.getByRole("status").first().getByText("live").isVisible())
+      }).pipe(Effect.scoped)
+  )
+})
+
+/** Runs in the page, for three seconds: milliseconds between frames, and the longest task of 50 ms or more. */
+const measureFrames = () =>
+  new Promise<{ median: number; longest: number; longestTask: number }>((resolve) => {
+    const page = globalThis as any
+    const times: Array<number> = []
+    let longestTask = 0
+    const observer = new page.PerformanceObserver((list: any) => {
+      for (const { duration } of list.getEntries()) longestTask = Math.max(longestTask, duration)
+    })
+    observer.observe({ entryTypes: ["longtask"] })
+    const start = performance.now()
+    let last = start
+    const frame = (now: number) => {
+      times.push(now - last)
+      last = now
+      if (now - start < 3000) return page.requestAnimationFrame(frame)
+      observer.disconnect()
+      const sorted = times.slice(1).sort((a, b) => a - b)
+      resolve({ median: sorted[Math.floor(sorted.length / 2)]!, longest: sorted.at(-1)!, longestTask })
+    }
+    page.requestAnimationFrame(frame)
+  })
