@@ -7,7 +7,7 @@ import { makeClusterDriver } from "./clusterDriver.ts"
 import { ClusterNodes } from "./connection/ClusterNodes.ts"
 import type { CommandPath } from "./command/CommandPath.ts"
 import { CommandWriter } from "./command/CommandWriter.ts"
-import { connect, connectCluster, open, within } from "./connection/connecting.ts"
+import { checkPassword, connect, connectCluster, open, within } from "./connection/connecting.ts"
 import { Connection } from "./connection/Connection.ts"
 import { ConnectionLog } from "./connection/ConnectionLog.ts"
 import type { Address, Servers } from "./options/options.ts"
@@ -89,7 +89,8 @@ export const makeCluster = (
     const log = yield* ConnectionLog.make
     const nodes = yield* ClusterNodes.make(cluster, { path, log, timeoutMillis: Duration.toMillis(commandTimeout) })
     const [startupNode] = addresses
-    yield* within(connectTimeout, connectCluster({ cluster, path, redisOptions, startupNode }))
+    const connected = connectCluster({ cluster, path, redisOptions, startupNode })
+    yield* within(connectTimeout, Effect.andThen(connected, checkPassword(cluster, redisOptions)))
     return yield* makeClusterDriver(nodes, log, commandTimeout, warnings, shardedPubSub)
   })
 

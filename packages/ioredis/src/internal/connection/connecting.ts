@@ -71,6 +71,27 @@ export const connectCluster = (
     )
   })
 
+/**
+ * Fails if a cluster that has just been connected refuses the password: ioredis 5.3 takes a node for ready before it has replied to
+ * AUTH, and believes the slots of a node that has let it in as the default user.
+ */
+export const checkPassword = (
+  cluster: Cluster,
+  { password }: RedisOptions
+): Effect.Effect<void, RedisDriver.RedisDriverError> =>
+  password === undefined
+    ? Effect.void
+    : Effect.tryPromise({
+        try: async () => void (await cluster.nodes("master")[0]?.ping()),
+        catch: (error) => failureOf(error, hiding([password]))
+        // any other failure of that node is not the cluster's
+      }).pipe(
+        Effect.catchIf(
+          ({ reason }) => reason !== "NotAuthenticated",
+          () => Effect.void
+        )
+      )
+
 /** Fails with the problem of the first startup node: a cluster knows only that no node answered. */
 const askWhy = ({
   path,
