@@ -91,6 +91,7 @@ export default defineConfig({
           page("Testing", "/testing"),
           page("Operations", "/operations"),
           page("Servers", "/servers"),
+          page("Runtimes and clients", "/runtimes"),
           page("Telemetry", "/telemetry")
         ]
       },
