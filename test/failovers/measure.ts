@@ -74,7 +74,7 @@ const cost = Effect.gen(function* () {
 }).pipe(Effect.scoped)
 
 const held = 50
-const failovers = 6
+const failovers = 12
 
 const losses = Effect.gen(function* () {
   const site = yield* sites.Sentinel

@@ -109,7 +109,16 @@ const opened = Effect.fnUntraced(function* (
   const site = yield* Effect.orDie<Effect.Success<typeof sentinel>, unknown, Scope.Scope>(start)
   const { master, replicas, servers } = site
 
-  const succession = (before: Server) => eventually("another one is the master", master, (now) => now !== before)
+  const isMaster = (server: Server) =>
+    ask(server, async (redis) => ((await redis.call("ROLE")) as ReadonlyArray<unknown>)[0] === "master")
+
+  /** Sentinels may name a successor before it knows, and choose another one if it does not answer. */
+  const succession = (before: Server) =>
+    eventually(
+      "another one is the master",
+      Effect.flatMap(master, (now) => (now === before ? Effect.succeed(false) : isMaster(now))),
+      (succeeded) => succeeded
+    )
 
   /** Every server is back as a replica of the one master. */
   const settled = (before: Server) =>

@@ -95,10 +95,10 @@ export const makeCluster = (
   })
 
 /**
- * When to ask the sentinels for the master again, in milliseconds. A failover takes a few seconds, and the holder of a lock should learn soon
- * afterwards whether the new master has it; by then ioredis alone would wait for most of a second.
+ * How long to wait before asking the sentinels for the master once more, in milliseconds. The holder of a lock should learn soon after a failover
+ * whether the new master has it; but until it begins, sentinels leave a dead master half a minute by default (`down-after-milliseconds`).
  */
-const duringFailover = (times: number): number => Math.min(times * 50, times <= 40 ? 200 : 2000)
+export const duringFailover = (times: number): number => Math.min(times * 50, times <= 300 ? 200 : 2000)
 
 /** The driver over connections to a master monitored by Sentinel. */
 export const makeSentinel = (
