@@ -25,6 +25,20 @@ it.live("redis-lock watch --json prints a line for each lock that is held, acqui
   }).pipe(Effect.scoped)
 )
 
+it.live("redis-lock watch says of a lock that its minHold keeps who has released it", () =>
+  Effect.gen(function* () {
+    const name = freshName("watch")
+    const redis = yield* client()
+    yield* holdElsewhere(redis, `${name}:a`)
+    const running = yield* start(["watch", "--interval", "100ms", `${name}:*`])
+    yield* running.says(` found    ${name}:a: held by `)
+    const job = yield* start(["run", `${name}:b`, "--at-least", "1h", "--", "true"])
+    yield* job.ended
+    yield* running.says(` kept     ${name}:b: released by `)
+    yield* running.signal("SIGKILL")
+  }).pipe(Effect.scoped)
+)
+
 it.live(
   "redis-lock watch draws the held locks on a terminal, frees the selected one, and gives the terminal back",
   () =>

@@ -88,7 +88,7 @@ export const heldBy = ({ count, held, holders, waiting }: NameState): string | u
   const { mode, owner, remaining } = first
   const keptOwner = /^(.*):kept$/.exec(owner)?.[1]
   if (keptOwner !== undefined && remaining !== undefined) {
-    return `released by ${visible(keptOwner)}, but taken for ${format(remaining)} more`
+    return `released by ${visible(keptOwner)}, whose minHold keeps it for ${format(remaining)} more`
   }
   const side = mode === "exclusive" ? "" : mode === "read" ? ", which reads" : ", which writes"
   const lease = remaining === undefined ? "without expiry" : `for ${format(remaining)} more unless it is renewed`

@@ -52,7 +52,9 @@ const jsonLineOf = ({ _tag, state }: LockChange, time: string): string =>
   JSON.stringify({ time, change: _tag.toLowerCase(), ...jsonOf(state) })
 
 const lineOf = ({ _tag, state }: LockChange, time: string): string => {
-  const what = `${time} ${_tag.toLowerCase().padEnd(8)} ${visible(state.name)}`
+  // by its minHold: nobody holds it, and nobody has acquired it
+  const word = state.holders[0]?.owner.endsWith(":kept") === true && _tag === "Acquired" ? "kept" : _tag.toLowerCase()
+  const what = `${time} ${word.padEnd(8)} ${visible(state.name)}`
   return _tag === "Released" ? what : `${what}: ${heldBy(state)}`
 }
 

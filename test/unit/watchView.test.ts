@@ -1,0 +1,112 @@
+/**
+ * The view of `redis-lock watch`: what keys do, and what fits on the terminal.
+ */
+import { assert, it } from "@effect/vitest"
+import { displayWidth } from "effect/cli/CliOutput"
+import { Duration } from "effect"
+import type { LockChange } from "effect-redis-lock"
+import { changed, empty, frame, pressed, shownRows, type View } from "../../packages/cli/dist/watch/watchView.js"
+
+const held = (name: string, owner: string, leaseMillis: number, waiting: number): LockChange => ({
+  _tag: "Acquired",
+  state: {
+    name,
+    kind: "lock",
+    holders: [{ owner, holdCount: 1, mode: "exclusive", remaining: Duration.millis(leaseMillis) }],
+    token: undefined,
+    waiters: [],
+    waiting,
+    count: undefined,
+    permits: [],
+    held: 0
+  }
+})
+
+const now = 10_000
+
+/** Three locks: b is the oldest, c ends first, a has the most waiters. */
+const three = (mayRelease = true): View => {
+  let view = changed(empty("*", mayRelease), held("b", "owner-2", 30_000, 0), 1000)
+  view = changed(view, held("a", "owner-1", 20_000, 5), 2000)
+  return changed(view, held("c", "owner-3", 15_000, 1), 3000)
+}
+
+const press = (view: View, ...keys: ReadonlyArray<string>): View =>
+  keys.reduce((before, key) => {
+    const { todo, view: next } = pressed(before, key, now)
+    assert.isUndefined(todo)
+    return next
+  }, view)
+
+const names = (view: View) => shownRows(view, now).map(({ state }) => state.name)
+
+it("The key s sorts the locks of redis-lock watch by age, lease, waiters, and by name again", () => {
+  const view = three()
+  assert.deepStrictEqual(names(view), ["a", "b", "c"])
+  assert.deepStrictEqual(names(press(view, "s")), ["b", "a", "c"])
+  assert.deepStrictEqual(names(press(view, "s", "s")), ["c", "a", "b"])
+  assert.deepStrictEqual(names(press(view, "s", "s", "s")), ["a", "c", "b"])
+  assert.deepStrictEqual(names(press(view, "s", "s", "s", "s")), ["a", "b", "c"])
+})
+
+it("The filter of redis-lock watch finds names and owners, while it is typed, kept, and until it is cleared", () => {
+  const typed = press(three(), "/", "o", "w", "n", "e", "r", "-", "3")
+  assert.strictEqual(typed.mode, "filter")
+  assert.deepStrictEqual(names(typed), ["c"])
+  assert.deepStrictEqual(names(press(typed, "\u007f")), ["a", "b", "c"])
+  // keys of the list are text in here
+  assert.strictEqual(press(typed, "q").filter, "owner-3q")
+  const kept = press(typed, "\r")
+  assert.strictEqual(kept.mode, "list")
+  assert.deepStrictEqual(names(kept), ["c"])
+  assert.deepStrictEqual(names(press(kept, "/", "\u001b")), ["a", "b", "c"])
+})
+
+it("The selection of redis-lock watch stays with its lock when others come and go, and ends at the ends", () => {
+  const view = press(three(), "j", "j", "j", "k")
+  assert.strictEqual(view.selected, "b")
+  const later = changed(view, held("a0", "owner-4", 1000, 0), now)
+  assert.strictEqual(press(later, "\u001b[B").selected, "c")
+  const gone = changed(later, { ...held("b", "owner-2", 0, 0), _tag: "Released" }, now)
+  assert.strictEqual(press(gone, "f").selected, "a")
+})
+
+it("redis-lock watch frees the selected lock only with --allow-release, and only if the answer is y", () => {
+  assert.strictEqual(press(three(false), "f").mode, "list")
+  const asked = press(three(), "j", "f")
+  assert.strictEqual(asked.mode, "confirm")
+  assert.strictEqual(press(asked, "n").mode, "list")
+  assert.strictEqual(press(asked, "\r").mode, "list")
+  const { todo, view } = pressed(asked, "y", now)
+  assert.strictEqual(typeof todo === "object" ? todo.name : todo, "b")
+  assert.strictEqual(view.mode, "list")
+  // it was released while the question stood
+  const released = changed(asked, { ...held("b", "owner-2", 0, 0), _tag: "Released" }, now)
+  assert.isUndefined(pressed(released, "y", now).todo)
+})
+
+it("redis-lock watch is left by q, by Ctrl-D, and by Ctrl-C from anywhere", () => {
+  for (const key of ["q", "\u0004", "\u0003"]) assert.strictEqual(pressed(three(), key, now).todo, "quit")
+  assert.strictEqual(pressed(press(three(), "/"), "\u0003", now).todo, "quit")
+})
+
+it("A picture of redis-lock watch fits its terminal, however small, and shows the selected lock", () => {
+  let view = empty("*", true)
+  for (let i = 0; i < 100; i++) {
+    view = changed(view, held(`${String(i).padStart(3, "0")} \u6f22\u5b57 ${"x".repeat(i)}`, "owner", 1000, 0), now)
+  }
+  view = press(view, ...Array.from({ length: 60 }, () => "j"))
+  for (const [columns, rows] of [
+    [160, 24],
+    [40, 10],
+    [10, 4],
+    [1, 1]
+  ] as const) {
+    const lines = frame(view, { columns, rows }, now)
+    assert.isAtMost(lines.length, Math.max(rows, 4), `${columns} x ${rows}`)
+    // without the marks of the selected line
+    const text = lines.map((line) => line.replace("\u001b[7m", "").replace("\u001b[27m", ""))
+    for (const line of text) assert.isAtMost(displayWidth(line), columns)
+    if (columns === 160) assert.isTrue(lines.some((line) => line.startsWith("\u001b[7m060 ")))
+  }
+})
