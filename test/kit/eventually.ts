@@ -3,6 +3,7 @@
  */
 import { assert } from "@effect/vitest"
 import { Duration, Effect } from "effect"
+import { inspect } from "node:util"
 
 /** How long to wait for what must happen in the end. */
 const patience = Duration.minutes(4)
@@ -18,15 +19,15 @@ export const eventually = Effect.fnUntraced(function* <A, E = never, R = never>(
   within: Duration.Input = patience
 ) {
   const giveUpAt = performance.now() + Duration.toMillis(Duration.fromInputUnsafe(within))
-  let last: string | undefined
+  let last: unknown = "nothing"
   while (true) {
     const looks = Effect.isEffect(look) ? look : Effect.promise(async () => look())
     // a look may come back never, such as a command to a server that is gone
     const seen = yield* Effect.timeoutOption(looks, Math.max(1000, giveUpAt - performance.now()))
     if (seen._tag === "Some" && holds(seen.value)) return seen.value
-    if (seen._tag === "None") assert.fail(`a look did not come back: ${what}; last seen: ${last ?? "nothing"}`)
-    last = JSON.stringify(seen.value)
-    if (performance.now() > giveUpAt) assert.fail(`never came true: ${what}; last seen: ${last}`)
+    if (seen._tag === "None") assert.fail(`a look did not come back: ${what}; last seen: ${inspect(last)}`)
+    last = seen.value
+    if (performance.now() > giveUpAt) assert.fail(`never came true: ${what}; last seen: ${inspect(last)}`)
     // nothing tells when it comes true
     yield* Effect.sleep(10)
   }
