@@ -90,6 +90,7 @@ export default defineConfig({
           page("What can go wrong", "/errors"),
           page("Testing", "/testing"),
           page("Operations", "/operations"),
+          page("Locks in a browser", "/ui"),
           page("Servers", "/servers"),
           page("Runtimes and clients", "/runtimes"),
           page("Telemetry", "/telemetry")

@@ -1,6 +1,6 @@
 /**
- * The page of `redis-lock ui`, in a browser. Without a Chromium these tests are skipped; `uiScreenshots.test.ts` takes the pictures of
- * the documentation.
+ * The page of `redis-lock ui`, in a browser. Without a Chromium these tests are skipped. With `SCREENSHOTS=docs/images` it takes the pictures
+ * of the documentation as well.
  */
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, layer } from "@effect/vitest"
@@ -11,6 +11,7 @@ import { freshName } from "../kit/names.ts"
 import { until } from "../kit/eventually.ts"
 import { client, holdElsewhere } from "./redisLock.ts"
 import { chromium, open, TheBrowser } from "./uiBrowser.ts"
+import { takeScreenshots } from "./uiScreenshots.ts"
 import { startUi } from "./uiServer.ts"
 
 /** Also of a run that says nothing of tests that pass. */
@@ -185,6 +186,9 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
         yield* until("it is live", () => page.getByRole("status").first().getByText("live").isVisible())
       }).pipe(Effect.scoped)
   )
+
+  const folder = process.env["SCREENSHOTS"]
+  if (folder !== undefined) it.effect("The pictures of the documentation are taken", () => takeScreenshots(folder))
 })
 
 /** Runs in the page, for three seconds: milliseconds between frames, and the longest task of 50 ms or more. */

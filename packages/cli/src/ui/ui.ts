@@ -36,7 +36,7 @@ export const ui = (options: UiOptions): Effect.Effect<void, ExitWith> =>
   Effect.gen(function* () {
     const { allowHost, allowRelease, host, interval, pattern, port, prefix, redis, token } = options
     const signals = yield* Signals.listen
-    const feed = yield* LockFeed.start(options)
+    const feed = new LockFeed()
     const server = yield* NodeHttpServer.make(() => createServer(), {
       host,
       port,
@@ -54,12 +54,15 @@ export const ui = (options: UiOptions): Effect.Effect<void, ExitWith> =>
       })
     )
     yield* print(`redis-lock ui: ${formatAddress(server.address)}/\n`)
-    const signal = yield* Queue.take(signals)
-    return yield* new ExitWith({ code: CommandGroup.codeOf(signal), message: "" })
+    yield* Effect.raceFirst(
+      feed.look(options),
+      Effect.flatMap(Queue.take(signals), (signal) => new ExitWith({ code: CommandGroup.codeOf(signal), message: "" }))
+    )
   }).pipe(
     Effect.scoped,
     Effect.provide(locksIn(options)),
     Effect.catchTags({
+      LockStoreError: failed,
       RedisDriverError: failed,
       InvalidLockOptions: failed,
       ServeError: ({ cause }) =>

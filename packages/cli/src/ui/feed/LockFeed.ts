@@ -4,7 +4,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
-import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { LockChange, LockStoreError, RedisLock } from "effect-redis-lock"
 import { changesOf, type Looking } from "../../watch/changes.ts"
@@ -35,18 +34,12 @@ export class LockFeed {
   readonly #pages = new Set<Page>()
   #trouble: string | null = null
 
-  /** Looks at the locks until the scope closes. */
-  static readonly start = Effect.fnUntraced(function* (
-    looking: Looking
-  ): Effect.fn.Return<LockFeed, never, RedisLock.RedisLock | Scope.Scope> {
-    const feed = new LockFeed()
-    yield* changesOf(looking, (failure) => Effect.sync(() => feed.#tell(failure))).pipe(
-      Stream.runForEach((change) => Effect.map(Clock.currentTimeMillis, (now) => feed.#change(change, now))),
-      Effect.orDie,
-      Effect.forkScoped
+  /** Looks at the locks, without end. */
+  look(looking: Looking): Effect.Effect<void, LockStoreError, RedisLock.RedisLock> {
+    return changesOf(looking, (failure) => Effect.sync(() => this.#tell(failure))).pipe(
+      Stream.runForEach((change) => Effect.map(Clock.currentTimeMillis, (now) => this.#change(change, now)))
     )
-    return feed
-  })
+  }
 
   /** The longest lease seen of a held lock, milliseconds. */
   leaseOf(name: string): number {

@@ -14,28 +14,31 @@ const show = (dialog: HTMLDialogElement): void => {
   dialog.showModal()
 }
 
+/** A question about a page that is left is no longer asked. */
+export const closeDialogs = (): void => {
+  for (const dialog of document.querySelectorAll("dialog")) dialog.close()
+}
+
 /** Whether keys belong to a dialog. */
 export const isDialogOpen = (): boolean => document.querySelector("dialog[open]") !== null
 
-/** Asks whether to free a lock, and frees it. */
-export const askToFree = (name: string, holders: ReadonlyArray<Holder>, tell: (message: string) => void): void => {
-  const shown = visible(name)
-  const [first, ...others] = holders
-  const who = first === undefined ? undefined : first.label ? visible(first.label) : shortOwner(first.owner)
+/** Asks whether to free a lock, or all held permits of a semaphore, and does it. */
+export const askToFree = (
+  { holders, kind, name }: { readonly name: string; readonly kind: string; readonly holders: ReadonlyArray<Holder> },
+  tell: (message: string) => void
+): void => {
   const dialog = el("dialog", { class: "ask", "aria-labelledby": "question" })
   const free = button("Free it", { class: "danger" }, () => {
     dialog.close()
     void sendRelease({ name, seen: holders.map(({ owner }) => owner) }).then(tell)
   })
   dialog.append(
-    el("h2", { id: "question" }, "Free ", el("span", { class: "mono" }, shown), "?"),
+    el("h2", { id: "question" }, "Free ", el("span", { class: "mono" }, visible(name)), "?"),
     el(
       "p",
       {},
-      ...(who === undefined
-        ? []
-        : ["It is held by ", el("strong", {}, who), others.length === 0 ? ". " : ` and ${others.length} more. `]),
-      "Who holds it is not stopped: it learns of the loss when it next renews, at most a third of its lease later. Until then two may work at once. If you can, stop the holder instead."
+      ...(kind === "permit semaphore" ? ["All permits that are held are given back. "] : heldBy(holders)),
+      consequences
     ),
     el(
       "div",
@@ -45,6 +48,15 @@ export const askToFree = (name: string, holders: ReadonlyArray<Holder>, tell: (m
     )
   )
   show(dialog)
+}
+
+const consequences =
+  "The holder is not stopped: it learns of its loss when it next renews, at most a third of its lease later. Until then two may work at once. If you can, stop the holder instead."
+
+const heldBy = ([first, ...others]: ReadonlyArray<Holder>): ReadonlyArray<Node | string> => {
+  if (first === undefined) return []
+  const who = first.label === undefined || first.label === "" ? shortOwner(first.owner) : visible(first.label)
+  return ["It is held by ", el("strong", {}, who), others.length === 0 ? ". " : ` and ${others.length} more. `]
 }
 
 const sendRelease = async (body: ReleaseRequest): Promise<string> => {

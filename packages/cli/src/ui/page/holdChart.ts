@@ -14,8 +14,12 @@ const lengthOf = ({ since, until }: Hold, now: number): number => Math.max(0, (u
 
 const nameOf = ({ label, owner }: Hold): string => (label === undefined ? shortOwner(owner) : visible(label))
 
-/** At `since`, as a clock shows it here. */
-export const timeText = (millis: number): string => new Date(millis).toLocaleTimeString()
+/** As a clock here shows it; with the day if it is another one. */
+const timeText = (millis: number): string => {
+  const time = new Date(millis)
+  const text = time.toLocaleTimeString([], { hour12: false })
+  return time.toDateString() === new Date().toDateString() ? text : `${time.toLocaleDateString()} ${text}`
+}
 
 const number = (title: string, value: string): HTMLElement =>
   el("div", { class: "number" }, el("span", { class: "value" }, value), el("span", { class: "what" }, title))
@@ -28,17 +32,19 @@ export const holdChart = (holds: ReadonlyArray<Hold>, now: number): ReadonlyArra
     .map((hold) => lengthOf(hold, now))
     .sort((a, b) => a - b)
   const median = lengths[Math.floor(lengths.length / 2)]
+  const last = table(holds.slice(0, shownRows), now)
+  if (median === undefined) return [last]
   const longest = Math.max(...holds.map((hold) => lengthOf(hold, now)))
   return [
     el(
       "div",
       { class: "numbers" },
-      number(lengths.length === 1 ? "hold has ended" : "holds have ended", String(lengths.length)),
-      number("median", median === undefined ? "–" : span(median)),
+      number(lengths.length === 1 ? "last hold" : "last holds", String(lengths.length)),
+      number("median", span(median)),
       number("longest", span(longest))
     ),
     bars(holds.slice(0, shownBars).toReversed(), longest, now),
-    table(holds.slice(0, shownRows), now)
+    last
   ]
 }
 

@@ -63,7 +63,8 @@ export class ListPage {
 
   draw(): void {
     this.#drawNumbers()
-    setText(this.#count, this.#locks.filter === "" ? "" : `${this.#locks.shown().length} of ${this.#locks.size}`)
+    this.#count.hidden = this.#locks.filter === ""
+    setText(this.#count, `${this.#locks.shown().length} of ${this.#locks.size}`)
     this.table.draw()
   }
 

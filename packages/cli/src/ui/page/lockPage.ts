@@ -71,9 +71,9 @@ export class LockPage {
     this.#connection.close()
   }
 
-  /** Owners that are shown to hold it. */
-  holders(): Inspected["holders"] {
-    return this.#told?.state.holders ?? []
+  /** What is shown. */
+  state(): Inspected | undefined {
+    return this.#told?.state
   }
 
   #leaseBar(id: string, left: number | null): HTMLElement {
@@ -90,6 +90,7 @@ export class LockPage {
     if (hasSelectionIn(this.element)) return
     setText(this.#kind, kinds[state.kind] ?? state.kind)
     setText(this.#token, state.token === null ? "" : `fencing token ${state.token}`)
+    setText(this.#free, state.kind === "permit semaphore" ? "Free all permits" : "Free this lock")
     this.#free.hidden = !this.#options.mayRelease() || (state.holders.length === 0 && state.held === 0)
     this.#now.replaceChildren(...cards(told, (id, left) => this.#leaseBar(id, left)))
     const isLock = state.holders.length > 0 || holds.length > 0 || state.kind === "none"
@@ -156,8 +157,10 @@ const waitersCard = ({ kind, waiters, waiting }: Inspected): HTMLElement => {
   const title = kind === "fair lock" ? `${waiting} waiting, in this order` : `${waiting} waiting to write`
   return card(
     title,
-    list(waiters, (waiter) =>
-      typeof waiter === "string" ? item(undefined, waiter, []) : item(waiter.label, waiter.owner, [])
+    list(
+      waiters,
+      (waiter) => (typeof waiter === "string" ? item(undefined, waiter, []) : item(waiter.label, waiter.owner, [])),
+      kind === "fair lock"
     ),
     ...(kind === "fair lock"
       ? []
@@ -165,9 +168,9 @@ const waitersCard = ({ kind, waiters, waiting }: Inspected): HTMLElement => {
   )
 }
 
-const list = <A>(all: ReadonlyArray<A>, show: (one: A) => HTMLElement): HTMLElement => {
-  const shown = el("ol", { class: "people" }, ...all.slice(0, shownInList).map(show))
-  if (all.length > shownInList) shown.append(el("li", { class: "muted" }, `and ${all.length - shownInList} more`))
+const list = <A>(all: ReadonlyArray<A>, show: (one: A) => HTMLElement, isQueue = false): HTMLElement => {
+  const shown = el("ol", { class: isQueue ? "people queue" : "people" }, ...all.slice(0, shownInList).map(show))
+  if (all.length > shownInList) shown.append(el("li", { class: "muted more" }, `and ${all.length - shownInList} more`))
   return shown
 }
 

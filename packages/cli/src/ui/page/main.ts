@@ -2,7 +2,7 @@
  * The page of `redis-lock ui`: what it shows, by its address, and what keys do.
  */
 import { visible } from "../../visible.ts"
-import { askToFree, isDialogOpen, showKeys, tokenForm } from "./dialogs.ts"
+import { askToFree, closeDialogs, isDialogOpen, showKeys, tokenForm } from "./dialogs.ts"
 import { byId, setText } from "./elements.ts"
 import { type ConnectionState, listen } from "./connection/events.ts"
 import { ListPage } from "./listPage.ts"
@@ -121,14 +121,14 @@ const mayRelease = (): boolean => about?.mayRelease === true
 
 const freeSelected = (): void => {
   if (!mayRelease()) return tell("This page is read-only: start redis-lock ui with --allow-release.")
-  if (lockPage !== undefined) return askToFree(lockPage.name, lockPage.holders(), tell)
-  const selected = listPage.table.selected()
-  if (selected !== undefined) askToFree(selected.name, selected.holders, tell)
+  const shown = lockPage === undefined ? listPage.table.selected() : lockPage.state()
+  if (shown !== undefined) askToFree(shown, tell)
 }
 
 /** Shows what the address says. */
 const route = (): void => {
   const name = /^#\/lock\/(.+)$/.exec(location.hash)?.[1]
+  closeDialogs()
   lockPage?.close()
   lockPage =
     name === undefined
