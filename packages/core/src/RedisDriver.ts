@@ -209,13 +209,13 @@ const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
   [/\bOOM\b/, "OutOfMemory"],
   [/client is (offline|closed)|ClientOffline|ClientClosed|Stream isn't writeable/i, "NotConnected"],
   [
-    /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EMFILE|ENFILE|connect ENOENT|max number of clients|sentinels are unreachable|refresh slots cache/,
+    /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EMFILE|ENFILE|connect ENOENT|max number of clients|sentinels are unreachable|refresh slots cache|startup nodes is available/,
     "ConnectionRefused"
   ],
   // "timeout" alone is what ioredis says of a cluster's node that did not name its slots in time
   [/ETIMEDOUT|TimeoutError|timed out|(Socket|Connection) timeout|^timeout\b/i, "TimedOut"],
   [
-    /ECONNRESET|ECONNABORTED|ENETDOWN|EPIPE|Connection is closed|Socket closed|SocketClosed|ended|disconnect|MaxRetriesPerRequest|max retries/i,
+    /ECONNRESET|ECONNABORTED|ENETDOWN|EPIPE|Connection is (closed|aborted|discarded)|due to connection close|Socket closed|SocketClosed|ended|disconnect|MaxRetriesPerRequest|max retries/i,
     "ConnectionLost"
   ]
 ]
