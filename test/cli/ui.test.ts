@@ -155,6 +155,15 @@ layer(TheUi.layer, { excludeTestServices: true })("redis-lock ui that may free l
       assert.deepStrictEqual([state.kind, state.holders, holds.length], ["none", [], 1])
       assert.deepStrictEqual([holds[0].owner, holds[0].isOlder], [next, false])
       assert.isAbove(holds[0].until, holds[0].since)
+
+      // nobody holds what its minHold keeps
+      yield* Effect.promise(() =>
+        redis.multi().hset(`${name}:c`, `${next}:kept`, 1).pexpire(`${name}:c`, 60_000).exec()
+      )
+      yield* until("the kept lock is told", () => held().some((line) => line.name === `${name}:c`))
+      const kept = yield* eventsOf(ui, `/api/lock?name=${encodeURIComponent(`${name}:c`)}`)
+      yield* until("its page is told", () => kept.length > 0)
+      assert.deepStrictEqual(kept[0]!.data.holds, [])
     }).pipe(Effect.scoped)
   )
 

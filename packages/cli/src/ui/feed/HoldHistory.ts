@@ -20,6 +20,8 @@ export class HoldHistory {
     const before = this.#current.get(name)
     const current = new Map<string, Hold>()
     for (const holder of _tag === "Released" ? [] : holders) {
+      // its minHold keeps it: nobody holds it
+      if (holder.owner.endsWith(":kept")) continue
       const key = `${holder.mode} ${holder.owner}`
       const hold = { ...holderOf(holder), since: now, isOlder: _tag === "Found", until: null }
       current.set(key, before?.get(key) ?? hold)

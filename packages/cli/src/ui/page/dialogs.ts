@@ -4,7 +4,7 @@
 import { visible } from "../../visible.ts"
 import { button, el } from "./elements.ts"
 import { request } from "./connection/session.ts"
-import { shortOwner } from "./shownHolder.ts"
+import { isKept, shortOwner } from "./shownHolder.ts"
 import type { Answer, Holder, ReleaseRequest } from "./connection/wire.ts"
 
 /** Shows a dialog until it is closed. Escape closes it as well. */
@@ -37,8 +37,7 @@ export const askToFree = (
     el(
       "p",
       {},
-      ...(kind === "permit semaphore" ? ["All permits that are held are given back. "] : heldBy(holders)),
-      consequences
+      ...(kind === "permit semaphore" ? ["All permits that are held are given back. ", consequences] : heldBy(holders))
     ),
     el(
       "div",
@@ -56,7 +55,9 @@ const consequences =
 const heldBy = ([first, ...others]: ReadonlyArray<Holder>): ReadonlyArray<Node | string> => {
   if (first === undefined) return []
   const who = first.label === undefined || first.label === "" ? shortOwner(first.owner) : visible(first.label)
-  return ["It is held by ", el("strong", {}, who), others.length === 0 ? ". " : ` and ${others.length} more. `]
+  if (isKept(first.owner)) return [el("strong", {}, who), " has released it, but its minHold is not over."]
+  const more = others.length === 0 ? ". " : ` and ${others.length} more. `
+  return ["It is held by ", el("strong", {}, who), more, consequences]
 }
 
 const sendRelease = async (body: ReleaseRequest): Promise<string> => {

@@ -5,7 +5,7 @@ import { visible } from "../../visible.ts"
 import { button, el, setText } from "./elements.ts"
 import { type ConnectionState, listen } from "./connection/events.ts"
 import { holdChart } from "./holdChart.ts"
-import { age, kindText, LeaseBar } from "./shownHolder.ts"
+import { age, isKept, kindText, LeaseBar } from "./shownHolder.ts"
 import type { Hold, Inspected, LockTold, Trouble } from "./connection/wire.ts"
 
 const shownInList = 100
@@ -140,11 +140,12 @@ const holdersCard = (holders: Inspected["holders"], holds: ReadonlyArray<Hold>, 
   const title = holders.length === 1 ? "Holder" : `${holders.length} holders`
   return card(
     title,
-    list(holders, ({ holds: times, label, mode, owner, remainingMillis }) => {
+    list(holders, (holder) => {
+      const { holds: times, label, mode, owner, remainingMillis } = holder
       const hold = holds.find((hold) => hold.until === null && hold.owner === owner && hold.mode === mode)
       const facts = [
         hold === undefined ? "" : `for ${age(hold.since, hold.isOlder, now)}`,
-        kindText("", mode, 1),
+        isKept(owner) ? "released, and kept by its minHold" : kindText("", holder, 1),
         times > 1 ? `entered ${times} times` : ""
       ]
       return item(label, owner, facts, bar(owner, remainingMillis))

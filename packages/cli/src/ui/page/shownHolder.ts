@@ -5,9 +5,14 @@ import { span } from "../../span.ts"
 import { visible } from "../../visible.ts"
 import { el, setText } from "./elements.ts"
 
+/** Released, but taken until its minHold is over. */
+export const isKept = (owner: string): boolean => owner.endsWith(":kept")
+
 /** An owner is `<client id>:<id>`: the beginning tells clients apart. */
 export const shortOwner = (owner: string): string =>
-  visible(owner.replace(/^([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i, "$1…"))
+  visible(
+    owner.replace(/:kept$/, "").replace(/^([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i, "$1…")
+  )
 
 /** `≥` if it was held before the server looked. */
 export const age = (since: number, isOlder: boolean, until: number): string =>
@@ -29,17 +34,16 @@ export class LeaseBar {
   }
 }
 
-const kindsWithChip: Record<string, string> = {
-  "fair lock": "fair",
-  "permit semaphore": "semaphore"
-}
+const kindsWithChip: Record<string, string> = { "fair lock": "fair" }
 
-/** What is not an ordinary lock is marked: `fair`, `write`, `3 readers`. Empty for others. */
-export const kindText = (kind: string, mode: string | undefined, holderCount: number): string =>
-  mode === "write"
-    ? "write"
-    : mode === "read"
-      ? holderCount === 1
-        ? "read"
-        : `${holderCount} readers`
-      : (kindsWithChip[kind] ?? "")
+/** What is not an ordinary lock is marked: `fair`, `write`, `3 readers`, `kept`. Empty for others. */
+export const kindText = (
+  kind: string,
+  first: { readonly owner: string; readonly mode: string } | undefined,
+  holderCount: number
+): string => {
+  if (first === undefined) return ""
+  if (isKept(first.owner)) return "kept"
+  if (first.mode === "read") return holderCount === 1 ? "read" : `${holderCount} readers`
+  return first.mode === "write" ? "write" : (kindsWithChip[kind] ?? "")
+}

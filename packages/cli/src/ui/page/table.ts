@@ -171,7 +171,7 @@ class Row {
     setText(this.#link, name)
     this.#link.title = name
     this.#link.href = hrefOf(lock.name)
-    const kind = kindText(lock.kind, first?.mode, lock.holderCount)
+    const kind = kindText(lock.kind, first, lock.holderCount)
     setText(this.#kind, kind)
     this.#kind.hidden = kind === ""
     const others = lock.holderCount > 1 ? ` and ${lock.holderCount - 1} more` : ""
