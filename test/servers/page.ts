@@ -3,6 +3,7 @@
  */
 import { type PageTable, readTable, tableText, writeTable } from "../kit/pageTable.ts"
 import { features } from "./features.ts"
+import { NOT_TRIED } from "./runTests.ts"
 import { suites } from "./suites.ts"
 
 export interface ServerResult {
@@ -38,7 +39,12 @@ export const writeTables = (page: string, results: ReadonlyArray<ServerResult>):
     const columns = new Map(readTable(text, table(name)))
     for (const result of results) {
       const before = columns.get(result.name)
-      columns.set(result.name, new Map(rows.map((row) => [row, cell(result, row) ?? before?.get(row) ?? "–"])))
+      const cells = rows.map((row) => {
+        const now = cell(result, row)
+        // an image says nothing of what needs a program
+        return [row, (now === NOT_TRIED ? undefined : now) ?? before?.get(row) ?? now ?? "–"] as const
+      })
+      columns.set(result.name, new Map(cells))
     }
     const ordered = new Map(inOrder([...columns.keys()]).map((server) => [server, columns.get(server)!]))
     text = writeTable(text, table(name), rows, ordered)

@@ -71,13 +71,16 @@ export const runTests = (
     })
   })
 
+/** Of a suite that starts servers, where there is only an image. */
+export const NOT_TRIED = "not tried"
+
 /** What a suite came to, in a word or two. */
 export const outcomeOf = (
   { files, group, startsServers = false }: Suite,
   tests: ReadonlyArray<TestResult>,
   isStartable: boolean
 ): string => {
-  if (startsServers && !isStartable) return "not tried"
+  if (startsServers && !isStartable) return NOT_TRIED
   const ran = tests.filter(
     (test) =>
       files.some((file) => test.file.endsWith(`/${file}`)) &&

@@ -14,7 +14,7 @@ const STALE_SECONDS = 60
  * it breaks, the shell ends, and the engine removes the container. This needs no Ryuk.
  */
 const script = `
-server=$(command -v redis-server || command -v valkey-server) || exit 127
+server=$(command -v redis-server || command -v valkey-server || command -v keydb-server) || exit 127
 "$server" --save "" --appendonly no --protected-mode no </dev/null &
 cat >/dev/null
 kill -KILL $!
