@@ -26,6 +26,24 @@ it.effect("A client without a label is called by host, pid and program", () =>
   })
 )
 
+it.effect("A client that may not know its host, as in Deno without the permission, is called by the rest", () =>
+  Effect.gen(function* () {
+    const { getBuiltinModule } = process
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        process.getBuiltinModule = () => {
+          throw new Error(`Requires sys access to "hostname"`)
+        }
+      }),
+      () =>
+        Effect.sync(() => {
+          process.getBuiltinModule = getBuiltinModule
+        })
+    )
+    assert.strictEqual(yield* labelOf(), ownLabel.slice(ownLabel.indexOf("/") + 1))
+  }).pipe(Effect.scoped)
+)
+
 it.effect("The environment names the label", () =>
   Effect.gen(function* () {
     const settings = yield* RedisLock.settings

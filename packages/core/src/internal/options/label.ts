@@ -13,13 +13,21 @@ interface RunningProcess {
   readonly getBuiltinModule?: (id: "node:os") => { readonly hostname: () => string } | undefined
 }
 
+const hostOf = (process: RunningProcess | undefined): string | undefined => {
+  try {
+    // without an import, as browsers have no such module
+    return process?.getBuiltinModule?.("node:os")?.hostname()
+  } catch {
+    // Deno may forbid it
+    return undefined
+  }
+}
+
 /** Host, pid and program: `web-3/4711/server.js`. Unknown parts are left out. */
 export const defaultLabel = (): string => {
   const { process } = globalThis as { readonly process?: RunningProcess }
-  // without an import, as browsers have no such module
-  const host = process?.getBuiltinModule?.("node:os")?.hostname()
   const program = process?.argv?.[1]?.split(/[/\\]/).at(-1)
-  return [host, process?.pid, program]
+  return [hostOf(process), process?.pid, program]
     .filter((part) => part !== undefined && part !== "")
     .join("/")
     .slice(0, longestLabel)
