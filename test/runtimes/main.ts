@@ -5,7 +5,7 @@
  * `--dry` prints the table and writes nothing; `--only "ioredis 5"` tries only what has that in its title, client or runtime, and leaves
  * the other cells as they are; `--keep` keeps the folder. Ends with 1 if a check fails.
  */
-import { RedisCluster, RedisServer } from "@effect-redis-lock/testing"
+import { RedisCluster, RedisSentinel, RedisServer } from "@effect-redis-lock/testing"
 import { Effect, type Scope } from "effect"
 import { spawn } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -41,6 +41,7 @@ const freePort = Effect.callback<number>((resume) => {
 const startServers: Effect.Effect<Omit<Servers, "prefix">, unknown, Scope.Scope> = Effect.gen(function* () {
   const server = yield* RedisServer.start()
   const cluster = yield* RedisCluster.start()
+  const { name, sentinels } = yield* RedisSentinel.start({ sentinels: 2, replicas: 0 })
   const port = yield* freePort
   const certificate = join(tls, "certificate.pem")
   const files = [
@@ -58,6 +59,7 @@ const startServers: Effect.Effect<Omit<Servers, "prefix">, unknown, Scope.Scope>
   return {
     url: server.url,
     cluster: `redis+cluster://${cluster.urls.map((url) => new URL(url).host).join(",")}`,
+    sentinel: `redis+sentinel://${sentinels.map(({ host, port }) => `${host}:${port}`).join(",")}/${name}`,
     ...(speaksTls._tag === "Success" ? { tls: `rediss://127.0.0.1:${port}?ca=${encodeURIComponent(certificate)}` } : {})
   }
 })
@@ -75,6 +77,7 @@ const run = (program: string, runtime: Runtime, file: string, args: ReadonlyArra
       env: {
         ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("npm_"))),
         RUNTIME_ARGS: JSON.stringify(runtime.args),
+        LEAST_ARGS: JSON.stringify(runtime.leastArgs ?? []),
         NO_COLOR: "1",
         DENO_NO_UPDATE_CHECK: "1"
       },

@@ -12,6 +12,8 @@ export interface Runtime {
   readonly program: string
   /** What the program wants before a file. */
   readonly args: ReadonlyArray<string>
+  /** The same with no more permissions than the page names, where it has permissions. */
+  readonly leastArgs?: ReadonlyArray<string>
 }
 
 const node = (version: string): Runtime => ({
@@ -32,7 +34,8 @@ export const runtimes: ReadonlyArray<Runtime> = [
     title: "Deno 2.9.6",
     dependencies: { deno: "2.9.6" },
     program: "@deno/*/deno",
-    args: ["run", "--allow-all", "--no-remote"]
+    args: ["run", "--allow-all", "--no-remote"],
+    leastArgs: ["run", "--no-prompt", "--allow-net", "--allow-env"]
   }
 ]
 

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { count, TIMES } from "./count.ts"
 import type { OtherSettings } from "./other.ts"
-import { program, startPeer } from "./peer.ts"
+import { argsOf, program, startPeer } from "./peer.ts"
 import { runChecks, type Servers } from "./results.ts"
 
 const [layers, json] = process.argv.slice(2) as [string, string]
@@ -176,9 +176,20 @@ const checks = {
 
 const topologies = {
   "Thirty locks on a cluster are used at once": many(makeLive(servers.cluster, options)),
+  "Thirty locks are used at once on the master that sentinels name": many(makeLive(servers.sentinel, options)),
   ...(servers.tls === undefined
     ? {}
     : { "Thirty locks are used at once over TLS": many(makeLive(servers.tls, options)) })
+}
+
+const leastArgs = argsOf("LEAST_ARGS")
+
+const permissions = {
+  "A lock is used with no more permissions than docs/runtimes.md names": Effect.gen(function* () {
+    const least = yield* startPeer(program("least"), [servers.url, servers.prefix], leastArgs)
+    yield* least.says("done")
+    assert.equal(yield* least.exitCode, 0)
+  }).pipe(Effect.scoped)
 }
 
 /** Tells which path through ioredis the driver takes. */
@@ -212,6 +223,13 @@ const afterwards = {
   ).pipe(Effect.scoped)
 }
 
+/** What node-redis has not. */
+const overIoRedis = Effect.gen(function* () {
+  yield* runChecks(topologies)
+  if (leastArgs.length > 0) yield* runChecks(permissions)
+  yield* tellPath
+})
+
 const provided = (checks: Readonly<Record<string, Effect.Effect<void, unknown, RedisLock.RedisLock>>>) =>
   Effect.flatMap(Effect.context<RedisLock.RedisLock>(), (context) =>
     runChecks(
@@ -221,7 +239,7 @@ const provided = (checks: Readonly<Record<string, Effect.Effect<void, unknown, R
 
 await Effect.runPromise(
   provided(checks).pipe(
-    Effect.andThen(hasTopologies ? Effect.andThen(runChecks(topologies), tellPath) : Effect.void),
+    Effect.andThen(hasTopologies ? overIoRedis : Effect.void),
     Effect.andThen(provided(afterwards)),
     Effect.provide(live)
   )

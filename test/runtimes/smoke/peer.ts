@@ -21,12 +21,15 @@ export interface Peer {
 /** A program of this folder. */
 export const program = (name: string): string => fileURLToPath(new URL(`${name}.js`, import.meta.url))
 
+/** Arguments of the runtime that the environment names. */
+export const argsOf = (variable: string): ReadonlyArray<string> => JSON.parse(process.env[variable] ?? "[]")
+
 /** Runs a program by the runtime of this process; it is killed when the scope closes. */
 export const startPeer = Effect.fnUntraced(function* (
   file: string,
-  args: ReadonlyArray<string>
+  args: ReadonlyArray<string>,
+  runtimeArgs = argsOf("RUNTIME_ARGS")
 ): Effect.fn.Return<Peer, never, Scope.Scope> {
-  const runtimeArgs = JSON.parse(process.env["RUNTIME_ARGS"] ?? "[]") as ReadonlyArray<string>
   const child = yield* Effect.acquireRelease(
     Effect.sync(() => spawn(process.execPath, [...runtimeArgs, file, ...args], { stdio: ["pipe", "pipe", "inherit"] })),
     (child) => Effect.sync(() => void child.kill("SIGKILL"))

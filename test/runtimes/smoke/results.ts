@@ -13,6 +13,7 @@ export interface CheckResult {
 export interface Servers {
   readonly url: string
   readonly cluster: string
+  readonly sentinel: string
   /** None where the server does not speak it. */
   readonly tls?: string
   /** Of all names, so that nobody else's locks are in the way. */
