@@ -104,7 +104,7 @@ export const startRedisContainer: (image: string) => Effect.Effect<RedisContaine
       (container) =>
         Effect.promise(() => remove(container)).pipe(Effect.timeoutOption(REMOVAL_TIMEOUT_MILLIS), withRealClock)
     )
-    const endedAtOnce = `the container of ${image} ended at once: is there a redis-server or valkey-server in that image?`
+    const endedAtOnce = `the container of ${image} ended at once: is there a redis-server, valkey-server or keydb-server in that image?`
     const started = yield* step(() => container.start()).pipe(
       Effect.mapError((reason) =>
         /no such container/i.test(reason) ? endedAtOnce : `the container of ${image} did not start: ${reason}`
