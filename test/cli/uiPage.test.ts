@@ -187,6 +187,67 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
       }).pipe(Effect.scoped)
   )
 
+  it.effect.skipIf(chromium === undefined)(
+    "The labels of holders, waiters and permits are shown beside them, as text",
+    () =>
+      Effect.gen(function* () {
+        const ui = yield* startUi([freshName("ui")])
+        const { complaints, page } = yield* open(ui)
+        const label = "<b>worker-3</b> on host-b"
+        const owner = `${randomUUID()}:1`
+        const now = Date.now()
+        const holder = { owner, label, mode: "exclusive" }
+        const line = {
+          kind: "fair lock",
+          holderCount: 1,
+          since: now,
+          isOlder: false,
+          leaseEnds: now + 9000,
+          lease: 9000
+        }
+        const held = [{ ...line, name: "ledger", holders: [holder], waiting: 1 }]
+        const state = {
+          name: "ledger",
+          kind: "fair lock",
+          token: null,
+          holders: [{ ...holder, holds: 1, remainingMillis: 9000 }],
+          waiting: 1,
+          waiters: [{ owner: `${randomUUID()}:2`, label: "<i>next</i>" }],
+          count: null,
+          held: 0,
+          permits: []
+        }
+        // as a server would tell it that knows labels
+        const tell = (path: string, event: string, data: unknown) =>
+          promise(() =>
+            page.route(`**${path}`, (route) =>
+              route.fulfill({
+                contentType: "text/event-stream",
+                body: `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
+              })
+            )
+          )
+        yield* tell("/api/locks", "locks", { now, isWhole: true, held, free: [] })
+        yield* tell("/api/lock?*", "lock", {
+          now,
+          state,
+          holds: [{ ...holder, since: now, isOlder: false, until: null }],
+          lease: 9000
+        })
+        yield* promise(() => page.reload())
+        yield* promise(() => page.getByText(label).waitFor())
+        yield* promise(() => page.keyboard.press("/"))
+        yield* promise(() => page.keyboard.type("WORKER-3"))
+        yield* promise(() => page.getByText("1 of 1").waitFor())
+        yield* promise(() => page.keyboard.press("Enter"))
+        yield* promise(() => page.getByRole("heading", { name: "ledger" }).waitFor())
+        yield* promise(() => page.getByText("<i>next</i>").waitFor())
+        yield* promise(() => page.getByRole("listitem").getByText(label).waitFor())
+        yield* promise(() => page.getByRole("row", { name: label }).waitFor())
+        assert.deepStrictEqual(complaints, [])
+      }).pipe(Effect.scoped)
+  )
+
   const folder = process.env["SCREENSHOTS"]
   if (folder !== undefined) it.effect("The pictures of the documentation are taken", () => takeScreenshots(folder))
 })

@@ -8,7 +8,7 @@ import type { Holder, LockLine } from "../page/connection/wire.ts"
 const shownHolders = 3
 
 export const holderOf = ({ label, mode, owner }: Holder): Holder =>
-  label === undefined ? { owner, mode } : { owner, label, mode }
+  label === undefined || label === null ? { owner, mode } : { owner, label, mode }
 
 export const lockLine = (lock: HeldLock): LockLine => {
   const { isOlder, lease, seenAt, since, state } = lock

@@ -4,7 +4,7 @@
 import { visible } from "../../visible.ts"
 import { button, el } from "./elements.ts"
 import { request } from "./connection/session.ts"
-import { isKept, shortOwner } from "./shownHolder.ts"
+import { isKept, nameOf } from "./shownHolder.ts"
 import type { Answer, Holder, ReleaseRequest } from "./connection/wire.ts"
 
 /** Shows a dialog until it is closed. Escape closes it as well. */
@@ -54,7 +54,7 @@ const consequences =
 
 const heldBy = ([first, ...others]: ReadonlyArray<Holder>): ReadonlyArray<Node | string> => {
   if (first === undefined) return []
-  const who = first.label === undefined || first.label === "" ? shortOwner(first.owner) : visible(first.label)
+  const who = nameOf(first)
   if (isKept(first.owner)) return [el("strong", {}, who), " has released it, but its minHold is not over."]
   const more = others.length === 0 ? ". " : ` and ${others.length} more. `
   return ["It is held by ", el("strong", {}, who), more, consequences]
@@ -75,7 +75,7 @@ const sendRelease = async (body: ReleaseRequest): Promise<string> => {
 }
 
 const keys: ReadonlyArray<readonly [string, string]> = [
-  ["/", "search names, holders and labels"],
+  ["/", "search names and holders"],
   ["j k ↓ ↑", "select a lock"],
   ["g G", "the first, the last"],
   ["Enter", "open its page, or the name that is searched"],

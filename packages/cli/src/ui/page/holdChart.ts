@@ -4,15 +4,13 @@
 import { span } from "../../span.ts"
 import { visible } from "../../visible.ts"
 import { el } from "./elements.ts"
-import { age, shortOwner } from "./shownHolder.ts"
+import { age, nameOf } from "./shownHolder.ts"
 import type { Hold } from "./connection/wire.ts"
 
 const shownBars = 60
 const shownRows = 12
 
 const lengthOf = ({ since, until }: Hold, now: number): number => Math.max(0, (until ?? now) - since)
-
-const nameOf = ({ label, owner }: Hold): string => (label === undefined ? shortOwner(owner) : visible(label))
 
 /** As a clock here shows it; with the day if it is another one. */
 const timeText = (millis: number): string => {

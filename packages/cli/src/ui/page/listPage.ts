@@ -19,7 +19,7 @@ export class ListPage {
   readonly #count = el("span", { class: "muted count-shown" })
   readonly search = el("input", {
     type: "search",
-    placeholder: "Search names, holders and labels",
+    placeholder: "Search names and holders",
     "aria-label": "Search",
     spellcheck: "false",
     autocomplete: "off"

@@ -5,7 +5,7 @@ import { visible } from "../../visible.ts"
 import { button, el, setText } from "./elements.ts"
 import { type ConnectionState, listen } from "./connection/events.ts"
 import { holdChart } from "./holdChart.ts"
-import { age, isKept, kindText, LeaseBar } from "./shownHolder.ts"
+import { age, isKept, kindText, labelOf, LeaseBar } from "./shownHolder.ts"
 import type { Hold, Inspected, LockTold, Trouble } from "./connection/wire.ts"
 
 const shownInList = 100
@@ -115,7 +115,7 @@ const cards = ({ holds, now, state }: LockTold, bar: Bar): ReadonlyArray<HTMLEle
     return [
       card(
         `${held} held, ${count ?? 0} free`,
-        list(permits, ({ id, label, remainingMillis }) => item(label, id, [], bar(id, remainingMillis)))
+        list(permits, (permit) => item(labelOf(permit), permit.id, [], bar(permit.id, permit.remainingMillis)))
       )
     ]
   }
@@ -141,14 +141,14 @@ const holdersCard = (holders: Inspected["holders"], holds: ReadonlyArray<Hold>, 
   return card(
     title,
     list(holders, (holder) => {
-      const { holds: times, label, mode, owner, remainingMillis } = holder
+      const { holds: times, mode, owner, remainingMillis } = holder
       const hold = holds.find((hold) => hold.until === null && hold.owner === owner && hold.mode === mode)
       const facts = [
         hold === undefined ? "" : `for ${age(hold.since, hold.isOlder, now)}`,
         isKept(owner) ? "released, and kept by its minHold" : kindText("", holder, 1),
         times > 1 ? `entered ${times} times` : ""
       ]
-      return item(label, owner, facts, bar(owner, remainingMillis))
+      return item(labelOf(holder), owner, facts, bar(owner, remainingMillis))
     })
   )
 }
@@ -160,7 +160,7 @@ const waitersCard = ({ kind, waiters, waiting }: Inspected): HTMLElement => {
     title,
     list(
       waiters,
-      (waiter) => (typeof waiter === "string" ? item(undefined, waiter, []) : item(waiter.label, waiter.owner, [])),
+      (waiter) => (typeof waiter === "string" ? item(undefined, waiter, []) : item(labelOf(waiter), waiter.owner, [])),
       kind === "fair lock"
     ),
     ...(kind === "fair lock"
@@ -187,7 +187,7 @@ const item = (
     el(
       "div",
       { class: "who" },
-      ...(label === undefined || label === "" ? [] : [el("span", { class: "label" }, visible(label))]),
+      ...(label === undefined ? [] : [el("span", { class: "label" }, label)]),
       el("span", { class: "owner" }, visible(owner))
     ),
     el("div", { class: "facts" }, facts.filter((fact) => fact !== "").join(", ")),

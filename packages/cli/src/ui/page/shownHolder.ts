@@ -14,6 +14,14 @@ export const shortOwner = (owner: string): string =>
     owner.replace(/:kept$/, "").replace(/^([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i, "$1…")
   )
 
+/** How a client calls itself, if Redis knows. */
+export const labelOf = ({ label }: { readonly label?: string | null | undefined }): string | undefined =>
+  label === undefined || label === null || label === "" ? undefined : visible(label)
+
+/** Who it is, in a word. */
+export const nameOf = (holder: { readonly owner: string; readonly label?: string | null | undefined }): string =>
+  labelOf(holder) ?? shortOwner(holder.owner)
+
 /** `≥` if it was held before the server looked. */
 export const age = (since: number, isOlder: boolean, until: number): string =>
   `${isOlder ? "≥ " : ""}${span(Math.max(0, until - since))}`

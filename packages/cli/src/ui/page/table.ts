@@ -4,7 +4,7 @@
 import { visible } from "../../visible.ts"
 import { button, el, setText } from "./elements.ts"
 import { type Locks, type Order, orders } from "./locks.ts"
-import { age, kindText, LeaseBar, shortOwner } from "./shownHolder.ts"
+import { age, kindText, labelOf, LeaseBar, shortOwner } from "./shownHolder.ts"
 import type { LockLine } from "./connection/wire.ts"
 
 const titles: Record<Order, string> = {
@@ -175,7 +175,7 @@ class Row {
     setText(this.#kind, kind)
     this.#kind.hidden = kind === ""
     const others = lock.holderCount > 1 ? ` and ${lock.holderCount - 1} more` : ""
-    const label = first?.label === undefined || first.label === "" ? undefined : visible(first.label)
+    const label = first === undefined ? undefined : labelOf(first)
     setText(this.#label, label === undefined ? "" : label + others)
     this.#label.hidden = label === undefined
     setText(this.#owner, shortOwner(first?.owner ?? "") + (label === undefined ? others : ""))

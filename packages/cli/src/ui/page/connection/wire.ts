@@ -5,7 +5,7 @@
 export interface Holder {
   readonly owner: string
   /** How its client calls itself, if Redis knows. */
-  readonly label?: string | undefined
+  readonly label?: string | null | undefined
   readonly mode: "exclusive" | "read" | "write"
 }
 
@@ -63,7 +63,7 @@ export interface Hold extends Holder {
 
 export interface Waiter {
   readonly owner: string
-  readonly label?: string | undefined
+  readonly label?: string | null | undefined
 }
 
 /** What Redis tells of a name: what `redis-lock inspect --json` prints. */
@@ -78,7 +78,7 @@ export interface Inspected {
   readonly held: number
   readonly permits: ReadonlyArray<{
     readonly id: string
-    readonly label?: string | undefined
+    readonly label?: string | null | undefined
     readonly remainingMillis: number | null
   }>
 }
