@@ -175,10 +175,7 @@ export class RedisDriver extends Context.Service<
  * @category drivers
  * @since 0.2.0
  */
-export const evalOf =
-  (evalUnsafe: EvalUnsafe): RedisDriver["Service"]["eval"] =>
-  (script, keys, args) =>
-    Startable.startable((onExit) => evalUnsafe(script, keys, args, onExit))
+export const evalOf = (evalUnsafe: EvalUnsafe): RedisDriver["Service"]["eval"] => Startable.startableCall(evalUnsafe)
 
 /**
  * The `subscribe` of a driver over a callback-based client.

@@ -24,6 +24,9 @@ export interface Cancellable {
 /** Starts an operation; calls back once, perhaps at once. */
 export type Start<A, E> = (onExit: (exit: Exit.Exit<A, E>) => void) => Cancellable
 
+/** {@link Start} for a script with its keys and arguments. */
+type StartWith<S, K, V, A, E> = (script: S, keys: K, args: V, onExit: (exit: Exit.Exit<A, E>) => void) => Cancellable
+
 /** Starts a subscription; calls back with every element until it is cancelled or fails. */
 export type StartStream<A, E> = (onElement: (element: A) => void, onFailure: (error: E) => void) => Cancellable
 
@@ -84,6 +87,32 @@ class FromStart<A, E> extends Startable<A, E> {
 
 /** A {@link Startable} from a function. */
 export const startable = <A, E>(start: Start<A, E>): Effect.Effect<A, E> => new FromStart(start)
+
+class FromCall<S, K, V, A, E> extends Startable<A, E> {
+  readonly #f: StartWith<S, K, V, A, E>
+  readonly #script: S
+  readonly #keys: K
+  readonly #args: V
+
+  constructor(f: StartWith<S, K, V, A, E>, script: S, keys: K, args: V) {
+    super()
+    this.#f = f
+    this.#script = script
+    this.#keys = keys
+    this.#args = args
+  }
+
+  protected override begin(onExit: (exit: Exit.Exit<A, E>) => void): Cancellable {
+    const f = this.#f
+    return f(this.#script, this.#keys, this.#args, onExit)
+  }
+}
+
+/** A function of scripts, their keys and arguments, with a {@link Startable} as its result. */
+export const startableCall =
+  <S, K, V, A, E>(f: StartWith<S, K, V, A, E>): ((script: S, keys: K, args: V) => Effect.Effect<A, E>) =>
+  (script, keys, args) =>
+    new FromCall(f, script, keys, args)
 
 /** Starts an Effect: without a fiber where it is {@link Startable}, else on a fiber of its own. */
 export const start = <A, E>(effect: Effect.Effect<A, E>, onExit: (exit: Exit.Exit<A, E>) => void): Cancellable => {

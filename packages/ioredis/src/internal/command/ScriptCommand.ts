@@ -19,7 +19,8 @@ export class ScriptCommand implements ScriptRequest {
   readonly keys: ReadonlyArray<string>
   readonly args: ReadonlyArray<string | number>
   readonly #pending: PendingCommands
-  readonly #onExit: OnExit
+  /** Undefined once it is not needed: ioredis keeps a cancelled command, and with it all that its caller refers to. */
+  #onExit: OnExit | undefined
   #writer: CommandWriter | undefined
   #sent: SentScript | undefined
   /** The writer's count of doubts about the server's scripts when this was sent. */
@@ -52,8 +53,9 @@ export class ScriptCommand implements ScriptRequest {
 
   settle(exit: Exit.Exit<RedisDriver.Reply, RedisDriver.RedisDriverError>): void {
     if (!this.isWaiting) return
+    const onExit = this.#onExit!
     this.#leave()
-    this.#onExit(exit)
+    onExit(exit)
   }
 
   fail(reason: RedisDriver.RedisDriverError["reason"], message: string): void {
@@ -63,8 +65,9 @@ export class ScriptCommand implements ScriptRequest {
 
   refuse(error: RedisDriver.RedisDriverError): void {
     if (!this.isWaiting) return
+    const onExit = this.#onExit!
     this.cancel()
-    this.#onExit(Exit.fail(error))
+    onExit(Exit.fail(error))
   }
 
   /** No reply arrived in time. */
@@ -75,12 +78,14 @@ export class ScriptCommand implements ScriptRequest {
 
   cancel(): void {
     if (!this.isWaiting) return
+    const sent = this.#sent
     this.#leave()
-    this.#sent?.disarm()
+    sent?.disarm()
   }
 
   #leave(): void {
     this.isWaiting = false
+    this.#onExit = this.#sent = undefined
     this.#pending.remove(this)
   }
 

@@ -25,7 +25,11 @@ const PING = "*1\r\n$4\r\nping\r\n"
  * with its closures and turns of the event loop, would cost more than the reply.
  */
 export class FastCommand extends Sendable implements SentScript {
-  readonly #request: ScriptRequest
+  /**
+   * Undefined once it is answered. V8 may allocate ioredis' record of each command in the old generation, where it lives on until
+   * the next full collection, and would keep everything alive that the caller refers to.
+   */
+  #request: ScriptRequest | undefined
   #observer: Observer | undefined
 
   constructor(request: ScriptRequest) {
@@ -48,8 +52,9 @@ export class FastCommand extends Sendable implements SentScript {
   }
 
   get args(): ReadonlyArray<string | number> {
-    if (this.name === "ping") return []
-    const { args, keys, script } = this.#request
+    const request = this.#request
+    if (request === undefined || this.name === "ping") return []
+    const { args, keys, script } = request
     return [this.name === "eval" ? script.lua : script.sha1, keys.length, ...keys, ...args]
   }
 
@@ -57,14 +62,9 @@ export class FastCommand extends Sendable implements SentScript {
   set args(_: ReadonlyArray<string | number>) {}
 
   override toWritable(): string {
-    switch (this.name) {
-      case "evalsha":
-        return evalshaOf(this.#request)
-      case "eval":
-        return evalOf(this.#request)
-      default:
-        return PING
-    }
+    const request = this.#request
+    if (request === undefined || this.name === "ping") return PING
+    return this.name === "eval" ? evalOf(request) : evalshaOf(request)
   }
 
   /** The client's own timeout is taken into account by PendingCommands. */
@@ -72,12 +72,18 @@ export class FastCommand extends Sendable implements SentScript {
 
   resolve(reply: unknown): void {
     this.#observer?.resolve(reply)
-    this.#request.onReply(reply)
+    this.#answered()?.onReply(reply)
   }
 
   reject(error: unknown): void {
     this.#observer?.reject(error)
-    this.#request.onError(error)
+    this.#answered()?.onError(error)
+  }
+
+  #answered(): ScriptRequest | undefined {
+    const request = this.#request
+    this.#request = undefined
+    return request
   }
 }
 
@@ -123,15 +129,34 @@ const startOf = (command: string, keys: Script["keys"], args: Script["args"]): s
 const endOf = (start: string, args: Script["args"]): string =>
   (args.length === 0 ? start : withWord(start, args[args.length - 1]!)) + "\r\n"
 
-let last: (Script & { readonly start: string }) | undefined
+let last: Serialised | undefined
 
-/** Serialised once when the same command goes to several servers, each with a deadline of its own: the last argument. */
-const evalshaOf = ({ args, keys, script }: Script): string => {
-  if (last === undefined || last.script !== script || last.keys !== keys || !areSameButLast(last.args, args)) {
-    const start = startOf(`\r\n$7\r\nevalsha\r\n$40\r\n${script.sha1}`, keys, args)
-    last = { script, keys, args, start }
+/** A command as it was serialised last: as a whole, and without its last argument. */
+class Serialised {
+  readonly script: Script["script"]
+  readonly keys: Script["keys"]
+  readonly args: Script["args"]
+  readonly start: string
+  readonly wire: string
+
+  constructor({ args, keys, script }: Script, start: string) {
+    this.script = script
+    this.keys = keys
+    this.args = args
+    // V8 makes one string of its pieces when it is read: once, instead of once for each server
+    Buffer.byteLength(start)
+    this.start = start
+    this.wire = endOf(start, args)
   }
-  return endOf(last.start, args)
+}
+
+/** Serialised once when the same command goes to several servers, also with a deadline of each: the last argument. */
+const evalshaOf = (request: Script): string => {
+  const { args, keys, script } = request
+  if (last === undefined || last.script !== script || last.keys !== keys || !areSameButLast(last.args, args)) {
+    last = new Serialised(request, startOf(`\r\n$7\r\nevalsha\r\n$40\r\n${script.sha1}`, keys, args))
+  }
+  return last.args === args ? last.wire : endOf(last.start, args)
 }
 
 const areSameButLast = (some: Script["args"], others: Script["args"]): boolean => {

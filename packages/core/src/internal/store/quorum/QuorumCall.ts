@@ -41,9 +41,6 @@ export const commandAt = <A>({ keyOf }: Member, command: StoreCommand<A>): Store
 /** The outcome of a member whose answer was given up: the command may still take effect there. */
 const unread: Outcome<never> = Exit.interrupt()
 
-/** What a settled call refers to. */
-const nothing: Array<never> = []
-
 /** What is sent, what decides it, and what follows. */
 interface CallSteps<A, B> {
   readonly command: StoreCommand<A>
@@ -64,21 +61,35 @@ export class QuorumCall<A, B> implements Alarm {
   heapIndex = -1
   readonly #members: ReadonlyArray<Member>
   readonly #alarms: AlarmClock
-  #steps: CallSteps<A, B> | undefined
-  #outcomes: Array<Outcome<A> | undefined>
-  #sent: Array<Cancellable> = []
+  readonly #timeoutMillis: number
+  /** Undefined once the call is settled, like what follows. */
+  #command: StoreCommand<A> | undefined
+  #conclude: CallSteps<A, B>["conclude"] | undefined
+  #onDecided: CallSteps<A, B>["onDecided"] | undefined
+  #onSettled: CallSteps<A, B>["onSettled"]
+  readonly #outcomes: Array<Outcome<A> | undefined>
+  readonly #sent: Array<Cancellable | undefined>
   /** The fewest outcomes that can decide it: enough to keep the others from being a majority. */
   readonly #fewest: number
   #pending: number
   #isDecided = false
 
-  constructor(members: ReadonlyArray<Member>, alarms: AlarmClock, steps: CallSteps<A, B>) {
+  constructor(
+    members: ReadonlyArray<Member>,
+    alarms: AlarmClock,
+    { command, conclude, onDecided, onSettled, timeoutMillis }: CallSteps<A, B>
+  ) {
     this.#members = members
     this.#alarms = alarms
-    this.#steps = steps
+    this.#command = command
+    this.#timeoutMillis = timeoutMillis
+    this.#conclude = conclude
+    this.#onDecided = onDecided
+    this.#onSettled = onSettled
     this.#pending = members.length
     this.#fewest = members.length - majorityOf(members) + 1
     this.#outcomes = members.map(() => undefined)
+    this.#sent = members.map(() => undefined)
   }
 
   get isSettled(): boolean {
@@ -87,46 +98,49 @@ export class QuorumCall<A, B> implements Alarm {
 
   /** Sends the command to all members. */
   start(now: number): void {
-    const { command, timeoutMillis } = this.#steps!
+    const command = this.#command!
     const sent = this.#sent
-    this.#alarms.set(this, now + timeoutMillis)
+    this.#alarms.set(this, now + this.#timeoutMillis)
     for (let i = 0; i < this.#members.length; i++) {
       const member = this.#members[i]!
-      sent.push(start(member.store.run(commandAt(member, command)), (exit) => this.#settle(i, exit)))
+      const asked = start(member.store.run(commandAt(member, command)), (exit) => this.#settle(i, exit))
+      if (this.#pending > 0) sent[i] = asked
     }
   }
 
   #settle(i: number, outcome: Outcome<A>): void {
     const outcomes = this.#outcomes
-    const steps = this.#steps
-    if (steps === undefined || outcomes[i] !== undefined) return
+    if (outcomes[i] !== undefined) return
     outcomes[i] = outcome
     const isLast = --this.#pending === 0
+    const conclude = this.#conclude!
+    const onDecided = this.#onDecided!
+    const onSettled = this.#onSettled
     if (isLast) this.#letGo()
     if (!this.#isDecided && (this.#members.length - this.#pending >= this.#fewest || isLast)) {
-      const conclusion = steps.conclude(outcomes, isLast)
+      const conclusion = conclude(outcomes, isLast)
       if (conclusion !== undefined) {
         this.#isDecided = true
-        steps.onDecided(conclusion)
+        onDecided(conclusion)
       }
     }
-    if (isLast) steps.onSettled?.(outcomes as ReadonlyArray<Outcome<A>>)
+    if (isLast) onSettled?.(outcomes as ReadonlyArray<Outcome<A>>)
   }
 
   /**
-   * Drops what a settled call refers to. A Map that once held the call may keep it alive long after its entry was deleted: the
-   * old generation of V8's heap has earlier tables of that Map, and each refers to the next.
+   * Drops what a settled call refers to, in its arrays as well: both may live until the next full collection of V8's old
+   * generation, which keeps the earlier tables of a Map that once held the call, and in which V8 allocates some arrays at once.
    */
   #letGo(): void {
     this.#alarms.cancel(this)
-    this.#steps = undefined
-    this.#outcomes = this.#sent = nothing
+    this.#command = this.#conclude = this.#onDecided = this.#onSettled = undefined
+    this.#sent.fill(undefined)
   }
 
   /** The timeout is over: members without a reply count as failed. */
   ring(): void {
-    const steps = this.#steps
-    if (steps !== undefined) this.#settleRest(Exit.fail(late(steps.command, steps.timeoutMillis)))
+    const command = this.#command
+    if (command !== undefined) this.#settleRest(Exit.fail(late(command, this.#timeoutMillis)))
   }
 
   /** Gives up the remaining replies. */
@@ -139,7 +153,7 @@ export class QuorumCall<A, B> implements Alarm {
     const sent = this.#sent
     for (let i = 0; i < outcomes.length; i++) {
       if (outcomes[i] !== undefined) continue
-      sent[i]!.cancel()
+      sent[i]?.cancel()
       this.#settle(i, outcome)
     }
   }
@@ -148,7 +162,7 @@ export class QuorumCall<A, B> implements Alarm {
   cancel(): void {
     this.#isDecided = true
     this.#alarms.cancel(this)
-    for (const sent of this.#sent) sent.cancel()
+    for (const sent of this.#sent) sent?.cancel()
   }
 }
 
