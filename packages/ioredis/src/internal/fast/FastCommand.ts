@@ -138,15 +138,24 @@ class Serialised {
   readonly args: Script["args"]
   readonly start: string
   readonly wire: string
+  #isJoined = false
 
   constructor({ args, keys, script }: Script, start: string) {
     this.script = script
     this.keys = keys
     this.args = args
-    // V8 makes one string of its pieces when it is read: once, instead of once for each server
-    Buffer.byteLength(start)
     this.start = start
     this.wire = endOf(start, args)
+  }
+
+  /** The same command with another last argument, for another server. */
+  withLastOf(args: Script["args"]): string {
+    if (!this.#isJoined) {
+      // V8 joins the pieces of a string when it is read: now, instead of once for each further server
+      Buffer.byteLength(this.start)
+      this.#isJoined = true
+    }
+    return endOf(this.start, args)
   }
 }
 
@@ -156,7 +165,7 @@ const evalshaOf = (request: Script): string => {
   if (last === undefined || last.script !== script || last.keys !== keys || !areSameButLast(last.args, args)) {
     last = new Serialised(request, startOf(`\r\n$7\r\nevalsha\r\n$40\r\n${script.sha1}`, keys, args))
   }
-  return last.args === args ? last.wire : endOf(last.start, args)
+  return last.args === args ? last.wire : last.withLastOf(args)
 }
 
 const areSameButLast = (some: Script["args"], others: Script["args"]): boolean => {
