@@ -13,6 +13,7 @@ import { fileURLToPath } from "node:url"
 import { type ClientEvent, type ClientSettings, finish, type Kind, lockOf, now } from "./events.ts"
 import { type Judgement, judge, type Seen, type Told, type Violation } from "./judge.ts"
 import { LateProxy } from "./LateProxy.ts"
+import { isLasting } from "../kit/server/lastingKeys.ts"
 import { describeFault, type Scheduled, scheduleOf } from "./schedule.ts"
 
 export interface ChaosOptions {
@@ -50,7 +51,6 @@ const RECONNECT_MILLIS = 3000
 const CLOSE_MILLIS = 15_000
 
 /** The keys that remain, as documented: the last token of each name. */
-const remains = (key: string) => key.startsWith("redisson_lock_token:")
 
 interface Client {
   readonly process: number
@@ -401,7 +401,7 @@ class Run {
     const until = now() + CLOSE_MILLIS
     let left: ReadonlyArray<string>
     do {
-      left = (await this.#redis.keys("*")).filter((key) => !remains(key))
+      left = (await this.#redis.keys("*")).filter((key) => !isLasting(key))
       // when others had their turn of a lock is forgotten after a minute
       const noPlaces = await Promise.all(
         left.map(

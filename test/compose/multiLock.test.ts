@@ -71,7 +71,7 @@ describe("a lock of several", () => {
   it.effect("A wait for a lock of several costs two commands in an hour, and one that acquires it", () =>
     Effect.gen(function* () {
       const [store] = yield* testStores(1)
-      const options = { fallbackInterval: "10 hours" } as const
+      const options = { fallbackInterval: "10 hours", label: "" } as const
       const lock = MultiLock.make(["a", "b", "c"].map((name) => Lock.make(name)))
       const letGo = yield* Deferred.make<void>()
       const holder = yield* Deferred.await(letGo).pipe(

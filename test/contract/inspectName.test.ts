@@ -54,7 +54,10 @@ for (const [title, store] of [
         yield* Lock.scoped(name, { leaseTime: "1 hour" })
         const { holders, kind, token } = yield* Lock.inspectName(name)
         assert.deepStrictEqual([kind, token], ["lock", holding.token])
-        const [{ remaining, ...holder }] = holders as [(typeof holders)[number]]
+        const [{ label, remaining, since, ...holder }] = holders as [(typeof holders)[number]]
+        // of this client itself
+        assert.include(label, String(process.pid))
+        assert.isBelow(Duration.toMillis(since!), 240_000)
         assert.deepStrictEqual(holder, { owner: holding.owner, holdCount: 2, mode: "exclusive" })
         assert.isAbove(Duration.toMillis(remaining!), 3_000_000)
         assert.isAtMost(Duration.toMillis(remaining!), 3_600_000)

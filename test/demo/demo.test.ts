@@ -8,6 +8,7 @@ import { ChildProcess } from "effect/process"
 import { existsSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { isLasting } from "../kit/server/lastingKeys.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 
 const program = fileURLToPath(new URL("../../packages/demo/dist/main.js", import.meta.url))
@@ -38,14 +39,12 @@ const run = Effect.fnUntraced(function* (environment: Record<string, string>) {
 
 const redis = bare({ url: redisUrl })
 
-/** What demos have left in Redis, apart from fencing tokens that expire. */
+/** What demos have left in Redis, apart from fencing tokens and labels that expire. */
 const leftInRedis = Effect.gen(function* () {
   const client = yield* redis
   const keys = yield* Effect.promise(() => client.keys("*effect-redis-lock:demo:*"))
   return yield* Effect.filter(keys, (key) =>
-    key.startsWith("redisson_lock_token:")
-      ? Effect.promise(async () => (await client.pttl(key)) < 0)
-      : Effect.succeed(true)
+    isLasting(key) ? Effect.promise(async () => (await client.pttl(key)) < 0) : Effect.succeed(true)
   )
 }).pipe(Effect.scoped)
 
@@ -69,7 +68,7 @@ const assertSafe = ({ balances, output, text }: Effect.Success<ReturnType<typeof
 
 layer(NodeServices.layer, { excludeTestServices: true })("demo", (it) => {
   it.effect(
-    "The demo runs processes on the Redis of REDIS_URL, and leaves nothing there but tokens that expire",
+    "The demo runs processes on the Redis of REDIS_URL, and leaves nothing there but tokens and labels that expire",
     Effect.fnUntraced(function* () {
       const result = yield* run({ REDIS_URL: redisUrl })
       assert.match(result.output[0]!, /^Redis: REDIS_URL, /)

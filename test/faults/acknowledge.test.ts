@@ -25,6 +25,7 @@ import { holdUntilTold } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { subscribers } from "../kit/server/conditions.ts"
 import { commandsOf } from "../kit/server/commandsOf.ts"
+import { isLasting } from "../kit/server/lastingKeys.ts"
 import { replicated } from "../kit/server/replicated.ts"
 
 /** Long enough for any machine that answers at all. */
@@ -57,9 +58,7 @@ const ways: Record<string, Use> = {
 
 /** What the keys hold, apart from the last tokens and the counters of semaphores. */
 const heldKeys = async (redis: { readonly keys: (pattern: string) => Promise<Array<string>> }) =>
-  (await redis.keys("*"))
-    .filter((key) => !key.startsWith("redisson_lock_token") && key !== "a" && !key.includes("writers"))
-    .sort()
+  (await redis.keys("*")).filter((key) => !isLasting(key) && key !== "a" && !key.includes("writers")).sort()
 
 describe("grants that replicas acknowledge", () => {
   it.live(
@@ -175,7 +174,7 @@ describe("grants that replicas acknowledge", () => {
           assert.include(lost, { lock: "a", wanted: 1, acknowledged: 0 })
           yield* eventually(
             "nothing is left",
-            async () => (await master.redis.keys("*")).filter((key) => !key.includes("token")),
+            async () => (await master.redis.keys("*")).filter((key) => !isLasting(key)),
             (keys) => keys.length === 0
           )
         }).pipe(Effect.scoped)

@@ -19,7 +19,8 @@ const keysAt = ({ url }: Pick<RedisServer.RedisServer, "url">) =>
   )
 
 /** Nothing is left that keeps anybody out: tokens and semaphores stay. */
-const isHarmless = (key: string): boolean => /token|:leased|:counted/.test(key) && !key.includes("grant")
+const isHarmless = (key: string): boolean =>
+  /token|:leased|:counted|effect_redis_lock_client/.test(key) && !key.includes("grant")
 
 const endsAndGivesBack = (settings: ClosingSettings, servers: ReadonlyArray<Pick<RedisServer.RedisServer, "url">>) =>
   Effect.gen(function* () {

@@ -27,6 +27,7 @@ import { eventually, soon } from "../kit/eventually.ts"
 import { storeError } from "../kit/exits.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import { queued, queueOf, serverTime, waitFor, hold } from "./kinds.ts"
+import { isLasting } from "../kit/server/lastingKeys.ts"
 import { onServers } from "./quorumSite.ts"
 
 const commandTimeout = 400
@@ -158,7 +159,7 @@ const kinds: Record<
 /** No key of a lock is there; of semaphores, that all permits are free. */
 const isFree = (redis: Redis, kind: string) =>
   Effect.promise(async () => {
-    const keys = (await redis.keys("*")).filter((key) => !key.startsWith("redisson_lock_token:"))
+    const keys = (await redis.keys("*")).filter((key) => !isLasting(key))
     if (kind === "anonymous permits") return keys.every((key) => key === "name")
     return kind === "permits with ids" ? !keys.includes("{name}:timeout") : keys.length === 0
   })

@@ -8,6 +8,7 @@ import { Lock, RedisLock, RedLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { type ClientOptions, locks } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
+import { isLasting } from "../kit/server/lastingKeys.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 
 /** A server, and a client that looks at it from outside. */
@@ -37,9 +38,9 @@ export const onServers =
 /** Waits until there is nothing of ours but last tokens. */
 export const noLockLeft = (redis: Redis) =>
   eventually(
-    "no key is left but last tokens",
+    "no key is left but what lasts",
     () => redis.keys("*"),
-    (keys) => keys.every((key) => key.startsWith("redisson_lock_token:"))
+    (keys) => keys.every(isLasting)
   )
 
 export type Service = RedisLock.RedisLock["Service"]

@@ -3,13 +3,17 @@
  */
 import type { Server } from "./network.ts"
 
-/** Keys that stay: tokens, how many permits are free, markers of grants, records, and until when readers were noted to hold. */
+/** Keys that stay: tokens, labels of clients, how many permits are free, markers of grants, records, and until when readers were noted to hold. */
 export const isKept = (key: string): boolean =>
   key === "permits" ||
   key === "anonymous" ||
-  ["redisson_lock_token", "effect_redis_lock_grant", "effect_redis_lock_readers", "effect_redis_lock_record"].some(
-    (kept) => key.startsWith(kept)
-  )
+  [
+    "redisson_lock_token",
+    "effect_redis_lock_client",
+    "effect_redis_lock_grant",
+    "effect_redis_lock_readers",
+    "effect_redis_lock_record"
+  ].some((kept) => key.startsWith(kept))
 
 /** How long the places of a lock, and when others last had their turn of it, are kept after the last request for a place. */
 const placesLifeMillis = 60_000

@@ -9,7 +9,7 @@ import { TestClock } from "effect/testing"
 import { as, clientOf, type TestStore, testStore } from "../kit/testStore.ts"
 
 // nobody asks by the clock unless a test says so
-const patient = { fallbackInterval: "1 hour" } as const
+const patient = { fallbackInterval: "1 hour", label: "" } as const
 
 /** A store whose messages lie for `delay` milliseconds before a client hears them; subscriptions are ready at once. */
 const lying = (server: TestStore, delay: () => number) => ({

@@ -30,7 +30,7 @@ import {
 import type { AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
 import type { RedisLock } from "./RedisLock.ts"
 import { latchTitle } from "./internal/protocol/latch.ts"
-import * as operations from "./internal/store/operations/latch.ts"
+import * as operations from "./internal/store/operations/counters/latch.ts"
 import { runOrDescribe } from "./internal/store/wrongType.ts"
 
 /**

@@ -21,14 +21,17 @@ import { shown } from "./internal/report/shown.ts"
 
 /**
  * The holder of a lock, as far as known: the owner (`<client uuid>:<id>`) and how long its lease still runs. `remaining` is
- * absent for a key without expiry.
+ * absent for a key without expiry. `label` is that of its client (see `RedisLock.layer`), and `since` for how long it has held
+ * the lock; absent for clients of Redisson, and where a client has held and waited for less than a second.
  *
  * @category models
  * @since 0.1.0
  */
 export const Holder = Schema.Struct({
   owner: Schema.String,
-  remaining: Schema.UndefinedOr(Schema.Duration)
+  remaining: Schema.UndefinedOr(Schema.Duration),
+  label: Schema.optional(Schema.String),
+  since: Schema.optional(Schema.Duration)
 })
 
 /**
@@ -38,6 +41,9 @@ export const Holder = Schema.Struct({
  * @since 0.1.0
  */
 export type Holder = typeof Holder.Type
+
+const holderText = ({ label, owner, since }: Holder): string =>
+  label === undefined ? owner : `${label} (${owner})${since === undefined ? "" : ` for ${seconds(since)}`}`
 
 /**
  * The lock was not free within `waitTime`. A value to catch, not a fault: nothing was acquired and nothing is left
@@ -85,7 +91,7 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
     const held =
       this.holder === undefined
         ? ""
-        : `; held by ${this.holder.owner}` +
+        : `; held by ${holderText(this.holder)}` +
           (this.holder.remaining === undefined
             ? " without expiry"
             : `, whose lease runs for ${seconds(this.holder.remaining)} more, or longer if it is renewed`)

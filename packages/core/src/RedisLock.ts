@@ -107,8 +107,10 @@ export interface RedisLockOptions {
    */
   readonly keyPrefix?: string | undefined
   /**
-   * A name for people to recognise this client by: the spans of its holdings carry it as `lock.client.label`. At most 256 characters; empty for
-   * none. Default: host, pid and program, as in `web-3/4711/server.js`.
+   * A name for people to recognise this client by: the spans of its holdings carry it as `lock.client.label`, and other clients
+   * tell it in `LockTimeout` and `Lock.inspectName`. For that it is stored in Redis, under `effect_redis_lock_client:{<client>}`
+   * for an hour at a time, once the client has held or waited for a second; not by a quorum's client. At most 256 characters;
+   * empty for none. Default: host, pid and program, as in `web-3/4711/server.js`.
    *
    * The connections of `IoRedis.layer` have a `label` of their own, with the same default; `IoRedis.layerRedisLock` gives both this one.
    */

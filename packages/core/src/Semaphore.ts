@@ -37,7 +37,7 @@ import { maxPermits } from "./internal/options/permitCount.ts"
 import type { InvalidLockName, InvalidLockOptions, LockLost, LockStoreError, TimeoutOf } from "./LockError.ts"
 import type { AcquireOptions as BaseOptions } from "./AcquireOptions.ts"
 import type { RedisLock } from "./RedisLock.ts"
-import * as operations from "./internal/store/operations/semaphore.ts"
+import * as operations from "./internal/store/operations/counters/semaphore.ts"
 import { runOrDescribe } from "./internal/store/wrongType.ts"
 
 /**

@@ -5,6 +5,7 @@ import { RedisServer, TcpProxy } from "@effect-redis-lock/testing"
 import { Effect, type Scope } from "effect"
 import type { Redis } from "ioredis"
 import { eventually } from "../eventually.ts"
+import { isLasting } from "./lastingKeys.ts"
 import { bare } from "./bareRedis.ts"
 
 /** What a test is given. */
@@ -40,9 +41,9 @@ export const behindProxy = <E>(
 
 const leavesNothing = Effect.fnUntraced(function* (redis: Redis) {
   yield* eventually(
-    "no key of ours is left but the last tokens",
+    "no key of ours is left but what lasts",
     () => redis.keys("*"),
-    (keys) => keys.every((key) => key.startsWith("redisson_lock_token:"))
+    (keys) => keys.every(isLasting)
   )
   yield* eventually(
     "nobody is subscribed any more",

@@ -18,10 +18,12 @@ export const jsonOf = ({ count, held, holders, kind, name, permits, token, waite
   kind,
   // a string, as a token may be larger than a JSON reader's integers
   token: token === undefined ? null : String(token),
-  holders: holders.map(({ holdCount, mode, owner, remaining }) => ({
+  holders: holders.map(({ holdCount, label, mode, owner, remaining, since }) => ({
     owner,
+    label: label ?? null,
     mode,
     holds: holdCount,
+    heldForMillis: since === undefined ? null : Math.round(Duration.toMillis(since)),
     remainingMillis: millisOf(remaining)
   })),
   waiting,
@@ -44,6 +46,8 @@ const kinds: Record<NameState["kind"], string> = {
 /** For people: what there is first, then who holds it, and then who waits. */
 export const textOf = (state: NameState): string => {
   const { count, held, holders, kind, name, permits, token, waiters, waiting } = state
+  // Redisson's clients have none
+  const hasLabels = holders.some(({ label }) => label !== undefined)
   const facts: Array<readonly [string, string]> = [
     ["name", visible(name)],
     ["kind", kinds[kind]]
@@ -55,13 +59,15 @@ export const textOf = (state: NameState): string => {
   const parts = [
     facts.map(([title, text]) => `${title.padEnd(9)}${text}\n`).join(""),
     table(
-      ["OWNER", "MODE", "HOLDS", "REMAINING"],
-      holders.map(({ holdCount, mode, owner, remaining }) => [
-        visible(owner),
-        mode,
-        String(holdCount),
-        shown(remaining)
-      ])
+      hasLabels
+        ? ["OWNER", "LABEL", "MODE", "HOLDS", "HELD FOR", "REMAINING"]
+        : ["OWNER", "MODE", "HOLDS", "REMAINING"],
+      holders.map(({ holdCount, label, mode, owner, remaining, since }) => {
+        const [who, how, left] = [visible(owner), [mode, String(holdCount)], shown(remaining)]
+        return hasLabels
+          ? [who, label === undefined ? "-" : visible(label), ...how, shown(since), left]
+          : [who, ...how, left]
+      })
     ),
     table(
       ["PERMIT", "REMAINING"],
@@ -85,7 +91,7 @@ export const heldBy = ({ count, held, holders, waiting }: NameState): string | u
   if (held > 0) return `${held} permit${held === 1 ? " is" : "s are"} held, ${count ?? 0} free`
   const [first, ...others] = holders
   if (first === undefined) return waiting > 0 ? `free, but ${waiting} wait in its queue` : undefined
-  const { mode, owner, remaining } = first
+  const { label, mode, owner, remaining } = first
   const keptOwner = /^(.*):kept$/.exec(owner)?.[1]
   if (keptOwner !== undefined && remaining !== undefined) {
     return `released by ${visible(keptOwner)}, whose minHold keeps it for ${format(remaining)} more`
@@ -94,5 +100,6 @@ export const heldBy = ({ count, held, holders, waiting }: NameState): string | u
   const lease = remaining === undefined ? "without expiry" : `for ${format(remaining)} more unless it is renewed`
   const more = others.length === 0 ? "" : `, and by ${others.length} more`
   const queue = waiting === 0 ? "" : `; ${waiting} wait`
-  return `held by ${visible(owner)}${side}, ${lease}${more}${queue}`
+  const who = label === undefined ? visible(owner) : `${visible(label)} (${visible(owner)})`
+  return `held by ${who}${side}, ${lease}${more}${queue}`
 }

@@ -56,7 +56,7 @@ export const shownRows = ({ filter, order, rows }: View, now: number): ReadonlyA
   const key = keyOf[order]
   return [...rows.values()]
     .filter(({ state: { holders, name } }) =>
-      [name, ...holders.map(({ owner }) => owner)].some((text) => text.includes(filter))
+      [name, ...holders.flatMap(({ label = "", owner }) => [label, owner])].some((text) => text.includes(filter))
     )
     .sort((a, b) => key(a, now) - key(b, now) || (a.state.name < b.state.name ? -1 : 1))
 }
@@ -143,7 +143,7 @@ const cellsOf = (row: HeldLock, now: number): ReadonlyArray<string> => {
   const age = `${isOlder ? ">" : ""}${format(Duration.millis(Math.max(0, now - since)))}`
   return [
     visible(state.name),
-    visible(first!.owner) + (others.length === 0 ? "" : ` and ${others.length} more`),
+    visible(first!.label ?? first!.owner) + (others.length === 0 ? "" : ` and ${others.length} more`),
     age,
     barOf(left, lease),
     left === undefined ? "" : format(Duration.millis(left)),

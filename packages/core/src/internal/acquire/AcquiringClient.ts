@@ -4,6 +4,7 @@ import type { Identity } from "../hold/owner.ts"
 import type { Mode } from "../protocol/LockProtocol.ts"
 import type { StoreCommand } from "../store/operations/StoreOperation.ts"
 import type { WaitingClient } from "../wait/WaitingClient.ts"
+import type { LabelsOfOthers } from "../protocol/LabelsOfOthers.ts"
 import type { WaitQueues } from "../wait/WaitQueues.ts"
 
 /** The part of the client that acquiring needs, beyond what holding and waiting need. */
@@ -11,6 +12,7 @@ export interface AcquiringClient extends LeaseClient, PermitsClient, WaitingClie
   /** Semaphores for which a different total was logged. */
   readonly comparedTotals: Set<string>
   readonly waitQueues: WaitQueues
+  readonly labels: LabelsOfOthers
   /** Locks with a request of this process in flight. */
   readonly requestsInFlight: Set<string>
   readonly remember: (lease: Lease) => void

@@ -12,18 +12,19 @@ import type * as Scope from "effect/Scope"
 import type { LockStore } from "../../LockStore.ts"
 import { acknowledging } from "../store/acknowledging.ts"
 import { type StoreCommand, withTokenAtLeast } from "../store/operations/StoreOperation.ts"
-import { LockStoreError } from "../../LockError.ts"
 import { driftMillis } from "../options/durations.ts"
-import type { Identity } from "../hold/owner.ts"
+import { type Identity, nextOwnerOf } from "../hold/owner.ts"
 import { AlarmClock } from "../time/AlarmClock.ts"
 import { WaitQueues } from "../wait/WaitQueues.ts"
-import { giveBackAll, type Returnable } from "./closing.ts"
+import { closed, giveBackAll, type Returnable } from "./closing.ts"
 import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
 import type { AcquiringClient } from "../acquire/AcquiringClient.ts"
 import type { HandOver, ReleasedLease } from "../hold/HoldingClient.ts"
 import { startHandOver } from "../wait/handOver.ts"
 import { ownHold } from "../hold/Hold.ts"
-import type { Mode } from "../protocol/LockProtocol.ts"
+import { excludes, type Mode } from "../protocol/LockProtocol.ts"
+import { LabelsOfOthers } from "../protocol/LabelsOfOthers.ts"
+import { OwnLabel } from "./OwnLabel.ts"
 import { inOwnTurn, makeReport, type Report } from "../report/ownTurn.ts"
 import type { Lease, LeaseEntry } from "../hold/Lease.ts"
 import { monotonicMillis } from "../time/monotonicMillis.ts"
@@ -34,8 +35,6 @@ import { Subscriptions } from "../wait/Subscriptions.ts"
 import { Telemetry } from "../report/telemetry/telemetry.ts"
 import { Watchdog } from "../hold/Watchdog.ts"
 import type { ClientOptions } from "../options/ClientOptions.ts"
-
-let lastOwnerId = 0
 
 /** A token that is a minute ahead of the bound comes from the server's clock, and is not just the last token plus one. */
 const clearLeadMicros = 60_000_000
@@ -81,6 +80,8 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   readonly #report: Report
   readonly #held = new Map<string, Array<Lease>>()
   #background = 0
+  readonly labels = new LabelsOfOthers(this)
+  readonly ownLabel = new OwnLabel(this)
   /** Whether the client refuses acquisitions because it closes. */
   isClosing = false
   #closed: Deferred.Deferred<void> | undefined = undefined
@@ -184,7 +185,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   }
 
   nextOwner(): string {
-    return `${this.clientId}:${++lastOwnerId}`
+    return nextOwnerOf(this.clientId)
   }
 
   /**
@@ -195,7 +196,13 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     return sentAt + leaseMillis - driftMillis(leaseMillis, this.options.clockDriftFactor)
   }
 
+  /** Whether it holds anything, or waits. */
+  get isInUse(): boolean {
+    return this.#held.size + this.anonymousPermits.size + this.waitQueues.size > 0
+  }
+
   remember(lease: Lease): void {
+    this.ownLabel.tell()
     const held = this.#held.get(lease.keys.lock)
     if (held === undefined) this.#held.set(lease.keys.lock, [lease])
     else held.push(lease)
@@ -233,6 +240,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   }
 
   rememberPermits(grant: AnonymousPermits): void {
+    this.ownLabel.tell()
     this.anonymousPermits.add(grant)
     if (this.isClosing) this.#loseAtEnd(grant)
   }
@@ -292,15 +300,6 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     return [...(this.#held.get(key) ?? [])]
   }
 }
-
-const closed = ({ keys, operation }: StoreCommand<unknown>): LockStoreError =>
-  new LockStoreError({ operation: operation.name, lock: keys[0]!, reason: "Closed" })
-
-/** Whether a hold excludes a mode. Redis refuses kinds that cannot share a name. */
-const excludes = (held: Mode, wanted: Mode): boolean =>
-  held === "read" || held === "write"
-    ? wanted === "write" || (held === "write" && wanted === "read")
-    : held === "exclusive" && wanted === "exclusive"
 
 export const makeLockClient = Effect.fnUntraced(function* (
   store: LockStore["Service"],

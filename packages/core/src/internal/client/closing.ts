@@ -5,6 +5,8 @@
 import * as Effect from "effect/Effect"
 import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
 import { Lease } from "../hold/Lease.ts"
+import { LockStoreError } from "../../LockError.ts"
+import type { StoreCommand } from "../store/operations/StoreOperation.ts"
 import { releaseOf } from "../hold/releaseCommand.ts"
 import { releaseUntilConfirmed } from "../hold/repeatedRelease.ts"
 import type { HoldingClient } from "../hold/HoldingClient.ts"
@@ -69,3 +71,7 @@ export const giveBackAll = (client: ClosingClient): Effect.Effect<void> =>
       { locks: left.size > longestList ? [...names, "..."] : names }
     )
   })
+
+/** The failure of a command that a closing client does not send. */
+export const closed = ({ keys, operation }: StoreCommand<unknown>): LockStoreError =>
+  new LockStoreError({ operation: operation.name, lock: keys[0]!, reason: "Closed" })

@@ -15,7 +15,7 @@ import { repeatRelease, type RepeatedRelease, releaseUntilConfirmed, sendWithin 
 import type { Guarded, Restore } from "./guard.ts"
 import { Dependents } from "./Dependents.ts"
 import { describeWrongType } from "../store/wrongType.ts"
-import * as semaphore from "../store/operations/semaphore.ts"
+import * as semaphore from "../store/operations/counters/semaphore.ts"
 import { rollbackUntilSettled } from "./rollback.ts"
 
 /** Its name in metrics and spans. */

@@ -25,6 +25,11 @@ export const CurrentOwner = Context.Reference<Owner>("effect-redis-lock/CurrentO
   defaultValue: (): Owner => ({ explicit: undefined, sections: undefined })
 })
 
+let lastOwnerId = 0
+
+/** An owner is used once: `<client>:<number>`, as in Redisson. */
+export const nextOwnerOf = (clientId: string): string => `${clientId}:${++lastOwnerId}`
+
 /**
  * Everything by which an acquisition may recognise a holding as its own.
  */

@@ -8,7 +8,7 @@ import type { InvalidLockOptions, LockStoreError } from "../../LockError.ts"
 import type { LockChange, NameState } from "../../LockState.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { parsePeriod } from "../options/durations.ts"
-import { inspectName } from "../protocol/inspect.ts"
+import { inspectLabelled } from "./inspectLabelled.ts"
 import { LockKeys } from "../store/keys.ts"
 import { keysOf } from "./heldLocks.ts"
 
@@ -54,7 +54,7 @@ const heldNow = (client: LockClient, pattern: string): Effect.Effect<Known, Lock
   )
 
 const stateOf = (client: LockClient, key: string): Effect.Effect<NameState, LockStoreError> =>
-  inspectName(client, new LockKeys(key), key.slice(client.options.keyPrefix.length))
+  inspectLabelled(client, new LockKeys(key), key.slice(client.options.keyPrefix.length))
 
 const found = (now: Known): ReadonlyArray<LockChange> =>
   Array.from(now.values(), ({ state }) => ({ _tag: "Found", state }))
@@ -95,5 +95,5 @@ const text = ({ holders, kind, token, waiters, waiting }: NameState): string =>
     String(token),
     waiting,
     waiters,
-    holders.map(({ holdCount, mode, owner }) => [owner, mode, holdCount])
+    holders.map(({ holdCount, label, mode, owner }) => [owner, mode, holdCount, label])
   ])

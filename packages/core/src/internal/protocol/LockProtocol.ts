@@ -97,3 +97,9 @@ export const tokenKey = ({ hasTokens }: LockProtocol, keys: LockKeys): string =>
 
 /** The same kind without fencing tokens. */
 export const withoutTokens = (kind: LockProtocol): LockProtocol => ({ ...kind, hasTokens: false })
+
+/** Whether a hold excludes a mode. Redis refuses kinds that cannot share a name. */
+export const excludes = (held: Mode, wanted: Mode): boolean =>
+  held === "read" || held === "write"
+    ? wanted === "write" || (held === "write" && wanted === "read")
+    : held === "exclusive" && wanted === "exclusive"

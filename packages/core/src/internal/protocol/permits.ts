@@ -2,7 +2,7 @@
  * Redisson's permit-expirable semaphore: its holds are permits with ids. The owner is the ids, joined by commas.
  */
 import { semaphoreChannel } from "../store/keys.ts"
-import * as permitSemaphore from "../store/operations/permitSemaphore.ts"
+import * as permitSemaphore from "../store/operations/counters/permitSemaphore.ts"
 import type { LockProtocol } from "./LockProtocol.ts"
 
 /** Name used in messages. */

@@ -9,6 +9,10 @@
 const prefixed = (prefix: string, name: string): string =>
   name.includes("{") ? `${prefix}:${name}` : `${prefix}:{${name}}`
 
+/** The label of a client, by which others recognise its process; not Redisson's. */
+export const clientLabelKey = (keyPrefix: string, clientId: string): string =>
+  prefixed("effect_redis_lock_client", keyPrefix + clientId)
+
 /**
  * Everything that a lock of a name has in Redis, composed on demand.
  */

@@ -17,4 +17,5 @@ export interface WaitingClient extends ProtocolClient, OwnTurn {
   readonly isClosing: boolean
   readonly subscriptions: Subscriptions
   readonly telemetry: Telemetry
+  readonly ownLabel: { readonly tell: () => void }
 }

@@ -16,10 +16,11 @@ import { globToRegExp } from "./keyspace/glob.ts"
 import { Keyspace } from "./keyspace/Keyspace.ts"
 import type { MemoryOperation } from "./MemoryOperation.ts"
 import * as grant from "./grant.ts"
-import * as latch from "./latch.ts"
+import * as latch from "./counters/latch.ts"
 import * as lock from "./lock.ts"
-import * as permitSemaphore from "./permitSemaphore.ts"
-import * as semaphore from "./semaphore.ts"
+import * as permitSemaphore from "./counters/permitSemaphore.ts"
+import * as semaphore from "./counters/semaphore.ts"
+import * as client from "./client.ts"
 import * as fairLock from "./fairLock.ts"
 import * as multiLock from "./multiLock.ts"
 import * as readWriteLock from "./readWriteLock.ts"
@@ -27,6 +28,8 @@ import * as record from "./record.ts"
 
 const operations: Record<OperationName, MemoryOperation> = {
   "latch/count": latch.count,
+  "client/label": client.label,
+  "client/set_label": client.setLabel,
   "latch/count_down": latch.countDown,
   "latch/delete": latch.remove,
   "latch/set": latch.set,

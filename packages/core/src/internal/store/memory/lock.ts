@@ -4,7 +4,7 @@
 import type { Reply } from "../../../RedisDriver.ts"
 import { type Keyspace, WrongType } from "./keyspace/Keyspace.ts"
 import type { MemoryOperation } from "./MemoryOperation.ts"
-import { never } from "./permitSemaphore.ts"
+import { never } from "./counters/permitSemaphore.ts"
 
 export const raiseExpiry = (db: Keyspace, key: string, lease: number): void => {
   const left = db.pttl(key)

@@ -1,18 +1,19 @@
 /**
  * The table of all operations, by name, for code that handles any of them.
  */
+import * as client from "./client.ts"
 import * as fairLock from "./fairLock.ts"
 import * as grant from "./grant.ts"
-import * as latch from "./latch.ts"
+import * as latch from "./counters/latch.ts"
 import * as lock from "./lock.ts"
 import * as multiLock from "./multiLock.ts"
-import * as permitSemaphore from "./permitSemaphore.ts"
+import * as permitSemaphore from "./counters/permitSemaphore.ts"
 import * as readWriteLock from "./readWriteLock.ts"
 import * as record from "./record.ts"
-import * as semaphore from "./semaphore.ts"
+import * as semaphore from "./counters/semaphore.ts"
 import type { OperationName, StoreOperation } from "./StoreOperation.ts"
 
-const primitives = [lock, fairLock, readWriteLock, multiLock, semaphore, permitSemaphore, latch, record, grant]
+const primitives = [client, lock, fairLock, readWriteLock, multiLock, semaphore, permitSemaphore, latch, record, grant]
 
 export const table = Object.fromEntries(
   primitives.flatMap(({ operations }) =>

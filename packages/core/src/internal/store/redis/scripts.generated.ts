@@ -1,6 +1,18 @@
 // Generated from lua/ by packages/core/scripts/embed-lua.mjs. Do not edit.
 
 export const scripts = {
+  "client/label": {
+    name: "client/label",
+    hasDeadline: false,
+    sha1: "d3c21d0c2b9ca22f82737626a27bcaf5d288f99f",
+    lua: "return redis.call('GET', KEYS[1])"
+  },
+  "client/set_label": {
+    name: "client/set_label",
+    hasDeadline: true,
+    sha1: "4bd203305036614f4a64485da4bd41b10d43e33b",
+    lua: "local time = redis.call('TIME')\nlocal digits = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))\nlocal micros = time[1] * 1000000 + time[2]\nif micros > ARGV[#ARGV] * 1000 then\n  return redis.error_reply('LATE ' .. digits)\nend\nredis.call('SET', KEYS[1], ARGV[1])\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn 1"
+  },
   "fair_lock/acquire": {
     name: "fair_lock/acquire",
     hasDeadline: true,

@@ -2,9 +2,9 @@
  * `lua/permit_semaphore/`: permits with ids and leases. `initial` is the number of permits with which a missing semaphore is
  * created; undefined not to create it.
  */
-import { permitIds, semaphoreChannel } from "../keys.ts"
-import { doneReply, numberReply, numbersReply } from "./replies/replies.ts"
-import { operation, type StoreCommand } from "./StoreOperation.ts"
+import { permitIds, semaphoreChannel } from "../../keys.ts"
+import { doneReply, numberReply, numbersReply } from "../replies/replies.ts"
+import { operation, type StoreCommand } from "../StoreOperation.ts"
 
 export interface PermitsReply {
   readonly isGranted: boolean

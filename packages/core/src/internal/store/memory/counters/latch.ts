@@ -2,7 +2,7 @@
  * The operations of `lua/latch/` on a {@link Keyspace}: same keys, same arguments, same replies.
  */
 import { counter } from "./counter.ts"
-import type { MemoryOperation } from "./MemoryOperation.ts"
+import type { MemoryOperation } from "../MemoryOperation.ts"
 
 export const set: MemoryOperation = (db, [latch, channel], [count]) => {
   if (counter(db, latch!) !== undefined) return 0

@@ -3,8 +3,8 @@
  * are stored as text, not as bytes.
  */
 import { announce, counter } from "./counter.ts"
-import type { Keyspace } from "./keyspace/Keyspace.ts"
-import type { MemoryOperation } from "./MemoryOperation.ts"
+import type { Keyspace } from "../keyspace/Keyspace.ts"
+import type { MemoryOperation } from "../MemoryOperation.ts"
 
 /** Redisson's score of a permit that never expires. */
 export const never = 922_337_203_685_477

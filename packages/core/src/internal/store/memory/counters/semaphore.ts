@@ -2,8 +2,8 @@
  * The operations of `lua/semaphore/` on a {@link Keyspace}: same keys, same arguments, same replies.
  */
 import { announce, counter } from "./counter.ts"
-import { type Keyspace, WrongType } from "./keyspace/Keyspace.ts"
-import type { MemoryOperation } from "./MemoryOperation.ts"
+import { type Keyspace, WrongType } from "../keyspace/Keyspace.ts"
+import type { MemoryOperation } from "../MemoryOperation.ts"
 
 /** The free permits of a semaphore whose permits are anonymous. */
 const anonymous = (db: Keyspace, semaphore: string, ids: string): number | undefined => {

@@ -1,4 +1,4 @@
-import { type Keyspace, WrongType } from "./keyspace/Keyspace.ts"
+import { type Keyspace, WrongType } from "../keyspace/Keyspace.ts"
 
 /** The number under a key, if there is one. */
 export const counter = (db: Keyspace, key: string): number | undefined => {

@@ -1,9 +1,9 @@
 /**
  * `lua/latch/`: Redisson's RCountDownLatch.
  */
-import { latchChannel } from "../keys.ts"
-import { doneReply, numberReply } from "./replies/replies.ts"
-import { operation, type StoreCommand } from "./StoreOperation.ts"
+import { latchChannel } from "../../keys.ts"
+import { doneReply, numberReply } from "../replies/replies.ts"
+import { operation, type StoreCommand } from "../StoreOperation.ts"
 
 export const operations = {
   count: operation("latch/count", { reply: numberReply }),

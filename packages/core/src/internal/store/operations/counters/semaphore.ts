@@ -2,10 +2,10 @@
  * `lua/semaphore/`: anonymous permits. `initial` is the number of permits with which a missing semaphore is created;
  * undefined not to create it.
  */
-import { grantMarker, permitIds, semaphoreChannel } from "../keys.ts"
-import { doneReply, numberReply } from "./replies/replies.ts"
-import { majorityDone } from "./majority.ts"
-import { operation, type StoreCommand } from "./StoreOperation.ts"
+import { grantMarker, permitIds, semaphoreChannel } from "../../keys.ts"
+import { doneReply, numberReply } from "../replies/replies.ts"
+import { majorityDone } from "../majority.ts"
+import { operation, type StoreCommand } from "../StoreOperation.ts"
 
 export interface SemaphoreReply {
   readonly isGranted: boolean

@@ -1,0 +1,11 @@
+/**
+ * The operations of `lua/client/` on a {@link Keyspace}: same keys, same arguments, same replies.
+ */
+import type { MemoryOperation } from "./MemoryOperation.ts"
+
+export const setLabel: MemoryOperation = (db, [key], [label, life]) => {
+  db.setString(key!, label!, Number(life))
+  return 1
+}
+
+export const label: MemoryOperation = (db, [key]) => db.getString(key!) ?? null

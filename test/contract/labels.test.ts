@@ -1,0 +1,145 @@
+/**
+ * The label of a client, as other clients of the same store see it.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Duration, Effect, type Exit, Layer } from "effect"
+import { Lock, LockStore, LockTimeout, ReadWriteLock, RedisLock } from "effect-redis-lock"
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { eventually, soon } from "../kit/eventually.ts"
+import { failure } from "../kit/exits.ts"
+import { freshName } from "../kit/names.ts"
+import { enter } from "../kit/sections.ts"
+import { clientOf } from "../kit/clients.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
+import { runOperation } from "../kit/storeOperations.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
+
+const onRedis = LockStore.layerRedis.pipe(Layer.provide(IoRedis.layer({ url: redisUrl })))
+
+const timeout = (exit: Exit.Exit<unknown, unknown>): LockTimeout => {
+  const error = failure(exit)
+  assert.instanceOf(error, LockTimeout)
+  return error
+}
+
+/** Clients of one store, and what reached it. */
+const clientsOver = Effect.fnUntraced(function* <E>(store: Layer.Layer<LockStore.LockStore, E>) {
+  const operations: Array<string> = []
+  const context = yield* Layer.build(store)
+  const inner = yield* Effect.provideContext(LockStore.LockStore, context)
+  const noting = wrappedStore(inner, ({ operation, run }) => {
+    operations.push(operation)
+    return run()
+  })
+  const client = (options: RedisLock.RedisLockOptions) =>
+    clientOf(RedisLock.layerFromStore(options).pipe(Layer.provide(Layer.succeed(LockStore.LockStore, noting))))
+  return { client, operations, inner }
+})
+
+for (const [title, store] of [
+  ["memory", LockStore.layerMemory],
+  ["Redis", onRedis]
+] as const) {
+  describe(`labels on ${title}`, () => {
+    it.live("A timeout names the label of the client that holds the lock, and for how long it has held it", () =>
+      Effect.gen(function* () {
+        const { client } = yield* clientsOver(store)
+        const name = freshName()
+        const holder = yield* client({ label: "worker-3", keyPrefix: "app:" })
+        const section = yield* enter(holder, name)
+        const other = yield* client({ label: "worker-4", keyPrefix: "app:" })
+        const seen = yield* eventually(
+          "the holder has told its label",
+          other.run(Lock.inspectName(name)),
+          ({ holders: [holder] }) => holder?.label !== undefined
+        )
+        const [{ label, owner, since }] = seen.holders as [(typeof seen.holders)[number]]
+        assert.deepStrictEqual([label, owner], ["worker-3", section.holding.owner])
+        assert.isAtLeast(Duration.toMillis(since!), 900)
+        const error = timeout(yield* Effect.exit(other.run(Lock.withLock(Effect.void, name, { waitTime: "1 second" }))))
+        assert.strictEqual(error.holder?.label, "worker-3")
+        assert.isAbove(Duration.toMillis(error.holder!.since!), Duration.toMillis(since!))
+        assert.match(error.message, /; held by worker-3 \([0-9a-f-]{36}:\d+\) for .+, whose lease runs for /)
+        yield* section.end
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("A client without a label, and one that is not ours, are named by their owners alone", () =>
+      Effect.gen(function* () {
+        const { client, inner, operations } = yield* clientsOver(store)
+        const name = freshName()
+        const holder = yield* client({ label: "" })
+        const section = yield* enter(holder, name)
+        const other = yield* client({ label: "worker-4" })
+        const wait = Effect.exit(other.run(Lock.withLock(Effect.void, name, { waitTime: "1100 millis" })))
+        const error = timeout(yield* wait)
+        assert.deepStrictEqual(Object.keys(error.holder!).sort(), ["owner", "remaining"])
+        yield* section.end
+        const foreignOwner = "00000000-0000-0000-0000-000000000000:12"
+        yield* runOperation(inner, "lock/acquire", [name, `${name}:token`], [foreignOwner, 60_000, 60_000])
+        const foreign = timeout(yield* wait)
+        assert.strictEqual(foreign.holder?.owner, foreignOwner)
+        assert.isUndefined(foreign.holder?.label)
+        // the one that waited has told its own, the other one nothing
+        assert.lengthOf(
+          operations.filter((operation) => operation === "client/set_label"),
+          1
+        )
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("Of a reader nobody knows since when it reads, as it has no token of its own", () =>
+      Effect.gen(function* () {
+        const { client } = yield* clientsOver(store)
+        const name = freshName()
+        const { readLock, writeLock } = ReadWriteLock.make(name)
+        const reader = yield* client({ label: "reader-1" })
+        yield* reader.run(Lock.withLock(Effect.void, writeLock))
+        const told = yield* Deferred.make<void>()
+        yield* Effect.forkScoped(reader.run(Lock.withLock(Deferred.await(told), readLock)))
+        const other = yield* client({ label: "reader-2" })
+        const { holders } = yield* eventually(
+          "the reader has told its label",
+          other.run(Lock.inspectName(name)),
+          ({ holders: [holder] }) => holder?.label === "reader-1"
+        )
+        assert.isUndefined(holders[0]!.since)
+        yield* Deferred.succeed(told, undefined)
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("A lock that its minHold keeps is nobody's", () =>
+      Effect.gen(function* () {
+        const { client } = yield* clientsOver(store)
+        const name = freshName()
+        const holder = yield* client({ label: "worker-3" })
+        yield* holder.run(Lock.withLock(Effect.sleep("1500 millis"), name, { minHold: "1 hour" }))
+        const other = yield* client({ label: "worker-4" })
+        const { holders } = yield* other.run(Lock.inspectName(name))
+        assert.match(holders[0]!.owner, /:kept$/)
+        assert.isUndefined(holders[0]!.label)
+        yield* other.run(Lock.forceRelease(name))
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("A timeout does not wait for a label that does not come", () =>
+      Effect.gen(function* () {
+        const { client, inner } = yield* clientsOver(store)
+        const name = freshName()
+        const section = yield* enter(yield* client({ label: "worker-3" }), name)
+        const silent = wrappedStore(inner, ({ operation, run }) =>
+          operation === "client/label" ? Effect.never : run()
+        )
+        const other = yield* clientOf(
+          RedisLock.layerFromStore().pipe(Layer.provide(Layer.succeed(LockStore.LockStore, silent)))
+        )
+        const error = timeout(
+          yield* soon("the timeout", Effect.exit(other.run(Lock.withLock(Effect.void, name, { waitTime: "1 second" }))))
+        )
+        assert.strictEqual(error.holder?.owner, section.holding.owner)
+        assert.isUndefined(error.holder?.label)
+        yield* section.end
+      }).pipe(Effect.scoped)
+    )
+  })
+}

@@ -1,0 +1,2 @@
+/** Whether a key stays for a while when nothing is held and nobody waits: the last token of a name, and the label of a client. */
+export const isLasting = (key: string): boolean => /^(?:redisson_lock_token|effect_redis_lock_client):/.test(key)
