@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Scope } from "effect"
-import { FencedLock, Lock } from "effect-redis-lock"
+import { FencedLock, Lock, SpinLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { start } from "../faults/processes.ts"
 import { client } from "../kit/clients.ts"
@@ -60,6 +60,27 @@ describe("a plain lock for which many clients contend", () => {
       )
     )
   }
+})
+
+describe("a spin lock", () => {
+  it.live(
+    "gets a lock that clients hand over to each other without a pause",
+    onServer(({ server }) =>
+      Effect.gen(function* () {
+        const others = [yield* client(server, patient), yield* client(server, patient)]
+        const spinner = yield* client(server, patient)
+        const busy = Effect.forever(Lock.withLock(Effect.sleep(2), "ledger"))
+        yield* Effect.forkScoped(
+          Effect.forEach(others, ({ run }) => run(busy), {
+            concurrency: "unbounded"
+          })
+        )
+        for (let turn = 0; turn < 3; turn++) {
+          yield* spinner.run(Lock.withLock(Effect.void, SpinLock.make("ledger")))
+        }
+      })
+    )
+  )
 })
 
 describe("a lock that is to be handed over to a process", () => {

@@ -16,7 +16,7 @@ import {
 export const handOverLeaseMillis = 2000
 
 const placeOf = (ownerRef: OwnerRef, { hasAsked, waits }: AcquireParams): lock.TakesPlace | undefined =>
-  waits && takesPlaces(ownerRef) ? { hasAsked } : undefined
+  waits && takesPlaces(ownerRef) ? { hasAsked, spins: ownerRef.kind.backoff !== undefined } : undefined
 
 /**
  * Redisson's RLock: reentrant, unfair.
@@ -68,13 +68,12 @@ export const fenced: LockProtocol = {
 }
 
 /**
- * Redisson's spin lock: retries after a pause.
+ * Redisson's spin lock: retries after a pause. Once a second a release reserves the lock for the client that has spun longest.
  */
 export const spin = (backoff: Schedule.Schedule<unknown>): LockProtocol => ({
   ...reentrant,
   name: "spin",
   title: "SpinLock",
-  handsOver: false,
   backoff
 })
 
