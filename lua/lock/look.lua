@@ -6,6 +6,7 @@
 -- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
 -- KEYS[5]  { client with a waiting writer = epoch milliseconds until which it counts }, a zset of ours
 -- KEYS[6]  { permit id, 16 raw bytes = epoch milliseconds at which its lease ends }, a zset
+-- KEYS[7]  the places (see hand_over.lua and spinners_turn.lua)
 -- ARGV[1]  how many waiters, and how many permits, to reply at most
 --
 -- reply    { type of KEYS[1], milliseconds left (-1: no expiry, -2: free), last token or nil,
@@ -13,7 +14,9 @@
 --            { waiting owner, ... }, how many wait,
 --            { reader, milliseconds left, ... }, { client with a waiting writer, ... },
 --            { permit id in hexadecimal digits, milliseconds left (-1: never expires), ... },
---            how many are held }
+--            how many are held,
+--            { owner with a place, microseconds since it took it, ... }, how many there are,
+--            server time in microseconds }
 
 local kind = redis.call('TYPE', KEYS[1]).ok
 local time = redis.call('TIME')
@@ -41,6 +44,18 @@ for i, text in ipairs(live(KEYS[5])) do
     writers[#writers + 1] = text
   end
 end
+local placed = {}
+local marks = 0
+local scored = redis.call('ZRANGE', KEYS[7], 0, most + 1, 'WITHSCORES')
+for i = 1, #scored, 2 do
+  local taken_at = tonumber(scored[i + 1])
+  if scored[i] == '' or scored[i] == '~' then
+    marks = marks + 1
+  else
+    placed[#placed + 1] = scored[i]
+    placed[#placed + 1] = time[1] * 1000000 + time[2] - (taken_at < 0 and taken_at + 4000000000000000 or taken_at)
+  end
+end
 return {
   kind,
   redis.call('PTTL', KEYS[1]),
@@ -52,5 +67,8 @@ return {
   live(KEYS[4]),
   writers,
   permits,
-  redis.call('ZCOUNT', KEYS[6], '(' .. now, '+inf')
+  redis.call('ZCOUNT', KEYS[6], '(' .. now, '+inf'),
+  placed,
+  redis.call('ZCARD', KEYS[7]) - marks,
+  time[1] * 1000000 + time[2]
 }

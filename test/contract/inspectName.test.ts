@@ -83,8 +83,9 @@ for (const [title, store] of [
           both.holders.map(({ owner }) => owner),
           [holding.owner]
         )
-        assert.strictEqual(both.waiters[0], first.waiters[0])
-        assert.notStrictEqual(both.waiters[1], first.waiters[0])
+        const owners = both.waiters.map(({ owner }) => owner)
+        assert.strictEqual(owners[0], first.waiters[0]!.owner)
+        assert.notStrictEqual(owners[1], owners[0])
       }).pipe(Effect.scoped, Effect.provide(live))
     )
 
@@ -107,7 +108,7 @@ for (const [title, store] of [
         )
         yield* Effect.forkScoped(Effect.scoped(Lock.scoped(writeLock)))
         const { waiters } = yield* eventually("a writer waits", Lock.inspectName(name), ({ waiting }) => waiting === 1)
-        assert.isTrue(holders.every(({ owner }) => owner.startsWith(waiters[0]!)))
+        assert.isTrue(holders.every(({ owner }) => owner.startsWith(waiters[0]!.owner)))
       }).pipe(Effect.scoped, Effect.provide(live))
     )
 

@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, type Exit, Layer } from "effect"
-import { Lock, LockStore, LockTimeout, ReadWriteLock, RedisLock } from "effect-redis-lock"
+import { FairLock, Lock, LockStore, LockTimeout, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { eventually, soon } from "../kit/eventually.ts"
 import { failure } from "../kit/exits.ts"
@@ -61,6 +61,42 @@ for (const [title, store] of [
         assert.isAbove(Duration.toMillis(error.holder!.since!), Duration.toMillis(since!))
         assert.match(error.message, /; held by worker-3 \([0-9a-f-]{36}:\d+\) for .+, whose lease runs for /)
         yield* section.end
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("inspectName lists who waits, the longest first, one of each client, with its label and for how long", () =>
+      Effect.gen(function* () {
+        const { client } = yield* clientsOver(store)
+        for (const [lock, fair] of [
+          [Lock.make(freshName()), false],
+          [FairLock.make(freshName()), true]
+        ] as const) {
+          const section = yield* enter(yield* client({ label: "holder" }), lock.name)
+          for (const [count, label] of ["first", "second"].entries()) {
+            const waiter = yield* client({ label })
+            yield* Effect.forkScoped(waiter.run(Lock.withLock(Effect.void, lock)))
+            yield* eventually(
+              `${label} waits`,
+              waiter.run(Lock.inspectName(lock.name)),
+              ({ waiting }) => waiting === count + 1
+            )
+          }
+          const other = yield* client({})
+          const { kind, waiters } = yield* eventually(
+            "all have told their labels",
+            other.run(Lock.inspectName(lock.name)),
+            ({ waiters }) => waiters.every(({ label }) => label !== undefined)
+          )
+          assert.strictEqual(kind, fair ? "fair lock" : "lock")
+          assert.deepStrictEqual(
+            waiters.map(({ label }) => label),
+            ["first", "second"]
+          )
+          const [first, second] = waiters.map(({ since }) => since && Duration.toMillis(since))
+          if (fair) assert.isUndefined(first)
+          else assert.isAbove(first!, second!)
+          yield* section.end
+        }
       }).pipe(Effect.scoped)
     )
 

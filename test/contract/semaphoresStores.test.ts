@@ -158,7 +158,13 @@ const commandOf = (op: Op, prefix: string): Command => {
     case "lock/look":
       return [
         op.operation,
-        [key, `redisson_lock_token:{${key}}`, `${key}:no queue`, `${key}:no readers`, `${key}:no writers`, zset],
+        [
+          key,
+          `redisson_lock_token:{${key}}`,
+          ...["queue", "readers", "writers"].map((what) => `${key}:no ${what}`),
+          zset,
+          `${key}:no places`
+        ],
         [1000]
       ]
     case "foreign":

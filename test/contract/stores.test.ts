@@ -244,7 +244,7 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
     case "lock/found":
       return [[op.count === 1 ? lock : op.count === 2 ? queue[0]! : op.times === 1 ? readers : writers], []]
     case "lock/look":
-      return [[lock, token, queue[0]!, readers, writers, `{${lock}}:timeout`], [1000]]
+      return [[lock, token, queue[0]!, readers, writers, `{${lock}}:timeout`, `${lock}:no places`], [1000]]
     case "fair_lock/acquire":
       return [
         [lock, token, ...queue, channel],

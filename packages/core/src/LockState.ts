@@ -43,6 +43,21 @@ export interface LockChange {
 }
 
 /**
+ * One who waits.
+ *
+ * @category models
+ * @since 0.3.0
+ */
+export interface WaiterState {
+  /** The owner as which it will hold the lock; of a read-write lock, its client. */
+  readonly owner: string
+  /** The label of its client; absent as that of a holder is. */
+  readonly label?: string
+  /** For how long its process has waited, where Redis knows that. */
+  readonly since?: Duration.Duration
+}
+
+/**
  * What Redis knows about a name, for any kind of lock or synchronizer.
  *
  * @category models
@@ -72,11 +87,12 @@ export interface NameState {
   /** The last fencing token of the name; absent if Redis remembers none. */
   readonly token: bigint | undefined
   /**
-   * For a fair lock, the owners in its queue, in order, at most a thousand. For a read-write lock, the clients that have
-   * announced a waiting writer, in no particular order. Redis does not know any other waiters.
+   * Who waits, as far as Redis knows, at most a thousand: of a fair lock the queue, in its order; of another exclusive lock one waiter of each
+   * process, the one first that has waited longest; of a read-write lock the clients that have announced a waiting writer, in no
+   * particular order. Of Redisson's clients only those in the queue of a fair lock are known.
    */
-  readonly waiters: ReadonlyArray<string>
-  /** How many wait in the queue of a fair lock, or have announced a waiting writer. */
+  readonly waiters: ReadonlyArray<WaiterState>
+  /** How many wait, as far as Redis knows. */
   readonly waiting: number
   /** Of a semaphore, how many permits are free; of a latch, its count. */
   readonly count: number | undefined

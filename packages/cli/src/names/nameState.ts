@@ -27,7 +27,11 @@ export const jsonOf = ({ count, held, holders, kind, name, permits, token, waite
     remainingMillis: millisOf(remaining)
   })),
   waiting,
-  waiters,
+  waiters: waiters.map(({ label, owner, since }) => ({
+    owner,
+    label: label ?? null,
+    waitedMillis: since === undefined ? null : Math.round(Duration.toMillis(since))
+  })),
   count: count ?? null,
   held,
   permits: permits.map(({ id, remaining }) => ({ id, remainingMillis: millisOf(remaining) }))
@@ -48,6 +52,11 @@ export const textOf = (state: NameState): string => {
   const { count, held, holders, kind, name, permits, token, waiters, waiting } = state
   // Redisson's clients have none
   const hasLabels = holders.some(({ label }) => label !== undefined)
+  const waitersHaveLabels = waiters.some(({ label }) => label !== undefined)
+  const labelled = (label: string | undefined) =>
+    waitersHaveLabels ? [label === undefined ? "-" : visible(label)] : []
+  const labelTitle = waitersHaveLabels ? ["LABEL"] : []
+  const knowsTimes = waiters.some(({ since }) => since !== undefined)
   const facts: Array<readonly [string, string]> = [
     ["name", visible(name)],
     ["kind", kinds[kind]]
@@ -55,7 +64,7 @@ export const textOf = (state: NameState): string => {
   if (token !== undefined) facts.push(["token", String(token)])
   if (kind === "permit semaphore") facts.push(["free", String(count)], ["held", String(held)])
   if (kind === "counter") facts.push(["count", String(count)])
-  if (kind === "fair lock") facts.push(["waiting", String(waiting)])
+  if (waiting > 0 || kind === "fair lock") facts.push(["waiting", String(waiting)])
   const parts = [
     facts.map(([title, text]) => `${title.padEnd(9)}${text}\n`).join(""),
     table(
@@ -75,12 +84,17 @@ export const textOf = (state: NameState): string => {
     ),
     kind === "read-write lock"
       ? table(
-          ["CLIENT WITH A WAITING WRITER"],
-          waiters.map((client) => [visible(client)])
+          ["CLIENT WITH A WAITING WRITER", ...labelTitle],
+          waiters.map(({ label, owner }) => [visible(owner), ...labelled(label)])
         )
       : table(
-          ["PLACE", "WAITING OWNER"],
-          waiters.map((owner, i) => [String(i + 1), visible(owner)])
+          ["PLACE", "WAITING OWNER", ...labelTitle, ...(knowsTimes ? ["WAITED"] : [])],
+          waiters.map(({ label, owner, since }, i) => [
+            String(i + 1),
+            visible(owner),
+            ...labelled(label),
+            ...(knowsTimes ? [shown(since)] : [])
+          ])
         )
   ]
   return parts.filter((part) => part !== "").join("\n")

@@ -153,19 +153,29 @@ const holdersCard = (holders: Inspected["holders"], holds: ReadonlyArray<Hold>, 
   )
 }
 
+/** The end of the title, and what is to be known about the list, by the kind of lock. */
+const waitingTexts: Record<string, readonly [title: string, remark: string]> = {
+  "fair lock": ["waiting, in this order", ""],
+  lock: ["waiting, the longest first", "One of each process; of Redisson's clients, Redis does not know."],
+  "read-write lock": ["waiting to write", "Clients; of those that wait to read, Redis does not know."]
+}
+
 const waitersCard = ({ kind, waiters, waiting }: Inspected): HTMLElement => {
   if (waiting === 0) return card("Waiting", el("p", { class: "muted" }, "Nobody waits."))
-  const title = kind === "fair lock" ? `${waiting} waiting, in this order` : `${waiting} waiting to write`
+  const [title, remark] = waitingTexts[kind] ?? ["waiting", ""]
   return card(
-    title,
+    `${waiting} ${title}`,
     list(
       waiters,
-      (waiter) => (typeof waiter === "string" ? item(undefined, waiter, []) : item(labelOf(waiter), waiter.owner, [])),
-      kind === "fair lock"
+      (waiter) =>
+        item(
+          labelOf(waiter),
+          waiter.owner,
+          waiter.waitedMillis === null ? [] : [`for ${age(0, false, waiter.waitedMillis)}`]
+        ),
+      kind !== "read-write lock"
     ),
-    ...(kind === "fair lock"
-      ? []
-      : [el("p", { class: "muted" }, "Clients; of those that wait to read, Redis does not know.")])
+    ...(remark === "" ? [] : [el("p", { class: "muted" }, remark)])
   )
 }
 

@@ -18,7 +18,7 @@ import { labelled, type SpanAttributes } from "../report/telemetry/spans.ts"
 import { reentrant } from "../protocol/exclusive.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { inspect } from "../protocol/inspect.ts"
-import { inspectLabelled } from "./inspectLabelled.ts"
+import { inspectLabelled, withLabelledWaiters } from "./inspectLabelled.ts"
 import { LockKeys } from "../store/keys.ts"
 import type { AnyLock, PublicLock } from "./AnyLock.ts"
 import { LockImpl, lockOf } from "./LockImpl.ts"
@@ -90,5 +90,7 @@ export const inspectNamed = (name: string): Effect.Effect<NameState, LockStoreEr
   Effect.withFiber<NameState, LockStoreError | InvalidLockName>((fiber) => {
     const at = new LockImpl(name, reentrant, undefined, undefined).resolve(fiber)
     // without options, only the name can be invalid
-    return isInvalid(at) ? Effect.fail(at as InvalidLockName) : inspectLabelled(at.client, at.keys, name)
+    return isInvalid(at)
+      ? Effect.fail(at as InvalidLockName)
+      : Effect.flatMap(inspectLabelled(at.client, at.keys, name), (state) => withLabelledWaiters(at.client, state))
   })

@@ -94,6 +94,6 @@ const text = ({ holders, kind, token, waiters, waiting }: NameState): string =>
     kind,
     String(token),
     waiting,
-    waiters,
+    waiters.map(({ owner }) => owner),
     holders.map(({ holdCount, label, mode, owner }) => [owner, mode, holdCount, label])
   ])

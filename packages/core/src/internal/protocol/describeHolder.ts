@@ -3,7 +3,6 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { LockStore } from "../../LockStore.ts"
 import type { LabelsOfOthers } from "./LabelsOfOthers.ts"
 
 export interface HolderDescription {
@@ -13,7 +12,6 @@ export interface HolderDescription {
 
 export interface DescribingClient {
   readonly labels: LabelsOfOthers
-  readonly store: LockStore["Service"]
 }
 
 /** The end of the owner of a lock that its minHold keeps: nobody holds it. */
@@ -22,13 +20,8 @@ const kept = ":kept"
 /** Tokens are times of the server, but for those of a `FencedLock`, which count. */
 const leastTime = 1_000_000_000_000_000
 
-/** The time since the grant of this token; undefined where it tells none. */
-export const sinceGrant = (
-  { store }: DescribingClient,
-  key: string,
-  token: bigint | undefined
-): Duration.Duration | undefined => {
-  const now = store.serverMicros(key)
+/** The time from the grant of this token to this time of the server, microseconds; undefined where either is not known. */
+export const sinceGrant = (token: bigint | undefined, now: number | undefined): Duration.Duration | undefined => {
   if (token === undefined || now === undefined || token < leastTime) return undefined
   const micros = now - Number(token)
   return micros < 0 ? undefined : Duration.micros(BigInt(Math.floor(micros)))
@@ -36,18 +29,14 @@ export const sinceGrant = (
 
 /** Nothing of a client that has told no label: it may be Redisson's, whose grants leave an older token as it is. */
 export const describeHolder = (
-  client: DescribingClient,
-  key: string,
+  { labels }: DescribingClient,
   owner: string,
-  tokenOf: Effect.Effect<bigint | undefined>
+  sinceOf: Effect.Effect<Duration.Duration | undefined>
 ): Effect.Effect<HolderDescription> =>
   Effect.flatMap(
-    owner.endsWith(kept) ? Effect.undefined : client.labels.of(owner),
+    owner.endsWith(kept) ? Effect.undefined : labels.of(owner),
     (label): Effect.Effect<HolderDescription> => {
       if (label === undefined) return Effect.succeed({})
-      return Effect.map(tokenOf, (token) => {
-        const since = sinceGrant(client, key, token)
-        return since === undefined ? { label } : { label, since }
-      })
+      return Effect.map(sinceOf, (since) => (since === undefined ? { label } : { label, since }))
     }
   )

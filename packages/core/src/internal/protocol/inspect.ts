@@ -52,6 +52,13 @@ const tokenOf = (token: string | null): bigint | undefined =>
 /** The most waiters and permits of one name that are listed. */
 const mostListed = 1000
 
+/** Everything that Redis has under a name, and when it was that. */
+export interface Inspected {
+  readonly state: NameState
+  /** The time of the server, microseconds since the epoch; undefined of a quorum. */
+  readonly serverMicros: number | undefined
+}
+
 /**
  * Everything that Redis has under a name. Of a quorum, the lock that a majority agrees on.
  */
@@ -59,10 +66,16 @@ export const inspectName = (
   client: ProtocolClient & { readonly isQuorum: boolean },
   keys: LockKeys,
   name: string
-): Effect.Effect<NameState, LockStoreError> =>
+): Effect.Effect<Inspected, LockStoreError> =>
   client.isQuorum
-    ? Effect.map(inspect(client, keys, name), (state) => stateOfQuorum(name, state))
-    : Effect.map(client.store.run(lock.look(keys, mostListed)), (found) => stateOf(name, found))
+    ? Effect.map(inspect(client, keys, name), (state) => ({
+        state: stateOfQuorum(name, state),
+        serverMicros: undefined
+      }))
+    : Effect.map(client.store.run(lock.look(keys, mostListed)), (found) => ({
+        state: stateOf(name, found),
+        serverMicros: found.serverMicros
+      }))
 
 const nothing = { holders: [], token: undefined, waiters: [], waiting: 0, count: undefined, permits: [], held: 0 }
 
@@ -77,16 +90,37 @@ const stateOfQuorum = (name: string, state: LockState | undefined): NameState =>
         token: state.token
       }
 
+type Waiting = Pick<NameState, "waiters" | "waiting">
+
+const queueOf = ({ queue, queueLength }: LookedAt): Waiting => ({
+  waiters: queue.map((owner) => ({ owner })),
+  waiting: queueLength
+})
+
+const writersOf = ({ writers }: LookedAt): Waiting => ({
+  waiters: writers.map((owner) => ({ owner })),
+  waiting: writers.length
+})
+
+const placesOf = ({ places, placesTaken }: LookedAt): Waiting => ({
+  waiters: places
+    .toSorted(([, one], [, other]) => other - one)
+    // negative, if the clock was set back
+    .map(([owner, micros]) => ({ owner, since: Duration.micros(BigInt(Math.max(0, micros))) })),
+  waiting: placesTaken
+})
+
 const stateOf = (name: string, found: LookedAt): NameState => {
   const state = { ...nothing, name, token: tokenOf(found.token) }
-  const queue = { waiters: found.queue, waiting: found.queueLength }
+  const queue = found.queueLength > 0 ? queueOf(found) : placesOf(found)
   const permits = {
     permits: found.permits.map(([id, millis]) => ({ id, remaining: durationOf(millis) })),
     held: found.held
   }
   switch (found.type) {
     case "none":
-      return found.queueLength > 0 ? { ...state, kind: "fair lock", ...queue } : { ...state, kind: "none" }
+      if (queue.waiting === 0) return { ...state, kind: "none" }
+      return { ...state, kind: found.queueLength > 0 ? "fair lock" : "lock", ...queue }
     case "string":
       if (!/^-?\d+$/.test(found.counter!)) return { ...state, kind: "other" }
       return {
@@ -107,7 +141,7 @@ const stateOf = (name: string, found: LookedAt): NameState => {
           ...holder,
           remaining: durationOf((holder.mode === "read" ? readers.get(holder.owner) : undefined) ?? found.remaining)
         })),
-        ...(isReadWrite ? { waiters: found.writers, waiting: found.writers.length } : queue)
+        ...(isReadWrite ? writersOf(found) : queue)
       }
     }
     default:

@@ -63,7 +63,8 @@ export interface Hold extends Holder {
 
 export interface Waiter {
   readonly owner: string
-  readonly label?: string | null | undefined
+  readonly label: string | null
+  readonly waitedMillis: number | null
 }
 
 /** What Redis tells of a name: what `redis-lock inspect --json` prints. */
@@ -73,7 +74,7 @@ export interface Inspected {
   readonly token: string | null
   readonly holders: ReadonlyArray<Holder & { readonly holds: number; readonly remainingMillis: number | null }>
   readonly waiting: number
-  readonly waiters: ReadonlyArray<string | Waiter>
+  readonly waiters: ReadonlyArray<Waiter>
   readonly count: number | null
   readonly held: number
   readonly permits: ReadonlyArray<{

@@ -4,7 +4,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Holder, type LockStoreError, LockTimeout } from "../../../LockError.ts"
-import { describeHolder, type HolderDescription } from "../../protocol/describeHolder.ts"
+import { describeHolder, type HolderDescription, sinceGrant } from "../../protocol/describeHolder.ts"
 import { inspect } from "../../protocol/inspect.ts"
 import type { Denial } from "../acquireOnce.ts"
 import type { AcquireRequest } from "../AcquireRequest.ts"
@@ -44,16 +44,16 @@ const leastWaitMillis = 1000
 const longestLookMillis = 50
 
 const descriptionOf = ({ client, keys, name }: AcquireRequest, owner: string): Effect.Effect<HolderDescription> => {
-  const token = Effect.orElseSucceed(
+  const since = Effect.orElseSucceed(
     Effect.map(inspect(client, keys, name), (state) =>
       // readers have no token of their own
       state?.holders.some((holder) => holder.owner === owner && holder.mode !== "read") === true
-        ? state.token
+        ? sinceGrant(state.token, client.store.serverMicros(keys.lock))
         : undefined
     ),
     () => undefined
   )
-  return Effect.timeoutOrElse(describeHolder(client, keys.lock, owner, token), {
+  return Effect.timeoutOrElse(describeHolder(client, owner, since), {
     duration: longestLookMillis,
     orElse: () => Effect.succeed({})
   })

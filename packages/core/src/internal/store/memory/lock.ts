@@ -237,9 +237,10 @@ const live = (db: Keyspace, key: string, most: number) =>
     .slice(0, most)
     .map(([member, ends]) => [member, ends >= never ? -1 : ends - db.timeMillis()] as const)
 
-export const look: MemoryOperation = (db, [lock, token, queue, readers, writers, ids], [most]) => {
+export const look: MemoryOperation = (db, [lock, token, queue, readers, writers, ids, places], [most]) => {
   const type = db.type(lock!)
   const count = Number(most)
+  const placed = db.zset(places!).filter(([owner]) => owner !== "" && owner !== "~")
   return [
     type,
     db.pttl(lock!),
@@ -251,7 +252,10 @@ export const look: MemoryOperation = (db, [lock, token, queue, readers, writers,
     live(db, readers!, count).flat(),
     live(db, writers!, count).map(([client]) => client),
     live(db, ids!, count).flat(),
-    live(db, ids!, Number.POSITIVE_INFINITY).length
+    live(db, ids!, Number.POSITIVE_INFINITY).length,
+    placed.slice(0, count).flatMap(([owner, at]) => [owner, db.timeMicros() - (at < 0 ? at + beforeAll : at)]),
+    placed.length,
+    db.timeMicros()
   ]
 }
 

@@ -178,8 +178,11 @@ export const inspect = ({ lock, token }: LockKeys): StoreCommand<Inspected> => (
 })
 
 /** Replies everything under a name, with at most `most` waiters and permits. */
-export const look = ({ lock, queue, readers, token, writers }: LockKeys, most: number): StoreCommand<LookedAt> => ({
+export const look = (
+  { lock, places, queue, readers, token, writers }: LockKeys,
+  most: number
+): StoreCommand<LookedAt> => ({
   operation: operations.look,
-  keys: [lock, token, queue, readers, writers, permitIds(lock)],
+  keys: [lock, token, queue, readers, writers, permitIds(lock), places],
   args: [most]
 })

@@ -22,6 +22,11 @@ export interface LookedAt {
   /** Leased permits, with the milliseconds that are left; the first ones if there are many. */
   readonly permits: ReadonlyArray<readonly [id: string, millis: number]>
   readonly held: number
+  /** Owners among which a release hands the lock over, with the microseconds since they took their places. */
+  readonly places: ReadonlyArray<readonly [owner: string, micros: number]>
+  readonly placesTaken: number
+  /** The time of the server, microseconds since the epoch. */
+  readonly serverMicros: number
 }
 
 type Raw = readonly [
@@ -35,12 +40,16 @@ type Raw = readonly [
   readers: ReadonlyArray<string | number>,
   writers: ReadonlyArray<string>,
   permits: ReadonlyArray<string | number>,
-  held: number
+  held: number,
+  places: ReadonlyArray<string | number>,
+  placesTaken: number,
+  serverMicros: number
 ]
 
 export const lookedAtReply = (raw: Reply): LookedAt => {
-  const [type, remaining, token, fields, counter, queue, queueLength, readers, writers, permits, held] =
-    raw as ReadonlyArray<unknown> as Raw
+  const parts = raw as ReadonlyArray<unknown> as Raw
+  const [type, remaining, token, fields, counter, queue, queueLength, readers, writers, permits, held, ...rest] = parts
+  const [places, placesTaken, serverMicros] = rest
   return {
     type,
     remaining,
@@ -52,7 +61,10 @@ export const lookedAtReply = (raw: Reply): LookedAt => {
     readers: inPairs(readers),
     writers,
     permits: inPairs(permits),
-    held
+    held,
+    places: inPairs(places),
+    placesTaken,
+    serverMicros
   }
 }
 
