@@ -15,6 +15,8 @@ export interface AcquiringClient extends LeaseClient, PermitsClient, WaitingClie
   readonly labels: LabelsOfOthers
   /** Locks with a request of this process in flight. */
   readonly requestsInFlight: Set<string>
+  /** Locks for which a first request of a reader of this process, which takes the readers' place, is in flight. */
+  readonly readersInFlight: Set<string>
   readonly remember: (lease: Lease) => void
   /** The same acquisition with the least token that it may be granted, where a server that takes over might grant a lower one. */
   readonly bounded: <A>(command: StoreCommand<A>) => StoreCommand<A>

@@ -6,7 +6,7 @@ import { LockStoreError } from "../../LockError.ts"
 import type { AcquireRequest } from "./AcquireRequest.ts"
 import { describeWrongType, describeWrongTypeOfOne } from "../store/wrongType.ts"
 import { Hold } from "../hold/Hold.ts"
-import { tokenKey, tokenLife } from "../protocol/LockProtocol.ts"
+import { type AcquireParams, tokenKey, tokenLife } from "../protocol/LockProtocol.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
 import type { Denial } from "../store/operations/replies/replies.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
@@ -41,6 +41,10 @@ export interface Attempt<A, B, E> {
   readonly waits: boolean
   /** Whether this owner has asked before. */
   readonly hasAsked?: boolean
+  /** Whether it takes the place of this client if it is denied. Default: true. */
+  readonly takesPlace?: boolean
+  /** See {@link AcquireParams}. Default: false. */
+  readonly isLetIn?: boolean
   readonly restore: Restore
   /** When the acquisition began, on the monotonic clock. */
   readonly startedAt: number
@@ -60,6 +64,7 @@ export const acquireOnce = <A, B, E>(
   request: AcquireRequest,
   {
     hasAsked = false,
+    isLetIn = false,
     onDenied,
     onGranted,
     onSettled,
@@ -67,13 +72,14 @@ export const acquireOnce = <A, B, E>(
     ownerRef,
     restore,
     startedAt,
+    takesPlace = true,
     waits
   }: Attempt<A, B, E>
 ): Effect.Effect<A | B, E | LockStoreError> => {
   const { client, kind, name } = request
   const leaseMillis = leaseMillisOf(request)
   const writer = writerOf(request)
-  const acquisition = kind.acquire(ownerRef, { leaseMillis, waits, hasAsked, writer })
+  const acquisition = kind.acquire(ownerRef, { leaseMillis, waits, hasAsked, takesPlace, isLetIn, writer })
   const command = acknowledgedBy(client.bounded(acquisition), request)
   const sentAt = client.now()
   // the key of a writer that also reads lives as long as its longest read

@@ -53,6 +53,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   readonly comparedTotals = new Set<string>()
   /** Locks with a request of this process in flight. */
   readonly requestsInFlight = new Set<string>()
+  readonly readersInFlight = new Set<string>()
   readonly alarms: AlarmClock
   readonly watchdog: Watchdog
   /** Monotonic time in milliseconds. */
