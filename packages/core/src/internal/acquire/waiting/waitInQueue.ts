@@ -68,7 +68,7 @@ export const waitInQueue = (
     const wait = new Wait(request, restore, startedAt, queue, waiter)
     if (earlier !== undefined) wait.takeUp(earlier)
     // only now: another waiter that took the head meanwhile would be asking already
-    if (atHead || earlier?.takesPlace === true) settled(request)
+    if (earlier?.takesPlace === true) settled(request)
     wait.skipsRequest = earlier === undefined ? wait.shouldNotAsk : waiter.hasTurn && !wait.lacksPlace
     return Effect.ensuring(
       untilAcquired(wait),
