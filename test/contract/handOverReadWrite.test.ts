@@ -51,13 +51,15 @@ const lockIn = (store: Store) => {
     runOperation(store, "write_lock/acquire", [name, token, writers, readers], [owner, 10_000, 60_000, "x", 0, ""])
   const tryRead = (owner: string) =>
     runOperation(store, "read_lock/acquire", [name, token, hold(owner), writers, readers], [owner, 10_000, "", 0, 1])
-  const release = (side: "read" | "write") => (owner: string, publish: string = store.publish) =>
-    runOperation(
-      store,
-      side === "read" ? "read_lock/release" : "write_lock/release",
-      [name, channel, `{${name}}`, readers, places],
-      [owner, publish, 2000]
-    )
+  const release =
+    (side: "read" | "write") =>
+    (owner: string, publish: string = store.publish) =>
+      runOperation(
+        store,
+        side === "read" ? "read_lock/release" : "write_lock/release",
+        [name, channel, `{${name}}`, readers, places],
+        [owner, publish, 2000]
+      )
   const inspect = runOperation(store, "lock/inspect", [name, token]) as Effect.Effect<
     readonly [left: number, token: unknown, fields: ReadonlyArray<string>],
     LockStoreError

@@ -247,7 +247,10 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
     case "multi_lock/release":
       return [names.flatMap((name) => [prefix + name, `redisson_lock__channel:{${prefix}${name}}`]), [owner, "PUBLISH"]]
     case "lock/found":
-      return [[op.count === 1 ? lock : op.count === 2 ? queue[0]! : op.times === 1 ? readers : (places[0] ?? writers)], []]
+      return [
+        [op.count === 1 ? lock : op.count === 2 ? queue[0]! : op.times === 1 ? readers : (places[0] ?? writers)],
+        []
+      ]
     case "lock/look":
       return [[lock, token, queue[0]!, readers, writers, `{${lock}}:timeout`], [1000]]
     case "fair_lock/acquire":

@@ -3,12 +3,14 @@
  * becomes of a lock whose next owner is dead or stopped.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Scope } from "effect"
+import { Deferred, Effect, Fiber, Option, Scope } from "effect"
 import { FencedLock, Lock, ReadWriteLock, type RedisLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { start } from "../faults/processes.ts"
 import { type Client, client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
+import { sectionUntilTold } from "../kit/sections.ts"
+import { subscribers } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
 
 const ask = <A>(answer: () => Promise<A>) => Effect.promise(answer)
@@ -134,17 +136,77 @@ describe("a read-write lock for which readers and writers contend", () => {
   }
 })
 
+const placesTaken = (redis: Redis, count: number) =>
+  eventually(
+    `${count} have places`,
+    () => redis.zcard("effect_redis_lock_places:{ledger}"),
+    (found) => found === count
+  )
+
+const writes = ({ run }: Client) => sectionUntilTold((body) => run(Lock.withLock(body, writeLock)))
+
+describe("a read-write lock that readers of one client wait for", () => {
+  it.live(
+    "is handed over to all that wait, though a writer has announced itself; who comes later lets it go first",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const writer = yield* writes(yield* client(server, patient))
+        const readers = yield* client(server, patient)
+        const inside = yield* Effect.all([Deferred.make<void>(), Deferred.make<void>(), Deferred.make<void>()])
+        const end = yield* Deferred.make<void>()
+        const reading = yield* Effect.forkChild(
+          readers.run(
+            Effect.forEach(
+              inside,
+              (entered) =>
+                Effect.andThen(Deferred.succeed(entered, undefined), Deferred.await(end)).pipe(Lock.withLock(readLock)),
+              { concurrency: "unbounded" }
+            )
+          )
+        )
+        yield* placesTaken(redis, 1)
+        yield* subscribers(redis, "ledger", 1, "redisson_rwlock")
+        yield* ask(() => redis.zadd("effect_redis_lock_writers:{ledger}", Date.now() + 60_000, "somebody"))
+        yield* writer.end
+        yield* Effect.forEach(inside, Deferred.await)
+        const later = yield* client(server, patient)
+        assert.isTrue(Option.isNone(yield* later.run(Lock.withLockIfAvailable(Effect.void, readLock))))
+        assert.isTrue(Option.isNone(yield* readers.run(Lock.withLockIfAvailable(Effect.void, readLock))))
+        yield* ask(() => redis.del("effect_redis_lock_writers:{ledger}"))
+        yield* Deferred.succeed(end, undefined)
+        yield* Fiber.join(reading)
+      })
+    )
+  )
+
+  it.live(
+    "is not handed over to those that have given up",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const writer = yield* writes(yield* client(server, patient))
+        const other = yield* client(server, patient)
+        for (const lock of [readLock, writeLock]) {
+          const waiting = yield* Effect.forkChild(
+            other.run(
+              Effect.all([Lock.withLock(Effect.void, lock), Lock.withLock(Effect.void, lock)], { concurrency: 2 })
+            )
+          )
+          yield* placesTaken(redis, 1)
+          yield* Fiber.interrupt(waiting)
+          yield* placesTaken(redis, 0)
+        }
+        yield* writer.end
+        assert.isTrue(Option.isSome(yield* other.run(Lock.withLockIfAvailable(Effect.void, writeLock))))
+      })
+    )
+  )
+})
+
 describe("a lock that is to be handed over to a process", () => {
   /** A process that waits, and a client behind it; the holder leaves when `signal` has been sent to the process, and has had its effect. */
   const after = (signal: "SIGKILL" | "SIGSTOP", kind: "fenced" | "read" | "write", lock: AnyLock) =>
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
-        const hasPlaces = (count: number) =>
-          eventually(
-            `${count} have places`,
-            () => redis.zcard("effect_redis_lock_places:{ledger}"),
-            (found) => found === count
-          )
         const holder = yield* client(server, patient)
         // to whom it is handed over at once need not ask by the clock
         const waiter = yield* client(server, signal === "SIGKILL" ? patient : undefined)
@@ -160,10 +222,10 @@ describe("a lock that is to be handed over to a process", () => {
               () => redis.pubsub("CHANNELS", `${channel}:{ledger}:${clientId}`),
               (channels) => (channels as Array<unknown>).length === (listens ? 1 : 0)
             )
-          yield* hasPlaces(1)
+          yield* placesTaken(redis, 1)
           yield* listens(true)
           const next = yield* Effect.forkDetach(waiter.run(Lock.withLock(Effect.void, lock)))
-          yield* hasPlaces(2)
+          yield* placesTaken(redis, 2)
           yield* process.signal(signal)
           yield* listens(signal === "SIGSTOP")
           return next

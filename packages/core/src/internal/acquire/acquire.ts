@@ -66,12 +66,12 @@ export const acquire = (
       return countWaiting(client, kind.name, waitInQueue(request, restore, startedAt, undefined))
     }
     if (kind.mode === "read") {
-      if (client.readersInFlight.has(keys.lock)) return ask()
-      client.readersInFlight.add(keys.lock)
+      if (client.requestsInFlight.read.has(keys.lock)) return ask()
+      client.requestsInFlight.read.add(keys.lock)
       return ask(settled)
     }
     // Fibers that arrive during a request share its result.
-    client.requestsInFlight.add(keys.lock)
+    client.requestsInFlight.exclusive.add(keys.lock)
     return ask(settled)
   })
 }

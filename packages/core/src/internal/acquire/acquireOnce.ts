@@ -6,7 +6,7 @@ import { LockStoreError } from "../../LockError.ts"
 import type { AcquireRequest } from "./AcquireRequest.ts"
 import { describeWrongType, describeWrongTypeOfOne } from "../store/wrongType.ts"
 import { Hold } from "../hold/Hold.ts"
-import { type AcquireParams, tokenKey, tokenLife } from "../protocol/LockProtocol.ts"
+import { tokenKey, tokenLife } from "../protocol/LockProtocol.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
 import type { Denial } from "../store/operations/replies/replies.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
@@ -43,7 +43,7 @@ export interface Attempt<A, B, E> {
   readonly hasAsked?: boolean
   /** Whether it takes the place of this client if it is denied. Default: true. */
   readonly takesPlace?: boolean
-  /** See {@link AcquireParams}. Default: false. */
+  /** Whether it is a reader that has waited with one that was let in. Default: false. */
   readonly isLetIn?: boolean
   readonly restore: Restore
   /** When the acquisition began, on the monotonic clock. */

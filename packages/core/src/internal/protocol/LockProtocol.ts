@@ -101,10 +101,8 @@ export const handOverTerms = (ownerRef: OwnerRef): HandOverTerms | undefined =>
   takesPlaces(ownerRef) ? { leaseMillis: handOverLeaseMillis } : undefined
 
 /** The place that a denied request takes, if any. */
-export const placeOf = (
-  ownerRef: OwnerRef,
-  { hasAsked, takesPlace, waits }: AcquireParams
-): TakesPlace | undefined => (waits && takesPlace && takesPlaces(ownerRef) ? { hasAsked } : undefined)
+export const placeOf = (ownerRef: OwnerRef, { hasAsked, takesPlace, waits }: AcquireParams): TakesPlace | undefined =>
+  waits && takesPlace && takesPlaces(ownerRef) ? { hasAsked } : undefined
 
 /** How long Redis remembers the last fencing token after a grant with this lease, in milliseconds. */
 export const tokenLife = ({ options }: ProtocolClient, leaseMillis: number): number =>

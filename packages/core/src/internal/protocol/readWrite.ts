@@ -25,8 +25,8 @@ export const read = (preference: Preference): LockProtocol => ({
   acquire: (ownerRef, params) => {
     const { keys, kind, owner } = ownerRef
     const { isLetIn, leaseMillis, writer } = params
-    const terms = { prefersWriters: preference === "writer" && !isLetIn, writer }
-    return readWriteLock.acquireRead(keys, tokenKey(kind, keys), owner, leaseMillis, terms, placeOf(ownerRef, params))
+    const terms = { leaseMillis, prefersWriters: preference === "writer" && !isLetIn, writer }
+    return readWriteLock.acquireRead(keys, tokenKey(kind, keys), owner, terms, placeOf(ownerRef, params))
   },
   addHold: ({ keys, owner }, count, leaseMillis) => readWriteLock.holdRead(keys, owner, count, leaseMillis),
   removeHold: ({ client, keys, owner }, count, number) =>

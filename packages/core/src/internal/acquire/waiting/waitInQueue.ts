@@ -21,15 +21,15 @@ import { mayHaveRun } from "../../store/outcome.ts"
 import type { Restore } from "../../hold/guard.ts"
 
 export const isRequestInFlight = ({ client, keys, kind }: AcquireRequest): boolean =>
-  kind.mode !== "read" && client.requestsInFlight.has(keys.lock)
+  kind.mode !== "read" && client.requestsInFlight.exclusive.has(keys.lock)
 
 /** The in-flight request of this process has been answered. */
 export const settled = ({ client, keys, kind }: AcquireRequest): void => {
   if (kind.mode === "read") {
-    client.readersInFlight.delete(keys.lock)
+    client.requestsInFlight.read.delete(keys.lock)
     return
   }
-  client.requestsInFlight.delete(keys.lock)
+  client.requestsInFlight.exclusive.delete(keys.lock)
   client.waitQueues.get(keys.lock, kind.mode)?.unreserve()
 }
 
@@ -83,9 +83,7 @@ export const waitInQueue = (
 /** The last waiter of this client has left: what Redis knows of it no longer holds. */
 const withdraw = (request: AcquireRequest, queue: WaitQueue): Effect.Effect<void> => {
   const left = queue.place === undefined ? Effect.void : giveBackPlace(queue.place.ownerRef)
-  return queue.announced
-    ? Effect.andThen(left, cancelWriterIntent(ownerRefOf(request, request.client.clientId)))
-    : left
+  return queue.announced ? Effect.andThen(left, cancelWriterIntent(ownerRefOf(request, request.client.clientId))) : left
 }
 
 /** One fiber that waits. */

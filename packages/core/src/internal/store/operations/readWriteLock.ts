@@ -62,6 +62,13 @@ interface Writer {
   readonly token: number
 }
 
+interface ReadTerms {
+  readonly leaseMillis: number
+  /** Whether it lets writers that wait go first. */
+  readonly prefersWriters: boolean
+  readonly writer: Writer | undefined
+}
+
 /** With `takesPlace` the owner has a place once it is denied, until it is granted the lock or released. */
 const withPlace = (
   command: StoreCommand<AcquireReply>,
@@ -76,8 +83,7 @@ export const acquireRead = (
   keys: LockKeys,
   tokenKey: string,
   owner: string,
-  leaseMillis: number,
-  { prefersWriters, writer }: { readonly prefersWriters: boolean; readonly writer: Writer | undefined },
+  { leaseMillis, prefersWriters, writer }: ReadTerms,
   takesPlace?: TakesPlace
 ): StoreCommand<AcquireReply> =>
   withPlace(
