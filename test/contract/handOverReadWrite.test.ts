@@ -79,6 +79,12 @@ const lockIn = (store: Store) => {
         ]
   })
   const left = Effect.map(inspect, ([left]) => left)
+  const look = runOperation(store, "lock/look", [name, token, of("none"), readers, writers, of("none")], [1000])
+  /** The readers whose holds are noted. */
+  const noted = Effect.map(look, (found) => {
+    const readers = (found as ReadonlyArray<unknown>)[7] as ReadonlyArray<unknown>
+    return readers.filter((_, i) => i % 2 === 0)
+  })
   /** Listens, and returns what comes. */
   const listen = Effect.fnUntraced(function* (suffix: string, from: Store = store) {
     const isListening = Deferred.makeUnsafe<void>()
@@ -102,6 +108,7 @@ const lockIn = (store: Store) => {
     left,
     listen,
     name,
+    noted,
     read,
     state,
     tryRead,
@@ -177,6 +184,7 @@ for (const [where, layer] of Object.entries(stores)) {
       assert.strictEqual(yield* hears[1]!.message, "0")
       assert.deepStrictEqual(yield* lock.state, ["read", a, b])
       for (const owner of [a, b]) assert.strictEqual(yield* lock.found(lock.hold(owner)), "string")
+      assert.deepStrictEqual(yield* lock.noted, [a, b])
       const left = yield* lock.left
       assert.isTrue(left > 0 && left <= 2000, `${left} ms left`)
       assert.isTrue(isGranted(yield* lock.read(a, 1)))

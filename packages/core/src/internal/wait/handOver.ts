@@ -4,6 +4,7 @@
  */
 import type { HandOver, ReleasedLease } from "../hold/HoldingClient.ts"
 import { type Mode, takesPlaces } from "../protocol/LockProtocol.ts"
+import { ownChannel } from "./Place.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
 import type { WaitQueue } from "./WaitQueue.ts"
 import type { WaitQueues } from "./WaitQueues.ts"
@@ -32,8 +33,7 @@ export const startHandOver = (client: QueueingClient, lease: ReleasedLease, now:
   const queue = client.waitQueues.get(keys.lock, "exclusive")
   if (kind.mode === "write") {
     const readers = client.waitQueues.get(keys.lock, "read")
-    // those that have a place are told when their turn comes
-    if (!hasPlaces || readers?.place === undefined) readers?.signal()
+    if (readers !== undefined && !isTold(readers, lease)) readers.signal()
   }
   if (queue === undefined) return undefined
   // other holds of this process, or of others, may keep a writer from entering
@@ -52,6 +52,11 @@ export const startHandOver = (client: QueueingClient, lease: ReleasedLease, now:
   queue.signal()
   return { publish: "", settle: () => {} }
 }
+
+/** Whether the waiters of a queue have a place, and hear when the lock is handed over to it. */
+const isTold = ({ client, place }: WaitQueue, { keys, kind, owner }: ReleasedLease): boolean =>
+  place !== undefined &&
+  client.subscriptions.messagesSeen(ownChannel(kind.channel(keys, owner), client.clientId)) !== undefined
 
 /** Waits for the release's reply: if other clients were woken to ask, this process leaves the lock to them for a moment. */
 class DeferredHandOver implements HandOver {
@@ -75,7 +80,7 @@ class DeferredHandOver implements HandOver {
     const own = client.subscriptions.messagesSeen(kind.channel(keys, owner)) === undefined ? 0 : 1
     if (listeners <= own) {
       // It is free, or handed over: then this process takes a place behind the others. A writer that waits for readers has one.
-      if (kind.mode !== "read" || this.#queue.place === undefined || own === 0) this.#queue.signal()
+      if (kind.mode !== "read" || !isTold(this.#queue, this.#lease)) this.#queue.signal()
       return
     }
     const now = client.now()
