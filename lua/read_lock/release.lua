@@ -15,25 +15,30 @@
 --          0 the lock is free, -1 it is held, but not by this reader
 
 local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))
-if not held then
+if held then
+  -- first, as a full server (OOM) allows all writes of a script once it has removed something
+  for number = 1, held do
+    redis.call('DEL', KEYS[3] .. ':' .. ARGV[1] .. ':rwlock_timeout:' .. number)
+  end
+  redis.call('HDEL', KEYS[1], ARGV[1])
+  redis.call('ZREM', KEYS[4], ARGV[1])
+  --@include readers/end_read
+else
   if KEYS[5] then
     redis.call('ZREM', KEYS[5], ARGV[1])
   end
   if redis.call('EXISTS', KEYS[1]) == 1 then
     return -1
   end
-  if not KEYS[5] or ARGV[2] == '' then
+  if not KEYS[5] then
     return 0
   end
   -- the last release may have left the lock to this client, and told no other
-  local message = '0'
-  --@include hand_over/tell_waiters
-  return 0
 end
--- first, as a full server (OOM) allows all writes of a script once it has removed something
-for number = 1, held do
-  redis.call('DEL', KEYS[3] .. ':' .. ARGV[1] .. ':rwlock_timeout:' .. number)
+local released = held and 1 or 0
+if ARGV[2] == '' then
+  return released
 end
-redis.call('HDEL', KEYS[1], ARGV[1])
-redis.call('ZREM', KEYS[4], ARGV[1])
---@include readers/end_read
+local message = '0'
+--@include hand_over/tell_waiters
+return held and released + listeners or 0

@@ -7,13 +7,13 @@
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
 -- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
 -- ARGV[1]  owner
--- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
--- ARGV[3]  how many holds remain, at least 1
+-- ARGV[2]  how many holds remain, at least 1
+-- ARGV[3]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[4]  the number of the hold that ends: the newest takes its place (Redisson always
 --          ends the newest, whose lease may differ)
 -- ARGV[5]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    released: 1 + how many clients were woken to ask if the lock is free now, else 1
+-- reply    released: 1 + how many clients were listening if the lock is free now, else 1
 --          0 the lock is free, -1 it is held, but not by this reader
 
 --@include deadline
@@ -25,7 +25,7 @@ local held = tonumber(redis.call('HGET', KEYS[1], ARGV[1]))
 if not held then
   return -redis.call('EXISTS', KEYS[1])
 end
-local remain = math.min(held, tonumber(ARGV[3]))
+local remain = math.min(held, tonumber(ARGV[2]))
 local moves = remain < held and tonumber(ARGV[4]) <= remain
 local left = moves and redis.call('PTTL', hold_key(held))
 -- first, as a full server (OOM) allows all writes of a script once it has removed something
@@ -45,3 +45,6 @@ for number = 1, remain do
 end
 redis.call('ZADD', KEYS[4], 'XX', time[1] * 1000 + math.floor(time[2] / 1000) + longest_own, ARGV[1])
 --@include readers/end_read
+-- pcall: a message is a hint; a user without permission to publish has still released
+local listeners = redis.pcall(ARGV[3], KEYS[2], '0')
+return type(listeners) == 'number' and 1 + listeners or 1

@@ -297,7 +297,7 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
     case "read_lock/remove_hold":
       return [
         [lock, sharedChannel, stem, readers],
-        [owner, "PUBLISH", op.count, 1 + (op.times % 2)]
+        [owner, op.count, "PUBLISH", 1 + (op.times % 2)]
       ]
     case "read_lock/renew": {
       const holds = Array.from({ length: op.count }, (_, i) => i + 1)

@@ -113,7 +113,7 @@ export const releaseRead: MemoryOperation = (db, keys, [owner, publish, lease]) 
 
 export const removeReadHold: MemoryOperation = (db, keys, args) => {
   const [lock, , stem, noted] = keys as [string, string, string, string]
-  const [owner, publish, remainText, number] = args as [string, string, string, string]
+  const [owner, remainText, publish, number] = args as [string, string, string, string]
   const held = db.hash(lock)?.get(owner)
   if (held === undefined) return db.exists(lock) ? -1 : 0
   const remain = Math.min(Number(held), Number(remainText))

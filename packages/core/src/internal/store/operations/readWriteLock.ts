@@ -113,7 +113,7 @@ export const removeReadHold = (
 ): StoreCommand<number> => ({
   operation: operations.removeReadHold,
   keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
-  args: [owner, publish, count, number]
+  args: [owner, count, publish, number]
 })
 
 /**
