@@ -14,6 +14,7 @@
 
 --@include deadline
 local has_asked = KEYS[3] and ARGV[3] == '1'
+local spins = false
 --@include hand_over/taken
 local token = redis.pcall('INCR', KEYS[2])
 if type(token) == 'table' then

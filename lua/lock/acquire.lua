@@ -11,6 +11,7 @@
 -- ARGV[3]  how long the last token is remembered, milliseconds
 -- ARGV[4]  a lower bound for the token, or ''; may be left out where ARGV[5] is
 -- ARGV[5]  with KEYS[3] only: 1 if this owner has asked before; else 0, or left out
+-- ARGV[6]  with KEYS[3] only: 1 for an owner that spins (see spinners_turn.lua), else left out
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: the fencing token (see include/tokens/granted.lua)
@@ -18,6 +19,7 @@
 
 --@include deadline
 local has_asked = KEYS[3] and ARGV[5] == '1'
+local spins = ARGV[7] ~= nil
 --@include hand_over/taken
 local at_least = ARGV[5] and ARGV[4]
 --@include tokens/next_token

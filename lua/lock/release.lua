@@ -30,8 +30,14 @@ if ARGV[2] == '' then
   return released
 end
 local has_places = KEYS[3] and redis.call('EXISTS', KEYS[3]) == 1
+local is_handed_over = false
 local listeners
-if not has_places then
+if has_places then
+  --@include hand_over/spinners_turn
+  if is_handed_over then
+    return released
+  end
+else
   --@include hand_over/wake_all
 end
 if has_places or (KEYS[3] and listeners > 0) then

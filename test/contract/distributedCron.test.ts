@@ -16,8 +16,8 @@ const everySecond = Cron.parse("* * * * * *")
 /** The time of the memory store's server when that of the test's clock is zero. */
 const virtualEpochSeconds = 1_000_000_001
 
-/** How many ticks are played in virtual time: `CRON_TICKS=10000` plays more than the gate has time for. */
-const ticksPlayed = Number(globalThis.process.env["CRON_TICKS"] ?? 1000)
+/** How many ticks are played in virtual time. */
+const ticksPlayed = 10_000
 
 /** The seconds of the running tick, since the epoch. */
 const scheduled = Effect.map(DistributedCron.CurrentScheduledTime, (time) => DateTime.toEpochMillis(time) / 1000)
@@ -88,6 +88,24 @@ for (const backend of backends) {
         })
       )
 
+      it.effect("A tick that interrupts itself is logged, and the next one runs", () =>
+        Effect.gen(function* () {
+          for (const overlap of ["skip", "allow"] as const) {
+            expectWarning(/A tick of a schedule has failed/)
+            let runs = 0
+            const job = DistributedCron.layer({
+              name: freshName("cron"),
+              cron: everySecond,
+              overlap,
+              execute: Effect.suspend(() => (++runs === 1 ? Effect.interrupt : Effect.void))
+            })
+            const { close } = yield* process(job)
+            yield* until(() => runs === 2)
+            yield* close
+          }
+        })
+      )
+
       it.effect(
         "A tick whose lock is lost is interrupted, and runs again elsewhere only where that was asked for",
         () =>
@@ -140,6 +158,7 @@ for (const backend of backends) {
             overlap: { overlap: "sometimes" as "skip" },
             catchUp: { catchUp: "some" as "none" },
             maxCatchUp: { maxCatchUp: 0 },
+            cron: { cron: Cron.parse("0 0 30 2 *") },
             retryDied: { retryDied: true, overlap: "allow" }
           } as const)) {
             const error = yield* failure(options)

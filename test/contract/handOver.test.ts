@@ -8,7 +8,7 @@ import { Context, Deferred, Effect, Layer, type Scope, Stream } from "effect"
 import { LockStore, type LockStoreError } from "effect-redis-lock"
 import { freshName } from "../kit/names.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { until } from "../kit/eventually.ts"
+import { eventually, until } from "../kit/eventually.ts"
 import { runOperation } from "../kit/storeOperations.ts"
 import type { Store } from "../kit/wrappedStore.ts"
 
@@ -29,6 +29,8 @@ const lockIn = (store: Store) => {
   const tryAcquire = (owner: string) => runOperation(store, "lock/acquire", [name, token], [owner, 10_000, 60_000])
   const wait = (owner: string, hasAsked: 0 | 1 = 0, tokenKey = token) =>
     runOperation(store, "lock/acquire", [name, tokenKey, places], [owner, 10_000, 60_000, "", hasAsked])
+  const spin = (owner: string, hasAsked: 0 | 1 = 0) =>
+    runOperation(store, "lock/acquire", [name, token, places], [owner, 10_000, 60_000, "", hasAsked, 1])
   const waitFenced = (owner: string, hasAsked: 0 | 1 = 0) =>
     runOperation(store, "fenced_lock/acquire", [name, token, places], [owner, 10_000, hasAsked])
   const release = (owner: string, publish: string = store.publish) =>
@@ -54,7 +56,7 @@ const lockIn = (store: Store) => {
     yield* Deferred.await(isListening)
     return { message: Deferred.await(first), isSilent: Effect.map(Deferred.isDone(first), (done) => !done) }
   })
-  return { tryAcquire, wait, waitFenced, holder, left, listen, release, name }
+  return { tryAcquire, wait, spin, waitFenced, holder, left, listen, release, name }
 }
 
 /** Whether it is a token, and not what is known of the holder. */
@@ -294,4 +296,60 @@ for (const [where, layer] of Object.entries(stores)) {
         assert.strictEqual(yield* lock.holder, `${clientB}:1`)
       }))
   }
+
+  test("once a second a release reserves the lock for the owner that has spun longest, and gives up its place", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      const listener = yield* lock.listen(`:${clientC}`)
+      yield* lock.tryAcquire("x:1")
+      yield* lock.spin(`${clientA}:1`)
+      yield* lock.spin(`${clientB}:1`)
+      yield* lock.wait(`${clientC}:1`)
+      // no owner has spun for a second: the one that listens is next, although it came later
+      yield* lock.release("x:1")
+      yield* listener.message
+      assert.strictEqual(yield* lock.holder, `${clientC}:1`)
+      yield* lock.release(`${clientC}:1`)
+      assert.isUndefined(yield* lock.holder)
+      /** Releases until the lock is reserved for this owner. */
+      const reservedFor = Effect.fnUntraced(function* (owner: string) {
+        yield* eventually(
+          `a release reserves the lock for ${owner}`,
+          lock.tryAcquire("x:2").pipe(Effect.andThen(lock.release("x:2")), Effect.andThen(lock.holder)),
+          (holder) => holder === owner
+        )
+        const left = yield* lock.left
+        assert.isTrue(left > 0 && left <= 500, `${left} ms left`)
+      })
+      yield* reservedFor(`${clientA}:1`)
+      assert.isTrue(isGranted(yield* lock.spin(`${clientA}:1`, 1)))
+      assert.isAbove(yield* lock.left, 500)
+      yield* lock.release(`${clientA}:1`)
+      // less than a second after that turn
+      assert.isUndefined(yield* lock.holder)
+      yield* reservedFor(`${clientB}:1`)
+      // it does not ask, and has no place any more
+      yield* eventually("the lock is free again", lock.holder, (holder) => holder === undefined)
+      yield* lock.tryAcquire("x:3")
+      yield* lock.release("x:3")
+      assert.isUndefined(yield* lock.holder)
+    }))
+
+  test("an owner that spins is granted a lock that it finds free, and its place is given up", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      yield* lock.tryAcquire("x:1")
+      yield* lock.spin(`${clientA}:1`)
+      yield* lock.release("x:1")
+      assert.isTrue(isGranted(yield* lock.spin(`${clientA}:1`, 1)))
+      yield* lock.release(`${clientA}:1`)
+      yield* lock.tryAcquire("x:2")
+      yield* lock.spin(`${clientB}:1`)
+      // as it gives up
+      assert.strictEqual(yield* lock.release(`${clientB}:1`), -1)
+      yield* lock.listen(`:${clientC}`)
+      yield* lock.wait(`${clientC}:1`)
+      yield* lock.release("x:2")
+      assert.strictEqual(yield* lock.holder, `${clientC}:1`)
+    }))
 }

@@ -316,6 +316,36 @@ const contract = (backend: Backend): void => {
         })
       )
 
+      it.effect("Work that finds out itself that it no longer leads is no failure: the campaign begins again", () =>
+        Effect.gen(function* () {
+          const election = addresses()
+          let runs = 0
+          const work = Effect.gen(function* () {
+            if (++runs === 2) return "done"
+            const { proclaim } = yield* LeaderElection.currentLeadership(election)
+            yield* elsewhere(Lock.forceRelease(election.name))
+            yield* proclaim("here")
+            return "not reached"
+          })
+          assert.strictEqual(yield* joined(yield* background(LeaderElection.whileLeader(work, election))), "done")
+        })
+      )
+
+      it.effect("Work that loses another lock has failed", () =>
+        Effect.gen(function* () {
+          const other = freshName("other")
+          const work = Lock.withLock(
+            Effect.andThen(
+              elsewhere(Lock.forceRelease(other)),
+              Effect.flatMap(Lock.currentHolding(other), (holding) => holding.renew())
+            ),
+            other
+          )
+          const error = yield* Effect.flip(LeaderElection.whileLeader(work, addresses()))
+          assert.strictEqual(error._tag === "LockLost" ? error.lock : error._tag, other)
+        })
+      )
+
       it.effect("Work that fails resigns and fails the whole, where nothing says when to restart it", () =>
         Effect.gen(function* () {
           const election = addresses()

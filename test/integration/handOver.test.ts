@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Option, Scope } from "effect"
-import { FencedLock, Lock, ReadWriteLock, type RedisLock } from "effect-redis-lock"
+import { FencedLock, Lock, ReadWriteLock, type RedisLock, SpinLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { start } from "../faults/processes.ts"
 import { type Client, client } from "../kit/clients.ts"
@@ -134,6 +134,27 @@ describe("a read-write lock for which readers and writers contend", () => {
       )
     )
   }
+})
+
+describe("a spin lock", () => {
+  it.live(
+    "gets a lock that clients hand over to each other without a pause",
+    onServer(({ server }) =>
+      Effect.gen(function* () {
+        const others = [yield* client(server, patient), yield* client(server, patient)]
+        const spinner = yield* client(server, patient)
+        const busy = Effect.forever(Lock.withLock(Effect.sleep(2), "ledger"))
+        yield* Effect.forkScoped(
+          Effect.forEach(others, ({ run }) => run(busy), {
+            concurrency: "unbounded"
+          })
+        )
+        for (let turn = 0; turn < 3; turn++) {
+          yield* spinner.run(Lock.withLock(Effect.void, SpinLock.make("ledger")))
+        }
+      })
+    )
+  )
 })
 
 const placesTaken = (redis: Redis, count: number) =>

@@ -27,7 +27,7 @@ describe("fibers that wait for the same lock", () => {
               Effect.forkChild
             )
           )
-          for (let passed = 0; passed < 400; passed += 10) {
+          for (let passed = 0; passed < 600; passed += 10) {
             yield* TestClock.adjust(10)
             yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
           }

@@ -9,7 +9,7 @@
 -- KEYS[3]  the places, for an owner that will wait (see hand_over.lua)
 -- ARGV[1]  owner
 -- Needs the locals `digits`; and, where there is KEYS[3], `has_asked`: whether this owner
--- has asked before.
+-- has asked before, and `spins`: whether it spins (see spinners_turn.lua).
 
 -- nearly always neither exists, which costs one command
 if redis.call('EXISTS', KEYS[1], KEYS[3] or KEYS[1]) > 0 then
@@ -40,7 +40,8 @@ if redis.call('EXISTS', KEYS[1], KEYS[3] or KEYS[1]) > 0 then
   if holder then
     if KEYS[3] then
       -- pcall: a full server (OOM) still tells that the lock is taken
-      redis.pcall('ZADD', KEYS[3], 'NX', digits, ARGV[1])
+      local score = spins and string.format('%.0f', digits - 4000000000000000) or digits
+      redis.pcall('ZADD', KEYS[3], 'NX', score, ARGV[1])
       -- they expire a minute after the last request
       redis.call('PEXPIRE', KEYS[3], 60000)
     end

@@ -11,15 +11,15 @@ import * as Clock from "effect/Clock"
 import { PersistenceError } from "effect/cluster/ClusterError"
 import type { RunnerAddress } from "effect/cluster/RunnerAddress"
 import * as RunnerStorage from "effect/cluster/RunnerStorage"
-import * as ShardId from "effect/cluster/ShardId"
+import type * as ShardId from "effect/cluster/ShardId"
 import * as ShardingConfig from "effect/cluster/ShardingConfig"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { InvalidLockOptions, type LockStoreError, RedisDriver, ScriptDeadlines } from "effect-redis-lock"
 import { scripts } from "./internal/scripts.generated.ts"
+import { ShardLeases } from "./internal/ShardLeases.ts"
 
 /**
  * Options of {@link layer}.
@@ -62,25 +62,6 @@ const checkPrefix = (prefix: string): Effect.Effect<string, InvalidLockOptions> 
     : Effect.fail(new InvalidLockOptions({ option: "prefix", problem }))
 }
 
-/** Shards that Redis has granted together, until one end. */
-interface Lease {
-  /** Of the request that it was granted to; of a later one it is higher. */
-  readonly request: number
-  /** Names it in Redis, beside address and process. */
-  readonly epoch: string
-  readonly shards: ReadonlySet<ShardId.ShardId>
-  /** The earliest end on the monotonic clock, counted from before the request. */
-  deadline: number
-}
-
-/** What this process knows to hold at one address. */
-interface Holdings {
-  /** By shard. */
-  readonly leases: Map<string, Lease>
-  /** Of the last refresh that listed its shards. */
-  refreshed: Lease | undefined
-}
-
 /**
  * A `RunnerStorage` in Redis. See {@link layer}.
  *
@@ -94,19 +75,15 @@ export const make = Effect.fnUntraced(function* (
   InvalidLockOptions,
   RedisDriver.RedisDriver | ShardingConfig.ShardingConfig | Scope.Scope
 > {
-  const scope = yield* Effect.scope
   const config = yield* ShardingConfig.ShardingConfig
-  const clock = yield* Clock.Clock
   const driver = yield* RedisDriver.RedisDriver
   const prefix = yield* checkPrefix(options?.prefix ?? "effect_cluster")
   const lease = yield* checkPeriod("shardLockExpiration", config.shardLockExpiration)
   const refreshInterval = yield* checkPeriod("shardLockRefreshInterval", config.shardLockRefreshInterval)
   const retention = yield* checkPeriod("machineIdRetention", options?.machineIdRetention ?? "1 hour")
   // how long Sharding waits for a refresh before it gives up all its shards
-  const refreshTimeoutMillis = Math.ceil(Math.min(refreshInterval, lease / 3))
-  // clocks may differ in rate by one per cent, as for locks
-  const driftMillis = lease * 0.01 + 2
-  const runWithDeadline = yield* ScriptDeadlines.make({ longestLife: Math.min(refreshTimeoutMillis, 10_000) })
+  const refreshTimeout = Math.ceil(Math.min(refreshInterval, lease / 3))
+  const runWithDeadline = yield* ScriptDeadlines.make({ longestLife: Math.min(refreshTimeout, 10_000) })
 
   // Identifies this process: another one at the same address, after a crash or a network split, does not own its shards. A
   // lock with it is longer than 64 bytes, so that Redis keeps the shards in a hash table instead of a list that it
@@ -115,98 +92,16 @@ export const make = Effect.fnUntraced(function* (
   const runners = `{${prefix}}:runners`
   const shards = `{${prefix}}:shards`
 
-  const monotonicMillis = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
-
-  let requests = 0
-  const holdings = new Map<string, Holdings>()
-  const holdingsOf = (address: string): Holdings => {
-    let held = holdings.get(address)
-    if (held === undefined) holdings.set(address, (held = { leases: new Map(), refreshed: undefined }))
-    return held
-  }
-
-  /**
-   * Requests a lease of these shards, and notes which it covers. A reply that arrives after the lease has ended grants
-   * nothing: this process was stopped.
-   */
-  const askForLease = (
-    script: RedisDriver.RedisScript,
-    address: string,
-    args: ReadonlyArray<string | number>,
-    asked: ReadonlyArray<string>
-  ): Effect.Effect<Lease | undefined, LockStoreError> =>
-    Effect.suspend(() => {
-      const request = ++requests
-      const deadline = monotonicMillis() + lease - driftMillis
-      return Effect.map(
-        runWithDeadline(script, [runners, shards], [address, process, lease, ...args, request, ...asked]),
-        (reply) => {
-          const { leases } = holdingsOf(address)
-          for (const shard of asked) leases.delete(shard)
-          if (!Array.isArray(reply) || monotonicMillis() >= deadline) return undefined
-          const [epoch, ...refused] = reply as [epoch: string, ...refused: ReadonlyArray<number>]
-          const missing = new Set(refused)
-          const granted = asked.filter((_, index) => !missing.has(index + 1))
-          const given: Lease = { request, epoch, shards: new Set(granted.map(ShardId.fromString)), deadline }
-          for (const shard of granted) leases.set(shard, given)
-          return given
-        }
-      )
-    })
-
-  /** A restart or a failover of Redis must cost time, not shards, until the first lease ends. */
-  const whileRedisIsAway = <A>(
-    self: Effect.Effect<A, LockStoreError>,
-    until: number
-  ): Effect.Effect<A, LockStoreError> =>
-    Effect.suspend(() => {
-      const giveUpAt = Math.min(until, monotonicMillis() + refreshTimeoutMillis)
-      return Effect.retry(self, {
-        while: (error) => error.isTransient && monotonicMillis() < giveUpAt,
-        schedule: Schedule.spaced(Math.min(100, refreshTimeoutMillis / 10))
-      })
-    })
-
-  /** Refreshes shards that are listed. */
-  const refreshListed = (address: string, asked: ReadonlyArray<string>): Effect.Effect<Array<string>, LockStoreError> =>
-    Effect.suspend(() => {
-      const held = holdingsOf(address)
-      const now = monotonicMillis()
-      const deadlineOf = (shard: string) => held.leases.get(shard)?.deadline ?? Number.NEGATIVE_INFINITY
-      const lasting = asked.filter((shard) => deadlineOf(shard) > now)
-      const send = askForLease(scripts["runner_storage/refresh"], address, [retention], lasting)
-      // That leases have ended is known without Redis, and must be reported at once. The command that keeps this runner
-      // alive is sent in the background.
-      if (lasting.length === 0 && asked.length > 0) return Effect.as(Effect.forkIn(Effect.ignore(send), scope), [])
-      const firstEnd = lasting.reduce((least, shard) => Math.min(least, deadlineOf(shard)), Number.POSITIVE_INFINITY)
-      return Effect.map(whileRedisIsAway(send, firstEnd), (given) => {
-        if (given === undefined) return []
-        if (given.shards.size > 0 && given.request > (held.refreshed?.request ?? 0)) held.refreshed = given
-        return Array.from(given.shards, String)
-      })
-    })
-
-  /**
-   * Extends the lease of the shards that were refreshed last. Answers false if it does not cover all of them any more, or
-   * has ended: then each must be asked for.
-   */
-  const extend = (address: string, held: Holdings, refreshed: Lease): Effect.Effect<boolean, LockStoreError> =>
-    Effect.suspend(() => {
-      const deadline = monotonicMillis() + lease - driftMillis
-      return Effect.map(
-        runWithDeadline(
-          scripts["runner_storage/extend"],
-          [runners, shards],
-          [address, process, lease, retention, refreshed.epoch, refreshed.shards.size]
-        ),
-        (reply) => {
-          const isExtended = reply === 1 && monotonicMillis() < deadline
-          if (isExtended) refreshed.deadline = deadline
-          else if (held.refreshed === refreshed) held.refreshed = undefined
-          return isExtended
-        }
-      )
-    })
+  const leases = new ShardLeases({
+    keys: [runners, shards],
+    process,
+    lease,
+    retention,
+    refreshTimeout,
+    run: runWithDeadline,
+    clock: yield* Clock.Clock,
+    scope: yield* Effect.scope
+  })
 
   const persisted = <A>(self: Effect.Effect<A, LockStoreError>): Effect.Effect<A, PersistenceError> =>
     Effect.mapError(self, (cause) => new PersistenceError({ cause }))
@@ -247,24 +142,13 @@ export const make = Effect.fnUntraced(function* (
         Effect.asVoid(runWithDeadline(scripts["runner_storage/set_health"], [runners], [address, flag(healthy)]))
       ),
 
-    acquire: (address, asked) =>
-      persisted(
-        Effect.map(
-          whileRedisIsAway(
-            askForLease(scripts["runner_storage/acquire"], address, [], asked),
-            Number.POSITIVE_INFINITY
-          ),
-          (given) => (given === undefined ? [] : Array.from(given.shards, String))
-        )
-      ),
+    acquire: (address, asked) => persisted(leases.acquire(address, asked)),
 
-    refresh: (address, asked) => persisted(refreshListed(address, asked)),
+    refresh: (address, asked) => persisted(leases.refresh(address, asked)),
 
     release: (address, shard) =>
       Effect.suspend(() => {
-        const held = holdingsOf(address)
-        held.leases.delete(shard)
-        held.refreshed = undefined
+        leases.forget(address, shard)
         return persisted(
           Effect.asVoid(runWithDeadline(scripts["runner_storage/release"], [shards], [address, process, shard]))
         )
@@ -272,7 +156,7 @@ export const make = Effect.fnUntraced(function* (
 
     releaseAll: (address) =>
       Effect.suspend(() => {
-        holdings.delete(address)
+        leases.forgetAll(address)
         return persisted(
           Effect.asVoid(runWithDeadline(scripts["runner_storage/release_all"], [shards], [address, process]))
         )
@@ -287,19 +171,8 @@ export const make = Effect.fnUntraced(function* (
     Effect.suspend(() => {
       const asked = Array.from(shardIds)
       const address = `${runner.host}:${runner.port}`
-      const held = holdingsOf(address)
-      const { refreshed } = held
-      if (
-        refreshed === undefined ||
-        monotonicMillis() >= refreshed.deadline ||
-        asked.length === 0 ||
-        !asked.every((shard) => refreshed.shards.has(shard))
-      ) {
-        return storage.refresh(runner, asked)
-      }
-      return Effect.flatMap(
-        persisted(whileRedisIsAway(extend(address, held, refreshed), refreshed.deadline)),
-        (isExtended) => (isExtended ? Effect.succeed(asked) : storage.refresh(runner, asked))
+      return Effect.flatMap(persisted(leases.extend(address, asked)), (isExtended) =>
+        isExtended ? Effect.succeed(asked) : storage.refresh(runner, asked)
       )
     })
 

@@ -3,7 +3,6 @@
  *
  * @since 0.3.0
  */
-import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Cron from "effect/Cron"
 import * as DateTime from "effect/DateTime"
@@ -99,6 +98,8 @@ export interface DistributedCronOptions<E, R> {
  * A process that dies half-way through a tick keeps the lock until its lease expires (30 seconds), and until then further ticks are
  * treated as overlapping. After Redis has lost its data, missed ticks are not caught up.
  *
+ * If the server's clock is set back, or a replica takes over whose clock is behind, no tick runs until it has passed the last recorded one.
+ *
  * Building it fails with `InvalidLockName`, `InvalidLockOptions` and `CronParseError`, before any command. Failures of the store are
  * logged, and it goes on when Redis answers again.
  *
@@ -131,7 +132,16 @@ export const layer = <E, R>(
 
 const defaultMaxCatchUp = 100
 
-const checkOptions = (options: DistributedCronOptions<any, any>): InvalidLockOptions | undefined => {
+/** Whether a schedule has any tick: one for the 30th of February has none. */
+const everFires = (cron: Cron.Cron): boolean => {
+  try {
+    return Cron.next(cron).getTime() > 0
+  } catch {
+    return false
+  }
+}
+
+const checkOptions = (cron: Cron.Cron, options: DistributedCronOptions<any, any>): InvalidLockOptions | undefined => {
   const { catchUp = "none", maxCatchUp = defaultMaxCatchUp, overlap = "skip", retryDied = false } = options
   const invalid = (option: string, problem: string) => new InvalidLockOptions({ option, problem })
   if (!["skip", "wait", "allow"].includes(overlap)) {
@@ -143,6 +153,7 @@ const checkOptions = (options: DistributedCronOptions<any, any>): InvalidLockOpt
   if (!Number.isSafeInteger(maxCatchUp) || maxCatchUp < 1) {
     return invalid("maxCatchUp", `it is not a whole number from 1 (${shown(maxCatchUp)})`)
   }
+  if (!everFires(cron)) return invalid("cron", "no time matches it")
   return retryDied && overlap === "allow"
     ? invalid("retryDied", `with overlap: "allow" nobody knows whether a tick's process has died`)
     : undefined
@@ -158,7 +169,7 @@ const start = <E, R>(
     const lock = new LockImpl<unknown, LockReentered>(name, nonReentrant, undefined, client)
     const keys = lock.invalid ?? lock.keys(client)
     if (isInvalid(keys)) return yield* Effect.fail(keys)
-    const invalid = checkOptions(options)
+    const invalid = checkOptions(cron, options)
     if (invalid !== undefined) return yield* Effect.fail(invalid)
 
     const job: CronJob<Exclude<R, CurrentScheduledTime>> = {
@@ -170,11 +181,8 @@ const start = <E, R>(
       execute: (tick) => {
         const time = DateTime.makeUnsafe(tick)
         return Effect.provideService(execute, CurrentScheduledTime, time).pipe(
-          Effect.catchCause((cause) =>
-            Cause.hasInterruptsOnly(cause)
-              ? (Effect.failCause(cause) as Effect.Effect<never>)
-              : Effect.logError("A tick of a schedule has failed.", cause)
-          ),
+          // not reached where the tick is interrupted from outside: by a loss, or as the layer closes
+          Effect.catchCause((cause) => Effect.logError("A tick of a schedule has failed.", cause)),
           Effect.annotateLogs({ cron: name, scheduledTime: DateTime.formatIso(time) }),
           Effect.asVoid
         )
@@ -186,12 +194,12 @@ const start = <E, R>(
 
 const pausing = growing("1 second", "30 seconds")
 
-/** Goes on when Redis answers again; says once that it does not. */
+/** Goes on after a failure, such as that of Redis, even an unexpected one; says once that it has failed. */
 const persistent = <E, R>(name: string, self: Effect.Effect<void, E, R>): Effect.Effect<void, never, R> =>
   Effect.suspend(() => {
     let isTold = false
     return Effect.retry(
-      Effect.tapError(self, (error) => {
+      Effect.tapError(Effect.catchDefect(self, Effect.fail), (error) => {
         if (isTold) return Effect.void
         isTold = true
         return Effect.annotateLogs(

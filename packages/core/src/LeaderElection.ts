@@ -280,7 +280,7 @@ export interface WhileLeaderOptions<out A = never> extends CampaignOptions<A> {
 
 /**
  * Campaigns, and runs an effect as the leader. Losing the leadership interrupts the effect and starts a new campaign, until the effect
- * ends by itself. However it ends, this process resigns first: after a failure another candidate gets its turn while this one waits for
+ * ends by itself; so does an effect that fails with the `LockLost` of this election, as it noticed the loss first. However it ends, this process resigns first: after a failure another candidate gets its turn while this one waits for
  * its `restart`.
  *
  * **When to use**
@@ -322,13 +322,15 @@ export const whileLeader: {
   <B, E, R2, A, R>(self: Effect.Effect<B, E, R2>, election: LeaderElection<A, R>, options?: WhileLeaderOptions<A>) => {
     const impl = implOf(election)
     return Effect.flatMap(textOf(impl, options), (text) =>
-      leadUntilEnd(self, prepareCampaign(impl, text), options?.restart)
+      leadUntilEnd(self, impl.name, prepareCampaign(impl, text), options?.restart)
     )
   }
 )
 
 /**
  * The leadership that {@link whileLeader} gave to the running code. Fails with `NotLockOwner` outside of it. Sends no command.
+ *
+ * Its `resign` does not interrupt the code, which goes on without leading: end the effect instead, or use {@link campaign}.
  *
  * @example
  * ```ts

@@ -37,7 +37,9 @@ export interface SpinOptions<
  * A reentrant lock whose waiters never subscribe: they retry after a pause. Otherwise it is the lock of {@link Lock.make}:
  * the two share their names, and each wakes the other's waiters. Every function of `Lock` works on it.
  *
- * Only one of the waiting fibers of a process sends requests at a time.
+ * Only one of the waiting fibers of a process sends requests at a time. Once a second a release reserves the lock for half a second
+ * for the process that has waited longest, if that is a second or more: no process starves whose pauses are shorter than that. Not
+ * so on a quorum, over `RedisDriver.layerRedis`, or in a cluster without sharded pub/sub.
  *
  * **When not to use**
  *

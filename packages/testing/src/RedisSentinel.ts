@@ -38,7 +38,10 @@ export interface RedisSentinel {
   readonly servers: ReadonlyArray<RedisServer.RedisServer>
   /** The sentinels. */
   readonly sentinels: ReadonlyArray<RedisServer.RedisServer>
-  /** The server that the sentinels name as the master now; where they disagree, the one with the newest configuration. */
+  /**
+   * The server that the sentinels name as the master now. Where they disagree, the one with the newest configuration that
+   * says of itself that it is a master.
+   */
   readonly master: Effect.Effect<RedisServer.RedisServer, RedisSentinelError>
   /**
    * Makes a replica the master, and waits until it is. Both servers keep running; to force a failover, kill or pause the
@@ -163,20 +166,29 @@ export const start: (
       }
     })
 
+    const isMaster = (server: RedisServer.RedisServer) =>
+      Effect.map(command(server, "ROLE"), (role) => (role as ReadonlyArray<unknown>)[0] === "master")
+
+    const saysMaster = (server: RedisServer.RedisServer) =>
+      isMaster(server).pipe(
+        Effect.timeoutOrElse({ duration: "500 millis", orElse: () => Effect.succeed(false) }),
+        Effect.orElseSucceed(() => false)
+      )
+
     const master = Effect.gen(function* () {
       // they learn of a failover one after the other, and some may be down
       const [answers, failures] = yield* Effect.partition(sentinels, answerOf, { concurrency: "unbounded" })
-      const [newest] = answers.toSorted((one, other) => other.epoch - one.epoch)
-      if (newest === undefined) return yield* Effect.fail(failures[0]!)
-      const found = servers.find((server) => server.port === newest.port)
-      if (found !== undefined) return found
-      return yield* new RedisSentinelError({
-        message: `The sentinels name an unknown master on port ${newest.port}.`
-      })
+      const ports = [...new Set(answers.toSorted((one, other) => other.epoch - one.epoch).map((answer) => answer.port))]
+      if (ports.length === 0) return yield* Effect.fail(failures[0]!)
+      const named = ports.flatMap((port) => servers.find((server) => server.port === port) ?? [])
+      if (named.length < ports.length) {
+        return yield* new RedisSentinelError({ message: `The sentinels name an unknown master on port ${ports}.` })
+      }
+      if (named.length === 1) return named[0]!
+      // the newest configuration may still name the server that is being demoted
+      const claims = yield* Effect.filter(named, saysMaster, { concurrency: "unbounded" })
+      return claims[0] ?? named[0]!
     })
-
-    const isMaster = (server: RedisServer.RedisServer) =>
-      Effect.map(command(server, "ROLE"), (role) => (role as ReadonlyArray<unknown>)[0] === "master")
 
     const failover = Effect.gen(function* () {
       const before = yield* master

@@ -98,7 +98,8 @@ export const makeCluster = (
  * How long to wait before asking the sentinels for the master once more, in milliseconds. The holder of a lock should learn soon after a failover
  * whether the new master has it; but until it begins, sentinels leave a dead master half a minute by default (`down-after-milliseconds`).
  */
-export const duringFailover = (times: number): number => Math.min(times * 50, times <= 300 ? 200 : 2000)
+export const duringFailover = (times: number): number =>
+  Math.min(times * 50, times <= 200 ? 100 : times <= 400 ? 200 : 2000)
 
 /** The driver over connections to a master monitored by Sentinel. */
 export const makeSentinel = (

@@ -25,7 +25,7 @@ import { fair } from "../protocol/fair.ts"
 import { printsAs } from "../report/printsAs.ts"
 import { read, type RecordState } from "../store/operations/record.ts"
 import { decodeOrWarn, type JsonText } from "./jsonText.ts"
-import { HeldLeadership, isLoss } from "./Leadership.ts"
+import { HeldLeadership, isLossOf } from "./Leadership.ts"
 import { watchRecord } from "./watchRecord.ts"
 
 export const TypeId = "~effect-redis-lock/LeaderElection"
@@ -158,7 +158,7 @@ class Campaign implements Prepared<HeldLeadership> {
       onFailure: (cause) =>
         Effect.andThen(
           Effect.ignore(leadership.releaseNow()),
-          isLoss(cause) ? Effect.undefined : Effect.failCause(cause as Cause.Cause<LockStoreError>)
+          isLossOf(hold.name, cause) ? Effect.undefined : Effect.failCause(cause as Cause.Cause<LockStoreError>)
         )
     })
   }

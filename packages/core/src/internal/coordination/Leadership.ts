@@ -13,9 +13,11 @@ import * as record from "../store/operations/record.ts"
 import { isRetryable } from "../store/transient.ts"
 import { growing } from "../time/schedules.ts"
 
-/** Whether a failure is the loss of the lock. */
-export const isLoss = (cause: Cause.Cause<unknown>): boolean =>
-  cause.reasons.some((reason) => reason._tag === "Fail" && reason.error instanceof LockLost)
+/** Whether a failure is the loss of the lock of this name. */
+export const isLossOf = (name: string, cause: Cause.Cause<unknown>): boolean =>
+  cause.reasons.some(
+    (reason) => reason._tag === "Fail" && reason.error instanceof LockLost && reason.error.lock === name
+  )
 
 /** Short pauses, as the lease ends soon, and others wait for the record. */
 const rewriting = growing("50 millis", "1 second")

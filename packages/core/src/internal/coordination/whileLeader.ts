@@ -9,7 +9,7 @@ import type { LockStoreError } from "../../LockError.ts"
 import { type Prepare, section } from "../acquire/sections.ts"
 import type { Invalid } from "../options/invalid.ts"
 import { leaderships } from "./LeaderElectionImpl.ts"
-import { type HeldLeadership, isLoss } from "./Leadership.ts"
+import { type HeldLeadership, isLossOf } from "./Leadership.ts"
 
 /** The effect's own failure, as opposed to one of the campaign. */
 class EffectFailed<E> {
@@ -29,6 +29,7 @@ type Ended<E> = EffectFailed<E> | Deposed | LockStoreError | Invalid
 
 const leadOnce = <A, E, R>(
   self: Effect.Effect<A, E, R>,
+  name: string,
   campaign: Prepare<HeldLeadership>
 ): Effect.Effect<A, Ended<E>, R> =>
   Effect.suspend(() => {
@@ -39,19 +40,21 @@ const leadOnce = <A, E, R>(
       })
     )
     return Effect.catchCause(section(leaderships, campaign, body), (cause): Effect.Effect<never, Ended<E>> => {
-      if (own !== undefined) return Effect.fail(new EffectFailed(own))
-      return isLoss(cause)
-        ? Effect.fail(new Deposed())
-        : Effect.failCause(cause as Cause.Cause<LockStoreError | Invalid>)
+      // the effect may notice the loss before it is interrupted
+      if (isLossOf(name, own ?? cause)) return Effect.fail(new Deposed())
+      return own === undefined
+        ? Effect.failCause(cause as Cause.Cause<LockStoreError | Invalid>)
+        : Effect.fail(new EffectFailed(own))
     })
   })
 
 export const leadUntilEnd = <A, E, R>(
   self: Effect.Effect<A, E, R>,
+  name: string,
   campaign: Prepare<HeldLeadership>,
   restart: Schedule.Schedule<unknown> | undefined
 ): Effect.Effect<A, E | LockStoreError | Invalid, R> => {
-  const untilEnd = Effect.retry(leadOnce(self, campaign), { while: (error) => error instanceof Deposed })
+  const untilEnd = Effect.retry(leadOnce(self, name, campaign), { while: (error) => error instanceof Deposed })
   const restarted =
     restart === undefined
       ? untilEnd

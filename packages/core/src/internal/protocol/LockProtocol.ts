@@ -102,7 +102,7 @@ export const handOverTerms = (ownerRef: OwnerRef): HandOverTerms | undefined =>
 
 /** The place that a denied request takes, if any. */
 export const placeOf = (ownerRef: OwnerRef, { hasAsked, takesPlace, waits }: AcquireParams): TakesPlace | undefined =>
-  waits && takesPlace && takesPlaces(ownerRef) ? { hasAsked } : undefined
+  waits && takesPlace && takesPlaces(ownerRef) ? { hasAsked, spins: ownerRef.kind.backoff !== undefined } : undefined
 
 /** How long Redis remembers the last fencing token after a grant with this lease, in milliseconds. */
 export const tokenLife = ({ options }: ProtocolClient, leaseMillis: number): number =>

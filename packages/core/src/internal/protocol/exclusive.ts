@@ -51,13 +51,12 @@ export const fenced: LockProtocol = {
 }
 
 /**
- * Redisson's spin lock: retries after a pause.
+ * Redisson's spin lock: retries after a pause. Once a second a release reserves the lock for the client that has spun longest.
  */
 export const spin = (backoff: Schedule.Schedule<unknown>): LockProtocol => ({
   ...reentrant,
   name: "spin",
   title: "SpinLock",
-  handsOver: false,
   backoff
 })
 

@@ -259,7 +259,9 @@ const takePlace = ({ queue, request, waiter }: Wait): Place | undefined => {
   const { place } = queue
   if (place === undefined || !waiter.hasTurn) return undefined
   queue.place = undefined
-  if (takesPlaces(request)) return place
+  // those that spin and those that listen have their turns in different ways
+  if (takesPlaces(request) && (place.ownerRef.kind.backoff === undefined) === (request.kind.backoff === undefined))
+    return place
   request.client.fork(giveBackPlace(place.ownerRef))
   return undefined
 }

@@ -56,6 +56,9 @@ const placesLife = 60_000
 /** Of the turns of clients that take no places: the interval, the duration, and what is added to the time of the last: `lua/include/hand_over/last_turn.lua` */
 export const [turnEvery, turnLasts, behindAll] = [100_000, 10_000, 4e15]
 
+/** Of the owners that spin: the interval of their turns, how long the lock is reserved, and what is taken from their times: `lua/include/hand_over/spinners_turn.lua` */
+const [spinnersTurnEvery, spinnersLease, beforeAll] = [1_000_000, 500, 4e15]
+
 /** The microseconds since the last turn of the clients that take no places: `lua/include/hand_over/last_turn.lua` */
 const sinceLastTurn = (db: Keyspace, places: string): number => {
   const last = db.zscore(places, "")
@@ -70,9 +73,10 @@ export const leftOfOthersTurn = (db: Keyspace, places: string | undefined): numb
 }
 
 /** Takes a place behind all others, also behind those that were taken at the same time by a clock that stands still in tests. */
-export const takePlace = (db: Keyspace, places: string, member: string): void => {
+export const takePlace = (db: Keyspace, places: string, member: string, spins = false): void => {
   const last = db.zset(places).findLast(([other]) => other !== "")?.[1] ?? 0
-  if (db.zscore(places, member) === undefined) db.zadd(places, Math.max(db.timeMicros(), last + 1), member)
+  const score = spins ? db.timeMicros() - beforeAll : Math.max(db.timeMicros(), last + 1)
+  if (db.zscore(places, member) === undefined) db.zadd(places, score, member)
   db.expire(places, placesLife)
 }
 
@@ -81,7 +85,7 @@ const taken = (
   db: Keyspace,
   [lock, token, places]: ReadonlyArray<string>,
   owner: string,
-  hasAsked: boolean
+  { hasAsked, spins }: { readonly hasAsked: boolean; readonly spins: boolean }
 ): Reply | undefined => {
   const fields = db.hash(lock!)
   const left = fields === undefined ? leftOfOthersTurn(db, places) : db.pttl(lock!)
@@ -91,14 +95,20 @@ const taken = (
   }
   if (fields?.has(owner) === true) return hasAsked ? undefined : grantedBefore(db, lock!, token!)
   if (fields?.has("mode") === true) throw new WrongType()
-  if (places !== undefined) takePlace(db, places, owner)
+  if (places !== undefined) takePlace(db, places, owner, spins)
   return [left, fields === undefined ? "" : [...fields.keys()][0]!]
 }
 
 export const acquire: MemoryOperation = (db, keys, args) => {
   const [lock, token, places] = keys as [string, string, string | undefined]
-  const [owner, lease, tokenLife, atLeast, hasAsked] = args as [string, string, string, string?, string?]
-  const answer = taken(db, keys, owner, places !== undefined && hasAsked === "1")
+  const [owner, lease, tokenLife, atLeast, asked, spins] = args as [
+    string,
+    string,
+    string,
+    ...Array<string | undefined>
+  ]
+  const hasAsked = places !== undefined && asked === "1"
+  const answer = taken(db, keys, owner, { hasAsked, spins: spins === "1" })
   if (answer !== undefined) return answer
   const next = nextToken(db, lock, token, Number(tokenLife), atLeast)
   db.hset(lock, owner, "1")
@@ -109,7 +119,7 @@ export const acquire: MemoryOperation = (db, keys, args) => {
 export const acquireFenced: MemoryOperation = (db, keys, args) => {
   const [lock, token, places] = keys as [string, string, string | undefined]
   const [owner, lease, last] = args as [string, string, string | undefined]
-  const answer = taken(db, keys, owner, places !== undefined && last === "1")
+  const answer = taken(db, keys, owner, { hasAsked: places !== undefined && last === "1", spins: false })
   if (answer !== undefined) return answer
   const next = (lastToken(db, token) ?? 0) + 1
   db.setString(token, String(next))
@@ -135,13 +145,30 @@ export const isOthersTurn = (db: Keyspace, channel: string, places: string): boo
   return true
 }
 
+/** `lua/include/hand_over/spinners_turn.lua` */
+const isSpinnersTurn = (db: Keyspace, lock: string, places: string): boolean => {
+  const [owner, since] = db.zset(places).find(([member, score]) => score < 0 && member !== "~") ?? []
+  if (owner === undefined) {
+    db.zrem(places, "~")
+    return false
+  }
+  const now = db.timeMicros() - beforeAll
+  const sinceTurn = now - beforeAll - (db.zscore(places, "~") ?? Number.NEGATIVE_INFINITY)
+  if (now - since! < spinnersTurnEvery || (sinceTurn >= 0 && sinceTurn < spinnersTurnEvery)) return false
+  db.zadd(places, now - beforeAll, "~")
+  db.zrem(places, owner)
+  db.hset(lock, owner, "1")
+  db.expire(lock, spinnersLease)
+  return true
+}
+
 /** `lua/include/hand_over/hand_over.lua` */
 const handOver = (db: Keyspace, lock: string, channel: string, places: string, lease: string): boolean => {
   for (let passedOver = 0; passedOver < 100; passedOver++) {
-    const owner = db.zset(places)[0]?.[0]
+    const owner = db.zset(places).find(([, score]) => score >= 0)?.[0]
     if (owner === undefined) return false
     if (owner === "") {
-      db.expire(places, turnEvery / 1000)
+      if (db.zset(places)[0]![0] === "") db.expire(places, turnEvery / 1000)
       return false
     }
     db.zrem(places, owner)
@@ -165,6 +192,7 @@ export const release: MemoryOperation = (db, [lock, channel, places], [owner, pu
   }
   if (publish === "") return released
   if (places !== undefined && db.exists(places)) {
+    if (isSpinnersTurn(db, lock!, places)) return released
     if (!isOthersTurn(db, channel!, places) && handOver(db, lock!, channel!, places, lease!)) return released
   } else if (places !== undefined && db.listeners(channel!) > 0) {
     isOthersTurn(db, channel!, places)

@@ -65,6 +65,8 @@ export const operations = {
 export interface TakesPlace {
   /** Whether the owner has asked before: the lock may have been handed over to it. */
   readonly hasAsked: boolean
+  /** Whether it hears no message: it has its turns among those that spin. */
+  readonly spins: boolean
 }
 
 /**
@@ -80,9 +82,13 @@ export const acquire = (
 ): StoreCommand<AcquireReply> => ({
   operation: operations.acquire,
   keys: takesPlace === undefined ? [keys.lock, tokenKey] : [keys.lock, tokenKey, keys.places],
-  args:
-    takesPlace?.hasAsked === true ? [owner, leaseMillis, tokenLifeMillis, "", 1] : [owner, leaseMillis, tokenLifeMillis]
+  args: [owner, leaseMillis, tokenLifeMillis, ...placeArguments(takesPlace)]
 })
+
+const placeArguments = (takesPlace: TakesPlace | undefined): ReadonlyArray<string | number> => {
+  if (takesPlace?.spins === true) return ["", takesPlace.hasAsked ? 1 : 0, 1]
+  return takesPlace?.hasAsked === true ? ["", 1] : []
+}
 
 /** {@link acquire} with a counter as its token. */
 export const acquireFenced = (
