@@ -44,5 +44,7 @@ for number = 1, remain do
   longest_own = math.max(longest_own, redis.call('PTTL', hold_key(number)))
 end
 redis.call('ZADD', KEYS[4], 'XX', time[1] * 1000 + math.floor(time[2] / 1000) + longest_own, ARGV[1])
-local publish = ARGV[3]
 --@include readers/end_read
+-- pcall: a message is a hint; a user without permission to publish has still released
+local listeners = redis.pcall(ARGV[3], KEYS[2], '0')
+return type(listeners) == 'number' and 1 + listeners or 1

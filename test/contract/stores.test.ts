@@ -204,6 +204,11 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
   const writers = key("effect_redis_lock_writers")
   const readers = key("effect_redis_lock_readers")
   const stem = `{${lock}}`
+  // nobody listens: a release passes over all who have places
+  const hasPlaces = op.times % 2 === 1
+  const places = hasPlaces ? [key("effect_redis_lock_places")] : []
+  const hasAsked = hasPlaces ? [op.count === 3 ? 1 : 0] : []
+  const publish = op.count === 1 ? "" : "PUBLISH"
   const owner = `${clientOf(op.owner)}:1`
   const other = `${clientOf(op.other)}:1`
   const hold = (who: string, number: number) => `${stem}:${who}:rwlock_timeout:${number}`
@@ -242,7 +247,10 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
     case "multi_lock/release":
       return [names.flatMap((name) => [prefix + name, `redisson_lock__channel:{${prefix}${name}}`]), [owner, "PUBLISH"]]
     case "lock/found":
-      return [[op.count === 1 ? lock : op.count === 2 ? queue[0]! : op.times === 1 ? readers : writers], []]
+      return [
+        [op.count === 1 ? lock : op.count === 2 ? queue[0]! : op.times === 1 ? readers : (places[0] ?? writers)],
+        []
+      ]
     case "lock/look":
       return [[lock, token, queue[0]!, readers, writers, `{${lock}}:timeout`, `${lock}:no places`], [1000]]
     case "fair_lock/acquire":
@@ -272,8 +280,8 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
       return [[lock, channel, ...queue], ["PUBLISH"]]
     case "read_lock/acquire":
       return [
-        [lock, token, hold(owner, 1), writers, readers],
-        [owner, lease, op.count === 1 ? other : "", 1234, op.times === 4 ? 0 : 1]
+        [lock, token, hold(owner, 1), writers, readers, ...places],
+        [owner, lease, op.count === 1 ? other : "", 1234, op.times === 4 ? 0 : 1, ...hasAsked]
       ]
     case "read_lock/hold":
       return [
@@ -281,9 +289,10 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
         [owner, op.count, lease]
       ]
     case "read_lock/release":
+    case "write_lock/release":
       return [
-        [lock, sharedChannel, stem, readers],
-        [owner, "PUBLISH"]
+        [lock, sharedChannel, stem, readers, ...places],
+        [owner, publish, ...(hasPlaces ? [2000] : [])]
       ]
     case "read_lock/remove_hold":
       return [
@@ -302,13 +311,8 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
       return [[lock, sharedChannel, stem, readers], ["PUBLISH"]]
     case "write_lock/acquire":
       return [
-        [lock, token, writers, readers],
-        [owner, lease, tokenLife, clientOf(op.owner), op.count === 1 ? 0 : life]
-      ]
-    case "write_lock/release":
-      return [
-        [lock, sharedChannel, stem, readers],
-        [owner, "PUBLISH"]
+        [lock, token, writers, readers, ...places],
+        [owner, lease, tokenLife, clientOf(op.owner), op.count === 1 ? 0 : life, "", ...hasAsked]
       ]
     case "record/write":
       return [

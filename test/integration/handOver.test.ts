@@ -1,14 +1,16 @@
 /**
- * What a section under a plain lock costs, and how long anybody waits for it, however many clients contend; and what becomes of a lock
- * whose next owner is dead or stopped.
+ * What a section under a plain lock or a read-write lock costs, and how long anybody waits for it, however many clients contend; and what
+ * becomes of a lock whose next owner is dead or stopped.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Scope } from "effect"
-import { FencedLock, Lock, SpinLock } from "effect-redis-lock"
+import { Deferred, Effect, Fiber, Option, Scope } from "effect"
+import { FencedLock, Lock, ReadWriteLock, type RedisLock, SpinLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { start } from "../faults/processes.ts"
-import { client } from "../kit/clients.ts"
+import { type Client, client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
+import { sectionUntilTold } from "../kit/sections.ts"
+import { subscribers } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
 
 const ask = <A>(answer: () => Promise<A>) => Effect.promise(answer)
@@ -25,37 +27,109 @@ const scriptsRun = (redis: Redis) =>
 // nobody asks by the clock
 const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 hour" } as const
 
-describe("a plain lock for which many clients contend", () => {
-  for (const count of [2, 24]) {
+const { readLock, writeLock } = ReadWriteLock.make("ledger")
+
+type AnyLock = Lock.Lock<RedisLock.RedisLock, unknown>
+
+/** How many sections, of readers and of writers, came between a request and its own section. */
+interface Waited {
+  readonly writers: number
+  readonly readers: number
+}
+
+/** Runs sections of all clients without a pause, and returns the scripts that one costs, and how long each has waited. */
+const contend = Effect.fnUntraced(function* (
+  redis: Redis,
+  clients: ReadonlyArray<readonly [Client, ReadonlyArray<AnyLock>]>,
+  each: number
+) {
+  let writers = 0
+  let readers = 0
+  const waited: Array<Waited> = []
+  const sections = (lock: AnyLock, times: number) =>
+    Effect.suspend(() => {
+      const before = { writers, readers }
+      return Effect.suspend(() => {
+        waited.push({ writers: writers - before.writers, readers: readers - before.readers })
+        if (lock === readLock) readers++
+        else writers++
+        return Effect.sleep(2)
+      }).pipe(Lock.withLock(lock))
+    }).pipe(Effect.repeat({ times: times - 1 }))
+  const all = (times: number) =>
+    Effect.forEach(
+      clients,
+      ([{ run }, locks]) =>
+        run(Effect.forEach(locks, (lock) => sections(lock, times), { concurrency: "unbounded", discard: true })),
+      { concurrency: "unbounded", discard: true }
+    )
+  // all have subscribed after these
+  yield* all(2)
+  waited.length = 0
+  yield* ask(() => redis.config("RESETSTAT"))
+  yield* all(each)
+  return { scripts: (yield* scriptsRun(redis)) / waited.length, waited }
+})
+
+const most = (waited: ReadonlyArray<Waited>, side: keyof Waited) => Math.max(...waited.map((it) => it[side]))
+
+for (const [title, lock] of [
+  ["a plain lock", Lock.make("ledger")],
+  ["a write lock", writeLock]
+] as const) {
+  describe(`${title} for which many clients contend`, () => {
+    for (const count of [2, 8, 24]) {
+      it.live(
+        `${count} clients need no more than three scripts a section and a few, and each has its turn among the others`,
+        onServer(({ redis, server }) =>
+          Effect.gen(function* () {
+            const clients = yield* Effect.forEach(Array.from({ length: count }), () => client(server, patient))
+            const { scripts, waited } = yield* contend(
+              redis,
+              clients.map((it) => [it, [lock]]),
+              20
+            )
+            assert.isBelow(scripts, 3.6)
+            assert.isAtMost(most(waited, "writers"), 2 * count)
+          })
+        )
+      )
+    }
+  })
+}
+
+describe("a read-write lock for which readers and writers contend", () => {
+  for (const count of [2, 8, 24]) {
     it.live(
-      `${count} clients need no more than three scripts a section and a few, and each has its turn among the others`,
+      `${count} clients, half of which write, need no more than three scripts a section and a few, and each has its turn`,
       onServer(({ redis, server }) =>
         Effect.gen(function* () {
-          const each = 20
           const clients = yield* Effect.forEach(Array.from({ length: count }), () => client(server, patient))
-          let entered = 0
-          /** How many sections of others came between a request and its own section. */
-          const waited: Array<number> = []
-          const section = Effect.suspend(() => {
-            const before = entered
-            return Effect.gen(function* () {
-              waited.push(entered++ - before)
-              yield* Effect.sleep(2)
-            }).pipe(Lock.withLock("ledger"))
-          })
-          const all = (times: number) =>
-            Effect.forEach(clients, ({ run }) => run(Effect.repeat(section, { times: times - 1 })), {
-              concurrency: "unbounded",
-              discard: true
-            })
-          // all have subscribed after these
-          yield* all(2)
-          waited.length = 0
-          yield* ask(() => redis.config("RESETSTAT"))
-          yield* all(each)
-          const scripts = (yield* scriptsRun(redis)) / (count * each)
+          const { scripts, waited } = yield* contend(
+            redis,
+            clients.map((it, i) => [it, [i % 2 === 0 ? writeLock : readLock]]),
+            20
+          )
           assert.isBelow(scripts, 3.6)
-          assert.isAtMost(Math.max(...waited), 2 * count)
+          assert.isAtMost(most(waited, "writers"), 2 * count)
+          assert.isAtMost(most(waited, "readers"), 2 * count)
+        })
+      )
+    )
+
+    it.live(
+      `in each of ${count} clients a fiber that writes and three that read have their turn`,
+      onServer(({ redis, server }) =>
+        Effect.gen(function* () {
+          const clients = yield* Effect.forEach(Array.from({ length: count }), () => client(server, patient))
+          const { scripts, waited } = yield* contend(
+            redis,
+            clients.map((it) => [it, [writeLock, readLock, readLock, readLock]]),
+            20
+          )
+          assert.isBelow(scripts, 3.6)
+          assert.isAtMost(most(waited, "writers"), 2 * count)
+          assert.isAtMost(most(waited, "readers"), 8 * count)
         })
       )
     )
@@ -83,37 +157,96 @@ describe("a spin lock", () => {
   )
 })
 
-describe("a lock that is to be handed over to a process", () => {
-  const lock = FencedLock.make("ledger")
+const placesTaken = (redis: Redis, count: number) =>
+  eventually(
+    `${count} have places`,
+    () => redis.zcard("effect_redis_lock_places:{ledger}"),
+    (found) => found === count
+  )
 
-  /** A process that waits, and a client behind it; the holder leaves when `signal` has been sent to the process, and has had its effect. */
-  const after = (signal: "SIGKILL" | "SIGSTOP") =>
+const writes = ({ run }: Client) => sectionUntilTold((body) => run(Lock.withLock(body, writeLock)))
+
+describe("a read-write lock that readers of one client wait for", () => {
+  it.live(
+    "is handed over to all that wait, though a writer has announced itself; who comes later lets it go first",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
-        const hasPlaces = (count: number) =>
-          eventually(
-            `${count} have places`,
-            () => redis.zcard("effect_redis_lock_places:{ledger}"),
-            (found) => found === count
+        const writer = yield* writes(yield* client(server, patient))
+        const readers = yield* client(server, patient)
+        const inside = yield* Effect.all([Deferred.make<void>(), Deferred.make<void>(), Deferred.make<void>()])
+        const end = yield* Deferred.make<void>()
+        const reading = yield* Effect.forkChild(
+          readers.run(
+            Effect.forEach(
+              inside,
+              (entered) =>
+                Effect.andThen(Deferred.succeed(entered, undefined), Deferred.await(end)).pipe(Lock.withLock(readLock)),
+              { concurrency: "unbounded" }
+            )
           )
+        )
+        yield* placesTaken(redis, 1)
+        yield* subscribers(redis, "ledger", 1, "redisson_rwlock")
+        yield* ask(() => redis.zadd("effect_redis_lock_writers:{ledger}", Date.now() + 60_000, "somebody"))
+        yield* writer.end
+        yield* Effect.forEach(inside, Deferred.await)
+        const later = yield* client(server, patient)
+        assert.isTrue(Option.isNone(yield* later.run(Lock.withLockIfAvailable(Effect.void, readLock))))
+        assert.isTrue(Option.isNone(yield* readers.run(Lock.withLockIfAvailable(Effect.void, readLock))))
+        yield* ask(() => redis.del("effect_redis_lock_writers:{ledger}"))
+        yield* Deferred.succeed(end, undefined)
+        yield* Fiber.join(reading)
+      })
+    )
+  )
+
+  it.live(
+    "is not handed over to those that have given up",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const writer = yield* writes(yield* client(server, patient))
+        const other = yield* client(server, patient)
+        for (const lock of [readLock, writeLock]) {
+          const waiting = yield* Effect.forkChild(
+            other.run(
+              Effect.all([Lock.withLock(Effect.void, lock), Lock.withLock(Effect.void, lock)], { concurrency: 2 })
+            )
+          )
+          yield* placesTaken(redis, 1)
+          yield* Fiber.interrupt(waiting)
+          yield* placesTaken(redis, 0)
+        }
+        yield* writer.end
+        assert.isTrue(Option.isSome(yield* other.run(Lock.withLockIfAvailable(Effect.void, writeLock))))
+      })
+    )
+  )
+})
+
+describe("a lock that is to be handed over to a process", () => {
+  /** A process that waits, and a client behind it; the holder leaves when `signal` has been sent to the process, and has had its effect. */
+  const after = (signal: "SIGKILL" | "SIGSTOP", kind: "fenced" | "read" | "write", lock: AnyLock) =>
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
         const holder = yield* client(server, patient)
         // to whom it is handed over at once need not ask by the clock
         const waiter = yield* client(server, signal === "SIGKILL" ? patient : undefined)
         const scope = yield* Effect.scope
+        const channel = kind === "fenced" ? "redisson_lock__channel" : "redisson_rwlock"
         const next = yield* Effect.gen(function* () {
-          const settings = { url: server.url, kind: "fenced", lock: "ledger", fibers: 1 } as const
+          const settings = { url: server.url, kind, lock: "ledger", fibers: 1 } as const
           const process = yield* Scope.provide(start("worker", settings), scope)
           const { clientId } = yield* process.told("ready")
           const listens = (listens: boolean) =>
             eventually(
               listens ? "the process listens" : "the process listens no more",
-              () => redis.pubsub("CHANNELS", `redisson_lock__channel:{ledger}:${clientId}`),
+              () => redis.pubsub("CHANNELS", `${channel}:{ledger}:${clientId}`),
               (channels) => (channels as Array<unknown>).length === (listens ? 1 : 0)
             )
-          yield* hasPlaces(1)
+          yield* placesTaken(redis, 1)
           yield* listens(true)
           const next = yield* Effect.forkDetach(waiter.run(Lock.withLock(Effect.void, lock)))
-          yield* hasPlaces(2)
+          yield* placesTaken(redis, 2)
           yield* process.signal(signal)
           yield* listens(signal === "SIGSTOP")
           return next
@@ -122,6 +255,16 @@ describe("a lock that is to be handed over to a process", () => {
       })
     )
 
-  it.live("passes over a process that is dead, at once", after("SIGKILL"))
-  it.live("goes to somebody else when a process that is stopped does not ask for it", after("SIGSTOP"))
+  const kinds = [
+    [" that waits", "fenced", FencedLock.make("ledger")],
+    [" that waits to write", "write", writeLock],
+    [" that waits to read", "read", writeLock]
+  ] as const
+  for (const [waits, kind, lock] of kinds) {
+    it.live(`passes over a process${waits} and is dead, at once`, after("SIGKILL", kind, lock))
+    it.live(
+      `goes to somebody else when a process${waits} and is stopped does not ask for it`,
+      after("SIGSTOP", kind, lock)
+    )
+  }
 })

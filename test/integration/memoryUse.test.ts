@@ -122,7 +122,7 @@ const measure = Effect.gen(function* () {
     ...(yield* ofLock('Lock, tokens: "none"', Lock.make(name, { tokens: "none" }))),
     ...(yield* ofLock("FencedLock", FencedLock.make(name))),
     ...(yield* ofLock("FairLock", FairLock.make(name), FairLock.make(name))),
-    ...(yield* ofLock("writeLock", writeLock)),
+    ...(yield* ofLock("writeLock", writeLock, writeLock)),
     ...(yield* ofLock("readLock", readLock, writeLock)),
     ...(yield* ofPermits("Semaphore", (self) => Semaphore.withPermits(self, anonymous, 1))),
     ...(yield* ofPermits("PermitSemaphore", (self) => PermitSemaphore.withPermits(self, permits, 1)))

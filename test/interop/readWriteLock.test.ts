@@ -115,6 +115,30 @@ withRedisson("read-write lock", (test) => {
       assert.strictEqual(counter.value(), 200)
     }))
 
+  test("a Java writer and a Java reader have their turn among clients that hand the lock over to each other", () =>
+    Effect.gen(function* () {
+      const { java, locks } = yield* Site
+      const name = freshName("interop")
+      const { readLock, writeLock } = ReadWriteLock.make(name)
+      const counter = yield* Counter.make
+      const ignored = yield* Counter.make
+      const clients = yield* Effect.forEach([1, 2, 3], () => Layer.build(Layer.fresh(locks())))
+      const writes = Effect.forever(Lock.withLock(Effect.sleep(1), writeLock))
+      const reads = Effect.forever(Lock.withLock(Effect.sleep(1), readLock))
+      const ours = clients.map((client) =>
+        Effect.provideContext(Effect.all([writes, writes, reads], { concurrency: "unbounded" }), client)
+      )
+      const javas = [
+        java.thread("writer").run("write", name, "count", { port: counter.port, times: 20 }),
+        java.thread("reader").run("read", name, "count", { port: ignored.port, times: 20 })
+      ]
+      yield* Effect.raceFirst(
+        Effect.all(javas, { concurrency: "unbounded", discard: true }),
+        Effect.all(ours, { concurrency: "unbounded", discard: true })
+      )
+      assert.strictEqual(counter.value(), 20)
+    }))
+
   test("a dead Java reader holds up a TypeScript writer for its own lease, though another reader lives", () =>
     Effect.gen(function* () {
       const { nodes, url } = yield* Site

@@ -138,7 +138,7 @@ it.live(
       yield* release("x:1")
       yield* until("the message has come", () => subscriptions.messagesSeen(channel, true) !== seen)
       const [queue, waiter] = yield* client.waitQueues.join("a", "exclusive", { waitsUntil })
-      queue.listen(channel, seen, true)
+      queue.listen(channel, seen, "exclusive")
       assert.isDefined(Queue.takeUnsafe(queue.signals))
       for (const subscription of earlier) subscription.stop()
       queue.leave(waiter)

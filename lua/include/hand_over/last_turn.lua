@@ -2,11 +2,10 @@
 -- no places: huge if they had none. The time of that turn is stored among the places as the
 -- score of the member '', plus `behind_all`, so that it sorts behind every place.
 --
--- KEYS[3]  the places (see hand_over.lua)
--- Needs the local `digits`.
+-- Needs the locals `digits` and `places`, the key of the places (see hand_over.lua).
 
 local behind_all = 4000000000000000
-local last_turn = redis.call('ZSCORE', KEYS[3], '')
+local last_turn = redis.call('ZSCORE', places, '')
 local since = last_turn and digits - (last_turn - behind_all) or behind_all
 if since < 0 then
   -- the clock has stepped back

@@ -3,8 +3,8 @@
 -- 10 ms (see taken.lua); they are told first, which saves them a futile request.
 --
 -- KEYS[2]  its channel; clients that take places listen to <channel>:ours as well
--- KEYS[3]  the places (see hand_over.lua)
 -- ARGV[2]  PUBLISH, or SPUBLISH
+-- Needs the local `places`, the key of the places (see hand_over.lua).
 
 local is_others_turn = false
 local numsub = ARGV[2] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
@@ -16,9 +16,9 @@ if others > 0 then
   --@include hand_over/last_turn
   if since >= 100000 then
     is_others_turn = true
-    redis.call('ZADD', KEYS[3], string.format('%.0f', digits + behind_all), '')
-    if redis.call('ZRANGE', KEYS[3], 0, 0)[1] == '' then
-      redis.call('PEXPIRE', KEYS[3], 100)
+    redis.call('ZADD', places, string.format('%.0f', digits + behind_all), '')
+    if redis.call('ZRANGE', places, 0, 0)[1] == '' then
+      redis.call('PEXPIRE', places, 100)
     end
     redis.pcall(ARGV[2], KEYS[2] .. ':ours', '')
   end

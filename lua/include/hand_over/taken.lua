@@ -28,6 +28,7 @@ if redis.call('EXISTS', KEYS[1], KEYS[3] or KEYS[1]) > 0 then
       holder = redis.call('HKEYS', KEYS[1])[1]
     end
   else
+    local places = KEYS[3]
     --@include hand_over/last_turn
     if since < 10000 then
       left = math.ceil((10000 - since) / 1000)

@@ -1,14 +1,10 @@
--- After a read has ended: keeps the lock for as long as the longest hold that is left,
--- or frees it; readers whose holds have all run out do not keep it. A writer's lease is
--- never changed. Returns 1 + how many clients were listening, if the lock is free now; else 1.
+-- After a read has ended: keeps the lock for as long as the longest hold that is left, and
+-- replies 1; or frees it and goes on. Readers whose holds have all run out do not keep it. A
+-- writer's lease is never changed.
 --
 -- KEYS[1]  the lock
--- KEYS[2]  its channel
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
 -- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
---
--- Needs the local `publish`: PUBLISH, or SPUBLISH if sharded pub/sub is in use; empty to
--- wake nobody
 
 if redis.call('HGET', KEYS[1], 'mode') == 'write' then
   return 1
@@ -24,9 +20,3 @@ if longest > 0 then
   return 1
 end
 redis.call('DEL', KEYS[1], KEYS[4])
-if publish == '' then
-  return 1
-end
--- pcall: a message is a hint; a user without permission to publish has still released
-local listeners = redis.pcall(publish, KEYS[2], '0')
-return type(listeners) == 'number' and 1 + listeners or 1

@@ -149,6 +149,24 @@ export const sharing = ({
       })
     )
 
+    it.effect("A writer that goes on reading lets other readers in at once, though a writer of its client waits", () =>
+      Effect.gen(function* () {
+        const { readLock, writeLock } = yield* fresh()
+        const next = yield* Effect.gen(function* () {
+          const write = yield* Lock.scoped(writeLock)
+          yield* Lock.scoped(readLock)
+          const waiting = yield* untilDenied(readLock, 1, background(elsewhere(Lock.withLock(Effect.void, readLock))))
+          const next = yield* background(Lock.withOwner(Lock.withLock(Effect.void, writeLock)))
+          yield* pass(Duration.millis(50))
+          yield* write.release
+          yield* atOnce(waiting)
+          assert.isUndefined(next.pollUnsafe())
+          return next
+        }).pipe(Effect.scoped)
+        yield* succeeded(next)
+      })
+    )
+
     it.effect("A reader that asks to write is refused at once, and keeps reading", () =>
       Effect.gen(function* () {
         const { readLock, writeLock } = yield* fresh()

@@ -13,8 +13,8 @@ export interface AcquiringClient extends LeaseClient, PermitsClient, WaitingClie
   readonly comparedTotals: Set<string>
   readonly waitQueues: WaitQueues
   readonly labels: LabelsOfOthers
-  /** Locks with a request of this process in flight. */
-  readonly requestsInFlight: Set<string>
+  /** Locks with a request of this process in flight; of readers, which ask at the same time, the one that takes their place. */
+  readonly requestsInFlight: { readonly exclusive: Set<string>; readonly read: Set<string> }
   readonly remember: (lease: Lease) => void
   /** The same acquisition with the least token that it may be granted, where a server that takes over might grant a lower one. */
   readonly bounded: <A>(command: StoreCommand<A>) => StoreCommand<A>

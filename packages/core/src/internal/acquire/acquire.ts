@@ -36,6 +36,8 @@ export const acquire = (
   const waits = request.waitMillis > 0
   if (kind.queued && waits) return waitInFairQueue(request, restore, startedAt)
   const ask = (onSettled?: typeof settled) => {
+    // of the requests that are in flight at once, which only readers send, the first
+    const takesPlace = onSettled !== undefined
     const ownerRef = ownerRefOf(request, client.nextOwner())
     const messagesSeen = messagesSeenOf(request)
     const sentAt = client.now()
@@ -43,11 +45,12 @@ export const acquire = (
       countWaiting(
         client,
         kind.name,
-        waitInQueue(request, restore, startedAt, { answer, messagesSeen, ownerRef, sentAt })
+        waitInQueue(request, restore, startedAt, { answer, messagesSeen, ownerRef, sentAt, takesPlace })
       )
     return acquireOnce(request, {
       ownerRef,
       waits,
+      takesPlace,
       restore,
       startedAt,
       onGranted: Effect.succeed,
@@ -62,9 +65,13 @@ export const acquire = (
     if (isHeldUp(request)) {
       return countWaiting(client, kind.name, waitInQueue(request, restore, startedAt, undefined))
     }
-    if (kind.mode === "read") return ask()
+    if (kind.mode === "read") {
+      if (client.requestsInFlight.read.has(keys.lock)) return ask()
+      client.requestsInFlight.read.add(keys.lock)
+      return ask(settled)
+    }
     // Fibers that arrive during a request share its result.
-    client.requestsInFlight.add(keys.lock)
+    client.requestsInFlight.exclusive.add(keys.lock)
     return ask(settled)
   })
 }

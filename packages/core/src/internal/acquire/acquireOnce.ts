@@ -41,6 +41,10 @@ export interface Attempt<A, B, E> {
   readonly waits: boolean
   /** Whether this owner has asked before. */
   readonly hasAsked?: boolean
+  /** Whether it takes the place of this client if it is denied. Default: true. */
+  readonly takesPlace?: boolean
+  /** Whether it is a reader that has waited with one that was let in. Default: false. */
+  readonly isLetIn?: boolean
   readonly restore: Restore
   /** When the acquisition began, on the monotonic clock. */
   readonly startedAt: number
@@ -60,6 +64,7 @@ export const acquireOnce = <A, B, E>(
   request: AcquireRequest,
   {
     hasAsked = false,
+    isLetIn = false,
     onDenied,
     onGranted,
     onSettled,
@@ -67,13 +72,14 @@ export const acquireOnce = <A, B, E>(
     ownerRef,
     restore,
     startedAt,
+    takesPlace = true,
     waits
   }: Attempt<A, B, E>
 ): Effect.Effect<A | B, E | LockStoreError> => {
   const { client, kind, name } = request
   const leaseMillis = leaseMillisOf(request)
   const writer = writerOf(request)
-  const acquisition = kind.acquire(ownerRef, { leaseMillis, waits, hasAsked, writer })
+  const acquisition = kind.acquire(ownerRef, { leaseMillis, waits, hasAsked, takesPlace, isLetIn, writer })
   const command = acknowledgedBy(client.bounded(acquisition), request)
   const sentAt = client.now()
   // the key of a writer that also reads lives as long as its longest read

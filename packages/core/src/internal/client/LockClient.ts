@@ -52,7 +52,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   /** Semaphores for which a wrong number of permits has been logged. */
   readonly comparedTotals = new Set<string>()
   /** Locks with a request of this process in flight. */
-  readonly requestsInFlight = new Set<string>()
+  readonly requestsInFlight = { exclusive: new Set<string>(), read: new Set<string>() }
   readonly alarms: AlarmClock
   readonly watchdog: Watchdog
   /** Monotonic time in milliseconds. */

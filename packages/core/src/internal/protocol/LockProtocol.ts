@@ -6,6 +6,7 @@ import type * as Schedule from "effect/Schedule"
 import type { LockKeys } from "../store/keys.ts"
 import type { AcquireReply } from "../store/operations/replies/replies.ts"
 import type { StoreCommand } from "../store/operations/StoreOperation.ts"
+import type { HandOverTerms, TakesPlace } from "../store/operations/lock.ts"
 import type { ProtocolClient } from "./ProtocolClient.ts"
 
 /**
@@ -28,6 +29,10 @@ export interface AcquireParams {
   readonly waits: boolean
   /** Whether it has asked before, and may have a place. */
   readonly hasAsked: boolean
+  /** Whether it takes its client's place if it is denied; not while another request of that client does. */
+  readonly takesPlace: boolean
+  /** Whether a reader has waited with one that was let in, so that it does not let waiting writers go first. */
+  readonly isLetIn: boolean
   /** The write lock that a reader holds. */
   readonly writer: { readonly owner: string; readonly token: number } | undefined
 }
@@ -51,8 +56,8 @@ export interface LockProtocol {
    */
   readonly queued: boolean
   /**
-   * Whether a release hands the lock to the client that has waited longest: a client that waits has a place in Redis, under the owner id
-   * with which it asks until it is granted.
+   * Whether a release hands the lock to the client that has waited longest: a client that waits has a place in Redis, on each side of a
+   * read-write lock, under the owner id with which it asks until it is granted.
    */
   readonly handsOver: boolean
   /** Whether each grant has a fencing token and leaves it in Redis. */
@@ -87,6 +92,17 @@ export interface LockProtocol {
 /** Whether clients that wait take places, for releases to hand the lock over to. */
 export const takesPlaces = ({ client, kind }: Pick<OwnerRef, "client" | "kind">): boolean =>
   kind.handsOver && client.store.handsOver
+
+/** How long a lock is kept for an owner that it was handed over to, until it asks, in milliseconds: short, as its process may be stopped. */
+const handOverLeaseMillis = 2000
+
+/** How a release hands the lock over; undefined if it does not. */
+export const handOverTerms = (ownerRef: OwnerRef): HandOverTerms | undefined =>
+  takesPlaces(ownerRef) ? { leaseMillis: handOverLeaseMillis } : undefined
+
+/** The place that a denied request takes, if any. */
+export const placeOf = (ownerRef: OwnerRef, { hasAsked, takesPlace, waits }: AcquireParams): TakesPlace | undefined =>
+  waits && takesPlace && takesPlaces(ownerRef) ? { hasAsked, spins: ownerRef.kind.backoff !== undefined } : undefined
 
 /** How long Redis remembers the last fencing token after a grant with this lease, in milliseconds. */
 export const tokenLife = ({ options }: ProtocolClient, leaseMillis: number): number =>

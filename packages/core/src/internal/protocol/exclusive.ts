@@ -3,20 +3,7 @@
  */
 import type * as Schedule from "effect/Schedule"
 import * as lock from "../store/operations/lock.ts"
-import {
-  type AcquireParams,
-  type LockProtocol,
-  type OwnerRef,
-  takesPlaces,
-  tokenKey,
-  tokenLife
-} from "./LockProtocol.ts"
-
-/** How long a lock is kept for an owner that it was handed over to, until it asks, in milliseconds: short, as its process may be stopped. */
-export const handOverLeaseMillis = 2000
-
-const placeOf = (ownerRef: OwnerRef, { hasAsked, waits }: AcquireParams): lock.TakesPlace | undefined =>
-  waits && takesPlaces(ownerRef) ? { hasAsked, spins: ownerRef.kind.backoff !== undefined } : undefined
+import { handOverTerms, type LockProtocol, placeOf, tokenKey, tokenLife } from "./LockProtocol.ts"
 
 /**
  * Redisson's RLock: reentrant, unfair.
@@ -40,11 +27,7 @@ export const reentrant: LockProtocol = {
   },
   addHold: ({ keys, owner }, count, leaseMillis) => lock.hold(keys, owner, count, leaseMillis),
   removeHold: ({ keys, owner }, count) => lock.hold(keys, owner, count, 0),
-  release: (ownerRef, publish) => {
-    const { keys, owner } = ownerRef
-    const terms = takesPlaces(ownerRef) ? { leaseMillis: handOverLeaseMillis } : undefined
-    return lock.release(keys, owner, publish, terms)
-  },
+  release: (ownerRef, publish) => lock.release(ownerRef.keys, ownerRef.owner, publish, handOverTerms(ownerRef)),
   renew: (ownerRefs, leaseMillis) =>
     lock.renew(
       ownerRefs.map(({ keys }) => keys.lock),

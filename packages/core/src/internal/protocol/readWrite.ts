@@ -3,7 +3,7 @@
  */
 import * as lock from "../store/operations/lock.ts"
 import * as readWriteLock from "../store/operations/readWriteLock.ts"
-import { type LockProtocol, tokenKey, tokenLife } from "./LockProtocol.ts"
+import { handOverTerms, type LockProtocol, placeOf, tokenKey, tokenLife } from "./LockProtocol.ts"
 
 /** How long a waiting writer holds off readers without a new request, in fallback intervals and at most. */
 const announcedIntervals = 3
@@ -17,20 +17,22 @@ export const read = (preference: Preference): LockProtocol => ({
   mode: "read",
   reentrant: true,
   queued: false,
-  handsOver: false,
+  handsOver: true,
   hasTokens: true,
   together: false,
   backoff: undefined,
   channel: (keys) => keys.readWriteChannel,
-  acquire: ({ keys, kind, owner }, { leaseMillis, writer }) =>
-    readWriteLock.acquireRead(keys, tokenKey(kind, keys), owner, leaseMillis, {
-      prefersWriters: preference === "writer",
-      writer
-    }),
+  acquire: (ownerRef, params) => {
+    const { keys, kind, owner } = ownerRef
+    const { isLetIn, leaseMillis, writer } = params
+    const terms = { leaseMillis, prefersWriters: preference === "writer" && !isLetIn, writer }
+    return readWriteLock.acquireRead(keys, tokenKey(kind, keys), owner, terms, placeOf(ownerRef, params))
+  },
   addHold: ({ keys, owner }, count, leaseMillis) => readWriteLock.holdRead(keys, owner, count, leaseMillis),
   removeHold: ({ client, keys, owner }, count, number) =>
     readWriteLock.removeReadHold(keys, owner, count, number, client.store.publish),
-  release: ({ keys, owner }, publish) => readWriteLock.releaseRead(keys, owner, publish),
+  release: (ownerRef, publish) =>
+    readWriteLock.releaseRead(ownerRef.keys, ownerRef.owner, publish, handOverTerms(ownerRef)),
   renew: readWriteLock.renewRead,
   forceRelease: readWriteLock.forceReleaseRead,
   cancelWriterIntent: undefined
@@ -44,13 +46,15 @@ export const write = (preference: Preference): LockProtocol => ({
   mode: "write",
   reentrant: true,
   queued: false,
-  handsOver: false,
+  handsOver: true,
   hasTokens: true,
   together: false,
   backoff: undefined,
   channel: (keys) => keys.readWriteChannel,
-  acquire: ({ client, keys, kind, owner }, { leaseMillis, waits }) =>
-    readWriteLock.acquireWrite(keys, tokenKey(kind, keys), owner, {
+  acquire: (ownerRef, params) => {
+    const { client, keys, kind, owner } = ownerRef
+    const { leaseMillis, waits } = params
+    const terms = {
       leaseMillis,
       tokenLifeMillis: tokenLife(client, leaseMillis),
       clientId: client.clientId,
@@ -58,10 +62,13 @@ export const write = (preference: Preference): LockProtocol => ({
         waits && preference === "writer"
           ? Math.min(announcedIntervals * client.options.fallbackIntervalMillis, longestAnnouncementMillis)
           : 0
-    }),
+    }
+    return readWriteLock.acquireWrite(keys, tokenKey(kind, keys), owner, terms, placeOf(ownerRef, params))
+  },
   addHold: ({ keys, owner }, count, leaseMillis) => lock.hold(keys, field(owner), count, leaseMillis),
   removeHold: ({ keys, owner }, count) => lock.hold(keys, field(owner), count, 0),
-  release: ({ keys, owner }, publish) => readWriteLock.releaseWrite(keys, owner, publish),
+  release: (ownerRef, publish) =>
+    readWriteLock.releaseWrite(ownerRef.keys, ownerRef.owner, publish, handOverTerms(ownerRef)),
   renew: (ownerRefs, leaseMillis) =>
     lock.renew(
       ownerRefs.map(({ keys }) => keys.lock),

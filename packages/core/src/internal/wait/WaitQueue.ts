@@ -11,7 +11,8 @@ import type { Identity } from "../hold/owner.ts"
 import type { Signal } from "../../RedisDriver.ts"
 import { LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
-import { oursChannel, ownChannel, type Place } from "./Place.ts"
+import type { Mode } from "../protocol/LockProtocol.ts"
+import { handedOverMessage, oursChannel, ownChannel, type Place } from "./Place.ts"
 import type { Subscription } from "./Subscriptions.ts"
 import { Waiter, type Wake, type Wanted } from "./Waiter.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
@@ -33,6 +34,8 @@ export class WaitQueue {
   announced = false
   /** The place of this client; undefined while a request asks for it, which takes it back itself if it fails. */
   place: Place | undefined = undefined
+  /** The number of the last waiter that waited when a reader was let in. */
+  #lastLetIn = Number.NEGATIVE_INFINITY
   /** Until when this queue leaves the lock to other processes, on the monotonic clock. */
   quietUntil = 0
   readonly #end: () => void
@@ -154,6 +157,23 @@ export class WaitQueue {
     })
   }
 
+  /**
+   * A reader was let in: those that waited with it are let in as well, before writers that wait, but none that have come since, or
+   * readers would follow each other without an end.
+   */
+  letInReaders(waiter: Waiter, takesPlaces: boolean): void {
+    if (takesPlaces) {
+      if (this.isLetIn(waiter)) return
+      this.#lastLetIn = this.#lastNumber
+    }
+    this.wakeOthers()
+  }
+
+  /** Whether this reader has waited with one that was let in. */
+  isLetIn(waiter: Waiter): boolean {
+    return waiter.number <= this.#lastLetIn
+  }
+
   /** Makes no copy, as each of many readers wakes the others: woken fibers run, and leave, only afterwards. */
   #forEach(f: (waiter: Waiter) => void): void {
     for (const { first } of this.#waiters.values()) {
@@ -164,26 +184,27 @@ export class WaitQueue {
   /**
    * Feeds `signals` from one subscription to the channel, shared by all waiters. `messagesSeen` is the number of messages
    * that had arrived before the last request, which may not reflect later ones. A new subscription signals when it is
-   * ready. Returns whether the next signal may be that one. With `takesPlaces` the queue also hears when the lock is handed
-   * over to this client.
+   * ready. Returns whether the next signal may be that one. The queue also hears when the lock is handed over to this client in the mode
+   * in which it has places.
    */
-  listen(channel: string, messagesSeen: number | undefined, takesPlaces = false): boolean {
+  listen(channel: string, messagesSeen: number | undefined, placesIn?: Mode): boolean {
     const { subscriptions } = this.client
     if (!this.isListening) {
       // first, so that the others are there when the last one says that it is ready
-      if (takesPlaces) this.#listenForHandOver(channel)
+      if (placesIn !== undefined) this.#listenForHandOver(channel, placesIn)
       this.#subscriptions.push(subscriptions.subscribe(channel, () => this.signal()))
     }
-    const seenNow = subscriptions.messagesSeen(channel, takesPlaces)
+    const seenNow = subscriptions.messagesSeen(channel, placesIn !== undefined)
     const isMissing = seenNow !== messagesSeen
     if (isMissing) this.signal()
     return isMissing || seenNow === undefined
   }
 
-  #listenForHandOver(channel: string): void {
+  #listenForHandOver(channel: string, mode: Mode): void {
     const { client } = this
+    const handedOver = handedOverMessage(mode)
     const onOwn = (signal: Signal) => {
-      if (signal._tag !== "Message") return
+      if (signal._tag !== "Message" || signal.message !== handedOver) return
       // it is kept for this client
       this.quietUntil = 0
       this.signal()

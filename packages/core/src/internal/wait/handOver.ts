@@ -3,7 +3,8 @@
  * another process: the one with the oldest place, or whichever of those that were woken asks first.
  */
 import type { HandOver, ReleasedLease } from "../hold/HoldingClient.ts"
-import { takesPlaces } from "../protocol/LockProtocol.ts"
+import { type Mode, takesPlaces } from "../protocol/LockProtocol.ts"
+import { ownChannel } from "./Place.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
 import type { WaitQueue } from "./WaitQueue.ts"
 import type { WaitQueues } from "./WaitQueues.ts"
@@ -19,6 +20,7 @@ const longestQuietMillis = 100
 interface QueueingClient extends WaitingClient {
   readonly waitQueues: WaitQueues
   readonly nextOwner: () => string
+  readonly isHeldHere: (key: string, mode: Mode) => boolean
 }
 
 /**
@@ -27,14 +29,19 @@ interface QueueingClient extends WaitingClient {
  */
 export const startHandOver = (client: QueueingClient, lease: ReleasedLease, now: number): HandOver | undefined => {
   const { keys, kind } = lease
+  const hasPlaces = takesPlaces(lease)
   const queue = client.waitQueues.get(keys.lock, "exclusive")
-  const staysHere = queue !== undefined && queue.takeHandOver(now)
-  if (kind.mode === "write") client.waitQueues.get(keys.lock, "read")?.signal()
+  if (kind.mode === "write") {
+    const readers = client.waitQueues.get(keys.lock, "read")
+    if (readers !== undefined && !isTold(readers, lease)) readers.signal()
+  }
   if (queue === undefined) return undefined
-  if (!staysHere) return new DeferredHandOver(lease, queue, now)
+  // other holds of this process, or of others, may keep a writer from entering
+  const mayStay = !hasPlaces || (kind.mode !== "read" && !client.isHeldHere(keys.lock, kind.mode))
+  if (!mayStay || !queue.takeHandOver(now)) return new DeferredHandOver(lease, queue, now)
   client.telemetry.handedOver(lease.kind.name)
   const { publish } = client.store
-  if (!takesPlaces(lease)) {
+  if (!hasPlaces) {
     queue.signal()
     return { publish, settle: () => {} }
   }
@@ -45,6 +52,11 @@ export const startHandOver = (client: QueueingClient, lease: ReleasedLease, now:
   queue.signal()
   return { publish: "", settle: () => {} }
 }
+
+/** Whether the waiters of a queue have a place, and hear when the lock is handed over to it. */
+const isTold = ({ client, place }: WaitQueue, { keys, kind, owner }: ReleasedLease): boolean =>
+  place !== undefined &&
+  client.subscriptions.messagesSeen(ownChannel(kind.channel(keys, owner), client.clientId)) !== undefined
 
 /** Waits for the release's reply: if other clients were woken to ask, this process leaves the lock to them for a moment. */
 class DeferredHandOver implements HandOver {
@@ -67,8 +79,8 @@ class DeferredHandOver implements HandOver {
     const { client } = this.#queue
     const own = client.subscriptions.messagesSeen(kind.channel(keys, owner)) === undefined ? 0 : 1
     if (listeners <= own) {
-      // it is free, or handed over: then this process takes a place behind the others
-      this.#queue.signal()
+      // It is free, or handed over: then this process takes a place behind the others. A writer that waits for readers has one.
+      if (kind.mode !== "read" || !isTold(this.#queue, this.#lease)) this.#queue.signal()
       return
     }
     const now = client.now()

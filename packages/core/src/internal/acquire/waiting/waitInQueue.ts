@@ -21,11 +21,15 @@ import { mayHaveRun } from "../../store/outcome.ts"
 import type { Restore } from "../../hold/guard.ts"
 
 export const isRequestInFlight = ({ client, keys, kind }: AcquireRequest): boolean =>
-  kind.mode !== "read" && client.requestsInFlight.has(keys.lock)
+  kind.mode !== "read" && client.requestsInFlight.exclusive.has(keys.lock)
 
 /** The in-flight request of this process has been answered. */
 export const settled = ({ client, keys, kind }: AcquireRequest): void => {
-  client.requestsInFlight.delete(keys.lock)
+  if (kind.mode === "read") {
+    client.requestsInFlight.read.delete(keys.lock)
+    return
+  }
+  client.requestsInFlight.exclusive.delete(keys.lock)
   client.waitQueues.get(keys.lock, kind.mode)?.unreserve()
 }
 
@@ -43,6 +47,8 @@ export interface EarlierRequest {
   readonly sentAt: number
   /** The number of messages that had arrived before it was sent; undefined where the channel was not subscribed. */
   readonly messagesSeen: number | undefined
+  /** Whether it has taken the place of this client. */
+  readonly takesPlace: boolean
 }
 
 /** Waits in the queue of this process. */
@@ -62,8 +68,8 @@ export const waitInQueue = (
     const wait = new Wait(request, restore, startedAt, queue, waiter)
     if (earlier !== undefined) wait.takeUp(earlier)
     // only now: another waiter that took the head meanwhile would be asking already
-    if (atHead) settled(request)
-    wait.skipsRequest = earlier === undefined ? wait.shouldNotAsk : waiter.hasTurn
+    if (earlier?.takesPlace === true) settled(request)
+    wait.skipsRequest = earlier === undefined ? wait.shouldNotAsk : waiter.hasTurn && !wait.lacksPlace
     return Effect.ensuring(
       untilAcquired(wait),
       Effect.suspend(() => {
@@ -76,8 +82,8 @@ export const waitInQueue = (
 
 /** The last waiter of this client has left: what Redis knows of it no longer holds. */
 const withdraw = (request: AcquireRequest, queue: WaitQueue): Effect.Effect<void> => {
-  if (queue.place !== undefined) return giveBackPlace(queue.place.ownerRef)
-  return queue.announced ? cancelWriterIntent(ownerRefOf(request, request.client.clientId)) : Effect.void
+  const left = queue.place === undefined ? Effect.void : giveBackPlace(queue.place.ownerRef)
+  return queue.announced ? Effect.andThen(left, cancelWriterIntent(ownerRefOf(request, request.client.clientId))) : left
 }
 
 /** One fiber that waits. */
@@ -116,20 +122,26 @@ class Wait {
     return client.isHeldHere(keys.lock, kind.mode) || client.now() < this.queue.quietUntil
   }
 
+  /** Whether the lock cannot be handed over to this client, as its last request to be denied was one without a place. */
+  get lacksPlace(): boolean {
+    const { denial, queue, request, waiter } = this
+    return denial !== undefined && waiter.hasTurn && queue.place === undefined && takesPlaces(request)
+  }
+
   /** The milliseconds that are left of the wait. */
   get left(): number {
     return this.waiter.waitsUntil - this.request.client.now()
   }
 
   /** Goes on from a request that was made before the wait. */
-  takeUp({ answer, messagesSeen, ownerRef, sentAt }: EarlierRequest): void {
+  takeUp({ answer, messagesSeen, ownerRef, sentAt, takesPlace }: EarlierRequest): void {
     this.messagesSeen = messagesSeen
-    this.answered(answer, ownerRef, sentAt)
+    this.answered(answer, ownerRef, sentAt, takesPlace)
     if (!(answer instanceof LockStoreError)) this.queue.announced = this.request.kind.cancelWriterIntent !== undefined
   }
 
   /** Takes note of a request that was denied or has failed. */
-  answered(answer: Denial | LockStoreError, ownerRef: HeldRef, sentAt: number): void {
+  answered(answer: Denial | LockStoreError, ownerRef: HeldRef, sentAt: number, takesPlace: boolean): void {
     const { queue } = this
     if (answer instanceof LockStoreError) {
       this.denial = undefined
@@ -138,7 +150,11 @@ class Wait {
     }
     this.denial = answer
     queue.answered(answer.remaining)
-    if (takesPlaces(ownerRef)) queue.place = { ownerRef, hasAsked: true }
+    if (!takesPlace || !takesPlaces(ownerRef)) return
+    const { place } = queue
+    if (place === undefined || place.ownerRef.owner === ownerRef.owner) queue.place = { ownerRef, hasAsked: true }
+    // another request was faster
+    else this.request.client.fork(giveBackPlace(ownerRef))
   }
 
   /** The lock is its own: the next one need not ask for it, but has to look out for its loss. */
@@ -146,7 +162,7 @@ class Wait {
     const { queue, waiter } = this
     queue.answered(-1)
     queue.announced = false
-    if (this.isShared) queue.wakeOthers()
+    if (this.isShared) queue.letInReaders(waiter, takesPlaces(this.request))
     queue.leave(waiter, 0)
     queue.turn?.wake()
   }
@@ -181,6 +197,10 @@ const untilAcquired = Effect.fnUntraced(function* (
     }
     if (wait.left <= 0) return yield* gaveUp(request, startedAt, wait.denial, queue.outage.failure)
     if (!waiter.hasTurn) continue
+    if (wait.lacksPlace && !wait.shouldNotAsk) {
+      wait.skipsRequest = false
+      continue
+    }
     if (nextPause === undefined) listen(wait)
     const pause = nextPause === undefined || queue.outage.failure !== undefined ? queue.pauseMillis : yield* nextPause
     if (pause === undefined) return yield* gaveUp(request, startedAt, wait.denial)
@@ -210,11 +230,16 @@ const ask = (wait: Wait): Effect.Effect<Hold | undefined, LockStoreError> =>
     wait.messagesSeen = messagesSeenOf(request)
     queue.announced = kind.cancelWriterIntent !== undefined
     const sentAt = client.now()
-    const refused = (answer: Denial | LockStoreError) => Effect.sync(() => wait.answered(answer, ownerRef, sentAt))
+    // readers ask at the same time: the one that has the turn has the place
+    const takesPlace = waiter.hasTurn
+    const refused = (answer: Denial | LockStoreError) =>
+      Effect.sync(() => wait.answered(answer, ownerRef, sentAt, takesPlace))
     const asked = acquireOnce(request, {
       ownerRef,
       waits: true,
       hasAsked: place?.hasAsked === true,
+      takesPlace,
+      isLetIn: queue.isLetIn(waiter),
       restore,
       startedAt,
       onGranted: Effect.succeed<Hold>,
@@ -241,12 +266,13 @@ const takePlace = ({ queue, request, waiter }: Wait): Place | undefined => {
   return undefined
 }
 
-/** Subscribes, for all waiters; releases in this process wake them without that. */
+/** Subscribes, for all waiters; releases in this process wake them without that, unless it has a place. */
 const listen = (wait: Wait): void => {
   const { messagesSeen, queue, request } = wait
   const { client, keys, kind } = request
-  if (queue.isListening || client.isHeldHere(keys.lock, kind.mode)) return
-  wait.isSubscribing = queue.listen(kind.channel(keys, client.clientId), messagesSeen, takesPlaces(request))
+  if (queue.isListening || (queue.place === undefined && client.isHeldHere(keys.lock, kind.mode))) return
+  const places = takesPlaces(request) ? kind.mode : undefined
+  wait.isSubscribing = queue.listen(kind.channel(keys, client.clientId), messagesSeen, places)
 }
 
 /** Sleeps until a signal, or a tick after this pause; or when it need no longer leave the lock to others. */
@@ -261,7 +287,9 @@ const sleep = (wait: Wait, pauseMillis: number): Effect.Effect<void> =>
       if (wake === "tick" && !isQuiet && kind.backoff === undefined && wait.left > 0) client.telemetry.polled(kind.name)
       // the message may announce a release that this process has already used
       wait.skipsRequest = wake === "signal" && wait.shouldNotAsk
-      if (wait.isShared && !wait.skipsRequest && !wait.isSubscribing && wake === "signal") queue.wakeOthers()
+      // where clients have places, the others ask once this one has been let in
+      const areAllWoken = wait.isShared && !takesPlaces(request)
+      if (areAllWoken && !wait.skipsRequest && !wait.isSubscribing && wake === "signal") queue.wakeOthers()
       wait.isSubscribing = false
     })
   })

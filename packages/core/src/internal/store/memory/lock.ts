@@ -54,7 +54,7 @@ export const grantedBefore = (db: Keyspace, lock: string, token: string): Reply 
 const placesLife = 60_000
 
 /** Of the turns of clients that take no places: the interval, the duration, and what is added to the time of the last: `lua/include/hand_over/last_turn.lua` */
-const [turnEvery, turnLasts, behindAll] = [100_000, 10_000, 4e15]
+export const [turnEvery, turnLasts, behindAll] = [100_000, 10_000, 4e15]
 
 /** Of the owners that spin: the interval of their turns, how long the lock is reserved, and what is taken from their times: `lua/include/hand_over/spinners_turn.lua` */
 const [spinnersTurnEvery, spinnersLease, beforeAll] = [1_000_000, 500, 4e15]
@@ -67,9 +67,17 @@ const sinceLastTurn = (db: Keyspace, places: string): number => {
 }
 
 /** The milliseconds for which clients that take places are refused. */
-const leftOfOthersTurn = (db: Keyspace, places: string | undefined): number | undefined => {
+export const leftOfOthersTurn = (db: Keyspace, places: string | undefined): number | undefined => {
   const left = places === undefined ? 0 : turnLasts - sinceLastTurn(db, places)
   return left > 0 ? Math.ceil(left / 1000) : undefined
+}
+
+/** Takes a place behind all others, also behind those that were taken at the same time by a clock that stands still in tests. */
+export const takePlace = (db: Keyspace, places: string, member: string, spins = false): void => {
+  const last = db.zset(places).findLast(([other]) => other !== "")?.[1] ?? 0
+  const score = spins ? db.timeMicros() - beforeAll : Math.max(db.timeMicros(), last + 1)
+  if (db.zscore(places, member) === undefined) db.zadd(places, score, member)
+  db.expire(places, placesLife)
 }
 
 /** `lua/include/hand_over/taken.lua` */
@@ -87,10 +95,7 @@ const taken = (
   }
   if (fields?.has(owner) === true) return hasAsked ? undefined : grantedBefore(db, lock!, token!)
   if (fields?.has("mode") === true) throw new WrongType()
-  if (places !== undefined) {
-    if (db.zscore(places, owner) === undefined) db.zadd(places, db.timeMicros() - (spins ? beforeAll : 0), owner)
-    db.expire(places, placesLife)
-  }
+  if (places !== undefined) takePlace(db, places, owner, spins)
   return [left, fields === undefined ? "" : [...fields.keys()][0]!]
 }
 
@@ -131,7 +136,7 @@ export const hold: MemoryOperation = (db, [lock], [owner, count, lease]) => {
 }
 
 /** `lua/include/hand_over/others_turn.lua` */
-const isOthersTurn = (db: Keyspace, channel: string, places: string): boolean => {
+export const isOthersTurn = (db: Keyspace, channel: string, places: string): boolean => {
   if (db.listeners(channel) <= db.listeners(`${channel}:ours`)) return false
   if (sinceLastTurn(db, places) < turnEvery) return false
   db.zadd(places, db.timeMicros() + behindAll, "")

@@ -2,8 +2,9 @@
  * The operations of `lua/read_lock/` and `lua/write_lock/` on a {@link Keyspace}: same keys, same arguments, same replies.
  */
 import { type Keyspace, WrongType } from "./keyspace/Keyspace.ts"
-import { granted, grantedBefore, lastToken, nextToken, raiseExpiry } from "./lock.ts"
+import { granted, grantedBefore, lastToken, leftOfOthersTurn, nextToken, raiseExpiry } from "./lock.ts"
 import type { MemoryOperation } from "./MemoryOperation.ts"
+import { denied, tellWaiters } from "./readWriteHandOver.ts"
 
 const holdKey = (stem: string, owner: string, number: number): string => `${stem}:${owner}:rwlock_timeout:${number}`
 
@@ -35,8 +36,15 @@ const noteReader = (db: Keyspace, noted: string, owner: string, lock: string, le
 }
 
 export const acquireRead: MemoryOperation = (db, keys, args) => {
-  const [lock, token, firstHold, writers, noted] = keys as [string, string, string, string, string]
-  const [owner, lease, writer, writerToken, yields] = args as [string, string, string, string, string]
+  const [lock, token, firstHold, writers, noted, places] = keys as [string, string, string, string, string, string?]
+  const [owner, lease, writer, writerToken, yields, hasAsked] = args as [
+    string,
+    string,
+    string,
+    string,
+    string,
+    string?
+  ]
   const fields = db.hash(lock)
   const mode = fields?.get("mode")
   const left = db.pttl(lock)
@@ -44,12 +52,17 @@ export const acquireRead: MemoryOperation = (db, keys, args) => {
   const mine = writer !== "" && fields?.has(`${writer}:write`) === true
   const isNew = fields?.has(owner) !== true
   if (isNew) {
-    if (mode === "write" && !mine) return [left, ownerOf([...fields!.keys()].find(isWriter)!)]
+    if (mode === "write" && !mine) {
+      return denied(db, places, owner, [left, ownerOf([...fields!.keys()].find(isWriter)!)])
+    }
+    const turn = mode === undefined ? leftOfOthersTurn(db, places) : undefined
+    if (turn !== undefined) return denied(db, places, owner, [turn, ""])
     if (yields === "1" && !mine) {
       const last = db.zset(writers).at(-1)
       const wait = last === undefined ? 0 : last[1] - db.timeMillis()
-      if (wait > 0) return [wait, last![0]]
+      if (wait > 0) return denied(db, places, owner, [wait, last![0]])
     }
+    if (places !== undefined && hasAsked === "1") db.zrem(places, owner)
   }
   const reply = token === lock ? 0 : mine ? Number(writerToken) : (lastToken(db, token) ?? db.timeMicros() - 1)
   if (isNew) {
@@ -75,14 +88,27 @@ export const holdRead: MemoryOperation = (db, [lock, hold, noted], [owner, count
   return 1
 }
 
-export const releaseRead: MemoryOperation = (db, keys, [owner, publish]) => {
-  const [lock, , stem, noted] = keys as [string, string, string, string]
+/** Whether an owner that does not hold the lock has given up its place, and is the one to tell that the lock is free. */
+const mustTell = (db: Keyspace, lock: string, places: string | undefined, field: string, publish: string): boolean => {
+  if (places === undefined) return false
+  db.zrem(places, field)
+  return publish !== "" && !db.exists(lock)
+}
+
+export const releaseRead: MemoryOperation = (db, keys, [owner, publish, lease]) => {
+  const [lock, , stem, noted, places] = keys as [string, string, string, string, string?]
   const held = db.hash(lock)?.get(owner!)
-  if (held === undefined) return db.exists(lock) ? -1 : 0
+  if (held === undefined) {
+    if (mustTell(db, lock, places, owner!, publish!)) {
+      tellWaiters(db, keys, "0", lease)
+      return 0
+    }
+    return db.exists(lock) ? -1 : 0
+  }
   for (let i = 1; i <= Number(held); i++) db.delete(holdKey(stem, owner!, i))
   db.hdel(lock, owner!)
   db.zrem(noted, owner!)
-  return endRead(db, keys, publish!)
+  return endRead(db, keys, publish!, lease)
 }
 
 export const removeReadHold: MemoryOperation = (db, keys, args) => {
@@ -105,8 +131,8 @@ export const removeReadHold: MemoryOperation = (db, keys, args) => {
 }
 
 /** `lua/include/readers/end_read.lua` */
-const endRead = (db: Keyspace, keys: ReadonlyArray<string>, publish: string): number => {
-  const [lock, channel, stem, noted] = keys as [string, string, string, string]
+const endRead = (db: Keyspace, keys: ReadonlyArray<string>, publish: string, handOverLease?: string): number => {
+  const [lock, , stem, noted] = keys as [string, string, string, string]
   if (db.hash(lock)?.get("mode") === "write") return 1
   const longest = longestRead(db, lock, stem, noted)
   if (longest === undefined) return 1
@@ -117,7 +143,7 @@ const endRead = (db: Keyspace, keys: ReadonlyArray<string>, publish: string): nu
   }
   db.delete(lock)
   db.delete(noted)
-  return publish === "" ? 1 : 1 + db.publish(channel, "0")
+  return publish === "" ? 1 : 1 + tellWaiters(db, keys, "0", handOverLease)
 }
 
 export const renewRead: MemoryOperation = (db, keys, [lease, ...readers]) => {
@@ -158,8 +184,9 @@ export const forceReleaseRead = forceRelease("read", "0")
 export const forceReleaseWrite = forceRelease("write", "1")
 
 export const acquireWrite: MemoryOperation = (db, keys, args) => {
-  const [lock, token, writers, noted] = keys as [string, string, string, string]
-  const [owner, lease, tokenLife, client, announced, atLeast] = args as [
+  const [lock, token, writers, noted, places] = keys as [string, string, string, string, string?]
+  const [owner, lease, tokenLife, client, announced, atLeast, asked] = args as [
+    string,
     string,
     string,
     string,
@@ -167,42 +194,54 @@ export const acquireWrite: MemoryOperation = (db, keys, args) => {
     string,
     string?
   ]
+  const field = `${owner}:write`
+  const hasAsked = places !== undefined && asked === "1"
   const fields = db.hash(lock)
-  if (fields !== undefined) {
-    if (!fields.has("mode")) throw new WrongType()
-    if (fields.has(`${owner}:write`)) return grantedBefore(db, lock, token)
+  if (fields?.has("mode") === false) throw new WrongType()
+  const isHeld = fields?.has(field) === true
+  if (isHeld && !hasAsked) return grantedBefore(db, lock, token)
+  if (fields !== undefined && !isHeld) {
     if (announced !== "0" && fields.get("mode") === "read") {
       db.zadd(writers, db.timeMillis() + Number(announced), client)
       if (db.pttl(writers) < Number(announced)) db.expire(writers, Number(announced))
     }
     const reader = fields.get("mode") === "read" ? db.zset(noted).at(-1)?.[0] : undefined
-    if (reader !== undefined && fields.has(reader)) return [db.pttl(lock), reader]
-    const others = [...fields.keys()].filter((field) => field !== "mode")
+    if (reader !== undefined && fields.has(reader)) return denied(db, places, field, [db.pttl(lock), reader])
+    const others = [...fields.keys()].filter((other) => other !== "mode")
     const holder = others.find(isWriter)
-    return [db.pttl(lock), holder === undefined ? (others.at(-1) ?? "") : ownerOf(holder)]
+    return denied(db, places, field, [db.pttl(lock), holder === undefined ? (others.at(-1) ?? "") : ownerOf(holder)])
   }
+  const turn = fields === undefined ? leftOfOthersTurn(db, places) : undefined
+  if (turn !== undefined) return denied(db, places, field, [turn, ""])
+  if (fields === undefined && hasAsked) db.zrem(places, field)
   const next = nextToken(db, lock, token, Number(tokenLife), atLeast)
   db.hset(lock, "mode", "write")
-  db.hset(lock, `${owner}:write`, "1")
+  db.hset(lock, field, "1")
   db.expire(lock, Number(lease))
   db.zrem(writers, client)
   return granted(db, next, atLeast)
 }
 
-export const releaseWrite: MemoryOperation = (db, [lock, channel, stem, noted], [owner, publish]) => {
-  if (!db.hdel(lock!, `${owner}:write`)) return db.exists(lock!) ? -1 : 0
-  const longest = longestRead(db, lock!, stem!, noted!)
+export const releaseWrite: MemoryOperation = (db, keys, [owner, publish, lease]) => {
+  const [lock, , stem, noted, places] = keys as [string, string, string, string, string?]
+  const field = `${owner}:write`
+  if (!db.hdel(lock, field)) {
+    if (!mustTell(db, lock, places, field, publish!)) return db.exists(lock) ? -1 : 0
+    tellWaiters(db, keys, "1", lease)
+    return 0
+  }
+  const longest = longestRead(db, lock, stem, noted)
   if (longest === 0) {
-    db.delete(lock!)
-    db.delete(noted!)
+    db.delete(lock)
+    db.delete(noted)
   } else {
-    db.hset(lock!, "mode", "read")
+    db.hset(lock, "mode", "read")
     if (longest !== undefined) {
-      db.expire(lock!, longest)
-      db.expire(noted!, longest)
+      db.expire(lock, longest)
+      db.expire(noted, longest)
     }
   }
-  return publish === "" ? 1 : 1 + db.publish(channel!, "1")
+  return publish === "" ? 1 : 1 + tellWaiters(db, keys, "1", lease)
 }
 
 export const withdraw: MemoryOperation = (db, [, channel, writers], [client]) => {

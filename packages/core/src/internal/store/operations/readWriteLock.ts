@@ -2,6 +2,7 @@
  * `lua/read_lock/` and `lua/write_lock/`: the two sides of Redisson's RReadWriteLock.
  */
 import type { LockKeys } from "../keys.ts"
+import type { HandOverTerms, TakesPlace } from "./lock.ts"
 import { counted, firstArgument, majority, majorityOfAll, majorityPerKey } from "./majority.ts"
 import { type AcquireReply, acquireReply, numberReply, numbersReply } from "./replies/replies.ts"
 import { type Arguments, operation, type StoreCommand } from "./StoreOperation.ts"
@@ -61,17 +62,39 @@ interface Writer {
   readonly token: number
 }
 
+interface ReadTerms {
+  readonly leaseMillis: number
+  /** Whether it lets writers that wait go first. */
+  readonly prefersWriters: boolean
+  readonly writer: Writer | undefined
+}
+
+/** With `takesPlace` the owner has a place once it is denied, until it is granted the lock or released. */
+const withPlace = (
+  command: StoreCommand<AcquireReply>,
+  { places }: LockKeys,
+  takesPlace: TakesPlace | undefined
+): StoreCommand<AcquireReply> =>
+  takesPlace === undefined
+    ? command
+    : { ...command, keys: [...command.keys, places], args: [...command.args, takesPlace.hasAsked ? 1 : 0] }
+
 export const acquireRead = (
   keys: LockKeys,
   tokenKey: string,
   owner: string,
-  leaseMillis: number,
-  { prefersWriters, writer }: { readonly prefersWriters: boolean; readonly writer: Writer | undefined }
-): StoreCommand<AcquireReply> => ({
-  operation: operations.acquireRead,
-  keys: [keys.lock, tokenKey, keys.readHold(owner, 1), keys.writers, keys.readers],
-  args: [owner, leaseMillis, writer?.owner ?? "", writer?.token ?? 0, prefersWriters ? 1 : 0]
-})
+  { leaseMillis, prefersWriters, writer }: ReadTerms,
+  takesPlace?: TakesPlace
+): StoreCommand<AcquireReply> =>
+  withPlace(
+    {
+      operation: operations.acquireRead,
+      keys: [keys.lock, tokenKey, keys.readHold(owner, 1), keys.writers, keys.readers],
+      args: [owner, leaseMillis, writer?.owner ?? "", writer?.token ?? 0, prefersWriters ? 1 : 0]
+    },
+    keys,
+    takesPlace
+  )
 
 /** Adds the hold of this number; replies 1, or 0 when the owner does not hold. */
 export const holdRead = (keys: LockKeys, owner: string, count: number, leaseMillis: number): StoreCommand<number> => ({
@@ -93,11 +116,26 @@ export const removeReadHold = (
   args: [owner, count, publish, number]
 })
 
-export const releaseRead = (keys: LockKeys, owner: string, publish: string): StoreCommand<number> => ({
-  operation: operations.releaseRead,
-  keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
-  args: [owner, publish]
-})
+/**
+ * Replies 1 + the number of clients that were woken to ask: released; 0 free; -1 held by another. With `terms` the lock goes to the owners
+ * whose places are the oldest, and an owner that does not hold the lock loses its place.
+ */
+const release =
+  (of: "releaseRead" | "releaseWrite") =>
+  (keys: LockKeys, owner: string, publish: string, terms?: HandOverTerms): StoreCommand<number> => {
+    const { holdsStem, lock, places, readWriteChannel, readers } = keys
+    return terms === undefined
+      ? { operation: operations[of], keys: [lock, readWriteChannel, holdsStem, readers], args: [owner, publish] }
+      : {
+          operation: operations[of],
+          keys: [lock, readWriteChannel, holdsStem, readers, places],
+          args: [owner, publish, terms.leaseMillis]
+        }
+  }
+
+export const releaseRead = release("releaseRead")
+
+export const releaseWrite = release("releaseWrite")
 
 /** A reader with all its holds. */
 interface Reader {
@@ -138,18 +176,18 @@ export const acquireWrite = (
   keys: LockKeys,
   tokenKey: string,
   owner: string,
-  { announcementMillis, clientId, leaseMillis, tokenLifeMillis }: WriteTerms
-): StoreCommand<AcquireReply> => ({
-  operation: operations.acquireWrite,
-  keys: [keys.lock, tokenKey, keys.writers, keys.readers],
-  args: [owner, leaseMillis, tokenLifeMillis, clientId, announcementMillis, ""]
-})
-
-export const releaseWrite = (keys: LockKeys, owner: string, publish: string): StoreCommand<number> => ({
-  operation: operations.releaseWrite,
-  keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
-  args: [owner, publish]
-})
+  { announcementMillis, clientId, leaseMillis, tokenLifeMillis }: WriteTerms,
+  takesPlace?: TakesPlace
+): StoreCommand<AcquireReply> =>
+  withPlace(
+    {
+      operation: operations.acquireWrite,
+      keys: [keys.lock, tokenKey, keys.writers, keys.readers],
+      args: [owner, leaseMillis, tokenLifeMillis, clientId, announcementMillis, ""]
+    },
+    keys,
+    takesPlace
+  )
 
 /** Replies 1, or 0 when nobody held it. */
 export const forceReleaseWrite = (keys: LockKeys, publish: string): StoreCommand<number> => ({

@@ -1,0 +1,36 @@
+-- Tells waiters that a read-write lock is free, or that its writer has become a reader:
+-- hands it over to whom has waited longest. If nobody has a place, or it is the turn of
+-- clients that take none, wakes one waiter of every client instead. Sets the local
+-- `listeners` to how many clients were woken to ask.
+--
+-- KEYS[1]  the lock
+-- KEYS[2]  its channel; each client listens to <channel>:<client> as well
+-- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
+-- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
+-- KEYS[5]  the places (see hand_over_sides.lua); absent for a lock that is not handed over
+-- ARGV[2]  PUBLISH, or SPUBLISH
+-- ARGV[3]  with KEYS[5] only: how long the lock is kept for an owner that it is handed over
+--          to, milliseconds
+-- Needs the local `message`: what the clients are told.
+
+local places = KEYS[5]
+local has_places = places and redis.call('EXISTS', places) == 1
+local is_handed_over = false
+local listeners = 0
+local function wake_all()
+  -- pcall: a message is a hint; a user without permission to publish has still released
+  local heard = redis.pcall(ARGV[2], KEYS[2], message)
+  listeners = type(heard) == 'number' and heard or 0
+end
+if not has_places then
+  wake_all()
+end
+if has_places or (places and listeners > 0) then
+  --@include hand_over/others_turn
+  if has_places and not is_others_turn then
+    --@include hand_over/hand_over_sides
+  end
+end
+if has_places and not is_handed_over then
+  wake_all()
+end

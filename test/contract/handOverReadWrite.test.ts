@@ -1,0 +1,394 @@
+/**
+ * How a release hands a read-write lock over, asked of the stores directly: to the writer with the oldest place, or to the readers before
+ * the next writer.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, it } from "@effect/vitest"
+import { Context, Deferred, Effect, Layer, type Scope, Stream } from "effect"
+import { LockStore, type LockStoreError } from "effect-redis-lock"
+import { freshName } from "../kit/names.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
+import { until } from "../kit/eventually.ts"
+import { runOperation } from "../kit/storeOperations.ts"
+import type { Store } from "../kit/wrappedStore.ts"
+
+const stores: Record<string, Layer.Layer<LockStore.LockStore, unknown>> = {
+  memory: LockStore.layerMemory,
+  Redis: Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl }))
+}
+
+const clientIds = ["a", "b", "c", "d"].map((letter) => `${letter.repeat(8)}-0000-4000-8000-000000000000`)
+const [clientA, clientB, clientC] = clientIds as [string, string, string]
+const [a, b, c, d] = clientIds.map((client) => `${client}:1`) as [string, string, string, string]
+
+/** One lock, asked about without any client. */
+const lockIn = (store: Store) => {
+  const name = freshName("handOver")
+  const of = (prefix: string) => `${prefix}:{${name}}`
+  const [token, channel, places] = [
+    of("redisson_lock_token"),
+    of("redisson_rwlock"),
+    of("effect_redis_lock_places")
+  ] as const
+  const [writers, readers] = [of("effect_redis_lock_writers"), of("effect_redis_lock_readers")]
+  const hold = (owner: string) => `{${name}}:${owner}:rwlock_timeout:1`
+  const write = (owner: string, hasAsked: 0 | 1 = 0, announcement = 0) =>
+    runOperation(
+      store,
+      "write_lock/acquire",
+      [name, token, writers, readers, places],
+      [owner, 10_000, 60_000, owner.slice(0, 36), announcement, "", hasAsked]
+    )
+  const read = (owner: string, hasAsked: 0 | 1 = 0, writer = "") =>
+    runOperation(
+      store,
+      "read_lock/acquire",
+      [name, token, hold(owner), writers, readers, places],
+      [owner, 10_000, writer, 7, 1, hasAsked]
+    )
+  /** As Java does, or a client that takes no places. */
+  const tryWrite = (owner: string) =>
+    runOperation(store, "write_lock/acquire", [name, token, writers, readers], [owner, 10_000, 60_000, "x", 0, ""])
+  const tryRead = (owner: string) =>
+    runOperation(store, "read_lock/acquire", [name, token, hold(owner), writers, readers], [owner, 10_000, "", 0, 1])
+  const release =
+    (side: "read" | "write") =>
+    (owner: string, publish: string = store.publish) =>
+      runOperation(
+        store,
+        side === "read" ? "read_lock/release" : "write_lock/release",
+        [name, channel, `{${name}}`, readers, places],
+        [owner, publish, 2000]
+      )
+  const inspect = runOperation(store, "lock/inspect", [name, token]) as Effect.Effect<
+    readonly [left: number, token: unknown, fields: ReadonlyArray<string>],
+    LockStoreError
+  >
+  /** The mode, and who holds. */
+  const state = Effect.map(inspect, ([, , fields]) => {
+    const entries = Array.from({ length: fields.length / 2 }, (_, i) => [fields[2 * i]!, fields[2 * i + 1]!] as const)
+    const mode = entries.find(([field]) => field === "mode")?.[1]
+    return mode === undefined
+      ? []
+      : [
+          mode,
+          ...entries
+            .map(([field]) => field)
+            .filter((field) => field !== "mode")
+            .toSorted()
+        ]
+  })
+  const left = Effect.map(inspect, ([left]) => left)
+  const look = runOperation(store, "lock/look", [name, token, of("none"), readers, writers, of("none")], [1000])
+  /** The readers whose holds are noted. */
+  const noted = Effect.map(look, (found) => {
+    const readers = (found as ReadonlyArray<unknown>)[7] as ReadonlyArray<unknown>
+    return readers.filter((_, i) => i % 2 === 0)
+  })
+  /** Listens, and returns what comes. */
+  const listen = Effect.fnUntraced(function* (suffix: string, from: Store = store) {
+    const isListening = Deferred.makeUnsafe<void>()
+    const first = Deferred.makeUnsafe<string>()
+    yield* Effect.forkScoped(
+      Stream.runForEach(from.subscribe(channel + suffix), (signal) =>
+        Effect.sync(() => {
+          if (signal._tag === "Message") Deferred.doneUnsafe(first, Effect.succeed(signal.message))
+          else Deferred.doneUnsafe(isListening, Effect.void)
+        })
+      )
+    )
+    yield* Deferred.await(isListening)
+    return { message: Deferred.await(first), isSilent: Effect.map(Deferred.isDone(first), (done) => !done) }
+  })
+  return {
+    endRead: release("read"),
+    endWrite: release("write"),
+    found: (key: string) => runOperation(store, "lock/found", [key], []),
+    hold,
+    left,
+    listen,
+    name,
+    noted,
+    read,
+    state,
+    tryRead,
+    tryWrite,
+    write
+  }
+}
+
+/** Whether it is a token, and not what is known of the holder. */
+const isGranted = (reply: unknown) => !Array.isArray(reply) || reply[0] === "granted"
+
+/** The token of a grant. */
+const tokenIn = (reply: unknown) => Number(Array.isArray(reply) ? reply[1] : reply)
+
+for (const [where, layer] of Object.entries(stores)) {
+  const test = (title: string, body: (store: Store) => Effect.Effect<unknown, unknown, Scope.Scope>) =>
+    it.live(`${where}: ${title}`, () => Effect.provide(Effect.scoped(Effect.flatMap(LockStore.LockStore, body)), layer))
+
+  test("the release of a writer keeps the lock for the writer whose place is the oldest, and tells it alone", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      const first = yield* lock.tryWrite("x:1")
+      const hearsA = yield* lock.listen(`:${clientA}`)
+      const hearsB = yield* lock.listen(`:${clientB}`)
+      const all = yield* lock.listen("")
+      yield* lock.listen(":ours")
+      yield* lock.write(a)
+      yield* lock.write(b)
+      // asking again keeps the place
+      assert.isFalse(isGranted(yield* lock.write(a, 1)))
+      assert.strictEqual(yield* lock.endWrite("x:1"), 1)
+      assert.strictEqual(yield* hearsA.message, "1")
+      assert.deepStrictEqual(yield* lock.state, ["write", `${a}:write`])
+      const left = yield* lock.left
+      assert.isTrue(left > 0 && left <= 2000, `${left} ms left`)
+      assert.isTrue(yield* hearsB.isSilent)
+      // once more: it is granted, with a token and a lease of its own
+      const granted = yield* lock.write(a, 1)
+      assert.isAbove(tokenIn(granted), tokenIn(first))
+      assert.isAbove(yield* lock.left, 2000)
+      assert.strictEqual(yield* lock.endWrite(a), 1)
+      assert.strictEqual(yield* hearsB.message, "1")
+      assert.isTrue(yield* all.isSilent)
+      // without having asked once more: it gives back what was kept for it, and nobody has a place any more
+      assert.strictEqual(yield* lock.endWrite(b), 2)
+      assert.strictEqual(yield* all.message, "1")
+      assert.deepStrictEqual(yield* lock.state, [])
+    }))
+
+  test("the last reader hands the lock over, and no reader before", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      const hearsA = yield* lock.listen(`:${clientA}`)
+      yield* lock.tryRead("x:1")
+      yield* lock.tryRead("x:2")
+      assert.isFalse(isGranted(yield* lock.write(a)))
+      assert.strictEqual(yield* lock.endRead("x:1"), 1)
+      assert.deepStrictEqual(yield* lock.state, ["read", "x:2"])
+      assert.isTrue(yield* hearsA.isSilent)
+      assert.strictEqual(yield* lock.endRead("x:2"), 1)
+      assert.strictEqual(yield* hearsA.message, "1")
+      assert.deepStrictEqual(yield* lock.state, ["write", `${a}:write`])
+    }))
+
+  test("readers before the next writer are let in together, each with a hold of its own, and those behind it are not", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      yield* lock.tryWrite("x:1")
+      const hears = yield* Effect.forEach(clientIds, (client) => lock.listen(`:${client}`))
+      for (const ask of [lock.read(a), lock.read(b), lock.write(c), lock.read(d)]) yield* ask
+      assert.strictEqual(yield* lock.endWrite("x:1"), 1)
+      assert.strictEqual(yield* hears[0]!.message, "0")
+      assert.strictEqual(yield* hears[1]!.message, "0")
+      assert.deepStrictEqual(yield* lock.state, ["read", a, b])
+      for (const owner of [a, b]) assert.strictEqual(yield* lock.found(lock.hold(owner)), "string")
+      assert.deepStrictEqual(yield* lock.noted, [a, b])
+      const left = yield* lock.left
+      assert.isTrue(left > 0 && left <= 2000, `${left} ms left`)
+      assert.isTrue(isGranted(yield* lock.read(a, 1)))
+      assert.isAbove(yield* lock.left, 2000)
+      assert.isTrue(isGranted(yield* lock.read(b, 1)))
+      yield* lock.endRead(b)
+      assert.strictEqual(yield* lock.found(lock.hold(b)), "none")
+      assert.isTrue(yield* hears[2]!.isSilent)
+      yield* lock.endRead(a)
+      assert.strictEqual(yield* hears[2]!.message, "1")
+      assert.isTrue(yield* hears[3]!.isSilent)
+      yield* lock.endWrite(c)
+      assert.strictEqual(yield* hears[3]!.message, "0")
+      assert.deepStrictEqual(yield* lock.state, ["read", d])
+    }))
+
+  test("a reader to which the lock was handed over is granted it though a writer has announced itself", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      yield* lock.listen(`:${clientA}`)
+      yield* lock.listen(`:${clientB}`)
+      yield* lock.tryWrite("x:1")
+      yield* lock.read(a)
+      yield* lock.read(b)
+      yield* lock.endWrite("x:1")
+      assert.isFalse(isGranted(yield* lock.write(c, 0, 5000)))
+      assert.isFalse(isGranted(yield* lock.read(d)))
+      assert.isTrue(isGranted(yield* lock.read(a, 1)))
+      assert.isTrue(isGranted(yield* lock.read(b, 1)))
+    }))
+
+  test("a reader that was handed the lock and does not ask keeps it for two seconds at most", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      yield* lock.listen(`:${clientA}`)
+      yield* lock.listen(`:${clientB}`)
+      yield* lock.tryWrite("x:1")
+      yield* lock.read(a)
+      yield* lock.read(b)
+      yield* lock.endWrite("x:1")
+      yield* lock.read(a, 1)
+      yield* lock.endRead(a)
+      const left = yield* lock.left
+      assert.isTrue(left > 0 && left <= 2000, `${left} ms left`)
+      // it gives back what was kept for it
+      assert.strictEqual(yield* lock.endRead(b), 1)
+      assert.deepStrictEqual(yield* lock.state, [])
+    }))
+
+  test("a writer that goes on reading lets in the readers before the next writer", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      const hears = yield* Effect.forEach(clientIds, (client) => lock.listen(`:${client}`))
+      const all = yield* lock.listen("")
+      yield* lock.listen(":ours")
+      yield* lock.tryWrite(a)
+      yield* lock.read(a, 0, a)
+      for (const ask of [lock.read(b), lock.write(c), lock.read(d)]) yield* ask
+      assert.strictEqual(yield* lock.endWrite(a), 1)
+      assert.strictEqual(yield* hears[1]!.message, "0")
+      assert.deepStrictEqual(yield* lock.state, ["read", a, b])
+      assert.isAbove(yield* lock.left, 2000)
+      yield* lock.endRead(b)
+      assert.isTrue(yield* hears[2]!.isSilent)
+      yield* lock.endRead(a)
+      assert.deepStrictEqual(yield* lock.state, ["write", `${c}:write`])
+      assert.isTrue(yield* hears[3]!.isSilent)
+      assert.isTrue(yield* all.isSilent)
+    }))
+
+  test("a writer that goes on reading hands nothing over to the writer that is next, and wakes nobody", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      const hearsB = yield* lock.listen(`:${clientB}`)
+      const all = yield* lock.listen("")
+      yield* lock.listen(":ours")
+      yield* lock.tryWrite(a)
+      yield* lock.read(a, 0, a)
+      yield* lock.write(b)
+      assert.strictEqual(yield* lock.endWrite(a), 1)
+      assert.deepStrictEqual(yield* lock.state, ["read", a])
+      assert.isTrue(yield* hearsB.isSilent)
+      assert.isTrue(yield* all.isSilent)
+      yield* lock.endRead(a)
+      assert.strictEqual(yield* hearsB.message, "1")
+    }))
+
+  test("clients that do not hear that the lock is their own are passed over", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      yield* lock.tryWrite("x:1")
+      yield* lock.write(a)
+      yield* lock.read(b)
+      yield* lock.write(c)
+      yield* lock.listen(`:${clientC}`)
+      assert.strictEqual(yield* lock.endWrite("x:1"), 1)
+      assert.deepStrictEqual(yield* lock.state, ["write", `${c}:write`])
+    }))
+
+  test("a release looks at a hundred places, and behind more of them wakes whoever listens", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      yield* lock.tryWrite("x:1")
+      yield* Effect.forEach(
+        Array.from({ length: 101 }, (_, i) => i),
+        (i) => (i % 2 === 0 ? lock.write : lock.read)(`${clientA}:${i}`),
+        { concurrency: "unbounded", discard: true }
+      )
+      yield* lock.write(b)
+      yield* lock.listen(`:${clientB}`)
+      const all = yield* lock.listen("")
+      yield* lock.listen(":ours")
+      assert.strictEqual(yield* lock.endWrite("x:1"), 2)
+      assert.strictEqual(yield* all.message, "1")
+      assert.deepStrictEqual(yield* lock.state, [])
+      yield* lock.tryWrite("x:2")
+      assert.strictEqual(yield* lock.endWrite("x:2"), 1)
+      assert.deepStrictEqual(yield* lock.state, ["write", `${b}:write`])
+    }))
+
+  test("an owner that is released without holding the lock, or is granted it because it asked, has no place any more", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      const hears = yield* Effect.forEach(clientIds, (client) => lock.listen(`:${client}`))
+      yield* lock.tryWrite("x:1")
+      for (const ask of [lock.write(a), lock.read(b), lock.write(c), lock.read(d)]) yield* ask
+      assert.strictEqual(yield* lock.endWrite(a), -1)
+      assert.strictEqual(yield* lock.endRead(b), -1)
+      assert.strictEqual(yield* lock.endWrite("x:1", ""), 1)
+      assert.isTrue(isGranted(yield* lock.write(c, 1)))
+      assert.strictEqual(yield* lock.endWrite(c, ""), 1)
+      assert.isTrue(isGranted(yield* lock.read(d, 1)))
+      assert.strictEqual(yield* lock.endRead(d), 1)
+      assert.deepStrictEqual(yield* lock.state, [])
+      for (const { isSilent } of hears) assert.isTrue(yield* isSilent)
+    }))
+
+  for (const side of ["read", "write"] as const) {
+    test(`a release of the ${side} lock that finds it free hands it over: the release before had told nobody`, (store) =>
+      Effect.gen(function* () {
+        const lock = lockIn(store)
+        yield* lock.listen(`:${clientA}`)
+        yield* lock.tryWrite("x:1")
+        yield* lock.write(a)
+        assert.strictEqual(yield* lock.endWrite("x:1", ""), 1)
+        assert.deepStrictEqual(yield* lock.state, [])
+        assert.strictEqual(yield* (side === "read" ? lock.endRead : lock.endWrite)("x:2"), 0)
+        assert.deepStrictEqual(yield* lock.state, ["write", `${a}:write`])
+      }))
+  }
+
+  /** A lock that a listener without a place is told of: Java, which listens to its channel alone. */
+  const besideJava = Effect.fnUntraced(function* (store: Store) {
+    const lock = lockIn(store)
+    const elsewhere = Context.get(yield* Layer.build(Layer.fresh(layer)), LockStore.LockStore)
+    const java = yield* lock.listen("", where === "memory" ? store : elsewhere)
+    return { java, lock }
+  })
+
+  for (const side of ["read", "write"] as const) {
+    const end = ({ endRead, endWrite }: ReturnType<typeof lockIn>) => (side === "read" ? endRead : endWrite)
+    const enter = ({ tryRead, tryWrite }: ReturnType<typeof lockIn>) => (side === "read" ? tryRead : tryWrite)
+
+    test(`the release of the ${side} lock wakes listeners that take no places, and tells clients that do first`, (store) =>
+      Effect.gen(function* () {
+        const { java, lock } = yield* besideJava(store)
+        yield* lock.listen("")
+        const ours = yield* lock.listen(":ours")
+        const hearsA = yield* lock.listen(`:${clientA}`)
+        yield* enter(lock)("x:1")
+        yield* lock.write(a)
+        assert.strictEqual(yield* end(lock)("x:1"), 1 + 2)
+        assert.strictEqual(yield* java.message, side === "read" ? "0" : "1")
+        assert.strictEqual(yield* ours.message, "")
+        assert.deepStrictEqual(yield* lock.state, [])
+        assert.isTrue(yield* hearsA.isSilent)
+      }))
+
+    test(`after a release of the ${side} lock in the turn of others, clients that take places are refused`, (store) =>
+      Effect.gen(function* () {
+        const { lock } = yield* besideJava(store)
+        const askInTheirTurn = Effect.gen(function* () {
+          yield* enter(lock)("x:1")
+          yield* end(lock)("x:1")
+          const replies = [yield* lock.write(a), yield* lock.read(b)]
+          if (replies.some(isGranted)) {
+            // this machine was late, or there was no turn: once more
+            yield* lock.endWrite(a, "")
+            yield* lock.endRead(b, "")
+            return false
+          }
+          for (const reply of replies) {
+            const [left, holder] = reply as readonly [number, string]
+            assert.isTrue(left > 0 && left <= 10, `${left} ms left`)
+            assert.strictEqual(holder, "")
+          }
+          return true
+        })
+        yield* until("requests within the turn", askInTheirTurn)
+        // Java asks as it always does
+        assert.isTrue(isGranted(yield* lock.tryWrite("java:1")))
+        yield* lock.endWrite("java:1", "")
+        yield* until("the turn is over", Effect.map(lock.write(a, 1), isGranted))
+        assert.deepStrictEqual(yield* lock.state, ["write", `${a}:write`])
+      }))
+  }
+}
