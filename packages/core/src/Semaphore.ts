@@ -440,7 +440,7 @@ export const trySetPermits: {
     const life = options?.timeToLive === undefined ? 0 : parsePeriod("timeToLive", options.timeToLive)
     if (typeof life !== "number") return Effect.fail(life)
     return withSemaphore(semaphore, permits, 0, (impl, client, key) =>
-      runOrDescribe(client, impl.title, operations.set(key, permits, life, client.store.publish))
+      runOrDescribe(client, impl.title, operations.set(key, permits, life, client.store))
     )
   }
 )

@@ -9,6 +9,7 @@ import * as Queue from "effect/Queue"
 import type { LockStoreError } from "../../LockError.ts"
 import type { Identity } from "../hold/owner.ts"
 import type { Signal } from "../../RedisDriver.ts"
+import { isDue } from "../store/isDue.ts"
 import { LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
 import { oursChannel, ownChannel, type Place } from "./Place.ts"
@@ -23,6 +24,10 @@ const enoughMillis = 5
 /** How long clients that take places leave a lock to those that take none (Redisson's). */
 const othersTurnMillis = 10
 
+/** Free permits of which clients that take places hear on their own channels: a number that begins with a zero. */
+const isForOthers = (signal: Signal): boolean =>
+  signal._tag === "Message" && signal.message.length > 1 && signal.message.startsWith("0")
+
 export class WaitQueue {
   readonly client: WaitingClient
   readonly signals: Queue.Queue<Wake>
@@ -33,6 +38,8 @@ export class WaitQueue {
   announced = false
   /** The place of this client; undefined while a request asks for it, which takes it back itself if it fails. */
   place: Place | undefined = undefined
+  /** Whether this client may have a place among those that wait for permits. */
+  mayHavePlace = false
   /** Until when this queue leaves the lock to other processes, on the monotonic clock. */
   quietUntil = 0
   readonly #end: () => void
@@ -67,8 +74,37 @@ export class WaitQueue {
     return [...this.#waiters.values()].flatMap((waiters) => waiters.toArray())
   }
 
-  /** The first waiter for which this number of free permits is enough. */
+  /** The waiter that has waited longest. */
+  get oldest(): Waiter | undefined {
+    return this.#first(Number.POSITIVE_INFINITY)
+  }
+
+  /** The first waiter for which this number of free permits is enough; none, if they are kept for the oldest. */
   firstFor(free: number): Waiter | undefined {
+    const { oldest } = this
+    return oldest !== undefined && oldest.permits > free && this.#isDue(oldest) ? undefined : this.#first(free)
+  }
+
+  /** Whether a request for permits would jump the queue. */
+  isAhead(permits: number): boolean {
+    const { oldest } = this
+    return oldest !== undefined && (this.#isDue(oldest) || this.#first(permits) !== undefined)
+  }
+
+  /** How many free permits let one of the waiters in, other than `except`; zero if there are no others. */
+  wantedWithout(except: Waiter | undefined): number {
+    let oldest: Waiter | undefined
+    let least = 0
+    for (const [permits, { first }] of this.#waiters) {
+      const waiter = first === except ? first!.behind : first
+      if (waiter === undefined) continue
+      if (oldest === undefined || waiter.number < oldest.number) oldest = waiter
+      if (least === 0 || permits < least) least = permits
+    }
+    return oldest !== undefined && this.#isDue(oldest) ? oldest.permits : least
+  }
+
+  #first(free: number): Waiter | undefined {
     let first: Waiter | undefined
     for (const [permits, waiters] of this.#waiters) {
       const waiter = waiters.first!
@@ -77,10 +113,14 @@ export class WaitQueue {
     return first
   }
 
+  #isDue({ joinedAt, permits }: Waiter): boolean {
+    return isDue(this.client.now() - joinedAt, permits)
+  }
+
   /** Joins at the end, or at the reserved head; gets the turn if no waiter has it. */
   join(wanted: Wanted): Waiter {
     const { atHead = false, permits = 1 } = wanted
-    const waiter = new Waiter(this, wanted, atHead ? --this.#firstNumber : ++this.#lastNumber)
+    const waiter = new Waiter(this, wanted, atHead ? --this.#firstNumber : ++this.#lastNumber, this.client.now())
     let waiters = this.#waiters.get(permits)
     if (waiters === undefined) this.#waiters.set(permits, (waiters = new LinkedList()))
     if (atHead) waiters.addFirst(waiter)
@@ -113,7 +153,7 @@ export class WaitQueue {
    */
   pass(free: number): void {
     const next = this.firstFor(free)
-    this.turn = next ?? this.firstFor(Number.POSITIVE_INFINITY)
+    this.turn = next ?? this.oldest
     if (next !== undefined) this.signal()
     else if (Queue.sizeUnsafe(this.signals) > 0) this.turn?.wake()
     else if (this.turn !== undefined) this.#setAlarm(this.turn, this.pauseUntil)
@@ -123,7 +163,7 @@ export class WaitQueue {
   unreserve(): void {
     if (!this.#isReserved) return
     this.#isReserved = false
-    this.turn = this.firstFor(Number.POSITIVE_INFINITY)
+    this.turn = this.oldest
     this.turn?.wake()
   }
 
@@ -172,7 +212,11 @@ export class WaitQueue {
     if (!this.isListening) {
       // first, so that the others are there when the last one says that it is ready
       if (takesPlaces) this.#listenForHandOver(channel)
-      this.#subscriptions.push(subscriptions.subscribe(channel, () => this.signal()))
+      this.#subscriptions.push(
+        subscriptions.subscribe(channel, (signal) => {
+          if (!takesPlaces || !isForOthers(signal)) this.signal()
+        })
+      )
     }
     const seenNow = subscriptions.messagesSeen(channel, takesPlaces)
     const isMissing = seenNow !== messagesSeen
