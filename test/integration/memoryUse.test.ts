@@ -108,9 +108,22 @@ const ofPermits = <A, E>(kind: string, use: (self: Effect.Effect<A, E, any>) => 
     const held = (yield* use(
       command((redis) => seen(redis, kind, "held")) as Effect.Effect<any, E, any>
     )) as ReadonlyArray<Row>
+    const held2 = yield* sectionUntilTold(use)
+    const waiter = yield* use(Effect.void as Effect.Effect<any, E, any>).pipe(
+      Effect.provide(Layer.fresh(client)),
+      Effect.forkChild
+    )
+    let waited: ReadonlyArray<Row> = []
+    while (waited.length < 2) {
+      yield* Effect.sleep("10 millis")
+      const all = yield* command((redis) => seen(redis, kind, "waited for"))
+      waited = all.filter(({ key }) => key.startsWith("effect_redis_lock_permit_"))
+    }
+    yield* held2.end
+    yield* Fiber.join(waiter)
     const free = yield* command((redis) => seen(redis, kind, "free"))
     yield* command(async (redis) => redis.del(...(await redis.keys(`*${name}*`)), "nothing"))
-    return [...held, ...free]
+    return [...held, ...waited, ...free]
   })
 
 const measure = Effect.gen(function* () {
