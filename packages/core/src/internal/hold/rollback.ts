@@ -61,7 +61,11 @@ export const leavePlace = (client: HoldingClient, key: string, isUnsure: boolean
     const retry = Effect.ignore(retryRelease(send, (pause) => client.now() + pause < goneAt))
     const leave = Effect.matchEffect(send, {
       onSuccess: (reply) => Effect.succeed<number | undefined>(reply),
-      onFailure: () => Effect.as(Effect.sync(() => client.fork(retry)), undefined)
+      onFailure: () =>
+        Effect.as(
+          Effect.sync(() => client.fork(retry)),
+          undefined
+        )
     })
     return isUnsure ? rollbackUntilSettled(client, leave) : inBackground({ client }, leave)
   })

@@ -70,7 +70,8 @@ export const prepareAnonymous =
           },
           restore
         ),
-      tryAcquire: (restore) => Effect.map(ask(restore, client.now(), notWaiting(client)), ({ granted }) => Option.fromUndefinedOr(granted))
+      tryAcquire: (restore) =>
+        Effect.map(ask(restore, client.now(), notWaiting(client)), ({ granted }) => Option.fromUndefinedOr(granted))
     }
   }
 

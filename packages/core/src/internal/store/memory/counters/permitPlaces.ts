@@ -41,7 +41,13 @@ const remove = (db: Keyspace, places: string, wants: string, client: string): bo
   return had
 }
 
-const tellOne = (db: Keyspace, channel: string, wants: string, { client, wanted }: Place, available: number): boolean => {
+const tellOne = (
+  db: Keyspace,
+  channel: string,
+  wants: string,
+  { client, wanted }: Place,
+  available: number
+): boolean => {
   if (db.publish(`${channel}:${client}`, String(available)) === 0) return false
   db.hset(wants, client, `${wanted} ${db.timeMicros()}`)
   return true

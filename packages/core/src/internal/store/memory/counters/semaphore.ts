@@ -20,7 +20,11 @@ const begin = (db: Keyspace, semaphore: string, ids: string, initial: string) =>
   return { available: Number(initial), created: true }
 }
 
-export const acquire: MemoryOperation = (db, [semaphore, ids, marker, ...told], [initial, permits, life, , ...asks]) => {
+export const acquire: MemoryOperation = (
+  db,
+  [semaphore, ids, marker, ...told],
+  [initial, permits, life, , ...asks]
+) => {
   const [client, ifDenied, ifGranted, who] = asks as [string, string, string, string]
   const asking = told.length > 1 ? { keys: told, client, ifDenied, ifGranted, who } : undefined
   const begun = begin(db, semaphore!, ids!, initial!)

@@ -29,7 +29,8 @@ export const operations = {
       return { isGranted: granted === 1, available, remaining, held }
     },
     // one script acquired them all
-    grants: ({ args, keys }, { isGranted }) => (isGranted ? { key: keys[1]!, mark: `z${args[keys.length > 3 ? 7 : 3]}` } : undefined)
+    grants: ({ args, keys }, { isGranted }) =>
+      isGranted ? { key: keys[1]!, mark: `z${args[keys.length > 3 ? 7 : 3]}` } : undefined
   }),
   release: operation("permit_semaphore/release", { givesBack: true, reply: numberReply }),
   tryRelease: operation("permit_semaphore/try_release", { reply: numberReply }),
