@@ -132,7 +132,7 @@ export const ask = (
   const ownerRef: HeldRef = { client, kind, name, keys, owner: newIds(permits) }
   const ids = idsOf(ownerRef.owner)
   const command = acknowledgedBy(
-    permitSemaphore.acquire(keys.lock, kind.initial, ids, leaseMillis, asking, client.store),
+    permitSemaphore.acquire(keys.lock, kind.initial, { ids, leaseMillis }, asking, client.store),
     request
   )
   const sentAt = client.now()

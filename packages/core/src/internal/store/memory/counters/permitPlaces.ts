@@ -1,7 +1,7 @@
 /**
  * The places of clients that wait for permits, on a {@link Keyspace}: `lua/include/permit_places/`.
  */
-import { isDue } from "../../isDue.ts"
+import { isDue } from "../../operations/counters/isDue.ts"
 import type { Keyspace } from "../keyspace/Keyspace.ts"
 
 /** How long places are kept after the last request, milliseconds. */

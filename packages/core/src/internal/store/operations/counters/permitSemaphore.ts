@@ -52,8 +52,7 @@ const keysOf = (key: string, store: TellingStore) => [key, permitIds(key), ...te
 export const acquire = (
   key: string,
   initial: number | undefined,
-  ids: ReadonlyArray<string>,
-  leaseMillis: number,
+  { ids, leaseMillis }: { readonly ids: ReadonlyArray<string>; readonly leaseMillis: number },
   asking: Asking,
   store: TellingStore
 ): StoreCommand<PermitsReply> => ({
