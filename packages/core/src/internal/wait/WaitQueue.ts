@@ -46,6 +46,8 @@ export class WaitQueue {
   #isReserved: boolean
   /** By the number of permits they want, each list in order of arrival. */
   readonly #waiters = new Map<number, LinkedList<Waiter>>()
+  /** Since when the oldest has been the oldest, on the monotonic clock. */
+  #oldestSince: number
   #firstNumber = 0
   #lastNumber = 0
   readonly #subscriptions: Array<Subscription> = []
@@ -59,6 +61,7 @@ export class WaitQueue {
     this.signals = signals
     this.#isReserved = isReserved
     this.#end = end
+    this.#oldestSince = client.now()
   }
 
   get isEmpty(): boolean {
@@ -113,14 +116,14 @@ export class WaitQueue {
     return first
   }
 
-  #isDue({ joinedAt, permits }: Waiter): boolean {
-    return isDue(this.client.now() - joinedAt, permits)
+  #isDue({ permits }: Waiter): boolean {
+    return isDue(this.client.now() - this.#oldestSince, permits)
   }
 
   /** Joins at the end, or at the reserved head; gets the turn if no waiter has it. */
   join(wanted: Wanted): Waiter {
     const { atHead = false, permits = 1 } = wanted
-    const waiter = new Waiter(this, wanted, atHead ? --this.#firstNumber : ++this.#lastNumber, this.client.now())
+    const waiter = new Waiter(this, wanted, atHead ? --this.#firstNumber : ++this.#lastNumber)
     let waiters = this.#waiters.get(permits)
     if (waiters === undefined) this.#waiters.set(permits, (waiters = new LinkedList()))
     if (atHead) waiters.addFirst(waiter)
@@ -137,6 +140,7 @@ export class WaitQueue {
   leave(waiter: Waiter, free = Number.POSITIVE_INFINITY): void {
     if (!waiter.isQueued) return
     waiter.isQueued = false
+    if (this.oldest === waiter) this.#oldestSince = this.client.now()
     this.client.alarms.cancel(waiter)
     const waiters = this.#waiters.get(waiter.permits)!
     waiters.remove(waiter)

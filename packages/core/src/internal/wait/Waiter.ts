@@ -35,8 +35,6 @@ export class Waiter implements Alarm, Linked<Waiter> {
   readonly waitsUntil: number
   /** Its place in the order of arrival. */
   readonly number: number
-  /** When it joined, on the monotonic clock. */
-  readonly joinedAt: number
   isQueued = true
   /** The count of its latch as last read since it joined, by any waiter. */
   count: number | undefined = undefined
@@ -48,13 +46,12 @@ export class Waiter implements Alarm, Linked<Waiter> {
   #resume: (() => void) | undefined = undefined
   #isLate = false
 
-  constructor(queue: TurnOf, { identity, permits = 1, waitsUntil }: Wanted, number: number, joinedAt: number) {
+  constructor(queue: TurnOf, { identity, permits = 1, waitsUntil }: Wanted, number: number) {
     this.#queue = queue
     this.identity = identity
     this.permits = permits
     this.waitsUntil = waitsUntil
     this.number = number
-    this.joinedAt = joinedAt
   }
 
   get hasTurn(): boolean {
