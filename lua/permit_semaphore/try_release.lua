@@ -3,6 +3,8 @@
 -- KEYS[1]  the permits that are free
 -- KEYS[2]  the ids, a zset
 -- KEYS[3]  the channel
+-- KEYS[4], KEYS[5]  the places, and what they want (see include/permit_places/place_at.lua);
+--          left out by a client that takes no places
 -- ARGV[1]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[2..]  the ids
 --
@@ -24,7 +26,8 @@ if held then
     available = redis.call('INCRBY', KEYS[1], removed)
   end
 end
-if reaped + removed > 0 and available and available > 0 then
-  redis.pcall(ARGV[1], KEYS[3], available)
+local publish, channel, places, wants = ARGV[1], KEYS[3], KEYS[4], KEYS[5]
+if reaped + removed > 0 and available then
+  --@include permit_places/tell
 end
 return removed

@@ -5,28 +5,43 @@
 -- KEYS[2]  the ids of a permit semaphore of this name
 -- KEYS[3]  the marker of this grant, a string: its permits
 -- KEYS[4]  the channel
+-- KEYS[5], KEYS[6] and ARGV[5] to ARGV[8] are only here for a client that takes places:
+-- KEYS[5]  the places (see include/permit_places/place_at.lua)
+-- KEYS[6]  what they want
 -- ARGV[1]  how many permits the semaphore begins with, or '' not to create it
 -- ARGV[2]  how many permits
 -- ARGV[3]  how long the marker lives, milliseconds
 -- ARGV[4]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
--- ARGV[5]  the server time until which this may take effect, epoch milliseconds
+-- ARGV[5]  the client
+-- ARGV[6]  how many permits it wants to be told of if it is denied these; 0: it will not wait
+-- ARGV[7]  how many its other fibers want if it is granted these; 0: none of them waits
+-- ARGV[8]  new, oldest or younger (see include/permit_places/take_place.lua)
+-- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    { 1 granted or 0 denied, how many permits are free now, 1 or 0: whether the
---          semaphore exists }
+-- reply    { 1 granted or 0 denied, how many permits are free now (and not kept for others,
+--          if denied), 1 or 0: whether the semaphore exists, milliseconds after which to ask
+--          again (-1: not known) }
 
 --@include deadline
 --@include permits/anonymous
+local publish, channel, places, wants = ARGV[4], KEYS[4], KEYS[5], KEYS[6]
+local me, if_denied, if_granted, who = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+local wanted_now = tonumber(ARGV[2])
 local marker = redis.call('GET', KEYS[3])
 local granted = marker and 1 or 0
 --@include permits/begin
-if not marker and available and available >= tonumber(ARGV[2]) then
+--@include permit_places/kept
+if not marker and available and available - kept >= wanted_now then
   granted = 1
   -- the marker first: if the script gets no further, it does no harm
   redis.call('SET', KEYS[3], ARGV[2], 'PX', ARGV[3])
   available = redis.call('INCRBY', KEYS[1], -ARGV[2])
 end
-if created and available > 0 then
-  -- pcall: a message is a hint
-  redis.pcall(ARGV[4], KEYS[4], available)
+--@include permit_places/take_place
+if created then
+  --@include permit_places/tell
 end
-return { granted, available or 0, available and 1 or 0 }
+if granted == 0 and available then
+  available = available - kept
+end
+return { granted, available or 0, available and 1 or 0, left }

@@ -4,6 +4,8 @@
 -- KEYS[1]  the permits that are free
 -- KEYS[2]  the ids of a permit semaphore of this name
 -- KEYS[3]  the channel
+-- KEYS[4], KEYS[5]  the places, and what they want (see include/permit_places/place_at.lua);
+--          left out by a client that takes no places
 -- ARGV[1]  how many permits the semaphore begins with, or '' for none
 -- ARGV[2]  how many permits; negative to take away
 -- ARGV[3]  1 to add only to a semaphore that exists
@@ -19,7 +21,6 @@ if not available and ARGV[3] == '1' then
   return 0
 end
 available = redis.call('INCRBY', KEYS[1], ARGV[2])
-if available > 0 then
-  redis.pcall(ARGV[4], KEYS[3], available)
-end
+local publish, channel, places, wants = ARGV[4], KEYS[3], KEYS[4], KEYS[5]
+--@include permit_places/tell
 return 1

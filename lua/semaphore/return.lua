@@ -5,6 +5,8 @@
 -- KEYS[1]  the permits that are free
 -- KEYS[2]  the marker of the grant, a string: its permits
 -- KEYS[3]  the channel
+-- KEYS[4], KEYS[5]  the places, and what they want (see include/permit_places/place_at.lua);
+--          left out by a client that takes no places
 -- ARGV[1]  how many permits
 -- ARGV[2]  0; or, for a grant that has outlived its marker and is given back on trust, how
 --          long the note of that is kept, milliseconds
@@ -30,7 +32,6 @@ if not available then
   return 0
 end
 available = redis.call('INCRBY', KEYS[1], ARGV[1])
-if available > 0 then
-  redis.pcall(ARGV[3], KEYS[3], available)
-end
+local publish, channel, places, wants = ARGV[3], KEYS[3], KEYS[4], KEYS[5]
+--@include permit_places/tell
 return 1

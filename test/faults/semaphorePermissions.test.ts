@@ -16,7 +16,7 @@ const clientWith = ({ redis, server }: Site, rules: ReadonlyArray<string>) =>
 const locks =
   "~app:* ~redisson_lock_token:* ~redisson_lock__channel:* &redisson_lock__channel:* +evalsha +eval +publish +subscribe +unsubscribe +scan +info +exists +hexists +hset +hdel +hkeys +hgetall +del +get +set +time +pttl +pexpire"
 const synchronizers =
-  "~{app:* ~redisson_sc:* ~redisson_countdownlatch__channel__* ~effect_redis_lock_grant:* &redisson_sc:* &redisson_countdownlatch__channel__* +incrby +zadd +zrem +zscore +zrange +zcard +zcount +zremrangebyrank"
+  "~{app:* ~redisson_sc:* ~redisson_countdownlatch__channel__* ~effect_redis_lock_grant:* ~effect_redis_lock_permit_places:* ~effect_redis_lock_permit_wants:* &redisson_sc:* &redisson_countdownlatch__channel__* +hget +incrby +zadd +zrem +zscore +zrange +zcard +zcount +zremrangebyrank"
 const enough = [...locks.split(" "), ...synchronizers.split(" ")]
 
 const counted = Semaphore.make("counted", { permits: 5 })

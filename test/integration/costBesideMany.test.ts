@@ -270,6 +270,44 @@ const besideCounts = (others: number) =>
     })
   )
 
+/** The commands of whatever happens at a semaphore for whose permits so many clients wait, of which each listens. */
+const besidePlaces = (others: number) =>
+  costsOf(({ costs, redis, server }) =>
+    Effect.gen(function* () {
+      const run = yield* storeAt(server.url)
+      const channel = "redisson_sc:{pool}"
+      const tells = [channel, "effect_redis_lock_permit_places:{pool}", "effect_redis_lock_permit_wants:{pool}"]
+      const listener = redis.duplicate()
+      yield* Effect.addFinalizer(() => Effect.sync(() => listener.disconnect()))
+      const request = (number: number, wanted: number, who: string) =>
+        run(
+          "semaphore/acquire",
+          ["pool", "{pool}:timeout", `effect_redis_lock_grant:{pool}:${number}`, ...tells],
+          [1, wanted, 600_000, "PUBLISH", clientOf(number), wanted, 0, who]
+        )
+      const giveBack = run(
+        "semaphore/return",
+        ["pool", "effect_redis_lock_grant:{pool}:0", ...tells],
+        [1, 0, "PUBLISH"]
+      )
+      const operations = [
+        ["a request in vain", request(9999, 1, "new")],
+        ["a place given up", run("semaphore/leave", ["pool", ...tells], [clientOf(9999), "PUBLISH"])],
+        ["permits given back", giveBack],
+        ["a request of the one who was told", request(1000, 1, "oldest")],
+        ["more permits", run("semaphore/add", ["pool", "{pool}:timeout", ...tells], ["", 1, 1, "PUBLISH"])]
+      ] as const
+      for (const isMeasured of [false, true]) {
+        const clients = Array.from({ length: isMeasured ? others : 10 }, (_, i) => 1000 + i)
+        yield* ask(() => listener.subscribe(...clients.map((number) => `${channel}:${clientOf(number)}`)))
+        yield* request(0, 1, "new")
+        yield* Effect.forEach(clients, (number) => request(number, 1, "new"), { concurrency: 50 })
+        for (const [what, self] of operations) costs[what] = (yield* commandsOf(redis, self)).commands
+        yield* ask(() => redis.flushall())
+      }
+    })
+  )
+
 const sameCommands = (
   what: string,
   few: number,
@@ -297,6 +335,7 @@ describe("many others", () => {
     besidePermits(others, "expired")
   )
   sameCommands("Whatever happens at a semaphore with taken permits, or at a latch,", 10, besideCounts)
+  sameCommands("Whatever happens at a semaphore for whose permits clients wait", 10, besidePlaces)
 
   it.live(
     `Beside a Java reader and any number of others, no operation of a reader or a writer asks after more than a hundred`,

@@ -103,14 +103,26 @@ const ofLock = (kind: string, held: AnyLock, waiting?: AnyLock) =>
     return rows
   })
 
-const ofPermits = <A, E>(kind: string, use: (self: Effect.Effect<A, E, any>) => Effect.Effect<any, any, any>) =>
+/** Rows of a semaphore of which a permit is held, that another client waits for, and whose permits are all free again. */
+const ofPermits = (
+  kind: string,
+  use: (permits: number) => <A>(self: Effect.Effect<A, any, any>) => Effect.Effect<A, any, any>
+) =>
   Effect.gen(function* () {
-    const held = (yield* use(
-      command((redis) => seen(redis, kind, "held")) as Effect.Effect<any, E, any>
-    )) as ReadonlyArray<Row>
+    const held = yield* use(1)(command((redis) => seen(redis, kind, "held")))
+    const holder = yield* sectionUntilTold(use(5))
+    const waiter = yield* use(1)(Effect.void).pipe(Effect.provide(Layer.fresh(client)), Effect.forkChild)
+    let waited: ReadonlyArray<Row> = []
+    while (waited.length < 2) {
+      yield* Effect.sleep("10 millis")
+      const all = yield* command((redis) => seen(redis, kind, "waited for"))
+      waited = all.filter(({ key }) => key.startsWith("effect_redis_lock_permit_"))
+    }
+    yield* holder.end
+    yield* Fiber.join(waiter)
     const free = yield* command((redis) => seen(redis, kind, "free"))
     yield* command(async (redis) => redis.del(...(await redis.keys(`*${name}*`)), "nothing"))
-    return [...held, ...free]
+    return [...held, ...waited, ...free]
   })
 
 const measure = Effect.gen(function* () {
@@ -124,8 +136,8 @@ const measure = Effect.gen(function* () {
     ...(yield* ofLock("FairLock", FairLock.make(name), FairLock.make(name))),
     ...(yield* ofLock("writeLock", writeLock, writeLock)),
     ...(yield* ofLock("readLock", readLock, writeLock)),
-    ...(yield* ofPermits("Semaphore", (self) => Semaphore.withPermits(self, anonymous, 1))),
-    ...(yield* ofPermits("PermitSemaphore", (self) => PermitSemaphore.withPermits(self, permits, 1)))
+    ...(yield* ofPermits("Semaphore", (permits) => Semaphore.withPermits(anonymous, permits))),
+    ...(yield* ofPermits("PermitSemaphore", (count) => PermitSemaphore.withPermits(permits, count)))
   ]
   yield* Effect.gen(function* () {
     const leadership = yield* LeaderElection.campaign(LeaderElection.make(name, { value: Schema.String }), {

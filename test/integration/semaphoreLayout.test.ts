@@ -42,11 +42,11 @@ const messages = Effect.fnUntraced(function* (channel: string) {
   }
 })
 
-/** All keys that have to do with a name. */
+/** All keys that have to do with a name, without the one that notes for 100 ms that it was the turn of those who listen here. */
 const keysOf = (unique: string) =>
   Effect.map(
     command((redis) => redis.keys(`*${unique}*`)),
-    (keys) => keys.sort()
+    (keys) => keys.filter((key) => !key.startsWith("effect_redis_lock_permit_wants:")).sort()
   )
 
 const forms = (unique: string) => [

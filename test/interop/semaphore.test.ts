@@ -1,8 +1,9 @@
 import { assert } from "@effect/vitest"
-import { Effect, Schedule } from "effect"
+import { Deferred, Effect, Fiber, Layer, Schedule } from "effect"
 import { Semaphore } from "effect-redis-lock"
 import * as Counter from "./Counter.ts"
 import { bracedName, longLease, Site, waiting, withRedisson } from "./harness.ts"
+import { until } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
 
 withRedisson("RSemaphore", (test) => {
@@ -68,6 +69,34 @@ withRedisson("RSemaphore", (test) => {
       const us = Effect.repeat(Semaphore.withPermits(counter.increment, name, 1), Schedule.recurs(99))
       yield* Effect.all([...javas, us, us], { concurrency: "unbounded", discard: true })
       assert.strictEqual(counter.value(), 400)
+      assert.strictEqual(yield* Semaphore.availablePermits(name), 1)
+    }))
+
+  test("Java has its turn among clients of ours that contend without a pause, and leaves theirs to them", () =>
+    Effect.gen(function* () {
+      const { java, locks } = yield* Site
+      const name = freshName("interop")
+      yield* Semaphore.trySetPermits(name, 1)
+      const sections = [0, 0, 0]
+      const isOver = Deferred.makeUnsafe<void>()
+      const clients = yield* Effect.forEach([0, 1, 2], (i) =>
+        Effect.sync(() => void sections[i]!++).pipe(
+          Semaphore.withPermits(name, 1),
+          Effect.repeat({ until: () => Deferred.isDone(isOver) }),
+          Effect.provide(Layer.fresh(locks())),
+          Effect.forkChild
+        )
+      )
+      const thread = java.thread("thread")
+      for (let turn = 0; turn < 20; turn++) {
+        assert.isTrue(yield* thread.run("semaphore", name, "acquire", { permits: 1, wait: longLease }))
+        const before = [...sections]
+        yield* thread.run("semaphore", name, "release", { permits: 1 })
+        // nobody of ours asks by the clock
+        yield* until("each of ours goes on", () => sections.every((count, i) => count > before[i]!))
+      }
+      yield* Deferred.succeed(isOver, undefined)
+      yield* Effect.forEach(clients, Fiber.join)
       assert.strictEqual(yield* Semaphore.availablePermits(name), 1)
     }))
 })

@@ -25,9 +25,11 @@ class Traffic {
   readonly #listeners = new Map<string, Set<Listener>>()
   readonly #signals = new Map<string, number>()
 
-  /** How many signals of a channel clients were given, "subscribed" included. */
+  /** How many signals of a channel, and of the clients' own channels below it, clients were given, "subscribed" included. */
   signals(channel: string): number {
-    return this.#signals.get(channel) ?? 0
+    let signals = 0
+    for (const [each, count] of this.#signals) if (each === channel || each.startsWith(`${channel}:`)) signals += count
+    return signals
   }
 
   /**
@@ -73,7 +75,7 @@ class Traffic {
           const listener = this.#listen(channel)
           const subscription = runStream(store.subscribe(channel), (signal) => {
             listener.isReady = true
-            this.#signals.set(channel, this.signals(channel) + 1)
+            this.#signals.set(channel, (this.#signals.get(channel) ?? 0) + 1)
             onSignal(signal)
           })
           const fiber = Effect.runForkWith(Fiber.getCurrent()?.context ?? Context.empty())(

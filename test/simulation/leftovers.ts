@@ -15,12 +15,12 @@ export const isKept = (key: string): boolean =>
     "effect_redis_lock_record"
   ].some((kept) => key.startsWith(kept))
 
-/** How long the places of a lock, and when others last had their turn of it, are kept after the last request for a place. */
+/** How long the places of those who wait for a lock or for permits, and when others last had their turn of it, are kept after the last request for a place. */
 const placesLifeMillis = 60_000
 
 /** How long a server still keeps what it forgets by itself, milliseconds: places, unless somebody asks for one. */
 export const forgottenAfter = ({ db }: Server): number =>
-  db.keys().some((key) => key.startsWith("effect_redis_lock_places:")) ? placesLifeMillis : 0
+  db.keys().some((key) => /^effect_redis_lock_(?:permit_)?(?:places|wants):/.test(key)) ? placesLifeMillis : 0
 
 /** Gives back permits whose lease has ended, as the next request would. */
 export const reap = ({ db }: Server): void => {

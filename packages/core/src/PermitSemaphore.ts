@@ -196,8 +196,8 @@ export const provide: {
  *
  * **Details**
  *
- * Waiters of one process are served first come, first served, as far as enough permits are free: a waiter for many permits
- * does not keep others from the few that are free, and can be overtaken repeatedly.
+ * Waiters of one process are served first come, first served, as far as enough permits are free. A waiter for many permits
+ * is overtaken by others that want fewer, but from time to time permits are kept for it: docs/contention.md has the bounds.
  *
  * Fails with `LockTimeout` when `waitTime` ran out, `LockStoreError` when the request to Redis failed (a possible grant is
  * rolled back), `InvalidLockName` and `InvalidLockOptions` before any command.

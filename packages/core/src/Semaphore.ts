@@ -155,9 +155,9 @@ export const provide: {
  *
  * **Details**
  *
- * Waiters of one process are served first come, first served, as far as enough permits are free: a waiter for many permits
- * does not keep others from the few that are free, and can be overtaken repeatedly. Zero permits are always granted,
- * without a command.
+ * Waiters of one process are served first come, first served, as far as enough permits are free. A waiter for many permits
+ * is overtaken by others that want fewer, but from time to time permits are kept for it: docs/contention.md has the bounds.
+ * Zero permits are always granted, without a command.
  *
  * After a timeout, a lost reply or an interruption, a possible grant is rolled back exactly, and permits are given back
  * exactly once. The counter does not know whose permits they are, but a marker beside it does, for at most a day.
@@ -440,7 +440,7 @@ export const trySetPermits: {
     const life = options?.timeToLive === undefined ? 0 : parsePeriod("timeToLive", options.timeToLive)
     if (typeof life !== "number") return Effect.fail(life)
     return withSemaphore(semaphore, permits, 0, (impl, client, key) =>
-      runOrDescribe(client, impl.title, operations.set(key, permits, life, client.store.publish))
+      runOrDescribe(client, impl.title, operations.set(key, permits, life, client.store))
     )
   }
 )

@@ -15,6 +15,7 @@ import { repeatRelease, type RepeatedRelease, releaseUntilConfirmed, sendWithin 
 import type { Guarded, Restore } from "./guard.ts"
 import { Dependents } from "./Dependents.ts"
 import { describeWrongType } from "../store/wrongType.ts"
+import type { Asking } from "../store/operations/counters/permitPlaces.ts"
 import * as semaphore from "../store/operations/counters/semaphore.ts"
 import { rollbackUntilSettled } from "./rollback.ts"
 
@@ -78,17 +79,18 @@ export class AnonymousPermits implements Guarded {
   ask(
     restore: Restore,
     startedAt: number,
-    initial: number | undefined
+    initial: number | undefined,
+    asking: Asking
   ): Effect.Effect<PermitReply<AnonymousPermits>, LockStoreError> {
     const { client, key } = this
     client.underWay++
     return Effect.matchCauseEffect(
-      restore(client.store.run(semaphore.acquire(key, initial, this, client.store.publish))),
+      restore(client.store.run(semaphore.acquire(key, initial, this, asking, client.store))),
       {
-        onSuccess: ({ available, exists, isGranted }): Effect.Effect<PermitReply<AnonymousPermits>> => {
+        onSuccess: ({ available, exists, isGranted, remaining }): Effect.Effect<PermitReply<AnonymousPermits>> => {
           client.underWay--
           if (!isGranted) {
-            return Effect.succeed({ granted: undefined, available, remaining: -1, exists })
+            return Effect.succeed({ granted: undefined, available, remaining, exists })
           }
           // permits that any process may give back are not counted as held: nobody would know when that ends
           if (this.returnedBy === "holder") {
@@ -188,7 +190,7 @@ export class AnonymousPermits implements Guarded {
     const { client, key } = this
     return {
       client,
-      send: Effect.suspend(() => client.store.run(semaphore.giveBack(key, this, trustedMillis, client.store.publish))),
+      send: Effect.suspend(() => client.store.run(semaphore.giveBack(key, this, trustedMillis, client.store))),
       over,
       warn: (failure) =>
         Effect.annotateLogs(

@@ -12,6 +12,7 @@ import { releaseNow } from "./release.ts"
 import { type HeldRef, releaseOf, sendRelease } from "./releaseCommand.ts"
 import { releaseUntilConfirmed } from "./repeatedRelease.ts"
 import { retryRelease } from "../store/retryRelease.ts"
+import * as semaphore from "../store/operations/counters/semaphore.ts"
 
 /** How long the caller waits for a rollback, which continues in the background. */
 const rollbackWaitMillis = 200
@@ -47,6 +48,27 @@ const removePlace = (ownerRef: HeldRef): void => {
 /** Gives up the place of an owner, or the lock if it has already been handed over to that owner. */
 export const giveBackPlace = (ownerRef: HeldRef): Effect.Effect<void> =>
   giveBack(ownerRef, Effect.void, () => removePlace(ownerRef))
+
+/**
+ * Gives up the place of this client among those that wait for permits. If the outcome of its last request is unknown, that may take a place
+ * until it can no longer take effect.
+ */
+export const leavePlace = (client: HoldingClient, key: string, isUnsure: boolean): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    if (!client.store.handsOver) return Effect.void
+    const goneAt = client.now() + placeLifeMillis
+    const send = Effect.suspend(() => client.store.run(semaphore.leave(key, client.clientId, client.store)))
+    const retry = Effect.ignore(retryRelease(send, (pause) => client.now() + pause < goneAt))
+    const leave = Effect.matchEffect(send, {
+      onSuccess: (reply) => Effect.succeed<number | undefined>(reply),
+      onFailure: () =>
+        Effect.as(
+          Effect.sync(() => client.fork(retry)),
+          undefined
+        )
+    })
+    return isUnsure ? rollbackUntilSettled(client, leave) : inBackground({ client }, leave)
+  })
 
 /** Takes back an acquisition whose outcome is unknown. */
 export const rollbackUnknown = (ownerRef: HeldRef, leaseMillis: number, isForbidden = false): Effect.Effect<void> =>
@@ -134,5 +156,5 @@ export const cancelWriterIntent = (ownerRef: HeldRef): Effect.Effect<void> => {
   return inBackground(ownerRef, Effect.ignore(ownerRef.client.store.run(command)))
 }
 
-const inBackground = ({ client }: HeldRef, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
+const inBackground = ({ client }: Pick<HeldRef, "client">, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
   Effect.suspend(() => Effect.asVoid(Effect.timeoutOption(Fiber.await(client.background(effect)), rollbackWaitMillis)))

@@ -35,7 +35,7 @@ export const permit = (initial: number | undefined): PermitProtocol => ({
   acquire: never,
   addHold: never,
   removeHold: never,
-  release: ({ client, keys, owner }) => permitSemaphore.release(keys.lock, idsOf(owner), client.store.publish),
+  release: ({ client, keys, owner }) => permitSemaphore.release(keys.lock, idsOf(owner), client.store),
   renew: (ownerRefs, leaseMillis) =>
     permitSemaphore.renew(
       ownerRefs.map(({ keys }) => keys.lock),

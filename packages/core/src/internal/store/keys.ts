@@ -89,6 +89,12 @@ export const semaphoreChannel = (name: string): string => prefixed("redisson_sc"
 /** The permits of a semaphore that are held, by id. */
 export const permitIds = (name: string): string => (name.includes("{") ? `${name}:timeout` : `{${name}}:timeout`)
 
+/** Since when clients wait for permits, and how many each wants; not Redisson's. */
+export const permitPlaces = (name: string): readonly [places: string, wants: string] => [
+  prefixed("effect_redis_lock_permit_places", name),
+  prefixed("effect_redis_lock_permit_wants", name)
+]
+
 /** The marker of one grant of anonymous permits; not Redisson's. */
 export const grantMarker = (name: string, grant: string): string =>
   `${prefixed("effect_redis_lock_grant", name)}:${grant}`

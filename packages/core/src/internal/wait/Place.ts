@@ -1,6 +1,6 @@
 /**
- * The place of this client in Redis among the clients that a release hands the lock over to. All its waiting fibers, on each side of a read-write lock, share one place, under
- * the owner id of their requests, until that owner is granted the lock or gives up the place.
+ * The place of this client in Redis among the clients that a release hands the lock over to. All its waiting fibers, on each side of
+ * a read-write lock, share one place, under the owner id of their requests, until that owner is granted the lock or gives up the place.
  */
 import type { HeldRef } from "../hold/releaseCommand.ts"
 import type { Mode } from "../protocol/LockProtocol.ts"
@@ -14,8 +14,9 @@ export interface Place {
 /** The channel on which a client hears that the lock was handed over to it; its next request is granted. */
 export const ownChannel = (channel: string, clientId: string): string => `${channel}:${clientId}`
 
-/** What a client hears on its own channel when the lock was handed over to it in this mode. */
-export const handedOverMessage = (mode: Mode): string => (mode === "write" ? "1" : "0")
+/** Whether a message on a client's own channel tells that the lock was handed over to it in this mode, or that permits are free. */
+export const isHandOver = (mode: Mode, message: string): boolean =>
+  mode === "permit" || message === (mode === "write" ? "1" : "0")
 
 /** The channel on which all clients that take places hear that it is the turn of those that take none. */
 export const oursChannel = (channel: string): string => `${channel}:ours`

@@ -9,10 +9,11 @@ import * as Queue from "effect/Queue"
 import type { LockStoreError } from "../../LockError.ts"
 import type { Identity } from "../hold/owner.ts"
 import type { Signal } from "../../RedisDriver.ts"
+import { isDue } from "../store/operations/counters/isDue.ts"
 import { LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
 import type { Mode } from "../protocol/LockProtocol.ts"
-import { handedOverMessage, oursChannel, ownChannel, type Place } from "./Place.ts"
+import { isHandOver, oursChannel, ownChannel, type Place } from "./Place.ts"
 import type { Subscription } from "./Subscriptions.ts"
 import { Waiter, type Wake, type Wanted } from "./Waiter.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
@@ -23,6 +24,10 @@ const enoughMillis = 5
 
 /** How long clients that take places leave a lock to those that take none (Redisson's). */
 const othersTurnMillis = 10
+
+/** Free permits of which clients that take places hear on their own channels: a number that begins with a zero. */
+const isForOthers = (signal: Signal): boolean =>
+  signal._tag === "Message" && signal.message.length > 1 && signal.message.startsWith("0")
 
 export class WaitQueue {
   readonly client: WaitingClient
@@ -36,12 +41,16 @@ export class WaitQueue {
   place: Place | undefined = undefined
   /** The number of the last waiter that waited when a reader was let in. */
   #lastLetIn = Number.NEGATIVE_INFINITY
+  /** Whether this client may have a place among those that wait for permits. */
+  mayHavePlace = false
   /** Until when this queue leaves the lock to other processes, on the monotonic clock. */
   quietUntil = 0
   readonly #end: () => void
   #isReserved: boolean
   /** By the number of permits they want, each list in order of arrival. */
   readonly #waiters = new Map<number, LinkedList<Waiter>>()
+  /** Since when the oldest has been the oldest, on the monotonic clock. */
+  #oldestSince: number
   #firstNumber = 0
   #lastNumber = 0
   readonly #subscriptions: Array<Subscription> = []
@@ -55,6 +64,7 @@ export class WaitQueue {
     this.signals = signals
     this.#isReserved = isReserved
     this.#end = end
+    this.#oldestSince = client.now()
   }
 
   get isEmpty(): boolean {
@@ -70,14 +80,47 @@ export class WaitQueue {
     return [...this.#waiters.values()].flatMap((waiters) => waiters.toArray())
   }
 
-  /** The first waiter for which this number of free permits is enough. */
+  /** The waiter that has waited longest. */
+  get oldest(): Waiter | undefined {
+    return this.#first(Number.POSITIVE_INFINITY)
+  }
+
+  /** The first waiter for which this number of free permits is enough; none, if they are kept for the oldest. */
   firstFor(free: number): Waiter | undefined {
+    const { oldest } = this
+    return oldest !== undefined && oldest.permits > free && this.#isDue(oldest) ? undefined : this.#first(free)
+  }
+
+  /** Whether a request for permits would jump the queue. */
+  isAhead(permits: number): boolean {
+    const { oldest } = this
+    return oldest !== undefined && (this.#isDue(oldest) || this.#first(permits) !== undefined)
+  }
+
+  /** How many free permits let one of the waiters in, other than `except`; zero if there are no others. */
+  wantedWithout(except: Waiter | undefined): number {
+    let oldest: Waiter | undefined
+    let least = 0
+    for (const [permits, { first }] of this.#waiters) {
+      const waiter = first === except ? first!.behind : first
+      if (waiter === undefined) continue
+      if (oldest === undefined || waiter.number < oldest.number) oldest = waiter
+      if (least === 0 || permits < least) least = permits
+    }
+    return oldest !== undefined && this.#isDue(oldest) ? oldest.permits : least
+  }
+
+  #first(free: number): Waiter | undefined {
     let first: Waiter | undefined
     for (const [permits, waiters] of this.#waiters) {
       const waiter = waiters.first!
       if (permits <= free && (first === undefined || waiter.number < first.number)) first = waiter
     }
     return first
+  }
+
+  #isDue({ permits }: Waiter): boolean {
+    return isDue(this.client.now() - this.#oldestSince, permits)
   }
 
   /** Joins at the end, or at the reserved head; gets the turn if no waiter has it. */
@@ -100,6 +143,7 @@ export class WaitQueue {
   leave(waiter: Waiter, free = Number.POSITIVE_INFINITY): void {
     if (!waiter.isQueued) return
     waiter.isQueued = false
+    if (this.oldest === waiter) this.#oldestSince = this.client.now()
     this.client.alarms.cancel(waiter)
     const waiters = this.#waiters.get(waiter.permits)!
     waiters.remove(waiter)
@@ -116,7 +160,7 @@ export class WaitQueue {
    */
   pass(free: number): void {
     const next = this.firstFor(free)
-    this.turn = next ?? this.firstFor(Number.POSITIVE_INFINITY)
+    this.turn = next ?? this.oldest
     if (next !== undefined) this.signal()
     else if (Queue.sizeUnsafe(this.signals) > 0) this.turn?.wake()
     else if (this.turn !== undefined) this.#setAlarm(this.turn, this.pauseUntil)
@@ -126,7 +170,7 @@ export class WaitQueue {
   unreserve(): void {
     if (!this.#isReserved) return
     this.#isReserved = false
-    this.turn = this.firstFor(Number.POSITIVE_INFINITY)
+    this.turn = this.oldest
     this.turn?.wake()
   }
 
@@ -192,7 +236,11 @@ export class WaitQueue {
     if (!this.isListening) {
       // first, so that the others are there when the last one says that it is ready
       if (placesIn !== undefined) this.#listenForHandOver(channel, placesIn)
-      this.#subscriptions.push(subscriptions.subscribe(channel, () => this.signal()))
+      this.#subscriptions.push(
+        subscriptions.subscribe(channel, (signal) => {
+          if (placesIn !== "permit" || !isForOthers(signal)) this.signal()
+        })
+      )
     }
     const seenNow = subscriptions.messagesSeen(channel, placesIn !== undefined)
     const isMissing = seenNow !== messagesSeen
@@ -202,9 +250,8 @@ export class WaitQueue {
 
   #listenForHandOver(channel: string, mode: Mode): void {
     const { client } = this
-    const handedOver = handedOverMessage(mode)
     const onOwn = (signal: Signal) => {
-      if (signal._tag !== "Message" || signal.message !== handedOver) return
+      if (signal._tag !== "Message" || !isHandOver(mode, signal.message)) return
       // it is kept for this client
       this.quietUntil = 0
       this.signal()

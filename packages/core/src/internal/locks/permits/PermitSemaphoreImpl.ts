@@ -17,6 +17,7 @@ import type { HeldRef } from "../../hold/releaseCommand.ts"
 import type { Invalid } from "../../options/invalid.ts"
 import { isMade, Synchronizer } from "../Synchronizer.ts"
 import { isForbidden, mayHaveRun } from "../../store/outcome.ts"
+import type { Asking } from "../../store/operations/counters/permitPlaces.ts"
 import * as permitSemaphore from "../../store/operations/counters/permitSemaphore.ts"
 import { acknowledgedBy } from "../../store/operations/StoreOperation.ts"
 import type { PermitReply } from "../../protocol/PermitReply.ts"
@@ -82,7 +83,7 @@ export const acquire = (
       channel: semaphoreChannel(keys.lock),
       permits,
       waitMillis,
-      ask: (restore, startedAt) => ask(request, permits, restore, startedAt)
+      ask: (restore, startedAt, asking) => ask(request, permits, restore, startedAt, asking)
     },
     restore
   )
@@ -123,14 +124,15 @@ export const ask = (
   request: PermitAcquireRequest,
   permits: number,
   restore: Restore,
-  startedAt: number
+  startedAt: number,
+  asking: Asking
 ): Effect.Effect<PermitReply<PermitHold>, LockStoreError> => {
   const { client, keys, kind, name } = request
   const leaseMillis = request.leaseMillis ?? client.options.watchdogLeaseMillis
   const ownerRef: HeldRef = { client, kind, name, keys, owner: newIds(permits) }
   const ids = idsOf(ownerRef.owner)
   const command = acknowledgedBy(
-    permitSemaphore.acquire(keys.lock, kind.initial, ids, leaseMillis, client.store.publish),
+    permitSemaphore.acquire(keys.lock, kind.initial, { ids, leaseMillis }, asking, client.store),
     request
   )
   const sentAt = client.now()

@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { AcquireOptions } from "../../../AcquireOptions.ts"
-import { acquire } from "../../acquire/acquirePermits.ts"
+import { acquire, notWaiting } from "../../acquire/acquirePermits.ts"
 import type { Family, Held, Prepare, Prepared } from "../../acquire/sections.ts"
 import { AnonymousPermits, type ReturnedBy, semaphoreKind } from "../../hold/AnonymousPermits.ts"
 import { timesOf } from "../../options/acquireTimes.ts"
@@ -12,6 +12,7 @@ import { isInvalid } from "../../options/invalid.ts"
 import { checkPermits } from "../../options/permitCount.ts"
 import { semaphoreChannel } from "../../store/keys.ts"
 import type { Restore } from "../../hold/guard.ts"
+import type { Asking } from "../../store/operations/counters/permitPlaces.ts"
 import { labelled } from "../../report/telemetry/spans.ts"
 import { type PublicSemaphore, semaphoreOf } from "./SemaphoreImpl.ts"
 import { resolve } from "../Synchronizer.ts"
@@ -50,8 +51,8 @@ export const prepareAnonymous =
     if (permits === 0) return nothing(name)
     const { client, keys } = at
     const key = keys.lock
-    const ask = (restore: Restore, startedAt: number) =>
-      new AnonymousPermits(client, name, key, permits, returnedBy).ask(restore, startedAt, initial)
+    const ask = (restore: Restore, startedAt: number, asking: Asking) =>
+      new AnonymousPermits(client, name, key, permits, returnedBy).ask(restore, startedAt, initial, asking)
     return {
       name,
       label: semaphoreKind.name,
@@ -69,7 +70,8 @@ export const prepareAnonymous =
           },
           restore
         ),
-      tryAcquire: (restore) => Effect.map(ask(restore, client.now()), ({ granted }) => Option.fromUndefinedOr(granted))
+      tryAcquire: (restore) =>
+        Effect.map(ask(restore, client.now(), notWaiting(client)), ({ granted }) => Option.fromUndefinedOr(granted))
     }
   }
 

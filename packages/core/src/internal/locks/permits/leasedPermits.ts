@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { AcquireOptions } from "../../../AcquireOptions.ts"
 import { InvalidLockOptions } from "../../../LockError.ts"
+import { notWaiting } from "../../acquire/acquirePermits.ts"
 import type { Family, Prepare } from "../../acquire/sections.ts"
 import { identityOf } from "../../hold/owner.ts"
 import { refuseMinHold } from "../../options/acquireTimes.ts"
@@ -65,8 +66,9 @@ export const preparePermits =
       label: kind.name,
       acquire: (restore) => acquire(request, permits, restore),
       tryAcquire: (restore) =>
-        Effect.map(ask({ ...request, waitMillis: 0 }, permits, restore, at.client.now()), ({ granted }) =>
-          Option.fromUndefinedOr(granted)
+        Effect.map(
+          ask({ ...request, waitMillis: 0 }, permits, restore, at.client.now(), notWaiting(at.client)),
+          ({ granted }) => Option.fromUndefinedOr(granted)
         )
     }
   }

@@ -28,7 +28,7 @@ export const setPermits = (
   const invalid = checkPermits("permits", permits, 0)
   if (invalid !== undefined) return Effect.fail(impl.invalid ?? invalid)
   return use(impl, (client, key) =>
-    runOrDescribe(client, impl.title, operations.set(key, permits, ifExists, client.store.publish))
+    runOrDescribe(client, impl.title, operations.set(key, permits, ifExists, client.store))
   )
 }
 
@@ -39,7 +39,7 @@ export const countPermits = (
 ): Effect.Effect<number, LockStoreError | Invalid> => {
   const impl = permitSemaphoreOf(semaphore)
   return use(impl, (client, key) =>
-    Effect.map(runOrDescribe(client, impl.title, operations.count(key, client.store.publish)), ({ available, held }) =>
+    Effect.map(runOrDescribe(client, impl.title, operations.count(key, client.store)), ({ available, held }) =>
       f(available ?? (impl.permits === undefined ? 0 : impl.permits - held), held)
     )
   )
@@ -80,7 +80,7 @@ export const tryRelease = (
     ids.length === 0
       ? Effect.succeed(true)
       : Effect.map(
-          runOrDescribe(client, impl.title, operations.tryRelease(key, ids, client.store.publish)),
+          runOrDescribe(client, impl.title, operations.tryRelease(key, ids, client.store)),
           (released) => released === ids.length
         )
   )
@@ -110,7 +110,7 @@ export const addPermits = (
   const invalid = checkPermits("permits", permits, -maxPermits)
   if (invalid !== undefined) return Effect.fail(impl.invalid ?? invalid)
   return use(impl, (client, key) =>
-    Effect.asVoid(runOrDescribe(client, impl.title, operations.add(key, impl.permits, permits, client.store.publish)))
+    Effect.asVoid(runOrDescribe(client, impl.title, operations.add(key, impl.permits, permits, client.store)))
   )
 }
 

@@ -41,7 +41,7 @@ export const add = (
   permits: number,
   onlyIfExists: boolean
 ): Effect.Effect<boolean, LockStoreError> =>
-  runOrDescribe(client, impl.title, operations.add(key, impl.permits, permits, onlyIfExists, client.store.publish))
+  runOrDescribe(client, impl.title, operations.add(key, impl.permits, permits, onlyIfExists, client.store))
 
 /** Takes all free permits. */
 export const drain = (semaphore: SemaphoreOrName): Effect.Effect<number, LockStoreError | Invalid> => {

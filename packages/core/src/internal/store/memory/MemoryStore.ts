@@ -62,6 +62,7 @@ const operations: Record<OperationName, MemoryOperation> = {
   "semaphore/add": semaphore.add,
   "semaphore/available": semaphore.available,
   "semaphore/drain": semaphore.drain,
+  "semaphore/leave": semaphore.leave,
   "semaphore/return": semaphore.giveBack,
   "semaphore/set": semaphore.set,
   "multi_lock/acquire": multiLock.acquire,

@@ -8,7 +8,3 @@ export const counter = (db: Keyspace, key: string): number | undefined => {
   if (Number.isNaN(value)) throw new WrongType("not a counter")
   return value
 }
-
-/** Publishes how many permits are free, unless there are none; returns the number of listeners. */
-export const announce = (db: Keyspace, channel: string, available: number): number =>
-  available > 0 ? db.publish(channel, String(available)) : 0

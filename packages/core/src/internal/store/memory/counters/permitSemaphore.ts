@@ -2,9 +2,10 @@
  * The operations of `lua/permit_semaphore/` on a {@link Keyspace}: same keys, same arguments, same replies. Only the ids
  * are stored as text, not as bytes.
  */
-import { announce, counter } from "./counter.ts"
+import { counter } from "./counter.ts"
 import type { Keyspace } from "../keyspace/Keyspace.ts"
 import type { MemoryOperation } from "../MemoryOperation.ts"
+import { keptBack, takePlace, tell } from "./permitPlaces.ts"
 
 /** Redisson's score of a permit that never expires. */
 export const never = 922_337_203_685_477
@@ -35,43 +36,49 @@ const begin = (db: Keyspace, semaphore: string, ids: string, initial: string) =>
 
 const isHeld = (db: Keyspace, ids: string, id: string): boolean => (db.zscore(ids, id) ?? 0) > db.timeMillis()
 
-export const acquire: MemoryOperation = (db, [semaphore, ids, channel], [initial, lease, , ...wanted]) => {
+export const acquire: MemoryOperation = (db, [semaphore, ids, ...told], [initial, lease, , ...rest]) => {
+  const [client, ifDenied, ifGranted, who] = rest as [string, string, string, string]
+  const asking = told.length > 1 ? { keys: told, client, ifDenied, ifGranted, who } : undefined
+  const wanted = asking === undefined ? rest : rest.slice(4)
   const { created, ended, now, reaped, ...begun } = begin(db, semaphore!, ids!, initial!)
   let { available } = begun
   const expiry = db.zscore(ids!, wanted[0]!)
   const sent = expiry !== undefined && expiry > now
-  const granted = sent || (expiry === undefined && available !== undefined && available >= wanted.length)
+  const { kept, left } = keptBack(db, asking, available, wanted.length)
+  const granted = sent || (expiry === undefined && available !== undefined && available - kept >= wanted.length)
   if (granted && !sent) {
     available = db.incrBy(semaphore!, -wanted.length)
     for (const id of wanted) db.zadd(ids!, now + Number(lease), id)
     const life = db.pttl(semaphore!)
     if (life > 0) db.expire(ids!, life)
   }
-  if ((created || reaped > 0) && available !== undefined) announce(db, channel!, available)
+  takePlace(db, asking, granted)
+  if ((created || reaped > 0) && available !== undefined) tell(db, told, available)
   if (granted) return [1, available ?? 0, -1]
   const next = db.zset(ids!)[0]?.[1] ?? never
-  const held = available === undefined ? -1 : db.zset(ids!).length - ended
-  return [0, available ?? 0, next < never ? Math.max(0, next - now) : -1, held]
+  const held = available === undefined ? -1 : db.zset(ids!).length - ended + kept
+  const remaining = left >= 0 ? left : next < never ? Math.max(0, next - now) : -1
+  return [0, (available ?? 0) - kept, remaining, held]
 }
 
-export const release: MemoryOperation = (db, [semaphore, ids, channel], [, ...wanted]) => {
+export const release: MemoryOperation = (db, [semaphore, ids, ...told], [, ...wanted]) => {
   const available = counter(db, semaphore!)
   const removed = wanted.filter((id) => db.zrem(ids!, id)).length
   let listeners = 0
   if (available !== undefined && removed > 0) {
-    listeners = announce(db, channel!, db.incrBy(semaphore!, removed))
+    listeners = tell(db, told, db.incrBy(semaphore!, removed))
   }
   return removed < wanted.length ? -1 : 1 + listeners
 }
 
-export const tryRelease: MemoryOperation = (db, [semaphore, ids, channel], [, ...wanted]) => {
+export const tryRelease: MemoryOperation = (db, [semaphore, ids, ...told], [, ...wanted]) => {
   const { available, reaped } = reap(db, semaphore!, ids!)
   let removed = 0
   if (wanted.every((id) => isHeld(db, ids!, id))) {
     for (const id of wanted) removed += db.zrem(ids!, id) ? 1 : 0
   }
   if (reaped + removed > 0 && available !== undefined) {
-    announce(db, channel!, removed > 0 ? db.incrBy(semaphore!, removed) : available)
+    tell(db, told, removed > 0 ? db.incrBy(semaphore!, removed) : available)
   }
   return removed
 }
@@ -92,25 +99,25 @@ export const renew: MemoryOperation = (db, keys, [lease, ...holders]) =>
     }
   })
 
-export const count: MemoryOperation = (db, [semaphore, ids, channel]) => {
+export const count: MemoryOperation = (db, [semaphore, ids, ...told]) => {
   const { available, ended, reaped } = reap(db, semaphore!, ids!)
-  if (reaped > 0 && available !== undefined) announce(db, channel!, available)
+  if (reaped > 0 && available !== undefined) tell(db, told, available)
   return [available === undefined ? null : available + ended, db.zset(ids!).length - ended]
 }
 
-export const set: MemoryOperation = (db, [semaphore, ids, channel], [permits, ifExists]) => {
+export const set: MemoryOperation = (db, [semaphore, ids, ...told], [permits, ifExists]) => {
   const available = counter(db, semaphore!)
   if (available !== undefined && ifExists !== "1") return 0
   const change = Number(permits) - (available ?? 0) - db.zset(ids!).length
   if (available !== undefined && change === 0) return 0
-  announce(db, channel!, db.incrBy(semaphore!, change))
+  tell(db, told, db.incrBy(semaphore!, change))
   return 1
 }
 
-export const add: MemoryOperation = (db, [semaphore, ids, channel], [initial, permits]) => {
+export const add: MemoryOperation = (db, [semaphore, ids, ...told], [initial, permits]) => {
   begin(db, semaphore!, ids!, initial!)
   const available = db.incrBy(semaphore!, Number(permits))
-  announce(db, channel!, available)
+  tell(db, told, available)
   return available
 }
 

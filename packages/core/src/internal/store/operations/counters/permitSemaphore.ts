@@ -2,16 +2,17 @@
  * `lua/permit_semaphore/`: permits with ids and leases. `initial` is the number of permits with which a missing semaphore is
  * created; undefined not to create it.
  */
-import { permitIds, semaphoreChannel } from "../../keys.ts"
+import { permitIds } from "../../keys.ts"
 import { doneReply, numberReply, numbersReply } from "../replies/replies.ts"
 import { operation, type StoreCommand } from "../StoreOperation.ts"
+import { type Asking, askingArgs, tellingKeys, type TellingStore } from "./permitPlaces.ts"
 
 export interface PermitsReply {
   readonly isGranted: boolean
   readonly available: number
-  /** Milliseconds until the next lease ends; negative: none does, or it is not known. */
+  /** Milliseconds until the next lease ends, or until it may ask again; negative: not known. */
   readonly remaining: number
-  /** How many are held, if permits were denied; -1 without a semaphore. */
+  /** How many are held or kept for others, if permits were denied; -1 without a semaphore. */
   readonly held: number | undefined
 }
 
@@ -28,7 +29,8 @@ export const operations = {
       return { isGranted: granted === 1, available, remaining, held }
     },
     // one script acquired them all
-    grants: ({ args, keys }, { isGranted }) => (isGranted ? { key: keys[1]!, mark: `z${args[3]}` } : undefined)
+    grants: ({ args, keys }, { isGranted }) =>
+      isGranted ? { key: keys[1]!, mark: `z${args[keys.length > 3 ? 7 : 3]}` } : undefined
   }),
   release: operation("permit_semaphore/release", { givesBack: true, reply: numberReply }),
   tryRelease: operation("permit_semaphore/try_release", { reply: numberReply }),
@@ -45,32 +47,32 @@ export const operations = {
   updateLease: operation("permit_semaphore/update_lease", { reply: doneReply })
 }
 
-const keysOf = (key: string) => [key, permitIds(key), semaphoreChannel(key)]
+const keysOf = (key: string, store: TellingStore) => [key, permitIds(key), ...tellingKeys(key, store)]
 
 export const acquire = (
   key: string,
   initial: number | undefined,
-  ids: ReadonlyArray<string>,
-  leaseMillis: number,
-  publish: string
+  { ids, leaseMillis }: { readonly ids: ReadonlyArray<string>; readonly leaseMillis: number },
+  asking: Asking,
+  store: TellingStore
 ): StoreCommand<PermitsReply> => ({
   operation: operations.acquire,
-  keys: keysOf(key),
-  args: [initial ?? "", leaseMillis, publish, ...ids]
+  keys: keysOf(key, store),
+  args: [initial ?? "", leaseMillis, store.publish, ...askingArgs(store, asking), ...ids]
 })
 
 /** Replies 1 + how many clients were listening, or -1: some were no longer held. */
-export const release = (key: string, ids: ReadonlyArray<string>, publish: string): StoreCommand<number> => ({
+export const release = (key: string, ids: ReadonlyArray<string>, store: TellingStore): StoreCommand<number> => ({
   operation: operations.release,
-  keys: keysOf(key),
-  args: [publish, ...ids]
+  keys: keysOf(key, store),
+  args: [store.publish, ...ids]
 })
 
 /** Gives all back or none; replies how many. */
-export const tryRelease = (key: string, ids: ReadonlyArray<string>, publish: string): StoreCommand<number> => ({
+export const tryRelease = (key: string, ids: ReadonlyArray<string>, store: TellingStore): StoreCommand<number> => ({
   operation: operations.tryRelease,
-  keys: keysOf(key),
-  args: [publish, ...ids]
+  keys: keysOf(key, store),
+  args: [store.publish, ...ids]
 })
 
 /** Replies 1 or 0 for each; the ids of one are joined by commas. */
@@ -85,10 +87,10 @@ export const renew = (
 })
 
 /** Replies whether anything has changed. */
-export const set = (key: string, permits: number, ifExists: boolean, publish: string): StoreCommand<boolean> => ({
+export const set = (key: string, permits: number, ifExists: boolean, store: TellingStore): StoreCommand<boolean> => ({
   operation: operations.set,
-  keys: keysOf(key),
-  args: [permits, ifExists ? 1 : 0, publish]
+  keys: keysOf(key, store),
+  args: [permits, ifExists ? 1 : 0, store.publish]
 })
 
 /** Replies how many are free now. */
@@ -96,13 +98,17 @@ export const add = (
   key: string,
   initial: number | undefined,
   permits: number,
-  publish: string
-): StoreCommand<number> => ({ operation: operations.add, keys: keysOf(key), args: [initial ?? "", permits, publish] })
+  store: TellingStore
+): StoreCommand<number> => ({
+  operation: operations.add,
+  keys: keysOf(key, store),
+  args: [initial ?? "", permits, store.publish]
+})
 
-export const count = (key: string, publish: string): StoreCommand<PermitCounts> => ({
+export const count = (key: string, store: TellingStore): StoreCommand<PermitCounts> => ({
   operation: operations.count,
-  keys: keysOf(key),
-  args: [publish]
+  keys: keysOf(key, store),
+  args: [store.publish]
 })
 
 /** Replies the milliseconds left: -1 for no end, -2 for a permit that is not held. */

@@ -2,26 +2,30 @@
  * `lua/semaphore/`: anonymous permits. `initial` is the number of permits with which a missing semaphore is created;
  * undefined not to create it.
  */
-import { grantMarker, permitIds, semaphoreChannel } from "../../keys.ts"
+import { grantMarker, permitIds } from "../../keys.ts"
 import { doneReply, numberReply } from "../replies/replies.ts"
 import { majorityDone } from "../majority.ts"
 import { operation, type StoreCommand } from "../StoreOperation.ts"
+import { type Asking, askingArgs, tellingKeys, type TellingStore } from "./permitPlaces.ts"
 
 export interface SemaphoreReply {
   readonly isGranted: boolean
   readonly available: number
   readonly exists: boolean
+  /** Milliseconds after which to ask again; negative: not known. */
+  readonly remaining: number
 }
 
 export const operations = {
   acquire: operation("semaphore/acquire", {
     reply: (raw): SemaphoreReply => {
-      const [granted, available, exists] = raw as readonly [number, number, number]
-      return { isGranted: granted === 1, available, exists: exists === 1 }
+      const [granted, available, exists, remaining] = raw as readonly [number, number, number, number]
+      return { isGranted: granted === 1, available, exists: exists === 1, remaining }
     },
     grants: ({ keys }, { isGranted }) => (isGranted ? { key: keys[2]!, mark: "s" } : undefined)
   }),
   giveBack: operation("semaphore/return", { givesBack: true, reply: numberReply }),
+  leave: operation("semaphore/leave", { givesBack: true, reply: numberReply }),
   add: operation("semaphore/add", { reply: doneReply }),
   // a quorum refuses semaphores; its contract tests put one under a lock's key to see the lock's error
   set: operation("semaphore/set", { reply: doneReply, quorum: majorityDone }),
@@ -40,11 +44,12 @@ export const acquire = (
   key: string,
   initial: number | undefined,
   { id, markerMillis, permits }: Grant,
-  publish: string
+  asking: Asking,
+  store: TellingStore
 ): StoreCommand<SemaphoreReply> => ({
   operation: operations.acquire,
-  keys: [key, permitIds(key), grantMarker(key, id), semaphoreChannel(key)],
-  args: [initial ?? "", permits, markerMillis, publish]
+  keys: [key, permitIds(key), grantMarker(key, id), ...tellingKeys(key, store)],
+  args: [initial ?? "", permits, markerMillis, store.publish, ...askingArgs(store, asking)]
 })
 
 /**
@@ -55,11 +60,18 @@ export const giveBack = (
   key: string,
   { id, permits }: Pick<Grant, "id" | "permits">,
   trustedMillis: number,
-  publish: string
+  store: TellingStore
 ): StoreCommand<number> => ({
   operation: operations.giveBack,
-  keys: [key, grantMarker(key, id), semaphoreChannel(key)],
-  args: [permits, trustedMillis, publish]
+  keys: [key, grantMarker(key, id), ...tellingKeys(key, store)],
+  args: [permits, trustedMillis, store.publish]
+})
+
+/** Gives up the place of a client that no longer waits for permits, with ids or without. Only for a store that hands over. */
+export const leave = (key: string, clientId: string, store: TellingStore): StoreCommand<number> => ({
+  operation: operations.leave,
+  keys: [key, ...tellingKeys(key, store)],
+  args: [clientId, store.publish]
 })
 
 /** Replies whether there is such a semaphore. */
@@ -68,18 +80,18 @@ export const add = (
   initial: number | undefined,
   permits: number,
   onlyIfExists: boolean,
-  publish: string
+  store: TellingStore
 ): StoreCommand<boolean> => ({
   operation: operations.add,
-  keys: [key, permitIds(key), semaphoreChannel(key)],
-  args: [onlyIfExists ? "" : (initial ?? ""), permits, onlyIfExists ? 1 : 0, publish]
+  keys: [key, permitIds(key), ...tellingKeys(key, store)],
+  args: [onlyIfExists ? "" : (initial ?? ""), permits, onlyIfExists ? 1 : 0, store.publish]
 })
 
 /** Replies whether it has created the semaphore. A life of zero has no end. */
-export const set = (key: string, permits: number, lifeMillis: number, publish: string): StoreCommand<boolean> => ({
+export const set = (key: string, permits: number, lifeMillis: number, store: TellingStore): StoreCommand<boolean> => ({
   operation: operations.set,
-  keys: [key, permitIds(key), semaphoreChannel(key)],
-  args: [permits, lifeMillis, publish]
+  keys: [key, permitIds(key), ...tellingKeys(key, store)],
+  args: [permits, lifeMillis, store.publish]
 })
 
 /** Replies how many were free. */

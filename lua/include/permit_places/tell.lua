@@ -1,0 +1,73 @@
+-- Tells that permits are free: the clients with the oldest places, as many of them as there
+-- are permits for, each on its own channel; or everybody, if no client has a place. Clients
+-- that do not listen lose their places. Looks at no more than a hundred. Sets the local
+-- `listeners` to how many clients heard it on the shared channel.
+--
+-- Whoever takes no places (Redisson) hears it on the shared channel in any case. If clients
+-- that take places wait as well, the number begins with a zero, by which these know that it
+-- does not concern them. Every 100 ms it is the turn of those without places: for 10 ms
+-- all others are refused (see kept.lua).
+--
+-- Needs the locals `available`, `channel`, `publish`, `places` and `wants` (see
+-- place_at.lua; nil where no places are taken).
+
+local listeners = 0
+if available > 0 then
+  local has_places = places and redis.call('EXISTS', places) == 1
+  if not has_places then
+    -- pcall: a message is a hint; a user without permission to publish has still released
+    listeners = redis.pcall(publish, channel, available)
+    if type(listeners) ~= 'number' then
+      listeners = 0
+    end
+  end
+  if has_places or (places and listeners > 0) then
+    --@include digits
+    local micros = time[1] * 1000000 + time[2]
+    local numsub = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
+    local counts = redis.pcall('PUBSUB', numsub, channel, channel .. ':ours')
+    -- a user without permission for PUBSUB: there may be some
+    if not counts[4] or counts[2] > counts[4] then
+      if has_places then
+        redis.pcall(publish, channel, '0' .. available)
+      end
+      local turn = tonumber(redis.call('HGET', wants, '') or 0)
+      if micros - turn >= 100000 or micros < turn then
+        redis.call('HSET', wants, '', digits)
+        if not has_places then
+          redis.call('PEXPIRE', wants, 100)
+        end
+      end
+    end
+    --@include permit_places/place_at
+    local left = available
+    local rank = 0
+    local looks = has_places and 100 or 0
+    while left > 0 and looks > 0 do
+      looks = looks - 1
+      local client, since, wanted, told = place_at(rank)
+      if not client then
+        break
+      end
+      if is_late(told) then
+        remove(client)
+      elseif told then
+        left = left - wanted
+        rank = rank + 1
+      elseif wanted <= left then
+        local heard = redis.pcall(publish, channel .. ':' .. client, available)
+        if type(heard) == 'number' and heard > 0 then
+          redis.call('HSET', wants, client, wanted .. ' ' .. digits)
+          left = left - wanted
+          rank = rank + 1
+        else
+          remove(client)
+        end
+      elseif rank == 0 and is_due(since, wanted) then
+        break
+      else
+        rank = rank + 1
+      end
+    end
+  end
+end

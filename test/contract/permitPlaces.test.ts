@@ -1,0 +1,229 @@
+/**
+ * Whom a release of permits tells, and for whom permits are kept, asked of the stores directly.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, it } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, Scope } from "effect"
+import { LockStore } from "effect-redis-lock"
+import { redisUrl } from "../kit/server/redisUrl.ts"
+import { until } from "../kit/eventually.ts"
+import type { Store } from "../kit/wrappedStore.ts"
+import { listenTo, semaphores } from "./suite/permitPlaces.ts"
+
+const stores: Record<string, Layer.Layer<LockStore.LockStore, unknown>> = {
+  memory: LockStore.layerMemory,
+  Redis: Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl }))
+}
+
+const [clientA, clientB, clientC] = ["a", "b", "c"].map(
+  (letter) => `${letter.repeat(8)}-0000-4000-8000-000000000000`
+) as [string, string, string]
+
+for (const [where, layer] of Object.entries(stores)) {
+  for (const [kind, make] of Object.entries(semaphores)) {
+    /** A semaphore all of whose permits are held, `held` in one grant. */
+    const test = (
+      title: string,
+      held: number,
+      body: (
+        site: ReturnType<typeof make> & {
+          readonly store: Store
+          readonly grant: string
+          /** What comes from now on. */
+          readonly listen: (suffix: string, from?: Store) => Effect.Effect<ReadonlyArray<string>, never, Scope.Scope>
+          /** Whether a free permit is kept from somebody who comes by. */
+          readonly isKept: Effect.Effect<boolean, unknown>
+        }
+      ) => Effect.Effect<unknown, unknown, Scope.Scope>
+    ) =>
+      it.live(`${kind} on ${where}: ${title}`, () =>
+        Effect.gen(function* () {
+          const store = yield* LockStore.LockStore
+          const semaphore = make(store, held)
+          const { grant, isGranted } = yield* semaphore.ask("holder", { wanted: held })
+          assert.isTrue(isGranted)
+          const listen = (suffix: string, from: Store = store) => listenTo(from, semaphore.channel + suffix)
+          const isKept = Effect.gen(function* () {
+            const { free, grant, isGranted } = yield* semaphore.ask("barger", { ifDenied: 0 })
+            if (isGranted) yield* semaphore.giveBack(grant, 1)
+            else assert.strictEqual(free, 0)
+            return !isGranted
+          })
+          yield* body({ ...semaphore, store, grant, listen, isKept })
+        }).pipe(Effect.scoped, Effect.provide(layer))
+      )
+
+    test(
+      "a release tells the clients with the oldest places, as many as it has permits for, and nobody else",
+      2,
+      ({ add, ask, giveBack, grant, listen }) =>
+        Effect.gen(function* () {
+          const [all, a, b, c] = [
+            yield* listen(""),
+            yield* listen(`:${clientA}`),
+            yield* listen(`:${clientB}`),
+            yield* listen(`:${clientC}`)
+          ]
+          // they take places
+          yield* listen(":ours")
+          for (const client of [clientA, clientB, clientC]) assert.isFalse((yield* ask(client)).isGranted)
+          yield* giveBack(grant, 2)
+          yield* until("A and B are told", () => a.length > 0 && b.length > 0)
+          // who was told and is on the way is not told again, and has its permits
+          yield* add(1)
+          yield* until("C is told", () => c.length > 0)
+          assert.deepStrictEqual([a.length, b.length, c.length, all.length], [1, 1, 1, 0])
+          for (const client of [clientC, clientB, clientA])
+            assert.isTrue((yield* ask(client, { who: "oldest" })).isGranted)
+        })
+    )
+
+    test(
+      "a release passes over a client that wants more than there is, and one that does not listen",
+      3,
+      ({ add, ask, listen }) =>
+        Effect.gen(function* () {
+          const [a, c] = [yield* listen(`:${clientA}`), yield* listen(`:${clientC}`)]
+          yield* ask(clientA, { wanted: 3 })
+          yield* ask(clientB)
+          yield* ask(clientC)
+          yield* add(1)
+          yield* until("C is told", () => c.length > 0)
+          assert.lengthOf(a, 0)
+        })
+    )
+
+    test(
+      "a client that was told, and finds its permits taken, keeps its place ahead of others",
+      1,
+      ({ add, ask, giveBack, listen }) =>
+        Effect.gen(function* () {
+          const [a, b] = [yield* listen(`:${clientA}`), yield* listen(`:${clientB}`)]
+          yield* ask(clientA)
+          yield* ask(clientB)
+          yield* add(1)
+          yield* until("A is told", () => a.length === 1)
+          const { grant, isGranted } = yield* ask("barger", { ifDenied: 0 })
+          // this machine may have been so slow that the permit is kept for A
+          if (isGranted) {
+            assert.isFalse((yield* ask(clientA, { who: "oldest" })).isGranted)
+            yield* giveBack(grant)
+            yield* until("A is told again", () => a.length === 2)
+          }
+          assert.lengthOf(b, 0)
+        })
+    )
+
+    test("a permit is kept for the oldest place after 100 ms, whoever else asks", 1, ({ add, ask, isKept, listen }) =>
+      Effect.gen(function* () {
+        yield* listen(`:${clientA}`)
+        yield* ask(clientA)
+        yield* ask(clientB)
+        yield* add(1)
+        yield* until("the permit is kept", isKept)
+        assert.isFalse((yield* ask(clientB, { who: "oldest" })).isGranted)
+        assert.isTrue((yield* ask(clientA, { who: "oldest" })).isGranted)
+        assert.isFalse((yield* ask(clientA)).isGranted)
+      })
+    )
+
+    test("a client whose other fibers wait has a new place when one is granted permits", 1, ({ add, ask, listen }) =>
+      Effect.gen(function* () {
+        const [a, b] = [yield* listen(`:${clientA}`), yield* listen(`:${clientB}`)]
+        yield* ask(clientA)
+        yield* ask(clientB)
+        yield* add(1)
+        yield* until("A is told", () => a.length === 1)
+        assert.isTrue((yield* ask(clientA, { who: "oldest", ifGranted: 1 })).isGranted)
+        yield* add(1)
+        yield* until("B is told", () => b.length === 1)
+        yield* add(1)
+        yield* until("A is told again", () => a.length === 2)
+      })
+    )
+
+    for (const isDead of [true, false]) {
+      test(
+        `a permit is not kept for long for a client that is ${isDead ? "dead" : "stopped"}`,
+        1,
+        ({ add, ask, isKept, listen }) =>
+          Effect.gen(function* () {
+            const scope = yield* Scope.make()
+            const a = yield* Scope.provide(listen(`:${clientA}`), scope)
+            yield* ask(clientA)
+            yield* ask(clientB)
+            yield* add(1)
+            yield* until("A is told", () => a.length === 1)
+            yield* until("the permit is kept for A", isKept)
+            if (isDead) yield* Scope.close(scope, Exit.void)
+            const asksAgain = Effect.map(ask(clientB, { who: "oldest" }), ({ isGranted }) => isGranted)
+            yield* until("B is granted it", asksAgain)
+            yield* Scope.close(scope, Exit.void)
+          })
+      )
+    }
+
+    test("a client that gives up its place leaves free permits to the next", 1, ({ add, ask, leave, listen }) =>
+      Effect.gen(function* () {
+        const [a, b] = [yield* listen(`:${clientA}`), yield* listen(`:${clientB}`)]
+        yield* ask(clientA)
+        yield* ask(clientB)
+        yield* add(1)
+        yield* until("A is told", () => a.length === 1)
+        assert.lengthOf(b, 0)
+        assert.strictEqual(yield* leave(clientA), 1)
+        yield* until("B is told", () => b.length === 1)
+        assert.strictEqual(yield* leave(clientA), 0)
+      })
+    )
+
+    test(
+      "a request for many permits gets them though others ask for few without a pause",
+      4,
+      ({ ask, giveBack, listen, grant }) =>
+        Effect.gen(function* () {
+          const a = yield* listen(`:${clientA}`)
+          yield* ask(clientA, { wanted: 4 })
+          yield* giveBack(grant, 4)
+          yield* until("A is told", () => a.length === 1)
+          // at least one permit is held at any time, as long as that is possible
+          let last = yield* ask("barger", { ifDenied: 0 })
+          assert.isTrue(last.isGranted)
+          assert.isFalse((yield* ask(clientA, { wanted: 4, who: "oldest" })).isGranted)
+          const isServed = Effect.gen(function* () {
+            const next = yield* ask("barger", { ifDenied: 0 })
+            if (last.isGranted) yield* giveBack(last.grant, 1)
+            last = next
+            return (yield* ask(clientA, { wanted: 4, who: "oldest" })).isGranted
+          })
+          yield* until("A has all four", isServed)
+        })
+    )
+
+    test("listeners that take no places hear of every release, and have their turn", 1, ({ add, ask, listen, store }) =>
+      Effect.gen(function* () {
+        const elsewhere = Context.get(yield* Layer.build(Layer.fresh(layer)), LockStore.LockStore)
+        const java = yield* listen("", where === "memory" ? store : elsewhere)
+        const a = yield* listen(`:${clientA}`)
+        yield* ask(clientA)
+        let turns = 0
+        const seesTurn = Effect.gen(function* () {
+          yield* add(1)
+          const { isGranted, left } = yield* ask(clientA, { who: "oldest", ifGranted: 1 })
+          if (!isGranted) {
+            turns++
+            assert.isTrue(left > 0 && left <= 10, `${left} ms left`)
+            yield* until(
+              "the turn is over",
+              Effect.map(ask(clientA, { who: "oldest", ifGranted: 1 }), (it) => it.isGranted)
+            )
+          }
+          return turns === 2
+        })
+        yield* until("others have had two turns", seesTurn)
+        assert.isTrue(java.length >= 2 && java.every((message) => message === "01"), java.join())
+        assert.isAtLeast(a.length, 2)
+      })
+    )
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * Semaphores as the stores see them: requests of clients that take places, and whatever sets permits free.
+ */
+import { Deferred, Effect, Stream } from "effect"
+import { freshName } from "../../kit/names.ts"
+import { runOperation } from "../../kit/storeOperations.ts"
+import type { Store } from "../../kit/wrappedStore.ts"
+
+/** How fibers of a client ask. */
+export interface Ask {
+  readonly wanted?: number
+  readonly ifDenied?: number
+  readonly ifGranted?: number
+  readonly who?: "new" | "oldest" | "younger"
+}
+
+/** Listens, and counts what comes. */
+export const listenTo = Effect.fnUntraced(function* (store: Store, channel: string) {
+  const isListening = Deferred.makeUnsafe<void>()
+  const heard: Array<string> = []
+  yield* Effect.forkScoped(
+    Stream.runForEach(store.subscribe(channel), (signal) =>
+      Effect.sync(() => {
+        if (signal._tag === "Message") heard.push(signal.message)
+        else Deferred.doneUnsafe(isListening, Effect.void)
+      })
+    )
+  )
+  yield* Deferred.await(isListening)
+  return heard
+})
+
+let requests = 0
+
+/** A semaphore that begins with so many permits, asked about without any client. */
+export const semaphores = {
+  Semaphore: (store: Store, begins: number) => {
+    const key = freshName("places")
+    const [ids, channel] = [`{${key}}:timeout`, `redisson_sc:{${key}}`]
+    const tells = [channel, `effect_redis_lock_permit_places:{${key}}`, `effect_redis_lock_permit_wants:{${key}}`]
+    const marker = (grant: string) => `effect_redis_lock_grant:{${key}}:${grant}`
+    const ask = (client: string, { ifDenied, ifGranted = 0, wanted = 1, who = "new" }: Ask = {}) => {
+      const grant = `${client}:${++requests}`
+      const asking = [client, ifDenied ?? wanted, ifGranted, who]
+      return Effect.map(
+        runOperation(
+          store,
+          "semaphore/acquire",
+          [key, ids, marker(grant), ...tells],
+          [begins, wanted, 60_000, store.publish, ...asking]
+        ),
+        (reply) => {
+          const [granted, free, , left] = reply as [number, number, number, number]
+          return { isGranted: granted === 1, free, left, grant }
+        }
+      )
+    }
+    return {
+      key,
+      channel,
+      ask,
+      giveBack: (grant: string, permits = 1) =>
+        runOperation(store, "semaphore/return", [key, marker(grant), ...tells], [permits, 0, store.publish]),
+      add: (permits: number) =>
+        runOperation(store, "semaphore/add", [key, ids, ...tells], ["", permits, 1, store.publish]),
+      leave: (client: string) => runOperation(store, "semaphore/leave", [key, ...tells], [client, store.publish])
+    }
+  },
+  PermitSemaphore: (store: Store, begins: number) => {
+    const key = freshName("places")
+    const [ids, channel] = [`{${key}}:timeout`, `redisson_sc:{${key}}`]
+    const tells = [channel, `effect_redis_lock_permit_places:{${key}}`, `effect_redis_lock_permit_wants:{${key}}`]
+    const ask = (client: string, { ifDenied, ifGranted = 0, wanted = 1, who = "new" }: Ask = {}) => {
+      const grant = Array.from({ length: wanted }, () => (++requests).toString(16).padStart(32, "0"))
+      const asking = [client, ifDenied ?? wanted, ifGranted, who]
+      return Effect.map(
+        runOperation(
+          store,
+          "permit_semaphore/acquire",
+          [key, ids, ...tells],
+          [begins, 60_000, store.publish, ...asking, ...grant]
+        ),
+        (reply) => {
+          const [granted, free, left] = reply as [number, number, number]
+          return { isGranted: granted === 1, free, left, grant: grant.join() }
+        }
+      )
+    }
+    return {
+      key,
+      channel,
+      ask,
+      giveBack: (grant: string) =>
+        runOperation(store, "permit_semaphore/release", [key, ids, ...tells], [store.publish, ...grant.split(",")]),
+      add: (permits: number) =>
+        runOperation(store, "permit_semaphore/add", [key, ids, ...tells], ["", permits, store.publish]),
+      leave: (client: string) => runOperation(store, "semaphore/leave", [key, ...tells], [client, store.publish])
+    }
+  }
+}
