@@ -212,7 +212,7 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
           token: null,
           holders: [{ ...holder, holds: 1, remainingMillis: 9000 }],
           waiting: 1,
-          waiters: [{ owner: `${randomUUID()}:2`, label: "<i>next</i>", waitedMillis: 3000 }],
+          waiters: [{ owner: `${randomUUID()}:2`, label: "<i>next</i>", mode: null, waitedMillis: 3000 }],
           count: null,
           held: 0,
           permits: []

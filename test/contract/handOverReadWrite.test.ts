@@ -79,7 +79,12 @@ const lockIn = (store: Store) => {
         ]
   })
   const left = Effect.map(inspect, ([left]) => left)
-  const look = runOperation(store, "lock/look", [name, token, of("none"), readers, writers, of("none")], [1000])
+  const look = runOperation(
+    store,
+    "lock/look",
+    [name, token, of("none"), readers, writers, of("none"), of("none")],
+    [1000]
+  )
   /** The readers whose holds are noted. */
   const noted = Effect.map(look, (found) => {
     const readers = (found as ReadonlyArray<unknown>)[7] as ReadonlyArray<unknown>

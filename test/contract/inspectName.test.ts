@@ -108,7 +108,10 @@ for (const [title, store] of [
         )
         yield* Effect.forkScoped(Effect.scoped(Lock.scoped(writeLock)))
         const { waiters } = yield* eventually("a writer waits", Lock.inspectName(name), ({ waiting }) => waiting === 1)
-        assert.isTrue(holders.every(({ owner }) => owner.startsWith(waiters[0]!.owner)))
+        const [{ mode, owner: writer }] = waiters as [(typeof waiters)[number]]
+        assert.strictEqual(mode, "write")
+        // of this client
+        assert.isTrue(holders.every(({ owner }) => owner.startsWith(writer.slice(0, 36))))
       }).pipe(Effect.scoped, Effect.provide(live))
     )
 

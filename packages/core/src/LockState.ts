@@ -49,8 +49,10 @@ export interface LockChange {
  * @since 0.3.0
  */
 export interface WaiterState {
-  /** The owner as which it will hold the lock; of a read-write lock, its client. */
+  /** The owner as which it will hold the lock; of a read-write lock where waiters have no places, its client. */
   readonly owner: string
+  /** Which side of a read-write lock it waits for. */
+  readonly mode?: "read" | "write"
   /** The label of its client; absent as that of a holder is. */
   readonly label?: string
   /** For how long its process has waited, where Redis knows that. */
@@ -87,9 +89,10 @@ export interface NameState {
   /** The last fencing token of the name; absent if Redis remembers none. */
   readonly token: bigint | undefined
   /**
-   * Who waits, as far as Redis knows, at most a thousand: of a fair lock the queue, in its order; of another exclusive lock one waiter of each
-   * process, the one first that has waited longest; of a read-write lock the clients that have announced a waiting writer, in no
-   * particular order. Of Redisson's clients only those in the queue of a fair lock are known.
+   * Who waits, as far as Redis knows, at most a thousand: of a fair lock the queue, in its order; of another lock one waiter of each
+   * process, of a read-write lock one on each side, the one first that has waited longest. Where waiters have no places (see
+   * docs/contention.md), only the clients that have announced a waiting writer are known, and of Redisson's clients only those in
+   * the queue of a fair lock.
    */
   readonly waiters: ReadonlyArray<WaiterState>
   /** How many wait, as far as Redis knows. */

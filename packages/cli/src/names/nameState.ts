@@ -2,7 +2,7 @@
  * What Redis tells of one name, as JSON and as text.
  */
 import * as Duration from "effect/Duration"
-import type { NameState } from "effect-redis-lock"
+import type { NameState, WaiterState } from "effect-redis-lock"
 import { format } from "../duration.ts"
 import { table } from "../text.ts"
 import { visible } from "../visible.ts"
@@ -27,9 +27,10 @@ export const jsonOf = ({ count, held, holders, kind, name, permits, token, waite
     remainingMillis: millisOf(remaining)
   })),
   waiting,
-  waiters: waiters.map(({ label, owner, since }) => ({
+  waiters: waiters.map(({ label, mode, owner, since }) => ({
     owner,
     label: label ?? null,
+    mode: mode ?? null,
     waitedMillis: since === undefined ? null : Math.round(Duration.toMillis(since))
   })),
   count: count ?? null,
@@ -47,16 +48,25 @@ const kinds: Record<NameState["kind"], string> = {
   none: "nothing that is held"
 }
 
+/** Without the columns of what is known of nobody. */
+const waitersTable = (waiters: NameState["waiters"]): string => {
+  const columns = [
+    { title: "LABEL", of: ({ label }) => label && visible(label) },
+    { title: "MODE", of: ({ mode }) => mode },
+    { title: "WAITED", of: ({ since }) => since && shown(since) }
+  ] satisfies ReadonlyArray<{ title: string; of: (waiter: WaiterState) => string | undefined }>
+  const known = columns.filter(({ of }) => waiters.some((waiter) => of(waiter) !== undefined))
+  return table(
+    ["PLACE", "WAITING OWNER", ...known.map(({ title }) => title)],
+    waiters.map((waiter, i) => [String(i + 1), visible(waiter.owner), ...known.map(({ of }) => of(waiter) ?? "-")])
+  )
+}
+
 /** For people: what there is first, then who holds it, and then who waits. */
 export const textOf = (state: NameState): string => {
   const { count, held, holders, kind, name, permits, token, waiters, waiting } = state
   // Redisson's clients have none
   const hasLabels = holders.some(({ label }) => label !== undefined)
-  const waitersHaveLabels = waiters.some(({ label }) => label !== undefined)
-  const labelled = (label: string | undefined) =>
-    waitersHaveLabels ? [label === undefined ? "-" : visible(label)] : []
-  const labelTitle = waitersHaveLabels ? ["LABEL"] : []
-  const knowsTimes = waiters.some(({ since }) => since !== undefined)
   const facts: Array<readonly [string, string]> = [
     ["name", visible(name)],
     ["kind", kinds[kind]]
@@ -82,20 +92,7 @@ export const textOf = (state: NameState): string => {
       ["PERMIT", "REMAINING"],
       permits.map(({ id, remaining }) => [id, shown(remaining)])
     ),
-    kind === "read-write lock"
-      ? table(
-          ["CLIENT WITH A WAITING WRITER", ...labelTitle],
-          waiters.map(({ label, owner }) => [visible(owner), ...labelled(label)])
-        )
-      : table(
-          ["PLACE", "WAITING OWNER", ...labelTitle, ...(knowsTimes ? ["WAITED"] : [])],
-          waiters.map(({ label, owner, since }, i) => [
-            String(i + 1),
-            visible(owner),
-            ...labelled(label),
-            ...(knowsTimes ? [shown(since)] : [])
-          ])
-        )
+    waitersTable(waiters)
   ]
   return parts.filter((part) => part !== "").join("\n")
 }

@@ -157,7 +157,10 @@ const holdersCard = (holders: Inspected["holders"], holds: ReadonlyArray<Hold>, 
 const waitingTexts: Record<string, readonly [title: string, remark: string]> = {
   "fair lock": ["waiting, in this order", ""],
   lock: ["waiting, the longest first", "One of each process; of Redisson's clients, Redis does not know."],
-  "read-write lock": ["waiting to write", "Clients; of those that wait to read, Redis does not know."]
+  "read-write lock": [
+    "waiting, the longest first",
+    "One of each process on each side; of Redisson's clients, Redis does not know."
+  ]
 }
 
 const waitersCard = ({ kind, waiters, waiting }: Inspected): HTMLElement => {
@@ -167,13 +170,12 @@ const waitersCard = ({ kind, waiters, waiting }: Inspected): HTMLElement => {
     `${waiting} ${title}`,
     list(
       waiters,
-      (waiter) =>
-        item(
-          labelOf(waiter),
-          waiter.owner,
-          waiter.waitedMillis === null ? [] : [`for ${age(0, false, waiter.waitedMillis)}`]
-        ),
-      kind !== "read-write lock"
+      ({ mode, waitedMillis, ...waiter }) =>
+        item(labelOf(waiter), waiter.owner, [
+          mode === null ? "" : `to ${mode}`,
+          waitedMillis === null ? "" : `for ${age(0, false, waitedMillis)}`
+        ]),
+      true
     ),
     ...(remark === "" ? [] : [el("p", { class: "muted" }, remark)])
   )

@@ -97,10 +97,20 @@ const queueOf = ({ queue, queueLength }: LookedAt): Waiting => ({
   waiting: queueLength
 })
 
-const writersOf = ({ writers }: LookedAt): Waiting => ({
-  waiters: writers.map((owner) => ({ owner })),
-  waiting: writers.length
-})
+/** For a read-write lock: without places, as over some stores, Redis knows only of writers. */
+const waitingOn = (found: LookedAt): Waiting => {
+  const { placesTaken, writers } = found
+  if (placesTaken === 0) return { waiters: writers.map((owner) => ({ owner, mode: "write" })), waiting: writers.length }
+  const { waiters } = placesOf(found)
+  return {
+    waiters: waiters.map(({ owner, ...rest }) =>
+      owner.endsWith(":write")
+        ? { owner: owner.slice(0, -":write".length), mode: "write", ...rest }
+        : { owner, mode: "read", ...rest }
+    ),
+    waiting: placesTaken
+  }
+}
 
 const placesOf = ({ places, placesTaken }: LookedAt): Waiting => ({
   waiters: places
@@ -141,7 +151,7 @@ const stateOf = (name: string, found: LookedAt): NameState => {
           ...holder,
           remaining: durationOf((holder.mode === "read" ? readers.get(holder.owner) : undefined) ?? found.remaining)
         })),
-        ...(isReadWrite ? writersOf(found) : queue)
+        ...(isReadWrite ? waitingOn(found) : queue)
       }
     }
     default:

@@ -64,6 +64,8 @@ export interface Hold extends Holder {
 export interface Waiter {
   readonly owner: string
   readonly label: string | null
+  /** Which side of a read-write lock it waits for. */
+  readonly mode: "read" | "write" | null
   readonly waitedMillis: number | null
 }
 
