@@ -1,0 +1,65 @@
+/**
+ * Messages that lie for seconds on their way: what a release has reserved for a client goes to somebody else meanwhile, and the late
+ * message lets nobody in.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Stream } from "effect"
+import { Lock, ReadWriteLock, type RedisLock, Semaphore } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { background } from "../kit/background.ts"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
+import type { Store } from "../kit/wrappedStore.ts"
+
+const lateMillis = 5000
+
+/** Its messages, seconds late. */
+const lately =
+  (store: Store): Store["subscribe"] =>
+  (channel) =>
+    Stream.mapEffect(
+      store.subscribe(channel),
+      (signal) => Effect.delay(Effect.succeed(signal), signal._tag === "Message" ? lateMillis : 0),
+      { concurrency: "unbounded" }
+    )
+
+const sections: Record<string, (self: Effect.Effect<void>) => Effect.Effect<void, unknown, RedisLock.RedisLock>> = {
+  "a plain lock": Lock.withLock("a"),
+  "a write lock": Lock.withLock(ReadWriteLock.make("b").writeLock),
+  "a permit": Semaphore.withPermits(Semaphore.make("c", { permits: 1 }), 1)
+}
+
+describe("a client whose messages come late", () => {
+  for (const [what, within] of Object.entries(sections)) {
+    it.effect(
+      `A client that hears too late that it was to have ${what} stays outside while another one is inside`,
+      () =>
+        Effect.gen(function* () {
+          const server = yield* testStore()
+          const late = { store: { ...server.store, subscribe: lately(server.store) } }
+          const history: Array<string> = []
+          const enter = (name: string, takes: number) =>
+            Effect.sync(() => history.push(`${name} enters`)).pipe(
+              Effect.andThen(Effect.sleep(takes)),
+              Effect.andThen(Effect.sync(() => history.push(`${name} leaves`))),
+              within
+            )
+          const holder = yield* clientOf(server)
+          // it asks only when it is told
+          const waiter = yield* clientOf(late, { fallbackInterval: "1 hour" })
+          const other = yield* clientOf(server, { fallbackInterval: "1 second" })
+          yield* background(as(holder)(enter("holder", 1000)))
+          yield* TestClock.adjust(100)
+          yield* background(as(waiter)(enter("waiter", 1000)))
+          yield* TestClock.adjust(100)
+          yield* background(as(other)(enter("other", 10_000)))
+          yield* TestClock.adjust(lateMillis)
+          assert.deepStrictEqual(history, ["holder enters", "holder leaves", "other enters"])
+          // its message has come by now
+          yield* TestClock.adjust(5000)
+          assert.deepStrictEqual(history, ["holder enters", "holder leaves", "other enters"])
+          yield* TestClock.adjust(15_000)
+          assert.deepStrictEqual(history.slice(2), ["other enters", "other leaves", "waiter enters", "waiter leaves"])
+        }).pipe(Effect.scoped)
+    )
+  }
+})
