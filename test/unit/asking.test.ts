@@ -76,6 +76,45 @@ describe("who waits", () => {
     )
   }
 
+  it.effect(
+    "Of readers that ask at the same time one takes their place; another takes it where that one's request is late",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const [writer, readers] = [yield* clientOf(server, patient), yield* clientOf(server, patient)]
+        const write = Effect.sleep(1000).pipe(Lock.withLock(writeLock), as(writer))
+        const read = Effect.void.pipe(Lock.withLock(readLock), as(readers))
+        // for a second, so that they are subscribed from now on
+        const first = yield* Effect.forkChild(write)
+        yield* TestClock.adjust(1)
+        const subscribes = yield* Effect.forkChild(read)
+        yield* TestClock.adjust(1000)
+        yield* Fiber.joinAll([first, subscribes])
+        const second = yield* Effect.forkChild(write)
+        yield* TestClock.adjust(1)
+
+        server.operations.length = server.keys.length = 0
+        let isLate = true
+        server.delay = (operation) => {
+          const delay = isLate && operation === "read_lock/acquire" ? 100 : 0
+          isLate = false
+          return delay
+        }
+        const reading = yield* Effect.forEach([1, 2], () => Effect.forkChild(read))
+        yield* TestClock.adjust(50)
+        assert.deepStrictEqual(server.operations, ["read_lock/acquire", "read_lock/acquire"])
+        // the last key is that of the places
+        assert.deepStrictEqual(
+          server.keys.map((keys) => keys.length),
+          [5, 6]
+        )
+        yield* TestClock.adjust(50)
+        assert.deepStrictEqual(server.operations.slice(2), ["read_lock/acquire", "read_lock/release"])
+        yield* TestClock.adjust(1000)
+        yield* Fiber.joinAll([...reading, second])
+      }).pipe(Effect.scoped)
+  )
+
   for (const what of ["a lock", "a write lock"] as const) {
     const { operation, section } = sections[what]
     it.effect(`A waiter for ${what} that another fiber of its process holds asks when that is released`, () =>
