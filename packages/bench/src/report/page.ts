@@ -4,6 +4,9 @@ import type { Machine } from "../machine.ts"
 import type { Results } from "../Results.ts"
 import { duelTable, tableOf, targetTable, toMarkdown } from "./tables.ts"
 
+/** Without the stack and the arguments that some errors have in their messages. */
+const shortened = (reason: string): string => (reason.length <= 160 ? reason : `${reason.slice(0, 160)}…`)
+
 /**
  * docs/benchmarks.md
  */
@@ -63,7 +66,9 @@ export const page = ({
     parts.push(toMarkdown(tableOf(workload, results, order)))
     const leftOut = results.leftOut(workload.id)
     if (leftOut.length > 0) {
-      parts.push(`Left out: ${leftOut.map(([candidate, reason]) => `\`${candidate}\` (${reason})`).join("; ")}.`)
+      parts.push(
+        `Left out: ${leftOut.map(([candidate, reason]) => `\`${candidate}\` (${shortened(reason)})`).join("; ")}.`
+      )
     }
   }
   return `${parts.join("\n\n")}\n`
