@@ -84,18 +84,20 @@ export const rollbackUnknown = (ownerRef: HeldRef, leaseMillis: number, isForbid
               if (reply === undefined && !isForbidden) removePlace(ownerRef)
             })
           )
-        : released
+        : released,
+      takesPlaces(ownerRef)
     )
   })
 
 /**
  * Takes back what a command with unknown outcome may have taken. The rollback may overtake the command, over another
  * connection or at a server that had stopped: if it finds nothing, it is repeated in the background once the command can no
- * longer take effect.
+ * longer take effect; and also if what it has taken back may have been handed over to this owner before the command has come.
  */
 export const rollbackUntilSettled = (
   client: HoldingClient,
-  giveBack: Effect.Effect<number | undefined>
+  giveBack: Effect.Effect<number | undefined>,
+  mayBeHandedOver = false
 ): Effect.Effect<void> =>
   Effect.suspend(() => {
     const lastEffectAt = client.now() + client.store.commandLifeMillis
@@ -106,7 +108,7 @@ export const rollbackUntilSettled = (
         const reply = yield* giveBack
         Deferred.doneUnsafe(isFirstOver, Effect.void)
         // a command takes effect once; in a quorum, some members may not have been reached
-        if (!client.isQuorum && reply !== undefined && reply >= 1) return
+        if (!client.isQuorum && !mayBeHandedOver && reply !== undefined && reply >= 1) return
         // even if the reply came later than that: the release may have been run before
         yield* Effect.sleep(Math.max(0, lastEffectAt - client.now()) + 1)
         yield* giveBack
