@@ -1,0 +1,61 @@
+/**
+ * A request whose outcome is unknown, while a release hands the lock over to its owner: taking back what was handed over is not taking
+ * back what the request does when it comes.
+ */
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Lock } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { background } from "../kit/background.ts"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
+
+it.effect(
+  "A request that comes after the lock was handed over to its owner, and taken back, leaves nobody holding it",
+  () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      let isBroken = false
+      const scope = yield* Effect.scope
+      const store = wrappedStore(server.store, (request) => {
+        if (!isBroken || request.operation !== "lock/acquire") return request.run()
+        isBroken = false
+        // it comes later, when its sender has long given it up
+        const comes = Effect.forkIn(Effect.delay(Effect.ignore(request.run()), 300), scope)
+        return Effect.andThen(
+          comes,
+          Effect.delay(
+            Effect.suspend(() => request.fail("TimedOut")),
+            100
+          )
+        )
+      })
+      const holder = yield* clientOf(server)
+      const waiter = yield* clientOf({ store }, { fallbackInterval: "1 second" })
+      const other = yield* clientOf(server, { fallbackInterval: "1 second" })
+      yield* background(as(holder)(Lock.withLock(Effect.sleep(1050), "a")))
+      yield* TestClock.adjust(10)
+      let waited: unknown
+      yield* background(
+        as(waiter)(Lock.withLock(Effect.void, "a", { waitTime: 1100, leaseTime: "1 hour" })).pipe(
+          Effect.exit,
+          Effect.tap((exit) => Effect.sync(() => (waited = exit._tag)))
+        )
+      )
+      yield* TestClock.adjust(900)
+      isBroken = true
+      yield* TestClock.adjust(1000)
+      assert.isDefined(waited)
+      let entered = false
+      yield* background(
+        as(other)(
+          Lock.withLock(
+            Effect.sync(() => (entered = true)),
+            "a"
+          )
+        )
+      )
+      yield* TestClock.adjust("1 minute")
+      assert.isTrue(entered)
+    }).pipe(Effect.scoped)
+)
