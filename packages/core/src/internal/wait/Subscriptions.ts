@@ -125,6 +125,10 @@ export class Subscriptions {
     return shared.add(onSignal)
   }
 
+  get isEmpty(): boolean {
+    return this.#shared.size === 0
+  }
+
   /**
    * The number of messages of this channel that have arrived, with `takesPlaces` also of those that hand the lock over to this client;
    * undefined while not subscribed.

@@ -36,6 +36,8 @@ export const settled = ({ client, keys, kind }: AcquireRequest): void => {
 /** The number of messages so far that wake a waiter; undefined while it would not hear them. */
 export const messagesSeenOf = (request: AcquireRequest): number | undefined => {
   const { client, keys, kind } = request
+  // composing the channel costs more than the look
+  if (client.subscriptions.isEmpty) return undefined
   return client.subscriptions.messagesSeen(kind.channel(keys, client.clientId), takesPlaces(request))
 }
 

@@ -50,6 +50,9 @@ const longestMarginMicros = 100_000
 
 const shortestTimeoutMillis = 100
 
+/** How long a look at the members' clocks is good for: commands in quick succession teach nothing new about them. */
+const clockReadMillis = 10
+
 export class QuorumStore {
   readonly members: ReadonlyArray<Member>
   readonly required: number
@@ -60,6 +63,9 @@ export class QuorumStore {
   #longestLeaseMillis: number
   /** How long acquisitions took of late, milliseconds: the longest, which fades as others follow. */
   #acquireMillis = 0
+  /** When the members' clocks were last read, and by how much the highest of them is ahead of ours, microseconds. */
+  #clockReadAt = 0
+  #clockLead: number | undefined
   /** Acquisitions that are decided but that some members have not answered yet, by owner. */
   readonly #unanswered = new Map<string, Pick<QuorumCall<AcquireReply, Vote>, "abandon">>()
   /** Members at which an acquisition that has failed may still take effect, by owner. */
@@ -136,8 +142,14 @@ export class QuorumStore {
   /** With a lower bound for the token, so that all members grant the same and no second round is needed. */
   #bounded<A>(command: StoreCommand<A>): StoreCommand<A> {
     if (command.operation.boundAt === undefined) return command
-    const clock = this.#highestClock(command.keys[0]!)
-    return clock === undefined ? command : withTokenAtLeast(command, Math.floor(clock + this.#boundMargin()))
+    const now = this.#now()
+    if (now >= this.#clockReadAt + clockReadMillis || this.#clockLead === undefined) {
+      const clock = this.#highestClock(command.keys[0]!)
+      this.#clockReadAt = now
+      this.#clockLead = clock === undefined ? undefined : clock - now * 1000
+    }
+    const lead = this.#clockLead
+    return lead === undefined ? command : withTokenAtLeast(command, Math.floor(lead + now * 1000 + this.#boundMargin()))
   }
 
   /** By how much the members' clocks may have gone on when they run what is sent now, microseconds. */
