@@ -35,44 +35,53 @@ export const acquire = (
     return reenterUntilSettled(request, restore, startedAt, reentry ?? new Outage(), reentered)
   const waits = request.waitMillis > 0
   if (kind.queued && waits) return waitInFairQueue(request, restore, startedAt)
-  const ask = (onSettled?: typeof settled) => {
-    // of the requests that are in flight at once, which only readers send, the first
-    const takesPlace = onSettled !== undefined
-    const ownerRef = ownerRefOf(request, client.nextOwner())
-    const messagesSeen = messagesSeenOf(request)
-    const sentAt = client.now()
-    const wait = (answer: Denial | LockStoreError) =>
-      countWaiting(
-        client,
-        kind.name,
-        waitInQueue(request, restore, startedAt, { answer, messagesSeen, ownerRef, sentAt, takesPlace })
-      )
-    return acquireOnce(request, {
-      ownerRef,
-      waits,
-      takesPlace,
-      restore,
-      startedAt,
-      onGranted: Effect.succeed,
-      onDenied: waits ? wait : (denial) => gaveUp(request, startedAt, denial),
-      onSettled,
-      onTransient: waits ? wait : undefined
-    })
-  }
-  if (!waits) return ask()
+  if (!waits) return ask(request, restore, startedAt)
   return Effect.suspend(() => {
     // While other fibers of this process wait or hold, a request would jump the queue, or certainly be refused.
     if (isHeldUp(request)) {
       return countWaiting(client, kind.name, waitInQueue(request, restore, startedAt, undefined))
     }
     if (kind.mode === "read") {
-      if (client.requestsInFlight.read.has(keys.lock)) return ask()
+      if (client.requestsInFlight.read.has(keys.lock)) return ask(request, restore, startedAt)
       client.requestsInFlight.read.add(keys.lock)
-      return ask(settled)
+      return ask(request, restore, startedAt, settled)
     }
     // Fibers that arrive during a request share its result.
     client.requestsInFlight.exclusive.add(keys.lock)
-    return ask(settled)
+    return ask(request, restore, startedAt, settled)
+  })
+}
+
+/** Sends the first request, and waits if it is denied. */
+const ask = (
+  request: AcquireRequest,
+  restore: Restore,
+  startedAt: number,
+  onSettled?: typeof settled
+): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
+  const { client, kind } = request
+  const waits = request.waitMillis > 0
+  // of the requests that are in flight at once, which only readers send, the first
+  const takesPlace = onSettled !== undefined
+  const ownerRef = ownerRefOf(request, client.nextOwner())
+  const messagesSeen = messagesSeenOf(request)
+  const sentAt = client.now()
+  const wait = (answer: Denial | LockStoreError) =>
+    countWaiting(
+      client,
+      kind.name,
+      waitInQueue(request, restore, startedAt, { answer, messagesSeen, ownerRef, sentAt, takesPlace })
+    )
+  return acquireOnce(request, {
+    ownerRef,
+    waits,
+    takesPlace,
+    restore,
+    startedAt,
+    onGranted: Effect.succeed,
+    onDenied: waits ? wait : (denial) => gaveUp(request, startedAt, denial),
+    onSettled,
+    onTransient: waits ? wait : undefined
   })
 }
 

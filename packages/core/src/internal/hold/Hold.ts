@@ -45,8 +45,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
   readonly renewed: boolean
   readonly by: Identity
   released = false
-  deadline = Number.NEGATIVE_INFINITY
-  confirmedAt = Number.POSITIVE_INFINITY
+  own: LeaseEntry["own"] = undefined
 
   constructor(lease: Lease, { identity, leaseMillis }: HoldTerms) {
     this.lease = lease

@@ -32,9 +32,14 @@ export interface LeaseEntry {
   /** Whether the watchdog renews for it. */
   readonly renewed: boolean
   released: boolean
-  /** Until when its own lease runs, on the monotonic clock; no lease is known before Redis has confirmed it. */
+  /** The lease of its own that a reader's hold has; undefined before Redis has confirmed it, and for all other holds. */
+  own: OwnLease | undefined
+}
+
+/** Times on the monotonic clock. */
+interface OwnLease {
   deadline: number
-  confirmedAt: number
+  readonly confirmedAt: number
 }
 
 /** The lock that was granted. */
@@ -71,12 +76,12 @@ export class Lease implements Due, OwnerRef {
    * Until when Redis may keep the lock for us beyond the deadline: a re-entry or a renewal may have been granted a longer
    * lease without our knowledge, and a reader's inner hold outlives the loss of the outer one.
    */
-  #mayLastUntil = Number.NEGATIVE_INFINITY
+  #mayLastUntil = 0
   /**
    * Until when the release of an inner hold whose outcome is unknown may still take effect: it would end a hold that is added
-   * before then.
+   * before then. -1 if there is none.
    */
-  innerReleaseUntil = Number.NEGATIVE_INFINITY
+  innerReleaseUntil = -1
   /** Its holds, in the order of their numbers in Redis: from when their commands are sent until they begin to release. */
   held: Array<LeaseEntry> = []
   /** How often a hold has begun or ended. Each of these commands carries the number of holds. */
@@ -130,8 +135,8 @@ export class Lease implements Due, OwnerRef {
   get renewedUntil(): number {
     if (this.kind.mode !== "read") return this.deadline
     let until = Number.POSITIVE_INFINITY
-    for (const hold of this.held) {
-      if (hold.renewed && hold.deadline > Number.NEGATIVE_INFINITY) until = Math.min(until, hold.deadline)
+    for (const { own, renewed } of this.held) {
+      if (renewed && own !== undefined) until = Math.min(until, own.deadline)
     }
     return Math.min(until, this.deadline)
   }
@@ -205,8 +210,7 @@ export class Lease implements Due, OwnerRef {
   begin(outermost: LeaseEntry): void {
     this.held = [outermost]
     if (outermost.renewed) this.renewedHolds = 1
-    outermost.deadline = this.deadline
-    outermost.confirmedAt = this.acquiredAt
+    if (this.kind.mode === "read") outermost.own = { deadline: this.deadline, confirmedAt: this.acquiredAt }
   }
 
   /** From now on the lock is to be taken for so long at least. */
@@ -242,17 +246,19 @@ export class Lease implements Due, OwnerRef {
     const lost = this.checkLost(now)
     if (lost !== undefined) return lost
     const deadline = this.client.deadlineOf(sentAt, leaseMillis)
+    if (this.kind.mode !== "read") {
+      this.deadline = Math.max(this.deadline, deadline)
+      return this.checkLost(now)
+    }
     if (hold !== undefined) {
-      hold.deadline = deadline
-      hold.confirmedAt = now
+      hold.own = { deadline, confirmedAt: now }
     } else {
-      for (const each of this.held) {
+      for (const { own } of this.held) {
         // a hold whose command may have come after the renewal was not renewed
-        if (each.confirmedAt <= sentAt) each.deadline = Math.max(each.deadline, deadline)
+        if (own !== undefined && own.confirmedAt <= sentAt) own.deadline = Math.max(own.deadline, deadline)
       }
     }
-    if (this.kind.mode === "read") this.#setReadDeadline()
-    else this.deadline = Math.max(this.deadline, deadline)
+    this.#setReadDeadline()
     return this.checkLost(now)
   }
 
@@ -263,7 +269,7 @@ export class Lease implements Due, OwnerRef {
   #setReadDeadline(): void {
     if (this.kind.mode !== "read") return
     let deadline = Number.NEGATIVE_INFINITY
-    for (const hold of this.held) deadline = Math.max(deadline, hold.deadline)
+    for (const { own } of this.held) if (own !== undefined) deadline = Math.max(deadline, own.deadline)
     if (deadline > Number.NEGATIVE_INFINITY) this.deadline = deadline
   }
 }

@@ -43,7 +43,7 @@ export class Waiter implements Alarm, Linked<Waiter> {
   before: Waiter | undefined = undefined
   behind: Waiter | undefined = undefined
   readonly #queue: TurnOf
-  #resume: (() => void) | undefined = undefined
+  #resume: ((result: Effect.Effect<void>) => void) | undefined = undefined
   #isLate = false
 
   constructor(queue: TurnOf, { identity, permits = 1, waitsUntil }: Wanted, number: number) {
@@ -79,7 +79,7 @@ export class Waiter implements Alarm, Linked<Waiter> {
     if (resume === undefined) return
     // once, however often it is woken before it runs
     this.#resume = undefined
-    this.#queue.client.inOwnTurn(resume)
+    this.#queue.client.inOwnTurn(() => resume(Effect.void))
   }
 
   /** Its latch has this count: if the latch is open, the waiter goes on without a request of its own. */
@@ -95,7 +95,7 @@ export class Waiter implements Alarm, Linked<Waiter> {
         resume(Effect.void)
         return
       }
-      this.#resume = () => resume(Effect.void)
+      this.#resume = resume
       return Effect.sync(() => {
         this.#resume = undefined
       })

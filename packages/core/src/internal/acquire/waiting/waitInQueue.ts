@@ -95,8 +95,8 @@ class Wait {
   readonly startedAt: number
   readonly queue: WaitQueue
   readonly waiter: Waiter
-  /** Failures to re-enter what its own owner holds: the others need not know of them. */
-  readonly reentry = new Outage()
+  /** Failures to re-enter what its own owner holds, since that was last answered: the others need not know of them. */
+  reentry: Outage | undefined = undefined
   /** The latest answer of the store; undefined where it has failed since. */
   denial: Denial | undefined = undefined
   /** The number of messages that had arrived before the latest request. */
@@ -174,12 +174,12 @@ class Wait {
 const untilAcquired = Effect.fnUntraced(function* (
   wait: Wait
 ): Effect.fn.Return<Hold, LockTimeout | LockReentered | LockStoreError> {
-  const { queue, reentry, request, restore, startedAt, waiter } = wait
+  const { queue, request, restore, startedAt, waiter } = wait
   const { kind } = request
   const nextPause = kind.backoff === undefined ? undefined : yield* backOff(kind.backoff)
 
   while (true) {
-    if (!waiter.hasTurn && reentry.failure === undefined) {
+    if (!waiter.hasTurn && wait.reentry === undefined) {
       yield* restore(queue.awaitTurn(waiter))
       wait.skipsRequest = wait.shouldNotAsk
     }
@@ -187,11 +187,12 @@ const untilAcquired = Effect.fnUntraced(function* (
     if (entered instanceof Hold) return entered
     if (entered !== undefined) {
       if (wait.left <= 0) return yield* Effect.fail(entered)
-      reentry.failed(entered)
-      yield* pauseAfterFailure(request.client, reentry, wait.left, restore)
+      wait.reentry ??= new Outage()
+      wait.reentry.failed(entered)
+      yield* pauseAfterFailure(request.client, wait.reentry, wait.left, restore)
       continue
     }
-    reentry.answered()
+    wait.reentry = undefined
     const acquired = yield* tryAcquire(wait)
     if (acquired !== undefined) {
       wait.acquired()
