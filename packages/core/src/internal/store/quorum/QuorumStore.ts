@@ -17,13 +17,14 @@ import type { AlarmClock } from "../../time/AlarmClock.ts"
 import { majority } from "../operations/majority.ts"
 import * as lock from "../operations/lock.ts"
 import type { AcquireReply } from "../operations/replies/replies.ts"
-import { type AcquireRule, type QuorumRule, type StoreCommand, withTokenAtLeast } from "../operations/StoreOperation.ts"
+import type { AcquireRule, QuorumRule, StoreCommand } from "../operations/StoreOperation.ts"
 import { fromCallback } from "../startable.ts"
 import { retryRelease } from "../retryRelease.ts"
-import { commandAt, majorityOf, QuorumCall, keyAt, type Member, type Outcome } from "./QuorumCall.ts"
+import { commandAt, keyAt, majorityOf, QuorumCall, type Member, type Outcome } from "./QuorumCall.ts"
 import { countVotes, type Vote } from "./countVotes.ts"
 import { memberSignals } from "./memberSignals.ts"
 import { notReached } from "./notReached.ts"
+import { TokenBound } from "./TokenBound.ts"
 import { scanMajority } from "./scanMajority.ts"
 import { decide, type Decision } from "./decide.ts"
 import { UnsettledCommands, withoutMembers } from "./UnsettledCommands.ts"
@@ -39,33 +40,17 @@ export interface QuorumSettings {
   readonly tokenRetentionMillis: number
 }
 
-/**
- * Added to the highest clock of the members, beside the time that an acquisition takes: for one that takes longer than the
- * last.
- */
-const boundMarginMicros = 2000
-
-/** So far ahead of the clocks a token's lower bound is at most, however long acquisitions take. */
-const longestMarginMicros = 100_000
-
 const shortestTimeoutMillis = 100
-
-/** How long a look at the members' clocks is good for: commands in quick succession teach nothing new about them. */
-const clockReadMillis = 10
 
 export class QuorumStore {
   readonly members: ReadonlyArray<Member>
   readonly required: number
   readonly #settings: QuorumSettings
+  readonly #tokenBound: TokenBound
   readonly #alarms: AlarmClock
   readonly #now: () => number
   readonly #fork: (effect: Effect.Effect<void>) => void
   #longestLeaseMillis: number
-  /** How long acquisitions took of late, milliseconds: the longest, which fades as others follow. */
-  #acquireMillis = 0
-  /** When the members' clocks were last read, and by how much the highest of them is ahead of ours, microseconds. */
-  #clockReadAt = 0
-  #clockLead: number | undefined
   /** Acquisitions that are decided but that some members have not answered yet, by owner. */
   readonly #unanswered = new Map<string, Pick<QuorumCall<AcquireReply, Vote>, "abandon">>()
   /** Members at which an acquisition that has failed may still take effect, by owner. */
@@ -83,6 +68,7 @@ export class QuorumStore {
     this.members = members
     this.required = majorityOf(members)
     this.#settings = settings
+    this.#tokenBound = new TokenBound(members, now)
     this.#longestLeaseMillis = settings.watchdogLeaseMillis
     this.#alarms = alarms
     this.#now = now
@@ -112,20 +98,10 @@ export class QuorumStore {
         for (const { store } of members) longest = Math.max(longest, store.commandTimeoutMillis)
         return longest
       },
-      serverMicros: (key) => this.#highestClock(key),
+      serverMicros: (key) => this.#tokenBound.highestClock(key),
       // members would hand it over to different clients
       handsOver: false
     }
-  }
-
-  /** The time of the member whose clock is ahead of the others', microseconds: as each has told its own. */
-  #highestClock(key: string): number | undefined {
-    let highest: number | undefined
-    for (const member of this.members) {
-      const micros = member.store.serverMicros(keyAt(member, key))
-      if (micros !== undefined && (highest === undefined || micros > highest)) highest = micros
-    }
-    return highest
   }
 
   #run<A>(command: StoreCommand<A>): Effect.Effect<A, LockStoreError> {
@@ -137,24 +113,6 @@ export class QuorumStore {
       return granted as Effect.Effect<unknown, LockStoreError> as Effect.Effect<A, LockStoreError>
     }
     return this.#vote(command, quorum)
-  }
-
-  /** With a lower bound for the token, so that all members grant the same and no second round is needed. */
-  #bounded<A>(command: StoreCommand<A>): StoreCommand<A> {
-    if (command.operation.boundAt === undefined) return command
-    const now = this.#now()
-    if (now >= this.#clockReadAt + clockReadMillis || this.#clockLead === undefined) {
-      const clock = this.#highestClock(command.keys[0]!)
-      this.#clockReadAt = now
-      this.#clockLead = clock === undefined ? undefined : clock - now * 1000
-    }
-    const lead = this.#clockLead
-    return lead === undefined ? command : withTokenAtLeast(command, Math.floor(lead + now * 1000 + this.#boundMargin()))
-  }
-
-  /** By how much the members' clocks may have gone on when they run what is sent now, microseconds. */
-  #boundMargin(): number {
-    return Math.min(boundMarginMicros + this.#acquireMillis * 1000, longestMarginMicros)
   }
 
   /** A member's time to answer: long enough for a round trip, small against the lease. */
@@ -268,14 +226,14 @@ export class QuorumStore {
     this.#longestLeaseMillis = Math.max(this.#longestLeaseMillis, leaseMillis)
     return fromCallback<AcquireReply, LockStoreError>((resume) => {
       const sentAt = this.#now()
-      const bounded = this.#bounded(command)
+      const bounded = this.#tokenBound.add(command)
       const writerToken = rule.writerToken?.(command.args)
       const call: QuorumCall<AcquireReply, Vote> = new QuorumCall(this.members, this.#alarms, {
         command: bounded,
         timeoutMillis: this.#timeout(leaseMillis),
         conclude: (outcomes, isLast) => countVotes(outcomes, this.required, isLast, writerToken),
         onDecided: (vote) => {
-          this.#acquireMillis = Math.max(this.#now() - sentAt, this.#acquireMillis * 0.9)
+          this.#tokenBound.took(this.#now() - sentAt)
           if (!call.isSettled) this.#unanswered.set(owner, call)
           resume(this.#outcomeOf(vote, bounded, rule))
         },
