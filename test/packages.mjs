@@ -36,6 +36,15 @@ const staticFilesOf = (directory) => {
   return readdirSync(join(directory, folder)).map((file) => `${folder}/${file}`)
 }
 
+const bundleParts = [
+  "lib/effect.js",
+  "lib/ioredis.js",
+  "lib/locks.js",
+  "lib/rolldown-runtime.js",
+  "lib/runtime.js",
+  "ui/ui.js"
+].map((file) => `bundle/${file}`)
+
 /** Sources go with it: source maps point to them. */
 const expectedFiles = (directory, manifest) => {
   const emitted = manifest.bin === undefined ? ["js", "js.map", "d.ts", "d.ts.map"] : ["js", "js.map"]
@@ -45,7 +54,7 @@ const expectedFiles = (directory, manifest) => {
     "package.json",
     // a command is bundled when it is packed, so that it starts fast, and has files for a browser
     ...Object.values(manifest.publishConfig.bin ?? {}).map((file) => file.replace("./", "")),
-    ...(manifest.bin === undefined ? [] : ["bundle/ui/ui.js", ...staticFilesOf(directory)]),
+    ...(manifest.bin === undefined ? [] : [...bundleParts, ...staticFilesOf(directory)]),
     ...sourcesOf(directory).flatMap((source) => [
       `src/${source}.ts`,
       ...emitted.map((extension) => `dist/${source}.${extension}`)
