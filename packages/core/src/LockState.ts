@@ -78,8 +78,7 @@ export interface NameState {
       /** How long its lease still runs; absent if the key has no expiry. */
       readonly remaining: Duration.Duration | undefined
       /**
-       * The label of its client; absent for clients of Redisson, on a quorum, and where a client has held and waited for less
-       * than a second.
+       * The label of its client; absent for clients of Redisson, and where a client has held and waited for less than a second.
        */
       readonly label?: string
       /** For how long the only holder has held it, where its label and its token tell. */

@@ -109,8 +109,8 @@ export interface RedisLockOptions {
   /**
    * A name for people to recognise this client by: the spans of its holdings carry it as `lock.client.label`, and other clients
    * tell it in `LockTimeout` and `Lock.inspectName`. For that it is stored in Redis, under `effect_redis_lock_client:{<client>}`
-   * for an hour at a time, once the client has held or waited for a second; not by a quorum's client. At most 256 characters;
-   * empty for none. Default: host, pid and program, as in `web-3/4711/server.js`.
+   * for an hour at a time, once the client has held or waited for a second; by a quorum's client, with the label of the first member, on each server. At most
+   * 256 characters; empty for none. Default: host, pid and program, as in `web-3/4711/server.js`.
    *
    * The connections of `IoRedis.layer` have a `label` of their own, with the same default; `IoRedis.layerRedisLock` gives both this one.
    */

@@ -18,7 +18,6 @@ interface LabelledClient {
   readonly clientId: string
   readonly store: LockStore["Service"]
   readonly options: { readonly keyPrefix: string; readonly label: string }
-  readonly isQuorum: boolean
   readonly isClosing: boolean
   /** Whether it holds anything, or waits. */
   readonly isInUse: boolean
@@ -35,8 +34,8 @@ export class OwnLabel {
 
   /** The client holds or waits from now on. */
   tell(): void {
-    const { fork, isClosing, isQuorum, options } = this.#client
-    if (this.#isTold || isClosing || isQuorum || options.label === "") return
+    const { fork, isClosing, options } = this.#client
+    if (this.#isTold || isClosing || options.label === "") return
     this.#isTold = true
     fork(
       Effect.map(tellWhileInUse(this.#client), (isRefused) => {

@@ -20,7 +20,6 @@ interface AskingClient {
   readonly clientId: string
   readonly store: LockStore["Service"]
   readonly options: { readonly keyPrefix: string; readonly label: string }
-  readonly isQuorum: boolean
   readonly now: () => number
 }
 
@@ -35,14 +34,16 @@ export class LabelsOfOthers {
   /** The label of an owner's client; undefined if it has told none, or Redis does not tell. */
   of(owner: string): Effect.Effect<string | undefined> {
     return Effect.suspend(() => {
-      const { clientId, isQuorum, now, options, store } = this.#client
+      const { clientId, now, options, store } = this.#client
       const other = clientOf(owner)
-      if (other === undefined || isQuorum) return Effect.undefined
+      if (other === undefined) return Effect.undefined
       if (other === clientId) return Effect.succeed(options.label === "" ? undefined : options.label)
       const remembered = this.#remembered.get(other)
       if (remembered !== undefined && remembered.until > now()) return Effect.succeed(remembered.label)
       return store.run(label(clientLabelKey(options.keyPrefix, other))).pipe(
-        Effect.map((label) => this.#remember(other, label, label === undefined ? unknownMillis : knownMillis)),
+        Effect.map((label) =>
+          label === "" ? this.#remember(other, undefined, unknownMillis) : this.#remember(other, label, knownMillis)
+        ),
         // such as a user that may not read it: it would be refused again
         Effect.catch(({ isTransient }) =>
           Effect.sync(() => this.#remember(other, undefined, isTransient ? unknownMillis : knownMillis))

@@ -55,7 +55,7 @@ const mostListed = 1000
 /** Everything that Redis has under a name, and when it was that. */
 export interface Inspected {
   readonly state: NameState
-  /** The time of the server, microseconds since the epoch; undefined of a quorum. */
+  /** The time of the server, or the highest of a quorum's, microseconds since the epoch; undefined while it is not known. */
   readonly serverMicros: number | undefined
 }
 
@@ -70,7 +70,7 @@ export const inspectName = (
   client.isQuorum
     ? Effect.map(inspect(client, keys, name), (state) => ({
         state: stateOfQuorum(name, state),
-        serverMicros: undefined
+        serverMicros: client.store.serverMicros(keys.lock)
       }))
     : Effect.map(client.store.run(lock.look(keys, mostListed)), (found) => ({
         state: stateOf(name, found),

@@ -10,7 +10,7 @@ import * as Scope from "effect/Scope"
 import { AlarmClock } from "../time/AlarmClock.ts"
 import { type LockClient, makeLockClient } from "../client/LockClient.ts"
 import { monotonicMillis } from "../time/monotonicMillis.ts"
-import { LockKeys } from "../store/keys.ts"
+import { LockKeys, prefixedLabelKey } from "../store/keys.ts"
 import { makeReport } from "../report/ownTurn.ts"
 import type { NamedMember } from "../client/QuorumClients.ts"
 import type { Member } from "../store/quorum/QuorumCall.ts"
@@ -70,7 +70,7 @@ export const quorumClient = (
             label: `member ${i + 1}`,
             lockName: isShared ? undefined : name,
             store: client.store,
-            keyOf: isShared ? undefined : mapKeys(joint, new LockKeys(client.options.keyPrefix + name))
+            keyOf: isShared ? undefined : mapKeys(joint, name, client.options)
           })),
           times,
           { ...first.options, clockDriftFactor: driftFactor, keyPrefix }
@@ -88,9 +88,10 @@ const runNow = <A>(context: Context.Context<never>, effect: Effect.Effect<A>): A
   return Effect.runSync(fiber.pollUnsafe()!)
 }
 
-/** Maps the keys of one name to those of another. */
-const mapKeys = (from: LockKeys, to: LockKeys): Member["keyOf"] => {
-  if (from.lock === to.lock) return undefined
+/** Maps the keys of the quorum's lock, and of its client, to those at a member. */
+const mapKeys = (from: LockKeys, name: string, { keyPrefix }: ClientOptions): Member["keyOf"] => {
+  const to = new LockKeys(keyPrefix + name)
+  if (from.lock === to.lock && keyPrefix === "") return undefined
   const keys = new Map([
     [from.lock, to.lock],
     [from.token, to.token],
@@ -100,6 +101,6 @@ const mapKeys = (from: LockKeys, to: LockKeys): Member["keyOf"] => {
     [from.readers, to.readers],
     [from.holdsStem, to.holdsStem]
   ])
-  // any other key is a reader's hold
-  return (key) => keys.get(key) ?? to.holdsStem + key.slice(from.holdsStem.length)
+  // any other key is a client's label, or a reader's hold
+  return (key) => keys.get(key) ?? prefixedLabelKey(keyPrefix, key) ?? to.holdsStem + key.slice(from.holdsStem.length)
 }

@@ -11,7 +11,13 @@ const prefixed = (prefix: string, name: string): string =>
 
 /** The label of a client, by which others recognise its process; not Redisson's. */
 export const clientLabelKey = (keyPrefix: string, clientId: string): string =>
-  prefixed("effect_redis_lock_client", keyPrefix + clientId)
+  prefixed(clientLabel, keyPrefix + clientId)
+
+const clientLabel = "effect_redis_lock_client"
+
+/** A key of {@link clientLabelKey} that has no prefix, with this one; undefined for any other key. */
+export const prefixedLabelKey = (keyPrefix: string, key: string): string | undefined =>
+  key.startsWith(`${clientLabel}:{`) ? clientLabelKey(keyPrefix, key.slice(`${clientLabel}:{`.length, -1)) : undefined
 
 /**
  * Everything that a lock of a name has in Redis, composed on demand.

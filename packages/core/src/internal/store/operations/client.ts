@@ -1,13 +1,17 @@
 /**
  * `lua/client/`: what a client tells others about itself.
  */
+import { majority } from "./majority.ts"
 import { numberReply } from "./replies/replies.ts"
 import { operation, type StoreCommand } from "./StoreOperation.ts"
 
-// each member of a quorum knows its own clients
 export const operations = {
-  setLabel: operation("client/set_label", { reply: numberReply }),
-  label: operation<string | undefined>("client/label", { reply: (raw) => (raw === null ? undefined : String(raw)) })
+  setLabel: operation("client/set_label", { reply: numberReply, quorum: majority }),
+  label: operation("client/label", {
+    reply: (raw) => (raw === null ? "" : String(raw)),
+    // a majority has been told, so one of any majority knows it
+    quorum: { combine: (labels) => labels.find((label) => label !== "") ?? "" }
+  })
 }
 
 export const setLabel = (key: string, label: string, lifeMillis: number): StoreCommand<number> => ({
@@ -16,7 +20,8 @@ export const setLabel = (key: string, label: string, lifeMillis: number): StoreC
   args: [label, lifeMillis]
 })
 
-export const label = (key: string): StoreCommand<string | undefined> => ({
+/** Its answer is empty if the client has told none. */
+export const label = (key: string): StoreCommand<string> => ({
   operation: operations.label,
   keys: [key],
   args: []
