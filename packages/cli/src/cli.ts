@@ -57,7 +57,7 @@ const inspectCommand = Command.make("inspect", { name: theName, json, prefix, re
   Command.withDescription(
     paragraphs(`
 Shows everything that Redis stores under NAME: its kind, its holders and their leases, the last fencing token, and the queue of a
-fair lock; for a semaphore or a latch, its count and the leased permits. Redis does not know who waits for a plain lock.
+fair lock; for another lock who waits for it, one of each process; for a semaphore or a latch, its count and the leased permits.
 
 A latch, and a semaphore none of whose permits is held, are nothing but a number in Redis: their kind is "counter".
 
