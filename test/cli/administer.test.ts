@@ -4,9 +4,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawn } from "node:child_process"
+import { soon, until } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { bin, client, holdElsewhere, redisLock } from "./redisLock.ts"
+import { bin, client, holdElsewhere, redisLock, start } from "./redisLock.ts"
 
 /** Runs redis-lock on a terminal of its own, and types an answer as soon as it asks. */
 const onTerminal = (args: ReadonlyArray<string>, answer: string) =>
@@ -55,6 +56,22 @@ describe("inspect", () => {
 })
 
 describe("release", () => {
+  it.live("redis-lock release tells a redis-lock that runs a command, which stops it long before it would renew", () =>
+    Effect.gen(function* () {
+      const name = freshName("cli")
+      const redis = yield* client()
+      const running = yield* start(["run", "--lease", "1h", name, "--", "sh", "-c", "echo in; read line"])
+      yield* running.says("in\n")
+      const [owner] = Object.keys(yield* Effect.promise(() => redis.hgetall(name)))
+      const channel = `effect_redis_lock_client:{${owner!.split(":")[0]}}`
+      yield* until("it listens", async () => Number((await redis.pubsub("NUMSUB", channel))[1]) === 1)
+      assert.strictEqual((yield* redisLock(["release", "--force", "--yes", name])).code, 0)
+      const { code, stderr } = yield* soon("the end of the command", running.ended)
+      assert.strictEqual(code, 70)
+      assert.include(stderr, "Stopping the command")
+    })
+  )
+
   it.live("redis-lock release wants --force, and --yes where it cannot ask", () =>
     Effect.gen(function* () {
       const name = freshName("cli")

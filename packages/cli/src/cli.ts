@@ -149,8 +149,9 @@ const releaseCommand = Command.make(
 Takes NAME away from its holder and wakes the next waiter. A read-write lock is taken from its writer or from all its readers; a
 semaphore with leased permits gets all its held permits back. On a terminal it shows the holder and asks first.
 
-The holder is not stopped. It learns that it has lost the lock when it next renews, at most a third of its lease later; until
-then two processes may work at once, unless the resource checks the fencing token. If you can, stop the holder instead.
+The holder is not stopped, but told: if it has held NAME for two seconds it hears it at once. Others (Java's, on a quorum, or without
+permission to listen) learn of it when they next renew, at most a third of their lease later. Until then two processes may work at
+once, unless the resource checks the fencing token. If you can, stop the holder instead.
 
 Exit codes:
   0   freed

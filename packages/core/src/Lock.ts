@@ -636,8 +636,9 @@ export const isHeldByCurrentOwner = <L extends Lock<unknown, unknown, unknown> |
   Effect.map(holdCount(lock), (count) => count > 0)
 
 /**
- * Releases the lock regardless of who holds it, and wakes a waiter. `false` when it was free. A holder in this client learns of
- * it at once, any other when it next renews: until then two owners may believe that they hold the lock.
+ * Releases the lock regardless of who holds it, and wakes a waiter. `false` when it was free. The holder is told: if it is
+ * this client, or has held something for two seconds, it learns of it at once, else, and on a quorum, when it next renews. Until then two owners may
+ * believe that they hold the lock.
  *
  * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command. Leaves a key
  * that is not a lock of this kind untouched: reason `WrongType`. A quorum keeps no fair locks: there it fails with the

@@ -39,7 +39,9 @@ export const release = ({ name, yes, ...target }: ReleaseOptions): Effect.Effect
         ? `Freed ${freed} permit${freed === 1 ? "" : "s"} of "${shown}".\n`
         : `Freed "${shown}". It was ${heldBy(state)}.\n`
     )
-    yield* print("A holder that still works learns of it when it next renews: with a lease of 30 s within 10 s.\n")
+    yield* print(
+      "The holder has been told. One that did not hear it learns of it when it next renews: with a lease of 30 s within 10 s.\n"
+    )
   }).pipe(
     Effect.provide(locksIn(target)),
     Effect.catchIf((error) => error._tag !== "ExitWith", failed)

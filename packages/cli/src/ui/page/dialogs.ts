@@ -50,7 +50,7 @@ export const askToFree = (
 }
 
 const consequences =
-  "The holder is not stopped: it learns of its loss when it next renews, at most a third of its lease later. Until then two may work at once. If you can, stop the holder instead."
+  "The holder is not stopped, but told. One that cannot hear it learns of its loss when it next renews, at most a third of its lease later: until then two may work at once. If you can, stop the holder instead."
 
 const heldBy = ([first, ...others]: ReadonlyArray<Holder>): ReadonlyArray<Node | string> => {
   if (first === undefined) return []

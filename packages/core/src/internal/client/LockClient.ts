@@ -24,7 +24,7 @@ import { startHandOver } from "../wait/handOver.ts"
 import { ownHold } from "../hold/Hold.ts"
 import { excludes, type Mode } from "../protocol/LockProtocol.ts"
 import { LabelsOfOthers } from "../protocol/LabelsOfOthers.ts"
-import { OwnLabel } from "./OwnLabel.ts"
+import { Presence } from "./Presence.ts"
 import { inOwnTurn, makeReport, type Report } from "../report/ownTurn.ts"
 import type { Lease, LeaseEntry } from "../hold/Lease.ts"
 import { monotonicMillis } from "../time/monotonicMillis.ts"
@@ -81,7 +81,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   readonly #held = new Map<string, Array<Lease>>()
   #background = 0
   readonly labels = new LabelsOfOthers(this)
-  readonly ownLabel = new OwnLabel(this)
+  readonly presence = new Presence(this)
   /** Whether the client refuses acquisitions because it closes. */
   isClosing = false
   #closed: Deferred.Deferred<void> | undefined = undefined
@@ -202,7 +202,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   }
 
   remember(lease: Lease): void {
-    this.ownLabel.tell()
+    this.presence.begin()
     const held = this.#held.get(lease.keys.lock)
     if (held === undefined) this.#held.set(lease.keys.lock, [lease])
     else held.push(lease)
@@ -240,7 +240,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   }
 
   rememberPermits(grant: AnonymousPermits): void {
-    this.ownLabel.tell()
+    this.presence.begin()
     this.anonymousPermits.add(grant)
     if (this.isClosing) this.#loseAtEnd(grant)
   }

@@ -14,7 +14,7 @@ const momentMillis = 1000
 /** It may outlive the client, as leases do. */
 const lifeMillis = 3_600_000
 
-interface LabelledClient {
+export interface LabelledClient {
   readonly clientId: string
   readonly store: LockStore["Service"]
   readonly options: { readonly keyPrefix: string; readonly label: string }

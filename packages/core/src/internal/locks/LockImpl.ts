@@ -26,6 +26,7 @@ import { type Identity, identityOf } from "../hold/owner.ts"
 import type { Lease } from "../hold/Lease.ts"
 import { shown } from "../report/shown.ts"
 import { kindOn } from "../report/telemetry/telemetry.ts"
+import { otherHolders, tellHolders } from "./tellHolders.ts"
 import type { AcquireRequest } from "../acquire/AcquireRequest.ts"
 import type { Restore } from "../hold/guard.ts"
 
@@ -199,7 +200,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
       const { mode } = this.kind
       const command = this.kind.forceRelease(keys, client.store.publish)
       const sentAt = client.now()
-      return Effect.map(this.#explained(client, keys, client.store.run(command)), (reply) => {
+      const freed = Effect.map(this.#explained(client, keys, client.store.run(command)), (reply) => {
         if (reply < 1) return false
         for (const lease of client.heldHere(keys.lock)) {
           // a quorum's slowest member may answer long after a waiter of ours was granted what this has freed
@@ -210,6 +211,9 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
         client.wakeWaiters(keys.lock)
         return true
       })
+      return Effect.flatMap(otherHolders(client, keys), (others) =>
+        Effect.tap(freed, (isFreed) => (isFreed ? tellHolders(client, others) : Effect.void))
+      )
     })
   }
 

@@ -13,7 +13,7 @@ const unknownMillis = 2000
 const mostRemembered = 1000
 
 /** Owners are `<client>:<number>`, as in Redisson. */
-const clientOf = (owner: string): string | undefined =>
+export const clientOf = (owner: string): string | undefined =>
   /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}):/.exec(owner)?.[1]
 
 interface AskingClient {

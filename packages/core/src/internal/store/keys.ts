@@ -9,7 +9,7 @@
 const prefixed = (prefix: string, name: string): string =>
   name.includes("{") ? `${prefix}:${name}` : `${prefix}:{${name}}`
 
-/** The label of a client, by which others recognise its process; not Redisson's. */
+/** The label of a client, by which others recognise its process, and the channel on which it hears from them; not Redisson's. */
 export const clientLabelKey = (keyPrefix: string, clientId: string): string =>
   prefixed(clientLabel, keyPrefix + clientId)
 

@@ -58,7 +58,7 @@ export class WaitQueues {
       const end = () => {
         if (this.#fair.get(keys.lock) === opened) this.#fair.delete(keys.lock)
       }
-      this.#client.ownLabel.tell()
+      this.#client.presence.begin()
       const opened: FairQueue = new FairQueue(this.#client, keys, end, () => this.openFair(keys))
       this.#fair.set(keys.lock, (queue = opened))
     }
@@ -80,7 +80,7 @@ export class WaitQueues {
         // another fiber may have started one in between
         let queue = queues.get(key)
         if (queue === undefined) {
-          this.#client.ownLabel.tell()
+          this.#client.presence.begin()
           queue = new WaitQueue(this.#client, signals, isReserved(), () => queues.delete(key))
           queues.set(key, queue)
         }

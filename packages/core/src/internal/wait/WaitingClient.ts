@@ -17,5 +17,5 @@ export interface WaitingClient extends ProtocolClient, OwnTurn {
   readonly isClosing: boolean
   readonly subscriptions: Subscriptions
   readonly telemetry: Telemetry
-  readonly ownLabel: { readonly tell: () => void }
+  readonly presence: { readonly begin: () => void }
 }

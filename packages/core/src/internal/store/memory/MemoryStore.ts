@@ -30,6 +30,7 @@ const operations: Record<OperationName, MemoryOperation> = {
   "latch/count": latch.count,
   "client/label": client.label,
   "client/set_label": client.setLabel,
+  "client/tell": client.tell,
   "latch/count_down": latch.countDown,
   "latch/delete": latch.remove,
   "latch/set": latch.set,

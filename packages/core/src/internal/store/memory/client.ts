@@ -9,3 +9,8 @@ export const setLabel: MemoryOperation = (db, [key], [label, life]) => {
 }
 
 export const label: MemoryOperation = (db, [key]) => db.getString(key!) ?? null
+
+export const tell: MemoryOperation = (db, [key]) => {
+  db.publish(key!, "taken")
+  return 1
+}

@@ -11,7 +11,8 @@ export const operations = {
     reply: (raw) => (raw === null ? "" : String(raw)),
     // a majority has been told, so one of any majority knows it
     quorum: { combine: (labels) => labels.find((label) => label !== "") ?? "" }
-  })
+  }),
+  tell: operation("client/tell", { reply: numberReply, quorum: majority })
 }
 
 export const setLabel = (key: string, label: string, lifeMillis: number): StoreCommand<number> => ({
@@ -25,4 +26,11 @@ export const label = (key: string): StoreCommand<string> => ({
   operation: operations.label,
   keys: [key],
   args: []
+})
+
+/** Tells a client that a lock was taken from it by force. */
+export const tell = (key: string, publish: string): StoreCommand<number> => ({
+  operation: operations.tell,
+  keys: [key],
+  args: [publish]
 })

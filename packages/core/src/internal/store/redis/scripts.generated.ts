@@ -13,6 +13,12 @@ export const scripts = {
     sha1: "4bd203305036614f4a64485da4bd41b10d43e33b",
     lua: "local time = redis.call('TIME')\nlocal digits = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))\nlocal micros = time[1] * 1000000 + time[2]\nif micros > ARGV[#ARGV] * 1000 then\n  return redis.error_reply('LATE ' .. digits)\nend\nredis.call('SET', KEYS[1], ARGV[1])\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn 1"
   },
+  "client/tell": {
+    name: "client/tell",
+    hasDeadline: false,
+    sha1: "b5a040d70dda7fde7239799fe4889c4476f07759",
+    lua: "redis.pcall(ARGV[1], KEYS[1], 'taken')\nreturn 1"
+  },
   "fair_lock/acquire": {
     name: "fair_lock/acquire",
     hasDeadline: true,
