@@ -297,6 +297,24 @@ for (const [where, layer] of Object.entries(stores)) {
       }))
   }
 
+  test("a client that gives up during the turn of others does not end it", (store) =>
+    Effect.gen(function* () {
+      const { lock } = yield* besideJava(store)
+      yield* lock.listen(`:${clientA}`)
+      const giveUpInTheirTurn = Effect.gen(function* () {
+        yield* lock.tryAcquire("x:1")
+        yield* lock.wait(`${clientA}:1`)
+        yield* lock.release("x:1")
+        yield* lock.release(`${clientC}:1`)
+        // Java asks as it always does
+        const isJavas = isGranted(yield* lock.tryAcquire("java:1"))
+        for (const owner of ["java:1", `${clientA}:1`]) yield* lock.release(owner, "")
+        // or this machine was late, or there was no turn: once more
+        return isJavas
+      })
+      yield* until("the lock was left to the others", giveUpInTheirTurn)
+    }))
+
   test("once a second a release reserves the lock for the owner that has spun longest, and gives up its place", (store) =>
     Effect.gen(function* () {
       const lock = lockIn(store)

@@ -368,6 +368,24 @@ for (const [where, layer] of Object.entries(stores)) {
         assert.isTrue(yield* hearsA.isSilent)
       }))
 
+    test(`a ${side === "read" ? "reader" : "writer"} that gives up during the turn of others does not end it`, (store) =>
+      Effect.gen(function* () {
+        const { lock } = yield* besideJava(store)
+        yield* lock.listen(`:${clientA}`)
+        const giveUpInTheirTurn = Effect.gen(function* () {
+          yield* enter(lock)("x:1")
+          yield* lock.write(a)
+          yield* end(lock)("x:1")
+          yield* end(lock)(b)
+          // Java asks as it always does
+          const isJavas = isGranted(yield* lock.tryWrite("java:1"))
+          for (const owner of ["java:1", a]) yield* lock.endWrite(owner, "")
+          // or this machine was late, or there was no turn: once more
+          return isJavas
+        })
+        yield* until("the lock was left to the others", giveUpInTheirTurn)
+      }))
+
     test(`after a release of the ${side} lock in the turn of others, clients that take places are refused`, (store) =>
       Effect.gen(function* () {
         const { lock } = yield* besideJava(store)

@@ -5,7 +5,8 @@
 
 if places then
   -- pcall: a full server (OOM) still tells that the lock is taken
-  redis.pcall('ZADD', places, 'NX', digits, field)
+  -- LT: a place that was taken before the clock stepped back must not be behind all new ones
+  redis.pcall('ZADD', places, 'LT', digits, field)
   -- they expire a minute after the last request
   redis.call('PEXPIRE', places, 60000)
 end

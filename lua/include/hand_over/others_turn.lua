@@ -1,6 +1,7 @@
 -- Sets the local `is_others_turn`: whether clients that take no places (Redisson's) listen,
 -- and have had no turn for 100 ms. If so, clients that take places are refused for the next
--- 10 ms (see taken.lua); they are told first, which saves them a futile request.
+-- 10 ms (see taken.lua); they are told first, which saves them a futile request. It is their
+-- turn until these have passed, also for an owner that gives up its place meanwhile.
 --
 -- KEYS[2]  its channel; clients that take places listen to <channel>:ours as well
 -- ARGV[2]  PUBLISH, or SPUBLISH
@@ -14,12 +15,14 @@ local others = counts[4] and counts[2] - counts[4] or 1
 if others > 0 then
   --@include digits
   --@include hand_over/last_turn
+  is_others_turn = since >= 100000 or since < 10000
   if since >= 100000 then
-    is_others_turn = true
     redis.call('ZADD', places, string.format('%.0f', digits + behind_all), '')
     if redis.call('ZRANGE', places, 0, 0)[1] == '' then
       redis.call('PEXPIRE', places, 100)
     end
+  end
+  if is_others_turn then
     redis.pcall(ARGV[2], KEYS[2] .. ':ours', '')
   end
 end

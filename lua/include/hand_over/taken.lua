@@ -40,8 +40,9 @@ if redis.call('EXISTS', KEYS[1], KEYS[3] or KEYS[1]) > 0 then
   if holder then
     if KEYS[3] then
       -- pcall: a full server (OOM) still tells that the lock is taken
+      -- LT: a place that was taken before the clock stepped back must not be behind all new ones
       local score = spins and string.format('%.0f', digits - 4000000000000000) or digits
-      redis.pcall('ZADD', KEYS[3], 'NX', score, ARGV[1])
+      redis.pcall('ZADD', KEYS[3], 'LT', score, ARGV[1])
       -- they expire a minute after the last request
       redis.call('PEXPIRE', KEYS[3], 60000)
     end

@@ -23,7 +23,8 @@ if places then
     if not is_denied and who == 'oldest' then
       redis.pcall('ZADD', places, digits, me)
     else
-      redis.pcall('ZADD', places, 'NX', digits, me)
+      -- LT: a place that was taken before the clock stepped back must not be behind all new ones
+      redis.pcall('ZADD', places, 'LT', digits, me)
     end
     redis.pcall('HSET', wants, me, next)
     -- they expire a minute after the last request

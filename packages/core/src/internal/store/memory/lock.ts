@@ -138,9 +138,12 @@ export const hold: MemoryOperation = (db, [lock], [owner, count, lease]) => {
 /** `lua/include/hand_over/others_turn.lua` */
 export const isOthersTurn = (db: Keyspace, channel: string, places: string): boolean => {
   if (db.listeners(channel) <= db.listeners(`${channel}:ours`)) return false
-  if (sinceLastTurn(db, places) < turnEvery) return false
-  db.zadd(places, db.timeMicros() + behindAll, "")
-  if (db.zset(places).length === 1) db.expire(places, turnEvery / 1000)
+  const since = sinceLastTurn(db, places)
+  if (since >= turnLasts && since < turnEvery) return false
+  if (since >= turnEvery) {
+    db.zadd(places, db.timeMicros() + behindAll, "")
+    if (db.zset(places).length === 1) db.expire(places, turnEvery / 1000)
+  }
   db.publish(`${channel}:ours`, "")
   return true
 }
