@@ -89,7 +89,13 @@ export class BlockingConnections {
       }
       const { log, path } = this.#options
       const client = origin.duplicate({ ...forSubscriptions, lazyConnect: true, retryStrategy: null })
-      const connection = new Connection(client, { path, log, name: "acknowledgements", isWanted: () => false })
+      const connection = new Connection(client, {
+        path,
+        log,
+        name: "acknowledgements",
+        isReplaceable: true,
+        isWanted: () => false
+      })
       const open = { connection, origin }
       this.#all.add(open)
       return Effect.onError(Effect.as(connect(connection), open), () => Effect.sync(() => this.#drop(open)))

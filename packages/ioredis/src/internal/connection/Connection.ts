@@ -26,7 +26,7 @@ export interface Options {
   /** Whether it may be disconnected. Default: true. */
   readonly isOurs?: boolean
   /**
-   * Whether another one replaces it when ioredis has ended it, as for subscriptions and a cluster's nodes. Default: false.
+   * Whether another one replaces it when ioredis has ended it, as for subscriptions, acknowledgements and a cluster's nodes. Default: false.
    */
   readonly isReplaceable?: boolean
   /** Whether it is still wanted after it has closed. Default: unless it has ended for good. */
