@@ -25,12 +25,14 @@ layer(TheUi.layer, { excludeTestServices: true })("redis-lock ui that may free l
         ask(ui, "/ui/page/main.js"),
         ask(ui, "/api/locks"),
         ask(ui, "/nowhere"),
+        ask(ui, "//"),
+        ask(ui, "http://["),
         ask(ui, "/", { headers: { host: "evil.example" } }),
         askToFree(ui, freshName("ui"), [])
       ])
       assert.deepStrictEqual(
         answers.map(({ status }) => status),
-        [200, 200, 200, 404, 403, 409]
+        [200, 200, 200, 404, 404, 404, 403, 409]
       )
       for (const { headers } of answers) {
         const policy = String(headers["content-security-policy"])

@@ -70,7 +70,9 @@ const route = (
   request: HttpServerRequest.HttpServerRequest,
   site: Site
 ): Effect.Effect<Response, never, RedisLock.RedisLock> => {
-  const { pathname, searchParams } = new URL(request.url, "http://localhost")
+  const base = "http://localhost"
+  if (!URL.canParse(request.url, base)) return Effect.succeed(answer(404, "there is nothing here"))
+  const { pathname, searchParams } = new URL(request.url, base)
   const method = request.method === "HEAD" ? "GET" : request.method
   const asset = site.assets.get(pathname)
   if (asset !== undefined) {
