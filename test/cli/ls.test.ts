@@ -164,6 +164,23 @@ describe("ls", () => {
     })
   )
 
+  it.live("No message of redis-lock has control characters of a name, of a command or of what others wrote", () =>
+    Effect.gen(function* () {
+      const redis = yield* client()
+      const name = `${freshName("cli")}\u001b[31m\nred`
+      yield* Effect.promise(() => redis.hset(name, "\u001b]0;title\u0007:1", 1))
+      yield* Effect.promise(() => redis.pexpire(name, 60_000))
+      const free = freshName("cli")
+      for (const { stderr } of [
+        yield* redisLock(["run", "--wait", "0", name, "--", "true"]),
+        yield* redisLock(["run", free, "--", name])
+      ]) {
+        assert.include(stderr, "\\u{1b}[31m\\u{a}red")
+        assert.match(stderr, /^redis-lock: [^\p{Cc}\p{Cf}]*\n$/u)
+      }
+    }).pipe(Effect.scoped)
+  )
+
   it.live("redis-lock run takes names with control characters as well", () =>
     Effect.gen(function* () {
       const name = `${freshName("cli")} two\nlines {tag} $HOME é 🔒`

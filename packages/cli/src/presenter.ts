@@ -6,7 +6,7 @@ import type { HelpDoc } from "effect/cli/HelpDoc"
 import * as Console from "effect/Console"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { say } from "./say.ts"
+import { say, sayLines } from "./say.ts"
 
 /** Annotates a command with its usage line where the derived one is wrong. */
 export const Usage = Context.Reference<string | undefined>("@effect-redis-lock/cli/Usage", {
@@ -27,7 +27,7 @@ export const presenter: CliOutput.Presenter = {
       case "InvalidInvocation":
         return Effect.gen(function* () {
           const { formatCliError } = CliOutput.defaultFormatter()
-          for (const error of event.errors) yield* say(formatCliError(error))
+          for (const error of event.errors) yield* sayLines(formatCliError(error))
           yield* say(`usage: ${withUsage(event.helpDoc).usage}`)
           yield* say(`more: ${event.commandPath.join(" ")} --help`)
         })

@@ -2,8 +2,11 @@
  * Names as people see them, on a terminal and on the page of `redis-lock ui`.
  */
 
+const spelled = (character: string): string => `\\u{${character.codePointAt(0)!.toString(16)}}`
+
+/** Text that may contain names, shown or not: the same, in one line and without effect on the terminal. */
+export const inert = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, spelled)
+
 /** A name may contain any text: no character of it may end the line, move the cursor or colour the terminal. */
 export const visible = (name: string): string =>
-  name.replace(/[\\\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
-    character === "\\" ? "\\\\" : `\\u{${character.codePointAt(0)!.toString(16)}}`
-  )
+  name.replace(/[\\\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => (character === "\\" ? "\\\\" : spelled(character)))
