@@ -9,8 +9,8 @@ import { freshName } from "../kit/names.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { bin, client, holdElsewhere, redisLock, start } from "./redisLock.ts"
 
-/** Runs redis-lock on a terminal of its own, and types an answer as soon as it asks. */
-const onTerminal = (args: ReadonlyArray<string>, answer: string) =>
+/** Runs redis-lock on a terminal of its own, and types an answer as soon as it asks, or once something else has happened. */
+const onTerminal = (args: ReadonlyArray<string>, answer: string, meanwhile: () => Promise<unknown> = async () => {}) =>
   Effect.callback<{ readonly code: number | null; readonly output: string }>((resume) => {
     const child = spawn("script", ["-qec", [process.execPath, bin, ...args].join(" "), "/dev/null"], {
       env: { ...process.env, REDIS_URL: redisUrl, REDIS_QUORUM: undefined }
@@ -18,7 +18,7 @@ const onTerminal = (args: ReadonlyArray<string>, answer: string) =>
     let output = ""
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       output += text
-      if (text.includes("[y/N]")) child.stdin.write(`${answer}\n`)
+      if (text.includes("[y/N]")) void meanwhile().then(() => child.stdin.write(`${answer}\n`))
     })
     child.on("close", (code) => resume(Effect.succeed({ code, output })))
     return Effect.sync(() => child.kill("SIGKILL"))
@@ -99,6 +99,22 @@ describe("release", () => {
       const yes = yield* onTerminal(["release", "--force", name], "y")
       assert.strictEqual(yes.code, 0, yes.output)
       assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 0)
+    })
+  )
+
+  it.live("redis-lock release frees nothing if others hold the lock by the time of the answer", () =>
+    Effect.gen(function* () {
+      const name = freshName("cli")
+      const redis = yield* client()
+      yield* holdElsewhere(redis, name)
+      const changesHands = async () => {
+        await redis.del(name)
+        await Effect.runPromise(holdElsewhere(redis, name))
+      }
+      const late = yield* onTerminal(["release", "--force", name], "y", changesHands)
+      assert.strictEqual(late.code, 66, late.output)
+      assert.include(late.output, `"${name}" is held by others now: nothing was freed`)
+      assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 1)
     })
   )
 

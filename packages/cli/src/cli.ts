@@ -157,7 +157,7 @@ Exit codes:
   0   freed
   64  bad usage, or no --yes where stdin is not a terminal
   65  NAME has no holder that Redis knows of: it is a latch, a semaphore without held leased permits, or something else
-  66  nobody holds it
+  66  nobody holds it, or others than those that it showed
   69  Redis cannot be reached, or refused
   77  the answer was no; nothing was freed`)
   ),

@@ -15,7 +15,7 @@ export const ExitCode = {
   usage: 64,
   /** EX_DATAERR: what is under the name has no holder that could be freed. */
   notFreeable: 65,
-  /** EX_NOINPUT: nobody holds the name. */
+  /** EX_NOINPUT: nobody holds the name, or not who was shown. */
   notHeld: 66,
   /** EX_UNAVAILABLE */
   unreachable: 69,

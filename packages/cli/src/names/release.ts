@@ -31,7 +31,10 @@ export const release = ({ name, yes, ...target }: ReleaseOptions): Effect.Effect
     const shown = visible(name)
     const refusal = refusalOf(state)
     if (refusal !== undefined) return yield* refusal
-    if (!yes) yield* ask(state)
+    if (!yes) {
+      yield* ask(state)
+      if (isHeldByOthers(yield* Lock.inspectName(name), ownersOf(state))) return yield* heldByOthers(shown)
+    }
     const freed = yield* free(state)
     if (freed === 0) return yield* notHeld(shown)
     yield* print(
@@ -46,6 +49,15 @@ export const release = ({ name, yes, ...target }: ReleaseOptions): Effect.Effect
     Effect.provide(locksIn(target)),
     Effect.catchIf((error) => error._tag !== "ExitWith", failed)
   )
+
+const ownersOf = ({ holders }: NameState): ReadonlyArray<string> => holders.map(({ owner }) => owner)
+
+/** Whether none of the holders is one of those that were seen when somebody chose to free them. */
+export const isHeldByOthers = (state: NameState, seen: ReadonlyArray<string>): boolean =>
+  state.holders.length > 0 && !ownersOf(state).some((owner) => seen.includes(owner))
+
+const heldByOthers = (name: string) =>
+  new ExitWith({ code: ExitCode.notHeld, message: `"${name}" is held by others now: nothing was freed` })
 
 /** Why there is nothing to free. */
 export const refusalOf = ({ held, holders, kind, name }: NameState): ExitWith | undefined => {

@@ -9,7 +9,7 @@ import type { HttpServerResponse } from "effect/http/HttpServerResponse"
 import * as Schema from "effect/Schema"
 import { Lock, type RedisLock } from "effect-redis-lock"
 import { heldBy } from "../names/nameState.ts"
-import { free, refusalOf } from "../names/release.ts"
+import { free, isHeldByOthers, refusalOf } from "../names/release.ts"
 import { say } from "../say.ts"
 import { visible } from "../visible.ts"
 import { answer } from "./answer.ts"
@@ -28,7 +28,7 @@ export const release = (request: HttpServerRequest): Effect.Effect<HttpServerRes
     const state = yield* Lock.inspectName(name)
     const refusal = refusalOf(state)
     if (refusal !== undefined) return answer(409, refusal.message)
-    if (state.holders.length > 0 && !state.holders.some(({ owner }) => seen.includes(owner))) {
+    if (isHeldByOthers(state, seen)) {
       return answer(409, `"${visible(name)}" is held by others now: nothing was freed`)
     }
     if ((yield* free(state)) === 0) return answer(409, `nobody holds "${visible(name)}" any more`)
