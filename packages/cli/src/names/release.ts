@@ -50,7 +50,7 @@ export const release = ({ name, yes, ...target }: ReleaseOptions): Effect.Effect
     Effect.catchIf((error) => error._tag !== "ExitWith", failed)
   )
 
-const ownersOf = ({ holders }: NameState): ReadonlyArray<string> => holders.map(({ owner }) => owner)
+export const ownersOf = ({ holders }: NameState): ReadonlyArray<string> => holders.map(({ owner }) => owner)
 
 /** Whether none of the holders is one of those that were seen when somebody chose to free them. */
 export const isHeldByOthers = (state: NameState, seen: ReadonlyArray<string>): boolean =>

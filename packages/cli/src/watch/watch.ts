@@ -6,13 +6,13 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
-import type { LockChange, NameState, RedisLock } from "effect-redis-lock"
+import { Lock, type LockChange, type NameState, type RedisLock } from "effect-redis-lock"
 import * as CommandGroup from "../run/CommandGroup.ts"
 import { ExitWith, failed } from "../exit.ts"
 import { heldBy, jsonOf } from "../names/nameState.ts"
 import { locksIn, type Target } from "../redis.ts"
 import { changesOf } from "./changes.ts"
-import { free } from "../names/release.ts"
+import { free, isHeldByOthers, ownersOf } from "../names/release.ts"
 import { say } from "../say.ts"
 import * as Signals from "../run/Signals.ts"
 import * as Terminal from "./terminal.ts"
@@ -111,11 +111,17 @@ const showing = Effect.fnUntraced(function* (
   }
 })
 
-const freed = (view: View, state: NameState): Effect.Effect<View, never, RedisLock.RedisLock> =>
-  Effect.match(free(state), {
-    onSuccess: (count) => ({
-      ...view,
-      message: count === 0 ? `nobody holds "${visible(state.name)}" any more` : `freed "${visible(state.name)}"`
-    }),
-    onFailure: ({ message }) => ({ ...view, message: visible(message) })
-  })
+const freed = (view: View, seen: NameState): Effect.Effect<View, never, RedisLock.RedisLock> => {
+  const name = `"${visible(seen.name)}"`
+  return Lock.inspectName(seen.name).pipe(
+    Effect.flatMap((state) =>
+      isHeldByOthers(state, ownersOf(seen))
+        ? Effect.succeed(`${name} is held by others now: nothing was freed`)
+        : Effect.map(free(seen), (count) => (count === 0 ? `nobody holds ${name} any more` : `freed ${name}`))
+    ),
+    Effect.match({
+      onSuccess: (message) => ({ ...view, message }),
+      onFailure: ({ message }) => ({ ...view, message: visible(message) })
+    })
+  )
+}

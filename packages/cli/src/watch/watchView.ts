@@ -20,6 +20,8 @@ export interface View {
   /** What keys do: move and sort, edit the filter, or answer whether to free the selected lock. */
   readonly mode: "list" | "filter" | "confirm"
   readonly selected: string | undefined
+  /** What the user was asked whether to free. */
+  readonly asked?: NameState
   /** The last thing worth telling: a lock was freed, or Redis cannot be reached. */
   readonly message: string
 }
@@ -67,7 +69,7 @@ const selectedIn = ({ selected }: View, shown: ReadonlyArray<HeldLock>): HeldLoc
 
 export interface Pressed {
   readonly view: View
-  /** What is to be done: leave, or free a lock. */
+  /** What is to be done: leave, or free a lock from those who held it when the user was asked. */
   readonly todo?: "quit" | NameState
 }
 
@@ -82,9 +84,8 @@ export const pressed = (view: View, key: string, now: number): Pressed => {
     case "filter":
       return { view: filtering(view, key) }
     case "confirm": {
-      const row = view.rows.get(view.selected ?? "")
       const next: View = { ...view, mode: "list" }
-      return key.toLowerCase() === "y" && row !== undefined ? { view: next, todo: row.state } : { view: next }
+      return key.toLowerCase() === "y" && view.asked !== undefined ? { view: next, todo: view.asked } : { view: next }
     }
     case "list": {
       if (quitKeys.has(key)) return { view, todo: "quit" }
@@ -120,7 +121,9 @@ const listing = (view: View, key: string, now: number): View => {
     case "\u001b[A":
       return moved(-1)
     case "f":
-      return view.mayRelease && row !== undefined ? { ...view, mode: "confirm", selected: row.state.name } : view
+      return view.mayRelease && row !== undefined
+        ? { ...view, mode: "confirm", selected: row.state.name, asked: row.state }
+        : view
     default:
       return view
   }
