@@ -80,6 +80,10 @@ it("redis-lock watch frees the selected lock only with --allow-release, and only
   const { todo, view } = pressed(asked, "y", now)
   assert.strictEqual(typeof todo === "object" ? todo.name : todo, "b")
   assert.strictEqual(view.mode, "list")
+  // those who were shown are to lose it, not who holds it by now
+  const changedHands = changed(asked, { ...held("b", "owner-9", 0, 0), _tag: "Changed" }, now)
+  const { todo: still } = pressed(changedHands, "y", now)
+  assert.deepStrictEqual(still, todo)
   // it was released while the question stood
   const released = changed(asked, { ...held("b", "owner-2", 0, 0), _tag: "Released" }, now)
   assert.isUndefined(pressed(released, "y", now).todo)

@@ -135,10 +135,11 @@ it.live("Interrupted semaphores and latches leave no channel, and no key but the
     const observer = yield* bare({ url: redisUrl })
     const channels = () => observer.pubsub("CHANNELS", "redisson_[sc]*{swept:*") as Promise<Array<string>>
     yield* eventually("no channel is left", channels, (left) => left.length === 0)
-    const keys = yield* Effect.promise(() => observer.keys("*swept:*"))
-    assert.deepStrictEqual(
-      keys.filter((key) => !key.startsWith("swept:")),
-      []
+    // the time of the last turn of clients without places lives a tenth of a second longer than the last place
+    const keys = yield* eventually(
+      "no key but the counters is left",
+      () => observer.keys("*swept:*"),
+      (left) => left.every((key) => key.startsWith("swept:"))
     )
     // of each semaphore that was swept on Redis, the counter
     for (const key of keys) assert.strictEqual(yield* Effect.promise(() => observer.get(key)), String(total))

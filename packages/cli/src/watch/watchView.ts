@@ -84,8 +84,11 @@ export const pressed = (view: View, key: string, now: number): Pressed => {
     case "filter":
       return { view: filtering(view, key) }
     case "confirm": {
+      const { asked } = view
       const next: View = { ...view, mode: "list" }
-      return key.toLowerCase() === "y" && view.asked !== undefined ? { view: next, todo: view.asked } : { view: next }
+      return key.toLowerCase() === "y" && asked !== undefined && view.rows.has(asked.name)
+        ? { view: next, todo: asked }
+        : { view: next }
     }
     case "list": {
       if (quitKeys.has(key)) return { view, todo: "quit" }
