@@ -201,6 +201,31 @@ describe("a read-write lock that readers of one client wait for", () => {
   )
 
   it.live(
+    "lets in all that wait, before the writer behind them, even if none of them reads for longer than a moment",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const writer = yield* writes(yield* client(server, patient))
+        const readers = yield* client(server, patient)
+        const behind = yield* client(server, patient)
+        const entered: Array<string> = []
+        const enters = (who: string, lock: typeof readLock | typeof writeLock) =>
+          Effect.sync(() => entered.push(who)).pipe(Lock.withLock(lock))
+        const reading = yield* Effect.forkChild(
+          readers.run(Effect.replicateEffect(enters("reader", readLock), 5, { concurrency: "unbounded" }))
+        )
+        yield* placesTaken(redis, 1)
+        const writing = yield* Effect.forkChild(behind.run(enters("writer", writeLock)))
+        yield* placesTaken(redis, 2)
+        yield* subscribers(redis, "ledger", 2, "redisson_rwlock")
+        yield* writer.end
+        yield* Fiber.join(reading)
+        yield* Fiber.join(writing)
+        assert.deepStrictEqual(entered, [...Array.from({ length: 5 }, () => "reader"), "writer"])
+      })
+    )
+  )
+
+  it.live(
     "is not handed over to those that have given up",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
