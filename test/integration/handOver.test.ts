@@ -2,16 +2,19 @@
  * What a section under a plain lock or a read-write lock costs, and how long anybody waits for it, however many clients contend; and what
  * becomes of a lock whose next owner is dead or stopped.
  */
+import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Option, Scope } from "effect"
-import { FencedLock, Lock, ReadWriteLock, type RedisLock, SpinLock } from "effect-redis-lock"
+import { Deferred, Effect, Fiber, Layer, Option, Scope } from "effect"
+import { FencedLock, Lock, LockStore, ReadWriteLock, type RedisLock, SpinLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { start } from "../faults/processes.ts"
 import { type Client, client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
+import { bare } from "../kit/server/bareRedis.ts"
 import { subscribers } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
+import { runOperation } from "../kit/storeOperations.ts"
 
 const ask = <A>(answer: () => Promise<A>) => Effect.promise(answer)
 
@@ -153,6 +156,42 @@ describe("a spin lock", () => {
           yield* spinner.run(Lock.withLock(Effect.void, SpinLock.make("ledger")))
         }
       })
+    )
+  )
+})
+
+describe("a lock that others, who take no places, are to have", () => {
+  it.live(
+    "is not reserved for an owner that spins",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const store = yield* LockStore.LockStore
+        const java = yield* bare(server)
+        yield* ask(() => java.subscribe("redisson_lock__channel:{ledger}"))
+        const places = "effect_redis_lock_places:{ledger}"
+        const giveUpInTheirTurn = Effect.gen(function* () {
+          const [seconds, micros] = yield* ask(() => redis.time())
+          const now = Number(seconds) * 1e6 + Number(micros)
+          // it has spun for two seconds, and their turn has just begun
+          yield* ask(() =>
+            redis
+              .multi()
+              .del("ledger", places)
+              .zadd(places, now - 2e6 - 4e15, "spins", now + 4e15, "")
+              .exec()
+          )
+          yield* runOperation(
+            store,
+            "lock/release",
+            ["ledger", "redisson_lock__channel:{ledger}", places],
+            ["x", "PUBLISH", 2000]
+          )
+          return yield* ask(() => redis.exists("ledger"))
+        })
+        // this machine may be late: once more
+        yield* eventually("it is left to the others", giveUpInTheirTurn, (taken) => taken === 0, "10 seconds")
+        yield* ask(() => redis.del(places))
+      }).pipe(Effect.provide(Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: server.url }))))
     )
   )
 })
