@@ -3,14 +3,19 @@
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
--- KEYS[3]  { client with a waiting writer = epoch milliseconds until which it counts }, a zset
+-- KEYS[3]  { client with a waiting writer = epoch milliseconds until which it counts }, a zset of ours
 -- ARGV[1]  client
 -- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 --
 -- reply    1 withdrawn, 0 there was no announcement
 
 local waited = redis.call('ZREM', KEYS[3], ARGV[1])
-if waited == 1 and redis.call('EXISTS', KEYS[3]) == 0 then
-  redis.pcall(ARGV[2], KEYS[2], '1')
+if waited == 1 then
+  -- clients that have died withdraw nothing
+  local time = redis.call('TIME')
+  redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', time[1] * 1000 + math.floor(time[2] / 1000))
+  if redis.call('EXISTS', KEYS[3]) == 0 then
+    redis.pcall(ARGV[2], KEYS[2], '1')
+  end
 end
 return waited

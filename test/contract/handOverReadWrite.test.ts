@@ -8,7 +8,7 @@ import { Context, Deferred, Effect, Layer, type Scope, Stream } from "effect"
 import { LockStore, type LockStoreError } from "effect-redis-lock"
 import { freshName } from "../kit/names.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { until } from "../kit/eventually.ts"
+import { eventually, until } from "../kit/eventually.ts"
 import { runOperation } from "../kit/storeOperations.ts"
 import type { Store } from "../kit/wrappedStore.ts"
 
@@ -105,6 +105,10 @@ const lockIn = (store: Store) => {
     yield* Deferred.await(isListening)
     return { message: Deferred.await(first), isSilent: Effect.map(Deferred.isDone(first), (done) => !done) }
   })
+  const withdraw = (client: string) =>
+    runOperation(store, "write_lock/withdraw", [name, channel, writers], [client, store.publish])
+  /** A message to everybody: a forced release tells "0" after readers. */
+  const tellAll = runOperation(store, "read_lock/force_release", [name, channel, `{${name}}`, readers], [store.publish])
   return {
     endRead: release("read"),
     endWrite: release("write"),
@@ -116,8 +120,10 @@ const lockIn = (store: Store) => {
     noted,
     read,
     state,
+    tellAll,
     tryRead,
     tryWrite,
+    withdraw,
     write
   }
 }
@@ -219,6 +225,35 @@ for (const [where, layer] of Object.entries(stores)) {
       assert.isFalse(isGranted(yield* lock.read(d)))
       assert.isTrue(isGranted(yield* lock.read(a, 1)))
       assert.isTrue(isGranted(yield* lock.read(b, 1)))
+    }))
+
+  test("the last announced writer that gives up tells readers, though others have died since they announced themselves", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      const hears = yield* lock.listen("")
+      yield* lock.tryRead("x:1")
+      // it never comes again
+      yield* lock.write(a, 0, 1)
+      const areTold = Effect.gen(function* () {
+        yield* lock.write(b, 0, 5000)
+        yield* lock.withdraw(clientB)
+        return !(yield* hears.isSilent)
+      })
+      yield* eventually("readers are told", areTold, (told) => told, "10 seconds")
+      assert.strictEqual(yield* hears.message, "1")
+    }))
+
+  test("a writer that gives up tells nobody while another one is announced", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      const hears = yield* lock.listen("")
+      yield* lock.tryRead("x:1")
+      yield* lock.write(a, 0, 60_000)
+      yield* lock.write(b, 0, 60_000)
+      yield* lock.withdraw(clientB)
+      // what comes after that is the first that is heard
+      yield* lock.tellAll
+      assert.strictEqual(yield* hears.message, "0")
     }))
 
   test("a reader that was handed the lock and does not ask keeps it for two seconds at most", (store) =>

@@ -2,16 +2,19 @@
  * What a section under a plain lock or a read-write lock costs, and how long anybody waits for it, however many clients contend; and what
  * becomes of a lock whose next owner is dead or stopped.
  */
+import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Option, Scope } from "effect"
-import { FencedLock, Lock, ReadWriteLock, type RedisLock, SpinLock } from "effect-redis-lock"
+import { Deferred, Effect, Fiber, Layer, Option, Scope } from "effect"
+import { FencedLock, Lock, LockStore, ReadWriteLock, type RedisLock, SpinLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { start } from "../faults/processes.ts"
 import { type Client, client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
+import { bare } from "../kit/server/bareRedis.ts"
 import { subscribers } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
+import { runOperation } from "../kit/storeOperations.ts"
 
 const ask = <A>(answer: () => Promise<A>) => Effect.promise(answer)
 
@@ -157,6 +160,42 @@ describe("a spin lock", () => {
   )
 })
 
+describe("a lock that others, who take no places, are to have", () => {
+  it.live(
+    "is not reserved for an owner that spins",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const store = yield* LockStore.LockStore
+        const java = yield* bare(server)
+        yield* ask(() => java.subscribe("redisson_lock__channel:{ledger}"))
+        const places = "effect_redis_lock_places:{ledger}"
+        const giveUpInTheirTurn = Effect.gen(function* () {
+          const [seconds, micros] = yield* ask(() => redis.time())
+          const now = Number(seconds) * 1e6 + Number(micros)
+          // it has spun for two seconds, and their turn has just begun
+          yield* ask(() =>
+            redis
+              .multi()
+              .del("ledger", places)
+              .zadd(places, now - 2e6 - 4e15, "spins", now + 4e15, "")
+              .exec()
+          )
+          yield* runOperation(
+            store,
+            "lock/release",
+            ["ledger", "redisson_lock__channel:{ledger}", places],
+            ["x", "PUBLISH", 2000]
+          )
+          return yield* ask(() => redis.exists("ledger"))
+        })
+        // this machine may be late: once more
+        yield* eventually("it is left to the others", giveUpInTheirTurn, (taken) => taken === 0, "10 seconds")
+        yield* ask(() => redis.del(places))
+      }).pipe(Effect.provide(Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: server.url }))))
+    )
+  )
+})
+
 const placesTaken = (redis: Redis, count: number) =>
   eventually(
     `${count} have places`,
@@ -196,6 +235,31 @@ describe("a read-write lock that readers of one client wait for", () => {
         yield* ask(() => redis.del("effect_redis_lock_writers:{ledger}"))
         yield* Deferred.succeed(end, undefined)
         yield* Fiber.join(reading)
+      })
+    )
+  )
+
+  it.live(
+    "lets in all that wait, before the writer behind them, even if none of them reads for longer than a moment",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const writer = yield* writes(yield* client(server, patient))
+        const readers = yield* client(server, patient)
+        const behind = yield* client(server, patient)
+        const entered: Array<string> = []
+        const enters = (who: string, lock: typeof readLock | typeof writeLock) =>
+          Effect.sync(() => entered.push(who)).pipe(Lock.withLock(lock))
+        const reading = yield* Effect.forkChild(
+          readers.run(Effect.replicateEffect(enters("reader", readLock), 5, { concurrency: "unbounded" }))
+        )
+        yield* placesTaken(redis, 1)
+        const writing = yield* Effect.forkChild(behind.run(enters("writer", writeLock)))
+        yield* placesTaken(redis, 2)
+        yield* subscribers(redis, "ledger", 2, "redisson_rwlock")
+        yield* writer.end
+        yield* Fiber.join(reading)
+        yield* Fiber.join(writing)
+        assert.deepStrictEqual(entered, [...Array.from({ length: 5 }, () => "reader"), "writer"])
       })
     )
   )

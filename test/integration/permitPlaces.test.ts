@@ -1,12 +1,17 @@
 /**
  * What a section under permits costs, however many clients contend for them, and that nobody is forgotten who does not ask by the clock.
  */
+import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { PermitSemaphore, Semaphore } from "effect-redis-lock"
+import { Effect, Layer, type Scope } from "effect"
+import { LockStore, PermitSemaphore, Semaphore } from "effect-redis-lock"
 import type { Redis } from "ioredis"
+import { listenTo, semaphores } from "../contract/suite/permitPlaces.ts"
 import { client } from "../kit/clients.ts"
+import { until } from "../kit/eventually.ts"
+import { bare } from "../kit/server/bareRedis.ts"
 import { onServer } from "../kit/server/onServer.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 
 /** How many scripts were run since the last reset. */
 const scriptsRun = (redis: Redis) =>
@@ -66,3 +71,71 @@ for (const [kind, section] of Object.entries(kinds)) {
     }
   })
 }
+
+describe("what clients want was evicted without their places", () => {
+  const store = Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl }))
+  const [waits, others] = ["a", "b"].map((letter) => `${letter.repeat(8)}-0000-4000-8000-000000000000`) as [
+    string,
+    string
+  ]
+  for (const [kind, make] of Object.entries(semaphores)) {
+    /** A client waits, and its client listens; then only its place is left. */
+    const test = (
+      title: string,
+      body: (
+        semaphore: ReturnType<typeof make>,
+        listen: (suffix: string) => Effect.Effect<ReadonlyArray<string>, never, Scope.Scope>,
+        evict: Effect.Effect<unknown>
+      ) => Effect.Effect<unknown, unknown, Scope.Scope>
+    ) =>
+      it.live(`${kind}: it is noted for a minute at most ${title}`, () =>
+        Effect.gen(function* () {
+          const store = yield* LockStore.LockStore
+          const redis = yield* bare({ url: redisUrl })
+          const semaphore = make(store, 1)
+          const wants = `effect_redis_lock_permit_wants:{${semaphore.key}}`
+          yield* semaphore.ask("holder")
+          yield* semaphore.ask(waits)
+          yield* body(
+            semaphore,
+            (suffix) => listenTo(store, semaphore.channel + suffix),
+            Effect.promise(() => redis.del(wants))
+          )
+          const left = yield* Effect.promise(() => redis.pttl(wants))
+          assert.isAbove(left, 0)
+          assert.isAtMost(left, 60_000)
+          yield* Effect.promise(() => redis.del(semaphore.key))
+        }).pipe(Effect.scoped, Effect.provide(store))
+      )
+
+    test("when the client is told", ({ add }, listen, evict) =>
+      Effect.gen(function* () {
+        yield* listen(":ours")
+        const told = yield* listen(`:${waits}`)
+        yield* evict
+        yield* add(1)
+        yield* until("the client is told", () => told.length > 0)
+      }))
+
+    test("when it is the turn of clients that take no places", ({ add }, listen, evict) =>
+      Effect.gen(function* () {
+        yield* listen("")
+        yield* evict
+        yield* add(1)
+      }))
+
+    test("when a permit is kept for the client", ({ add, ask, giveBack }, listen, evict) =>
+      Effect.gen(function* () {
+        yield* listen(":ours")
+        yield* listen(`:${waits}`)
+        yield* add(1)
+        const isKept = Effect.gen(function* () {
+          yield* evict
+          const { grant, isGranted } = yield* ask(others, { ifDenied: 0 })
+          if (isGranted) yield* giveBack(grant)
+          return !isGranted
+        })
+        yield* until("a permit is kept", isKept)
+      }))
+  }
+})

@@ -31,7 +31,7 @@ if places and available and available >= wanted_now and redis.call('EXISTS', pla
         kept = math.min(wanted, available)
         if not told and wanted <= available then
           redis.pcall(publish, own, available)
-          redis.call('HSET', wants, client, wanted .. ' ' .. digits)
+          note(client, wanted .. ' ' .. digits)
         end
         break
       end

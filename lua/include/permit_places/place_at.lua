@@ -34,6 +34,14 @@ local function is_late(told)
   return told and (micros - told >= 2000000 or micros < told)
 end
 
+-- Notes what a client wants, or '' when the turn was. A field that is new: `wants` may have been
+-- evicted without the places.
+local function note(field, text)
+  if redis.call('HSET', wants, field, text) == 1 then
+    redis.call('PEXPIRE', wants, 60000)
+  end
+end
+
 local function remove(client)
   redis.call('ZREM', places, client)
   redis.call('HDEL', wants, client)

@@ -24,6 +24,7 @@ if available > 0 then
   if has_places or (places and listeners > 0) then
     --@include digits
     local micros = time[1] * 1000000 + time[2]
+    --@include permit_places/place_at
     local numsub = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
     local counts = redis.pcall('PUBSUB', numsub, channel, channel .. ':ours')
     -- a user without permission for PUBSUB: there may be some
@@ -33,13 +34,12 @@ if available > 0 then
       end
       local turn = tonumber(redis.call('HGET', wants, '') or 0)
       if micros - turn >= 100000 or micros < turn then
-        redis.call('HSET', wants, '', digits)
+        note('', digits)
         if not has_places then
           redis.call('PEXPIRE', wants, 100)
         end
       end
     end
-    --@include permit_places/place_at
     local left = available
     local rank = 0
     local looks = has_places and 100 or 0
@@ -57,7 +57,7 @@ if available > 0 then
       elseif wanted <= left then
         local heard = redis.pcall(publish, channel .. ':' .. client, available)
         if type(heard) == 'number' and heard > 0 then
-          redis.call('HSET', wants, client, wanted .. ' ' .. digits)
+          note(client, wanted .. ' ' .. digits)
           left = left - wanted
           rank = rank + 1
         else

@@ -1,7 +1,13 @@
+import * as Effect from "effect/Effect"
+
 /** Runs what belongs to the application, such as the resumption of one of its fibers, on its own call stack. */
 export interface OwnTurn {
   readonly inOwnTurn: (task: () => void) => void
 }
+
+/** Goes on in a turn of its own, behind the fibers that were woken before: an exception from an observer must not end the task that woke it. */
+export const inOwnTurn = (client: OwnTurn): Effect.Effect<void> =>
+  Effect.callback((resume) => client.inOwnTurn(() => resume(Effect.void)))
 
 /**
  * The sections and fibers that depend on something that can be lost. Each is told of the loss once, on a call stack of its

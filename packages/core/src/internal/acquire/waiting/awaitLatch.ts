@@ -7,7 +7,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { LatchTimeout, LockStoreError } from "../../../LockError.ts"
-import type { OwnTurn } from "../../hold/Dependents.ts"
+import { inOwnTurn } from "../../hold/Dependents.ts"
 import type { Restore } from "../../hold/guard.ts"
 import { latchTitle } from "../../protocol/latch.ts"
 import { latchChannel } from "../../store/keys.ts"
@@ -83,10 +83,6 @@ const whileClosed = Effect.fnUntraced(function* (
     }
   }
 })
-
-/** An exception from an observer of the fiber must not end the task that woke it. */
-const inOwnTurn = (client: OwnTurn): Effect.Effect<void> =>
-  Effect.callback((resume) => client.inOwnTurn(() => resume(Effect.void)))
 
 /** The wait ends with this count. */
 const endAt = ({ client, name }: LatchRequest, startedAt: number, count: number): Effect.Effect<void, LatchTimeout> =>

@@ -7,6 +7,7 @@ import type { AcquireRequest } from "../AcquireRequest.ts"
 import { acquireOnce, ownerRefOf, type Denial } from "../acquireOnce.ts"
 import { backOff } from "../../options/backOff.ts"
 import { tryReenter } from "../reenter.ts"
+import { inOwnTurn } from "../../hold/Dependents.ts"
 import { Hold } from "../../hold/Hold.ts"
 import { Outage } from "../../wait/Outage.ts"
 import type { Place } from "../../wait/Place.ts"
@@ -196,6 +197,8 @@ const untilAcquired = Effect.fnUntraced(function* (
     const acquired = yield* tryAcquire(wait)
     if (acquired !== undefined) {
       wait.acquired()
+      // readers that are let in with it ask before its section, which may end at once, lets a writer in
+      if (wait.isShared && !queue.isEmpty) yield* inOwnTurn(request.client)
       return acquired
     }
     if (wait.left <= 0) return yield* gaveUp(request, startedAt, wait.denial, queue.outage.failure)

@@ -157,6 +157,7 @@ const isSpinnersTurn = (db: Keyspace, lock: string, places: string): boolean => 
   }
   const now = db.timeMicros() - beforeAll
   const sinceTurn = now - beforeAll - (db.zscore(places, "~") ?? Number.NEGATIVE_INFINITY)
+  if (leftOfOthersTurn(db, places) !== undefined) return false
   if (now - since! < spinnersTurnEvery || (sinceTurn >= 0 && sinceTurn < spinnersTurnEvery)) return false
   db.zadd(places, now - beforeAll, "~")
   db.zrem(places, owner)
