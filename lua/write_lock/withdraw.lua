@@ -13,8 +13,8 @@ local waited = redis.call('ZREM', KEYS[3], ARGV[1])
 if waited == 1 then
   -- clients that have died withdraw nothing
   local time = redis.call('TIME')
-  redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', time[1] * 1000 + math.floor(time[2] / 1000))
-  if redis.call('EXISTS', KEYS[3]) == 0 then
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  if #redis.call('ZRANGE', KEYS[3], '(' .. now, '+inf', 'BYSCORE', 'LIMIT', 0, 1) == 0 then
     redis.pcall(ARGV[2], KEYS[2], '1')
   end
 end

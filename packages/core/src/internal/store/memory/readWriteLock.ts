@@ -246,7 +246,7 @@ export const releaseWrite: MemoryOperation = (db, keys, [owner, publish, lease])
 
 export const withdraw: MemoryOperation = (db, [, channel, writers], [client]) => {
   if (!db.zrem(writers!, client!)) return 0
-  for (const [other, until] of db.zset(writers!)) if (until <= db.timeMillis()) db.zrem(writers!, other)
-  if (!db.exists(writers!)) db.publish(channel!, "1")
+  // clients that have died withdraw nothing
+  if (!db.zset(writers!).some(([, until]) => until > db.timeMillis())) db.publish(channel!, "1")
   return 1
 }

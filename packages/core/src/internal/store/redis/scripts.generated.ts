@@ -322,7 +322,7 @@ export const scripts = {
   "write_lock/withdraw": {
     name: "write_lock/withdraw",
     hasDeadline: false,
-    sha1: "9335fb49439ff2b9c5437350d0532dfa5466daf4",
-    lua: "local waited = redis.call('ZREM', KEYS[3], ARGV[1])\nif waited == 1 then\n  local time = redis.call('TIME')\n  redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', time[1] * 1000 + math.floor(time[2] / 1000))\n  if redis.call('EXISTS', KEYS[3]) == 0 then\n    redis.pcall(ARGV[2], KEYS[2], '1')\n  end\nend\nreturn waited"
+    sha1: "8563a3f5c5d4d7765eeafefa95dbd548e8757792",
+    lua: "local waited = redis.call('ZREM', KEYS[3], ARGV[1])\nif waited == 1 then\n  local time = redis.call('TIME')\n  local now = time[1] * 1000 + math.floor(time[2] / 1000)\n  if #redis.call('ZRANGE', KEYS[3], '(' .. now, '+inf', 'BYSCORE', 'LIMIT', 0, 1) == 0 then\n    redis.pcall(ARGV[2], KEYS[2], '1')\n  end\nend\nreturn waited"
   }
 } as const
