@@ -164,10 +164,13 @@ it.live("Interrupted elections and work that is done once leave no channel, and 
     const observer = yield* bare({ url: redisUrl })
     const channels = () => observer.pubsub("CHANNELS", "*{coordinated:*") as Promise<Array<string>>
     yield* eventually("no channel is left", channels, (left) => left.length === 0)
-    const keys = yield* Effect.promise(() => observer.keys("*coordinated:*"))
-    assert.deepStrictEqual(
-      keys.filter((key) => !key.startsWith("redisson_lock_token:")),
-      []
+    // the time of the last turn of clients without places lives a tenth of a second longer than the last place
+    yield* eventually(
+      "no key but the tokens is left",
+      () => observer.keys("*coordinated:*"),
+      (left) => left.every((key) => key.startsWith("redisson_lock_token:")),
+      // a place that was left behind would live for a minute
+      "20 seconds"
     )
   }).pipe(Effect.scoped)
 )

@@ -217,10 +217,13 @@ it.live("Interrupted acquisitions leave no channel and no key but the token's on
     const observer = yield* bare({ url: redisUrl })
     const channels = () => observer.pubsub("CHANNELS", "*{sweep:*") as Promise<Array<string>>
     yield* eventually("no channel is left", channels, (left) => left.length === 0)
-    const keys = yield* Effect.promise(() => observer.keys("*sweep:*"))
-    assert.deepStrictEqual(
-      keys.filter((key) => !key.startsWith("redisson_lock_token:")),
-      []
+    // the time of the last turn of clients without places lives a tenth of a second longer than the last place
+    yield* eventually(
+      "no key but the tokens is left",
+      () => observer.keys("*sweep:*"),
+      (left) => left.every((key) => key.startsWith("redisson_lock_token:")),
+      // a place that was left behind would live for a minute
+      "20 seconds"
     )
   })
 )

@@ -139,7 +139,9 @@ it.live("Interrupted semaphores and latches leave no channel, and no key but the
     const keys = yield* eventually(
       "no key but the counters is left",
       () => observer.keys("*swept:*"),
-      (left) => left.every((key) => key.startsWith("swept:"))
+      (left) => left.every((key) => key.startsWith("swept:")),
+      // a place that was left behind would live for a minute
+      "20 seconds"
     )
     // of each semaphore that was swept on Redis, the counter
     for (const key of keys) assert.strictEqual(yield* Effect.promise(() => observer.get(key)), String(total))
