@@ -18,7 +18,7 @@ import type * as Types from "effect/Types"
 import type { AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
 import type { Holding, HoldingOf } from "./Holding.ts"
 import { clientIn } from "./internal/client/boundClient.ts"
-import { CurrentOwner } from "./internal/hold/owner.ts"
+import { CurrentOwner, Owner } from "./internal/hold/owner.ts"
 import * as Sections from "./internal/acquire/sections.ts"
 import { TypeId as internalTypeId } from "./internal/locks/AnyLock.ts"
 import { inspectNamed, listHeld, locks, prepareLock, using } from "./internal/locks/heldLocks.ts"
@@ -467,7 +467,7 @@ export const withLockIfAvailable: {
  * @since 0.1.0
  */
 export const withOwner = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.suspend(() => Effect.provideService(self, CurrentOwner, { explicit: {}, sections: undefined }))
+  Effect.suspend(() => Effect.provideService(self, CurrentOwner, new Owner({}, undefined)))
 
 /**
  * Turns `InvalidLockName` and `InvalidLockOptions` into defects: for locks whose name and options are written in the

@@ -7,6 +7,13 @@ import type { WaitingClient } from "../wait/WaitingClient.ts"
 import type { LabelsOfOthers } from "../protocol/LabelsOfOthers.ts"
 import type { WaitQueues } from "../wait/WaitQueues.ts"
 
+/** A set of keys. */
+interface KeySet {
+  readonly has: (key: string) => boolean
+  readonly set: (key: string, value: true) => void
+  readonly delete: (key: string) => void
+}
+
 /** The part of the client that acquiring needs, beyond what holding and waiting need. */
 export interface AcquiringClient extends LeaseClient, PermitsClient, WaitingClient {
   /** Semaphores for which a different total was logged. */
@@ -14,8 +21,8 @@ export interface AcquiringClient extends LeaseClient, PermitsClient, WaitingClie
   readonly waitQueues: WaitQueues
   readonly labels: LabelsOfOthers
   /** Locks with a request of this process in flight; of readers, which ask at the same time, the one that takes their place. */
-  readonly requestsInFlight: { readonly exclusive: Set<string>; readonly read: Set<string> }
-  readonly remember: (lease: Lease) => void
+  readonly requestsInFlight: { readonly exclusive: KeySet; readonly read: KeySet }
+  readonly remember: (lease: Lease, outermost: LeaseEntry) => void
   /** The same acquisition with the least token that it may be granted, where a server that takes over might grant a lower one. */
   readonly bounded: <A>(command: StoreCommand<A>) => StoreCommand<A>
   /** Wakes waiters that may re-enter by a new hold. */

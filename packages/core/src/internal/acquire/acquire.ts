@@ -9,10 +9,11 @@
 import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import type { LockReentered, LockStoreError, LockTimeout } from "../../LockError.ts"
-import { acquireOnce, type Denial, ownerRefOf, writerOf } from "./acquireOnce.ts"
+import { acquireOnce, type Attempt, type Denial, ownerRefOf, writerOf } from "./acquireOnce.ts"
 import { countWaiting } from "./waiting/countWaiting.ts"
 import { reenter } from "./reenter.ts"
 import type { Hold } from "../hold/Hold.ts"
+import type { HeldRef } from "../hold/releaseCommand.ts"
 import { transientFailure } from "../store/transient.ts"
 import { waitInFairQueue } from "./waiting/waitInFairQueue.ts"
 import { isRequestInFlight, messagesSeenOf, settled, waitInQueue } from "./waiting/waitInQueue.ts"
@@ -43,12 +44,12 @@ export const acquire = (
     }
     if (kind.mode === "read") {
       if (client.requestsInFlight.read.has(keys.lock)) return ask(request, restore, startedAt)
-      client.requestsInFlight.read.add(keys.lock)
-      return ask(request, restore, startedAt, settled)
+      client.requestsInFlight.read.set(keys.lock, true)
+      return ask(request, restore, startedAt, true)
     }
     // Fibers that arrive during a request share its result.
-    client.requestsInFlight.exclusive.add(keys.lock)
-    return ask(request, restore, startedAt, settled)
+    client.requestsInFlight.exclusive.set(keys.lock, true)
+    return ask(request, restore, startedAt, true)
   })
 }
 
@@ -57,32 +58,58 @@ const ask = (
   request: AcquireRequest,
   restore: Restore,
   startedAt: number,
-  onSettled?: typeof settled
-): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
-  const { client, kind } = request
-  const waits = request.waitMillis > 0
-  // of the requests that are in flight at once, which only readers send, the first
-  const takesPlace = onSettled !== undefined
-  const ownerRef = ownerRefOf(request, client.nextOwner())
-  const messagesSeen = messagesSeenOf(request)
-  const sentAt = client.now()
-  const wait = (answer: Denial | LockStoreError) =>
-    countWaiting(
-      client,
-      kind.name,
-      waitInQueue(request, restore, startedAt, { answer, messagesSeen, ownerRef, sentAt, takesPlace })
-    )
-  return acquireOnce(request, {
-    ownerRef,
-    waits,
-    takesPlace,
-    restore,
-    startedAt,
-    onGranted: Effect.succeed,
-    onDenied: waits ? wait : (denial) => gaveUp(request, startedAt, denial),
-    onSettled,
-    onTransient: waits ? wait : undefined
-  })
+  takesPlace = false
+): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> =>
+  acquireOnce(request, new FirstAttempt(request, restore, startedAt, takesPlace))
+
+/** The request before there is any wait. */
+class FirstAttempt implements Attempt<Hold, Hold, LockTimeout | LockReentered | LockStoreError> {
+  readonly ownerRef: HeldRef
+  readonly restore: Restore
+  readonly startedAt: number
+  /** Of the requests that are in flight at once, which only readers send, the first. */
+  readonly takesPlace: boolean
+  readonly #request: AcquireRequest
+  readonly #messagesSeen: number | undefined
+  readonly #sentAt: number
+
+  constructor(request: AcquireRequest, restore: Restore, startedAt: number, takesPlace: boolean) {
+    const { client } = request
+    this.ownerRef = ownerRefOf(request, client.nextOwner())
+    this.restore = restore
+    this.startedAt = startedAt
+    this.takesPlace = takesPlace
+    this.#request = request
+    this.#messagesSeen = messagesSeenOf(request)
+    this.#sentAt = client.now()
+  }
+
+  get waits(): boolean {
+    return this.#request.waitMillis > 0
+  }
+
+  onGranted(hold: Hold): Effect.Effect<Hold> {
+    return Effect.succeed(hold)
+  }
+
+  onDenied(denial: Denial): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> {
+    return this.waits ? this.#wait(denial) : gaveUp(this.#request, this.startedAt, denial)
+  }
+
+  onSettled(): void {
+    if (this.takesPlace) settled(this.#request)
+  }
+
+  onTransient(failure: LockStoreError): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> {
+    return this.#wait(failure)
+  }
+
+  #wait(answer: Denial | LockStoreError): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> {
+    const { ownerRef, restore, startedAt, takesPlace } = this
+    const earlier = { answer, messagesSeen: this.#messagesSeen, ownerRef, sentAt: this.#sentAt, takesPlace }
+    const { client, kind } = this.#request
+    return countWaiting(client, kind.name, waitInQueue(this.#request, restore, startedAt, earlier))
+  }
 }
 
 /** Re-enters a lock that its owner holds, retrying transient failures; acquires it anew if it is lost meanwhile. */

@@ -6,26 +6,39 @@ import { LockStoreError } from "../../LockError.ts"
 import type { AcquireRequest } from "./AcquireRequest.ts"
 import { describeWrongType, describeWrongTypeOfOne } from "../store/wrongType.ts"
 import { Hold } from "../hold/Hold.ts"
-import { tokenKey, tokenLife } from "../protocol/LockProtocol.ts"
+import { type AcquireParams, type LockProtocol, tokenKey, tokenLife } from "../protocol/LockProtocol.ts"
+import type { LockKeys } from "../store/keys.ts"
+import type { AcquiringClient } from "./AcquiringClient.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
 import type { Denial } from "../store/operations/replies/replies.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import { GrantedTooLate, isRetryable, transientFailure } from "../store/transient.ts"
 import { Lease } from "../hold/Lease.ts"
 import type { HeldRef } from "../hold/releaseCommand.ts"
-import { isForbidden, mayHaveRun } from "../store/outcome.ts"
+import { isForbidden, matchOutcome, mayHaveRun } from "../store/outcome.ts"
 import { rollback, rollbackSilently, rollbackUnknown, cancelWriterIntent } from "../hold/rollback.ts"
 import type { Restore } from "../hold/guard.ts"
 
 export type { Denial }
 
-export const ownerRefOf = ({ client, keys, kind, name }: AcquireRequest, owner: string): HeldRef => ({
-  client,
-  keys,
-  kind,
-  name,
-  owner
-})
+/** The owner of a request. */
+class RequestOwner implements HeldRef {
+  readonly client: AcquiringClient
+  readonly keys: LockKeys
+  readonly kind: LockProtocol
+  readonly name: string
+  readonly owner: string
+
+  constructor({ client, keys, kind, name }: AcquireRequest, owner: string) {
+    this.client = client
+    this.keys = keys
+    this.kind = kind
+    this.name = name
+    this.owner = owner
+  }
+}
+
+export const ownerRefOf = (request: AcquireRequest, owner: string): HeldRef => new RequestOwner(request, owner)
 
 export const leaseMillisOf = (request: AcquireRequest): number =>
   request.leaseMillis ?? request.client.options.watchdogLeaseMillis
@@ -48,12 +61,31 @@ export interface Attempt<A, B, E> {
   readonly restore: Restore
   /** When the acquisition began, on the monotonic clock. */
   readonly startedAt: number
-  readonly onGranted: (hold: Hold) => Effect.Effect<A>
-  readonly onDenied: (denial: Denial) => Effect.Effect<B, E>
+  onGranted(hold: Hold): Effect.Effect<A>
+  onDenied(denial: Denial): Effect.Effect<B, E>
   /** Called when it is granted or fails for good; `onDenied` and `onTransient` do the same themselves if necessary. */
-  readonly onSettled?: ((request: AcquireRequest) => void) | undefined
-  /** Follows a transient failure; absent for a caller that does not wait. */
-  readonly onTransient?: ((failure: LockStoreError, mayHaveRun: boolean) => Effect.Effect<B, E>) | undefined
+  onSettled?(): void
+  /** Follows a transient failure, if the caller waits. */
+  onTransient?(failure: LockStoreError, mayHaveRun: boolean): Effect.Effect<B, E>
+}
+
+class AcquireTerms implements AcquireParams {
+  readonly leaseMillis: number
+  readonly waits: boolean
+  readonly hasAsked: boolean
+  readonly takesPlace: boolean
+  readonly isLetIn: boolean
+  readonly writer: Lease | undefined
+
+  constructor(attempt: Attempt<unknown, unknown, unknown>, leaseMillis: number, writer: Lease | undefined) {
+    const { hasAsked = false, isLetIn = false, takesPlace = true, waits } = attempt
+    this.leaseMillis = leaseMillis
+    this.waits = waits
+    this.hasAsked = hasAsked
+    this.takesPlace = takesPlace
+    this.isLetIn = isLetIn
+    this.writer = writer
+  }
 }
 
 /**
@@ -62,68 +94,58 @@ export interface Attempt<A, B, E> {
  */
 export const acquireOnce = <A, B, E>(
   request: AcquireRequest,
-  {
-    hasAsked = false,
-    isLetIn = false,
-    onDenied,
-    onGranted,
-    onSettled,
-    onTransient,
-    ownerRef,
-    restore,
-    startedAt,
-    takesPlace = true,
-    waits
-  }: Attempt<A, B, E>
+  attempt: Attempt<A, B, E>
 ): Effect.Effect<A | B, E | LockStoreError> => {
   const { client, kind, name } = request
+  const { ownerRef, restore, startedAt, waits } = attempt
   const leaseMillis = leaseMillisOf(request)
   const writer = writerOf(request)
-  const acquisition = kind.acquire(ownerRef, { leaseMillis, waits, hasAsked, takesPlace, isLetIn, writer })
+  const acquisition = kind.acquire(ownerRef, new AcquireTerms(attempt, leaseMillis, writer))
   const command = acknowledgedBy(client.bounded(acquisition), request)
   const sentAt = client.now()
   // the key of a writer that also reads lives as long as its longest read
   writer?.asksFor(leaseMillis, sentAt)
   client.underWay++
-  return Effect.matchCauseEffect(restore(client.store.run(command)), {
-    onSuccess: (answer): Effect.Effect<A | B, E | LockStoreError> => {
+  return matchOutcome(
+    restore(client.store.run(command)),
+    (answer): Effect.Effect<A | B, E | LockStoreError> => {
       client.underWay--
       if (typeof answer !== "number" && answer.isPartial) {
         const pause = waits && answer.pauseMillis > 0 ? restore(Effect.sleep(answer.pauseMillis)) : Effect.void
         return Effect.matchCauseEffect(Effect.andThen(rollbackSilently(ownerRef, leaseMillis), pause), {
-          onSuccess: () => onDenied(answer),
+          onSuccess: () => attempt.onDenied(answer),
           onFailure: (cause) => {
-            onSettled?.(request)
+            attempt.onSettled?.()
             return Effect.failCause(cause)
           }
         })
       }
-      if (typeof answer !== "number") return onDenied(answer)
+      if (typeof answer !== "number") return attempt.onDenied(answer)
       const now = client.now()
       const granted = Lease.granted(request, { owner: ownerRef.owner, token: answer, sentAt, leaseMillis }, now)
       const hold = granted && possess(request, granted, new Hold(granted, request), startedAt)
       if (hold !== undefined) {
         // only now: a waiter that is resumed here runs at once, and must see that this process holds the lock
-        onSettled?.(request)
-        return onGranted(hold)
+        attempt.onSettled?.()
+        return attempt.onGranted(hold)
       }
       const failure = grantedTooLate(name, command.operation.name, now - sentAt, leaseMillis)
-      const isTick = onTransient !== undefined && isRetryable(failure)
+      const isTick = waits && isRetryable(failure)
       // a waiter with a place in Redis retries with the same owner id, and counts the lease from then
-      if (isTick && kind.queued) return onTransient(failure, true)
+      if (isTick && kind.queued) return attempt.onTransient!(failure, true)
       const undone = rollback(ownerRef, leaseMillis)
-      if (isTick) return Effect.flatMap(undone, () => onTransient(failure, true))
-      onSettled?.(request)
+      if (isTick) return Effect.flatMap(undone, () => attempt.onTransient!(failure, true))
+      attempt.onSettled?.()
       return Effect.andThen(undone, Effect.fail(failure))
     },
-    onFailure: (cause) => {
+    (cause) => {
       client.underWay--
-      const failure = onTransient && transientFailure(cause)
-      if (failure === undefined) onSettled?.(request)
+      const failure = waits ? transientFailure(cause) : undefined
+      if (failure === undefined) attempt.onSettled?.()
       const failed: Effect.Effect<B, E | LockStoreError> =
         failure === undefined
           ? describeWrongType(client, kind.title, ownerRef.keys.lock, cause)
-          : Effect.suspend(() => onTransient!(failure, mayHaveRun(cause)))
+          : Effect.suspend(() => attempt.onTransient!(failure, mayHaveRun(cause)))
       if (!mayHaveRun(cause) || (failure !== undefined && kind.queued)) return failed
       const undone = rollbackUnknown(ownerRef, leaseMillis, isForbidden(cause))
       // the local queue withdraws its own announcement
@@ -132,7 +154,7 @@ export const acquireOnce = <A, B, E>(
         ? Effect.andThen(Effect.andThen(undone, cancelWriterIntent(ownerRef)), failed)
         : Effect.andThen(undone, failed)
     }
-  })
+  )
 }
 
 /** Records a granted lease. */
@@ -144,7 +166,7 @@ export const possess = <H extends Hold>(
 ): H => {
   lease.begin(outermost)
   lease.keepFor(minHoldMillis)
-  client.remember(lease)
+  client.remember(lease, outermost)
   client.telemetry.acquired(lease.kind.name, lease.acquiredAt - startedAt)
   return outermost
 }

@@ -119,10 +119,16 @@ const waiting = <H extends Held, E>(prepared: Prepared<H, E>, restore: Restore) 
 const once = <H extends Held, E>(prepared: Prepared<H, E>, restore: Restore) => prepared.tryAcquire(restore)
 
 /** A request, and the fiber that makes it. */
-interface Asked {
+class Asked {
   readonly prepared: Prepared<Held, unknown>
   readonly fiber: Running
   readonly restore: Restore
+
+  constructor(prepared: Prepared<Held, unknown>, fiber: Running, restore: Restore) {
+    this.prepared = prepared
+    this.fiber = fiber
+    this.restore = restore
+  }
 }
 
 /** Prepares a request, sends it, and continues with `f`. */
@@ -139,7 +145,7 @@ const asking = <H extends Held, E, Answer, E2, A, E3, R>(
     return Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(
         isTracing(fiber) ? traceAcquire(acquireSpan, prepared, ask(prepared, restore)) : ask(prepared, restore),
-        (answer): Effect.Effect<A, E2 | E3, R> => f(answer, { fiber, prepared, restore })
+        (answer): Effect.Effect<A, E2 | E3, R> => f(answer, new Asked(prepared, fiber, restore))
       )
     )
   })

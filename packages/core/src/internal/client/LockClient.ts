@@ -24,6 +24,8 @@ import { startHandOver } from "../wait/handOver.ts"
 import { ownHold } from "../hold/Hold.ts"
 import { excludes, type Mode } from "../protocol/LockProtocol.ts"
 import { LabelsOfOthers } from "../protocol/LabelsOfOthers.ts"
+import { HeldLeases } from "./HeldLeases.ts"
+import { PassingMap } from "./PassingMap.ts"
 import { Presence } from "./Presence.ts"
 import { inOwnTurn, makeReport, type Report } from "../report/ownTurn.ts"
 import type { Lease, LeaseEntry } from "../hold/Lease.ts"
@@ -52,7 +54,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   /** Semaphores for which a wrong number of permits has been logged. */
   readonly comparedTotals = new Set<string>()
   /** Locks with a request of this process in flight. */
-  readonly requestsInFlight = { exclusive: new Set<string>(), read: new Set<string>() }
+  readonly requestsInFlight = { exclusive: new PassingMap<string, true>(), read: new PassingMap<string, true>() }
   readonly alarms: AlarmClock
   readonly watchdog: Watchdog
   /** Monotonic time in milliseconds. */
@@ -78,7 +80,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   /** After a reconnect, the lower bound for new tokens: another server, whose clock is behind, may answer now. */
   #leastToken: number | undefined = undefined
   readonly #report: Report
-  readonly #held = new Map<string, Array<Lease>>()
+  readonly #held = new HeldLeases()
   #background = 0
   readonly labels = new LabelsOfOthers(this)
   readonly presence = new Presence(this)
@@ -154,7 +156,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
 
   /** Marks every holding as lost, and for release. */
   loseAll(): void {
-    for (const held of [...[...this.#held.values()].flat(), ...this.anonymousPermits]) this.#loseAtEnd(held)
+    for (const held of [...this.#held.all, ...this.anonymousPermits]) this.#loseAtEnd(held)
   }
 
   #loseAtEnd(held: Returnable): void {
@@ -198,18 +200,16 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
 
   /** Whether it holds anything, or waits. */
   get isInUse(): boolean {
-    return this.#held.size + this.anonymousPermits.size + this.waitQueues.size > 0
+    return !this.#held.isEmpty || this.anonymousPermits.size + this.waitQueues.size > 0
   }
 
-  remember(lease: Lease): void {
+  remember(lease: Lease, outermost: LeaseEntry): void {
     this.presence.begin()
-    const held = this.#held.get(lease.keys.lock)
-    if (held === undefined) this.#held.set(lease.keys.lock, [lease])
-    else held.push(lease)
+    this.#held.add(lease)
     this.watchdog.watch(lease)
     if (lease.token > this.#highestToken) this.#noteToken(lease.token)
     if (this.isClosing) this.#loseAtEnd(lease)
-    else this.wakeOwners(lease.held[0]!)
+    else this.wakeOwners(outermost)
   }
 
   #noteToken(token: number): void {
@@ -258,16 +258,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
 
   forget(lease: Lease): void {
     this.watchdog.unwatch(lease)
-    const held = this.#held.get(lease.keys.lock)
-    const place = held?.indexOf(lease) ?? -1
-    if (held === undefined || place === -1) return
-    // even if it is the last one: the Map may keep its old table, and with it the array, alive
-    if (held.length > 1) {
-      held.splice(place, 1)
-    } else {
-      held.pop()
-      this.#held.delete(lease.keys.lock)
-    }
+    this.#held.remove(lease)
   }
 
   /** The lease of this lock in this mode that the identity may re-enter. */
@@ -295,9 +286,9 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     this.waitQueues.get(key, "exclusive")?.signal()
   }
 
-  /** Every lease of the lock in this process: a copy, because checking a lease may find it lost and remove it. */
+  /** Every lease of the lock in this process, oldest first: a copy, because checking a lease may find it lost and remove it. */
   heldHere(key: string): ReadonlyArray<Lease> {
-    return [...(this.#held.get(key) ?? [])]
+    return this.#held.of(key)
   }
 }
 

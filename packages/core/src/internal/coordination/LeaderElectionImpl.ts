@@ -15,7 +15,7 @@ import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
 import type { Service } from "../client/RedisLock.ts"
 import type { Restore } from "../hold/guard.ts"
 import type { Hold } from "../hold/Hold.ts"
-import type { Identity } from "../hold/owner.ts"
+import { Identity, Owner } from "../hold/owner.ts"
 import { spanAttributesOf } from "../locks/heldLocks.ts"
 import { LockImpl, PreparedLockAcquire } from "../locks/LockImpl.ts"
 import type { Resolved } from "../locks/Resolved.ts"
@@ -172,7 +172,7 @@ export const prepareCampaign =
     const asked = lock.prepare(fiber, undefined, undefined)
     if (isInvalid(asked)) return asked
     // no two candidates share a term, even in one fiber or scope
-    const own: Identity = { owner: { explicit: {}, sections: undefined }, fiberId: fiber.id, scope: undefined }
+    const own = new Identity(new Owner({}, undefined), fiber.id, undefined)
     return new Campaign(new PreparedLockAcquire<never>(lock, asked.client, asked.keys, own, asked), proclaimed)
   }
 

@@ -176,7 +176,7 @@ export const ownHold = (identity: Identity, lease: Lease): Hold | undefined => {
     const { hold } = section
     if (hold instanceof Hold && hold.lease === lease && !hold.released) return hold
   }
-  return lease.held.find((entry): entry is Hold => entry instanceof Hold && isSame(identity, entry.by))
+  return lease.find((entry) => entry instanceof Hold && isSame(identity, entry.by)) as Hold | undefined
 }
 
 const isSame = (identity: Identity, by: Identity): boolean =>

@@ -82,8 +82,14 @@ export class Lease implements Due, OwnerRef {
    * before then. -1 if there is none.
    */
   innerReleaseUntil = -1
-  /** Its holds, in the order of their numbers in Redis: from when their commands are sent until they begin to release. */
-  held: Array<LeaseEntry> = []
+  /**
+   * Its holds, in the order of their numbers in Redis: from when their commands are sent until they begin to release. Few locks are ever
+   * re-entered.
+   */
+  #first: LeaseEntry | undefined = undefined
+  #others: Array<LeaseEntry> | undefined = undefined
+  /** Another lease of the same lock in this client: of another reader. */
+  alongside: Lease | undefined = undefined
   /** How often a hold has begun or ended. Each of these commands carries the number of holds. */
   changes = 0
   /** Holds without a fixed lease: while there are any, the watchdog renews. */
@@ -125,7 +131,17 @@ export class Lease implements Due, OwnerRef {
 
   /** How many holds there are, re-entries included. */
   get holds(): number {
-    return this.held.length
+    return this.#first === undefined ? 0 : 1 + (this.#others?.length ?? 0)
+  }
+
+  /** The first hold for which `f` returns true. */
+  find(f: (hold: LeaseEntry) => boolean): LeaseEntry | undefined {
+    const first = this.#first
+    return first !== undefined && f(first) ? first : this.#others?.find(f)
+  }
+
+  get #all(): ReadonlyArray<LeaseEntry> {
+    return this.#first === undefined ? [] : [this.#first, ...(this.#others ?? [])]
   }
 
   /**
@@ -135,7 +151,7 @@ export class Lease implements Due, OwnerRef {
   get renewedUntil(): number {
     if (this.kind.mode !== "read") return this.deadline
     let until = Number.POSITIVE_INFINITY
-    for (const { own, renewed } of this.held) {
+    for (const { own, renewed } of this.#all) {
       if (renewed && own !== undefined) until = Math.min(until, own.deadline)
     }
     return Math.min(until, this.deadline)
@@ -208,7 +224,7 @@ export class Lease implements Due, OwnerRef {
 
   /** Counts the outermost hold, which Redis has granted. */
   begin(outermost: LeaseEntry): void {
-    this.held = [outermost]
+    this.#first = outermost
     if (outermost.renewed) this.renewedHolds = 1
     if (this.kind.mode === "read") outermost.own = { deadline: this.deadline, confirmedAt: this.acquiredAt }
   }
@@ -222,19 +238,22 @@ export class Lease implements Due, OwnerRef {
   add(hold: LeaseEntry): number {
     if (hold.renewed) this.renewedHolds++
     this.changes++
-    return this.held.push(hold)
+    if (this.#first === undefined) this.#first = hold
+    else (this.#others ??= []).push(hold)
+    return this.holds
   }
 
   /** Ends a hold, and a reader's lease with it. Returns its number, which the newest hold takes over. */
   remove(hold: LeaseEntry): number {
-    const { held } = this
     if (hold.renewed) this.renewedHolds--
     this.changes++
-    const index = held.indexOf(hold)
-    const newest = held.pop()!
-    if (index < held.length) held[index] = newest
+    const others = this.#others ?? []
+    const index = others.indexOf(hold)
+    const newest = others.pop()
+    if (hold === this.#first) this.#first = newest
+    else if (newest !== hold) others[index] = newest!
     this.#setReadDeadline()
-    return index + 1
+    return index + 2
   }
 
   /**
@@ -253,7 +272,7 @@ export class Lease implements Due, OwnerRef {
     if (hold !== undefined) {
       hold.own = { deadline, confirmedAt: now }
     } else {
-      for (const { own } of this.held) {
+      for (const { own } of this.#all) {
         // a hold whose command may have come after the renewal was not renewed
         if (own !== undefined && own.confirmedAt <= sentAt) own.deadline = Math.max(own.deadline, deadline)
       }
@@ -269,7 +288,7 @@ export class Lease implements Due, OwnerRef {
   #setReadDeadline(): void {
     if (this.kind.mode !== "read") return
     let deadline = Number.NEGATIVE_INFINITY
-    for (const { own } of this.held) if (own !== undefined) deadline = Math.max(deadline, own.deadline)
+    for (const { own } of this.#all) if (own !== undefined) deadline = Math.max(deadline, own.deadline)
     if (deadline > Number.NEGATIVE_INFINITY) this.deadline = deadline
   }
 }

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type { LockLost, LockStoreError } from "../../LockError.ts"
+import { matchOutcome } from "../store/outcome.ts"
 
 /** Gives a part of an uninterruptible region the interruptibility of its caller. */
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -54,10 +55,11 @@ export const guard = <A, E, R>(
 }
 
 const end = <A, E>(hold: Guarded, exit: Exit.Exit<A, E>): Effect.Effect<A, E | LockLost | LockStoreError> =>
-  Effect.matchCauseEffect(hold.releaseNow(), {
-    onSuccess: () => exit,
-    onFailure: (problems) => settle(hold, exit, problems)
-  })
+  matchOutcome(
+    hold.releaseNow(),
+    () => exit,
+    (problems) => settle(hold, exit, problems)
+  )
 
 /** Waits for the body; a loss interrupts it, and so does an interruption of the caller. */
 const outcome = <A, E>(hold: Guarded, child: Fiber.Fiber<A, E>, restore: Restore): Effect.Effect<Exit.Exit<A, E>> => {

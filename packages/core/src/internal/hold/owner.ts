@@ -9,20 +9,30 @@ import * as Scope from "effect/Scope"
 /**
  * The holds of the `withLock` sections around the running code, innermost first.
  */
-export interface Sections {
+export class Sections {
   /** See `ownHold`. */
   readonly hold: object
   readonly outer: Sections | undefined
+
+  constructor(hold: object, outer: Sections | undefined) {
+    this.hold = hold
+    this.outer = outer
+  }
 }
 
-export interface Owner {
+export class Owner {
   /** Made by `Lock.withOwner`: everything below it is one owner, like a thread in Redisson. */
   readonly explicit: object | undefined
   readonly sections: Sections | undefined
+
+  constructor(explicit: object | undefined, sections: Sections | undefined) {
+    this.explicit = explicit
+    this.sections = sections
+  }
 }
 
 export const CurrentOwner = Context.Reference<Owner>("effect-redis-lock/CurrentOwner", {
-  defaultValue: (): Owner => ({ explicit: undefined, sections: undefined })
+  defaultValue: () => new Owner(undefined, undefined)
 })
 
 let lastOwnerId = 0
@@ -33,15 +43,18 @@ export const nextOwnerOf = (clientId: string): string => `${clientId}:${++lastOw
 /**
  * Everything by which an acquisition may recognise a holding as its own.
  */
-export interface Identity {
+export class Identity {
   readonly owner: Owner
   readonly fiberId: number
   /** Only acquisitions into a scope (`Lock.scoped`) recognise holdings by their scope. */
   readonly scope: Scope.Scope | undefined
+
+  constructor(owner: Owner, fiberId: number, scope: Scope.Scope | undefined) {
+    this.owner = owner
+    this.fiberId = fiberId
+    this.scope = scope
+  }
 }
 
-export const identityOf = (fiber: Fiber<unknown, unknown>, scope: Scope.Scope | undefined): Identity => ({
-  owner: fiber.getRef(CurrentOwner),
-  fiberId: fiber.id,
-  scope
-})
+export const identityOf = (fiber: Fiber<unknown, unknown>, scope: Scope.Scope | undefined): Identity =>
+  new Identity(fiber.getRef(CurrentOwner), fiber.id, scope)

@@ -1,10 +1,11 @@
 /**
  * Ends holds: an inner one by its own command, the last one by freeing the lock.
  */
-import type * as Cause from "effect/Cause"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { LockLost, LockStoreError } from "../../LockError.ts"
-import { mayHaveRun } from "../store/outcome.ts"
+import { matchOutcome, mayHaveRun } from "../store/outcome.ts"
 import type { LockKeys } from "../store/keys.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
 import { retryRelease } from "../store/retryRelease.ts"
@@ -70,14 +71,15 @@ const free = (lease: Lease): Effect.Effect<void, LockLost | LockStoreError> => {
   const pending = startRelease(lease, lease.client.now())
   if (!(pending instanceof PendingRelease)) return Effect.fail(pending)
   const { client } = lease
-  return Effect.matchEffect(
+  return matchOutcome(
     sendWithin(client, sendRelease(lease, pending.publish), client.options.releaseTimeoutMillis, lease.name),
-    {
-      onSuccess: (reply) => {
-        const lost = pending.confirm(reply)
-        return lost === undefined ? Effect.void : Effect.fail(lost)
-      },
-      onFailure: (error) => pending.retry(error)
+    (reply): Effect.Effect<void, LockLost> => {
+      const lost = pending.confirm(reply)
+      return lost === undefined ? Effect.void : Effect.fail(lost)
+    },
+    (cause) => {
+      const error = Cause.findErrorOption(cause)
+      return Option.isNone(error) ? Effect.failCause(cause) : pending.retry(error.value)
     }
   )
 }

@@ -13,7 +13,7 @@ import type { HoldingOf } from "../../Holding.ts"
 import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
 import { type Invalid, isInvalid } from "../options/invalid.ts"
-import { CurrentOwner } from "../hold/owner.ts"
+import { CurrentOwner, Owner, Sections } from "../hold/owner.ts"
 import { labelled, type SpanAttributes } from "../report/telemetry/spans.ts"
 import { reentrant } from "../protocol/exclusive.ts"
 import type { LockClient } from "../client/LockClient.ts"
@@ -43,9 +43,9 @@ export const locks: Family<InternalHolding> = {
   inside: (context, { holds, name }, fiber) => {
     const { explicit, sections } = fiber.getRef(CurrentOwner)
     let inner = sections
-    for (const hold of holds) inner = { hold, outer: inner }
+    for (const hold of holds) inner = new Sections(hold, inner)
     return Context.add(
-      Context.add(context, CurrentOwner, { explicit, sections: inner }),
+      Context.add(context, CurrentOwner, new Owner(explicit, inner)),
       References.CurrentLogAnnotations,
       { ...fiber.getRef(References.CurrentLogAnnotations), lock: name }
     )

@@ -94,11 +94,11 @@ export const takesPlaces = ({ client, kind }: Pick<OwnerRef, "client" | "kind">)
   kind.handsOver && client.store.handsOver
 
 /** How long a lock is kept for an owner that it was handed over to, until it asks, in milliseconds: short, as its process may be stopped. */
-const handOverLeaseMillis = 2000
+const handOver: HandOverTerms = { leaseMillis: 2000 }
 
 /** How a release hands the lock over; undefined if it does not. */
 export const handOverTerms = (ownerRef: OwnerRef): HandOverTerms | undefined =>
-  takesPlaces(ownerRef) ? { leaseMillis: handOverLeaseMillis } : undefined
+  takesPlaces(ownerRef) ? handOver : undefined
 
 /** The place that a denied request takes, if any. */
 export const placeOf = (ownerRef: OwnerRef, { hasAsked, takesPlace, waits }: AcquireParams): TakesPlace | undefined =>

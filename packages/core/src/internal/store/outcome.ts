@@ -2,6 +2,7 @@
  * Whether a command that failed may have taken effect.
  */
 import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
 import { InvalidLockOptions, type LockStoreError, QuorumNotReached, type StoreReason } from "../../LockError.ts"
 
 /** Replies with which Redis rejects a script before it starts, and failures before anything was sent. */
@@ -40,3 +41,24 @@ export const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
 
 /** The reason of a failure that comes after a command had run, so that it is not taken for one that never ran. */
 export const afterRun = (reason: StoreReason): StoreReason => (notRun.has(reason) ? "ConnectionLost" : reason)
+
+/**
+ * `Effect.matchCauseEffect`, for what follows every command. Its object of handlers is an instance of a class, as is all else that is
+ * made for every acquisition and refers to much: of literals, V8 may conclude from the first hundred that they live long. From then on it
+ * makes them in the old generation, where dead ones keep alive whatever they refer to, until the next full collection.
+ */
+export const matchOutcome = <A, E, B, E2, R2, C, E3, R3>(
+  self: Effect.Effect<A, E>,
+  onSuccess: (value: A) => Effect.Effect<B, E2, R2>,
+  onFailure: (cause: Cause.Cause<E>) => Effect.Effect<C, E3, R3>
+): Effect.Effect<B | C, E2 | E3, R2 | R3> => Effect.matchCauseEffect(self, new Handlers(onSuccess, onFailure))
+
+class Handlers<S, F> {
+  readonly onSuccess: S
+  readonly onFailure: F
+
+  constructor(onSuccess: S, onFailure: F) {
+    this.onSuccess = onSuccess
+    this.onFailure = onFailure
+  }
+}

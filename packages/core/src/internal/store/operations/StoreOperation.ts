@@ -47,6 +47,24 @@ export interface StoreCommand<A> {
   readonly acknowledge?: Acknowledgement | "none"
 }
 
+class OperationCommand<A> implements StoreCommand<A> {
+  readonly operation: StoreOperation<A>
+  readonly keys: ReadonlyArray<string>
+  readonly args: Arguments
+
+  constructor(operation: StoreOperation<A>, keys: ReadonlyArray<string>, args: Arguments) {
+    this.operation = operation
+    this.keys = keys
+    this.args = args
+  }
+}
+
+export const command = <A>(
+  operation: StoreOperation<A>,
+  keys: ReadonlyArray<string>,
+  args: Arguments
+): StoreCommand<A> => new OperationCommand(operation, keys, args)
+
 /** The command with what its grant needs in order to count. */
 export const acknowledgedBy = <A>(
   command: StoreCommand<A>,

@@ -3,7 +3,7 @@
  */
 import { majority } from "./majority.ts"
 import { numberReply } from "./replies/replies.ts"
-import { operation, type StoreCommand } from "./StoreOperation.ts"
+import { command, operation, type StoreCommand } from "./StoreOperation.ts"
 
 export const operations = {
   setLabel: operation("client/set_label", { reply: numberReply, quorum: majority }),
@@ -15,22 +15,11 @@ export const operations = {
   tell: operation("client/tell", { reply: numberReply, quorum: majority })
 }
 
-export const setLabel = (key: string, label: string, lifeMillis: number): StoreCommand<number> => ({
-  operation: operations.setLabel,
-  keys: [key],
-  args: [label, lifeMillis]
-})
+export const setLabel = (key: string, label: string, lifeMillis: number): StoreCommand<number> =>
+  command(operations.setLabel, [key], [label, lifeMillis])
 
 /** Its answer is empty if the client has told none. */
-export const label = (key: string): StoreCommand<string> => ({
-  operation: operations.label,
-  keys: [key],
-  args: []
-})
+export const label = (key: string): StoreCommand<string> => command(operations.label, [key], [])
 
 /** Tells a client that a lock was taken from it by force. */
-export const tell = (key: string, publish: string): StoreCommand<number> => ({
-  operation: operations.tell,
-  keys: [key],
-  args: [publish]
-})
+export const tell = (key: string, publish: string): StoreCommand<number> => command(operations.tell, [key], [publish])

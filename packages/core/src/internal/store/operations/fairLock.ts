@@ -4,7 +4,7 @@
 import type { LockKeys } from "../keys.ts"
 import { type AcquireReply, acquireReply, grantsOwner, numberReply } from "./replies/replies.ts"
 import { majority } from "./majority.ts"
-import { operation, type QuorumRule, type StoreCommand } from "./StoreOperation.ts"
+import { command, operation, type QuorumRule, type StoreCommand } from "./StoreOperation.ts"
 
 /** The reply to a refresh: the time left of the holder's lease (-2: the lock is free), the holder, and the owner at the head of the queue. */
 export interface RefreshReply {
@@ -69,32 +69,25 @@ export const acquire = (
   owner: string,
   { leaseMillis, tokenLifeMillis }: { readonly leaseMillis: number; readonly tokenLifeMillis: number },
   { clientId, placeLifeMillis, publish, waiterTimeoutMillis }: PlaceTerms
-): StoreCommand<AcquireReply> => ({
-  operation: operations.acquire,
-  keys: [lock, tokenKey, queue, timeouts, clients, channel],
-  args: [owner, leaseMillis, tokenLifeMillis, waiterTimeoutMillis, clientId, placeLifeMillis, publish]
-})
+): StoreCommand<AcquireReply> =>
+  command(
+    operations.acquire,
+    [lock, tokenKey, queue, timeouts, clients, channel],
+    [owner, leaseMillis, tokenLifeMillis, waiterTimeoutMillis, clientId, placeLifeMillis, publish]
+  )
 
 /** Replies 1 + the number of clients that were listening: released; 0 free; -1 held by another. */
 export const release = (
   { channel, clients, lock, queue, timeouts }: LockKeys,
   owner: string,
   publish: string
-): StoreCommand<number> => ({
-  operation: operations.release,
-  keys: [lock, channel, queue, timeouts, clients],
-  args: [owner, publish]
-})
+): StoreCommand<number> => command(operations.release, [lock, channel, queue, timeouts, clients], [owner, publish])
 
 /** Replies 1, or 0 when nobody held it. */
 export const forceRelease = (
   { channel, clients, lock, queue, timeouts }: LockKeys,
   publish: string
-): StoreCommand<number> => ({
-  operation: operations.forceRelease,
-  keys: [lock, channel, queue, timeouts, clients],
-  args: [publish]
-})
+): StoreCommand<number> => command(operations.forceRelease, [lock, channel, queue, timeouts, clients], [publish])
 
 /** A client's report on its waiters. */
 export interface Refreshed {
@@ -114,17 +107,18 @@ export const refresh = (
   { channel, clients, lock, queue, timeouts }: LockKeys,
   { clientId, placeLifeMillis, publish, waiterTimeoutMillis }: PlaceTerms,
   { gone, reported, waits }: Refreshed
-): StoreCommand<RefreshReply> => ({
-  operation: operations.refresh,
-  keys: [lock, channel, queue, timeouts, clients],
-  args: [
-    publish,
-    waiterTimeoutMillis,
-    clientId,
-    waits ? placeLifeMillis : 0,
-    reported.fromFirst ? 1 : 0,
-    reported.owners.length,
-    ...reported.owners,
-    ...gone
-  ]
-})
+): StoreCommand<RefreshReply> =>
+  command(
+    operations.refresh,
+    [lock, channel, queue, timeouts, clients],
+    [
+      publish,
+      waiterTimeoutMillis,
+      clientId,
+      waits ? placeLifeMillis : 0,
+      reported.fromFirst ? 1 : 0,
+      reported.owners.length,
+      ...reported.owners,
+      ...gone
+    ]
+  )

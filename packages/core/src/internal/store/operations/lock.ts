@@ -13,7 +13,7 @@ import {
   numberReply,
   numbersReply
 } from "./replies/replies.ts"
-import { type AcquireRule, operation, type StoreCommand } from "./StoreOperation.ts"
+import { type AcquireRule, command, operation, type StoreCommand } from "./StoreOperation.ts"
 
 const acquires: AcquireRule = {
   owner: firstArgument,
@@ -79,11 +79,13 @@ export const acquire = (
   owner: string,
   { leaseMillis, tokenLifeMillis }: { readonly leaseMillis: number; readonly tokenLifeMillis: number },
   takesPlace?: TakesPlace
-): StoreCommand<AcquireReply> => ({
-  operation: operations.acquire,
-  keys: takesPlace === undefined ? [keys.lock, tokenKey] : [keys.lock, tokenKey, keys.places],
-  args: [owner, leaseMillis, tokenLifeMillis, ...placeArguments(takesPlace)]
-})
+): StoreCommand<AcquireReply> =>
+  command(operations.acquire, takesPlace === undefined ? [keys.lock, tokenKey] : [keys.lock, tokenKey, keys.places], [
+    owner,
+    leaseMillis,
+    tokenLifeMillis,
+    ...placeArguments(takesPlace)
+  ])
 
 const placeArguments = (takesPlace: TakesPlace | undefined): ReadonlyArray<string | number> => {
   if (takesPlace?.spins === true) return ["", takesPlace.hasAsked ? 1 : 0, 1]
@@ -96,19 +98,18 @@ export const acquireFenced = (
   owner: string,
   leaseMillis: number,
   takesPlace?: TakesPlace
-): StoreCommand<AcquireReply> => ({
-  operation: operations.acquireFenced,
-  ...(takesPlace === undefined
-    ? { keys: [keys.lock, keys.token], args: [owner, leaseMillis] }
-    : { keys: [keys.lock, keys.token, keys.places], args: [owner, leaseMillis, takesPlace.hasAsked ? 1 : 0] })
-})
+): StoreCommand<AcquireReply> =>
+  takesPlace === undefined
+    ? command(operations.acquireFenced, [keys.lock, keys.token], [owner, leaseMillis])
+    : command(
+        operations.acquireFenced,
+        [keys.lock, keys.token, keys.places],
+        [owner, leaseMillis, takesPlace.hasAsked ? 1 : 0]
+      )
 
 /** Sets the number of an owner's holds; replies 1, or 0 if it has none. */
-export const hold = ({ lock }: LockKeys, owner: string, count: number, leaseMillis: number): StoreCommand<number> => ({
-  operation: operations.hold,
-  keys: [lock],
-  args: [owner, count, leaseMillis]
-})
+export const hold = ({ lock }: LockKeys, owner: string, count: number, leaseMillis: number): StoreCommand<number> =>
+  command(operations.hold, [lock], [owner, count, leaseMillis])
 
 /** How a release hands the lock over. */
 export interface HandOverTerms {
@@ -120,41 +121,25 @@ export interface HandOverTerms {
  * Replies 1 + the number of clients that were woken to ask: released; 0 free; -1 held by another. With `terms` the lock goes to the owner
  * whose place is the oldest, and an owner that does not hold the lock loses its place.
  */
-export const release = (
-  keys: LockKeys,
-  owner: string,
-  publish: string,
-  terms?: HandOverTerms
-): StoreCommand<number> => ({
-  operation: operations.release,
-  ...(terms === undefined
-    ? { keys: [keys.lock, keys.channel], args: [owner, publish] }
-    : {
-        keys: [keys.lock, keys.channel, keys.places],
-        args: [owner, publish, terms.leaseMillis]
-      })
-})
+export const release = (keys: LockKeys, owner: string, publish: string, terms?: HandOverTerms): StoreCommand<number> =>
+  terms === undefined
+    ? command(operations.release, [keys.lock, keys.channel], [owner, publish])
+    : command(operations.release, [keys.lock, keys.channel, keys.places], [owner, publish, terms.leaseMillis])
 
 /** Gives the lock back, but keeps it taken for so long. Replies 1: released; 0 free; -1 held by another. */
-export const keep = ({ lock }: LockKeys, owner: string, millis: number): StoreCommand<number> => ({
-  operation: operations.keep,
-  keys: [lock],
-  args: [owner, millis]
-})
+export const keep = ({ lock }: LockKeys, owner: string, millis: number): StoreCommand<number> =>
+  command(operations.keep, [lock], [owner, millis])
 
 /** Replies 1, 0 or -1 (a quorum cannot tell) for each owner. */
 export const renew = (
   locks: ReadonlyArray<string>,
   owners: ReadonlyArray<string>,
   leaseMillis: number
-): StoreCommand<ReadonlyArray<number>> => ({ operation: operations.renew, keys: locks, args: [leaseMillis, ...owners] })
+): StoreCommand<ReadonlyArray<number>> => command(operations.renew, locks, [leaseMillis, ...owners])
 
 /** Replies 1, or 0 if nobody held it. */
-export const forceRelease = ({ channel, lock }: LockKeys, publish: string): StoreCommand<number> => ({
-  operation: operations.forceRelease,
-  keys: [lock, channel],
-  args: [publish]
-})
+export const forceRelease = ({ channel, lock }: LockKeys, publish: string): StoreCommand<number> =>
+  command(operations.forceRelease, [lock, channel], [publish])
 
 /** Records a token that other members have granted. */
 export const raiseToken = (
@@ -162,27 +147,17 @@ export const raiseToken = (
   tokenKey: string,
   token: number,
   tokenLifeMillis: number
-): StoreCommand<number> => ({
-  operation: operations.raiseToken,
-  keys: [lock, tokenKey],
-  args: [token, tokenLifeMillis]
-})
+): StoreCommand<number> => command(operations.raiseToken, [lock, tokenKey], [token, tokenLifeMillis])
 
 /** Replies the type of the value of a key. */
-export const found = (key: string): StoreCommand<string> => ({ operation: operations.found, keys: [key], args: [] })
+export const found = (key: string): StoreCommand<string> => command(operations.found, [key], [])
 
-export const inspect = ({ lock, token }: LockKeys): StoreCommand<Inspected> => ({
-  operation: operations.inspect,
-  keys: [lock, token],
-  args: []
-})
+export const inspect = ({ lock, token }: LockKeys): StoreCommand<Inspected> =>
+  command(operations.inspect, [lock, token], [])
 
 /** Replies everything under a name, with at most `most` waiters and permits. */
 export const look = (
   { lock, places, queue, readers, token, writers }: LockKeys,
   most: number
-): StoreCommand<LookedAt> => ({
-  operation: operations.look,
-  keys: [lock, token, queue, readers, writers, permitIds(lock), places],
-  args: [most]
-})
+): StoreCommand<LookedAt> =>
+  command(operations.look, [lock, token, queue, readers, writers, permitIds(lock), places], [most])

@@ -2,7 +2,7 @@
  * `lua/multi_lock/`: several locks of one slot, all or none.
  */
 import type { LockKeys } from "../keys.ts"
-import { operation, type StoreCommand } from "./StoreOperation.ts"
+import { command, operation, type StoreCommand } from "./StoreOperation.ts"
 
 /** The tokens, one for all or one for each lock; or the lock that another owner holds. */
 export type MultiLockReply = { readonly tokens: number | ReadonlyArray<number> } | { readonly deniedAt: number }
@@ -26,19 +26,21 @@ export const acquire = (
   owner: string,
   leaseMillis: number,
   tokenLifeMillis: number
-): StoreCommand<MultiLockReply> => ({
-  operation: operations.acquire,
-  keys: [...locks.map(({ lock }) => lock), ...locks.map(({ tokenKey }) => tokenKey)],
-  args: [owner, leaseMillis, tokenLifeMillis]
-})
+): StoreCommand<MultiLockReply> =>
+  command(
+    operations.acquire,
+    [...locks.map(({ lock }) => lock), ...locks.map(({ tokenKey }) => tokenKey)],
+    [owner, leaseMillis, tokenLifeMillis]
+  )
 
 /** Replies as `lock.release` does, once for all or for each lock. */
 export const release = (
   locks: ReadonlyArray<LockKeys>,
   owner: string,
   publish: string
-): StoreCommand<number | ReadonlyArray<number>> => ({
-  operation: operations.release,
-  keys: locks.flatMap(({ channel, lock }) => [lock, channel]),
-  args: [owner, publish]
-})
+): StoreCommand<number | ReadonlyArray<number>> =>
+  command(
+    operations.release,
+    locks.flatMap(({ channel, lock }) => [lock, channel]),
+    [owner, publish]
+  )

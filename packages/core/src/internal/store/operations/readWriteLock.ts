@@ -5,7 +5,7 @@ import type { LockKeys } from "../keys.ts"
 import type { HandOverTerms, TakesPlace } from "./lock.ts"
 import { counted, firstArgument, majority, majorityOfAll, majorityPerKey } from "./majority.ts"
 import { type AcquireReply, acquireReply, numberReply, numbersReply } from "./replies/replies.ts"
-import { type Arguments, operation, type StoreCommand } from "./StoreOperation.ts"
+import { type Arguments, command, operation, type StoreCommand } from "./StoreOperation.ts"
 
 const leaseMillis = (args: Arguments): number => Number(args[1])
 
@@ -87,21 +87,18 @@ export const acquireRead = (
   takesPlace?: TakesPlace
 ): StoreCommand<AcquireReply> =>
   withPlace(
-    {
-      operation: operations.acquireRead,
-      keys: [keys.lock, tokenKey, keys.readHold(owner, 1), keys.writers, keys.readers],
-      args: [owner, leaseMillis, writer?.owner ?? "", writer?.token ?? 0, prefersWriters ? 1 : 0]
-    },
+    command(
+      operations.acquireRead,
+      [keys.lock, tokenKey, keys.readHold(owner, 1), keys.writers, keys.readers],
+      [owner, leaseMillis, writer?.owner ?? "", writer?.token ?? 0, prefersWriters ? 1 : 0]
+    ),
     keys,
     takesPlace
   )
 
 /** Adds the hold of this number; replies 1, or 0 when the owner does not hold. */
-export const holdRead = (keys: LockKeys, owner: string, count: number, leaseMillis: number): StoreCommand<number> => ({
-  operation: operations.holdRead,
-  keys: [keys.lock, keys.readHold(owner, count), keys.readers],
-  args: [owner, count, leaseMillis]
-})
+export const holdRead = (keys: LockKeys, owner: string, count: number, leaseMillis: number): StoreCommand<number> =>
+  command(operations.holdRead, [keys.lock, keys.readHold(owner, count), keys.readers], [owner, count, leaseMillis])
 
 /** Ends the hold of this number, so that `count` remain; replies below 1 when the owner does not hold. */
 export const removeReadHold = (
@@ -110,11 +107,12 @@ export const removeReadHold = (
   count: number,
   number: number,
   publish: string
-): StoreCommand<number> => ({
-  operation: operations.removeReadHold,
-  keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
-  args: [owner, count, publish, number]
-})
+): StoreCommand<number> =>
+  command(
+    operations.removeReadHold,
+    [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
+    [owner, count, publish, number]
+  )
 
 /**
  * Replies 1 + the number of clients that were woken to ask: released; 0 free; -1 held by another. With `terms` the lock goes to the owners
@@ -144,25 +142,20 @@ interface Reader {
   readonly holds: number
 }
 
-export const renewRead = (
-  readers: ReadonlyArray<Reader>,
-  leaseMillis: number
-): StoreCommand<ReadonlyArray<number>> => ({
-  operation: operations.renewRead,
-  keys: readers.flatMap(({ holds, keys, owner }) => [
-    keys.lock,
-    keys.readers,
-    ...Array.from({ length: holds }, (_, i) => keys.readHold(owner, i + 1))
-  ]),
-  args: [leaseMillis, ...readers.flatMap(({ holds, owner }) => [owner, holds])]
-})
+export const renewRead = (readers: ReadonlyArray<Reader>, leaseMillis: number): StoreCommand<ReadonlyArray<number>> =>
+  command(
+    operations.renewRead,
+    readers.flatMap(({ holds, keys, owner }) => [
+      keys.lock,
+      keys.readers,
+      ...Array.from({ length: holds }, (_, i) => keys.readHold(owner, i + 1))
+    ]),
+    [leaseMillis, ...readers.flatMap(({ holds, owner }) => [owner, holds])]
+  )
 
 /** Replies 1, or 0 when nobody held it. */
-export const forceReleaseRead = (keys: LockKeys, publish: string): StoreCommand<number> => ({
-  operation: operations.forceReleaseRead,
-  keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
-  args: [publish]
-})
+export const forceReleaseRead = (keys: LockKeys, publish: string): StoreCommand<number> =>
+  command(operations.forceReleaseRead, [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers], [publish])
 
 /** A writer, and how long it holds off readers while it waits. */
 interface WriteTerms {
@@ -180,25 +173,19 @@ export const acquireWrite = (
   takesPlace?: TakesPlace
 ): StoreCommand<AcquireReply> =>
   withPlace(
-    {
-      operation: operations.acquireWrite,
-      keys: [keys.lock, tokenKey, keys.writers, keys.readers],
-      args: [owner, leaseMillis, tokenLifeMillis, clientId, announcementMillis, ""]
-    },
+    command(
+      operations.acquireWrite,
+      [keys.lock, tokenKey, keys.writers, keys.readers],
+      [owner, leaseMillis, tokenLifeMillis, clientId, announcementMillis, ""]
+    ),
     keys,
     takesPlace
   )
 
 /** Replies 1, or 0 when nobody held it. */
-export const forceReleaseWrite = (keys: LockKeys, publish: string): StoreCommand<number> => ({
-  operation: operations.forceReleaseWrite,
-  keys: [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
-  args: [publish]
-})
+export const forceReleaseWrite = (keys: LockKeys, publish: string): StoreCommand<number> =>
+  command(operations.forceReleaseWrite, [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers], [publish])
 
 /** Withdraws the announcement that a client's writers wait. */
-export const withdraw = (keys: LockKeys, clientId: string, publish: string): StoreCommand<number> => ({
-  operation: operations.withdraw,
-  keys: [keys.lock, keys.readWriteChannel, keys.writers],
-  args: [clientId, publish]
-})
+export const withdraw = (keys: LockKeys, clientId: string, publish: string): StoreCommand<number> =>
+  command(operations.withdraw, [keys.lock, keys.readWriteChannel, keys.writers], [clientId, publish])

@@ -4,7 +4,7 @@
 import type { LockKeys } from "../keys.ts"
 import { majority } from "./majority.ts"
 import { numberReply } from "./replies/replies.ts"
-import { operation, type StoreCommand } from "./StoreOperation.ts"
+import { command, operation, type StoreCommand } from "./StoreOperation.ts"
 
 /** The use of a record: each has its own key. */
 export type RecordUse = "leader" | "result" | "tick"
@@ -70,21 +70,12 @@ export const write = (
   { owner, token, value, version }: LockRecord,
   lifeMillis: number,
   publish: string
-): StoreCommand<number> => ({
-  operation: operations.write,
-  keys: [keys.lock, keys.record(use)],
-  args: [owner, String(token), version, value, lifeMillis, publish]
-})
+): StoreCommand<number> =>
+  command(operations.write, [keys.lock, keys.record(use)], [owner, String(token), version, value, lifeMillis, publish])
 
-export const read = (keys: LockKeys, use: RecordUse): StoreCommand<RecordState> => ({
-  operation: operations.read,
-  keys: [keys.lock, keys.record(use)],
-  args: []
-})
+export const read = (keys: LockKeys, use: RecordUse): StoreCommand<RecordState> =>
+  command(operations.read, [keys.lock, keys.record(use)], [])
 
 /** Replies 1, or 0 when the record is not of this owner. */
-export const clear = (keys: LockKeys, use: RecordUse, owner: string, publish: string): StoreCommand<number> => ({
-  operation: operations.clear,
-  keys: [keys.lock, keys.record(use)],
-  args: [owner, publish]
-})
+export const clear = (keys: LockKeys, use: RecordUse, owner: string, publish: string): StoreCommand<number> =>
+  command(operations.clear, [keys.lock, keys.record(use)], [owner, publish])

@@ -3,7 +3,7 @@
  */
 import { latchChannel } from "../../keys.ts"
 import { doneReply, numberReply } from "../replies/replies.ts"
-import { operation, type StoreCommand } from "../StoreOperation.ts"
+import { command, operation, type StoreCommand } from "../StoreOperation.ts"
 
 export const operations = {
   count: operation("latch/count", { reply: numberReply }),
@@ -12,25 +12,16 @@ export const operations = {
   delete: operation("latch/delete", { reply: doneReply })
 }
 
-export const count = (key: string): StoreCommand<number> => ({ operation: operations.count, keys: [key], args: [] })
+export const count = (key: string): StoreCommand<number> => command(operations.count, [key], [])
 
 /** Replies the count that is left. */
-export const countDown = (key: string, publish: string): StoreCommand<number> => ({
-  operation: operations.countDown,
-  keys: [key, latchChannel(key)],
-  args: [publish]
-})
+export const countDown = (key: string, publish: string): StoreCommand<number> =>
+  command(operations.countDown, [key, latchChannel(key)], [publish])
 
 /** Replies whether it was set: no count was there. */
-export const set = (key: string, count: number, publish: string): StoreCommand<boolean> => ({
-  operation: operations.set,
-  keys: [key, latchChannel(key)],
-  args: [count, publish]
-})
+export const set = (key: string, count: number, publish: string): StoreCommand<boolean> =>
+  command(operations.set, [key, latchChannel(key)], [count, publish])
 
 /** Replies whether there was one. */
-export const remove = (key: string, publish: string): StoreCommand<boolean> => ({
-  operation: operations.delete,
-  keys: [key, latchChannel(key)],
-  args: [publish]
-})
+export const remove = (key: string, publish: string): StoreCommand<boolean> =>
+  command(operations.delete, [key, latchChannel(key)], [publish])

@@ -4,7 +4,7 @@
  */
 import { permitIds } from "../../keys.ts"
 import { doneReply, numberReply, numbersReply } from "../replies/replies.ts"
-import { operation, type StoreCommand } from "../StoreOperation.ts"
+import { command, operation, type StoreCommand } from "../StoreOperation.ts"
 import { type Asking, askingArgs, tellingKeys, type TellingStore } from "./permitPlaces.ts"
 
 export interface PermitsReply {
@@ -55,43 +55,33 @@ export const acquire = (
   { ids, leaseMillis }: { readonly ids: ReadonlyArray<string>; readonly leaseMillis: number },
   asking: Asking,
   store: TellingStore
-): StoreCommand<PermitsReply> => ({
-  operation: operations.acquire,
-  keys: keysOf(key, store),
-  args: [initial ?? "", leaseMillis, store.publish, ...askingArgs(store, asking), ...ids]
-})
+): StoreCommand<PermitsReply> =>
+  command(operations.acquire, keysOf(key, store), [
+    initial ?? "",
+    leaseMillis,
+    store.publish,
+    ...askingArgs(store, asking),
+    ...ids
+  ])
 
 /** Replies 1 + how many clients were listening, or -1: some were no longer held. */
-export const release = (key: string, ids: ReadonlyArray<string>, store: TellingStore): StoreCommand<number> => ({
-  operation: operations.release,
-  keys: keysOf(key, store),
-  args: [store.publish, ...ids]
-})
+export const release = (key: string, ids: ReadonlyArray<string>, store: TellingStore): StoreCommand<number> =>
+  command(operations.release, keysOf(key, store), [store.publish, ...ids])
 
 /** Gives all back or none; replies how many. */
-export const tryRelease = (key: string, ids: ReadonlyArray<string>, store: TellingStore): StoreCommand<number> => ({
-  operation: operations.tryRelease,
-  keys: keysOf(key, store),
-  args: [store.publish, ...ids]
-})
+export const tryRelease = (key: string, ids: ReadonlyArray<string>, store: TellingStore): StoreCommand<number> =>
+  command(operations.tryRelease, keysOf(key, store), [store.publish, ...ids])
 
 /** Replies 1 or 0 for each; the ids of one are joined by commas. */
 export const renew = (
   keys: ReadonlyArray<string>,
   ids: ReadonlyArray<string>,
   leaseMillis: number
-): StoreCommand<ReadonlyArray<number>> => ({
-  operation: operations.renew,
-  keys: keys.map(permitIds),
-  args: [leaseMillis, ...ids]
-})
+): StoreCommand<ReadonlyArray<number>> => command(operations.renew, keys.map(permitIds), [leaseMillis, ...ids])
 
 /** Replies whether anything has changed. */
-export const set = (key: string, permits: number, ifExists: boolean, store: TellingStore): StoreCommand<boolean> => ({
-  operation: operations.set,
-  keys: keysOf(key, store),
-  args: [permits, ifExists ? 1 : 0, store.publish]
-})
+export const set = (key: string, permits: number, ifExists: boolean, store: TellingStore): StoreCommand<boolean> =>
+  command(operations.set, keysOf(key, store), [permits, ifExists ? 1 : 0, store.publish])
 
 /** Replies how many are free now. */
 export const add = (
@@ -99,28 +89,15 @@ export const add = (
   initial: number | undefined,
   permits: number,
   store: TellingStore
-): StoreCommand<number> => ({
-  operation: operations.add,
-  keys: keysOf(key, store),
-  args: [initial ?? "", permits, store.publish]
-})
+): StoreCommand<number> => command(operations.add, keysOf(key, store), [initial ?? "", permits, store.publish])
 
-export const count = (key: string, store: TellingStore): StoreCommand<PermitCounts> => ({
-  operation: operations.count,
-  keys: keysOf(key, store),
-  args: [store.publish]
-})
+export const count = (key: string, store: TellingStore): StoreCommand<PermitCounts> =>
+  command(operations.count, keysOf(key, store), [store.publish])
 
 /** Replies the milliseconds left: -1 for no end, -2 for a permit that is not held. */
-export const lease = (key: string, id: string): StoreCommand<number> => ({
-  operation: operations.lease,
-  keys: [permitIds(key)],
-  args: [id]
-})
+export const lease = (key: string, id: string): StoreCommand<number> =>
+  command(operations.lease, [permitIds(key)], [id])
 
 /** Replies whether the permit is held. -1: without end. */
-export const updateLease = (key: string, id: string, leaseMillis: number): StoreCommand<boolean> => ({
-  operation: operations.updateLease,
-  keys: [permitIds(key)],
-  args: [id, leaseMillis]
-})
+export const updateLease = (key: string, id: string, leaseMillis: number): StoreCommand<boolean> =>
+  command(operations.updateLease, [permitIds(key)], [id, leaseMillis])

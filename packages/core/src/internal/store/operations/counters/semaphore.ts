@@ -5,7 +5,7 @@
 import { grantMarker, permitIds } from "../../keys.ts"
 import { doneReply, numberReply } from "../replies/replies.ts"
 import { majorityDone } from "../majority.ts"
-import { operation, type StoreCommand } from "../StoreOperation.ts"
+import { command, operation, type StoreCommand } from "../StoreOperation.ts"
 import { type Asking, askingArgs, tellingKeys, type TellingStore } from "./permitPlaces.ts"
 
 export interface SemaphoreReply {
@@ -46,11 +46,12 @@ export const acquire = (
   { id, markerMillis, permits }: Grant,
   asking: Asking,
   store: TellingStore
-): StoreCommand<SemaphoreReply> => ({
-  operation: operations.acquire,
-  keys: [key, permitIds(key), grantMarker(key, id), ...tellingKeys(key, store)],
-  args: [initial ?? "", permits, markerMillis, store.publish, ...askingArgs(store, asking)]
-})
+): StoreCommand<SemaphoreReply> =>
+  command(
+    operations.acquire,
+    [key, permitIds(key), grantMarker(key, id), ...tellingKeys(key, store)],
+    [initial ?? "", permits, markerMillis, store.publish, ...askingArgs(store, asking)]
+  )
 
 /**
  * Replies 1: given back, or 0: the grant is not known. With a `trustedMillis` of zero, only permits that the marker records are given
@@ -61,18 +62,16 @@ export const giveBack = (
   { id, permits }: Pick<Grant, "id" | "permits">,
   trustedMillis: number,
   store: TellingStore
-): StoreCommand<number> => ({
-  operation: operations.giveBack,
-  keys: [key, grantMarker(key, id), ...tellingKeys(key, store)],
-  args: [permits, trustedMillis, store.publish]
-})
+): StoreCommand<number> =>
+  command(
+    operations.giveBack,
+    [key, grantMarker(key, id), ...tellingKeys(key, store)],
+    [permits, trustedMillis, store.publish]
+  )
 
 /** Gives up the place of a client that no longer waits for permits, with ids or without. Only for a store that hands over. */
-export const leave = (key: string, clientId: string, store: TellingStore): StoreCommand<number> => ({
-  operation: operations.leave,
-  keys: [key, ...tellingKeys(key, store)],
-  args: [clientId, store.publish]
-})
+export const leave = (key: string, clientId: string, store: TellingStore): StoreCommand<number> =>
+  command(operations.leave, [key, ...tellingKeys(key, store)], [clientId, store.publish])
 
 /** Replies whether there is such a semaphore. */
 export const add = (
@@ -81,29 +80,20 @@ export const add = (
   permits: number,
   onlyIfExists: boolean,
   store: TellingStore
-): StoreCommand<boolean> => ({
-  operation: operations.add,
-  keys: [key, permitIds(key), ...tellingKeys(key, store)],
-  args: [onlyIfExists ? "" : (initial ?? ""), permits, onlyIfExists ? 1 : 0, store.publish]
-})
+): StoreCommand<boolean> =>
+  command(
+    operations.add,
+    [key, permitIds(key), ...tellingKeys(key, store)],
+    [onlyIfExists ? "" : (initial ?? ""), permits, onlyIfExists ? 1 : 0, store.publish]
+  )
 
 /** Replies whether it has created the semaphore. A life of zero has no end. */
-export const set = (key: string, permits: number, lifeMillis: number, store: TellingStore): StoreCommand<boolean> => ({
-  operation: operations.set,
-  keys: [key, permitIds(key), ...tellingKeys(key, store)],
-  args: [permits, lifeMillis, store.publish]
-})
+export const set = (key: string, permits: number, lifeMillis: number, store: TellingStore): StoreCommand<boolean> =>
+  command(operations.set, [key, permitIds(key), ...tellingKeys(key, store)], [permits, lifeMillis, store.publish])
 
 /** Replies how many were free. */
-export const drain = (key: string, initial: number | undefined): StoreCommand<number> => ({
-  operation: operations.drain,
-  keys: [key, permitIds(key)],
-  args: [initial ?? ""]
-})
+export const drain = (key: string, initial: number | undefined): StoreCommand<number> =>
+  command(operations.drain, [key, permitIds(key)], [initial ?? ""])
 
 /** Replies how many are free; undefined if there is no semaphore. */
-export const available = (key: string): StoreCommand<number | undefined> => ({
-  operation: operations.available,
-  keys: [key],
-  args: []
-})
+export const available = (key: string): StoreCommand<number | undefined> => command(operations.available, [key], [])
