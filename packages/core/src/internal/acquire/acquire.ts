@@ -10,7 +10,6 @@ import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import type { LockReentered, LockStoreError, LockTimeout } from "../../LockError.ts"
 import { acquireOnce, type Attempt, type Denial, ownerRefOf, writerOf } from "./acquireOnce.ts"
-import { countWaiting } from "./waiting/countWaiting.ts"
 import { reenter } from "./reenter.ts"
 import type { Hold } from "../hold/Hold.ts"
 import type { HeldRef } from "../hold/releaseCommand.ts"
@@ -39,9 +38,7 @@ export const acquire = (
   if (!waits) return ask(request, restore, startedAt)
   return Effect.suspend(() => {
     // While other fibers of this process wait or hold, a request would jump the queue, or certainly be refused.
-    if (isHeldUp(request)) {
-      return countWaiting(client, kind.name, waitInQueue(request, restore, startedAt, undefined))
-    }
+    if (isHeldUp(request)) return waitInQueue(request, restore, startedAt, undefined)
     if (kind.mode === "read") {
       if (client.requestsInFlight.read.has(keys.lock)) return ask(request, restore, startedAt)
       client.requestsInFlight.read.set(keys.lock, true)
@@ -107,8 +104,7 @@ class FirstAttempt implements Attempt<Hold, Hold, LockTimeout | LockReentered | 
   #wait(answer: Denial | LockStoreError): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> {
     const { ownerRef, restore, startedAt, takesPlace } = this
     const earlier = { answer, messagesSeen: this.#messagesSeen, ownerRef, sentAt: this.#sentAt, takesPlace }
-    const { client, kind } = this.#request
-    return countWaiting(client, kind.name, waitInQueue(this.#request, restore, startedAt, earlier))
+    return waitInQueue(this.#request, restore, startedAt, earlier)
   }
 }
 

@@ -88,17 +88,14 @@ export class Waiter implements Alarm, Linked<Waiter> {
     if (this.isServed) this.wake()
   }
 
-  /** Sleeps until it has the turn, is served, its wait time is over, or it is woken for another reason. */
+  /**
+   * Sleeps until it has the turn, is served, its wait time is over, or it is woken for another reason. An interruption leaves nothing to
+   * undo: who is woken then is gone.
+   */
   get awaitTurn(): Effect.Effect<void> {
     return Effect.callback<void>((resume) => {
-      if (this.hasTurn || this.isServed || this.#isLate) {
-        resume(Effect.void)
-        return
-      }
-      this.#resume = resume
-      return Effect.sync(() => {
-        this.#resume = undefined
-      })
+      if (this.hasTurn || this.isServed || this.#isLate) resume(Effect.void)
+      else this.#resume = resume
     })
   }
 }

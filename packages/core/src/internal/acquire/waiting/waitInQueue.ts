@@ -73,14 +73,18 @@ export const waitInQueue = (
     // only now: another waiter that took the head meanwhile would be asking already
     if (earlier?.takesPlace === true) settled(request)
     wait.skipsRequest = earlier === undefined ? wait.shouldNotAsk : waiter.hasTurn && !wait.lacksPlace
-    return Effect.ensuring(
-      untilAcquired(wait),
-      Effect.suspend(() => {
-        queue.leave(waiter)
-        return queue.isEmpty ? withdraw(request, queue) : Effect.void
-      })
-    )
+    return waiting(wait)
   })
+}
+
+/** A function of its own, so that its closure refers to nothing but the wait: thousands of fibers may wait. */
+const waiting = (wait: Wait): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
+  const { client, kind } = wait.request
+  client.telemetry.waits(kind.name)
+  return Effect.ensuring(
+    untilAcquired(wait),
+    Effect.suspend(() => wait.end())
+  )
 }
 
 /** The last waiter of this client has left: what Redis knows of it no longer holds. */
@@ -158,6 +162,14 @@ class Wait {
     if (place === undefined || place.ownerRef.owner === ownerRef.owner) queue.place = { ownerRef, hasAsked: true }
     // another request was faster
     else this.request.client.fork(giveBackPlace(ownerRef))
+  }
+
+  /** The wait is over, for whatever reason. */
+  end(): Effect.Effect<void> {
+    const { queue, request, waiter } = this
+    request.client.telemetry.waited(request.kind.name)
+    queue.leave(waiter)
+    return queue.isEmpty ? withdraw(request, queue) : Effect.void
   }
 
   /** The lock is its own: the next one need not ask for it, but has to look out for its loss. */
