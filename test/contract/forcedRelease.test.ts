@@ -2,13 +2,23 @@
  * What the holder of a lock learns when somebody else takes it away.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Stream } from "effect"
-import { FairLock, Lock, LockLost, LockStore, NonReentrantLock, ReadWriteLock, RedisLock } from "effect-redis-lock"
+import { type Cause, Effect, Fiber, Latch, Layer, Queue, Stream } from "effect"
+import {
+  FairLock,
+  Lock,
+  LockLost,
+  LockStore,
+  NonReentrantLock,
+  ReadWriteLock,
+  type RedisDriver,
+  RedisLock
+} from "effect-redis-lock"
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { clientOf } from "../kit/clients.ts"
 import { soon, until } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { type Handler, wrappedStore } from "../kit/wrappedStore.ts"
 
 const onRedis = LockStore.layerRedis.pipe(Layer.provide(IoRedis.layer({ url: redisUrl })))
 
@@ -70,3 +80,104 @@ for (const [title, store] of [
     )
   })
 }
+
+const channelOf = (channel: string) => channel.startsWith("effect_redis_lock_client:")
+
+/** A client of its own memory, of which the test decides what it hears on its channel. */
+const hearing = Effect.fnUntraced(function* (handle: Handler = ({ run }) => run()) {
+  const inner = yield* Effect.provide(LockStore.LockStore, yield* Layer.build(LockStore.layerMemory))
+  const subscriptions: Array<Queue.Queue<RedisDriver.Signal, Cause.Done>> = []
+  const store = LockStore.LockStore.of({
+    ...wrappedStore(inner, handle),
+    subscribe: (channel) =>
+      !channelOf(channel)
+        ? inner.subscribe(channel)
+        : Stream.unwrap(
+            Effect.map(Queue.unbounded<RedisDriver.Signal, Cause.Done>(), (queue) => {
+              Queue.offerUnsafe(queue, { _tag: "Subscribed" })
+              subscriptions.push(queue)
+              return Stream.fromQueue(queue)
+            })
+          )
+  })
+  const over = (behind: LockStore.LockStore["Service"]) =>
+    clientOf(
+      RedisLock.layerFromStore({ watchdogLeaseTime: "1 hour" }).pipe(
+        Layer.provide(Layer.succeed(LockStore.LockStore, behind))
+      )
+    )
+  const holder = yield* over(store)
+  const name = freshName()
+  const section = yield* Effect.forkScoped(Effect.flip(holder.run(Lock.withLock(Effect.never, name))))
+  yield* until("the holder listens", () => subscriptions.length === 1)
+  return { admin: yield* over(inner), holder, name, section, subscriptions }
+})
+
+describe("the messages of a lock that is taken by force", () => {
+  it.live("A message that was lost with its connection is made up for when the subscription is back", () =>
+    Effect.gen(function* () {
+      const { admin, name, section, subscriptions } = yield* hearing()
+      assert.isTrue(yield* admin.run(Lock.forceRelease(name)))
+      yield* Queue.offer(subscriptions[0]!, { _tag: "Subscribed" })
+      assert.instanceOf(yield* soon("the loss", Fiber.join(section)), LockLost)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("A holder whose stream of messages ends listens again", () =>
+    Effect.gen(function* () {
+      const { admin, name, section, subscriptions } = yield* hearing()
+      yield* Queue.end(subscriptions[0]!)
+      assert.isTrue(yield* admin.run(Lock.forceRelease(name)))
+      assert.instanceOf(yield* soon("the loss", Fiber.join(section)), LockLost)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("Many messages cost no more than a look that is under way and another one", () =>
+    Effect.gen(function* () {
+      const answer = yield* Latch.make()
+      let looks = 0
+      const { admin, name, section, subscriptions } = yield* hearing((request) => {
+        if (request.operation !== "lock/renew") return request.run()
+        looks++
+        return Effect.andThen(answer.await, Effect.suspend(request.run))
+      })
+      const message = { _tag: "Message", message: "taken" } as const
+      yield* Queue.offer(subscriptions[0]!, message)
+      yield* until("the first look", () => looks > 0)
+      yield* Queue.offerAll(
+        subscriptions[0]!,
+        Array.from({ length: 1000 }, () => message)
+      )
+      yield* until(
+        "all messages are heard",
+        Effect.map(Queue.size(subscriptions[0]!), (size) => size === 0)
+      )
+      assert.isTrue(yield* admin.run(Lock.forceRelease(name)))
+      yield* answer.open
+      assert.instanceOf(yield* soon("the loss", Fiber.join(section)), LockLost)
+      assert.isAtMost(looks, 2)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("A lock that this client was granted while it looked whom to tell is lost like any other", () =>
+    Effect.gen(function* () {
+      const looked = yield* Latch.make()
+      const mayAnswer = yield* Latch.make()
+      const { holder } = yield* hearing((request) => {
+        if (!request.operation.endsWith("/inspect")) return request.run()
+        return Effect.tap(Effect.suspend(request.run), () => Effect.andThen(looked.open, mayAnswer.await))
+      })
+      const name = freshName()
+      const forced = yield* Effect.forkScoped(holder.run(Lock.forceRelease(name)))
+      yield* soon("the look", looked.await)
+      const entered = yield* Latch.make()
+      const section = yield* Effect.forkScoped(
+        Effect.flip(holder.run(Lock.withLock(Effect.andThen(entered.open, Effect.never), name)))
+      )
+      yield* soon("the grant", entered.await)
+      yield* mayAnswer.open
+      assert.isTrue(yield* Fiber.join(forced))
+      assert.instanceOf(yield* soon("the loss", Fiber.join(section)), LockLost)
+    }).pipe(Effect.scoped)
+  )
+})

@@ -3,7 +3,8 @@
  * a client that has held something for a moment listens: a connection of its own for messages is worth more than a section that ends soon.
  */
 import * as Effect from "effect/Effect"
-import type { Fiber } from "effect/Fiber"
+import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
 import type { LockStore } from "../../LockStore.ts"
 import { clientLabelKey } from "../store/keys.ts"
 import { runStream } from "../store/startable.ts"
@@ -11,6 +12,9 @@ import { reconnecting } from "../time/schedules.ts"
 
 /** Whoever holds for less is not taken anything by hand. */
 const momentMillis = 1000
+
+/** Between two looks at all that is held: whoever takes many locks, or floods the channel, must not flood the connection as well. */
+const restMillis = 100
 
 /** How often a client that listens looks whether it still needs to. */
 const idleMillis = 10_000
@@ -25,9 +29,9 @@ export interface TakenFrom {
   readonly watchdog: {
     readonly size: number
     readonly watchesSince: (millis: number) => boolean
-    readonly verifyAll: () => void
+    readonly verifyAll: () => ReadonlyArray<Fiber.Fiber<void>>
   }
-  readonly fork: (effect: Effect.Effect<void>) => Fiber<void>
+  readonly fork: (effect: Effect.Effect<void>) => Fiber.Fiber<void>
 }
 
 export class ForcedReleases {
@@ -63,15 +67,37 @@ const heedWhileHolding = Effect.fnUntraced(function* (client: TakenFrom) {
 /** Never ends. A user that may not listen learns of a loss with the next renewal, as everybody does who was not told. */
 const listen = (client: TakenFrom): Effect.Effect<never> =>
   Effect.suspend(() => {
-    const channel = clientLabelKey(client.options.keyPrefix, client.clientId)
-    return runStream(client.store.subscribe(channel), (signal) => {
-      if (signal._tag === "Message") client.watchdog.verifyAll()
+    const told = Latch.makeUnsafe(false)
+    return Effect.raceFirst(hear(client, told), Effect.forever(verifyOnceTold(client, told)))
+  })
+
+const hear = (client: TakenFrom, told: Latch.Latch): Effect.Effect<never> => {
+  const channel = clientLabelKey(client.options.keyPrefix, client.clientId)
+  let hasListened = false
+  const subscription = Effect.suspend(() =>
+    runStream(client.store.subscribe(channel), (signal) => {
+      // messages may have been missed before a subscription is renewed
+      if (signal._tag === "Message" || hasListened) told.openUnsafe()
+      hasListened = true
     })
-  }).pipe(
+  )
+  return subscription.pipe(
+    // a stream that ends is as good as a lost connection
+    Effect.andThen(Effect.sleep(momentMillis)),
+    Effect.forever,
     Effect.retry({ schedule: reconnecting, while: ({ isTransient }) => isTransient }),
     Effect.catch((error) => Effect.logDebug("This client cannot hear that a lock is taken from it by force.", error)),
     Effect.andThen(Effect.never)
   )
+}
+
+/** One look serves all messages that came before it. */
+const verifyOnceTold = Effect.fnUntraced(function* (client: TakenFrom, told: Latch.Latch) {
+  yield* told.await
+  told.closeUnsafe()
+  yield* Fiber.awaitAll(client.watchdog.verifyAll())
+  yield* Effect.sleep(restMillis)
+})
 
 const untilIdle = Effect.fnUntraced(function* (client: TakenFrom) {
   do yield* Effect.sleep(idleMillis)

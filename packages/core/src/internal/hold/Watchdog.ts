@@ -4,6 +4,7 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import type { Fiber } from "effect/Fiber"
 import type { Alarm, AlarmClock } from "../time/AlarmClock.ts"
 import { DueQueue } from "../time/DueQueue.ts"
 import type { Lease, LeaseClient } from "./Lease.ts"
@@ -57,15 +58,17 @@ export class Watchdog implements Alarm {
 
   /**
    * Checks at once that Redis still has every lease: another server may answer now, which does not know some of them. A lease that
-   * is there keeps its length, and the time of its next renewal.
+   * is there keeps its length, and the time of its next renewal. The fibers end when all is known.
    */
-  verifyAll(): void {
+  verifyAll(): ReadonlyArray<Fiber<void>> {
     const now = this.#client.now()
     const groups = new Map<string, Array<Lease>>()
     for (const lease of [...this.#queue.items]) {
       if (lease.checkLost(now) === undefined) this.#group(groups, lease)
     }
-    this.#inBatches(groups, (batch) => this.#verify(batch))
+    const fibers: Array<Fiber<void>> = []
+    this.#inBatches(groups, (batch) => void fibers.push(this.#verify(batch)))
+    return fibers
   }
 
   /** Serves what is due, and sets the alarm for what is due next. */
@@ -120,8 +123,8 @@ export class Watchdog implements Alarm {
   }
 
   /** A renewal this short extends nothing, but its reply says which leases are still held. A failure says nothing. */
-  #verify(batch: ReadonlyArray<Lease>): void {
-    this.#client.fork(
+  #verify(batch: ReadonlyArray<Lease>): Fiber<void> {
+    return this.#client.fork(
       Effect.matchCause(this.#client.store.run(batch[0]!.kind.renew(batch, verifyLeaseMillis)), {
         onSuccess: (replies) => {
           for (let i = 0; i < batch.length; i++) {

@@ -199,17 +199,19 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
       if (client.isQuorum && this.kind.queued) return Effect.fail(noQuorum(this.kind) as Invalid as InvalidLockName)
       const { mode } = this.kind
       const command = this.kind.forceRelease(keys, client.store.publish)
-      const sentAt = client.now()
-      const freed = Effect.map(this.#explained(client, keys, client.store.run(command)), (reply) => {
-        if (reply < 1) return false
-        for (const lease of client.heldHere(keys.lock)) {
-          // a quorum's slowest member may answer long after a waiter of ours was granted what this has freed
-          if (lease.askedAt > sentAt) continue
-          // the writer's own read holds end with it
-          if (lease.kind.mode === mode || mode === "write") lease.lose("NotOwner", client.now())
-        }
-        client.wakeWaiters(keys.lock)
-        return true
+      const freed = Effect.suspend(() => {
+        const sentAt = client.now()
+        return Effect.map(this.#explained(client, keys, client.store.run(command)), (reply) => {
+          if (reply < 1) return false
+          for (const lease of client.heldHere(keys.lock)) {
+            // a quorum's slowest member may answer long after a waiter of ours was granted what this has freed
+            if (lease.askedAt > sentAt) continue
+            // the writer's own read holds end with it
+            if (lease.kind.mode === mode || mode === "write") lease.lose("NotOwner", client.now())
+          }
+          client.wakeWaiters(keys.lock)
+          return true
+        })
       })
       return Effect.flatMap(otherHolders(client, keys), (others) =>
         Effect.tap(freed, (isFreed) => (isFreed ? tellHolders(client, others) : Effect.void))
