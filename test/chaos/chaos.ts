@@ -282,18 +282,21 @@ class Run {
           yield* Effect.sleep(fault.back)
           return yield* this.start(slot)
         case "stop":
-          if (fault.inside === true) {
-            while (!client.inside) yield* Effect.sleep(1)
+          while (true) {
+            while (fault.inside === true && !client.inside) yield* Effect.sleep(1)
+            if (client.isKilled || client.isStopped) return
+            client.isStopped = true
+            this.seen.push({ event: "stopped", at: now(), process: client.process })
+            client.child.kill("SIGSTOP")
+            // until then, what it has said before arrives: it may have left when the signal came
+            yield* Effect.sleep(Math.min(100, fault.lasts))
+            const isMissed = fault.inside === true && !client.inside
+            if (!isMissed) yield* Effect.sleep(Math.max(0, fault.lasts - 100))
+            client.child.kill("SIGCONT")
+            client.isStopped = false
+            this.seen.push({ event: "continued", at: now(), process: client.process })
+            if (!isMissed) return
           }
-          if (client.isKilled || client.isStopped) return
-          client.isStopped = true
-          this.seen.push({ event: "stopped", at: now(), process: client.process })
-          client.child.kill("SIGSTOP")
-          yield* Effect.sleep(fault.lasts)
-          client.child.kill("SIGCONT")
-          client.isStopped = false
-          this.seen.push({ event: "continued", at: now(), process: client.process })
-          return
       }
     })
   }

@@ -84,11 +84,12 @@ describe("a subscription that breaks while waiting", () => {
         const holder = yield* enter(yield* client(server, patient), "report")
         const waiter = yield* queueUp(yield* client(proxy, { ...patient, commandTimeout: 100 }), "report")
         yield* waiterSleeps(redis, "report")
-        const connections = Effect.promise(async () => String(await redis.client("LIST")).match(/^id=\d+/gm))
+        const connections = Effect.promise(async () => String(await redis.client("LIST")).match(/^id=\d+/gm) ?? [])
         const before = yield* connections
         const pings = async () => Number(/cmdstat_ping:calls=(\d+)/.exec(await redis.info("commandstats"))?.[1] ?? 0)
         yield* eventually("both connections were asked twice for a sign of life", pings, (count) => count >= 4)
-        assert.deepStrictEqual(yield* connections, before)
+        // the holder may open one for messages meanwhile
+        assert.includeMembers(yield* connections, before)
         yield* holder.end
         const next = yield* waiter.entered
         yield* next.end

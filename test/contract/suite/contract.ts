@@ -46,7 +46,7 @@ export const contractOf = ({ isQuorum = false, store, time }: Backend, kind: Kin
   const shortLease = virtual ? Duration.seconds(5) : Duration.seconds(2)
   const options: RedisLock.RedisLockOptions = {
     watchdogLeaseTime: virtual ? "30 seconds" : "3 seconds",
-    fallbackInterval: virtual ? "1 second" : "200 millis"
+    fallbackInterval: "1 second"
   }
   const watchdogLease = Duration.fromInputUnsafe(options.watchdogLeaseTime!)
 
