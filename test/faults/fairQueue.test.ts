@@ -321,7 +321,7 @@ describe("waiters of a fair lock", () => {
         for (let i = 0; i < 100; i++) yield* waitFor(mine, lock)
         yield* queued(redis, "turn", 100)
         // until the subscriptions stand, and what they caused is over
-        const subscribed = () => redis.pubsub("CHANNELS") as Promise<ReadonlyArray<unknown>>
+        const subscribed = () => redis.pubsub("CHANNELS", "*{turn}*") as Promise<ReadonlyArray<unknown>>
         yield* eventually("100 channels are heard", subscribed, (channels) => channels.length === 100)
         yield* Effect.sleep(1000)
         yield* Effect.promise(() => redis.config("RESETSTAT"))

@@ -19,7 +19,8 @@ describe("a subscription that breaks while waiting", () => {
         const waiter = yield* queueUp(yield* client(server, patient), "report")
         yield* subscribers(redis, "report", 1)
         for (let i = 0; i < 3; i++) {
-          assert.strictEqual(yield* Effect.promise(() => redis.client("KILL", "TYPE", "PUBSUB")), 1)
+          // the holder may have one, too: it listens once it has held for a second
+          assert.isAtLeast(Number(yield* Effect.promise(() => redis.client("KILL", "TYPE", "PUBSUB"))), 1)
           yield* subscribers(redis, "report", 1)
         }
         assert.isUndefined(waiter.fiber.pollUnsafe())

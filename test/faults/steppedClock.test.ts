@@ -62,7 +62,7 @@ describe.skipIf(impossible !== undefined)("a server whose clock is set", () => {
     Effect.gen(function* () {
       const [place] = yield* skewedServers([0])
       const { redis, server, setClock } = place!
-      const client = yield* clientOf(locks(server))
+      const client = yield* clientOf(locks(server, { label: "" }))
       const scriptsOf = (self: Effect.Effect<unknown, unknown>) =>
         Effect.gen(function* () {
           const before = yield* commandsRun(redis, ["evalsha"])
