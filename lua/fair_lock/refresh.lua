@@ -34,8 +34,11 @@ local millis = time[1] * 1000 + math.floor(time[2] / 1000)
 if ARGV[4] ~= '0' then
   redis.call('ZADD', KEYS[5], millis + ARGV[4], ARGV[3])
   redis.call('ZADD', KEYS[5], 'NX', millis, 'seen')
-  redis.call('PEXPIRE', KEYS[5], 86400000)
+else
+  -- dead: a place that it still has was made by a command that came late
+  redis.call('ZADD', KEYS[5], 0, ARGV[3])
 end
+redis.call('PEXPIRE', KEYS[5], 86400000)
 --@include fair/leave_queue
 for i = last_waiting + 1, #ARGV - 1 do
   leave_queue(ARGV[i])
@@ -58,8 +61,6 @@ head = redis.call('LINDEX', KEYS[3], 0)
 if not head then
   -- without places no client is noted: taking a place notes it again
   redis.call('DEL', KEYS[4], KEYS[5])
-elseif ARGV[4] == '0' then
-  redis.call('ZREM', KEYS[5], ARGV[3])
 end
 local left = redis.call('PTTL', KEYS[1])
 if not head then

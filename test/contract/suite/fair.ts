@@ -22,15 +22,16 @@ const ghost = (lock: AnyLock, thread?: string) => {
   const owner = thread ?? `${client}:1`
   const run = (operation: LockStore.Operation, keys: Array<string>, args: Array<string | number>) =>
     LockStore.LockStore.use((store) => runOperation(store, operation, [lock.name, ...keys], args))
-  const refresh = (...waiting: ReadonlyArray<string>) =>
+  const report = (lifeMillis: number, waiting: ReadonlyArray<string>, gone: ReadonlyArray<string> = []) =>
     Effect.map(
       run(
         "fair_lock/refresh",
         [channel, queue, timeouts, clients],
-        ["PUBLISH", 300_000, client, 60_000, 1, waiting.length, ...waiting]
+        ["PUBLISH", 300_000, client, lifeMillis, 1, waiting.length, ...waiting, ...gone]
       ),
       (reply) => (reply as ReadonlyArray<unknown>)[1]
     )
+  const refresh = (...waiting: ReadonlyArray<string>) => report(60_000, waiting)
   return {
     owner,
     /** Queues up, and counts as alive for so long. */
@@ -47,6 +48,8 @@ const ghost = (lock: AnyLock, thread?: string) => {
       [owner, 60_000, 86_400_000, 0, client, 60_000, "PUBLISH"]
     ),
     leave: (who = owner) => run("fair_lock/release", [channel, queue, timeouts, clients], [who, "PUBLISH"]),
+    /** Reports that nobody of its client waits, and that another owner has gone. */
+    nobodyWaits: report(0, [], [`${client}:2`]),
     /** Who is first in the queue, for a client that asks at this moment. */
     head: refresh(),
     /** The same, for a client that waits. */
@@ -176,6 +179,22 @@ export const fairness = ({
         })
       )
     }
+
+    it.effect("A place that a late command has made for a client of which nobody waits holds up nobody", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        const [late, other] = [ghost(lock), ghost(lock)]
+        yield* Effect.gen(function* () {
+          yield* late.ask(60_000)
+          yield* other.ask(60_000)
+          yield* late.nobodyWaits
+          assert.strictEqual(yield* other.headWhileWaiting, other.owner)
+        }).pipe(Lock.withLock(lock))
+        yield* other.leave()
+        assert.strictEqual(yield* Lock.withLock(Effect.succeed("mine"), lock, { waitTime: "1 second" }), "mine")
+        yield* assertNoQueue(lock)
+      })
+    )
 
     const lastDead = ["a request that does not wait", "a forced release", "the holder that asks again"] as const
     for (const remover of lastDead) {

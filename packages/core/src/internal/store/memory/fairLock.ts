@@ -169,8 +169,10 @@ export const refresh: MemoryOperation = (db, keys, args) => {
   if (life !== "0") {
     db.zadd(queue.clients, millis + Number(life), client)
     if (db.zscore(queue.clients, "seen") === undefined) db.zadd(queue.clients, millis, "seen")
-    db.expire(queue.clients, remember)
+  } else {
+    db.zadd(queue.clients, 0, client)
   }
+  db.expire(queue.clients, remember)
   for (const owner of args.slice(6 + Number(waits))) leaveQueue(db, queue, owner)
   const { now } = skipTheDead(db, queue)
   const holder = db.hash(lock)?.keys().next().value
@@ -181,7 +183,6 @@ export const refresh: MemoryOperation = (db, keys, args) => {
   keepFront(db, lock, queue, now, 0)
   const head = db.list(queue.queue)[0]
   if (head === undefined) forgetClients(db, queue)
-  else if (life === "0") db.zrem(queue.clients, client)
   const left = db.pttl(lock)
   if (head === undefined) return [left, null, 0, holder ?? null, lost]
   if (left === -2 && head !== before) db.publish(`${channel}:${head}`, "0")
