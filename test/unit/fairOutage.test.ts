@@ -212,13 +212,15 @@ describe("a place in the queue of a fair lock", () => {
           const holder = yield* clientOf(server, patient)
           const again = yield* Queue.unbounded<RedisDriver.Signal>()
           const way = { isMute: false, holdsReply: false, held: false, reply: yield* Latch.make() }
+          let first: string | undefined
           const heard: Store = {
             ...server.store,
-            subscribe: (channel) =>
-              Stream.merge(
-                Stream.filter(server.store.subscribe(channel), () => !way.isMute),
-                Stream.fromQueue(again)
-              )
+            subscribe: (channel) => {
+              const signals = Stream.filter(server.store.subscribe(channel), () => !way.isMute)
+              // the waiter's own; the next one is that of a spare owner
+              first ??= channel
+              return channel === first ? Stream.merge(signals, Stream.fromQueue(again)) : signals
+            }
           }
           const mine = yield* clientOf(
             {

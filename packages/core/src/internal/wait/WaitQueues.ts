@@ -8,7 +8,8 @@ import type { Waiter, Wake, Wanted } from "./Waiter.ts"
 import type { WaitingClient } from "./WaitingClient.ts"
 import type { Identity } from "../hold/owner.ts"
 import type { LockKeys } from "../store/keys.ts"
-import { FairQueue } from "./FairQueue.ts"
+import { FairQueue } from "./fair/FairQueue.ts"
+import { SpareOwners } from "./fair/SpareOwners.ts"
 import { WaitQueue } from "./WaitQueue.ts"
 
 /** What is waited for: a lock in one of its modes, permits, or a latch. */
@@ -19,9 +20,11 @@ export class WaitQueues {
   readonly #queues: Readonly<Record<Waited, Map<string, WaitQueue>>>
   /** The queues of fair locks, whose waiters have places in Redis. */
   readonly #fair = new Map<string, FairQueue>()
+  readonly spareOwners: SpareOwners
 
   constructor(client: WaitingClient) {
     this.#client = client
+    this.spareOwners = new SpareOwners(client)
     const exclusive = new Map<string, WaitQueue>()
     // a lock is free for a writer when it is free for anybody; readers do not wait for readers
     this.#queues = { exclusive, write: exclusive, read: new Map(), permit: new Map(), latch: new Map() }

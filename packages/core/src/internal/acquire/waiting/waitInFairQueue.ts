@@ -7,9 +7,10 @@ import { type LockReentered, LockStoreError, type LockTimeout } from "../../../L
 import type { AcquireRequest } from "../AcquireRequest.ts"
 import { acquireOnce, ownerRefOf, type Denial, leaseMillisOf } from "../acquireOnce.ts"
 import { tryReenter } from "../reenter.ts"
-import type { FairQueue } from "../../wait/FairQueue.ts"
+import type { FairQueue } from "../../wait/fair/FairQueue.ts"
 import { Outage } from "../../wait/Outage.ts"
-import { FairWaiter } from "../../wait/FairWaiter.ts"
+import { FairWaiter } from "../../wait/fair/FairWaiter.ts"
+import type { SpareOwner } from "../../wait/fair/SpareOwners.ts"
 import { Hold } from "../../hold/Hold.ts"
 import type { Wake } from "../../wait/Waiter.ts"
 import type { HeldRef } from "../../hold/releaseCommand.ts"
@@ -32,7 +33,9 @@ export const waitInFairQueue = (
   const { client, identity, keys } = request
   return Effect.flatMap(Queue.sliding<Wake>(1), (signals) => {
     const queue = client.waitQueues.openFair(keys)
-    const waiter = new FairWaiter(client.nextOwner(), identity, signals, startedAt + request.waitMillis)
+    const spare = client.waitQueues.spareOwners.take(keys.lock)
+    const owner = spare?.owner ?? client.nextOwner()
+    const waiter = new FairWaiter(owner, identity, signals, startedAt + request.waitMillis)
     queue.enter(waiter)
     const ownerRef = ownerRefOf(request, waiter.owner)
     const ask: Ask = Effect.suspend(() => {
@@ -63,14 +66,16 @@ export const waitInFairQueue = (
     return Effect.matchCauseEffect(ask, {
       onSuccess: (outcome) => {
         if (!(outcome instanceof Hold)) {
-          const wait = waitForTurn(request, { restore, startedAt, ownerRef, queue, waiter, ask }, outcome)
+          const wait = waitForTurn(request, { restore, startedAt, ownerRef, queue, waiter, spare, ask }, outcome)
           return countWaiting(client, request.kind.name, wait)
         }
         queue.leave(waiter)
+        spare?.stop()
         return Effect.succeed(outcome)
       },
       onFailure: (cause) => {
         queue.leave(waiter)
+        spare?.stop()
         return Effect.failCause(cause)
       }
     })
@@ -84,6 +89,8 @@ interface FairWait {
   readonly ownerRef: HeldRef
   readonly queue: FairQueue
   readonly waiter: FairWaiter
+  /** The owner of the waiter, if its channel was heard before. */
+  readonly spare: SpareOwner | undefined
   readonly ask: Ask
 }
 
@@ -91,7 +98,7 @@ type Ask = Effect.Effect<Hold | Denial | LockStoreError, LockStoreError>
 
 const waitForTurn = (
   request: AcquireRequest,
-  { ask, ownerRef, queue, restore, startedAt, waiter }: FairWait,
+  { ask, ownerRef, queue, restore, spare, startedAt, waiter }: FairWait,
   answer: Denial | LockStoreError
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, keys, kind } = request
@@ -101,7 +108,7 @@ const waitForTurn = (
 
   const channel = kind.channel(keys, waiter.owner)
   const reentry = new Outage()
-  let isSubscribed = false
+  let isSubscribed = spare !== undefined
   const subscription = client.subscriptions.subscribe(channel, (signal) => {
     // Its turn may have been announced before the first subscription was ready, so one more request follows. After an
     // outage all channels come back at once: one report serves all waiters.
@@ -109,6 +116,14 @@ const waitForTurn = (
     else waiter.signal()
     isSubscribed = true
   })
+  spare?.stop()
+  // announced since the request was sent, or to be looked up, as the connection was lost
+  if (spare !== undefined && client.subscriptions.messagesSeen(channel) !== spare.messagesSeen) waiter.signal()
+  client.waitQueues.spareOwners.prepare(
+    keys.lock,
+    () => client.nextOwner(),
+    (owner) => kind.channel(keys, owner)
+  )
 
   const loop = Effect.gen(function* () {
     while (true) {

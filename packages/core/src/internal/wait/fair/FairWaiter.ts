@@ -1,8 +1,8 @@
 import * as Queue from "effect/Queue"
-import type { Identity } from "../hold/owner.ts"
-import type { Alarm } from "../time/AlarmClock.ts"
-import type { Linked } from "./LinkedList.ts"
-import type { Wake } from "./Waiter.ts"
+import type { Identity } from "../../hold/owner.ts"
+import type { Alarm } from "../../time/AlarmClock.ts"
+import type { Linked } from "../LinkedList.ts"
+import type { Wake } from "../Waiter.ts"
 
 /** One waiter of this process in the queue of a fair lock, where it has a place and a channel of its own. */
 export class FairWaiter implements Alarm, Linked<FairWaiter> {

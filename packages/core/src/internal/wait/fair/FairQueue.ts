@@ -4,18 +4,18 @@
  */
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
-import type { LockStoreError, StoreReason } from "../../LockError.ts"
-import type { Alarm } from "../time/AlarmClock.ts"
-import { placeTermsOf, waiterTimeoutMillis } from "../protocol/fair.ts"
-import type { LockKeys } from "../store/keys.ts"
-import { refresh, type RefreshReply } from "../store/operations/fairLock.ts"
+import type { LockStoreError, StoreReason } from "../../../LockError.ts"
+import type { Alarm } from "../../time/AlarmClock.ts"
+import { placeTermsOf, waiterTimeoutMillis } from "../../protocol/fair.ts"
+import type { LockKeys } from "../../store/keys.ts"
+import { refresh, type RefreshReply } from "../../store/operations/fairLock.ts"
 import { FairWaiters, mostReported, type Reported } from "./FairWaiters.ts"
-import { Outage } from "./Outage.ts"
+import { Outage } from "../Outage.ts"
 import type { FairWaiter } from "./FairWaiter.ts"
-import type { WaitingClient } from "./WaitingClient.ts"
-import type { Identity } from "../hold/owner.ts"
-import { mayHaveRun } from "../store/outcome.ts"
-import { transientFailure } from "../store/transient.ts"
+import type { WaitingClient } from "../WaitingClient.ts"
+import type { Identity } from "../../hold/owner.ts"
+import { mayHaveRun } from "../../store/outcome.ts"
+import { transientFailure } from "../../store/transient.ts"
 
 /** Waiters whose channels come back within this time share one report. */
 const lookMillis = 20

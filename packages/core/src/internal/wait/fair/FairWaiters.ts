@@ -1,5 +1,5 @@
 import type { FairWaiter } from "./FairWaiter.ts"
-import { LinkedList } from "./LinkedList.ts"
+import { LinkedList } from "../LinkedList.ts"
 
 /**
  * The most waiters that one report names: enough to find a place that was lost unnoticed within seconds, and few enough
