@@ -23,7 +23,12 @@ const pass = (millis: number) =>
 /** Two clients of one server; `observed` sees what the second asks, and which channels it hears. */
 const twoClients = Effect.gen(function* () {
   const server = yield* testStore()
-  const observed = { asked: 0, channels: new Set<string>(), reply: yield* Latch.make(true) }
+  const observed = {
+    asked: 0,
+    channels: new Set<string>(),
+    reply: yield* Latch.make(true),
+    connection: yield* Latch.make(false)
+  }
   const store = wrappedStore(
     {
       ...server.store,
@@ -32,7 +37,10 @@ const twoClients = Effect.gen(function* () {
           Effect.acquireRelease(
             Effect.sync(() => void observed.channels.add(channel)),
             () => Effect.sync(() => void observed.channels.delete(channel))
-          ).pipe(Effect.andThen(Effect.sleep(20)), Effect.as(server.store.subscribe(channel)))
+          ).pipe(
+            Effect.andThen(Effect.sleep(20)),
+            Effect.as(Stream.interruptWhen(server.store.subscribe(channel), observed.connection.await))
+          )
         )
     },
     (request) =>
@@ -79,26 +87,34 @@ describe("an owner id whose channel is heard already", () => {
     }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
   )
 
-  it.effect("A turn that is announced before the request for a place is answered is not missed", () =>
-    Effect.gen(function* () {
-      const { holds, holdsAgain, observed, waits } = yield* twoClients
-      const first = yield* waits
-      yield* pass(100)
-      yield* Fiber.interrupt(holds)
-      yield* pass(100)
-      assert.deepStrictEqual<unknown>(first.pollUnsafe(), Exit.void)
-      const holder = yield* holdsAgain
-      observed.reply.closeUnsafe()
-      const waiting = yield* waits
-      yield* pass(50)
-      yield* Fiber.interrupt(holder)
-      yield* pass(50)
-      assert.isUndefined(waiting.pollUnsafe())
-      yield* observed.reply.open
-      yield* pass(50)
-      assert.deepStrictEqual<unknown>(waiting.pollUnsafe(), Exit.void)
-    }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
-  )
+  for (const where of ["over the connection", "while the connection for messages is lost"]) {
+    it.effect(`A turn that is announced ${where} before the request for a place is answered is not missed`, () =>
+      Effect.gen(function* () {
+        const { holds, holdsAgain, observed, waits } = yield* twoClients
+        const first = yield* waits
+        yield* pass(100)
+        yield* Fiber.interrupt(holds)
+        yield* pass(100)
+        assert.deepStrictEqual<unknown>(first.pollUnsafe(), Exit.void)
+        const holder = yield* holdsAgain
+        observed.reply.closeUnsafe()
+        const waiting = yield* waits
+        yield* pass(50)
+        const isLost = where !== "over the connection"
+        if (isLost) {
+          yield* observed.connection.open
+          yield* pass(10)
+        }
+        yield* Fiber.interrupt(holder)
+        observed.connection.closeUnsafe()
+        yield* pass(isLost ? 400 : 50)
+        assert.isUndefined(waiting.pollUnsafe())
+        yield* observed.reply.open
+        yield* pass(50)
+        assert.deepStrictEqual<unknown>(waiting.pollUnsafe(), Exit.void)
+      }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
+    )
+  }
 
   it.effect("It is heard no longer than subscriptions are kept when nobody waits any more", () =>
     Effect.gen(function* () {

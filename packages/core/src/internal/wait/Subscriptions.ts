@@ -31,7 +31,9 @@ class SharedSubscription implements Alarm {
   readonly #listeners = new Set<(signal: Signal) => void>()
   #isSettled = false
   readonly #fiber: Fiber.Fiber<void, LockStoreError>
-  messagesSeen: number | undefined = undefined
+  #isEstablished = false
+  /** Signals so far, also over connections before: what was missed in between must show. */
+  #seen = 0
   due = 0
   heapIndex = -1
 
@@ -54,6 +56,10 @@ class SharedSubscription implements Alarm {
         this.#client.alarms.set(this, this.#client.now() + this.#client.options.subscriptionIdleMillis)
       }
     }
+  }
+
+  get messagesSeen(): number | undefined {
+    return this.#isEstablished ? this.#seen : undefined
   }
 
   /** There was no listener for `subscriptionIdleTime`. */
@@ -82,15 +88,16 @@ class SharedSubscription implements Alarm {
   }
 
   readonly #signal = (signal: Signal): void => {
-    this.messagesSeen = (this.messagesSeen ?? 0) + 1
+    this.#seen++
+    this.#isEstablished = true
     this.#health.isTold = false
     for (const listener of [...this.#listeners]) listener(signal)
     this.#isSettled = true
   }
 
   readonly #failed = (error: LockStoreError): Effect.Effect<void, LockStoreError> => {
-    const wasEstablished = this.messagesSeen !== undefined
-    this.messagesSeen = undefined
+    const wasEstablished = this.#isEstablished
+    this.#isEstablished = false
     const isFirst = !this.#isSettled
     this.#isSettled = true
     const isTold = this.#health.isTold
