@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { Lock, LockTimeout, type QuorumNotReached, ReadWriteLock, type RedisLock, RedLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { expectWarning } from "../run/logs.ts"
 import { as, clientOf, quorumOf, type Service, type TestStore, testStores } from "../kit/testStore.ts"
 
 type AnyLock = string | Lock.Lock<RedisLock.RedisLock, QuorumNotReached>
@@ -63,6 +64,7 @@ describe("labels on a quorum", () => {
         [0, 1, 1]
       )
       stores[2]!.isDown = true
+      expectWarning(/^No wake-up signals from one server of the quorum/)
       // of the two that answer, only the second has the label
       assert.strictEqual((yield* timeoutOf("a", other)).holder?.label, "worker-3")
     })
