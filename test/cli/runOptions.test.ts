@@ -108,7 +108,8 @@ describe("flags that do not go together", () => {
         [["--lock", "x"], '"x" is given twice'],
         [["--conflict-exit-code", "3"], "--conflict-exit-code needs --wait"],
         [["--fair", ...quorum], "--fair needs a single Redis"],
-        [["--permits", "0"], "a whole number from 1"],
+        [["--permits", "0"], "a whole number from 1 to 2147483647"],
+        [["--permits", "2147483648"], "a whole number from 1 to 2147483647"],
         [["--timeout", "0"], "longer than 0"]
       ] as const
       yield* Effect.forEach(

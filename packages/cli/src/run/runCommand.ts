@@ -129,7 +129,7 @@ export const runCommand = Command.make(
       Flag.withMetavar("N"),
       Flag.filter(
         (permits) => permits >= 1 && permits <= 2_147_483_647,
-        () => "a whole number from 1"
+        () => "a whole number from 1 to 2147483647"
       ),
       Flag.withDescription(
         "Hold one of N permits instead of a lock: at most N commands at once. Creates the semaphore NAME with N permits if it does not exist; an existing one keeps its total"
