@@ -337,18 +337,19 @@ describe("a server that cannot do what is wanted", () => {
       const error = failure(yield* Effect.exit(Effect.provide(program, RedisLock.layerMemory)))
       assert.instanceOf(error, InvalidLockOptions)
       const wrong = [
-        { replicas: 0 },
-        { replicas: 1.5 },
-        { replicas: "some" },
-        { replicas: 1, fsync: "all" },
-        { replicas: 1, within: 0 },
-        1
-      ]
-      for (const acknowledge of wrong) {
+        [{ replicas: 0 }, "acknowledge.replicas"],
+        [{ replicas: 1e21 }, "acknowledge.replicas"],
+        [{ replicas: 1.5 }, "acknowledge.replicas"],
+        [{ replicas: "some" }, "acknowledge.replicas"],
+        [{ replicas: 1, fsync: "all" }, "acknowledge.fsync"],
+        [{ replicas: 1, within: 0 }, "acknowledge.within"],
+        [1, "acknowledge"]
+      ] as const
+      for (const [acknowledge, option] of wrong) {
         const invalid = Lock.withLock(Effect.void, "a", { acknowledge: acknowledge as never })
-        const option = failure(yield* Effect.exit(Effect.provide(invalid, RedisLock.layerMemory)))
-        assert.instanceOf(option, InvalidLockOptions)
-        assert.match(option.option, /^acknowledge/)
+        const refusal = failure(yield* Effect.exit(Effect.provide(invalid, RedisLock.layerMemory)))
+        assert.instanceOf(refusal, InvalidLockOptions)
+        assert.strictEqual(refusal.option, option)
       }
     })
   )

@@ -23,7 +23,7 @@ export const parseAcknowledge = (given: AcknowledgeOptions): Acknowledgement | I
     return invalid("fsync", `${shown(fsync)} is neither "none", "master" nor "replicas"`)
   }
   const least = fsync === "master" ? 0 : 1
-  if (replicas !== "all" && replicas !== "majority" && !(Number.isInteger(replicas) && replicas >= least)) {
+  if (replicas !== "all" && replicas !== "majority" && !(Number.isSafeInteger(replicas) && replicas >= least)) {
     return invalid(
       "replicas",
       `${shown(replicas)} is neither "all", "majority" nor a whole number of at least ${least}`
