@@ -82,6 +82,7 @@ const refusal = <A, E>(layer: Layer.Layer<A, E>) => Effect.flip(Effect.scoped(La
 describe("URLs of a quorum", () => {
   it.effect.each([
     [[], "urls", "empty"],
+    [undefined as unknown as ReadonlyArray<string>, "urls", "not an array"],
     [["redis://h:x"], "url", "port"],
     [["redis://a", "redis+cluster://b,c:0"], "urls[1]", "the port of host 2"],
     [["redis://a", "redis://b", "redis://A:6379/1"], "urls[2]", "the same server as urls[0]"],

@@ -9,7 +9,10 @@ export const checkMembers = (
   urls: ReadonlyArray<string | Redacted.Redacted>
 ): Effect.Effect<void, InvalidLockOptions> =>
   Effect.gen(function* () {
-    if (urls.length === 0) return yield* new InvalidLockOptions({ option: "urls", problem: "it must not be empty" })
+    if (!Array.isArray(urls) || urls.length === 0) {
+      const problem = Array.isArray(urls) ? "it must not be empty" : "it is not an array of URLs"
+      return yield* new InvalidLockOptions({ option: "urls", problem })
+    }
     const memberAt = new Map<string, number>()
     for (const [i, url] of urls.entries()) {
       const option = urls.length === 1 ? "url" : `urls[${i}]`
