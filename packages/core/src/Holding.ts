@@ -66,7 +66,7 @@ export interface HoldingWithoutToken {
    * Extends the lease to `leaseTime` from now (default: the watchdog's lease, 30 seconds), unless it already runs longer.
    * Only locks with a fixed `leaseTime` need this.
    */
-  readonly renew: (leaseTime?: Duration.Input) => Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions>
+  renew(leaseTime?: Duration.Input): Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions>
   /**
    * Releases early; the scope's finalizer then has nothing left to do. Safe to call again. Fails with `LockLost` when the
    * lock was no longer ours, with `LockStoreError` when Redis did not confirm the release within the release timeout:

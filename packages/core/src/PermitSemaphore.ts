@@ -115,7 +115,7 @@ export interface Permit {
    * Extends the lease to `leaseTime` from now (default: the watchdog's lease, 30 seconds), unless it already runs longer.
    * Only permits with a fixed `leaseTime` need this.
    */
-  readonly renew: (leaseTime?: Duration.Input) => Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions>
+  renew(leaseTime?: Duration.Input): Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions>
   /**
    * Gives the permits back early; the scope's finalizer then has nothing left to do. Safe to call again. Fails with
    * `LockLost` when they were no longer held, with `LockStoreError` when Redis did not confirm the release within the
