@@ -44,40 +44,49 @@ export interface StoreCommand<A> {
   readonly keys: ReadonlyArray<string>
   readonly args: Arguments
   /** What its grant needs in order to count; absent for the client's own setting. */
-  readonly acknowledge?: Acknowledgement | "none"
+  readonly acknowledge?: Acknowledgement | "none" | undefined
 }
 
 class OperationCommand<A> implements StoreCommand<A> {
   readonly operation: StoreOperation<A>
   readonly keys: ReadonlyArray<string>
   readonly args: Arguments
+  readonly acknowledge: StoreCommand<A>["acknowledge"]
 
-  constructor(operation: StoreOperation<A>, keys: ReadonlyArray<string>, args: Arguments) {
+  constructor(
+    operation: StoreOperation<A>,
+    keys: ReadonlyArray<string>,
+    args: Arguments,
+    acknowledge: StoreCommand<A>["acknowledge"]
+  ) {
     this.operation = operation
     this.keys = keys
     this.args = args
+    this.acknowledge = acknowledge
   }
 }
 
 export const command = <A>(
   operation: StoreOperation<A>,
   keys: ReadonlyArray<string>,
-  args: Arguments
-): StoreCommand<A> => new OperationCommand(operation, keys, args)
+  args: Arguments,
+  acknowledge?: StoreCommand<A>["acknowledge"]
+): StoreCommand<A> => new OperationCommand(operation, keys, args, acknowledge)
 
 /** The command with what its grant needs in order to count. */
 export const acknowledgedBy = <A>(
-  command: StoreCommand<A>,
+  asked: StoreCommand<A>,
   { acknowledge }: { readonly acknowledge: Acknowledgement | "none" | undefined }
-): StoreCommand<A> => (acknowledge === undefined ? command : { ...command, acknowledge })
+): StoreCommand<A> =>
+  acknowledge === undefined ? asked : command(asked.operation, asked.keys, asked.args, acknowledge)
 
 /** An acquisition whose token is to be at least this one, as far as its kind allows. */
-export const withTokenAtLeast = <A>(command: StoreCommand<A>, token: number): StoreCommand<A> => {
-  const { boundAt } = command.operation
-  if (boundAt === undefined) return command
-  const args = [...command.args]
-  args[boundAt] = token
-  return { ...command, args }
+export const withTokenAtLeast = <A>(acquisition: StoreCommand<A>, token: number): StoreCommand<A> => {
+  const { acknowledge, keys, operation } = acquisition
+  if (operation.boundAt === undefined) return acquisition
+  const args = acquisition.args.slice()
+  args[operation.boundAt] = token
+  return command(operation, keys, args, acknowledge)
 }
 
 /** How a majority of stores decides an operation. */

@@ -71,13 +71,13 @@ interface ReadTerms {
 
 /** With `takesPlace` the owner has a place once it is denied, until it is granted the lock or released. */
 const withPlace = (
-  command: StoreCommand<AcquireReply>,
+  original: StoreCommand<AcquireReply>,
   { places }: LockKeys,
   takesPlace: TakesPlace | undefined
 ): StoreCommand<AcquireReply> =>
   takesPlace === undefined
-    ? command
-    : { ...command, keys: [...command.keys, places], args: [...command.args, takesPlace.hasAsked ? 1 : 0] }
+    ? original
+    : command(original.operation, [...original.keys, places], [...original.args, takesPlace.hasAsked ? 1 : 0])
 
 export const acquireRead = (
   keys: LockKeys,
@@ -122,13 +122,10 @@ const release =
   (of: "releaseRead" | "releaseWrite") =>
   (keys: LockKeys, owner: string, publish: string, terms?: HandOverTerms): StoreCommand<number> => {
     const { holdsStem, lock, places, readWriteChannel, readers } = keys
+    const ownKeys = [lock, readWriteChannel, holdsStem, readers]
     return terms === undefined
-      ? { operation: operations[of], keys: [lock, readWriteChannel, holdsStem, readers], args: [owner, publish] }
-      : {
-          operation: operations[of],
-          keys: [lock, readWriteChannel, holdsStem, readers, places],
-          args: [owner, publish, terms.leaseMillis]
-        }
+      ? command(operations[of], ownKeys, [owner, publish])
+      : command(operations[of], [...ownKeys, places], [owner, publish, terms.leaseMillis])
   }
 
 export const releaseRead = release("releaseRead")

@@ -4,7 +4,7 @@ import { LockStoreError } from "../../../LockError.ts"
 import type { Store } from "../Store.ts"
 import type { Cancellable } from "../../../RedisDriver.ts"
 import type { Alarm, AlarmClock } from "../../time/AlarmClock.ts"
-import type { StoreCommand } from "../operations/StoreOperation.ts"
+import { command, type StoreCommand } from "../operations/StoreOperation.ts"
 import { start } from "../startable.ts"
 
 export type Outcome<A> = Exit.Exit<A, LockStoreError>
@@ -35,8 +35,8 @@ export const memberText = ({ label, lockName, store }: Member): string => {
 export const keyAt = ({ keyOf }: Member, key: string): string => (keyOf === undefined ? key : keyOf(key))
 
 /** A command with the keys of one member. */
-export const commandAt = <A>({ keyOf }: Member, command: StoreCommand<A>): StoreCommand<A> =>
-  keyOf === undefined ? command : { ...command, keys: command.keys.map(keyOf) }
+export const commandAt = <A>({ keyOf }: Member, asked: StoreCommand<A>): StoreCommand<A> =>
+  keyOf === undefined ? asked : command(asked.operation, asked.keys.map(keyOf), asked.args, asked.acknowledge)
 
 /** The outcome of a member whose answer was given up: the command may still take effect there. */
 const unread: Outcome<never> = Exit.interrupt()
