@@ -1,12 +1,17 @@
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { client, holdElsewhere, redisLock, start } from "./redisLock.ts"
+import { hostname } from "node:os"
+import { basename } from "node:path"
+import { bin, client, holdElsewhere, redisLock, start } from "./redisLock.ts"
+import { eventually } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
 
 interface Hold {
   readonly name: string
+  readonly kind: string
   readonly owner: string
+  readonly label: string | null
   readonly holds: number
   readonly mode: string
   readonly remainingMillis: number | null
@@ -22,15 +27,20 @@ describe("ls", () => {
       const script = 'echo "$REDIS_LOCK_OWNER $REDIS_LOCK_TOKEN"; read line'
       const running = yield* start(["run", "--lease", "1h", name, "--", "sh", "-c", script])
       yield* running.says("\n")
+      const json = yield* eventually(
+        "its label is known",
+        redisLock(["ls", "--json", `${name}*`]),
+        ({ stdout }) => listed(stdout)[0]!.label !== null
+      )
       const table = yield* redisLock(["ls", `${name}*`])
-      const json = yield* redisLock(["ls", "--json", `${name}*`])
       yield* running.write("\n")
       const [owner, token] = (yield* running.ended).stdout.trim().split(" ")
 
       assert.deepStrictEqual([table.code, table.stderr], [0, ""])
       const [header, row, end] = table.stdout.split("\n")
-      assert.deepStrictEqual(header!.split(/ +/), ["NAME", "OWNER", "MODE", "HOLDS", "REMAINING", "TOKEN"])
-      assert.match(row!, new RegExp(`^${name}  ${owner}  exclusive  1      59m\\d\\ds     ${token}$`))
+      assert.deepStrictEqual(header!.split(/ +/), ["NAME", "OWNER", "LABEL", "MODE", "HOLDS", "REMAINING", "TOKEN"])
+      const label = `${hostname()}/${running.pid}/${basename(bin)}`
+      assert.match(row!, new RegExp(`^${name}  ${owner}  ${label}  exclusive  1      59m\\d\\ds     ${token}$`))
       assert.strictEqual(end, "")
 
       assert.deepStrictEqual([json.code, json.stderr], [0, ""])
@@ -39,7 +49,9 @@ describe("ls", () => {
         { ...hold, remainingMillis: 0 },
         {
           name,
+          kind: "lock",
           owner,
+          label,
           mode: "exclusive",
           holds: 1,
           remainingMillis: 0,
@@ -67,7 +79,9 @@ describe("ls", () => {
       )
       assert.deepStrictEqual(listed(stdout)[1], {
         name: "b",
+        kind: "lock",
         owner: java,
+        label: null,
         mode: "exclusive",
         holds: 3,
         remainingMillis: null,
@@ -95,6 +109,48 @@ describe("ls", () => {
           [writer, "write", 2]
         ]
       )
+    })
+  )
+
+  it.live("redis-lock ls shows leased permits beside locks, and the labels of those that hold locks", () =>
+    Effect.gen(function* () {
+      const name = freshName("cli")
+      const ofPermit = yield* start([
+        "run",
+        "--permits",
+        "2",
+        `${name}:permits`,
+        "--",
+        "sh",
+        "-c",
+        "echo in; read line"
+      ])
+      const ofLock = yield* start(["run", `${name}:lock`, "--", "sh", "-c", "echo in; read line"])
+      yield* ofPermit.says("in\n")
+      yield* ofLock.says("in\n")
+      const list = Effect.map(redisLock(["ls", "--json", `${name}:*`]), ({ stdout }) => listed(stdout))
+      const holds = yield* eventually("the label is known", list, ([hold]) => hold!.label !== null)
+      assert.deepStrictEqual(
+        holds.map(({ holds, kind, mode, name }) => [name, kind, mode, holds]),
+        [
+          [`${name}:lock`, "lock", "exclusive", 1],
+          [`${name}:permits`, "permit semaphore", "permit", 1]
+        ]
+      )
+      const [lock, permit] = holds
+      assert.strictEqual(lock!.label, `${hostname()}/${ofLock.pid}/${basename(bin)}`)
+      assert.match(permit!.owner, /^[0-9a-f]{32}$/)
+      assert.deepInclude(permit, { label: null, token: null })
+      assert.isAbove(permit!.remainingMillis!, 0)
+      const table = (yield* redisLock(["ls", `${name}:*`])).stdout.split("\n")
+      assert.deepStrictEqual(table[0]!.split(/ +/), ["NAME", "OWNER", "LABEL", "MODE", "HOLDS", "REMAINING", "TOKEN"])
+      assert.match(table[1]!, new RegExp(` ${lock!.owner}  ${lock!.label}  exclusive  1 `))
+      assert.match(table[2]!, new RegExp(` ${permit!.owner} +- +permit +1 .* -$`))
+      yield* ofPermit.write("\n")
+      yield* ofLock.write("\n")
+      yield* ofPermit.ended
+      yield* ofLock.ended
+      assert.deepStrictEqual(yield* list, [])
     })
   )
 

@@ -352,8 +352,9 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         yield* client.run(
           Effect.gen(function* () {
             yield* Effect.forEach(locks, (lock) => Lock.scoped(lock))
-            const keys = yield* Stream.runCollect(driver.scan("scanned:*"))
+            const keys = yield* Stream.runCollect(driver.scan("scanned:*", "hash"))
             assert.sameMembers([...new Set(keys)], locks)
+            assert.deepStrictEqual(yield* Stream.runCollect(driver.scan("scanned:*", "zset")), [])
           }).pipe(Effect.scoped)
         )
       })

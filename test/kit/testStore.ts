@@ -73,8 +73,8 @@ export const testStore = Effect.fnUntraced(function* (skewMillis = 0) {
           return lateMillis === 0 ? run : Effect.andThen(Effect.sleep(lateMillis), run)
         })
       ),
-      scan: (pattern) =>
-        Stream.suspend(() => (self.isDown ? Stream.fail(unreachable("scan", pattern)) : inner.scan(pattern))),
+      scan: (pattern, type) =>
+        Stream.suspend(() => (self.isDown ? Stream.fail(unreachable("scan", pattern)) : inner.scan(pattern, type))),
       subscribe: (channel) =>
         Stream.suspend(() => (self.isDown ? Stream.fail(unreachable("subscribe", channel)) : inner.subscribe(channel)))
     }

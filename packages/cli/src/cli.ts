@@ -32,14 +32,16 @@ const lsCommand = Command.make(
   ls
 ).pipe(
   Command.annotate(Usage, "redis-lock ls [--json] [--prefix TEXT] [--redis URL] [PATTERN]"),
-  Command.withShortDescription("List the locks that are held"),
+  Command.withShortDescription("List what is held"),
   Command.withDescription(
     paragraphs(`
-Lists the locks that are held: name, owner, hold count, remaining time of the lease, and last fencing token. It
-walks the keys with SCAN, never with KEYS, so a busy Redis is not blocked.
+Lists what is held: locks of every kind, a line for each owner, and semaphores with leased permits, a line for each
+permit. It shows name, owner, the label of the owner's client, mode, hold count, remaining time of the lease, and last
+fencing token. Semaphores without leases and latches are nothing but a number in Redis: look at one with
+redis-lock inspect. It walks the keys with SCAN, never with KEYS, so a busy Redis is not blocked.
 
 Exit codes:
-  0   success, even if no lock is held
+  0   success, even if nothing is held
   64  bad usage
   69  Redis cannot be reached, or refused
   74  the list could not be written`)

@@ -21,8 +21,9 @@ import { clientIn } from "./internal/client/boundClient.ts"
 import { CurrentOwner, Owner } from "./internal/hold/owner.ts"
 import * as Sections from "./internal/acquire/sections.ts"
 import { TypeId as internalTypeId } from "./internal/locks/AnyLock.ts"
-import { inspectNamed, listHeld, locks, prepareLock, using } from "./internal/locks/heldLocks.ts"
-import { watchLocks } from "./internal/locks/watchLocks.ts"
+import { inspectNamed, locks, prepareLock, using } from "./internal/locks/heldLocks.ts"
+import { listHeld, listHeldNames } from "./internal/locks/looking/held.ts"
+import { watchLocks } from "./internal/locks/looking/watchLocks.ts"
 import { lockOf, makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
 import type { Invalid } from "./internal/options/invalid.ts"
 import { isDataFirst } from "./internal/options/isDataFirst.ts"
@@ -679,6 +680,38 @@ export const forceRelease = <L extends Lock<unknown, unknown, unknown> | string>
  */
 export const list = (pattern = "*"): Stream.Stream<LockState, LockStoreError, RedisLock> =>
   Stream.unwrap(Effect.map(Effect.context<RedisLock>(), (context) => listHeld(clientIn(context), pattern)))
+
+/**
+ * Everything that is held at this moment and whose name matches a Redis glob pattern (default: all): locks of every kind, and semaphores
+ * with leased permits, each as {@link inspectName} tells it, with the labels of its holders. Found with SCAN, which walks all keys three
+ * times: once for locks, and twice for permits. Semaphores without leases and latches are not among them, as Redis has nothing of them but
+ * a number. A quorum keeps locks only.
+ *
+ * Fails with `LockStoreError` when the request to Redis failed.
+ *
+ * **When to use**
+ *
+ * As an operator, to see everything that is held.
+ *
+ * **When not to use**
+ *
+ * For locks alone, in a program: {@link list} asks for less, and needs fewer permissions.
+ *
+ * @example
+ * ```ts
+ * import { Effect, Stream } from "effect"
+ * import { Lock } from "effect-redis-lock"
+ *
+ * const program = Lock.listNames("partner:*").pipe(
+ *   Stream.runForEach(({ held, holders, kind, name }) => Effect.log(`${name} (${kind}): ${holders.length + held} holds`))
+ * )
+ * ```
+ *
+ * @category getters
+ * @since 0.3.0
+ */
+export const listNames = (pattern = "*"): Stream.Stream<NameState, LockStoreError, RedisLock> =>
+  Stream.unwrap(Effect.map(Effect.context<RedisLock>(), (context) => listHeldNames(clientIn(context), pattern)))
 
 /**
  * What happens to the locks whose names match a Redis glob pattern (default: all): first those that are held, then each change. It looks

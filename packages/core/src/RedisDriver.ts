@@ -110,6 +110,14 @@ export type SubscribeUnsafe = (
 ) => Cancellable
 
 /**
+ * What keys are walked for: locks are hashes, the leased permits of a semaphore a sorted set.
+ *
+ * @category models
+ * @since 0.3.0
+ */
+export type KeyType = "hash" | "zset"
+
+/**
  * The port through which the locks use Redis.
  *
  * - `eval` runs a script atomically: by SHA, recovering from NOSCRIPT itself. It never queues a command while disconnected
@@ -118,7 +126,7 @@ export type SubscribeUnsafe = (
  * - `subscribe` stays subscribed while the stream runs, through reconnects.
  * - A driver over a callback-based client makes both with {@link evalOf} and {@link subscribeOf}: a quorum then asks its
  *   members without a fiber for each, and a message goes straight to its waiters.
- * - `scan` walks the keys that match a glob pattern (SCAN, never KEYS); a key may appear twice.
+ * - `scan` walks the keys of a type that match a glob pattern (SCAN with TYPE, never KEYS); a key may appear twice.
  * - `publish` is the command by which scripts notify waiters: SPUBLISH where Redisson would use sharded pub/sub.
  * - `sharesSubscriptions` says whether subscriptions share a connection. Only then is a lock handed over from process to process, as a
  *   waiter listens to three channels for that instead of one.
@@ -141,7 +149,7 @@ export class RedisDriver extends Context.Service<
       args: ReadonlyArray<string | number>
     ) => Effect.Effect<Reply, RedisDriverError>
     readonly subscribe: (channel: string) => Stream.Stream<Signal, RedisDriverError>
-    readonly scan: (pattern: string) => Stream.Stream<string, RedisDriverError>
+    readonly scan: (pattern: string, type: KeyType) => Stream.Stream<string, RedisDriverError>
     readonly publish: "PUBLISH" | "SPUBLISH"
     /** Default: each has a connection of its own. */
     readonly sharesSubscriptions?: boolean | undefined
@@ -491,10 +499,10 @@ const makeRedis = (
           }
         })
       ),
-    scan: (pattern) =>
+    scan: (pattern, type) =>
       Stream.paginate("0", (cursor) =>
         Effect.map(
-          send<[string, ReadonlyArray<string>]>("SCAN", cursor, "MATCH", pattern, "COUNT", "1000", "TYPE", "hash"),
+          send<[string, ReadonlyArray<string>]>("SCAN", cursor, "MATCH", pattern, "COUNT", "1000", "TYPE", type),
           ([next, keys]) => [keys, next === "0" ? Option.none() : Option.some(next)] as const
         )
       ),

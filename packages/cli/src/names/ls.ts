@@ -1,5 +1,5 @@
 /**
- * `redis-lock ls`: the locks that are held.
+ * `redis-lock ls`: what is held, one line a holder.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -16,50 +16,81 @@ export interface LsOptions extends Target {
   readonly json: boolean
 }
 
-/** One owner's hold of one lock: what `--json` prints. */
+/** One owner's hold of one lock, or one permit: what `--json` prints. */
 interface Hold {
   readonly name: string
+  readonly kind: Lock.NameState["kind"]
+  /** The id of a permit. */
   readonly owner: string
+  /** `null` if its client has told none. */
+  readonly label: string | null
   /** `read` or `write` for a read-write lock. */
-  readonly mode: Lock.LockState["holders"][number]["mode"]
+  readonly mode: Lock.NameState["holders"][number]["mode"] | "permit"
   readonly holds: number
-  /** `null` if the lock never expires. */
+  /** `null` if it never expires. */
   readonly remainingMillis: number | null
-  /** A string, as a token may be larger than a JSON reader's integers; `null` if the lock never had one. */
+  /** A string, as a token may be larger than a JSON reader's integers; `null` if there never was one. */
   readonly token: string | null
 }
 
-const titles = ["NAME", "OWNER", "MODE", "HOLDS", "REMAINING", "TOKEN"]
-
 export const ls = ({ json, pattern, ...target }: LsOptions): Effect.Effect<void, ExitWith> =>
-  Lock.list(pattern).pipe(
+  Lock.listNames(pattern).pipe(
     Stream.runCollect,
     Effect.provide(locksIn(target)),
     Effect.catch(failed),
-    Effect.map((locks) => locks.flatMap(holdsOf).sort(byNameAndOwner)),
-    Effect.flatMap((holds) => (json ? printJson(holds) : print(table(titles, holds.map(rowOf)))))
+    Effect.map((names) => names.flatMap(holdsOf).sort(byNameAndOwner)),
+    Effect.flatMap((holds) => (json ? printJson(holds) : print(tableOf(holds))))
   )
 
-const holdsOf = ({ holders, name, remaining, token }: Lock.LockState): ReadonlyArray<Hold> =>
-  holders.map(({ holdCount, mode, owner }) => ({
+const holdsOf = ({ holders, kind, name, permits, token }: Lock.NameState): ReadonlyArray<Hold> => [
+  ...holders.map(({ holdCount, label, mode, owner, remaining }): Hold => ({
     name,
+    kind,
     owner,
+    label: label ?? null,
     mode,
     holds: holdCount,
-    remainingMillis: remaining === undefined ? null : Duration.toMillis(remaining),
+    remainingMillis: millisOf(remaining),
     token: token === undefined ? null : String(token)
+  })),
+  ...permits.map(({ id, remaining }): Hold => ({
+    name,
+    kind,
+    owner: id,
+    label: null,
+    mode: "permit",
+    holds: 1,
+    remainingMillis: millisOf(remaining),
+    token: null
   }))
+]
+
+const millisOf = (remaining: Duration.Duration | undefined): number | null =>
+  remaining === undefined ? null : Duration.toMillis(remaining)
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
 const byNameAndOwner = (a: Hold, b: Hold): number =>
   compare(a.name, b.name) || compare(a.owner, b.owner) || compare(a.mode, b.mode)
 
-const rowOf = ({ holds, mode, name, owner, remainingMillis, token }: Hold): ReadonlyArray<string> => [
-  visible(name),
-  owner,
-  mode,
-  String(holds),
-  remainingMillis === null ? "-" : format(Duration.millis(remainingMillis)),
-  token ?? "-"
+const columns: ReadonlyArray<{ readonly title: string; readonly of: (hold: Hold) => string }> = [
+  { title: "NAME", of: ({ name }) => visible(name) },
+  { title: "OWNER", of: ({ owner }) => owner },
+  { title: "LABEL", of: ({ label }) => (label === null ? "-" : visible(label)) },
+  { title: "MODE", of: ({ mode }) => mode },
+  { title: "HOLDS", of: ({ holds }) => String(holds) },
+  {
+    title: "REMAINING",
+    of: ({ remainingMillis }) => (remainingMillis === null ? "-" : format(Duration.millis(remainingMillis)))
+  },
+  { title: "TOKEN", of: ({ token }) => token ?? "-" }
 ]
+
+const tableOf = (holds: ReadonlyArray<Hold>): string => {
+  const hasLabels = holds.some(({ label }) => label !== null)
+  const shown = columns.filter(({ title }) => hasLabels || title !== "LABEL")
+  return table(
+    shown.map(({ title }) => title),
+    holds.map((hold) => shown.map((column) => column.of(hold)))
+  )
+}

@@ -75,9 +75,9 @@ export const makeClusterDriver = (
     return {
       eval: RedisDriver.evalOf(evalUnsafe),
       subscribe: RedisDriver.subscribeOf(subscriber.subscribe),
-      scan: (pattern) =>
+      scan: (pattern, type) =>
         Stream.suspend(() => Stream.fromIterable(nodes.masters)).pipe(
-          Stream.flatMap((node) => scanOf(node, commandTimeout)(pattern))
+          Stream.flatMap((node) => scanOf(node, commandTimeout)(pattern, type))
         ),
       sharesSubscriptions: true,
       publish: sharded ? "SPUBLISH" : "PUBLISH",

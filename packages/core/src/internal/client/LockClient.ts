@@ -107,7 +107,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     this.store = {
       run: (command) => (this.isClosing && !command.operation.givesBack ? Effect.fail(closed(command)) : run(command)),
       subscribe: (channel) => store.subscribe(channel),
-      scan: (pattern) => store.scan(pattern),
+      scan: (pattern, type) => store.scan(pattern, type),
       publish: store.publish,
       slot: (key) => store.slot(key),
       // a quorum's members may come later

@@ -6,8 +6,7 @@ import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import * as References from "effect/References"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
-import * as Stream from "effect/Stream"
-import type { LockState, NameState } from "../../LockState.ts"
+import type { NameState } from "../../LockState.ts"
 import type { InvalidLockName, LockStoreError } from "../../LockError.ts"
 import type { HoldingOf } from "../../Holding.ts"
 import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
@@ -16,10 +15,7 @@ import { type Invalid, isInvalid } from "../options/invalid.ts"
 import { CurrentOwner, Owner, Sections } from "../hold/owner.ts"
 import { labelled, type SpanAttributes } from "../report/telemetry/spans.ts"
 import { reentrant } from "../protocol/exclusive.ts"
-import type { LockClient } from "../client/LockClient.ts"
-import { inspect } from "../protocol/inspect.ts"
-import { inspectLabelled, withLabelledWaiters } from "./inspectLabelled.ts"
-import { LockKeys } from "../store/keys.ts"
+import { inspectLabelled, withLabelledWaiters } from "./looking/inspectLabelled.ts"
 import type { AnyLock, PublicLock } from "./AnyLock.ts"
 import { LockImpl, lockOf } from "./LockImpl.ts"
 
@@ -66,24 +62,6 @@ export const using = <A, E>(
   lock: PublicLock<unknown, unknown, unknown> | string,
   f: (lock: AnyLock<unknown, unknown, unknown>, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E>
 ): Effect.Effect<A, E> => Effect.withFiber<A, E>((fiber) => f(lockOf(lock), fiber))
-
-/** The keys of hashes whose names match a glob pattern, perhaps more than once: of locks, for instance. */
-export const keysOf = ({ options, store }: LockClient, pattern: string): Stream.Stream<string, LockStoreError> =>
-  store.scan(options.keyPrefix.replace(/[[\]*?\\^]/g, "\\$&") + pattern)
-
-/** The held locks whose names match a glob pattern, each once. */
-export const listHeld = (client: LockClient, pattern: string): Stream.Stream<LockState, LockStoreError> => {
-  const { keyPrefix } = client.options
-  const seen = new Set<string>()
-  return keysOf(client, pattern).pipe(
-    Stream.mapEffect((key) => inspect(client, new LockKeys(key), key.slice(keyPrefix.length)), { concurrency: 16 }),
-    Stream.filter((state): state is LockState => {
-      if (state === undefined || seen.has(state.name)) return false
-      seen.add(state.name)
-      return true
-    })
-  )
-}
 
 /** Everything that Redis has under a name, for any kind of lock. */
 export const inspectNamed = (name: string): Effect.Effect<NameState, LockStoreError | InvalidLockName> =>

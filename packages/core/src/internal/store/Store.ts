@@ -1,7 +1,7 @@
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { LockStoreError } from "../../LockError.ts"
-import type { Signal } from "../../RedisDriver.ts"
+import type { KeyType, Signal } from "../../RedisDriver.ts"
 import type { Acknowledgement } from "../options/acknowledge.ts"
 import type { Grant, StoreCommand } from "./operations/StoreOperation.ts"
 
@@ -16,9 +16,9 @@ export interface Store {
    */
   readonly subscribe: (channel: string) => Stream.Stream<Signal, LockStoreError>
   /**
-   * The keys of hashes that match a glob pattern; a key may appear twice.
+   * The keys of a type that match a glob pattern; a key may appear twice.
    */
-  readonly scan: (pattern: string) => Stream.Stream<string, LockStoreError>
+  readonly scan: (pattern: string, type: KeyType) => Stream.Stream<string, LockStoreError>
   /**
    * The command that release operations are to notify with.
    */

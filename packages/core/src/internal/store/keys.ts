@@ -95,6 +95,17 @@ export const semaphoreChannel = (name: string): string => prefixed("redisson_sc"
 /** The permits of a semaphore that are held, by id. */
 export const permitIds = (name: string): string => (name.includes("{") ? `${name}:timeout` : `{${name}}:timeout`)
 
+/**
+ * Glob patterns that the keys of {@link permitIds} match for names that match one, and the name in such a key: without a hash tag of its
+ * own, and with one. Other keys may match as well.
+ */
+export const permitIdsOf = (
+  pattern: string
+): ReadonlyArray<{ readonly pattern: string; readonly name: (key: string) => string }> => [
+  { pattern: `{${pattern}}:timeout`, name: (key) => key.slice(1, -"}:timeout".length) },
+  { pattern: `${pattern}:timeout`, name: (key) => key.slice(0, -":timeout".length) }
+]
+
 /** Since when clients wait for permits, and how many each wants; not Redisson's. */
 export const permitPlaces = (name: string): readonly [places: string, wants: string] => [
   prefixed("effect_redis_lock_permit_places", name),

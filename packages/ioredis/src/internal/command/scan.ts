@@ -6,13 +6,13 @@ import type { RedisDriver } from "effect-redis-lock"
 import type { CommandWriter } from "./CommandWriter.ts"
 import { failureOf } from "./failure.ts"
 
-/** The keys of one server that match a pattern. */
+/** The keys of one server that have a type and match a pattern. */
 export const scanOf =
   (writer: CommandWriter, commandTimeout: Duration.Duration) =>
-  (pattern: string): Stream.Stream<string, RedisDriver.RedisDriverError> =>
+  (pattern: string, type: RedisDriver.KeyType): Stream.Stream<string, RedisDriver.RedisDriverError> =>
     Stream.paginate("0", (cursor) =>
       Effect.tryPromise({
-        try: () => writer.client.scan(cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", "hash"),
+        try: () => writer.client.scan(cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", type),
         catch: (error) => failureOf(error)
       }).pipe(
         Effect.timeoutOrElse({

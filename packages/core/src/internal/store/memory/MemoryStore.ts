@@ -130,10 +130,10 @@ export const makeMemoryStore: Effect.Effect<Store> = Effect.map(Clock.Clock, (cl
           (stop) => Effect.sync(stop)
         )
       ),
-    scan: (pattern) =>
+    scan: (pattern, type) =>
       Stream.suspend(() => {
         const matches = globToRegExp(pattern)
-        return Stream.fromIterable(db.keys().filter((key) => matches.test(key) && db.type(key) === "hash"))
+        return Stream.fromIterable(db.keys().filter((key) => matches.test(key) && db.type(key) === type))
       }),
     publish: "PUBLISH",
     slot: () => 0,

@@ -85,7 +85,7 @@ export class QuorumStore {
           this.members.map((member) => memberSignals(member, channel)),
           { concurrency: "unbounded" }
         ),
-      scan: (pattern) => scanMajority(this.members, this.required, pattern),
+      scan: (pattern, type) => scanMajority(this.members, this.required, pattern, type),
       publish: first.store.publish,
       slot: (key) => first.store.slot(keyAt(first, key)),
       get commandLifeMillis() {

@@ -1,6 +1,7 @@
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { LockStoreError } from "../../../LockError.ts"
+import type { KeyType } from "../../../RedisDriver.ts"
 import type { Member, Outcome } from "./QuorumCall.ts"
 import { notReached } from "./notReached.ts"
 
@@ -8,13 +9,14 @@ import { notReached } from "./notReached.ts"
 export const scanMajority = (
   members: ReadonlyArray<Member>,
   required: number,
-  pattern: string
+  pattern: string,
+  type: KeyType
 ): Stream.Stream<string, LockStoreError> =>
   Stream.suspend(() => {
     const outcomes: Array<Outcome<unknown> | undefined> = members.map(() => undefined)
     let failures = 0
     const scans = members.map(({ store }, i) =>
-      Stream.catch(store.scan(pattern), (failure) => {
+      Stream.catch(store.scan(pattern, type), (failure) => {
         outcomes[i] = Exit.fail(failure)
         return ++failures <= members.length - required
           ? Stream.empty

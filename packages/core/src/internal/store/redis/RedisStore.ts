@@ -31,7 +31,7 @@ export const makeRedisStore: Effect.Effect<Store, never, RedisDriver> = Effect.g
       ({ reason }) => countError(reason)
     ),
     subscribe: (channel) => mapStreamError(driver.subscribe(channel), toStoreError("subscribe", channel)),
-    scan: (pattern) => Stream.mapError(driver.scan(pattern), toStoreError("scan", pattern)),
+    scan: (pattern, type) => Stream.mapError(driver.scan(pattern, type), toStoreError("scan", pattern)),
     publish: driver.publish,
     slot: driver.slot,
     commandLifeMillis: deadlines.lifeMillis,

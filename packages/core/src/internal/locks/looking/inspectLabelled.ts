@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
-import type { LockStoreError } from "../../LockError.ts"
-import type { NameState, WaiterState } from "../../LockState.ts"
-import { describeHolder, sinceGrant } from "../protocol/describeHolder.ts"
-import type { LockClient } from "../client/LockClient.ts"
-import { inspectName } from "../protocol/inspect.ts"
-import type { LockKeys } from "../store/keys.ts"
+import type { LockStoreError } from "../../../LockError.ts"
+import type { NameState, WaiterState } from "../../../LockState.ts"
+import { describeHolder, sinceGrant } from "../../protocol/describeHolder.ts"
+import type { LockClient } from "../../client/LockClient.ts"
+import { inspectName } from "../../protocol/inspect.ts"
+import type { LockKeys } from "../../store/keys.ts"
 
 /** Everything that Redis has under a name, with the labels of the holders' clients. */
 export const inspectLabelled = (

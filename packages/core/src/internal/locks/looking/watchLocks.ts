@@ -4,13 +4,11 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import type { InvalidLockOptions, LockStoreError } from "../../LockError.ts"
-import type { LockChange, NameState } from "../../LockState.ts"
-import type { LockClient } from "../client/LockClient.ts"
-import { parsePeriod } from "../options/durations.ts"
-import { inspectLabelled } from "./inspectLabelled.ts"
-import { LockKeys } from "../store/keys.ts"
-import { keysOf } from "./heldLocks.ts"
+import type { InvalidLockOptions, LockStoreError } from "../../../LockError.ts"
+import type { LockChange, NameState } from "../../../LockState.ts"
+import type { LockClient } from "../../client/LockClient.ts"
+import { parsePeriod } from "../../options/durations.ts"
+import { lockKeysIn, stateAt } from "./held.ts"
 
 /** A name as it was when it was last looked at, on the monotonic clock. */
 interface Seen {
@@ -45,16 +43,13 @@ export const watchLocks = (
 /** All held locks whose names match. */
 const heldNow = (client: LockClient, pattern: string): Effect.Effect<Known, LockStoreError> =>
   Stream.runFold(
-    Stream.mapEffect(keysOf(client, pattern), (key) => stateOf(client, key), { concurrency: 16 }),
+    Stream.mapEffect(lockKeysIn(client, pattern), (key) => stateAt(client, key), { concurrency: 16 }),
     (): Known => new Map(),
     (held, state) => {
       if (state.holders.length > 0) held.set(state.name, { state, at: client.now() })
       return held
     }
   )
-
-const stateOf = (client: LockClient, key: string): Effect.Effect<NameState, LockStoreError> =>
-  inspectLabelled(client, new LockKeys(key), key.slice(client.options.keyPrefix.length))
 
 const found = (now: Known): ReadonlyArray<LockChange> =>
   Array.from(now.values(), ({ state }) => ({ _tag: "Found", state }))
