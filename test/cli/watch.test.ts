@@ -39,6 +39,38 @@ it.live("redis-lock watch says of a lock that its minHold keeps who has released
   }).pipe(Effect.scoped)
 )
 
+/** Starts redis-lock watch on a terminal with so many rows. */
+const onTerminal = (rows: number, args: ReadonlyArray<string>, onOutput: (text: string) => void) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const command = [process.execPath, bin, "watch", "--interval", "100ms", ...args].join(" ")
+      const child = spawn("script", ["-qec", `stty rows ${rows} cols 160; ${command}`, "/dev/null"], {
+        env: { ...process.env, REDIS_URL: redisUrl, REDIS_QUORUM: undefined }
+      })
+      child.stdout.setEncoding("utf8").on("data", onOutput)
+      return child
+    }),
+    (child) => Effect.sync(() => void child.kill("SIGKILL"))
+  )
+
+it.live("redis-lock watch never scrolls its terminal, however many locks there are", () =>
+  Effect.gen(function* () {
+    const name = freshName("watch")
+    const redis = yield* client()
+    for (let i = 0; i < 9; i++) yield* holdElsewhere(redis, `${name}:${i}`)
+    let output = ""
+    const child = yield* onTerminal(8, [`${name}:*`], (text) => (output += text))
+    const ended = new Promise((resolve) => child.on("close", resolve))
+    yield* until("it shows the locks", () => output.includes(`${name}:4`) && output.includes("9 held of"))
+    child.stdin.write("q")
+    yield* Effect.promise(() => ended)
+    // each picture begins in the first line
+    for (const picture of output.split("\u001b[H").slice(1)) {
+      assert.isAtMost(picture.split("\u001b[?25h")[0]!.split("\n").length, 8)
+    }
+  }).pipe(Effect.scoped)
+)
+
 it.live(
   "redis-lock watch draws the held locks on a terminal, frees the selected one, and gives the terminal back",
   () =>
@@ -47,17 +79,7 @@ it.live(
       const redis = yield* client()
       const owner = yield* holdElsewhere(redis, name)
       let output = ""
-      const child = yield* Effect.acquireRelease(
-        Effect.sync(() => {
-          const command = [process.execPath, bin, "watch", "--allow-release", "--interval", "100ms", name].join(" ")
-          const child = spawn("script", ["-qec", `stty rows 24 cols 160; ${command}`, "/dev/null"], {
-            env: { ...process.env, REDIS_URL: redisUrl, REDIS_QUORUM: undefined }
-          })
-          child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text))
-          return child
-        }),
-        (child) => Effect.sync(() => void child.kill("SIGKILL"))
-      )
+      const child = yield* onTerminal(24, ["--allow-release", name], (text) => (output += text))
       const ended = new Promise<number | null>((resolve) => child.on("close", resolve))
       yield* until("it shows the holder", () => output.includes(owner) && output.includes("1 held of"))
       assert.match(output, /#{10} {2}\d/)

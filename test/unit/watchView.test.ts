@@ -62,6 +62,16 @@ it("The filter of redis-lock watch finds names and owners, while it is typed, ke
   assert.deepStrictEqual(names(press(kept, "/", "\u001b")), ["a", "b", "c"])
 })
 
+it("In the filter of redis-lock watch Backspace takes a whole character back, also one outside the basic plane", () => {
+  assert.strictEqual(press(three(), "/", "b", "\u{1f512}", "\u007f").filter, "b")
+})
+
+it("What redis-lock watch has to tell stays until a key is pressed, whatever happens to other locks", () => {
+  const told = changed({ ...three(), message: "freed it" }, held("d", "owner-4", 1000, 0), now)
+  assert.strictEqual(frame(told, { columns: 80, rows: 24 }, now).at(-1), "freed it")
+  assert.strictEqual(press(told, "j").message, "")
+})
+
 it("The selection of redis-lock watch stays with its lock when others come and go, and ends at the ends", () => {
   const view = press(three(), "j", "j", "j", "k")
   assert.strictEqual(view.selected, "b")
@@ -104,10 +114,12 @@ it("A picture of redis-lock watch fits its terminal, however small, and shows th
     [160, 24],
     [40, 10],
     [10, 4],
+    [10, 3],
+    [10, 2],
     [1, 1]
   ] as const) {
     const lines = frame(view, { columns, rows }, now)
-    assert.isAtMost(lines.length, Math.max(rows, 4), `${columns} x ${rows}`)
+    assert.isAtMost(lines.length, rows, `${columns} x ${rows}`)
     // without the marks of the selected line
     const text = lines.map((line) => line.replace("\u001b[7m", "").replace("\u001b[27m", ""))
     for (const line of text) assert.isAtMost(displayWidth(line), columns)

@@ -27,15 +27,26 @@ export const open: Effect.Effect<Terminal, never, Scope.Scope> = Effect.gen(func
   }
   // a terminal that is gone ends the command
   const onEnd = () => Queue.offerUnsafe(keys, "\u0003")
+  const take = () => {
+    stdin.setRawMode(true)
+    // another screen, without a cursor
+    stdout.write("\u001b[?1049h\u001b[?25l")
+  }
+  // while we were stopped, the shell had the terminal
+  const onContinue = () => {
+    stdin.setRawMode(false)
+    take()
+  }
   yield* Effect.acquireRelease(
     Effect.sync(() => {
-      stdin.setEncoding("utf8").setRawMode(true).on("data", onData).on("end", onEnd).on("error", onEnd)
+      stdin.setEncoding("utf8").on("data", onData).on("end", onEnd).on("error", onEnd)
       stdout.on("error", onEnd)
-      // another screen, without a cursor
-      stdout.write("\u001b[?1049h\u001b[?25l")
+      process.on("SIGCONT", onContinue)
+      take()
     }),
     () =>
       Effect.sync(() => {
+        process.off("SIGCONT", onContinue)
         stdout.write("\u001b[?25h\u001b[?1049l")
         stdin.off("data", onData).setRawMode(false).pause()
       })
@@ -43,8 +54,13 @@ export const open: Effect.Effect<Terminal, never, Scope.Scope> = Effect.gen(func
   return {
     keys,
     size: () => ({ columns: stdout.columns || 80, rows: stdout.rows || 24 }),
-    // line by line over what was there, so that nothing flickers
-    draw: (lines) =>
-      Effect.sync(() => void stdout.write(`\u001b[H${lines.map((line) => `${line}\u001b[K\r\n`).join("")}\u001b[J`))
+    draw: (lines) => Effect.sync(() => void stdout.write(`\u001b[H${over(lines)}`))
   }
 })
+
+/**
+ * Line by line over what was there, so that nothing flickers. Nothing follows the last line: at the bottom of the screen a line break
+ * would scroll the first one away. Each is cleared before it is written: afterwards the cursor may stand on its last character.
+ */
+const over = (lines: ReadonlyArray<string>): string =>
+  lines.map((line, i) => `\u001b[${i === lines.length - 1 ? "J" : "K"}${line}`).join("\r\n")

@@ -22,7 +22,7 @@ export interface View {
   readonly selected: string | undefined
   /** What the user was asked whether to free. */
   readonly asked?: NameState
-  /** The last thing worth telling: a lock was freed, or Redis cannot be reached. */
+  /** The last thing worth telling, until a key is pressed: a lock was freed, or Redis cannot be reached. */
   readonly message: string
 }
 
@@ -43,7 +43,7 @@ export const changed = (view: View, change: LockChange, now: number): View => {
   const row = after(rows.get(name), change, now)
   if (row === undefined) rows.delete(name)
   else rows.set(name, row)
-  return { ...view, rows, message: "" }
+  return { ...view, rows }
 }
 
 const keyOf: Record<View["order"], (row: HeldLock, now: number) => number> = {
@@ -92,7 +92,7 @@ export const pressed = (view: View, key: string, now: number): Pressed => {
     }
     case "list": {
       if (quitKeys.has(key)) return { view, todo: "quit" }
-      return { view: listing(view, key, now) }
+      return { view: { ...listing(view, key, now), message: "" } }
     }
   }
 }
@@ -100,7 +100,7 @@ export const pressed = (view: View, key: string, now: number): Pressed => {
 const filtering = (view: View, key: string): View => {
   if (key === "\r" || key === "\n") return { ...view, mode: "list" }
   if (key === "\u001b") return { ...view, mode: "list", filter: "" }
-  if (key === "\u007f" || key === "\b") return { ...view, filter: view.filter.slice(0, -1) }
+  if (key === "\u007f" || key === "\b") return { ...view, filter: Array.from(view.filter).slice(0, -1).join("") }
   return /^[^\p{Cc}]+$/u.test(key) ? { ...view, filter: view.filter + key } : view
 }
 
@@ -187,12 +187,10 @@ export const frame = (
   const line = (row: ReadonlyArray<string>) =>
     cut(row.map((cell, i) => padded(cut(cell, widths[i]!), widths[i]!)).join("  "), size.columns)
   const isMarked = (i: number) => shown[start + i] === selected && view.mayRelease
-  return [
-    cut(headOf(view, shown.length), size.columns),
-    line(titles),
-    ...cells.map((row, i) => (isMarked(i) ? reversed(line(row)) : line(row))),
-    cut(footOf(view), size.columns)
-  ]
+  const head = [cut(headOf(view, shown.length), size.columns), line(titles)].slice(0, Math.max(0, size.rows - 2))
+  const body = cells.map((row, i) => (isMarked(i) ? reversed(line(row)) : line(row)))
+  // on the last line stands what keys do, and the question
+  return [...head, ...body, cut(footOf(view), size.columns)].slice(-size.rows)
 }
 
 const headOf = ({ filter, mode, order, pattern, rows }: View, shown: number): string => {
