@@ -24,6 +24,14 @@ describe("run --timeout", () => {
         assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 0)
       })
   )
+
+  it.live("A stopped command also handles the SIGTERM of --timeout", () =>
+    Effect.gen(function* () {
+      const script = 'trap "echo bye; exit 5" TERM; kill -STOP $$'
+      const ended = yield* redisLock(["run", "--timeout", "300ms", freshName("cli"), "--", "sh", "-c", script])
+      assert.deepStrictEqual([ended.code, ended.stdout], [124, "bye\n"])
+    })
+  )
 })
 
 describe("run --at-least", () => {

@@ -125,6 +125,8 @@ const awaitEnd = (group: CommandGroup.CommandGroup, timeout: Option.Option<Durat
 const stopLate = Effect.fnUntraced(function* (group: CommandGroup.CommandGroup, timeout: Duration.Duration) {
   yield* say(`The command has run for ${format(timeout)}, its --timeout. Stopping it.`)
   yield* group.signal("SIGTERM")
+  // a stopped process handles no signal until it goes on
+  yield* group.signal("SIGCONT")
   yield* Effect.timeoutOrElse(group.gone, { duration: timeoutGrace, orElse: () => group.signal("SIGKILL") })
   yield* group.exitCode
   return ExitCode.timedOut
