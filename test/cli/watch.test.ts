@@ -3,7 +3,7 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { spawn } from "node:child_process"
+import { execFileSync, spawn } from "node:child_process"
 import { until } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
@@ -44,7 +44,8 @@ const onTerminal = (rows: number, args: ReadonlyArray<string>, onOutput: (text: 
   Effect.acquireRelease(
     Effect.sync(() => {
       const command = [process.execPath, bin, "watch", "--interval", "100ms", ...args].join(" ")
-      const child = spawn("script", ["-qec", `stty rows ${rows} cols 160; ${command}`, "/dev/null"], {
+      const onTty = `echo "pid $$ on $(tty)"; stty rows ${rows} cols 160; exec ${command}`
+      const child = spawn("script", ["-qec", onTty, "/dev/null"], {
         env: { ...process.env, REDIS_URL: redisUrl, REDIS_QUORUM: undefined }
       })
       child.stdout.setEncoding("utf8").on("data", onOutput)
@@ -68,6 +69,24 @@ it.live("redis-lock watch never scrolls its terminal, however many locks there a
     for (const picture of output.split("\u001b[H").slice(1)) {
       assert.isAtMost(picture.split("\u001b[?25h")[0]!.split("\n").length, 8)
     }
+  }).pipe(Effect.scoped)
+)
+
+it.live("redis-lock watch that was stopped takes its terminal again when it goes on, whatever the shell did to it", () =>
+  Effect.gen(function* () {
+    let output = ""
+    const child = yield* onTerminal(8, [freshName("watch")], (text) => (output += text))
+    const ended = new Promise<number | null>((resolve) => child.on("close", resolve))
+    yield* until("it draws", () => output.includes("0 held of"))
+    const [, pid, tty] = /pid (\d+) on (\S+)/.exec(output)!
+    // as after a SIGSTOP; a stopped command would also stop script(1)
+    execFileSync("stty", ["-F", tty!, "sane"])
+    output = ""
+    process.kill(Number(pid), "SIGCONT")
+    yield* until("it draws on its own screen", () => /\u001b\[\?1049h[^]*0 held of/.test(output))
+    // no Enter: the terminal hands each key over
+    child.stdin.write("q")
+    assert.strictEqual(yield* Effect.promise(() => ended), 0)
   }).pipe(Effect.scoped)
 )
 
