@@ -159,6 +159,30 @@ it.live("Every metric, label and value in the alerts is one that a run exports",
   })
 )
 
+/** The minutes of a rule. */
+const minutesIn = (rule: string, pattern: RegExp) => [...rule.matchAll(pattern)].map(([, minutes]) => Number(minutes))
+
+it("No alert that is about something that lasts fires for a single event", () => {
+  const rules = docs("prometheus-alerts.yaml")
+    .split(/^ +- alert: /m)
+    .slice(1)
+    .map((rule) => ({
+      name: /^\w+/.exec(rule)![0],
+      // an event counts as a rise for so long
+      range: Math.max(0, ...minutesIn(rule, /\[(\d+)m\]/g)),
+      lasting: minutesIn(rule, /^ +for: (\d+)m$/gm)[0],
+      says: /^ +summary: .* for (a|\d+) minutes?\b/m.exec(rule)?.[1]
+    }))
+  const lasting = rules.filter(({ lasting }) => lasting !== undefined)
+  assert.isAbove(lasting.length, 3)
+  for (const { lasting: minutes, name, range, says } of lasting) {
+    assert.isAtLeast(minutes!, range, name)
+    // "for a minute" is what lasts a minute beyond the event that began it
+    if (says === "a") assert.isAtLeast(minutes! - range, 1, name)
+    else if (says !== undefined) assert.isAtLeast(minutes!, Number(says), name)
+  }
+})
+
 it.live("A metric that no run exports, an unknown label and an unknown value are found in an expression", () =>
   Effect.gen(function* () {
     const wrong = `sum by (lock_name) (redis_lock_held{lock_kind="fare"}) / redis_lock_gone`
