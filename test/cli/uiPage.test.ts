@@ -100,6 +100,25 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
   )
 
   it.effect.skipIf(chromium === undefined)(
+    "The page says of a name that no lock can have what is wrong with it, and not that Redis is away",
+    () =>
+      Effect.gen(function* () {
+        const ui = yield* startUi([freshName("ui")])
+        const { complaints, page } = yield* open(ui, `/#/lock/${"x".repeat(2000)}`)
+        yield* promise(() => page.getByText("cannot name a lock").waitFor())
+        assert.strictEqual(yield* promise(() => page.locator("#status").textContent()), "live")
+        yield* promise(() => page.keyboard.press("Escape"))
+        yield* promise(() => page.locator(".number .value").first().waitFor())
+        assert.isFalse(yield* promise(() => page.locator("#trouble").isVisible()))
+        // an address that is no text
+        yield* promise(() => page.goto(`${ui.origin}/#/lock/%zz`))
+        yield* promise(() => page.reload())
+        yield* promise(() => page.locator(".number .value").first().waitFor())
+        assert.deepStrictEqual(complaints, [])
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect.skipIf(chromium === undefined)(
     "Of five thousand locks the page holds only the rows that can be seen, and finds any of them",
     () =>
       Effect.gen(function* () {

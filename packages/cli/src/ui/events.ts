@@ -8,7 +8,7 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Stream from "effect/Stream"
 
 export interface Event {
-  readonly event: "about" | "locks" | "trouble" | "lock"
+  readonly event: "about" | "locks" | "trouble" | "lock" | "refused"
   readonly data: unknown
 }
 

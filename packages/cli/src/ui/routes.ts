@@ -14,7 +14,7 @@ import type { Asset } from "./assets.ts"
 import { type Event, eventsResponse } from "./events.ts"
 import { type Access, type Refusal, refuseReader, refuseStranger } from "./guard.ts"
 import type { LockFeed } from "./feed/LockFeed.ts"
-import type { About, LockTold, Trouble } from "./page/connection/wire.ts"
+import type { About, Answer, LockTold, Trouble } from "./page/connection/wire.ts"
 import { release } from "./release.ts"
 
 export interface Site {
@@ -119,6 +119,9 @@ const lock = (name: string, { feed, interval }: Site): Stream.Stream<Event, neve
         const data = { now, state: jsonOf(state), holds: feed.history.of(name), lease: feed.leaseOf(name) }
         return { event: "lock", data: data satisfies LockTold }
       })
+    ),
+    Effect.catchTag("InvalidLockName", ({ message }) =>
+      Effect.succeed<Event>({ event: "refused", data: { message } satisfies Answer })
     ),
     Effect.catch(({ message }) => Effect.succeed<Event>({ event: "trouble", data: { message } satisfies Trouble }))
   )

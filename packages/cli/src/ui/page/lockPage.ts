@@ -6,7 +6,7 @@ import { button, el, setText } from "./elements.ts"
 import { type ConnectionState, listen } from "./connection/events.ts"
 import { holdChart } from "./holdChart.ts"
 import { age, isKept, kindText, labelOf, LeaseBar } from "./shownHolder.ts"
-import type { Hold, Inspected, LockTold, Trouble } from "./connection/wire.ts"
+import type { Answer, Hold, Inspected, LockTold, Trouble } from "./connection/wire.ts"
 
 const shownInList = 100
 
@@ -62,9 +62,16 @@ export class LockPage {
       onState: options.onState,
       onEvent: (event, data) => {
         if (event === "lock") this.#show(data as LockTold)
+        else if (event === "refused") this.#refuse((data as Answer).message)
         else if (event === "trouble") options.onTrouble((data as Trouble).message)
       }
     })
+  }
+
+  /** No lock can have this name: that is no trouble of Redis. */
+  #refuse(message: string): void {
+    setText(this.#kind, visible(message))
+    this.#options.onTrouble(null)
   }
 
   close(): void {

@@ -125,16 +125,26 @@ const freeSelected = (): void => {
   if (shown !== undefined) askToFree(shown, tell)
 }
 
+/** The name in an address; undefined in any other, also in one that is no text. */
+const nameIn = (hash: string): string | undefined => {
+  const name = /^#\/lock\/(.+)$/.exec(hash)?.[1]
+  try {
+    return name === undefined ? undefined : decodeURIComponent(name)
+  } catch {
+    return undefined
+  }
+}
+
 /** Shows what the address says. */
 const route = (): void => {
-  const name = /^#\/lock\/(.+)$/.exec(location.hash)?.[1]
+  const name = nameIn(location.hash)
   closeDialogs()
   lockPage?.close()
   lockPage =
     name === undefined
       ? undefined
       : new LockPage({
-          name: decodeURIComponent(name),
+          name,
           mayRelease,
           onFree: freeSelected,
           onState: (next) => {
