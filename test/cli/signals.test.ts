@@ -1,7 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { client, holdElsewhere, isAlive, isDead, start } from "./redisLock.ts"
+import { spawn } from "node:child_process"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { bin, client, holdElsewhere, isAlive, isDead, start } from "./redisLock.ts"
 import { freshName } from "../kit/names.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 import { until } from "../kit/eventually.ts"
 
 const signals = [
@@ -84,6 +89,37 @@ describe("while the command runs", () => {
       yield* running.signal("SIGTERM")
       const ended = yield* running.ended
       assert.deepStrictEqual([ended.code, ended.stdout], [9, "ready\nbye\n"])
+    })
+  )
+
+  it.live("redis-lock exits with the code of its command also after its terminal has hung up", () =>
+    Effect.gen(function* () {
+      const folder = yield* Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(tmpdir(), "redis-lock-"))),
+        (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+      )
+      const command = "trap 'exit 7' TERM; echo redis-lock is \\$PPID.; while :; do sleep 0.05; done"
+      const redisLock = `"${process.execPath}" "${bin}" run ${freshName("cli")} -- sh -c "${command}"`
+      const script = join(folder, "script")
+      writeFileSync(script, `trap '' HUP\n${redisLock}\necho $? > ${folder}/code.new\nmv ${folder}/code.new ${folder}/code\n`)
+      let output = ""
+      const terminal = yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          const env = { ...process.env, REDIS_URL: redisUrl, REDIS_QUORUM: undefined }
+          const child = spawn("script", ["-qec", `sh ${script}`, "/dev/null"], { env })
+          child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text))
+          return child
+        }),
+        (child) => Effect.sync(() => void child.kill("SIGKILL"))
+      )
+      const pid = /redis-lock is (\d+)\./
+      yield* until("the command runs", () => pid.test(output))
+      const hungUp = new Promise((resolve) => terminal.on("close", resolve))
+      terminal.kill("SIGKILL")
+      yield* Effect.promise(() => hungUp)
+      process.kill(Number(pid.exec(output)![1]), "SIGTERM")
+      yield* until("redis-lock has exited", () => existsSync(`${folder}/code`))
+      assert.strictEqual(readFileSync(`${folder}/code`, "utf8"), "7\n")
     })
   )
 
