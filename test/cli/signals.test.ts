@@ -101,7 +101,10 @@ describe("while the command runs", () => {
       const command = "trap 'exit 7' TERM; echo redis-lock is \\$PPID.; while :; do sleep 0.05; done"
       const redisLock = `"${process.execPath}" "${bin}" run ${freshName("cli")} -- sh -c "${command}"`
       const script = join(folder, "script")
-      writeFileSync(script, `trap '' HUP\n${redisLock}\necho $? > ${folder}/code.new\nmv ${folder}/code.new ${folder}/code\n`)
+      writeFileSync(
+        script,
+        `trap '' HUP\n${redisLock}\necho $? > ${folder}/code.new\nmv ${folder}/code.new ${folder}/code\n`
+      )
       let output = ""
       const terminal = yield* Effect.acquireRelease(
         Effect.sync(() => {
