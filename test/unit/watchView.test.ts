@@ -104,6 +104,26 @@ it("redis-lock watch is left by q, by Ctrl-D, and by Ctrl-C from anywhere", () =
   assert.strictEqual(pressed(press(three(), "/"), "\u0003", now).todo, "quit")
 })
 
+it("Long names and holders leave room for age, lease and number of waiters where the terminal has it", () => {
+  const shown = (name: string, owner: string, columns: number) =>
+    frame(changed(empty("*", false), held(name, owner, 30_000, 17), now), { columns, rows: 24 }, now)
+  const [long, short] = ["x".repeat(300), "short"]
+  for (const [name, owner] of [
+    [long, long],
+    [long, short],
+    [short, long]
+  ] as const) {
+    for (const columns of [80, 110]) {
+      const [, titles, row] = shown(name, owner, columns)
+      assert.match(titles!, /AGE +LEASE +WAITING$/)
+      assert.match(row!, / 0\.0s +#{10} +30\.0s +17 *$/, `${columns} columns`)
+      // nothing is cut for want of room that is left
+      assert.strictEqual(displayWidth(titles!), columns)
+      assert.strictEqual(row!.includes(short), name !== owner)
+    }
+  }
+})
+
 it("A picture of redis-lock watch fits its terminal, however small, and shows the selected lock", () => {
   let view = empty("*", true)
   for (let i = 0; i < 100; i++) {

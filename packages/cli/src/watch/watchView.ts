@@ -168,6 +168,16 @@ const cut = (text: string, width: number): string => {
   return kept
 }
 
+const gap = "  "
+
+/** Names and holders share what the other columns leave of the width, or half of it if that is more. */
+const fitting = ([name, holder, ...others]: ReadonlyArray<number>, columns: number): ReadonlyArray<number> => {
+  const left = columns - others.reduce((sum, width) => sum + gap.length + width, gap.length)
+  const shared = Math.max(left, Math.floor(columns / 2))
+  const ofName = Math.min(name!, Math.max(Math.floor(shared / 2), shared - holder!))
+  return [ofName, Math.min(holder!, shared - ofName), ...others]
+}
+
 const reversed = (text: string): string => `\u001b[7m${text}\u001b[27m`
 
 /** The lines of one picture, none longer than the terminal is wide, and no more than it has lines. */
@@ -181,11 +191,12 @@ export const frame = (
   const room = Math.max(1, size.rows - 3)
   const start = Math.max(0, (selected === undefined ? 0 : shown.indexOf(selected)) - room + 1)
   const cells = shown.slice(start, start + room).map((row) => cellsOf(row, now))
-  const widths = titles.map((title, i) => Math.max(...[title, ...cells.map((row) => row[i]!)].map(displayWidth)))
-  // a long name takes at most half of the width
-  widths[0] = Math.min(widths[0]!, Math.floor(size.columns / 2))
+  const widths = fitting(
+    titles.map((title, i) => Math.max(...[title, ...cells.map((row) => row[i]!)].map(displayWidth))),
+    size.columns
+  )
   const line = (row: ReadonlyArray<string>) =>
-    cut(row.map((cell, i) => padded(cut(cell, widths[i]!), widths[i]!)).join("  "), size.columns)
+    cut(row.map((cell, i) => padded(cut(cell, widths[i]!), widths[i]!)).join(gap), size.columns)
   const isMarked = (i: number) => shown[start + i] === selected && view.mayRelease
   const head = [cut(headOf(view, shown.length), size.columns), line(titles)].slice(0, Math.max(0, size.rows - 2))
   const body = cells.map((row, i) => (isMarked(i) ? reversed(line(row)) : line(row)))
