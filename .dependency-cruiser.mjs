@@ -7,12 +7,13 @@ import { readdirSync } from "node:fs"
  * module belongs to the room that names it, or else to the top, `public`.
  */
 const rooms = [
-  { room: "public", holds: "the kinds of lock, and the RedisLock service" },
+  { room: "index", holds: "all public modules", modules: ["index"] },
   {
     room: "coordination",
     holds: "what is built on locks: elections, work that is done once, schedules",
-    may: { types: ["public"] }
+    modules: ["LeaderElection", "Singleton", "RunOnce", "DistributedCron"]
   },
+  { room: "public", holds: "the kinds of lock, and the RedisLock service" },
   {
     room: "locks",
     holds: "what stands behind the public values; it may name their types",
@@ -23,7 +24,7 @@ const rooms = [
   { room: "acquire", holds: "the way of one acquisition" },
   { room: "wait", holds: "the fibers of this process that wait, and what wakes them" },
   { room: "hold", holds: "leases, their renewal, their end" },
-  { room: "protocol", holds: "what differs between the kinds of lock" },
+  { room: "kinds", holds: "what differs between the kinds of lock" },
   { room: "store", holds: "the seam, and the stores behind it", modules: ["LockStore", "RedisDriver"] },
   { room: "options", holds: "checks of what the user has passed", modules: ["AcquireOptions", "QuorumOptions"] },
   { room: "time", holds: "alarms, schedules, the monotonic clock" },
@@ -42,27 +43,8 @@ for (const { name } of readdirSync(new URL("packages/core/src/internal", import.
   if (!names.has(name)) throw new Error(`packages/core/src/internal/${name} is in no room of .dependency-cruiser.mjs`)
 }
 
-/** Lists of like things, one file each: public modules, and what the benchmark measures. Every other folder is small. */
-const lists = new Set(["packages/core/src", "packages/bench/src/workloads", "packages/bench/src/candidates"])
-const filesAtMost = 12
-const root = new URL(".", import.meta.url)
-const foldersIn = (folder) => [
-  folder,
-  ...readdirSync(new URL(folder, root), { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .flatMap(({ name }) => foldersIn(`${folder}/${name}`))
-]
-const sources = readdirSync(new URL("packages", root)).map((name) => `packages/${name}/src`)
-for (const folder of [...sources, "lua"].flatMap(foldersIn)) {
-  const files = readdirSync(new URL(folder, root), { withFileTypes: true }).filter((entry) => entry.isFile())
-  if (files.length > filesAtMost && !lists.has(folder)) {
-    throw new Error(`${folder} has ${files.length} files, of ${filesAtMost} at most: find the rooms in it`)
-  }
-}
-
 /** Two files that are one concept: they may name each other's types. */
 const pairs = [
-  ["packages/core/src/internal/wait/Subscriptions", "packages/core/src/internal/wait/WaitingClient"],
   ["packages/ioredis/src/internal/command/PendingCommands", "packages/ioredis/src/internal/command/ScriptCommand"],
   ["packages/bench/src/Candidate", "packages/bench/src/Performer"]
 ].map((pair) => pair.map((file) => `^${file}\\.ts$`))
@@ -119,12 +101,23 @@ export default {
       name: "test-of-internals",
       severity: "error",
       comment:
-        "Tests use the public modules; only those of test/unit and the simulation look behind them, and the observed store, which subscribes as a client does.",
+        "Tests use the public modules; only those of test/unit and the simulation look behind them, the observed store, which subscribes as a client does, and the clients whose subscriptions close early.",
       from: {
         path: "^test/",
-        pathNot: "^test/(unit|simulation)/|^test/kit/observedStore\\.ts$"
+        pathNot: "^test/(unit|simulation)/|^test/kit/(observedStore|subscriptions)\\.ts$"
       },
       to: { path: "packages/[^/]+/(src|dist)/internal/" }
+    },
+    {
+      name: "coordination-behind-the-public-modules",
+      severity: "error",
+      comment:
+        "What is built on locks uses them as anyone may. Only a record beside a lock and a candidacy look behind the public modules; schedules of retries, and how things are shown, are nobody's secret.",
+      from: {
+        path: pathsOf(rooms.find(({ room }) => room === "coordination")),
+        pathNot: `${core}internal/coordination/(record|candidate)\\.ts$`
+      },
+      to: { path: `${core}internal/(?!coordination/|report/|time/clock\\.ts$)` }
     },
     ...arrowsUp("runtime", isRuntime),
     ...arrowsUp("types", { dependencyTypes: ["type-only"] })

@@ -1,17 +1,18 @@
 import { TestRedis } from "@effect-redis-lock/testing"
-import { ManagedRuntime } from "effect"
+import { Effect, Exit, Option, Scope } from "effect"
 import { watchLeftovers } from "./run/leftovers.ts"
 
 /**
- * Finds the Redis of this run, or installs one, and tells the tests by REDIS_URL. At the end no process may be left.
+ * Finds the Redis of this run, and tells the tests by REDIS_URL; `run/needs.ts` has left out those that need one where there is none.
+ * At the end no process may be left.
  */
 export default async () => {
   const leftovers = watchLeftovers()
-  const runtime = ManagedRuntime.make(TestRedis.layerOrInstall)
-  const { url } = await runtime.runPromise(TestRedis.TestRedis)
-  process.env["REDIS_URL"] = url
+  const scope = Scope.makeUnsafe()
+  const redis = await Effect.runPromise(Scope.provide(TestRedis.find, scope))
+  if (Option.isSome(redis)) process.env["REDIS_URL"] = redis.value.url
   return async () => {
-    await runtime.dispose()
+    await Effect.runPromise(Scope.close(scope, Exit.void))
     await leftovers.close()
   }
 }

@@ -1,7 +1,7 @@
 // Packs the published packages as `pnpm publish` would, and looks at what users would get: which files, which fields of
 // package.json, what publint says of it, and whether TypeScript resolves every entry point (Are the types wrong?).
 import { execFile } from "node:child_process"
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs"
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -45,21 +45,49 @@ const bundleParts = [
   "ui/ui.js"
 ].map((file) => `bundle/${file}`)
 
-/** Sources go with it: source maps point to them. */
+/** The modules of the page of a command, which a browser loads. */
+const pageModulesOf = (directory) => [
+  ...sourcesOf(directory).filter((source) => source.startsWith("ui/page/")),
+  "span",
+  "visible"
+]
+
 const expectedFiles = (directory, manifest) => {
-  const emitted = manifest.bin === undefined ? ["js", "js.map", "d.ts", "d.ts.map"] : ["js", "js.map"]
+  const { bin } = manifest.publishConfig
   return new Set([
     "LICENSE",
     "README.md",
     "package.json",
-    // a command is bundled when it is packed, so that it starts fast, and has files for a browser
-    ...Object.values(manifest.publishConfig.bin ?? {}).map((file) => file.replace("./", "")),
-    ...(manifest.bin === undefined ? [] : [...bundleParts, ...staticFilesOf(directory)]),
-    ...sourcesOf(directory).flatMap((source) => [
-      `src/${source}.ts`,
-      ...emitted.map((extension) => `dist/${source}.${extension}`)
-    ])
+    ...(bin === undefined
+      ? // sources go with it: source maps point to them
+        sourcesOf(directory).flatMap((source) => [
+          `src/${source}.ts`,
+          ...["js", "js.map", "d.ts", "d.ts.map"].map((extension) => `dist/${source}.${extension}`)
+        ])
+      : // a command is bundled when it is packed, so that it starts fast and needs no other package, and has files for a browser
+        [
+          ...Object.values(bin).map((file) => file.replace("./", "")),
+          ...bundleParts,
+          ...staticFilesOf(directory),
+          ...pageModulesOf(directory).map((source) => `dist/${source}.js`)
+        ])
   ])
+}
+
+/** Whether a command runs in an empty project that has nothing but its package. */
+const commandProblems = async ({ name, publishConfig: { bin } }, tarball) => {
+  if (bin === undefined) return []
+  const project = mkdtempSync(join(out, "project-"))
+  writeFileSync(join(project, "package.json"), "{}")
+  const installed = await run("npm", ["install", "--prefix", project, "--offline", "--no-audit", "--no-fund", tarball])
+  if (installed.failed) return [installed.output]
+  const others = readdirSync(join(project, "node_modules"), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith("package.json") && file !== join(name, "package.json") && !file.startsWith("."))
+    .map((file) => `its installation brings another package: ${file}`)
+  const runs = await Promise.all(
+    Object.keys(bin).map((command) => run(join(project, "node_modules", ".bin", command), ["--help"]))
+  )
+  return [...others, ...runs.filter(({ failed }) => failed).map(({ output }) => output)]
 }
 
 const filesProblems = (directory, manifest, files) => {
@@ -107,6 +135,7 @@ const look = async ({ directory, manifest, tarball }) => {
   const problems = [
     ...fields.filter((field) => manifest[field] === undefined).map((field) => `package.json has no ${field}`),
     ...filesProblems(directory, manifest, files),
+    ...(await commandProblems(manifest, tarball.filename)),
     ...[publint, types].filter(({ failed }) => failed).map(({ output }) => output)
   ]
   const verdict = problems.length === 0 ? "all well" : "not to be published like this"

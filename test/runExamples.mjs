@@ -1,7 +1,7 @@
 // Runs the examples of the documentation as a new user would, on real servers: each example's effects and layers that nothing else in it uses,
 // inside an application that has a client already. Fails where one fails; --verbose prints what they log and come to, and a part of a path
-// chooses among the files. Needs a redis-server on the PATH.
-import { RedisCluster, RedisSentinel, RedisServer } from "@effect-redis-lock/testing"
+// chooses among the files. Needs a redis-server, and downloads one on Debian.
+import { RedisCluster, RedisSentinel, RedisServer, TestRedis } from "@effect-redis-lock/testing"
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { Cause, Effect, Exit, Layer, Logger } from "effect"
 import { RedisLock } from "effect-redis-lock"
@@ -32,8 +32,10 @@ const calls = { transfer: ["alice", "bob"], report: ["2026-11-22"], refresh: ["h
 
 /** What does not run by itself. */
 const isLeftOut = ({ code }) =>
-  // a test, a Docker engine, and what waits for a client of the reader's
-  /@effect\/vitest|TestRedis\.container|stallRepliesAfter/.test(code)
+  // a test, a Docker engine, a program of its own, a server of the reader's, and what waits for a client of the reader's
+  /@effect\/vitest|TestRedis\.container|declare const (app|server)|runMain|stallRepliesAfter/.test(code)
+
+await Effect.runPromise(Effect.scoped(Layer.build(TestRedis.layerWith({ install: true, quiet: true }))))
 
 const startServers = Effect.all(
   {

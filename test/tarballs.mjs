@@ -17,6 +17,11 @@ const tarballOf = (name) => {
   const { version } = published.find((manifest) => manifest.name === name)
   return join(folder, `${name.replace("@", "").replace("/", "-")}-${version}.tgz`)
 }
-const needed = ["effect-redis-lock", "@effect-redis-lock/ioredis"].map(tarballOf)
-console.log(`${published.length} packages in ${relative(".", folder) || folder}. In your project:\n`)
-console.log(`npm install effect ioredis ${needed.join(" ")}`)
+const needed = ["effect-redis-lock", "@effect-redis-lock/ioredis"]
+const others = published.filter(({ name }) => !needed.includes(name))
+console.log(
+  `${published.length} packages in ${relative(".", folder) || folder}. For locks on Redis, run in your project:\n`
+)
+console.log(`npm install effect @effect/platform-node ioredis ${needed.map(tarballOf).join(" ")}`)
+console.log("\nTo that, add what you need of the others:\n")
+for (const { name } of others) console.log(tarballOf(name))

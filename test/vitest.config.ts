@@ -1,12 +1,13 @@
 import { defineConfig } from "vitest/config"
 import "./node20.ts"
+import { leftOut } from "./run/needs.ts"
 import { unexpectedWarnings } from "./run/unexpectedWarnings.ts"
 
 export default defineConfig({
   test: {
     include: ["**/*.test.ts"],
     // these have configurations of their own: interop/ needs Java, ioredis/ another ioredis, servers/ takes its time
-    exclude: ["**/node_modules/**", "**/dist/**", "interop/**", "ioredis/**", "servers/**"],
+    exclude: ["**/node_modules/**", "**/dist/**", "interop/**", "ioredis/**", "servers/**", ...(await leftOut())],
     globalSetup: ["./globalSetup.ts"],
     setupFiles: ["./run/logs.ts"],
     // says nothing of tests that pass

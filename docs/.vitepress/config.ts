@@ -87,6 +87,7 @@ export default defineConfig({
           page("Getting started", "/getting-started"),
           page("Choosing a lock", "/choosing"),
           page("Connecting to Redis", "/connecting"),
+          page("Without Effect", "/without-effect"),
           page("What can go wrong", "/errors"),
           page("Testing", "/testing"),
           page("Operations", "/operations"),
@@ -145,6 +146,7 @@ export default defineConfig({
           page("Benchmarks", "/benchmarks"),
           page("Contention", "/contention"),
           page("Architecture", "/architecture"),
+          page("Stability", "/stability"),
           page("Redisson's behaviours", "/behaviours")
         ]
       },

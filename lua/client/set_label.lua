@@ -1,4 +1,4 @@
--- Tells others by which name people know a client. Idempotent.
+-- Stores the label of a client for others to read. Idempotent.
 --
 -- KEYS[1]  the label of the client, a string
 -- ARGV[1]  label

@@ -1,12 +1,12 @@
--- Takes a free lock for the owner whose turn it is; any other owner that is willing to
--- wait gets a place in the queue, or keeps the one it has. Idempotent.
+-- Acquires a free lock for the owner that is next in the queue; any other owner that is
+-- willing to wait gets a place in the queue, or keeps the one it has. Idempotent.
 --
 -- KEYS[1]  the lock, a hash { owner = hold count } (Redisson's RLock)
 -- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens
 -- KEYS[3]  the queue, a list of owners
 -- KEYS[4]  { owner = epoch milliseconds at which Redisson considers it dead }, a zset
 -- KEYS[5]  { client = epoch milliseconds until which it is alive }, a zset
--- KEYS[6]  its channel; each waiter listens to its own: <channel>:<owner>
+-- KEYS[6]  its channel; each waiter subscribes to its own: <channel>:<owner>
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
 -- ARGV[3]  how long the last token is remembered, milliseconds
@@ -58,7 +58,7 @@ elseif not head or head == ARGV[1] then
   end
   --@include tokens/granted
 elseif head ~= first then
-  -- the new head has no other way to learn that its turn has come
+  -- nothing else tells the new head that it is next
   redis.pcall(ARGV[7], KEYS[6] .. ':' .. head, '0')
 end
 

@@ -1,5 +1,5 @@
 -- Notes that a client is alive, which keeps the places of all its waiters. A reported
--- waiter that has lost its place (it was taken for dead, or the server lost it) gets a new
+-- waiter that has lost its place (it counted as dead, or the server lost it) gets a new
 -- one at the end. Removes the places of owners that no longer wait. The cost of a refresh
 -- does not depend on how many wait.
 --
@@ -14,7 +14,7 @@
 -- ARGV[4]  how long the client counts as alive after this, milliseconds; 0 if none of its
 --          owners waits
 -- ARGV[5]  1 if the reported owners start with the client's first waiter, else 0: if the
---          client was taken for dead, no other waiter gets a new place before that one
+--          client counted as dead, no other waiter gets a new place before that one
 -- ARGV[6]  how many of the owners wait
 -- ARGV[..] owners that wait, in their order; then owners whose places are to be removed
 -- ARGV[last] the server time until which this may take effect, epoch milliseconds
@@ -22,7 +22,7 @@
 -- reply    { milliseconds that the holder has left (-1: no expiry, -2: free),
 --            the head of the queue or nil, milliseconds until the head counts as dead,
 --            the holder or nil,
---            1 if the client was taken for dead or was not noted, so that it may have lost
+--            1 if the client counted as dead or was not noted, so that it may have lost
 --            places, else 0 }
 
 --@include deadline
@@ -30,7 +30,7 @@ local waiter_timeout = tonumber(ARGV[2])
 local last_waiting = 6 + ARGV[6]
 local before = redis.call('LINDEX', KEYS[3], 0)
 local noted = tonumber(redis.call('ZSCORE', KEYS[5], ARGV[3]))
-local millis = time[1] * 1000 + math.floor(time[2] / 1000)
+local millis = time[1] * 1e3 + math.floor(time[2] / 1000)
 if ARGV[4] ~= '0' then
   redis.call('ZADD', KEYS[5], millis + ARGV[4], ARGV[3])
   redis.call('ZADD', KEYS[5], 'NX', millis, 'seen')
@@ -67,7 +67,7 @@ if not head then
   return { left, false, 0, holder or false, lost }
 end
 if left == -2 and head ~= before then
-  -- the new head has no other way to learn that its turn has come
+  -- nothing else tells the new head that it is next
   redis.pcall(ARGV[1], KEYS[2] .. ':' .. head, '0')
 end
 local alive = redis.call('ZSCORE', KEYS[5], string.sub(head, 1, 36))

@@ -2,14 +2,14 @@
 -- queue. If the lock is then free, wakes the head of the queue.
 --
 -- KEYS[1]  the lock
--- KEYS[2]  its channel; each waiter listens to its own: <channel>:<owner>
+-- KEYS[2]  its channel; each waiter subscribes to its own: <channel>:<owner>
 -- KEYS[3]  the queue, a list of owners
 -- KEYS[4]  { owner = epoch milliseconds at which Redisson considers it dead }, a zset
 -- KEYS[5]  { client = epoch milliseconds until which it is alive }, a zset
 -- ARGV[1]  owner
 -- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 --
--- reply    1 + how many clients were listening: released
+-- reply    1 + how many clients received the message: released
 --          0 the lock is free, -1 another owner holds it
 
 local released = redis.call('HDEL', KEYS[1], ARGV[1])

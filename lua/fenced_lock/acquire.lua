@@ -10,11 +10,10 @@
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: { 'granted', the fencing token, server time in microseconds }
---          taken:   { milliseconds left (-1: no expiry), the holder's owner }
+--          denied:  { milliseconds left (-1: no expiry), the holder's owner }
 
 --@include deadline
 local has_asked = KEYS[3] and ARGV[3] == '1'
-local spins = false
 --@include hand_over/taken
 local token = redis.pcall('INCR', KEYS[2])
 if type(token) == 'table' then

@@ -7,7 +7,7 @@
 
 --@include digits
 -- two short numbers are parsed faster than a long one
-local micros = time[1] * 1000000 + time[2]
-if micros > ARGV[#ARGV] * 1000 then
+local micros = time[1] * 1e6 + time[2]
+if micros > ARGV[#ARGV] * 1e3 then
   return redis.error_reply('LATE ' .. digits)
 end

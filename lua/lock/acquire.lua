@@ -1,5 +1,5 @@
 -- Takes a free lock for one owner, or replies how long the current holder's lease still
--- runs; an owner that will wait gets a place among those that a release hands the lock to.
+-- runs; an owner that will wait gets a place in the hand-over queue.
 -- Idempotent: sent twice for the same owner it answers with the same grant.
 --
 -- KEYS[1]  the lock, a hash { owner = hold count } (Redisson's RLock)
@@ -11,15 +11,13 @@
 -- ARGV[3]  how long the last token is remembered, milliseconds
 -- ARGV[4]  a lower bound for the token, or ''; may be left out where ARGV[5] is
 -- ARGV[5]  with KEYS[3] only: 1 if this owner has asked before; else 0, or left out
--- ARGV[6]  with KEYS[3] only: 1 for an owner that spins (see spinners_turn.lua), else left out
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: the fencing token (see include/tokens/granted.lua)
---          taken:   { milliseconds left (-1: no expiry), the holder's owner }
+--          denied:  { milliseconds left (-1: no expiry), the holder's owner }
 
 --@include deadline
 local has_asked = KEYS[3] and ARGV[5] == '1'
-local spins = ARGV[7] ~= nil
 --@include hand_over/taken
 local at_least = ARGV[5] and ARGV[4]
 --@include tokens/next_token

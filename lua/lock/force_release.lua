@@ -4,13 +4,18 @@
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
 -- ARGV[1]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
--- ARGV[2]  the server time until which this may take effect, epoch milliseconds
+-- ARGV[2..] the owners from which to take it; none to take it from any
+-- ARGV[last] the server time until which this may take effect, epoch milliseconds
 --
--- reply    1 it was held, 0 it was free
+-- reply    1 it was held, 0 it was free, or held by others
 
 --@include deadline
 if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
   return redis.error_reply('WRONGTYPE a read-write lock')
+end
+--@include held_by
+if not held_by('') then
+  return 0
 end
 local existed = redis.call('DEL', KEYS[1])
 if existed == 1 then

@@ -1,12 +1,12 @@
--- Gives the lock back but keeps it taken for a while, as nobody's: its one field is then
--- <owner>:kept, so that nothing this owner has sent before can extend or free it. Nobody is
+-- Gives the lock back but keeps it locked for a while, without an owner: its only field is
+-- then <owner>:kept, so that nothing this owner has sent before can extend or free it. Nobody is
 -- notified: the reply to a denied request says when it ends.
 --
 -- KEYS[1]  the lock
 -- ARGV[1]  owner
--- ARGV[2]  how long it stays taken, milliseconds
+-- ARGV[2]  how long it stays locked, milliseconds
 --
--- reply    1 released, also if it was before; 0 the lock is free, -1 somebody else holds it
+-- reply    1 released, also if it was before; 0 the lock is free, -1 another owner holds it
 
 local kept = ARGV[1] .. ':kept'
 if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then

@@ -3,16 +3,15 @@
 -- KEYS[1]  the lock, a hash; or the counter of a semaphore or a latch, a string
 -- KEYS[2]  the last fencing token of this name
 -- KEYS[3]  the queue of a fair lock, a list of owners
--- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
--- KEYS[5]  { client with a waiting writer = epoch milliseconds until which it counts }, a zset of ours
--- KEYS[6]  { permit id, 16 raw bytes = epoch milliseconds at which its lease ends }, a zset
--- KEYS[7]  the places (see hand_over.lua and spinners_turn.lua)
+-- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
+-- KEYS[5]  { permit id, 16 raw bytes = epoch milliseconds at which its lease ends }, a zset
+-- KEYS[6]  the places (see hand_over.lua and hand_over_sides.lua)
 -- ARGV[1]  how many waiters, and how many permits, to reply at most
 --
 -- reply    { type of KEYS[1], milliseconds left (-1: no expiry, -2: free), last token or nil,
 --            { owner, hold count, ... } of a hash, counter or nil,
 --            { waiting owner, ... }, how many wait,
---            { reader, milliseconds left, ... }, { client with a waiting writer, ... },
+--            { reader, milliseconds left, ... },
 --            { permit id in hexadecimal digits, milliseconds left (-1: never expires), ... },
 --            how many are held,
 --            { owner with a place, microseconds since it took it, ... }, how many there are,
@@ -20,7 +19,7 @@
 
 local kind = redis.call('TYPE', KEYS[1]).ok
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = time[1] * 1e3 + math.floor(time[2] / 1000)
 local most = tonumber(ARGV[1])
 -- The members of a zset whose time has not come yet, each followed by the milliseconds until then.
 local function live(key)
@@ -32,29 +31,17 @@ local function live(key)
   end
   return found
 end
-local permits = live(KEYS[6])
+local permits = live(KEYS[5])
 for i = 1, #permits, 2 do
   permits[i] = string.gsub(permits[i], '.', function(byte)
     return string.format('%02x', string.byte(byte))
   end)
 end
-local writers = {}
-for i, text in ipairs(live(KEYS[5])) do
-  if i % 2 == 1 then
-    writers[#writers + 1] = text
-  end
-end
-local placed = {}
-local marks = 0
-local scored = redis.call('ZRANGE', KEYS[7], 0, most + 1, 'WITHSCORES')
-for i = 1, #scored, 2 do
-  local taken_at = tonumber(scored[i + 1])
-  if scored[i] == '' or scored[i] == '~' then
-    marks = marks + 1
-  else
-    placed[#placed + 1] = scored[i]
-    placed[#placed + 1] = time[1] * 1000000 + time[2] - (taken_at < 0 and taken_at + 4000000000000000 or taken_at)
-  end
+-- those beyond are no places
+local greatest = '(4000000000000000'
+local placed = redis.call('ZRANGE', KEYS[6], '-inf', greatest, 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES')
+for i = 2, #placed, 2 do
+  placed[i] = time[1] * 1e6 + time[2] - placed[i]
 end
 return {
   kind,
@@ -65,10 +52,9 @@ return {
   redis.call('LRANGE', KEYS[3], 0, most - 1),
   redis.call('LLEN', KEYS[3]),
   live(KEYS[4]),
-  writers,
   permits,
-  redis.call('ZCOUNT', KEYS[6], '(' .. now, '+inf'),
+  redis.call('ZCOUNT', KEYS[5], '(' .. now, '+inf'),
   placed,
-  redis.call('ZCARD', KEYS[7]) - marks,
-  time[1] * 1000000 + time[2]
+  redis.call('ZCOUNT', KEYS[6], '-inf', greatest),
+  time[1] * 1e6 + time[2]
 }

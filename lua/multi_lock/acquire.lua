@@ -10,7 +10,7 @@
 --
 -- reply    granted: the token, if all got the same one, which is the server time in
 --                   microseconds; otherwise { 1, the token of each lock }
---          not:     { 0, which lock is taken (from 0), milliseconds it has left (-1: no
+--          denied:  { 0, which lock is held (from 0), milliseconds it has left (-1: no
 --                     expiry), its holder }
 
 --@include deadline
@@ -48,7 +48,7 @@ for i = 1, count do
     if before then
       --@include tokens/last_token
       if not last then
-        -- no token: the locks taken so far are given back
+        -- no token: the locks acquired so far are given back
         for taken = 1, i - 1 do
           call('HDEL', KEYS[taken], owner)
         end

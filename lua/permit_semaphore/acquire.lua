@@ -34,7 +34,7 @@ local sent = expiry and tonumber(expiry) > now
 --@include permit_places/kept
 local granted = sent or not expiry and available and available - kept >= wanted_now
 if granted and not sent then
-  -- the ids first: if the script gets no further, they can be taken back
+  -- the ids first: if the script gets no further, they can be given back
   expiry = now + ARGV[2]
   for i = first, #ARGV - 1 do
     redis.call('ZADD', KEYS[2], expiry, raw(ARGV[i]))
@@ -46,6 +46,7 @@ if granted and not sent then
     redis.call('PEXPIRE', KEYS[2], life)
   end
 end
+local has_ids = true
 --@include permit_places/take_place
 if (created or reaped > 0) and available then
   --@include permit_places/tell

@@ -15,5 +15,5 @@ if score >= 922337203685477 then
   return -1
 end
 local time = redis.call('TIME')
-local left = score - time[1] * 1000 - math.floor(time[2] / 1000)
+local left = score - time[1] * 1e3 - math.floor(time[2] / 1000)
 return left > 0 and left or -2

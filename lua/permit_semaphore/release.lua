@@ -8,7 +8,7 @@
 -- ARGV[1]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[2..]  the ids
 --
--- reply    1 + how many clients heard it on the channel: all were held and are given back
+-- reply    1 + how many clients received the message: all were held and are given back
 --          -1 not all were held; those that were are given back
 
 --@include permits/available

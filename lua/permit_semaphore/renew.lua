@@ -11,7 +11,7 @@
 -- written: this removes nothing. pcall: a foreign type at one name must not stop the others.
 redis.pcall('ZREM', KEYS[1], '')
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = time[1] * 1e3 + math.floor(time[2] / 1000)
 local expiry = now + ARGV[1]
 --@include permits/raw
 local replies = {}

@@ -1,21 +1,21 @@
--- Takes a share for a reader. Granted while nobody writes, or if the reader itself is
--- the writer. A reader that will wait gets a place among those that a release hands the lock
--- to. Idempotent.
+-- Takes a share for a reader. Granted while nobody writes, unless a writer has waited longer;
+-- or if the reader itself is the writer. A reader that will wait gets a place in the
+-- hand-over queue. Idempotent.
 --
 -- KEYS[1]  the lock, a hash { mode = read | write, <reader> = holds, <writer>:write = holds }
 --          (Redisson's RReadWriteLock)
 -- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens
 -- KEYS[3]  this reader's first hold, a string that lives as long as its lease
--- KEYS[4]  { client with a waiting writer = epoch milliseconds until which it counts }, a zset of ours
--- KEYS[5]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
--- KEYS[6]  the places (see hand_over_sides.lua); only here for a reader that will wait for a
---          lock that is handed over
+-- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
+-- KEYS[5]  the places (see hand_over_sides.lua)
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
 -- ARGV[3]  the owner of the write lock that the reader has, or ''
 -- ARGV[4]  its token
--- ARGV[5]  1 to let waiting writers go first
--- ARGV[6]  with KEYS[6] only: 1 if this owner has asked before, else 0
+-- ARGV[5]  to let writers go first that have waited longer: for how long this reader has
+--          waited, microseconds; '' to enter before all of them
+-- ARGV[6]  for a reader that will wait for a lock that is handed over: 1 if this owner has
+--          asked before, else 0; '' for any other
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: the token of the last writer; if none is on record, one that is lower
@@ -33,7 +33,7 @@ end
 local mine = ARGV[3] ~= '' and redis.call('HEXISTS', KEYS[1], ARGV[3] .. ':write') == 1
 local is_new = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0
 if is_new then
-  local places = KEYS[6]
+  local places = ARGV[6] ~= '' and KEYS[5]
   local denial
   if mode == 'write' and not mine then
     for _, other in ipairs(redis.call('HKEYS', KEYS[1])) do
@@ -48,17 +48,11 @@ if is_new then
       denial = { math.ceil((10000 - since) / 1000), '' }
     end
   end
-  if not denial and ARGV[5] == '1' and not mine then
-    local writer = redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')
-    if writer[1] then
-      local wait = tonumber(writer[2]) - (time[1] * 1000 + math.floor(time[2] / 1000))
-      if wait > 0 then
-        denial = { wait, writer[1] }
-      end
-    end
+  if not denial and ARGV[5] ~= '' and not mine then
+    --@include hand_over/older_writer
   end
   if denial then
-    local field = ARGV[1]
+    local place = ARGV[1]
     --@include hand_over/denied
   end
   if places and ARGV[6] == '1' then
@@ -84,20 +78,20 @@ end
 
 if is_new then
   -- if a noted reader no longer reads, another library has freed the lock since
-  local noted = redis.call('ZRANGE', KEYS[5], -1, -1)[1]
+  local noted = redis.call('ZRANGE', KEYS[4], -1, -1)[1]
   if noted and redis.call('HEXISTS', KEYS[1], noted) == 0 then
-    redis.call('DEL', KEYS[5])
+    redis.call('DEL', KEYS[4])
   end
   if not mode then
     redis.call('HSET', KEYS[1], 'mode', 'read')
   end
   redis.call('HSET', KEYS[1], ARGV[1], 1)
-  redis.call('ZADD', KEYS[5], 0, ARGV[1])
+  redis.call('ZADD', KEYS[4], 0, ARGV[1])
 end
 redis.call('SET', KEYS[3], 1, 'PX', ARGV[2])
 if left < tonumber(ARGV[2]) and left ~= -1 then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
 --@include readers/note_reader
-note_reader(KEYS[5], ARGV[1], KEYS[1], tonumber(ARGV[2]))
+note_reader(KEYS[4], ARGV[1], KEYS[1], tonumber(ARGV[2]))
 return token

@@ -4,7 +4,7 @@
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  the new hold, a string that lives as long as its lease
--- KEYS[3]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
+-- KEYS[3]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
 -- ARGV[1]  owner
 -- ARGV[2]  hold count
 -- ARGV[3]  lease, milliseconds

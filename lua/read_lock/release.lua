@@ -4,7 +4,7 @@
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
--- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
+-- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
 -- KEYS[5] and ARGV[3] are only here for a lock that is handed over:
 -- KEYS[5]  the places (see hand_over_sides.lua)
 -- ARGV[1]  owner

@@ -5,7 +5,7 @@
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
--- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
+-- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
 -- ARGV[1]  owner
 -- ARGV[2]  how many holds remain, at least 1
 -- ARGV[3]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
@@ -13,7 +13,7 @@
 --          ends the newest, whose lease may differ)
 -- ARGV[5]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    released: 1 + how many clients were listening if the lock is free now, else 1
+-- reply    released: 1 + how many clients were told if the lock is free now, else 1
 --          0 the lock is free, -1 it is held, but not by this reader
 
 --@include deadline
@@ -43,7 +43,7 @@ local longest_own = 0
 for number = 1, remain do
   longest_own = math.max(longest_own, redis.call('PTTL', hold_key(number)))
 end
-redis.call('ZADD', KEYS[4], 'XX', time[1] * 1000 + math.floor(time[2] / 1000) + longest_own, ARGV[1])
+redis.call('ZADD', KEYS[4], 'XX', time[1] * 1e3 + math.floor(time[2] / 1000) + longest_own, ARGV[1])
 --@include readers/end_read
 -- pcall: a message is a hint; a user without permission to publish has still released
 local listeners = redis.pcall(ARGV[3], KEYS[2], '0')

@@ -3,7 +3,7 @@
 -- becomes a holder, no deadline is lowered, and other readers' holds do not change.
 --
 -- KEYS     per reader: the lock, { reader = epoch milliseconds at which the last of its
---          holds ends }, a zset of ours, then each of its holds
+--          holds ends }, our own zset, then each of its holds
 -- ARGV[1]  lease, milliseconds
 -- ARGV[..] per reader: owner, number of holds
 --

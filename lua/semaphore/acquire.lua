@@ -1,5 +1,5 @@
 -- Takes permits, all or none, and remembers the grant under a marker of its own, so that
--- exactly this grant can be taken back. Idempotent: sent twice for one marker it takes once.
+-- exactly this grant can be given back. Idempotent: sent twice for one marker it takes once.
 --
 -- KEYS[1]  the permits that are free, a string (Redisson's RSemaphore)
 -- KEYS[2]  the ids of a permit semaphore of this name
@@ -37,6 +37,7 @@ if not marker and available and available - kept >= wanted_now then
   redis.call('SET', KEYS[3], ARGV[2], 'PX', ARGV[3])
   available = redis.call('INCRBY', KEYS[1], -ARGV[2])
 end
+local has_ids = false
 --@include permit_places/take_place
 if created then
   --@include permit_places/tell

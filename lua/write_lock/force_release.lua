@@ -3,18 +3,20 @@
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
--- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
+-- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
 -- ARGV[1]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
--- ARGV[2]  the server time until which this may take effect, epoch milliseconds
+-- ARGV[2..] the owners from which to take it; none to take it from any
+-- ARGV[last] the server time until which this may take effect, epoch milliseconds
 --
--- reply    1 it was held by a writer, 0 it was not
+-- reply    1 it was held, 0 by no writer, or by others
 
 --@include deadline
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if not mode and redis.call('EXISTS', KEYS[1]) == 1 then
   return redis.error_reply('WRONGTYPE a lock, but no read-write lock')
 end
-if mode ~= 'write' then
+--@include held_by
+if mode ~= 'write' or not held_by(':write') then
   return 0
 end
 -- with more readers, the holds are left to expire, as Redisson leaves all of them

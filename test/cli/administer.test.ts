@@ -131,6 +131,29 @@ describe("release", () => {
     })
   )
 
+  it.live("redis-lock release quotes of a long name only the beginning", () =>
+    Effect.gen(function* () {
+      const { stderr } = yield* redisLock(["release", "--force", "--yes", "x".repeat(900)])
+      assert.strictEqual(stderr, `redis-lock: nobody holds "${"x".repeat(60)}..."\n`)
+    })
+  )
+
+  it.live("redis-lock release gives back, of a semaphore, no permit that was acquired while it asked", () =>
+    Effect.gen(function* () {
+      const name = freshName("cli")
+      const redis = yield* client()
+      const later = Date.now() + 60_000
+      const [seen, since] = [Buffer.alloc(16, 1), Buffer.alloc(16, 2)]
+      yield* Effect.promise(() => redis.multi().set(name, "1").zadd(`{${name}}:timeout`, later, seen).exec())
+      const isAcquired = () =>
+        redis.multi().zrem(`{${name}}:timeout`, seen).zadd(`{${name}}:timeout`, later, since).exec()
+      const late = yield* onTerminal(["release", "--force", name], "y", isAcquired)
+      assert.strictEqual(late.code, 66, late.output)
+      assert.include(late.output, "is held by others now: nothing was freed")
+      assert.strictEqual(yield* Effect.promise(() => redis.zcard(`{${name}}:timeout`)), 1)
+    })
+  )
+
   it.live("redis-lock release gives back all permits of a semaphore, and frees readers", () =>
     Effect.gen(function* () {
       const name = freshName("cli")

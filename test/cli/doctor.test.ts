@@ -99,4 +99,13 @@ describe("doctor", () => {
     const probe = readFileSync(join(root, "packages/cli/src/doctor/commandProbe.ts"), "utf8")
     for (const command of used) assert.include(probe, `try('${command}'`)
   })
+
+  it.live("doctor titles a server that it cannot reach by its address, without user and password", () =>
+    Effect.gen(function* () {
+      const { code, stdout } = yield* redisLock(["doctor", "--redis", "redis://watcher:s3cret@127.0.0.1:1"])
+      assert.strictEqual(code, 69)
+      assert.match(stdout, /^127\.0\.0\.1:1\n.*\nconnection  problem  ConnectionRefused: [^\n]*:1\. Check/)
+      assert.notMatch(stdout, /watcher|s3cret/)
+    })
+  )
 })

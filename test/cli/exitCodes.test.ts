@@ -181,6 +181,23 @@ describe("64: bad usage", () => {
     })
   )
 
+  it.live("A message about bad usage is one, however much follows from the mistake, and echoes what was typed", () =>
+    Effect.gen(function* () {
+      for (const [args, problem] of [
+        [run("--wait", "-5s", "x", "--", "true"), "Missing value for flag --wait. Expected: DURATION"],
+        [run("--lease", "0", "x", "--", "true"), 'Invalid value for flag --lease: "0". Expected: at least 1s'],
+        [run("--timeout", "0s", "x", "--", "true"), 'Invalid value for flag --timeout: "0s". Expected: at least 1ms'],
+        [["watch", "--interval", "10ms"], 'Invalid value for flag --interval: "10ms". Expected: at least 100ms'],
+        [["x".repeat(1100)], `Unknown subcommand "${"x".repeat(60)}..." for "redis-lock"`]
+      ] as const) {
+        const { stderr } = yield* redisLock(args)
+        const [first, second] = stderr.split("\n")
+        assert.strictEqual(first, `redis-lock: ${problem}`)
+        assert.match(second!, /^redis-lock: usage: /)
+      }
+    })
+  )
+
   it.live("A message about a bad URL says which part is wrong, and does not show the URL", () =>
     Effect.gen(function* () {
       for (const [url, problem] of [

@@ -6,6 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { freshName } from "../kit/names.ts"
 import { until } from "../kit/eventually.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 import { client, holdElsewhere, redisLock, start } from "./redisLock.ts"
 
 describe("run --timeout", () => {
@@ -41,7 +42,7 @@ describe("run --at-least", () => {
       const redis = yield* client()
       const first = yield* redisLock(["run", "--at-least", "1h", "--verbose", name, "--", "sh", "-c", "exit 3"])
       assert.strictEqual(first.code, 3)
-      assert.include(first.stderr, `released "${name}", which stays taken until 1h00m after it was acquired`)
+      assert.include(first.stderr, `released "${name}", which stays held until 1h00m after it was acquired`)
       assert.isAbove(yield* Effect.promise(() => redis.pttl(name)), 3_000_000)
       const second = yield* redisLock(["run", "--wait", "0", "--conflict-exit-code", "0", name, "--", "echo", "ran"])
       assert.deepStrictEqual([second.code, second.stdout], [0, ""])
@@ -53,6 +54,34 @@ describe("run --at-least", () => {
         /^Freed ".*"\. It was released by .*:\d+, whose minHold keeps it for 59m\d\ds more\.$/m
       )
       assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 0)
+    })
+  )
+})
+
+describe("the command's surroundings", () => {
+  it.live("A command inherits the URLs of Redis, and with --hide-redis-url it does not", () =>
+    Effect.gen(function* () {
+      const script = ["sh", "-c", 'echo "[$REDIS_URL] [$REDIS_QUORUM] $REDIS_LOCK_NAME $GREETING"']
+      const name = freshName("cli")
+      const env = { GREETING: "hello", REDIS_URL: redisUrl, REDIS_QUORUM: "" }
+      const open = yield* redisLock(["run", name, "--", ...script], { env })
+      assert.deepStrictEqual(open, { code: 0, stdout: `[${redisUrl}] [] ${name} hello\n`, stderr: "" })
+      const hidden = yield* redisLock(["run", "--hide-redis-url", name, "--", ...script], {
+        env: { ...env, REDIS_QUORUM: redisUrl }
+      })
+      assert.deepStrictEqual(hidden, { code: 0, stdout: `[] [] ${name} hello\n`, stderr: "" })
+    })
+  )
+
+  it.live("As the first process of a container redis-lock run says once that it needs an init", () =>
+    Effect.gen(function* () {
+      // what a container would make of it, without one
+      const asFirst = "--import data:text/javascript,Object.defineProperty(process,'pid',{value:1})"
+      const args = ["run", "--verbose", freshName("cli"), "--", "true"]
+      const first = yield* redisLock(args, { env: { NODE_OPTIONS: asFirst } })
+      assert.strictEqual(first.code, 0, first.stderr)
+      assert.strictEqual(first.stderr.split("docker run --init").length, 2, first.stderr)
+      assert.notInclude((yield* redisLock(args)).stderr, "--init")
     })
   )
 })
@@ -118,7 +147,7 @@ describe("flags that do not go together", () => {
         [["--fair", ...quorum], "--fair needs a single Redis"],
         [["--permits", "0"], "a whole number from 1 to 2147483647"],
         [["--permits", "2147483648"], "a whole number from 1 to 2147483647"],
-        [["--timeout", "0"], "longer than 0"]
+        [["--timeout", "0"], "at least 1ms"]
       ] as const
       yield* Effect.forEach(
         mistakes,

@@ -5,11 +5,9 @@ import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { freshName } from "../kit/names.ts"
-import { until } from "../kit/eventually.ts"
+import { soon, until } from "../kit/eventually.ts"
 import { client, holdElsewhere, redisLock } from "./redisLock.ts"
-import { ask, askToFree, eventsOf, startUi, type Ui } from "./uiServer.ts"
-
-const token = "0123456789abcdef-token"
+import { ask, askToFree, eventsOf, startUi, theToken as token, type Ui } from "./uiServer.ts"
 
 /** One that may free locks, for several tests. */
 class TheUi extends Context.Service<TheUi, Ui>()("test/cli/TheUi") {
@@ -185,10 +183,8 @@ describe("redis-lock ui", () => {
       const name = freshName("ui")
       const redis = yield* client()
       const owner = yield* holdElsewhere(redis, name)
-      const env = { REDIS_LOCK_UI_TOKEN: token }
-      const ui = yield* startUi(["--allow-release", "--host", "0.0.0.0", "--allow-host", "locks.example", name], {
-        env
-      })
+      const started = yield* startUi(["--allow-release", "--host", "0.0.0.0", "--allow-host", "locks.example", name])
+      const ui = { ...started, authorization: {} }
       const statusOf = (headers: Record<string, string>) =>
         Effect.map(ask(ui, "/api/locks", { headers }), ({ status }) => status)
       assert.strictEqual((yield* ask(ui, "/")).status, 200)
@@ -212,6 +208,7 @@ describe("redis-lock ui", () => {
       const mistakes = [
         [["--host", "0.0.0.0"], "it needs --token"],
         [["--allow-host", "locks.example"], "it needs --token"],
+        [["--allow-release"], "--allow-release needs --token"],
         [["--host", "0.0.0.0", "--token", "short"], "at least 16 characters"],
         [["--port", "65536"], "0 to 65535"],
         [["--interval", "10ms"], "at least 100ms"]
@@ -273,6 +270,7 @@ describe("redis-lock ui", () => {
       const ui = yield* startUi(["--allow-release", `${name}*`])
       const release = (lock: string, seen: ReadonlyArray<string>) =>
         Effect.map(askToFree(ui, lock, seen), ({ status, text }) => [status, JSON.parse(text).message])
+      assert.deepStrictEqual(yield* release(name, []), [409, `"${name}" is held by others now: nothing was freed`])
       assert.deepStrictEqual(yield* release(name, ["another:1"]), [
         409,
         `"${name}" is held by others now: nothing was freed`
@@ -282,7 +280,7 @@ describe("redis-lock ui", () => {
       assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 0)
       assert.deepStrictEqual(yield* release(name, [owner]), [409, `nobody holds "${name}"`])
       assert.strictEqual((yield* release(`${name}:latch`, []))[0], 409)
-      assert.strictEqual((yield* release("", []))[0], 400)
+      assert.strictEqual((yield* release(`${name}\0`, []))[0], 400)
       const malformed = yield* ask(ui, "/api/release", {
         method: "POST",
         headers: { "content-type": "application/json", origin: ui.origin },
@@ -294,5 +292,128 @@ describe("redis-lock ui", () => {
       assert.strictEqual(code, 143)
       assert.include(stderr, `redis-lock: freed "${name}" for the page; it was held by ${owner}`)
     }).pipe(Effect.scoped)
+  )
+
+  it.live("redis-lock ui shows and frees no name but those that its pattern matches, as Redis matches them", () =>
+    Effect.gen(function* () {
+      const redis = yield* client()
+      const stem = freshName("ui")
+      const patterns = [
+        [`${stem}:report:*`, ["report:", "report:a\nb"], ["report", "db:migrate", "xreport:1"]],
+        [`${stem}:[ab]?[^c]\\*`, ["a1d*", "bxa*"], ["c1d*", "a1c*", "a1dx", "ad*"]],
+        [`${stem}:[d-b]é`, ["cé"], ["aé", "ce"]]
+      ] as const
+      for (const [pattern, matching, others] of patterns) {
+        const ui = yield* startUi(["--allow-release", pattern])
+        for (const end of [...matching, ...others]) {
+          const name = `${stem}:${end}`
+          const isMatching = (matching as ReadonlyArray<string>).includes(end)
+          const [, found] = yield* Effect.promise(async () => {
+            await redis.set(name, 1)
+            const answer = await redis.scan(0, "MATCH", pattern, "COUNT", 1_000_000)
+            await redis.del(name)
+            return answer
+          })
+          assert.strictEqual(found.includes(name), isMatching, `Redis: ${name}`)
+          const owner = yield* holdElsewhere(redis, name)
+          const events = yield* eventsOf(ui, `/api/lock?name=${encodeURIComponent(name)}`)
+          yield* until("its page is told", () => events.length > 0)
+          const [{ data, event }] = events as [(typeof events)[number]]
+          assert.strictEqual(event, isMatching ? "lock" : "refused", name)
+          if (isMatching) assert.isTrue(data.mayRelease, name)
+          else {
+            assert.deepStrictEqual(Object.keys(data), ["message"])
+            assert.include(data.message, "does not match")
+            assert.notInclude(data.message, owner)
+          }
+          const { status, text } = yield* askToFree(ui, name, [owner])
+          assert.strictEqual(status, isMatching ? 200 : 403, name)
+          assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), isMatching ? 0 : 1)
+          if (!isMatching) assert.include(text, "does not match")
+          yield* Effect.promise(() => redis.del(name))
+        }
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("redis-lock ui gives back the permits that the page showed, and none that was acquired since", () =>
+    Effect.gen(function* () {
+      const name = freshName("ui")
+      const redis = yield* client()
+      const [seen, gone, later] = [1, 2, 3].map((byte) => Buffer.alloc(16, byte))
+      const ends = Date.now() + 60_000
+      yield* Effect.promise(() =>
+        redis.multi().set(name, "1").zadd(`{${name}}:timeout`, ends, seen!, ends, later!).exec()
+      )
+      const ui = yield* startUi(["--allow-release", `${name}*`])
+      const ids = [seen!, gone!].map((id) => id.toString("hex"))
+      assert.strictEqual((yield* askToFree(ui, name, ids.slice(1))).status, 409)
+      assert.strictEqual(yield* Effect.promise(() => redis.get(name)), "1")
+      assert.strictEqual((yield* askToFree(ui, name, ids)).status, 200)
+      assert.strictEqual(yield* Effect.promise(() => redis.get(name)), "2")
+      const left = yield* Effect.promise(() => redis.callBuffer("ZRANGE", `{${name}}:timeout`, "0", "-1"))
+      assert.deepStrictEqual(left, [later!])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("However many pages show one name, redis-lock ui looks at it about once per interval", () =>
+    Effect.gen(function* () {
+      const server = yield* RedisServer.start()
+      const redis = yield* client(server.url)
+      const ui = yield* startUi([], { env: { REDIS_URL: server.url } })
+      const scripts = async () => {
+        const calls = (await redis.info("commandstats")).matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+)/gm)
+        return Array.from(calls).reduce((sum, [, count]) => sum + Number(count), 0)
+      }
+      const pages = yield* Effect.all(Array.from({ length: 40 }, () => eventsOf(ui, "/api/lock?name=free")))
+      yield* until("all pages are told", () => pages.every((events) => events.length > 0))
+      const told = () => Math.max(...pages.map((events) => events.length))
+      const [toldBefore, before] = [told(), yield* Effect.promise(scripts)]
+      yield* until("some looks later", () => told() >= toldBefore + 10)
+      const looks = (yield* Effect.promise(scripts)) - before
+      // a look that is not told yet, or whose news a slow page has missed
+      assert.isAtMost(looks, 2 * (told() - toldBefore) + 5)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("redis-lock ui tells once that no lock can have a name, and ends its events", () =>
+    Effect.gen(function* () {
+      const ui = yield* startUi([])
+      const text = yield* soon(
+        "the end of the events",
+        Effect.promise(async (signal) => (await fetch(`${ui.origin}/api/lock?name=`, { signal })).text())
+      )
+      assert.match(text, /^(: still here\n\n)?event: refused\ndata: .*cannot name a lock.*\n\n$/)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live(
+    "redis-lock ui lists semaphores with leased permits, with the permit that ends first, and their release",
+    () =>
+      Effect.gen(function* () {
+        const name = freshName("ui")
+        const redis = yield* client()
+        const now = Date.now()
+        yield* Effect.promise(() =>
+          redis
+            .multi()
+            .set(name, "1")
+            .zadd(`{${name}}:timeout`, now + 30_000, Buffer.alloc(16, 1))
+            .zadd(`{${name}}:timeout`, now + 600_000, Buffer.alloc(16, 2))
+            .exec()
+        )
+        const ui = yield* startUi([`${name}*`])
+        const events = yield* eventsOf(ui, "/api/locks")
+        const held = () => events.flatMap(({ data, event }) => (event === "locks" ? data.held : []))
+        yield* until("the semaphore is told", () => held().length > 0)
+        const [line] = held()
+        assert.deepStrictEqual([line.kind, line.holders, line.permits], ["permit semaphore", [], 2])
+        assert.isAtMost(line.leaseEnds, now + 60_000)
+        assert.isAbove(line.lease, 300_000)
+        yield* Effect.promise(() => redis.del(`{${name}}:timeout`))
+        yield* until("its release is told", () =>
+          events.some(({ data, event }) => event === "locks" && data.free.includes(name))
+        )
+      }).pipe(Effect.scoped)
   )
 })

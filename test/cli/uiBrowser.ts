@@ -38,7 +38,7 @@ export interface Opened {
 
 /** Opens the page of a `redis-lock ui` in a window of its own, until the scope closes. */
 export const open = (
-  { origin }: Ui,
+  { authorization, origin }: Ui,
   path = "/",
   options: BrowserContextOptions = {}
 ): Effect.Effect<Opened, never, TheBrowser | Scope.Scope> =>
@@ -48,6 +48,12 @@ export const open = (
       Effect.promise(() => browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })),
       (context) => Effect.promise(() => context.close())
     )
+    const token = authorization["authorization"]?.replace("Bearer ", "")
+    if (token !== undefined) {
+      yield* Effect.promise(() =>
+        context.addInitScript((text) => (globalThis as any).sessionStorage.setItem("redis-lock token", text), token)
+      )
+    }
     const page = yield* Effect.promise(() => context.newPage())
     // a busy machine is slow
     page.setDefaultTimeout(120_000)

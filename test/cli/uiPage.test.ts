@@ -100,6 +100,73 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
   )
 
   it.effect.skipIf(chromium === undefined)(
+    "A semaphore is in the table, a permit that dies looks like it from the start, and the key f gives back its permits",
+    () =>
+      Effect.gen(function* () {
+        const name = freshName("ui")
+        const redis = yield* client()
+        const ids = [1, 2].map((byte) => Buffer.alloc(16, byte))
+        const now = Date.now()
+        yield* promise(() =>
+          redis
+            .multi()
+            .set(name, "1")
+            .zadd(`{${name}}:timeout`, now + 60_000, ids[0]!)
+            .zadd(`{${name}}:timeout`, now + 3_600_000, ids[1]!)
+            .exec()
+        )
+        const ui = yield* startUi(["--allow-release", `${name}*`])
+        const { complaints, page } = yield* open(ui)
+        const row = page.getByRole("row", { name })
+        yield* promise(() => row.getByText("2 permits").waitFor())
+        assert.strictEqual(yield* promise(() => row.locator(".lease").getAttribute("data-level")), "low")
+        yield* promise(() => page.keyboard.press("j"))
+        yield* promise(() => page.keyboard.press("Enter"))
+        const items = page.getByRole("listitem")
+        yield* promise(() => items.filter({ hasText: ids[0]!.toString("hex") }).waitFor())
+        const levels = yield* promise(() =>
+          items.locator(".lease").evaluateAll((all) => all.map((one: any) => one.dataset["level"]))
+        )
+        assert.deepStrictEqual(levels, ["low", "full"])
+        yield* promise(() => page.keyboard.press("Escape"))
+        yield* promise(() => row.waitFor())
+        yield* promise(() => page.keyboard.press("f"))
+        yield* promise(() => page.getByText("The 2 permits that are held are given back.").waitFor())
+        yield* promise(() => page.getByRole("dialog").getByRole("button", { name: "Free it" }).click())
+        yield* promise(() => page.getByText("Nobody holds a lock").waitFor())
+        assert.strictEqual(yield* promise(() => redis.get(name)), "3")
+        assert.deepStrictEqual(complaints, [])
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect.skipIf(chromium === undefined)(
+    "The page offers to free no name that its pattern does not match, and counts processes that wait for any lock",
+    () =>
+      Effect.gen(function* () {
+        const name = freshName("ui")
+        const redis = yield* client()
+        yield* holdElsewhere(redis, name)
+        const [one, another] = [randomUUID(), randomUUID()]
+        yield* promise(() =>
+          redis.rpush(`redisson_lock_queue:{${name}}`, `${one}:1`, `${one}:2`, `${one}:3`, `${another}:1`)
+        )
+        yield* promise(() => redis.pexpire(`redisson_lock_queue:{${name}}`, 60_000))
+        yield* holdElsewhere(redis, `other:${name}`)
+        const ui = yield* startUi(["--allow-release", `${name}*`])
+        const { complaints, page } = yield* open(ui)
+        const row = page.getByRole("row", { name })
+        yield* promise(() => row.waitFor())
+        assert.strictEqual(yield* promise(() => row.locator(".waiting").textContent()), "2")
+        yield* promise(() => page.goto(`${ui.origin}/#/lock/${encodeURIComponent(`other:${name}`)}`))
+        yield* promise(() => page.getByRole("heading", { name: "Holder" }).waitFor())
+        assert.strictEqual(yield* promise(() => page.getByRole("button", { name: "Free this lock" }).count()), 0)
+        yield* promise(() => page.keyboard.press("f"))
+        yield* promise(() => page.getByText(`This page frees only what matches ${name}*`).waitFor())
+        assert.deepStrictEqual(complaints, [])
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect.skipIf(chromium === undefined)(
     "The page says of a name that no lock can have what is wrong with it, and not that Redis is away",
     () =>
       Effect.gen(function* () {

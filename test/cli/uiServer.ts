@@ -10,17 +10,32 @@ export interface Ui {
   /** Without a slash at its end. */
   readonly origin: string
   readonly running: Running
+  /** What its own page sends with each request; empty without a token. */
+  readonly authorization: Record<string, string>
 }
 
-/** Starts it, at a free port of this machine unless the arguments name one. */
+export const theToken = "0123456789abcdef-token"
+
+/**
+ * Starts it, at a free port of this machine unless the arguments name one. One that may free locks has a token, which is sent with each
+ * request.
+ */
 export const startUi = (args: ReadonlyArray<string>, options?: Options): Effect.Effect<Ui, never, Scope.Scope> =>
   Effect.gen(function* () {
+    const token = args.includes("--allow-release") ? { REDIS_LOCK_UI_TOKEN: theToken } : {}
     const running = yield* start(
-      ["ui", ...(args.includes("--port") ? [] : ["--port", "0"]), "--interval", "100ms", ...args],
-      options
+      [
+        "ui",
+        ...(args.includes("--port") ? [] : ["--port", "0"]),
+        ...(args.includes("--interval") ? [] : ["--interval", "100ms"]),
+        ...args
+      ],
+      { ...options, env: { ...token, ...options?.env } }
     )
     const port = yield* running.number("redis-lock ui: http://[\\d.]+:")
-    return { port, origin: `http://127.0.0.1:${port}`, running }
+    const authorization: Record<string, string> =
+      token.REDIS_LOCK_UI_TOKEN === undefined ? {} : { authorization: `Bearer ${theToken}` }
+    return { port, origin: `http://127.0.0.1:${port}`, running, authorization }
   })
 
 export interface Reply {
@@ -47,10 +62,15 @@ const bodyOf = async (response: IncomingMessage): Promise<string> => {
 }
 
 /** Not by `fetch`, which does not let a test choose Host, nor Origin. */
-export const ask = ({ port }: Ui, path: string, { body, headers, method = "GET" }: Asked = {}): Effect.Effect<Reply> =>
+export const ask = (
+  { authorization, port }: Ui,
+  path: string,
+  { body, headers: others, method = "GET" }: Asked = {}
+): Effect.Effect<Reply> =>
   Effect.promise(
     () =>
       new Promise<Reply>((resolve, reject) => {
+        const headers = { ...authorization, ...others }
         const request = httpRequest({ host: "127.0.0.1", port, path, method, headers, agent: false }, (response) => {
           const { headers, statusCode } = response
           bodyOf(response).then((text) => resolve({ status: statusCode!, headers, text }), reject)
@@ -74,7 +94,7 @@ export interface ServerEvent {
 
 /** All events from now on, as they come, until the scope closes. */
 export const eventsOf = (
-  { origin }: Ui,
+  { authorization, origin }: Ui,
   path: string,
   headers: Record<string, string> = {}
 ): Effect.Effect<Array<ServerEvent>, never, Scope.Scope> =>
@@ -83,7 +103,9 @@ export const eventsOf = (
       Effect.sync(() => new AbortController()),
       (controller) => Effect.sync(() => controller.abort())
     )
-    const response = yield* Effect.promise(() => fetch(`${origin}${path}`, { headers, signal: controller.signal }))
+    const response = yield* Effect.promise(() =>
+      fetch(`${origin}${path}`, { headers: { ...authorization, ...headers }, signal: controller.signal })
+    )
     const events: Array<ServerEvent> = []
     const read = async (): Promise<void> => {
       let text = ""

@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Option } from "effect"
-import { Lock, LockLost, MultiLock, ReadWriteLock } from "effect-redis-lock"
+import { Lock, LockLost, MultiLock, ReadWriteLock, type RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, testStores } from "../kit/testStore.ts"
 import { expectWarning } from "../run/logs.ts"
@@ -94,6 +94,54 @@ describe("a lock of several", () => {
       assert.strictEqual(yield* Fiber.join(waiter), "in")
     })
   )
+
+  for (const hasOwn of [true, false]) {
+    const next = hasOwn ? "a waiter of its process, then to the others" : "the waiters of other processes"
+    it.effect(
+      `The release of a lock of several hands a member to ${next}, one after the other, which ask once each`,
+      () =>
+        Effect.gen(function* () {
+          const [store] = yield* testStores(1)
+          const options = { fallbackInterval: "1 hour", label: "" } as const
+          const [first, second, third] = [
+            yield* clientOf(store!, options),
+            yield* clientOf(store!, options),
+            yield* clientOf(store!, options)
+          ]
+          const letGo = yield* Deferred.make<void>()
+          const served: Array<string> = []
+          const start = <A, E>(service: typeof first, section: Effect.Effect<A, E, RedisLock.RedisLock>) =>
+            Effect.tap(section.pipe(as(service), Effect.forkChild({ startImmediately: true })), () =>
+              TestClock.adjust(10)
+            )
+          yield* start(first, Lock.withLock(Deferred.await(letGo), MultiLock.make(["a", "b"])))
+          const ofOthers = { "of the second": second, "of the third": third }
+          const waiters = Object.entries(hasOwn ? { "of its process": first, ...ofOthers } : ofOthers)
+          const waiting = yield* Effect.forEach(waiters, ([who, service]) =>
+            start(
+              service,
+              Lock.withLock(
+                Effect.delay(
+                  Effect.sync(() => void served.push(who)),
+                  1
+                ),
+                "a"
+              )
+            )
+          )
+          store!.operations.length = 0
+          yield* Deferred.succeed(letGo, undefined)
+          yield* TestClock.adjust(10)
+          yield* Effect.forEach(waiting, (fiber) => Fiber.join(fiber))
+          assert.deepStrictEqual(
+            served,
+            waiters.map(([who]) => who)
+          )
+          const section = ["lock/acquire", "lock/release"]
+          assert.deepStrictEqual(store!.operations, ["multi_lock/release", ...waiters.flatMap(() => section)])
+        })
+    )
+  }
 
   it.effect("A lock of several may be a member of another, which acquires it more than once", () =>
     Effect.gen(function* () {
@@ -198,6 +246,26 @@ describe("a lock of several", () => {
       yield* Fiber.await(outer)
       assert.isTrue(yield* stores[1]!.isFree("b"))
     })
+  )
+
+  it.effect(
+    "In a section of several locks of which one is lost, Lock.currentHolding of them and of that one fails with LockLost",
+    () =>
+      Effect.gen(function* () {
+        const { a, b, both } = yield* twoStores
+        yield* Effect.gen(function* () {
+          yield* Lock.forceRelease(b)
+          const lost = yield* Effect.flip(Lock.currentHolding(both))
+          assert.instanceOf(lost, LockLost)
+          assert.strictEqual(lost.lock, "b")
+          assert.strictEqual(yield* Effect.flip(Lock.currentHolding(b)), lost)
+          assert.isTrue(Exit.isSuccess(yield* Effect.exit(Lock.currentHolding(a))))
+        }).pipe(
+          Effect.uninterruptible,
+          Lock.withLock(both),
+          Effect.catchTag("LockLost", () => Effect.void)
+        )
+      })
   )
 
   it.effect("A lock of several refuses a member that is given twice, even within a member, before any command", () =>

@@ -34,23 +34,21 @@ const quorumsOf = (stores: ReadonlyArray<TestStore>) =>
   Effect.all([quorumOf(stores, { label: "worker-3" }), quorumOf(stores, { label: "worker-4" })])
 
 describe("labels on a quorum", () => {
-  it.effect(
-    "A timeout and inspectName name the label of the quorum's client that holds the lock, and for how long",
-    () =>
-      Effect.gen(function* () {
-        const [holder, other] = yield* Effect.flatMap(testStores(3), quorumsOf)
-        yield* hold("a", holder)
-        const { holders } = yield* Lock.inspectName("a").pipe(as(other))
-        assert.deepStrictEqual(
-          holders.map(({ label, mode }) => [label, mode]),
-          [["worker-3", "exclusive"]]
-        )
-        assert.approximately(Duration.toSeconds(holders[0]!.since!), 5, 0.2)
-        const { holder: named, message } = yield* timeoutOf("a", other)
-        assert.strictEqual(named?.label, "worker-3")
-        assert.isAtLeast(Duration.toSeconds(named!.since!), 6.8)
-        assert.match(message, /; held by worker-3 \([0-9a-f-]{36}:\d+\) for .+, whose lease runs for /)
-      })
+  it.effect("A timeout and inspect name the label of the quorum's client that holds the lock, and for how long", () =>
+    Effect.gen(function* () {
+      const [holder, other] = yield* Effect.flatMap(testStores(3), quorumsOf)
+      yield* hold("a", holder)
+      const { holders } = yield* Lock.inspect("a").pipe(as(other))
+      assert.deepStrictEqual(
+        holders.map(({ label, mode }) => [label, mode]),
+        [["worker-3", "exclusive"]]
+      )
+      assert.approximately(Duration.toSeconds(holders[0]!.since!), 5, 0.2)
+      const { holder: named, message } = yield* timeoutOf("a", other)
+      assert.strictEqual(named?.label, "worker-3")
+      assert.isAtLeast(Duration.toSeconds(named!.since!), 6.8)
+      assert.match(message, /; held by worker-3 \([0-9a-f-]{36}:\d+\) for .+, whose lease runs for /)
+    })
   )
 
   it.effect("The label is known as long as a majority of the members is, whichever that is", () =>
@@ -75,7 +73,7 @@ describe("labels on a quorum", () => {
       const stores = yield* testStores(3)
       const [holder] = yield* quorumsOf(stores)
       yield* hold("a", holder)
-      const { holders } = yield* Lock.inspectName("a").pipe(as(yield* clientOf(stores[1]!)))
+      const { holders } = yield* Lock.inspect("a").pipe(as(yield* clientOf(stores[1]!)))
       assert.deepStrictEqual(
         holders.map(({ label }) => label),
         ["worker-3"]
@@ -119,7 +117,7 @@ describe("labels on a quorum", () => {
       const [holder, other] = yield* Effect.flatMap(testStores(3), quorumsOf)
       const { readLock } = ReadWriteLock.make("rw")
       yield* hold(readLock, holder)
-      const { holders } = yield* Lock.inspectName("rw").pipe(as(other))
+      const { holders } = yield* Lock.inspect("rw").pipe(as(other))
       assert.deepStrictEqual(
         holders.map(({ label, since }) => [label, since]),
         [["worker-3", undefined]]

@@ -144,7 +144,12 @@ describe("tokens of a quorum with clocks apart", () => {
         onlyAnswer(stores, [2, 3])
         assert.strictEqual(yield* grant(readLock), token)
         // and now one that has forgotten the writer, but not its own token
-        yield* runOperation(stores[2]!.store, "write_lock/force_release", ["rw", "silent", "holds"], ["PUBLISH"])
+        yield* runOperation(
+          stores[2]!.store,
+          "write_lock/force_release",
+          ["rw", "silent", "holds", "readers"],
+          ["PUBLISH"]
+        )
         assert.strictEqual(yield* grant(readLock), token)
         onlyAnswer(stores, [1, 2, 3])
         return token

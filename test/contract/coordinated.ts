@@ -9,6 +9,7 @@ import { TestClock } from "effect/testing"
 import { asAnotherClient } from "../kit/anotherClient.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { changedStore, type Store } from "../kit/wrappedStore.ts"
+import { closingSubscriptions } from "../kit/subscriptions.ts"
 
 export interface Backend {
   readonly name: string
@@ -28,8 +29,8 @@ export const backends: ReadonlyArray<Backend> = [
 export const coordinated = ({ store, time }: Backend) => {
   const virtual = time === "virtual"
   // messages must do: nobody here waits for the fallback interval, unless a test says so
-  const options: RedisLock.RedisLockOptions = { fallbackInterval: "10 minutes", subscriptionIdleTime: "100 millis" }
-  const clients = RedisLock.layerFromStore(options)
+  const options: RedisLock.RedisLockOptions = { fallbackInterval: "10 minutes" }
+  const clients = closingSubscriptions(100)(RedisLock.layerFromStore(options))
 
   /** A client of the store, as somebody changed it, with other options. */
   const over =
@@ -37,7 +38,10 @@ export const coordinated = ({ store, time }: Backend) => {
     <A, E, R>(self: Effect.Effect<A, E, R>) =>
       Effect.provide(
         self,
-        Layer.fresh(RedisLock.layerFromStore({ ...options, ...own })).pipe(Layer.provide(changedStore(change)))
+        Layer.fresh(RedisLock.layerFromStore({ ...options, ...own })).pipe(
+          closingSubscriptions(100),
+          Layer.provide(changedStore(change))
+        )
       )
 
   return {

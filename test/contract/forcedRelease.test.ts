@@ -8,15 +8,19 @@ import {
   Lock,
   LockLost,
   LockStore,
+  LockStoreError,
   NonReentrantLock,
   ReadWriteLock,
   type RedisDriver,
   RedisLock
 } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
 import { IoRedis } from "@effect-redis-lock/ioredis"
+import { createHash } from "node:crypto"
 import { clientOf } from "../kit/clients.ts"
 import { soon, until } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
+import { runOperation } from "../kit/storeOperations.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { type Handler, wrappedStore } from "../kit/wrappedStore.ts"
 
@@ -113,6 +117,13 @@ const hearing = Effect.fnUntraced(function* (handle: Handler = ({ run }) => run(
   return { admin: yield* over(inner), holder, name, section, subscriptions }
 })
 
+/** An owner of a client of its own. */
+const strangerOf = (name: string) =>
+  `${createHash("md5")
+    .update(name)
+    .digest("hex")
+    .replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-")}:1`
+
 describe("the messages of a lock that is taken by force", () => {
   it.live("A message that was lost with its connection is made up for when the subscription is back", () =>
     Effect.gen(function* () {
@@ -178,6 +189,42 @@ describe("the messages of a lock that is taken by force", () => {
       yield* mayAnswer.open
       assert.isTrue(yield* Fiber.join(forced))
       assert.instanceOf(yield* soon("the loss", Fiber.join(section)), LockLost)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A client whose user may not listen, or not read labels, is refused once and does not try again", () =>
+    Effect.gen(function* () {
+      const refused = { listening: 0, labels: 0 }
+      const denied = (operation: string) =>
+        new LockStoreError({ operation, lock: "", reason: "NoPermission", cause: new Error("NOPERM") })
+      const inner = yield* Effect.provide(LockStore.LockStore, yield* Layer.build(LockStore.layerMemory))
+      const store = LockStore.LockStore.of({
+        ...wrappedStore(inner, (request) => {
+          if (request.operation !== "client/label") return request.run()
+          refused.labels++
+          return Effect.fail(denied(request.operation))
+        }),
+        subscribe: (channel) =>
+          channelOf(channel)
+            ? Stream.suspend(() => {
+                refused.listening++
+                return Stream.fail(denied("subscribe"))
+              })
+            : inner.subscribe(channel)
+      })
+      const { run } = yield* clientOf(
+        RedisLock.layerFromStore().pipe(Layer.provide(Layer.succeed(LockStore.LockStore, store)))
+      )
+      for (const _ of [1, 2, 3]) {
+        for (const name of [freshName(), freshName()]) {
+          yield* runOperation(inner, "lock/acquire", [name, `${name}:token`], [strangerOf(name), 600_000, 1000])
+          yield* run(Lock.inspect(name))
+        }
+        const section = yield* Effect.forkChild(run(Lock.withLock(Effect.sleep("1 minute"), freshName())))
+        yield* TestClock.adjust("2 minutes")
+        yield* Fiber.join(section)
+      }
+      assert.deepStrictEqual(refused, { listening: 1, labels: 1 })
     }).pipe(Effect.scoped)
   )
 })

@@ -30,27 +30,27 @@ const lockIn = (store: Store) => {
     of("redisson_rwlock"),
     of("effect_redis_lock_places")
   ] as const
-  const [writers, readers] = [of("effect_redis_lock_writers"), of("effect_redis_lock_readers")]
+  const readers = of("effect_redis_lock_readers")
   const hold = (owner: string) => `{${name}}:${owner}:rwlock_timeout:1`
-  const write = (owner: string, hasAsked: 0 | 1 = 0, announcement = 0) =>
+  const writeAs = (owner: string, placeOwner: string, hasAsked: 0 | 1) =>
     runOperation(
       store,
       "write_lock/acquire",
-      [name, token, writers, readers, places],
-      [owner, 10_000, 60_000, owner.slice(0, 36), announcement, "", hasAsked]
+      [name, token, readers, places],
+      [owner, 10_000, 60_000, "", placeOwner, hasAsked]
     )
-  const read = (owner: string, hasAsked: 0 | 1 = 0, writer = "") =>
+  const write = (owner: string, hasAsked: 0 | 1 = 0) => writeAs(owner, owner, hasAsked)
+  const readAs = (owner: string, hasAsked: 0 | 1 | "", waitedMicros: number | "", writer: string) =>
     runOperation(
       store,
       "read_lock/acquire",
-      [name, token, hold(owner), writers, readers, places],
-      [owner, 10_000, writer, 7, 1, hasAsked]
+      [name, token, hold(owner), readers, places],
+      [owner, 10_000, writer, 7, waitedMicros, hasAsked]
     )
+  const read = (owner: string, hasAsked: 0 | 1 = 0, writer = "") => readAs(owner, hasAsked, 0, writer)
   /** As Java does, or a client that takes no places. */
-  const tryWrite = (owner: string) =>
-    runOperation(store, "write_lock/acquire", [name, token, writers, readers], [owner, 10_000, 60_000, "x", 0, ""])
-  const tryRead = (owner: string) =>
-    runOperation(store, "read_lock/acquire", [name, token, hold(owner), writers, readers], [owner, 10_000, "", 0, 1])
+  const tryWrite = (owner: string) => writeAs(owner, "", 0)
+  const tryRead = (owner: string, waitedMicros: number | "" = "") => readAs(owner, "", waitedMicros, "")
   const release =
     (side: "read" | "write") =>
     (owner: string, publish: string = store.publish) =>
@@ -58,7 +58,7 @@ const lockIn = (store: Store) => {
         store,
         side === "read" ? "read_lock/release" : "write_lock/release",
         [name, channel, `{${name}}`, readers, places],
-        [owner, publish, 2000]
+        [owner, publish, 2000, ...(side === "read" ? [] : [owner])]
       )
   const inspect = runOperation(store, "lock/inspect", [name, token]) as Effect.Effect<
     readonly [left: number, token: unknown, fields: ReadonlyArray<string>],
@@ -79,12 +79,7 @@ const lockIn = (store: Store) => {
         ]
   })
   const left = Effect.map(inspect, ([left]) => left)
-  const look = runOperation(
-    store,
-    "lock/look",
-    [name, token, of("none"), readers, writers, of("none"), of("none")],
-    [1000]
-  )
+  const look = runOperation(store, "lock/look", [name, token, of("none"), readers, of("none"), of("none")], [1000])
   /** The readers whose holds are noted. */
   const noted = Effect.map(look, (found) => {
     const readers = (found as ReadonlyArray<unknown>)[7] as ReadonlyArray<unknown>
@@ -105,8 +100,6 @@ const lockIn = (store: Store) => {
     yield* Deferred.await(isListening)
     return { message: Deferred.await(first), isSilent: Effect.map(Deferred.isDone(first), (done) => !done) }
   })
-  const withdraw = (client: string) =>
-    runOperation(store, "write_lock/withdraw", [name, channel, writers], [client, store.publish])
   /** A message to everybody: a forced release tells "0" after readers. */
   const tellAll = runOperation(store, "read_lock/force_release", [name, channel, `{${name}}`, readers], [store.publish])
   return {
@@ -123,7 +116,6 @@ const lockIn = (store: Store) => {
     tellAll,
     tryRead,
     tryWrite,
-    withdraw,
     write
   }
 }
@@ -212,7 +204,7 @@ for (const [where, layer] of Object.entries(stores)) {
       assert.deepStrictEqual(yield* lock.state, ["read", d])
     }))
 
-  test("a reader to which the lock was handed over is granted it though a writer has announced itself", (store) =>
+  test("a reader to which the lock was handed over is granted it though a writer waits", (store) =>
     Effect.gen(function* () {
       const lock = lockIn(store)
       yield* lock.listen(`:${clientA}`)
@@ -221,36 +213,66 @@ for (const [where, layer] of Object.entries(stores)) {
       yield* lock.read(a)
       yield* lock.read(b)
       yield* lock.endWrite("x:1")
-      assert.isFalse(isGranted(yield* lock.write(c, 0, 5000)))
+      assert.isFalse(isGranted(yield* lock.write(c)))
       assert.isFalse(isGranted(yield* lock.read(d)))
       assert.isTrue(isGranted(yield* lock.read(a, 1)))
       assert.isTrue(isGranted(yield* lock.read(b, 1)))
     }))
 
-  test("the last announced writer that gives up tells readers, though others have died since they announced themselves", (store) =>
+  test("a writer lets readers go first that have an older place, or have waited longer, and no others", (store) =>
     Effect.gen(function* () {
       const lock = lockIn(store)
-      const hears = yield* lock.listen("")
-      yield* lock.tryRead("x:1")
-      // it never comes again
-      yield* lock.write(a, 0, 1)
-      const areTold = Effect.gen(function* () {
-        yield* lock.write(b, 0, 5000)
-        yield* lock.withdraw(clientB)
-        return !(yield* hears.isSilent)
-      })
-      yield* eventually("readers are told", areTold, (told) => told, "10 seconds")
-      assert.strictEqual(yield* hears.message, "1")
+      yield* lock.tryWrite(a)
+      yield* lock.read(a, 0, a)
+      yield* lock.read(b)
+      yield* lock.write(c)
+      // what Java does: nobody is told
+      yield* lock.endWrite(a, "")
+      assert.isFalse(isGranted(yield* lock.read(d)))
+      assert.isFalse(isGranted(yield* lock.tryRead("x:1", 0)))
+      assert.isTrue(isGranted(yield* lock.tryRead("x:2", 60_000_000)))
+      assert.isTrue(isGranted(yield* lock.tryRead("x:3")), "readers are preferred")
+      assert.isTrue(isGranted(yield* lock.read(b, 1)))
+      assert.isFalse(isGranted(yield* lock.read(d, 1)))
     }))
 
-  test("a writer that gives up tells nobody while another one is announced", (store) =>
+  test("a writer that has not asked for five seconds does not keep readers out", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      yield* lock.tryRead("x:1")
+      yield* lock.write(a)
+      const reply = yield* lock.read(b)
+      const [left, holder] = reply as readonly [number, string]
+      assert.isTrue(left > 0 && left <= 5000, `${left} ms left`)
+      assert.strictEqual(holder, clientA)
+      yield* eventually("the reader enters", lock.read(b, 1), isGranted, "30 seconds")
+    }))
+
+  test("a writer that gives up among readers lets in those behind it", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      const hears = yield* Effect.forEach(clientIds, (client) => lock.listen(`:${client}`))
+      const all = yield* lock.listen("")
+      yield* lock.listen(":ours")
+      yield* lock.tryRead("x:1")
+      for (const ask of [lock.write(a), lock.read(b), lock.write(c), lock.read(d)]) yield* ask
+      assert.strictEqual(yield* lock.endWrite(a), -1)
+      assert.strictEqual(yield* hears[1]!.message, "0")
+      assert.deepStrictEqual(yield* lock.state, ["read", b, "x:1"])
+      assert.isTrue(isGranted(yield* lock.read(b, 1)))
+      for (const { isSilent } of [hears[0]!, hears[2]!, hears[3]!, all]) assert.isTrue(yield* isSilent)
+    }))
+
+  test("a writer that gives up tells nobody while another one has an older place", (store) =>
     Effect.gen(function* () {
       const lock = lockIn(store)
       const hears = yield* lock.listen("")
+      yield* lock.listen(":ours")
+      const hearsC = yield* lock.listen(`:${clientC}`)
       yield* lock.tryRead("x:1")
-      yield* lock.write(a, 0, 60_000)
-      yield* lock.write(b, 0, 60_000)
-      yield* lock.withdraw(clientB)
+      for (const ask of [lock.write(a), lock.write(b), lock.read(c)]) yield* ask
+      assert.strictEqual(yield* lock.endWrite(b), -1)
+      assert.isTrue(yield* hearsC.isSilent)
       // what comes after that is the first that is heard
       yield* lock.tellAll
       assert.strictEqual(yield* hears.message, "0")
@@ -428,16 +450,16 @@ for (const [where, layer] of Object.entries(stores)) {
           yield* enter(lock)("x:1")
           yield* end(lock)("x:1")
           const replies = [yield* lock.write(a), yield* lock.read(b)]
-          if (replies.some(isGranted)) {
+          const isInTheirTurn = (reply: unknown) => !isGranted(reply) && (reply as readonly [number, string])[1] === ""
+          if (!replies.every(isInTheirTurn)) {
             // this machine was late, or there was no turn: once more
             yield* lock.endWrite(a, "")
             yield* lock.endRead(b, "")
             return false
           }
           for (const reply of replies) {
-            const [left, holder] = reply as readonly [number, string]
+            const [left] = reply as readonly [number, string]
             assert.isTrue(left > 0 && left <= 10, `${left} ms left`)
-            assert.strictEqual(holder, "")
           }
           return true
         })

@@ -2,10 +2,10 @@
  * The label of a client, as other clients of the same store see it.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, type Exit, Layer } from "effect"
+import { Deferred, Duration, Effect, Exit, Layer, Scope } from "effect"
 import { FairLock, Lock, LockStore, LockTimeout, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { eventually, soon } from "../kit/eventually.ts"
+import { eventually, soon, until } from "../kit/eventually.ts"
 import { failure } from "../kit/exits.ts"
 import { freshName } from "../kit/names.ts"
 import { enter } from "../kit/sections.ts"
@@ -50,7 +50,7 @@ for (const [title, store] of [
         const other = yield* client({ label: "worker-4", keyPrefix: "app:" })
         const seen = yield* eventually(
           "the holder has told its label",
-          other.run(Lock.inspectName(name)),
+          other.run(Lock.inspect(name)),
           ({ holders: [holder] }) => holder?.label !== undefined
         )
         const [{ label, owner, since }] = seen.holders as [(typeof seen.holders)[number]]
@@ -64,7 +64,7 @@ for (const [title, store] of [
       }).pipe(Effect.scoped)
     )
 
-    it.live("inspectName lists who waits, the longest first, one of each client, with its label and for how long", () =>
+    it.live("inspect lists who waits, the longest first, one of each client, with its label and for how long", () =>
       Effect.gen(function* () {
         const { client } = yield* clientsOver(store)
         for (const [lock, fair] of [
@@ -77,14 +77,14 @@ for (const [title, store] of [
             yield* Effect.forkScoped(waiter.run(Lock.withLock(Effect.void, lock)))
             yield* eventually(
               `${label} waits`,
-              waiter.run(Lock.inspectName(lock.name)),
+              waiter.run(Lock.inspect(lock.name)),
               ({ waiting }) => waiting === count + 1
             )
           }
           const other = yield* client({})
           const { kind, waiters } = yield* eventually(
             "all have told their labels",
-            other.run(Lock.inspectName(lock.name)),
+            other.run(Lock.inspect(lock.name)),
             ({ waiters }) => waiters.every(({ label }) => label !== undefined)
           )
           assert.strictEqual(kind, fair ? "fair lock" : "lock")
@@ -136,7 +136,7 @@ for (const [title, store] of [
         const other = yield* client({ label: "reader-2" })
         const { holders } = yield* eventually(
           "the reader has told its label",
-          other.run(Lock.inspectName(name)),
+          other.run(Lock.inspect(name)),
           ({ holders: [holder] }) => holder?.label === "reader-1"
         )
         assert.isUndefined(holders[0]!.since)
@@ -149,12 +149,72 @@ for (const [title, store] of [
         const { client } = yield* clientsOver(store)
         const name = freshName()
         const holder = yield* client({ label: "worker-3" })
-        yield* holder.run(Lock.withLock(Effect.sleep("1500 millis"), name, { minHold: "1 hour" }))
         const other = yield* client({ label: "worker-4" })
-        const { holders } = yield* other.run(Lock.inspectName(name))
+        const toldLabel = eventually(
+          "the holder has told its label",
+          other.run(Lock.inspect(name)),
+          ({ holders: [holder] }) => holder?.label === "worker-3"
+        )
+        yield* holder.run(Lock.withLock(toldLabel, name, { minHold: "1 hour" }))
+        const { holders } = yield* other.run(Lock.inspect(name))
         assert.match(holders[0]!.owner, /:kept$/)
         assert.isUndefined(holders[0]!.label)
         yield* other.run(Lock.forceRelease(name))
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("A client that is closed takes its label away, whether it holds, waits or has ended its sections", () =>
+      Effect.gen(function* () {
+        const { client, inner } = yield* clientsOver(store)
+        const name = freshName()
+        const other = yield* client({ label: "" })
+        const section = yield* enter(other, name)
+        const holding = yield* client({ label: "holds" })
+        yield* enter(holding, `${name}:held`)
+        const waiting = yield* Scope.make()
+        const ended = yield* Scope.make()
+        const scopes = [waiting, ended]
+        const [waiter, idle] = yield* Effect.forEach(scopes, (scope) =>
+          client({ label: "waits" }).pipe(Effect.provideService(Scope.Scope, scope))
+        )
+        yield* Effect.forkScoped(Effect.exit(waiter!.run(Lock.withLock(Effect.void, name))))
+        const last = yield* enter(idle!, `${name}:ended`)
+        const labelOf = (own: { readonly run: typeof other.run }) =>
+          Effect.flatMap(own.run(Effect.map(RedisLock.RedisLock, ({ clientId }) => clientId)), (id) =>
+            runOperation(inner, "client/label", [`effect_redis_lock_client:{${id}}`], [])
+          )
+        const labels = Effect.forEach([holding, waiter!, idle!], labelOf)
+        yield* eventually("all have told their labels", labels, (labels) => labels.every((label) => label !== null))
+        yield* last.end
+        for (const scope of scopes) yield* Scope.close(scope, Exit.void)
+        assert.deepStrictEqual(yield* labels, ["holds", null, null])
+        yield* section.end
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("A client closes in time when nobody answers that its label is taken away", () =>
+      Effect.gen(function* () {
+        const { client, inner, operations } = yield* clientsOver(store)
+        const silent = wrappedStore(inner, ({ operation, run }) => {
+          operations.push(operation)
+          return operation === "client/remove_label" ? Effect.never : run()
+        })
+        const scope = yield* Scope.make()
+        const holder = yield* clientOf(
+          RedisLock.layerFromStore({ releaseTimeout: "300 millis" }).pipe(
+            Layer.provide(Layer.succeed(LockStore.LockStore, silent))
+          )
+        ).pipe(Effect.provideService(Scope.Scope, scope))
+        const name = freshName()
+        yield* enter(holder, name)
+        yield* until("it has told its label", () => operations.includes("client/set_label"))
+        yield* soon("the client closes", Scope.close(scope, Exit.void))
+        assert.lengthOf(
+          operations.filter((operation) => operation === "client/remove_label"),
+          1
+        )
+        // the locks do not wait for it
+        assert.isFalse(yield* (yield* client({})).run(Lock.isLocked(name)))
       }).pipe(Effect.scoped)
     )
 

@@ -21,14 +21,15 @@ import { ObservedStore, observedStore, waiterSleepsOn } from "../kit/observedSto
 import { background } from "../kit/background.ts"
 import { asAnotherClient } from "../kit/anotherClient.ts"
 import { freshName } from "../kit/names.ts"
+import { closingSubscriptions } from "../kit/subscriptions.ts"
 
 const channelOf = (latch: string) => `redisson_countdownlatch__channel__{${latch}}`
 
 const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>, time: "virtual" | "real"): void => {
   const virtual = time === "virtual"
   // messages must do: nobody here waits for the fallback interval, unless a test says so
-  const options: RedisLock.RedisLockOptions = { fallbackInterval: "10 minutes", subscriptionIdleTime: "100 millis" }
-  const clients = RedisLock.layerFromStore(options)
+  const options: RedisLock.RedisLockOptions = { fallbackInterval: "10 minutes" }
+  const clients = closingSubscriptions(100)(RedisLock.layerFromStore(options))
   const elsewhere = asAnotherClient(clients)
   const breath = virtual ? Effect.yieldNow : Effect.sleep("2 millis")
 
@@ -41,7 +42,10 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
     <A, E, R>(self: Effect.Effect<A, E, R>) =>
       Effect.provide(
         self,
-        RedisLock.layerFromStore({ ...options, fallbackInterval }).pipe(Layer.provide(changedStore(change)))
+        RedisLock.layerFromStore({ ...options, fallbackInterval }).pipe(
+          closingSubscriptions(100),
+          Layer.provide(changedStore(change))
+        )
       )
   const deaf = (store: Store): Store => ({
     ...store,

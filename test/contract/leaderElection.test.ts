@@ -2,10 +2,19 @@
  * What elections must do on every store: on memory under virtual time, and on Redis in real time.
  */
 import { assert, describe } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Option, Schedule, Schema, Scope, Stream } from "effect"
-import { InvalidLockName, LeaderElection, Lock, LockLost, RedisLock } from "effect-redis-lock"
+import { Deferred, Effect, Exit, Fiber, Option, Result, Schedule, Schema, Scope, Stream } from "effect"
+import {
+  FairLock,
+  InvalidLockName,
+  LeaderElection,
+  Lock,
+  LockLost,
+  NonReentrantLock,
+  RedisLock
+} from "effect-redis-lock"
 import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
+import { typeOfKey } from "../kit/storeOperations.ts"
 import { expectWarning } from "../run/logs.ts"
 import { noting, wrappedStore } from "../kit/wrappedStore.ts"
 import { type Backend, backends, coordinated } from "./coordinated.ts"
@@ -113,6 +122,19 @@ const contract = (backend: Backend): void => {
         }).pipe(Effect.scoped)
       )
 
+      it.effect("A leader that resigns takes back what it has proclaimed", () =>
+        Effect.gen(function* () {
+          const election = addresses()
+          const leadership = yield* LeaderElection.campaign(election, { proclaim: "here" })
+          const key = `effect_redis_lock_record:{${election.name}}:leader`
+          assert.notStrictEqual(yield* typeOfKey(key), "none")
+          yield* leadership.resign
+          // in the background
+          yield* Effect.repeat(typeOfKey(key), { until: (type) => type === "none", times: 1000 })
+          assert.strictEqual(yield* typeOfKey(key), "none")
+        }).pipe(Effect.scoped)
+      )
+
       it.effect("A leader that was deposed without knowing it can proclaim nothing, and learns of it by that", () =>
         Effect.gen(function* () {
           const election = addresses()
@@ -158,6 +180,35 @@ const contract = (backend: Backend): void => {
           const second = yield* background(LeaderElection.campaign(election))
           yield* first.resign
           assert.isAbove(Number((yield* Fiber.join(second)).term), Number(first.term))
+        }).pipe(Effect.scoped)
+      )
+
+      it.effect("A leader that locks the name of its election re-enters, and does not wait for itself", () =>
+        Effect.gen(function* () {
+          const { name } = addresses()
+          const locked = (lock: Lock.Lock | string) =>
+            Effect.map(Effect.result(Lock.withLock(Effect.void, lock as Lock.Lock, { waitTime: 0 })), (result) =>
+              Result.isSuccess(result) ? "entered" : (result.failure as { readonly _tag: string })._tag
+            )
+          const work = Effect.all({
+            plain: locked(name),
+            fair: locked(FairLock.make(name)),
+            forked: Effect.flatMap(Effect.forkChild(locked(name)), Fiber.join),
+            nonReentrant: locked(NonReentrantLock.make(name) as Lock.Lock),
+            another: elsewhere(locked(name))
+          })
+          const expected = {
+            plain: "entered",
+            fair: "entered",
+            forked: "entered",
+            nonReentrant: "LockReentered",
+            another: "LockTimeout"
+          }
+          assert.deepStrictEqual(yield* LeaderElection.whileLeader(work, LeaderElection.make(name)), expected)
+          const leadership = yield* LeaderElection.campaign(LeaderElection.make(name))
+          assert.strictEqual(yield* locked(name), "entered")
+          assert.strictEqual(yield* Effect.flatMap(Effect.forkDetach(locked(name)), Fiber.join), "LockTimeout")
+          yield* leadership.ensureLeading
         }).pipe(Effect.scoped)
       )
 

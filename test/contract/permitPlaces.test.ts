@@ -127,6 +127,22 @@ for (const [where, layer] of Object.entries(stores)) {
       })
     )
 
+    test(
+      "a permit is kept for the next place where the oldest wants more than there are",
+      1,
+      ({ ask, giveBack, grant, isKept, listen }) =>
+        Effect.gen(function* () {
+          yield* listen(`:${clientA}`)
+          const b = yield* listen(`:${clientB}`)
+          yield* ask(clientA, { wanted: 2 })
+          yield* ask(clientB)
+          yield* giveBack(grant, 1)
+          yield* until("B is told", () => b.length === 1)
+          yield* until("the permit is kept", isKept)
+          assert.isTrue((yield* ask(clientB, { who: "oldest" })).isGranted)
+        })
+    )
+
     test("a client whose other fibers wait has a new place when one is granted permits", 1, ({ add, ask, listen }) =>
       Effect.gen(function* () {
         const [a, b] = [yield* listen(`:${clientA}`), yield* listen(`:${clientB}`)]

@@ -82,11 +82,11 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         Effect.gen(function* () {
           const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 2 })
           const letGo = yield* holding((n) => PermitSemaphore.withPermits(semaphore, n), 2)
-          yield* pass(Duration.times(watchdogLeaseTime, 2.5))
+          yield* pass(Duration.times(watchdogLeaseTime, 1.5))
           assert.strictEqual(yield* elsewhere(PermitSemaphore.acquiredPermits(semaphore)), 2)
           assert.isTrue(Exit.isSuccess(yield* letGo))
           assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 2)
-        })
+        }).pipe(over((store) => store, { watchdogLeaseTime }))
       )
 
       it.effect("A section whose permit's fixed lease has run out is interrupted, and another gets the permit", () =>
@@ -118,6 +118,25 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           assert.instanceOf(error, LockLost)
           assert.strictEqual(error.reason, "NotOwner")
           assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
+        }).pipe(over((store) => store, { watchdogLeaseTime }))
+      )
+
+      it.effect("After the loss of one of three permits the end of their section frees the other two at once", () =>
+        Effect.gen(function* () {
+          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 3 })
+          expectWarning(/^The scope of permits has closed, but giving them back went wrong\./)
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              const held = yield* PermitSemaphore.scoped(semaphore, { permits: 3, leaseTime: "1 hour" })
+              yield* elsewhere(PermitId.release(semaphore, held.ids[0]!))
+              assert.strictEqual((yield* Effect.flip(held.renew("1 hour")))._tag, "LockLost")
+              assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
+            })
+          )
+          const next = yield* background(
+            Effect.succeed("in").pipe(PermitSemaphore.withPermits(semaphore, 3, { waitTime: "1 minute" }))
+          )
+          assert.strictEqual(yield* succeeded(next), "in")
         })
       )
 

@@ -1,6 +1,6 @@
 /**
- * Random sequences of the operations behind semaphores and latches give the same replies and the same messages on memory
- * and on Redis.
+ * Random sequences of the operations behind semaphores and latches, with and without places, give the same replies and the same
+ * messages on memory and on Redis.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
@@ -38,9 +38,12 @@ const both = Layer.mergeAll(
   Layer.effect(Listener, connectUntilReady)
 )
 
-// All times are multiples of 5 seconds: what little real time passes on Redis never tips a comparison.
-const step = 5000
+// All times are multiples of 6 seconds, and so is the age of a place, which is never zero: what little real time passes on Redis never tips a
+// comparison.
+const step = 6000
 const names = ["a", "b"]
+/** Of clients that take places: the last one does not listen. */
+const clientIds = ["a", "b", "c"].map((letter) => `${letter.repeat(8)}-0000-4000-8000-000000000000`)
 const ids = Array.from({ length: 5 }, (_, i) => `${i}f`.repeat(16))
 
 const Op = Schema.Struct({
@@ -48,6 +51,7 @@ const Op = Schema.Struct({
     "semaphore/acquire",
     "semaphore/acquire",
     "semaphore/return",
+    "semaphore/leave",
     "semaphore/add",
     "semaphore/set",
     "semaphore/drain",
@@ -79,6 +83,15 @@ const Op = Schema.Struct({
   many: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 3 })),
   times: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 4 })),
   count: Schema.Int.check(Schema.isBetween({ minimum: -2, maximum: 4 })),
+  /** Of a client that waits: the permits that it wants if it is denied, and if it is granted these; undefined if it takes no places. */
+  asks: Schema.UndefinedOr(
+    Schema.Struct({
+      client: Schema.Literals(clientIds),
+      ifDenied: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 })),
+      ifGranted: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 })),
+      who: Schema.Literals(["new", "oldest", "younger"])
+    })
+  ),
   flag: Schema.Boolean
 })
 type Op = typeof Op.Type
@@ -93,7 +106,7 @@ const normal = (op: Op, reply: RedisDriver.Reply): unknown => {
     return [granted, available, rounded(next)]
   }
   if (op.operation === "lock/look") {
-    const [type, left, , , counter, , , , , permits, held] = reply as ReadonlyArray<RedisDriver.Reply>
+    const [type, left, , , counter, , , , permits, held] = reply as ReadonlyArray<RedisDriver.Reply>
     const leases = permits as ReadonlyArray<string | number>
     return [
       ...[type, rounded(left as number), counter, held],
@@ -114,6 +127,10 @@ const commandOf = (op: Op, prefix: string): Command => {
   const key = at(op.name)
   const zset = `{${key}}:timeout`
   const channel = `redisson_sc:{${key}}`
+  const { asks } = op
+  const places = ["places", "wants"].map((what) => `effect_redis_lock_permit_${what}:{${key}}`)
+  const tells = asks === undefined ? [channel] : [channel, ...places]
+  const asking = asks === undefined ? [] : [asks.client, asks.ifDenied, asks.ifGranted, asks.who]
   const latchChannel = `redisson_countdownlatch__channel__{${key}}`
   const marker = `effect_redis_lock_grant:{${key}}:${op.first}`
   const some = Array.from({ length: op.many }, (_, i) => ids[(op.first + i) % ids.length]!)
@@ -121,31 +138,33 @@ const commandOf = (op: Op, prefix: string): Command => {
   const initial = op.flag ? op.times : ""
   switch (op.operation) {
     case "semaphore/acquire":
-      return [op.operation, [key, zset, marker, channel], [initial, op.many, lease, "PUBLISH"]]
+      return [op.operation, [key, zset, marker, ...tells], [initial, op.many, lease, "PUBLISH", ...asking]]
     case "semaphore/return":
-      return [op.operation, [key, marker, channel], [op.many, op.flag ? lease : 0, "PUBLISH"]]
+      return [op.operation, [key, marker, ...tells], [op.many, op.flag ? lease : 0, "PUBLISH"]]
+    case "semaphore/leave":
+      return [op.operation, [key, channel, ...places], [asks?.client ?? "nobody", "PUBLISH"]]
     case "semaphore/add":
-      return [op.operation, [key, zset, channel], [initial, op.count, op.many === 1 ? 1 : 0, "PUBLISH"]]
+      return [op.operation, [key, zset, ...tells], [initial, op.count, op.many === 1 ? 1 : 0, "PUBLISH"]]
     case "semaphore/set":
-      return [op.operation, [key, zset, channel], [op.times, op.flag ? lease : 0, "PUBLISH"]]
+      return [op.operation, [key, zset, ...tells], [op.times, op.flag ? lease : 0, "PUBLISH"]]
     case "semaphore/drain":
       return [op.operation, [key, zset], [initial]]
     case "semaphore/available":
     case "latch/count":
       return [op.operation, [key], []]
     case "permit_semaphore/acquire":
-      return [op.operation, [key, zset, channel], [initial, lease, "PUBLISH", ...some]]
+      return [op.operation, [key, zset, ...tells], [initial, lease, "PUBLISH", ...asking, ...some]]
     case "permit_semaphore/release":
     case "permit_semaphore/try_release":
-      return [op.operation, [key, zset, channel], ["PUBLISH", ...some]]
+      return [op.operation, [key, zset, ...tells], ["PUBLISH", ...some]]
     case "permit_semaphore/renew":
       return [op.operation, names.map((name) => `{${at(name)}}:timeout`), [lease, some.join(","), ids[op.first]!]]
     case "permit_semaphore/count":
-      return [op.operation, [key, zset, channel], ["PUBLISH"]]
+      return [op.operation, [key, zset, ...tells], ["PUBLISH"]]
     case "permit_semaphore/set":
-      return [op.operation, [key, zset, channel], [op.times, op.flag ? 1 : 0, "PUBLISH"]]
+      return [op.operation, [key, zset, ...tells], [op.times, op.flag ? 1 : 0, "PUBLISH"]]
     case "permit_semaphore/add":
-      return [op.operation, [key, zset, channel], [initial, op.count, "PUBLISH"]]
+      return [op.operation, [key, zset, ...tells], [initial, op.count, "PUBLISH"]]
     case "permit_semaphore/lease":
       return [op.operation, [zset], [ids[op.first]!]]
     case "permit_semaphore/update_lease":
@@ -161,7 +180,7 @@ const commandOf = (op: Op, prefix: string): Command => {
         [
           key,
           `redisson_lock_token:{${key}}`,
-          ...["queue", "readers", "writers"].map((what) => `${key}:no ${what}`),
+          ...["queue", "readers"].map((what) => `${key}:no ${what}`),
           zset,
           `${key}:no places`
         ],
@@ -179,7 +198,14 @@ const commandOf = (op: Op, prefix: string): Command => {
 const advanceRedis = (redis: Redis, prefix: string, millis: number) =>
   Effect.promise(async () => {
     for (const key of await redis.keys(`*${prefix}*`)) {
-      if ((await redis.type(key)) === "zset") {
+      if (key.includes("permit_places")) {
+        for (const client of await redis.zrange(key, "0", "-1")) await redis.zincrby(key, -millis * 1000, client)
+      } else if (key.includes("permit_wants")) {
+        for (const [client, text] of Object.entries(await redis.hgetall(key))) {
+          const [wanted, longest, told] = text.split(" ")
+          if (told !== undefined) await redis.hset(key, client, `${wanted} ${longest} ${Number(told) - millis * 1000}`)
+        }
+      } else if ((await redis.type(key)) === "zset") {
         for (const id of await redis.zrangeBuffer(key, "0", "-1")) {
           const score = Number(await redis.zscore(key, id))
           if (score < 922_337_203_685_477) await redis.call("ZINCRBY", key, String(-millis), id)
@@ -206,27 +232,29 @@ it.layer(both)("semaphores and latches on memory and on Redis", (it) => {
 
         const fromMemory: Array<string> = []
         const fromRedis: Array<string> = []
-        for (const name of names) {
-          for (const channel of [
-            `redisson_sc:{${prefix}${name}}`,
-            `redisson_countdownlatch__channel__{${prefix}${name}}`
-          ]) {
-            yield* memory.subscribe(channel).pipe(
-              Stream.runForEach((signal) =>
-                Effect.sync(() => signal._tag === "Message" && fromMemory.push(`${channel} ${signal.message}`))
-              ),
-              Effect.forkScoped({ startImmediately: true })
-            )
-          }
+        const end = `redisson_sc:{${prefix}end}`
+        const channels = names.flatMap((name) => {
+          const shared = `redisson_sc:{${prefix}${name}}`
+          const own = ["ours", ...clientIds.slice(0, 2)].map((suffix) => `${shared}:${suffix}`)
+          return [shared, ...own, `redisson_countdownlatch__channel__{${prefix}${name}}`]
+        })
+        for (const channel of channels) {
+          yield* memory.subscribe(channel).pipe(
+            Stream.runForEach((signal) =>
+              Effect.sync(() => signal._tag === "Message" && fromMemory.push(`${channel} ${signal.message}`))
+            ),
+            Effect.forkScoped({ startImmediately: true })
+          )
         }
-        const hear = (_pattern: string, channel: string, message: string) => fromRedis.push(`${channel} ${message}`)
-        listener.on("pmessage", hear)
-        yield* Effect.promise(() => listener.psubscribe(`redisson_[sc]*${prefix}*`))
+        const hear = (channel: string, message: string) => fromRedis.push(`${channel} ${message}`)
+        listener.on("message", hear)
+        yield* Effect.promise(() => listener.subscribe(end, ...channels))
 
+        const advance = (times: number) =>
+          Effect.andThen(TestClock.adjust(times * step), advanceRedis(client, prefix, times * step))
         for (const op of ops) {
           if (op.operation === "advance") {
-            yield* TestClock.adjust(op.times * step)
-            yield* advanceRedis(client, prefix, op.times * step)
+            yield* advance(op.times)
             continue
           }
           const [operation, keys, args] = commandOf(op, prefix)
@@ -240,13 +268,14 @@ it.layer(both)("semaphores and latches on memory and on Redis", (it) => {
             Result.isSuccess(there) ? normal(op, there.success) : there.failure.reason,
             `${operation} in ${story}`
           )
+          if (op.asks !== undefined) yield* advance(1)
         }
 
-        yield* Effect.promise(() => client.publish(`redisson_sc:{${prefix}end}`, "end"))
+        yield* Effect.promise(() => client.publish(end, "end"))
         while (!fromRedis.at(-1)?.endsWith("end"))
           yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 1)))
-        listener.off("pmessage", hear)
-        yield* Effect.promise(() => listener.punsubscribe())
+        listener.off("message", hear)
+        yield* Effect.promise(() => listener.unsubscribe())
         yield* Effect.yieldNow
         // a channel has its order; among the channels there is none on memory
         assert.deepStrictEqual(fromMemory.toSorted(), fromRedis.slice(0, -1).toSorted(), story)

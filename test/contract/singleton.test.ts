@@ -119,8 +119,10 @@ const contract = (backend: Backend): void => {
       it.effect("An invalid name fails where the layer is built", () =>
         Effect.gen(function* () {
           const scope = yield* Scope.make()
-          const build = Layer.buildWithScope(Singleton.layer("", Effect.never), scope)
-          assert.instanceOf(yield* Effect.flip(build), InvalidLockName)
+          for (const name of ["", "redisson_lock_token:{a}"]) {
+            const build = Layer.buildWithScope(Singleton.layer(name, Effect.never), scope)
+            assert.instanceOf(yield* Effect.flip(build), InvalidLockName)
+          }
           yield* Scope.close(scope, Exit.void)
         })
       )

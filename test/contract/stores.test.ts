@@ -76,7 +76,6 @@ const readWrite = [
   "write_lock/acquire",
   "write_lock/release",
   "write_lock/force_release",
-  "write_lock/withdraw",
   "lock/found",
   "lock/hold",
   "lock/inspect",
@@ -95,7 +94,8 @@ const mixes = {
     "multi_lock/acquire",
     "multi_lock/acquire",
     "multi_lock/release",
-    "fenced_lock/acquire"
+    "fenced_lock/acquire",
+    "foreign"
   ],
   "fair locks": fair,
   "read-write locks": readWrite,
@@ -160,7 +160,7 @@ const normal = (op: Op, reply: RedisDriver.Reply, ranks: Ranks, readers: Readonl
     const [left, holder] = reply as [number, string]
     // the reader that reads the longest is named: virtual time does not tell which of two that is
     if (readers.includes(holder)) return [rounded(left), "a reader"]
-    // of several clients with waiting writers the last is named: virtual time does not tell which that is
+    // of several clients with waiting writers one is named: virtual time does not tell which that is
     return [rounded(left), holder.length === 36 ? "a waiting writer's client" : holder]
   }
   if (op.operation === "lock/inspect") {
@@ -168,7 +168,7 @@ const normal = (op: Op, reply: RedisDriver.Reply, ranks: Ranks, readers: Readonl
     return [rounded(left), token === null ? null : rank(Number(token)), fields]
   }
   if (op.operation === "lock/look") {
-    const [type, left, token, fields, counter, queue, waiting, readers, writers] = reply as [
+    const [type, left, token, fields, counter, queue, waiting, readers] = reply as [
       string,
       number,
       string | null,
@@ -178,8 +178,7 @@ const normal = (op: Op, reply: RedisDriver.Reply, ranks: Ranks, readers: Readonl
     return [
       ...[type, rounded(left), token === null ? null : rank(Number(token)), fields, counter, queue, waiting],
       // equal in virtual time, apart in real time
-      held.flatMap((reader, i) => (i % 2 === 0 ? [`${reader} ${rounded(Number(held[i + 1]))}`] : [])).toSorted(),
-      (writers as ReadonlyArray<string>).toSorted()
+      held.flatMap((reader, i) => (i % 2 === 0 ? [`${reader} ${rounded(Number(held[i + 1]))}`] : [])).toSorted()
     ]
   }
   // but for the time
@@ -201,16 +200,16 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
   const channel = key("redisson_lock__channel")
   const sharedChannel = key("redisson_rwlock")
   const queue = [key("redisson_lock_queue"), key("redisson_lock_timeout"), key("effect_redis_lock_clients")]
-  const writers = key("effect_redis_lock_writers")
   const readers = key("effect_redis_lock_readers")
   const stem = `{${lock}}`
   // nobody listens: a release passes over all who have places
   const hasPlaces = op.times % 2 === 1
-  const places = hasPlaces ? [key("effect_redis_lock_places")] : []
-  const hasAsked = hasPlaces ? [op.count === 3 ? 1 : 0] : []
+  const places = key("effect_redis_lock_places")
+  const hasAsked = op.count === 3 ? 1 : 0
   const publish = op.count === 1 ? "" : "PUBLISH"
   const owner = `${clientOf(op.owner)}:1`
   const other = `${clientOf(op.other)}:1`
+  const from = op.times === 1 ? [] : op.times === 2 ? [owner] : [owner, other]
   const hold = (who: string, number: number) => `${stem}:${who}:rwlock_timeout:${number}`
   const lease = op.times * step
   const life = op.count * 2 * step
@@ -218,8 +217,8 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
   switch (op.operation) {
     case "lock/acquire":
       return [
-        [lock, token],
-        [owner, lease, tokenLife]
+        [lock, token, ...(hasPlaces ? [places] : [])],
+        [owner, lease, tokenLife, ...(hasPlaces ? ["", hasAsked] : [])]
       ]
     case "fenced_lock/acquire":
       return [
@@ -230,29 +229,36 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
       return [[lock], [op.count === 3 ? `${owner}:write` : owner, op.count, op.times === 4 ? 0 : lease]]
     case "lock/release":
       return [
-        [lock, channel],
-        [owner, "PUBLISH"]
+        [lock, channel, ...(hasPlaces ? [places] : [])],
+        [owner, publish, ...(hasPlaces ? [2000] : [])]
       ]
     case "lock/keep":
       return [[lock], [owner, lease]]
     case "lock/renew":
       return [names.map((name) => prefix + name), [lease, owner, owner]]
     case "lock/force_release":
-      return [[lock, channel], ["PUBLISH"]]
+      return [
+        [lock, channel],
+        ["PUBLISH", ...from]
+      ]
     case "multi_lock/acquire":
       return [
         [...names.map((name) => prefix + name), ...names.map((name) => `redisson_lock_token:{${prefix}${name}}`)],
         [owner, lease, tokenLife]
       ]
     case "multi_lock/release":
-      return [names.flatMap((name) => [prefix + name, `redisson_lock__channel:{${prefix}${name}}`]), [owner, "PUBLISH"]]
-    case "lock/found":
       return [
-        [op.count === 1 ? lock : op.count === 2 ? queue[0]! : op.times === 1 ? readers : (places[0] ?? writers)],
-        []
+        names.flatMap((name) => [
+          prefix + name,
+          `redisson_lock__channel:{${prefix}${name}}`,
+          ...(hasPlaces ? [`effect_redis_lock_places:{${prefix}${name}}`] : [])
+        ]),
+        [owner, hasPlaces ? 2000 : "", publish, "PUBLISH"]
       ]
+    case "lock/found":
+      return [[op.count === 1 ? lock : op.count === 2 ? queue[0]! : op.times === 1 ? readers : places], []]
     case "lock/look":
-      return [[lock, token, queue[0]!, readers, writers, `{${lock}}:timeout`, `${lock}:no places`], [1000]]
+      return [[lock, token, queue[0]!, readers, `{${lock}}:timeout`, `${lock}:no places`], [1000]]
     case "fair_lock/acquire":
       return [
         [lock, token, ...queue, channel],
@@ -277,11 +283,22 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
         [owner, "PUBLISH"]
       ]
     case "fair_lock/force_release":
-      return [[lock, channel, ...queue], ["PUBLISH"]]
+      return [
+        [lock, channel, ...queue],
+        ["PUBLISH", ...from]
+      ]
     case "read_lock/acquire":
       return [
-        [lock, token, hold(owner, 1), writers, readers, ...places],
-        [owner, lease, op.count === 1 ? other : "", 1234, op.times === 4 ? 0 : 1, ...hasAsked]
+        [lock, token, hold(owner, 1), readers, places],
+        [
+          owner,
+          lease,
+          op.count === 1 ? other : "",
+          1234,
+          // two steps and a half, as virtual time does not tell what was at the same time
+          op.times === 4 ? "" : op.times === 1 ? 0 : 2500 * step,
+          hasPlaces ? hasAsked : ""
+        ]
       ]
     case "read_lock/hold":
       return [
@@ -289,10 +306,14 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
         [owner, op.count, lease]
       ]
     case "read_lock/release":
+      return [
+        [lock, sharedChannel, stem, readers, ...(hasPlaces ? [places] : [])],
+        [owner, publish, ...(hasPlaces ? [2000] : [])]
+      ]
     case "write_lock/release":
       return [
-        [lock, sharedChannel, stem, readers, ...places],
-        [owner, publish, ...(hasPlaces ? [2000] : [])]
+        [lock, sharedChannel, stem, readers, places],
+        [owner, publish, hasPlaces ? 2000 : "", hasPlaces ? owner : op.count === 1 ? "" : clientOf(op.owner)]
       ]
     case "read_lock/remove_hold":
       return [
@@ -308,11 +329,14 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
     }
     case "read_lock/force_release":
     case "write_lock/force_release":
-      return [[lock, sharedChannel, stem, readers], ["PUBLISH"]]
+      return [
+        [lock, sharedChannel, stem, readers],
+        ["PUBLISH", ...from]
+      ]
     case "write_lock/acquire":
       return [
-        [lock, token, writers, readers, ...places],
-        [owner, lease, tokenLife, clientOf(op.owner), op.count === 1 ? 0 : life, "", ...hasAsked]
+        [lock, token, readers, places],
+        [owner, lease, tokenLife, "", hasPlaces ? owner : op.count === 1 ? "" : clientOf(op.owner), hasAsked]
       ]
     case "record/write":
       return [
@@ -326,11 +350,6 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
         [lock, key("effect_redis_lock_record")],
         [owner, "PUBLISH"]
       ]
-    case "write_lock/withdraw":
-      return [
-        [lock, sharedChannel, writers],
-        [clientOf(op.owner), "PUBLISH"]
-      ]
     default:
       return [[lock, token], []]
   }
@@ -341,7 +360,8 @@ const advanceRedis = (redis: Redis, prefix: string, millis: number) =>
   Effect.promise(async () => {
     for (const key of await redis.keys(`*${prefix}*`)) {
       if ((await redis.type(key)) === "zset") {
-        for (const member of await redis.zrange(key, "0", "-1")) await redis.zincrby(key, String(-millis), member)
+        const units = key.startsWith("effect_redis_lock_places") ? 1000 * millis : millis
+        for (const member of await redis.zrange(key, "0", "-1")) await redis.zincrby(key, String(-units), member)
       }
       const left = await redis.pttl(key)
       if (left === -1) continue

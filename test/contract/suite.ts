@@ -16,6 +16,7 @@ import { refusing } from "./suite/nonReentrant.ts"
 import { sharing } from "./suite/readWrite.ts"
 import { reentry } from "./suite/reentry.ts"
 import { releasing } from "./suite/releasing.ts"
+import { serving } from "./suite/serving.ts"
 import { spinning } from "./suite/spin.ts"
 import { tokens } from "./suite/tokens.ts"
 import { trying } from "./suite/trying.ts"
@@ -29,6 +30,7 @@ const common: ReadonlyArray<Topic> = [
   reentry,
   trying,
   waiting,
+  serving,
   leases,
   releasing,
   keeping,

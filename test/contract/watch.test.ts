@@ -4,7 +4,7 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Queue, Stream } from "effect"
-import { InvalidLockOptions, Lock, LockStore, RedisLock } from "effect-redis-lock"
+import { InvalidLockOptions, Lock, LockStore, PermitSemaphore, RedisLock } from "effect-redis-lock"
 import { freshName } from "../kit/names.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 
@@ -41,6 +41,47 @@ for (const [title, store] of [
     }).pipe(Effect.scoped, Effect.provide(RedisLock.layerFromStore().pipe(Layer.provide(store))))
   )
 }
+
+for (const [title, store] of [
+  ["memory", LockStore.layerMemory],
+  ["Redis", onRedis]
+] as const) {
+  it.live(`${title}: watch tells of semaphores whose leased permits are held, and of each permit`, () =>
+    Effect.gen(function* () {
+      const name = freshName("watch")
+      const changes = yield* Queue.unbounded<string>()
+      const semaphore = PermitSemaphore.make(name, { permits: 3 })
+      const first = yield* PermitSemaphore.scoped(semaphore, { leaseTime: "1 minute" })
+      yield* Lock.watch(`${name}*`, { interval: "20 millis" }).pipe(
+        Stream.runForEach(({ _tag, state }) => Queue.offer(changes, `${_tag} ${state.kind} ${state.held}`)),
+        Effect.forkScoped
+      )
+      const next = Queue.take(changes)
+      assert.strictEqual(yield* next, "Found permit semaphore 1")
+      const second = yield* PermitSemaphore.scoped(semaphore, { leaseTime: "1 minute" })
+      assert.strictEqual(yield* next, "Changed permit semaphore 2")
+      yield* first.renew("1 hour")
+      assert.strictEqual(yield* next, "Renewed permit semaphore 2")
+      yield* first.release
+      assert.strictEqual(yield* next, "Changed permit semaphore 1")
+      yield* second.release
+      assert.strictEqual(yield* next, "Released permit semaphore 1")
+    }).pipe(Effect.scoped, Effect.provide(RedisLock.layerFromStore().pipe(Layer.provide(store))))
+  )
+}
+
+it.effect("list, list and watch refuse a pattern that no name could match, before they ask Redis", () =>
+  Effect.gen(function* () {
+    const wrong: ReadonlyArray<unknown> = [7, null, Symbol("a"), {}, "x".repeat(1025), "a\0", "\ud800"]
+    for (const pattern of wrong as ReadonlyArray<string>) {
+      for (const looking of [Lock.list(pattern), Lock.list(pattern), Lock.watch(pattern)]) {
+        const error = yield* Effect.flip(Stream.runDrain<unknown, unknown, RedisLock.RedisLock>(looking))
+        assert.instanceOf(error, InvalidLockOptions)
+        assert.strictEqual(error.option, "pattern")
+      }
+    }
+  }).pipe(Effect.provide(RedisLock.layerMemory))
+)
 
 it.effect("watch refuses an interval that is no period", () =>
   Effect.gen(function* () {

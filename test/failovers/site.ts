@@ -15,6 +15,9 @@ export interface Site {
   /** The URL of all of it. */
   readonly url: string
   readonly replicas: number
+  /** Its servers, but no sentinels. */
+  readonly servers: ReadonlyArray<RedisServer.RedisServer>
+  readonly sentinels: ReadonlyArray<RedisServer.RedisServer>
   /** The master that serves the lock. */
   readonly master: Effect.Effect<RedisServer.RedisServer>
   /** Asks for a planned failover, and waits until there is another master. */
@@ -24,7 +27,7 @@ export interface Site {
 type Server = RedisServer.RedisServer
 
 /** Looks at a server once. */
-const ask = <A>(server: Server, look: (redis: Redis) => Promise<A>): Effect.Effect<A> =>
+export const ask = <A>(server: Server, look: (redis: Redis) => Promise<A>): Effect.Effect<A> =>
   Effect.scoped(Effect.flatMap(bare(server), (redis) => Effect.promise(() => look(redis))))
 
 const hosts = (servers: ReadonlyArray<Server>) => servers.map(({ host, port }) => `${host}:${port}`).join(",")
@@ -48,11 +51,12 @@ const replicasOf = Effect.fnUntraced(function* (servers: ReadonlyArray<Server>, 
 const sentinel = Effect.gen(function* () {
   const deployment = yield* RedisSentinel.start({ sentinels: 3, replicas: 2, downAfter: "500 millis" })
   const master = patiently("the sentinels name a master", deployment.master)
-  const site: Site & { readonly servers: ReadonlyArray<Server> } = {
+  const site: Site = {
     name: "Sentinel",
     url: `redis+sentinel://${hosts(deployment.sentinels)}/${deployment.name}`,
     replicas: 2,
     servers: deployment.servers,
+    sentinels: deployment.sentinels,
     master,
     promote: patiently("a planned failover", deployment.failover)
   }
@@ -63,11 +67,12 @@ const cluster = Effect.gen(function* () {
   const deployment = yield* RedisCluster.start({ replicas: 1, nodeTimeout: "1 second" })
   const slot = yield* deployment.slotOf(lock)
   const master = patiently("a node serves the lock", deployment.ownerOf(slot))
-  const site: Site & { readonly servers: ReadonlyArray<Server> } = {
+  const site: Site = {
     name: "Cluster",
     url: `redis+cluster://${hosts(deployment.nodes)}`,
     replicas: 1,
     servers: deployment.nodes,
+    sentinels: [],
     master,
     promote: Effect.gen(function* () {
       const before = yield* master

@@ -1,7 +1,5 @@
-import { IoRedis } from "@effect-redis-lock/ioredis"
-import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Exit, Fiber, Layer } from "effect"
+import { Effect, type Exit, Fiber } from "effect"
 import {
   FairLock,
   FencedLock,
@@ -27,6 +25,7 @@ import { subscribers } from "../kit/server/conditions.ts"
 import { commandsOf } from "../kit/server/commandsOf.ts"
 import { isLasting } from "../kit/server/lastingKeys.ts"
 import { replicated } from "../kit/server/replicated.ts"
+import { withClosingSubscriptions } from "../kit/subscriptions.ts"
 
 /** Long enough for any machine that answers at all. */
 const patient = { replicas: "all", within: "2 minutes" } as const
@@ -58,7 +57,7 @@ const ways: Record<string, Use> = {
 
 /** What the keys hold, apart from the last tokens and the counters of semaphores. */
 const heldKeys = async (redis: { readonly keys: (pattern: string) => Promise<Array<string>> }) =>
-  (await redis.keys("*")).filter((key) => !isLasting(key) && key !== "a" && !key.includes("writers")).sort()
+  (await redis.keys("*")).filter((key) => !isLasting(key) && key !== "a" && !key.includes("places")).sort()
 
 describe("grants that replicas acknowledge", () => {
   it.live(
@@ -261,7 +260,7 @@ describe("grants that replicas acknowledge", () => {
     () =>
       Effect.gen(function* () {
         const { master } = yield* replicated(1)
-        const { run } = yield* client(master.server, { subscriptionIdleTime: "1 second" })
+        const { run } = yield* withClosingSubscriptions(1000)(client(master.server))
         const many = (acknowledge: Lock.AcquireOptions["acknowledge"]) =>
           run(
             Effect.forEach(
@@ -307,30 +306,7 @@ describe("grants that replicas acknowledge", () => {
   )
 })
 
-describe("a server that cannot do what is wanted", () => {
-  it.live(
-    "A server that cannot wait for disks is told from others before any command is sent, by the layer and by a lock",
-    () =>
-      Effect.gen(function* () {
-        // 7.2 has WAITAOF, and needs an append-only file for it
-        const server = yield* RedisServer.start()
-        const redis = yield* bare(server)
-        const acknowledge = { replicas: 0, fsync: "master" } as const
-        const driver = IoRedis.layer({ url: server.url })
-        const refused = yield* Effect.flip(Layer.build(Layer.provide(RedisLock.layer({ acknowledge }), driver)))
-        assert.instanceOf(refused, InvalidLockOptions)
-        assert.strictEqual(refused.option, "acknowledge.fsync")
-        assert.match(refused.message, /Redis 7\.2|appendonly/)
-        const { run } = yield* client(server)
-        const { commands, result } = yield* commandsOf(
-          redis,
-          Effect.exit(run(Lock.withLock(Effect.void, "a", { acknowledge })))
-        )
-        assert.instanceOf(storeError(result).cause, InvalidLockOptions)
-        assert.isFalse(commands.some((command) => command.includes("eval")))
-      }).pipe(Effect.scoped)
-  )
-
+describe("a requirement that cannot be met", () => {
   it.effect("A store without replicas refuses the option before any command", () =>
     Effect.gen(function* () {
       const program = Lock.withLock(Effect.void, "a", { acknowledge: { replicas: 1 } })
@@ -341,7 +317,6 @@ describe("a server that cannot do what is wanted", () => {
         [{ replicas: 1e21 }, "acknowledge.replicas"],
         [{ replicas: 1.5 }, "acknowledge.replicas"],
         [{ replicas: "some" }, "acknowledge.replicas"],
-        [{ replicas: 1, fsync: "all" }, "acknowledge.fsync"],
         [{ replicas: 1, within: 0 }, "acknowledge.within"],
         [1, "acknowledge"]
       ] as const

@@ -1,11 +1,11 @@
 /**
  * A process that is told to end, and closes its client before the scopes of what that holds.
  */
-import { RedisCluster, type RedisServer } from "@effect-redis-lock/testing"
+import { RedisCluster, RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Redis } from "ioredis"
-import { eventually } from "../kit/eventually.ts"
+import { eventually, until } from "../kit/eventually.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import type { ClosingSettings } from "./fixtures/closing.ts"
 import { start } from "./processes.ts"
@@ -72,4 +72,21 @@ describe("SIGTERM to a process that closes its client first", () => {
       )
     }).pipe(Effect.scoped)
   )
+
+  for (const fault of ["stopped", "killed"] as const) {
+    it.live(
+      `A process that holds 120 locks gives them up at the same time, not one after the other, when its Redis is ${fault}`,
+      () =>
+        Effect.gen(function* () {
+          const server = yield* RedisServer.start()
+          const settings = { where: "server", urls: [server.url], lock: "report", more: 120 } as const
+          const program = yield* start("closing", settings)
+          yield* program.told("holding")
+          yield* fault === "stopped" ? server.pause : server.kill
+          yield* program.signal("SIGTERM")
+          // the release timeout is 5 seconds; even two at a time would take five minutes, for which nothing here waits
+          yield* until("the program ends", () => program.hasEnded())
+        }).pipe(Effect.scoped)
+    )
+  }
 })

@@ -4,7 +4,7 @@ import { client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { loss, storeError } from "../kit/exits.ts"
 import { enter, queueUp } from "../kit/sections.ts"
-import { belongsTo, connected, lockKey } from "../kit/server/conditions.ts"
+import { belongsTo, connected, disconnected, lockKey } from "../kit/server/conditions.ts"
 import { behindProxy } from "../kit/server/onServer.ts"
 
 describe("a holder that is cut off from the server", { concurrent: true }, () => {
@@ -80,8 +80,8 @@ describe("a holder that is cut off from the server", { concurrent: true }, () =>
         const section = yield* enter(far, "report")
         yield* proxy.cut
         yield* section.end
-        // time to release, which it cannot
-        yield* Effect.sleep(300)
+        // it cannot release, and knows it
+        yield* disconnected(far)
         yield* belongsTo(redis, "report", section.holding)
         yield* proxy.restore
         assert.strictEqual(yield* Effect.flatten(section.exit), "done")

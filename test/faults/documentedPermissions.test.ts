@@ -20,8 +20,8 @@ import {
 } from "effect-redis-lock"
 import { readFileSync } from "node:fs"
 import { client } from "../kit/clients.ts"
-import { eventually } from "../kit/eventually.ts"
 import { storeError } from "../kit/exits.ts"
+import { growsBy } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
 
 /** The rules in the README of the driver, by the comment above them; those of every lock have none. */
@@ -40,7 +40,7 @@ const everything =
     Effect.gen(function* () {
       const waiter = yield* Effect.gen(function* () {
         if (reentrant) yield* Lock.withLock(Effect.void, lock)
-        assert.isTrue(Option.isSome(yield* Lock.inspect(lock)))
+        assert.isTrue(yield* Lock.isLocked(lock))
         const waiter = yield* Effect.forkDetach(Lock.withOwner(Lock.withLock(Effect.void, rival)), {
           startImmediately: true
         })
@@ -160,13 +160,10 @@ describe("a Redis user with the documented permissions", () => {
             yield* Effect.promise(() => redis.acl("SETUSER", "locks", "reset", ...rules))
             yield* Effect.promise(() => redis.select(3))
             const at = { url: `redis://locks:secret@${server.host}:${server.port}/3` }
-            const { run } = yield* client(at, { keyPrefix: "app:" })
-            const renewed = Effect.gen(function* () {
-              const left = async () =>
-                Math.max(...(await Promise.all((await redis.keys("app:*")).map((key) => redis.pttl(key)))))
-              yield* eventually("it is time for a renewal", left, (left) => left < 1100)
-              yield* eventually("it is renewed", left, (left) => left > 1200)
-            })
+            const { run } = yield* client(at, { keyPrefix: "app:", watchdogLeaseTime: "6 seconds" })
+            const left = async () =>
+              Math.max(...(await Promise.all((await redis.keys("app:*")).map((key) => redis.pttl(key)))))
+            const renewed = Effect.asVoid(Effect.suspend(() => growsBy("it is renewed", left, 1)))
             yield* run(Effect.orDie(use(renewed)))
             yield* Effect.promise(() => redis.set("app:foreign", "text"))
             const error = storeError(yield* Effect.exit(run(Lock.withLock(Effect.void, "foreign"))))

@@ -15,9 +15,9 @@ type Replica = Site["replicas"][number]
 
 /** What the replicas were like when the lock was asked for, and which of them takes over; by the row of the table. */
 const failures = {
-  "no replica has heard of the grant yet": { lagging: [0, 1], gone: [], promoted: 0 },
-  "one replica has not heard of it, and the other one is promoted": { lagging: [1], gone: [], promoted: 0 },
-  "one replica has not heard of it, and is promoted": { lagging: [1], gone: [], promoted: 1 },
+  "no replica has received the grant yet": { lagging: [0, 1], gone: [], promoted: 0 },
+  "one replica has not received it, and the other one is promoted": { lagging: [1], gone: [], promoted: 0 },
+  "one replica has not received it, and is promoted": { lagging: [1], gone: [], promoted: 1 },
   "the master has given a replica up, which is promoted later": { lagging: [], gone: [1], promoted: 1 }
 } as const
 
@@ -75,7 +75,7 @@ describe("the table of failovers", () => {
               const isExpected = table(failure, setting).startsWith("survives")
               // without acknowledgement it may get there all the same, a little later
               if (acknowledge === "none" && isExpected) {
-                yield* eventually("the replica has heard of it", isKnown(successor, lock), (isThere) => isThere)
+                yield* eventually("the replica has received it", isKnown(successor, lock), (isThere) => isThere)
               }
               // what the master has sent does not arrive any more
               for (const { link } of replicas) yield* link.cut

@@ -14,7 +14,7 @@ import { behindProxy } from "../kit/server/onServer.ts"
 const commandTimeout = 200
 const section = Lock.withLock(Effect.succeed("done"), "report")
 
-/** As the documentation of `RedisDriver.layerRedis` recommends. */
+/** The recipe of docs/connecting.md. */
 const replacing = Layer.unwrap(
   Effect.gen(function* () {
     const { client } = yield* NodeRedis.NodeRedis

@@ -2,7 +2,7 @@
  * A lock is handed over while the master dies, or while nothing reaches the client that it is handed over to.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Exit, Scope } from "effect"
 import type { Redis } from "ioredis"
 import { type Client, client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
@@ -47,7 +47,8 @@ describe("a lock that is handed over", () => {
     behindProxy(({ proxy, redis, server }) =>
       Effect.gen(function* () {
         const options = { watchdogLeaseTime: lease } as const
-        const first = yield* enter(yield* client(proxy, options), "report")
+        const process = yield* Scope.make()
+        const first = yield* enter(yield* Scope.provide(client(proxy, options), process), "report")
         const second = yield* takesPlace(yield* client(proxy, options), redis, 0)
         const third = yield* takesPlace(yield* client(proxy, options), redis, 1)
         const before = yield* copyOf(redis)
@@ -55,6 +56,8 @@ describe("a lock that is handed over", () => {
         assert.strictEqual(yield* Effect.flatten(first.exit), "done")
         const handedOver = yield* second.entered
         assert.isTrue(handedOver.holding.token > first.holding.token)
+        // so that nobody repeats its release
+        yield* Scope.close(process, Exit.void)
 
         yield* proxy.cut
         yield* server.restart

@@ -31,11 +31,10 @@ describe("two processes that want {a, b} and {b, a}", () => {
             yield* start("multiCounter", { ...settings, process: "ba", members: [b, a] })
           ]
           const told = yield* Effect.forEach(processes, (process) => process.told("counted"))
-          for (const { longestWait, partial, progress } of told) {
+          for (const { partial, progress } of told) {
             assert.strictEqual(partial, 0)
             // when the first was through the other had had its share
             for (const process of ["ab", "ba"]) assert.isAtLeast(Number(progress[process]), cycles / 10, process)
-            assert.isBelow(longestWait, 10_000)
           }
           for (const process of processes) yield* process.ended
           const counts = yield* Effect.promise(() => counter.mget("count:a", "count:b"))

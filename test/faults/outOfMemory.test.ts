@@ -16,7 +16,7 @@ import { bare } from "../kit/server/bareRedis.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import { type AnyLock, hold, serverTime } from "./kinds.ts"
 
-const lease = 1500
+const lease = 6000
 
 /** A server that is full from now on. */
 const fill = (redis: Redis) => Effect.promise(() => redis.config("SET", "maxmemory", "1"))
@@ -36,7 +36,7 @@ const renewedForLong = Effect.fnUntraced(function* (
   redis: Redis,
   what: ReadonlyArray<readonly [what: string, end: () => Promise<number>]>
 ) {
-  const until = (yield* serverTime(redis)) + 4 * lease
+  const until = (yield* serverTime(redis)) + 2 * lease
   yield* Effect.forEach(
     what,
     ([title, end]) =>
@@ -63,7 +63,7 @@ describe("a server whose memory is full (maxmemory, noeviction)", { concurrent: 
     "A full server renews locks and permits of every kind, in batches of many names, until they are released",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
-        const mine = yield* client(server)
+        const mine = yield* client(server, { watchdogLeaseTime: lease })
         const locks: ReadonlyArray<AnyLock> = [
           Lock.make("plain"),
           FairLock.make("fair"),
@@ -99,7 +99,7 @@ describe("a server whose memory is full (maxmemory, noeviction)", { concurrent: 
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const { readLock } = ReadWriteLock.make("page")
-        const mine = yield* client(server)
+        const mine = yield* client(server, { watchdogLeaseTime: lease })
         const held = Effect.gen(function* () {
           const outer = yield* Lock.scoped(readLock)
           const inner = yield* Lock.scoped(readLock)
@@ -124,7 +124,7 @@ describe("a server whose memory is full (maxmemory, noeviction)", { concurrent: 
     "A full server lets a holder leave an inner section of any re-entrant kind of lock",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
-        const mine = yield* client(server)
+        const mine = yield* client(server, { watchdogLeaseTime: lease })
         const locks: ReadonlyArray<AnyLock> = [
           Lock.make("plain"),
           FairLock.make("fair"),
@@ -153,7 +153,7 @@ describe("a server whose memory is full (maxmemory, noeviction)", { concurrent: 
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const other = yield* bare(server)
-        const mine = yield* client(server)
+        const mine = yield* client(server, { watchdogLeaseTime: lease })
         const readers = ["a", "b", "c"].map((name) => ReadWriteLock.make(name).readLock)
         yield* Effect.forEach(readers, (lock) => hold(mine, lock))
         for (const name of ["x", "y", "z"]) {

@@ -4,7 +4,7 @@
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Lock, PermitSemaphore, ReadWriteLock, type RedisLock, Semaphore, SpinLock } from "effect-redis-lock"
+import { Lock, PermitSemaphore, ReadWriteLock, type RedisLock, Semaphore } from "effect-redis-lock"
 import { client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
@@ -27,7 +27,6 @@ const permitPlaces = "effect_redis_lock_permit_places:{ledger}"
 
 const kinds: ReadonlyArray<readonly [kind: string, holder: Around, waiter: Around, places: string]> = [
   ["a plain lock", Lock.withLock("ledger"), Lock.withLock("ledger"), lockPlaces],
-  ["a spin lock", Lock.withLock("ledger"), Lock.withLock(SpinLock.make("ledger")), lockPlaces],
   ["a write lock", Lock.withLock(writeLock), Lock.withLock(writeLock), lockPlaces],
   ["a read lock", Lock.withLock(writeLock), Lock.withLock(readLock), lockPlaces],
   ["a semaphore", withPermit, withPermit, permitPlaces],

@@ -12,8 +12,10 @@ import type { ClosingEvent, ClosingSettings } from "./fixtures/closing.ts"
 import type { CounterEvent, CounterSettings } from "./fixtures/counter.ts"
 import type { HolderEvent, HolderSettings } from "./fixtures/holder.ts"
 import type { PermitsEvent, PermitsSettings } from "./fixtures/permits.ts"
+import type { VisitorEvent, VisitorSettings } from "./fixtures/visitor.ts"
 import type { WorkerEvent, WorkerSettings } from "./fixtures/worker.ts"
 import type { TellerEvent, TellerSettings } from "./fixtures/teller.ts"
+import type { TurnsEvent, TurnsSettings } from "./fixtures/turns.ts"
 import type { MultiCounterEvent, MultiCounterSettings } from "./fixtures/multiCounter.ts"
 import type { QuorumCounterEvent, QuorumCounterSettings } from "./fixtures/quorumCounter.ts"
 import { eventually } from "../kit/eventually.ts"
@@ -27,6 +29,8 @@ interface Programs {
   readonly holder: { readonly settings: HolderSettings; readonly event: HolderEvent }
   readonly permits: { readonly settings: PermitsSettings; readonly event: PermitsEvent }
   readonly teller: { readonly settings: TellerSettings; readonly event: TellerEvent }
+  readonly turns: { readonly settings: TurnsSettings; readonly event: TurnsEvent }
+  readonly visitor: { readonly settings: VisitorSettings; readonly event: VisitorEvent }
   readonly worker: { readonly settings: WorkerSettings; readonly event: WorkerEvent }
 }
 

@@ -1,6 +1,7 @@
 /**
  * Programs written for one server, on a quorum of real ones.
  */
+import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Option } from "effect"
@@ -12,6 +13,7 @@ import { clientOf, locks } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { connected } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
+import { serverTime } from "./kinds.ts"
 import { start } from "./processes.ts"
 import { keyEverywhere, onServers, type Place } from "./quorumSite.ts"
 
@@ -52,18 +54,27 @@ describe("the layer of a quorum", { concurrent: true }, () => {
           })
         )
         yield* processes[0]!.told("begun")
+        const counted = Effect.map(
+          Effect.promise(() => counter.get("count")),
+          Number
+        )
+        /** Waits until sections go on, or all are done. */
+        const goOn = Effect.gen(function* () {
+          const before = yield* counted
+          yield* eventually("sections go on", counted, (count) => count >= Math.min(400, before + 10))
+        })
         // comes back at once with all it knew
         yield* servers[0]!.kill
         yield* servers[0]!.restart
-        // sections go on meanwhile
-        yield* Effect.sleep(300)
+        yield* goOn
         // come back empty, as late as the documentation asks for
         for (const server of servers.slice(1)) {
           yield* server.kill
-          yield* Effect.sleep(leaseMillis + 500)
+          // by the clock of a server beside it, which is its own
+          const killedAt = yield* serverTime(counter)
+          yield* eventually("what it knew is over", serverTime(counter), (now) => now > killedAt + leaseMillis + 500)
           yield* server.restart
-          // sections go on meanwhile
-          yield* Effect.sleep(500)
+          yield* goOn
         }
         for (const process of processes) {
           const told = yield* process.told("counted")
@@ -175,5 +186,20 @@ describe("the layer of a quorum", { concurrent: true }, () => {
         yield* keyEverywhere(places, "ledger", "gone")
       })
     )
+  )
+
+  it.live(
+    "The layer of a quorum that lacks a majority names all members that cannot be reached, each with its problem",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* RedisServer.start()
+        const members = [server.url, "redis://127.0.0.1:1", "redis://127.0.0.1:2"]
+        const error = yield* Effect.flip(Effect.scoped(Layer.build(IoRedis.layerRedisLock({ urls: members }))))
+        assert.strictEqual(
+          error.message,
+          "ConnectionRefused: 2 of 3 members of the quorum cannot be reached: " +
+            "member 2: connect ECONNREFUSED 127.0.0.1:1; member 3: connect ECONNREFUSED 127.0.0.1:2"
+        )
+      }).pipe(Effect.scoped)
   )
 })

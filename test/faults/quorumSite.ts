@@ -51,10 +51,13 @@ export const serviceAt = (at: { readonly url: string }, options?: ClientOptions)
 /** Services of all these servers: one process. */
 export const process = (
   places: ReadonlyArray<{ readonly server: { readonly url: string } }>,
-  options: ClientOptions = { watchdogLeaseTime: "3 seconds" }
+  options?: ClientOptions
 ) => Effect.forEach(places, ({ server }) => serviceAt(server, options), { concurrency: "unbounded" })
 
-/** The lock of one name on all these services, or of as many names. */
+/**
+ * The lock of one name on all these services, or of as many names. By default members may take as long as a busy machine lets them: who waits for
+ * one that hangs is noticed by that.
+ */
 export const redLock = (
   services: ReadonlyArray<Service>,
   names: string | ReadonlyArray<string>,
@@ -62,7 +65,7 @@ export const redLock = (
 ) =>
   RedLock.make(
     services.map((service, i) => Lock.provide(Lock.make(typeof names === "string" ? names : names[i]!), service)),
-    { memberTimeout: "500 millis", ...options }
+    { memberTimeout: "1 minute", ...options }
   )
 
 /** Whether each of the servers has the key at this moment. */

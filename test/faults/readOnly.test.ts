@@ -12,7 +12,7 @@ import { eventually } from "../kit/eventually.ts"
 import { storeError } from "../kit/exits.ts"
 import { enter, queueUp } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
-import { lockKey } from "../kit/server/conditions.ts"
+import { lockKey, renewed } from "../kit/server/conditions.ts"
 
 /** An address that can lead new connections elsewhere, as a name in DNS does; those that stand stay where they are. */
 const movingAddress = (first: { readonly port: number }) =>
@@ -69,7 +69,10 @@ describe("a master that becomes a replica", { concurrent: true }, () => {
         const { atMaster, atReplica, master, replica } = yield* pair
         const address = yield* movingAddress(master)
         const log = recording()
-        const holder = yield* enter(yield* Effect.provide(client(address), log.layer), "report")
+        const holder = yield* enter(
+          yield* Effect.provide(client(address, { watchdogLeaseTime: "6 seconds" }), log.layer),
+          "report"
+        )
         const waiter = yield* queueUp(yield* client(address), "report")
         const bystander = yield* client(address)
         yield* bystander.run(Lock.withLock(Effect.void, "other"))
@@ -86,9 +89,7 @@ describe("a master that becomes a replica", { concurrent: true }, () => {
           yield* bystander.run(Lock.withLock(Effect.succeed("in"), "other", { waitTime: "1 minute" })),
           "in"
         )
-        // renewed more than once by the new master
-        yield* Effect.sleep("3 seconds")
-        yield* lockKey(atReplica, "report", "there")
+        yield* renewed(atReplica, "report", 2)
         yield* holder.end
         assert.strictEqual(yield* Effect.flatten(holder.exit), "done")
         const next = yield* waiter.entered

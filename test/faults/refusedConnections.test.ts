@@ -4,11 +4,13 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisCluster, RedisSentinel, RedisServer, TcpProxy } from "@effect-redis-lock/testing"
 import { assert, describe, it, vi } from "@effect/vitest"
-import { Effect, Exit, Layer, type Scope } from "effect"
+import { Effect, Exit, Fiber, Latch, Layer, Logger, type Scope } from "effect"
 import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net"
 import { createServer as createHttpServer } from "node:http"
+import { readFileSync } from "node:fs"
 import { networkInterfaces } from "node:os"
+import { createServer as createTlsServer } from "node:tls"
 import { pathOfThisRun } from "../kit/commandPath.ts"
 import { client, clientOf, locksOver } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
@@ -129,6 +131,54 @@ describe("a server that turns a connection away", () => {
 })
 
 describe("a server that is no Redis", () => {
+  it.live(
+    "The error of sentinels with an untrusted certificate says so, and names what is wrong with each of them",
+    () =>
+      Effect.gen(function* () {
+        const [key, cert] = ["key", "certificate"].map((name) =>
+          readFileSync(new URL(`../integration/tls/${name}.pem`, import.meta.url))
+        )
+        const port = yield* listening(() => createTlsServer({ key, cert }).on("tlsClientError", () => {}))
+        for (const sentinels of [`127.0.0.1:${port}`, `127.0.0.1:${port},127.0.0.1:1`]) {
+          const { message } = yield* refusal(IoRedis.layer({ url: `rediss+sentinel://:s3cret@${sentinels}/mymaster` }))
+          assert.match(message, /no sentinel can be reached: .*self.signed certificate/)
+          assert.strictEqual(message.includes("ECONNREFUSED 127.0.0.1:1"), sentinels.endsWith(":1"))
+          assert.notInclude(message, "s3cret")
+        }
+      }).pipe(Effect.scoped)
+  )
+
+  it.live(
+    "Locks work, also for waiters, on a server that does not know INFO, and one warning says what is unchecked",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* RedisServer.start({ args: ["--rename-command", "INFO", ""] })
+        const warnings: Array<string> = []
+        const logger = Logger.make(({ message }) => void warnings.push(String(message)))
+        const locks = yield* Layer.build(
+          Layer.fresh(Layer.provide(RedisLock.layer(), IoRedis.layer({ url: server.url })))
+        ).pipe(Effect.provide(Logger.layer([logger])))
+        const inside = yield* Latch.make()
+        const leave = yield* Latch.make()
+        const section = Lock.withLock(Effect.andThen(inside.open, leave.await), "ledger").pipe(
+          Effect.provideContext(locks)
+        )
+        const holder = yield* Effect.forkScoped(section)
+        yield* inside.await
+        const waiter = yield* Effect.forkScoped(
+          Lock.withLock(Effect.succeed("in"), "ledger").pipe(Lock.withOwner, Effect.provideContext(locks))
+        )
+        yield* leave.open
+        yield* Fiber.join(holder)
+        assert.strictEqual(yield* Fiber.join(waiter), "in")
+        assert.strictEqual(
+          warnings.filter((text) => text.includes("does not know INFO")).length,
+          1,
+          warnings.join("\n")
+        )
+      }).pipe(Effect.scoped)
+  )
+
   it.live("The error of a server that speaks HTTP has its first line, and is not transient", () =>
     Effect.gen(function* () {
       const port = yield* listening(() => createHttpServer((_, response) => response.end("hello")))

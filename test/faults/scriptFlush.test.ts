@@ -8,6 +8,7 @@ import { createHash } from "node:crypto"
 import { client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { bare } from "../kit/server/bareRedis.ts"
+import { renewed } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
 
 describe("SCRIPT FLUSH in a loop", () => {
@@ -21,7 +22,7 @@ describe("SCRIPT FLUSH in a loop", () => {
           Effect.forever,
           Effect.forkScoped
         )
-        const one = yield* client(server, { watchdogLeaseTime: 1500 })
+        const one = yield* client(server, { watchdogLeaseTime: "6 seconds" })
         const other = yield* client(server)
         const counter = yield* bare(server)
         const section = Effect.gen(function* () {
@@ -32,7 +33,7 @@ describe("SCRIPT FLUSH in a loop", () => {
           concurrency: "unbounded",
           discard: true
         })
-        const long = Effect.sleep(4000).pipe(Lock.withLock("report"))
+        const long = renewed(counter, "report", 2).pipe(Lock.withLock("report"))
         yield* Effect.all([one.run(counting), other.run(counting), one.run(long)], { concurrency: "unbounded" })
         assert.isUndefined(flushing.pollUnsafe())
         assert.isAbove(flushes, 100)

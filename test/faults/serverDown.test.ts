@@ -8,10 +8,14 @@ import { failure, storeError } from "../kit/exits.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { connected, disconnected, lockKey } from "../kit/server/conditions.ts"
 import { behindProxy, onServer } from "../kit/server/onServer.ts"
+import { serverTime } from "./kinds.ts"
 
 // whoever is willing to wait outlives all this: see waiting.test.ts
 const section = Lock.withLock(Effect.void, "report", { waitTime: 0 })
 const token = "redisson_lock_token:{report}"
+
+/** Connects, loads the scripts and learns the server's clock: with a lease that outlasts what a busy machine stops a process for. */
+const warmUp = Lock.withLock(Effect.void, "report", { waitTime: 0, leaseTime: "1 minute" })
 
 /** Several callers that all give up, each in its way. */
 const callers = ({ run }: Client): Effect.Effect<ReadonlyArray<Exit.Exit<unknown, unknown>>> =>
@@ -59,7 +63,7 @@ describe("a caller that gives up while the server is down", { concurrent: true }
       onServer(({ redis, server }) =>
         Effect.gen(function* () {
           const mine = yield* client(server, { commandTimeout: 1000, watchdogLeaseTime })
-          yield* mine.run(section)
+          yield* mine.run(warmUp)
           yield* Effect.promise(() => redis.del(token))
           yield* server.pause
           for (const exit of yield* callers(mine)) {
@@ -82,15 +86,20 @@ describe("a caller that gives up while the server is down", { concurrent: true }
     "No command that was given up takes the lock, even over an application's own client, which sends commands again",
     behindProxy(({ proxy, redis }) =>
       Effect.gen(function* () {
-        const mine = yield* clientOver(yield* bare(proxy), { commandTimeout: 1000, watchdogLeaseTime: 2000 })
-        yield* mine.run(section)
+        const leaseMillis = 2000
+        const mine = yield* clientOver(yield* bare(proxy), { commandTimeout: 1000, watchdogLeaseTime: leaseMillis })
+        yield* mine.run(warmUp)
         yield* Effect.promise(() => redis.del(token))
+        const askedAt = yield* serverTime(redis)
         yield* proxy.stall
         const acquisition = yield* Effect.forkScoped(mine.run(section), { startImmediately: true })
         yield* proxy.cut
         storeError(yield* soon("the acquisition fails", Fiber.await(acquisition)))
-        // longer than the lease that was asked for
-        yield* Effect.sleep(2500)
+        yield* eventually(
+          "the lease that was asked for would be over, and with it what a ghost holds",
+          serverTime(redis),
+          (now) => now > askedAt + leaseMillis + 500
+        )
         yield* proxy.resume
         yield* proxy.restore
         yield* connected(mine)

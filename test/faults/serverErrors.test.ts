@@ -8,7 +8,7 @@ import { eventually, soon } from "../kit/eventually.ts"
 import { loss, storeError } from "../kit/exits.ts"
 import { enter } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
-import { connected } from "../kit/server/conditions.ts"
+import { connected, renewed } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
 
 // whoever is willing to wait outlives most of this: see waiting.test.ts
@@ -58,13 +58,12 @@ describe("a server that refuses", { concurrent: true }, () => {
     "A server that is out of memory (OOM) grants nothing, and keeps and releases held locks",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
-        const mine = yield* client(server)
+        const mine = yield* client(server, { watchdogLeaseTime: "6 seconds" })
         const held = yield* enter(mine, "ledger")
         yield* Effect.promise(() => redis.config("SET", "maxmemory", "1"))
         yield* refuses(mine, "OutOfMemory", "Redis is out of memory (OOM). Raise maxmemory", "(OOM command not allowed")
         assert.deepStrictEqual(yield* Effect.promise(() => redis.keys("*report*")), [])
-        // longer than the lease: it is renewed
-        yield* Effect.sleep(2000)
+        yield* renewed(redis, "ledger", 1)
         yield* held.holding.ensureHeld
         yield* held.end
         assert.strictEqual(yield* Effect.flatten(held.exit), "done")
@@ -280,15 +279,15 @@ describe("a server that refuses", { concurrent: true }, () => {
     "A holder has lost its lock if somebody replaces it by a value of another type",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
-        const mine = yield* client(server)
+        const mine = yield* client(server, { watchdogLeaseTime: "6 seconds" })
         const held = yield* enter(mine, "report")
         const other = yield* enter(mine, "ledger")
         yield* Effect.promise(() => redis.set("report", "x"))
         assert.strictEqual(loss(yield* held.exit).reason, "NotOwner")
         assert.isTrue(held.wasInterrupted())
         assert.strictEqual(yield* Effect.promise(() => redis.getdel("report")), "x")
-        // the other one was renewed by the same command
-        yield* Effect.sleep(2000)
+        // the other one is renewed by the same command
+        yield* renewed(redis, "ledger", 1)
         yield* other.holding.ensureHeld
         yield* other.end
         assert.strictEqual(yield* Effect.flatten(other.exit), "done")

@@ -2,7 +2,7 @@
  * Waiters of real servers that stop, or are killed and started again.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
 import {
   CountDownLatch,
   FairLock,
@@ -16,21 +16,23 @@ import {
   Semaphore,
   SpinLock
 } from "effect-redis-lock"
-import { pathOfThisRun } from "../kit/commandPath.ts"
-import { client } from "../kit/clients.ts"
-import { soon } from "../kit/eventually.ts"
+import type { Redis } from "ioredis"
+import { type Client, client } from "../kit/clients.ts"
+import { eventually, soon } from "../kit/eventually.ts"
+import { connected, growsBy } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
-import { type AnyLock, hold, queued, waitFor } from "./kinds.ts"
+import { type AnyLock, clientsOf, hold, queued, waitFor } from "./kinds.ts"
 
 type Use = Effect.Effect<unknown, unknown, RedisLock.RedisLock>
 
 interface Kind {
-  readonly held: Use
+  /** Holds what others then wait for, and stays inside. */
+  readonly held: (stay: Effect.Effect<never>) => Use
   readonly wait: Use
 }
 
 const locked = (lock: AnyLock, rival: AnyLock = lock): Kind => ({
-  held: Lock.withLock(Effect.never, rival),
+  held: Lock.withLock(rival),
   wait: Lock.withLock(Effect.void, lock)
 })
 
@@ -48,22 +50,42 @@ const kinds: Record<string, Kind> = {
   read: locked(readLock, ReadWriteLock.make("read").writeLock),
   write: locked(writeLock, ReadWriteLock.make("write").readLock),
   "several at once": {
-    held: Lock.withLock(Effect.never, "several:2"),
+    held: Lock.withLock("several:2"),
     wait: Lock.withLock(Effect.void, MultiLock.make([Lock.make("several:1"), Lock.make("several:2")]))
   },
   semaphore: {
-    held: Semaphore.withPermits(Effect.never, semaphore, 1),
+    held: Semaphore.withPermits(semaphore, 1),
     wait: Semaphore.withPermits(Effect.void, semaphore, 1)
   },
   permits: {
-    held: PermitSemaphore.withPermit(Effect.never, permits),
+    held: PermitSemaphore.withPermit(permits),
     wait: PermitSemaphore.withPermit(Effect.void, permits)
   },
   latch: {
-    held: Effect.andThen(CountDownLatch.trySetCount("latch", 1), Effect.never),
+    held: (stay) => Effect.andThen(CountDownLatch.trySetCount("latch", 1), stay),
     wait: CountDownLatch.await("latch")
   }
 }
+
+/** What the channels of a kind are called after, where that is not its name here. */
+const channelNames: Record<string, string> = { "not reentrant": "not-reentrant", "several at once": "several:2" }
+
+/** Holds it in a fiber of its own, and waits until it does. */
+const keep = Effect.fnUntraced(function* ({ run }: Client, { held }: Kind) {
+  const inside = yield* Deferred.make<void>()
+  const stay = Effect.andThen(Deferred.succeed(inside, undefined), Effect.never)
+  const fiber = yield* Effect.forkScoped(Effect.exit(run(held(stay))), { startImmediately: true })
+  yield* soon("it is held", Deferred.await(inside))
+  return fiber
+})
+
+/** Waits until somebody listens to the channels of all these kinds. */
+const listening = (redis: Redis, names: ReadonlyArray<string>) =>
+  eventually(
+    `somebody waits for each of ${names.join(", ")}`,
+    () => redis.pubsub("CHANNELS") as Promise<ReadonlyArray<string>>,
+    (channels) => names.every((name) => channels.some((channel) => channel.includes(channelNames[name] ?? name)))
+  )
 
 const patient = { watchdogLeaseTime: "5 minutes", commandTimeout: 1000 } as const
 
@@ -72,21 +94,22 @@ describe("those who wait", () => {
     "Waiters of every kind outlive a server that is killed and started again empty, and so do those that arrive meanwhile",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
-        const holder = yield* client(server, patient)
+        const holder = yield* client(server, { watchdogLeaseTime: "5 minutes" })
         const mine = yield* client(server, patient)
-        for (const { held } of Object.values(kinds)) {
-          yield* Effect.forkScoped(Effect.exit(holder.run(held)), { startImmediately: true })
-        }
-        yield* Effect.sleep(500)
+        for (const kind of Object.values(kinds)) yield* keep(holder, kind)
         const wait = () =>
           Effect.forEach(Object.entries(kinds), ([kind, { wait }]) =>
             Effect.map(Effect.forkScoped(mine.run(wait), { startImmediately: true }), (fiber) => [kind, fiber] as const)
           )
         const before = yield* wait()
-        yield* Effect.sleep(500)
+        // a spin lock asks by the clock
+        yield* listening(
+          redis,
+          Object.keys(kinds).filter((kind) => kind !== "spin")
+        )
         yield* server.kill
         const meanwhile = yield* wait()
-        // longer than a lease, or a command
+        // longer than a command
         yield* Effect.sleep(2500)
         for (const [kind, fiber] of [...before, ...meanwhile]) {
           assert.isUndefined(fiber.pollUnsafe(), `the outage ended a wait: ${kind}`)
@@ -115,7 +138,13 @@ describe("those who wait", () => {
         yield* Effect.sleep(4000)
         yield* server.resume
         // what was sent to it meanwhile has been answered, and the connections are new
-        yield* Effect.sleep(1500)
+        for (const owner of order) {
+          yield* growsBy(
+            `the client of ${owner} has reported twice`,
+            async () => Number(await redis.zscore(clientsOf("turn"), owner.slice(0, 36))),
+            2
+          )
+        }
         assert.deepStrictEqual(yield* queued(redis, "turn", 3), order)
         yield* Effect.retry(holding.release, { times: 5 })
         for (const [i, { entered }] of waiters.entries()) {
@@ -132,25 +161,22 @@ describe("those who wait", () => {
       `2000 waiters of one name in one process are served though the server stands still while they wait: ${kind}`,
       onServer(({ redis, server }) =>
         Effect.gen(function* () {
-          const { held, wait } = kinds[kind]!
-          const holder = yield* client(server, patient)
-          // the plain path through ioredis takes longer for 2000 commands: on a busy machine a short lease ends meanwhile
-          const watchdogLeaseTime = pathOfThisRun === "plain" ? 10_000 : 1500
-          const mine = yield* client(server, { ...patient, watchdogLeaseTime, commandTimeout: 2000 })
-          const holding = yield* Effect.forkScoped(holder.run(held), { startImmediately: true })
-          yield* Effect.sleep(300)
+          const { wait } = kinds[kind]!
+          const holder = yield* client(server, { watchdogLeaseTime: "5 minutes" })
+          const mine = yield* client(server, { ...patient, commandTimeout: 2000 })
+          const holding = yield* keep(holder, kinds[kind]!)
           const waiting = yield* Effect.forkScoped(
             mine.run(
               Effect.forEach(Array.from({ length: 2000 }), () => wait, { concurrency: "unbounded", discard: true })
             )
           )
-          yield* Effect.sleep(500)
+          yield* listening(redis, [kind])
           yield* server.pause
-          // longer than a lease, or a command
+          // longer than a command
           yield* Effect.sleep(3000)
           assert.isUndefined(waiting.pollUnsafe())
           yield* server.resume
-          yield* Effect.sleep(500)
+          yield* connected(mine)
           yield* Fiber.interrupt(holding)
           if (kind === "latch") yield* holder.run(CountDownLatch.delete("latch"))
           yield* soon("everybody is served", Fiber.join(waiting))

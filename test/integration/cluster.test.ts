@@ -1,11 +1,12 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
+import { Deferred, Duration, Effect, Fiber, Layer, Stream } from "effect"
 import {
   CountDownLatch,
   FairLock,
   FencedLock,
+  type Holding,
   Lock,
   MultiLock,
   NonReentrantLock,
@@ -21,6 +22,7 @@ import { readFile } from "node:fs/promises"
 import { bareNode, channelOf, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/server/cluster.ts"
 import { clientOf, locksOver } from "../kit/clients.ts"
 import { eventually, soon } from "../kit/eventually.ts"
+import { growsBy } from "../kit/server/conditions.ts"
 import { storeError } from "../kit/exits.ts"
 import { enter, queueUp } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
@@ -57,14 +59,15 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
 
     it.effect("A lock on a cluster is renewed together with the locks of its slot, on whichever master they are", () =>
       Effect.gen(function* () {
-        const { run } = yield* clusterClient(yield* TheCluster, { watchdogLeaseTime: "900 millis" })
+        const { run } = yield* clusterClient(yield* TheCluster, { watchdogLeaseTime: "6 seconds" })
         const locks = Array.from({ length: 12 }, freshName)
         yield* run(
           Effect.gen(function* () {
             const holdings = yield* Effect.forEach(locks, (lock) => Lock.scoped(lock))
-            // they are only renewed if they outlive their lease
-            yield* Effect.sleep(2000)
-            for (const holding of holdings) yield* holding.ensureHeld
+            const left = ({ remaining }: Holding) => Effect.runPromise(Effect.map(remaining, Duration.toMillis))
+            yield* Effect.forEach(holdings, (holding) => growsBy("it is renewed", () => left(holding), 1), {
+              concurrency: "unbounded"
+            })
           }).pipe(Effect.scoped)
         )
       })

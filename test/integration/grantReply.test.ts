@@ -28,7 +28,11 @@ const ahead = () => (Date.now() + 60_000) * 1000
 
 for (const [operation, keys, args] of [
   ["lock/acquire", ["lock", "token"], (bound: number | "") => ["owner", 1000, 60_000, bound]],
-  ["write_lock/acquire", ["lock", "token", "w", "r"], (bound: number | "") => ["owner", 1000, 60_000, "c", 0, bound]]
+  [
+    "write_lock/acquire",
+    ["lock", "token", "reads", "places"],
+    (bound: number | "") => ["owner", 1000, 60_000, bound, "", 0]
+  ]
 ] as const) {
   it.live(
     `A grant by ${operation} replies with the server's time alone if its token follows from that and the bound`,

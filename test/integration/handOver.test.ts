@@ -2,19 +2,16 @@
  * What a section under a plain lock or a read-write lock costs, and how long anybody waits for it, however many clients contend; and what
  * becomes of a lock whose next owner is dead or stopped.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Option, Scope } from "effect"
-import { FencedLock, Lock, LockStore, ReadWriteLock, type RedisLock, SpinLock } from "effect-redis-lock"
+import { Deferred, Effect, Fiber, Option, Schedule, Scope } from "effect"
+import { FencedLock, Lock, ReadWriteLock, type RedisLock, SpinLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { start } from "../faults/processes.ts"
 import { type Client, client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
-import { bare } from "../kit/server/bareRedis.ts"
 import { subscribers } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
-import { runOperation } from "../kit/storeOperations.ts"
 
 const ask = <A>(answer: () => Promise<A>) => Effect.promise(answer)
 
@@ -139,75 +136,58 @@ describe("a read-write lock for which readers and writers contend", () => {
   }
 })
 
+const placesTaken = (redis: Redis, count: number) =>
+  eventually(
+    `${count} have places`,
+    // what is beyond tells when writers last asked
+    () => redis.zcount("effect_redis_lock_places:{ledger}", "-inf", 4e15),
+    (found) => found === count
+  )
+
 describe("a spin lock", () => {
   it.live(
-    "gets a lock that clients hand over to each other without a pause",
-    onServer(({ server }) =>
+    "takes no place as it waits, and is handed over to a client that listens as it is released",
+    onServer(({ redis, server }) =>
       Effect.gen(function* () {
-        const others = [yield* client(server, patient), yield* client(server, patient)]
+        const spin = SpinLock.make("ledger", { schedule: Schedule.spaced("1 hour") })
+        const clients = yield* Effect.forEach(Array.from({ length: 3 }), () => client(server, patient))
+        const [holder, ...others] = clients as [Client, Client, Client]
+        const section = yield* sectionUntilTold((body) => holder.run(Lock.withLock(body, spin)))
         const spinner = yield* client(server, patient)
-        const busy = Effect.forever(Lock.withLock(Effect.sleep(2), "ledger"))
-        yield* Effect.forkScoped(
-          Effect.forEach(others, ({ run }) => run(busy), {
-            concurrency: "unbounded"
-          })
+        yield* spinner.run(Lock.withLockIfAvailable(Effect.void, spin))
+        const before = yield* scriptsRun(redis)
+        const spins = yield* Effect.forkChild(spinner.run(Lock.withLock(Effect.void, spin)))
+        yield* eventually("it has asked", scriptsRun(redis), (count) => count > before)
+        const inside = yield* Deferred.make<void>()
+        const listening = yield* Effect.forkChild(
+          Effect.forEach(
+            others,
+            ({ run }) =>
+              run(Deferred.succeed(inside, undefined).pipe(Effect.andThen(Effect.never), Lock.withLock("ledger"))),
+            { concurrency: 2 }
+          )
         )
-        for (let turn = 0; turn < 3; turn++) {
-          yield* spinner.run(Lock.withLock(Effect.void, SpinLock.make("ledger")))
-        }
+        yield* placesTaken(redis, 2)
+        yield* subscribers(redis, "ledger", 2)
+        // the spinner once, the others when they come and when they listen
+        yield* eventually("all have asked", scriptsRun(redis), (count) => count === before + 5)
+        yield* ask(() => redis.config("RESETSTAT"))
+        yield* section.end
+        yield* Deferred.await(inside)
+        // the release, and the request of the client that was told
+        assert.strictEqual(yield* scriptsRun(redis), 2)
+        yield* Fiber.interrupt(spins)
+        yield* Fiber.interrupt(listening)
       })
     )
   )
 })
 
-describe("a lock that others, who take no places, are to have", () => {
-  it.live(
-    "is not reserved for an owner that spins",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const store = yield* LockStore.LockStore
-        const java = yield* bare(server)
-        yield* ask(() => java.subscribe("redisson_lock__channel:{ledger}"))
-        const places = "effect_redis_lock_places:{ledger}"
-        const giveUpInTheirTurn = Effect.gen(function* () {
-          const [seconds, micros] = yield* ask(() => redis.time())
-          const now = Number(seconds) * 1e6 + Number(micros)
-          // it has spun for two seconds, and their turn has just begun
-          yield* ask(() =>
-            redis
-              .multi()
-              .del("ledger", places)
-              .zadd(places, now - 2e6 - 4e15, "spins", now + 4e15, "")
-              .exec()
-          )
-          yield* runOperation(
-            store,
-            "lock/release",
-            ["ledger", "redisson_lock__channel:{ledger}", places],
-            ["x", "PUBLISH", 2000]
-          )
-          return yield* ask(() => redis.exists("ledger"))
-        })
-        // this machine may be late: once more
-        yield* eventually("it is left to the others", giveUpInTheirTurn, (taken) => taken === 0, "10 seconds")
-        yield* ask(() => redis.del(places))
-      }).pipe(Effect.provide(Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: server.url }))))
-    )
-  )
-})
-
-const placesTaken = (redis: Redis, count: number) =>
-  eventually(
-    `${count} have places`,
-    () => redis.zcard("effect_redis_lock_places:{ledger}"),
-    (found) => found === count
-  )
-
 const writes = ({ run }: Client) => sectionUntilTold((body) => run(Lock.withLock(body, writeLock)))
 
 describe("a read-write lock that readers of one client wait for", () => {
   it.live(
-    "is handed over to all that wait, though a writer has announced itself; who comes later lets it go first",
+    "is handed over to all that have waited longer than a writer; who comes later lets it go first",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const writer = yield* writes(yield* client(server, patient))
@@ -226,15 +206,17 @@ describe("a read-write lock that readers of one client wait for", () => {
         )
         yield* placesTaken(redis, 1)
         yield* subscribers(redis, "ledger", 1, "redisson_rwlock")
-        yield* ask(() => redis.zadd("effect_redis_lock_writers:{ledger}", Date.now() + 60_000, "somebody"))
+        const behind = yield* client(server, patient)
+        const next = yield* Effect.forkChild(behind.run(Lock.withLock(Effect.void, writeLock)))
+        yield* placesTaken(redis, 2)
         yield* writer.end
         yield* Effect.forEach(inside, Deferred.await)
         const later = yield* client(server, patient)
         assert.isTrue(Option.isNone(yield* later.run(Lock.withLockIfAvailable(Effect.void, readLock))))
         assert.isTrue(Option.isNone(yield* readers.run(Lock.withLockIfAvailable(Effect.void, readLock))))
-        yield* ask(() => redis.del("effect_redis_lock_writers:{ledger}"))
         yield* Deferred.succeed(end, undefined)
         yield* Fiber.join(reading)
+        yield* Fiber.join(next)
       })
     )
   )

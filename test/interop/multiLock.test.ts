@@ -18,11 +18,7 @@ const isDenied = (names: ReadonlyArray<string>) =>
 
 /** The client that holds each of the names. */
 const holders = (names: ReadonlyArray<string>) =>
-  Effect.forEach(names, (name) =>
-    Effect.map(Lock.inspect(name), (state) =>
-      Option.getOrUndefined(Option.map(state, ({ holders }) => holders[0]!.owner.split(":")[0]))
-    )
-  )
+  Effect.forEach(names, (name) => Effect.map(Lock.inspect(name), ({ holders }) => holders[0]?.owner.split(":")[0]))
 
 withRedisson("RedissonMultiLock", (test) => {
   test("Java holds all, TypeScript is denied, waits and is woken", () =>

@@ -10,11 +10,9 @@ import { reconnectsAtOnce } from "./server/bareRedis.ts"
 /** Options of a client, of its driver and of ioredis. */
 export interface ClientOptions extends RedisLock.RedisLockOptions, Omit<IoRedis.IoRedisOptions, "url"> {}
 
-/** The library over a driver, with leases short enough to wait for. */
+/** The library over a driver. Leases last 30 seconds: on a busy machine a process may get nowhere for longer than a short one. */
 export const locksOver = <E>(driver: Layer.Layer<RedisDriver.RedisDriver, E>, options?: RedisLock.RedisLockOptions) =>
-  RedisLock.layer({ watchdogLeaseTime: "1500 millis", fallbackInterval: "200 millis", ...options }).pipe(
-    Layer.provide(driver)
-  )
+  RedisLock.layer({ fallbackInterval: "200 millis", ...options }).pipe(Layer.provide(driver))
 
 /** The library as an application uses it. */
 export const locks = (at: { readonly url: string }, options: ClientOptions = {}) =>

@@ -11,6 +11,10 @@ const patience = Duration.minutes(4)
 /** What is looked at, again and again. */
 export type Look<A, E, R> = Effect.Effect<A, E, R> | (() => Promise<A> | A)
 
+/** At once where it can be: in virtual time no promise is ever kept. */
+const answer = <A>(seen: Promise<A> | A): Effect.Effect<A> =>
+  seen instanceof Promise ? Effect.promise(() => seen) : Effect.succeed(seen)
+
 /** Looks again and again until it is as it must be; fails with what was last seen where it never is. Default: within four minutes. */
 export const eventually = Effect.fnUntraced(function* <A, E = never, R = never>(
   what: string,
@@ -21,7 +25,7 @@ export const eventually = Effect.fnUntraced(function* <A, E = never, R = never>(
   const giveUpAt = performance.now() + Duration.toMillis(Duration.fromInputUnsafe(within))
   let last: unknown = "nothing"
   while (true) {
-    const looks = Effect.isEffect(look) ? look : Effect.promise(async () => look())
+    const looks = Effect.isEffect(look) ? look : Effect.suspend(() => answer(look()))
     // a look may come back never, such as a command to a server that is gone
     const seen = yield* Effect.timeoutOption(looks, Math.max(1000, giveUpAt - performance.now()))
     if (seen._tag === "Some" && holds(seen.value)) return seen.value

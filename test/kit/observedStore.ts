@@ -47,7 +47,7 @@ class Traffic {
     })
   }
 
-  /** Whether nobody listens to a channel any more: the last waiter has left, `subscriptionIdleTime` ago. */
+  /** Whether nobody listens to a channel any more: the last waiter has left, and its subscription is closed. */
   isUnheard(channel: string): boolean {
     return !this.#listeners.has(channel)
   }

@@ -16,6 +16,8 @@ export interface TestStore {
   readonly operations: Array<LockStore.Operation>
   /** The keys of each operation. */
   readonly keys: Array<ReadonlyArray<string>>
+  /** The arguments of each operation. */
+  readonly args: Array<ReadonlyArray<string | number>>
   /** Whether it cannot be reached: nothing is run. */
   isDown: boolean
   /** Operations that fail, as if the server could not be reached. */
@@ -49,6 +51,7 @@ export const testStore = Effect.fnUntraced(function* (skewMillis = 0) {
   const self: TestStore = {
     operations: [],
     keys: [],
+    args: [],
     isDown: false,
     refuses: () => false,
     reason: "NotConnected",
@@ -64,6 +67,7 @@ export const testStore = Effect.fnUntraced(function* (skewMillis = 0) {
           const run = Effect.suspend(() => {
             self.operations.push(request.operation)
             self.keys.push(request.keys)
+            self.args.push(request.args)
             return request.run()
           })
           self.asked++

@@ -3,30 +3,33 @@
  * lock alike, as functions of the kind.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { assert, it, type Vitest } from "@effect/vitest"
-import { Duration, Effect, Fiber, Layer, Option, Scope } from "effect"
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Context, Duration, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import { type Holding, Lock, type LockReentered, type LockTimeout, LockStore, RedisLock } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { expectWarning } from "../run/logs.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 import { asAnotherClient } from "../kit/anotherClient.ts"
+import { until } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
 import { holdUntilTold } from "../kit/sections.ts"
+// loads the scripts of the memory store: virtual time waits for no import
+import "../simulation/memory.ts"
+import { VirtualTime } from "../simulation/virtualTime.ts"
+import { closingSubscriptions } from "../kit/subscriptions.ts"
 
-export const watchdogMillis = 900
-export const clients = RedisLock.layerFromStore({
-  watchdogLeaseTime: watchdogMillis,
-  subscriptionIdleTime: "100 millis"
-})
+/** With leases of 30 seconds: on a busy machine a client may get nowhere for longer than a short lease lasts. */
+export const clients = closingSubscriptions(100)(RedisLock.layerFromStore())
 export const otherClient = asAnotherClient(clients)
 
-/** With leases of 30 seconds: on a busy machine a reply may be read only after the second that others live for. */
-export const clientsWithLongLeases = RedisLock.layerFromStore({ subscriptionIdleTime: "100 millis" })
+/** The watchdog's lease of {@link hastyClient}. */
+export const watchdogMillis = 4000
+const hastyClients = closingSubscriptions(100)(RedisLock.layerFromStore({ watchdogLeaseTime: watchdogMillis }))
 
-export const clientInCrowd = <A, E, R>(self: Effect.Effect<A, E, R>) =>
-  Effect.provide(self, Layer.fresh(clientsWithLongLeases))
+/** Another client, for tests of how its leases are renewed, or end. */
+export const hastyClient = asAnotherClient(hastyClients)
 
-/** Another client, which dies in the end: what it still does, such as giving back, does not reach the store. */
+/** A hasty client that dies in the end: what it still does, such as giving back, does not reach the store. */
 export const dyingClient = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   Effect.flatMap(LockStore.LockStore, (store) => {
     let isDead = false
@@ -37,21 +40,42 @@ export const dyingClient = <A, E, R>(self: Effect.Effect<A, E, R>) =>
         isDead = true
       })
     )
-    return Effect.provide(dies, Layer.fresh(Layer.provide(clients, Layer.succeed(LockStore.LockStore, mortal))))
+    return Effect.provide(dies, Layer.fresh(Layer.provide(hastyClients, Layer.succeed(LockStore.LockStore, mortal))))
   })
 
 export const storeAt = (url: string) => Layer.provide(LockStore.layerRedis, IoRedis.layer({ url }))
 
-/** Runs the tests on memory, in real time, and on Redis. */
-export const onBothStores = (
-  title: string,
-  tests: (it: Vitest.MethodsNonLive<RedisLock.RedisLock | LockStore.LockStore>) => void
-) => {
-  const run = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
-    it.layer(Layer.provideMerge(clients, store), { excludeTestServices: true })(`${title} on ${name}`, tests)
-  run("memory", LockStore.layerMemory)
-  run("Redis", storeAt(redisUrl))
+/** Whether time is virtual, so that it is known to the millisecond how long something takes. */
+const IsVirtual = Context.Reference<boolean>("test/redisson/IsVirtual", { defaultValue: () => false })
+
+/** What declares the tests of a store. */
+export interface Tests<R> {
+  readonly effect: (title: string, body: () => Effect.Effect<unknown, unknown, R | Scope.Scope>) => void
 }
+
+/** Runs the tests on memory, in virtual time, and on Redis. */
+export const onBoth = <R>(
+  title: string,
+  layerOf: (store: Layer.Layer<LockStore.LockStore, unknown>) => Layer.Layer<R, unknown>,
+  tests: (it: Tests<R>) => void
+) => {
+  describe(`${title} on memory`, () => {
+    const memory = Layer.fresh(layerOf(LockStore.layerMemory))
+    tests({
+      effect: (title, body) =>
+        it(title, () => {
+          const program = body().pipe(Effect.provide(memory), Effect.scoped, Effect.provideService(IsVirtual, true))
+          const exit = new VirtualTime(Date.now()).run(program)
+          if (Exit.isFailure(exit)) throw Cause.squash(exit.cause)
+        })
+    })
+  })
+  it.layer(layerOf(storeAt(redisUrl)), { excludeTestServices: true })(`${title} on Redis`, tests)
+}
+
+/** {@link onBoth} with a client of the store. */
+export const onBothStores = (title: string, tests: (it: Tests<RedisLock.RedisLock | LockStore.LockStore>) => void) =>
+  onBoth(title, (store) => Layer.provideMerge(clients, store), tests)
 
 /** A lock of any kind, and a kind. */
 export type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout>
@@ -76,8 +100,16 @@ export const abandoned = (lock: AnyLock, options?: Lock.AcquireOptions) =>
 
 export const millisOf = (duration: Option.Option<Duration.Duration>) => Duration.toMillis(Option.getOrThrow(duration))
 
-export const elapsed = <A, E, R>(self: Effect.Effect<A, E, R>) =>
-  Effect.map(Effect.timed(self), ([duration, result]) => ({ millis: Duration.toMillis(duration), result }))
+/** How long something takes; on a busy machine only virtual time says that it took no longer. */
+export const elapsed = Effect.fnUntraced(function* <A, E, R>(self: Effect.Effect<A, E, R>) {
+  const isVirtual = yield* IsVirtual
+  const [duration, result] = yield* Effect.timed(self)
+  const millis = Duration.toMillis(duration)
+  const isBelow = (limit: number) => {
+    if (isVirtual) assert.isBelow(millis, limit)
+  }
+  return { millis, result, isBelow }
+})
 
 const freshLock = (make: Make) => Effect.sync(() => make(freshName("redisson")))
 
@@ -168,11 +200,14 @@ export const forceRelease = (make: Make) => () =>
 export const leaseExpires = (make: Make) => () =>
   Effect.gen(function* () {
     const lock = yield* freshLock(make)
-    const holder = yield* held(lock, { leaseTime: 600 })
-    const { millis } = yield* elapsed(otherClient(Lock.withLock(Effect.void, lock)))
-    assert.isAtLeast(millis, 400)
+    const {
+      isBelow,
+      millis,
+      result: holder
+    } = yield* elapsed(Effect.tap(held(lock, { leaseTime: 600 }), () => otherClient(Lock.withLock(Effect.void, lock))))
+    assert.isAtLeast(millis, 599)
     // a lost message would cost a second, a lost lease for ever
-    assert.isBelow(millis, 1500)
+    isBelow(1500)
     assert.strictEqual((yield* Effect.flip(holder.holding.release)).reason, "Expired")
     yield* holder.letGo
   })
@@ -182,10 +217,10 @@ export const waitEnds = (make: Make) => () =>
   Effect.gen(function* () {
     const lock = yield* freshLock(make)
     const holder = yield* held(lock)
-    const { millis, result } = yield* elapsed(Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 500 })))
+    const { isBelow, millis, result } = yield* elapsed(Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 500 })))
     assert.strictEqual(result._tag, "LockTimeout")
     assert.isAtLeast(millis, 499)
-    assert.isBelow(millis, 2000)
+    isBelow(2000)
     yield* holder.letGo
   })
 
@@ -214,16 +249,32 @@ export const interruptedWaiterNeverAcquires = (make: Make) => () =>
     assert.isFalse(yield* Lock.isLocked(lock))
   })
 
-/** The client is gone, and nobody closes the scope of its holding. A watchdog of 0.9 s for one of 30 s (1 s) in Redisson. */
+/** The client is gone, and nobody closes the scope of its holding. A watchdog of 4 s for one of 30 s (1 s) in Redisson. */
 export const deadClient = (make: Make) => () =>
   Effect.gen(function* () {
     const lock = yield* freshLock(make)
-    yield* dyingClient(abandoned(lock))
-    assert.isTrue(yield* Lock.isLocked(lock))
-    const { millis } = yield* elapsed(Lock.withLock(Effect.void, lock))
-    assert.isAtLeast(millis, 300)
-    assert.isBelow(millis, watchdogMillis + 1000)
+    const { isBelow, millis } = yield* elapsed(
+      Effect.andThen(dyingClient(abandoned(lock)), Lock.withLock(Effect.void, lock))
+    )
+    assert.isAtLeast(millis, watchdogMillis - 1)
+    isBelow(watchdogMillis + 1000)
   })
+
+/** Waits until the watchdog has renewed a lock so many times more: its lease, which only shrinks otherwise, has grown. */
+export const renewed = (lock: AnyLock, times: number) => {
+  let seen = 0
+  let last = Number.POSITIVE_INFINITY
+  return until(
+    `the lease is renewed ${times} times`,
+    Effect.map(Lock.remainingTime(lock), (left) => {
+      // a lock that is free now has not been renewed
+      const millis = millisOf(left)
+      if (millis > last) seen++
+      last = millis
+      return seen >= times
+    })
+  )
+}
 
 /** Counts what is never to happen at the same time. */
 const exclusive = () => {
@@ -241,7 +292,7 @@ export const fifteenTasks = (make: Make) => () =>
   Effect.gen(function* () {
     const lock = yield* freshLock(make)
     const { section, seen } = exclusive()
-    yield* clientInCrowd(
+    yield* otherClient(
       Effect.forEach(Array.from({ length: 15 }), () => Lock.withLock(section, lock), { concurrency: "unbounded" })
     )
     assert.deepStrictEqual(seen, { done: 15, together: 0, most: 1 })
@@ -252,7 +303,7 @@ export const sixteenClients = (make: Make) => () =>
     const lock = yield* freshLock(make)
     const { section, seen } = exclusive()
     const client = Effect.forEach(Array.from({ length: 100 }), () => Lock.withLock(section, lock), { discard: true })
-    yield* Effect.forEach(Array.from({ length: 16 }), () => clientInCrowd(client), { concurrency: "unbounded" })
+    yield* Effect.forEach(Array.from({ length: 16 }), () => otherClient(client), { concurrency: "unbounded" })
     assert.deepStrictEqual(seen, { done: 1600, together: 0, most: 1 })
   })
 
@@ -260,7 +311,7 @@ export const hundredClients = (make: Make) => () =>
   Effect.gen(function* () {
     const lock = yield* freshLock(make)
     const { section, seen } = exclusive()
-    const once = clientInCrowd(Lock.withLock(section, lock))
+    const once = otherClient(Lock.withLock(section, lock))
     yield* Effect.forEach(Array.from({ length: 100 }), () => once, { concurrency: "unbounded" })
     assert.deepStrictEqual(seen, { done: 100, together: 0, most: 1 })
   })

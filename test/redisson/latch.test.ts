@@ -13,9 +13,10 @@ import { ObservedStore, observedStore, waiterSleepsOn } from "../kit/observedSto
 import { background } from "../kit/background.ts"
 import { asAnotherClient } from "../kit/anotherClient.ts"
 import { freshName } from "../kit/names.ts"
+import { closingSubscriptions } from "../kit/subscriptions.ts"
 
 // messages must do: nobody here waits for the fallback interval
-const clients = RedisLock.layerFromStore({ subscriptionIdleTime: "100 millis", fallbackInterval: "5 minutes" })
+const clients = closingSubscriptions(100)(RedisLock.layerFromStore({ fallbackInterval: "5 minutes" }))
 const otherClient = asAnotherClient(clients)
 
 const channelOf = (latch: string) => `redisson_countdownlatch__channel__{${latch}}`

@@ -5,7 +5,7 @@
  * 131, a release by another thread: nobody can ask for it, there is no holding to release.
  */
 import { assert } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Option, Ref, Schedule, Scope } from "effect"
+import { Deferred, type Duration, Effect, Exit, Fiber, Option, Ref, Schedule, Scope } from "effect"
 import { Lock, ReadWriteLock } from "effect-redis-lock"
 import {
   abandoned,
@@ -18,12 +18,13 @@ import {
   isLocked,
   leaseExpires,
   lockUnlockTwice,
-  millisOf,
+  hastyClient,
   onBothStores,
   onlyHolderReleases,
   dyingClient,
   otherClient,
   otherThread,
+  renewed,
   tryLock,
   watchdogMillis
 } from "./kit.ts"
@@ -166,8 +167,8 @@ onBothStores("RReadWriteLock, sharing and exclusion", (it) => {
       yield* Effect.sleep("100 millis")
       assert.strictEqual(yield* Ref.get(inside), 0)
       yield* writer.letGo
-      const { millis } = yield* elapsed(Fiber.join(all))
-      assert.isBelow(millis, 1000)
+      const { isBelow } = yield* elapsed(Fiber.join(all))
+      isBelow(1000)
     })
   )
 
@@ -214,61 +215,73 @@ onBothStores("RReadWriteLock, leases", (it) => {
   it.effect("115. a writer waits for the reader with the long lease, and no longer", () =>
     Effect.gen(function* () {
       const { readLock, writeLock } = yield* fresh
-      const reader = (leaseTime: number, sleep: number) =>
+      const reader = (leaseTime: Duration.Input, sleep: number) =>
         Effect.forkChild(Lock.withLock(Effect.sleep(sleep), readLock, { leaseTime }), { startImmediately: true })
-      const { millis } = yield* elapsed(
+      const { isBelow, millis } = yield* elapsed(
         Effect.gen(function* () {
-          const readers = [yield* reader(1500, 1000), yield* reader(500, 250)]
+          const readers = [yield* reader("3 minutes", 1000), yield* reader("1 minute", 250)]
           yield* Lock.withLock(Effect.void, writeLock)
           yield* Effect.forEach(readers, Fiber.join)
         })
       )
       assert.isAtLeast(millis, 999)
-      assert.isBelow(millis, 2000)
+      isBelow(2000)
     })
   )
 
   it.effect("116. a nested hold that has ended does not prolong the first, neither in Redis nor for its holding", () =>
     Effect.gen(function* () {
       const { readLock, writeLock } = yield* fresh
-      const first = yield* hold(readLock, { leaseTime: 1000 })
-      const again = yield* hold(readLock, { leaseTime: "1 minute" })
-      yield* again.release
-      const { millis, result } = yield* elapsed(otherClient(Lock.withLock(first.isHeld, writeLock)))
+      const { isBelow, millis, result } = yield* elapsed(
+        Effect.gen(function* () {
+          const first = yield* hold(readLock, { leaseTime: 2000 })
+          const again = yield* hold(readLock, { leaseTime: "1 minute" })
+          yield* again.release
+          return yield* otherClient(Lock.withLock(first.isHeld, writeLock))
+        })
+      )
       assert.isFalse(result, "a writer was let in while a reader held")
-      assert.isAtLeast(millis, 700)
-      assert.isBelow(millis, 2500)
+      assert.isAtLeast(millis, 1999)
+      isBelow(3500)
     })
   )
 
   it.effect("117. a reader that is gone keeps writers out until its lease ends, whoever reads meanwhile", () =>
     Effect.gen(function* () {
       const { readLock, writeLock } = yield* fresh
-      yield* abandoned(readLock, { leaseTime: 1000 })
-      // a part of its lease
-      yield* Effect.sleep("500 millis")
-      yield* otherThread(Lock.withLock(Effect.void, readLock, { leaseTime: 5000 }))
-      const { millis } = yield* elapsed(otherClient(Lock.withLock(Effect.void, writeLock)))
-      assert.isAtLeast(millis, 300)
-      assert.isBelow(millis, 1500)
+      const { isBelow, millis } = yield* elapsed(
+        Effect.gen(function* () {
+          yield* abandoned(readLock, { leaseTime: 1000 })
+          // a part of its lease
+          yield* Effect.sleep("500 millis")
+          yield* otherThread(Lock.withLock(Effect.void, readLock, { leaseTime: "1 minute" }))
+          yield* otherClient(Lock.withLock(Effect.void, writeLock))
+        })
+      )
+      assert.isAtLeast(millis, 999)
+      isBelow(2000)
     })
   )
 
   it.effect("118. a writer that is gone keeps two readers out until its lease ends", () =>
     Effect.gen(function* () {
       const { readLock, writeLock } = yield* fresh
-      yield* abandoned(writeLock, { leaseTime: 1000 })
       const reader = Lock.withLock(Effect.void, readLock)
-      const { millis } = yield* elapsed(Effect.all([otherThread(reader), otherClient(reader)], { concurrency: 2 }))
-      assert.isAtLeast(millis, 800)
-      assert.isBelow(millis, 2000)
+      const { isBelow, millis } = yield* elapsed(
+        Effect.andThen(
+          abandoned(writeLock, { leaseTime: 1000 }),
+          Effect.all([otherThread(reader), otherClient(reader)], { concurrency: 2 })
+        )
+      )
+      assert.isAtLeast(millis, 999)
+      isBelow(2000)
     })
   )
 
   it.effect("119. a writer that writes again with a shorter lease does not lose the longer one", () =>
     Effect.gen(function* () {
       const { writeLock } = yield* fresh
-      yield* hold(writeLock, { leaseTime: 5000 })
+      yield* hold(writeLock, { leaseTime: "1 minute" })
       yield* hold(writeLock, { leaseTime: 100 })
       const error = yield* Effect.flip(otherThread(Lock.withLock(Effect.void, writeLock, { waitTime: 400 })))
       assert.strictEqual(error._tag, "LockTimeout")
@@ -278,9 +291,9 @@ onBothStores("RReadWriteLock, leases", (it) => {
   it.effect("120. a reader with a short lease does not delay another, and both release", () =>
     Effect.gen(function* () {
       const { readLock } = yield* fresh
-      const first = yield* held(readLock, { leaseTime: 2000 })
-      const { millis, result } = yield* elapsed(held(readLock))
-      assert.isBelow(millis, 1000)
+      const first = yield* held(readLock, { leaseTime: "1 minute" })
+      const { isBelow, result } = yield* elapsed(held(readLock))
+      isBelow(1000)
       yield* first.holding.release
       yield* result.holding.release
       yield* first.letGo
@@ -294,22 +307,13 @@ onBothStores("RReadWriteLock, leases", (it) => {
   it.effect("122. write and read are renewed, and the read after the downgrade", () =>
     Effect.gen(function* () {
       const { readLock, writeLock } = yield* fresh
-      const stays = (side: Lock.Lock<any, any>) =>
-        Effect.repeat(
-          Effect.gen(function* () {
-            assert.isAbove(millisOf(yield* Lock.remainingTime(side)), 100)
-            // at each moment
-            yield* Effect.sleep("50 millis")
-          }),
-          Schedule.recurs(Math.ceil((2 * watchdogMillis) / 50))
-        )
       const writing = yield* hold(writeLock)
       yield* hold(readLock)
-      yield* stays(writeLock)
+      yield* renewed(writeLock, 3)
       yield* writing.release
-      yield* stays(readLock)
+      yield* renewed(readLock, 3)
       assert.isFalse(yield* canWrite(writeLock.name))
-    })
+    }).pipe(hastyClient)
   )
 
   it.effect("123. 50 readers that read for longer than the watchdog's lease all release without error", () =>
@@ -322,7 +326,7 @@ onBothStores("RReadWriteLock, leases", (it) => {
       )
       assert.isTrue(exits.every(Exit.isSuccess))
       assert.isFalse(yield* Lock.isLocked(readLock))
-    })
+    }).pipe(hastyClient)
   )
 
   it.effect("124. a dead writer: free after the watchdog's lease", deadClient(writeLock))
@@ -349,8 +353,8 @@ onBothStores("RReadWriteLock, leases", (it) => {
       // past the lease of who died
       yield* Effect.sleep(1.5 * watchdogMillis)
       yield* reader.letGo
-      const { millis } = yield* elapsed(Lock.withLock(Effect.void, writeLock))
-      assert.isBelow(millis, 500)
+      const { isBelow } = yield* elapsed(Lock.withLock(Effect.void, writeLock))
+      isBelow(500)
     })
   )
 

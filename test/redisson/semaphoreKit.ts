@@ -8,9 +8,10 @@ import { asAnotherClient } from "../kit/anotherClient.ts"
 import { observedStore, type ObservedStore, waiterSleepsOn } from "../kit/observedStore.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { storeAt } from "./kit.ts"
+import { closingSubscriptions } from "../kit/subscriptions.ts"
 
 // messages, and the ends of leases, must do: nobody here waits for the fallback interval
-const clients = RedisLock.layerFromStore({ subscriptionIdleTime: "100 millis", fallbackInterval: "5 minutes" })
+const clients = closingSubscriptions(100)(RedisLock.layerFromStore({ fallbackInterval: "5 minutes" }))
 
 /** Runs an effect in a client of its own. */
 export const otherClient = asAnotherClient(clients)

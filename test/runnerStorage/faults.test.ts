@@ -83,7 +83,7 @@ describe("what the runner storage sends and leaves behind", () => {
 
   onServer("Its keys carry one hash tag, and expire when no runner needs them any more", ({ process, redis }) =>
     Effect.gen(function* () {
-      const storage = yield* process({ lease: "500 millis", machineIdRetention: "500 millis", prefix: "orders" })
+      const storage = yield* process({ lease: "500 millis", retention: 500, prefix: "orders" })
       yield* storage.register(runnerOf(1), true)
       yield* storage.acquire(addressOf(1), shardsUpTo(3))
       const keys = yield* Effect.promise(() => redis.keys("*"))
@@ -123,7 +123,6 @@ describe("what the runner storage sends and leaves behind", () => {
       for (const prefix of ["", "a{b", "a}b", "\0"]) assert.strictEqual(yield* problemOf({ prefix }), "prefix")
       assert.strictEqual(yield* problemOf({ lease: 0 }), "shardLockExpiration")
       assert.strictEqual(yield* problemOf({ lease: "Infinity" }), "shardLockExpiration")
-      assert.strictEqual(yield* problemOf({ machineIdRetention: -1 }), "machineIdRetention")
     })
   )
 })
@@ -161,7 +160,7 @@ describe("permissions", () => {
 
 describe("machine ids that run out", () => {
   onServer(
-    "When all machine ids are taken a runner gets that of the one that has been silent the longest, and fails where none is silent",
+    "When all machine ids are in use a runner gets that of the one that has been silent the longest, and fails where none is silent",
     ({ process, redis }) =>
       Effect.gen(function* () {
         const brief = yield* process({ lease: "1 second" })
@@ -173,7 +172,7 @@ describe("machine ids that run out", () => {
         assert.strictEqual(yield* lasting.register(runnerOf(2000), true), 1)
         const error = yield* Effect.flip(lasting.register(runnerOf(2001), true))
         assert.strictEqual(error._tag, "PersistenceError")
-        assert.match(String(error.cause), /all 1024 machine ids are taken/)
+        assert.match(String(error.cause), /all 1024 machine ids are in use/)
       })
   )
 })

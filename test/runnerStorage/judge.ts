@@ -3,13 +3,16 @@
  */
 import type { Claim, Step } from "./entities.ts"
 
-/** A process that did nothing for a while, because it was stopped: until it first gave a sign of life again. */
+/** A process that did nothing for a while, because it was stopped, or because the machine was too busy for it. */
 export interface Stop {
   readonly process: string
   /** Before it was stopped, and when that had certainly happened: in between it may have begun something. */
   readonly from: number
   readonly stopped: number
+  /** When it first gave a sign of life again. */
   readonly to: number
+  /** When it must have noticed that it has lost its shards, and interrupted what it runs. */
+  readonly noticed: number
 }
 
 const groupBy = <A>(all: ReadonlyArray<A>, keyOf: (one: A) => string): Map<string, Array<A>> => {
@@ -31,13 +34,39 @@ interface Span {
 }
 
 /**
- * For so long after it continues a stopped process may not know yet that it has lost its shards: until its next refresh, which is due
- * at once, is answered, and what it runs is interrupted.
+ * A process that continues does not know yet that it has lost its shards, until its next refresh, which is due at once, is answered, and
+ * what it runs is interrupted. It claims its shards ten times a second; on a busy machine so many claims take longer than a second.
  */
-export const noticeMillis = 1000
+const NOTICE_MILLIS = 1000
+const NOTICE_CLAIMS = 10
+
+/** What the log says of a process that has stopped: when it gave a sign of life again, and when it must have noticed. */
+export const continued = (
+  log: ReadonlyArray<Step | Claim>,
+  stop: Pick<Stop, "process" | "from" | "stopped"> & { readonly resumed: number }
+): Stop => {
+  const { from, process, resumed, stopped } = stop
+  const to = log.find((line) => line.process === process && line.at > resumed)?.at ?? resumed
+  const claims = log.filter((line) => "shards" in line && line.process === process && line.at > to)
+  return { process, from, stopped, to, noticed: Math.max(to + NOTICE_MILLIS, claims[NOTICE_CLAIMS]?.at ?? to) }
+}
+
+/**
+ * The times in which a process claimed nothing for half a lease, as the machine was too busy: like a stopped one it may have lost its
+ * shards meanwhile.
+ */
+export const stallsOf = (log: ReadonlyArray<Step | Claim>, leaseMillis: number): ReadonlyArray<Stop> => {
+  const claims = log.filter((line): line is Claim => "shards" in line)
+  return [...groupBy(claims, (claim) => claim.process).values()].flatMap((said) =>
+    said.slice(1).flatMap(({ before, process }, index) => {
+      const { at, before: from } = said[index]!
+      return before - at > leaseMillis / 2 ? [continued(log, { process, from, stopped: at, resumed: at })] : []
+    })
+  )
+}
 
 const isPardoned = (stops: ReadonlyArray<Stop>, process: string, at: number): boolean =>
-  stops.some((stop) => stop.process === process && at >= stop.from && at <= stop.to + noticeMillis)
+  stops.some((stop) => stop.process === process && at >= stop.from && at <= stop.noticed)
 
 /** The pairs that overlap although they are about the same. */
 const overlaps = (spans: ReadonlyArray<Span>): ReadonlyArray<string> => {
@@ -59,7 +88,7 @@ const overlaps = (spans: ReadonlyArray<Span>): ReadonlyArray<string> => {
 
 /** A process that has just continued may begin what had come to it before, as long as it does not know of its loss. */
 const mayBegin = (stops: ReadonlyArray<Stop>, process: string, at: number): boolean =>
-  stops.some((stop) => stop.process === process && at >= stop.to && at <= stop.to + noticeMillis)
+  stops.some((stop) => stop.process === process && at >= stop.to && at <= stop.noticed)
 
 /**
  * Runs of the same handler, singleton or tick that overlap. What a stopped process had begun counts until it was stopped, and what it

@@ -16,7 +16,7 @@ import { fileURLToPath } from "node:url"
 import { eventually } from "../kit/eventually.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { type Claim, Counter, type RunnerSettings, shardCount, shardingOptions, type Step } from "./entities.ts"
-import { doubleOwners, lagMillis, overlappingRuns, type Stop } from "./judge.ts"
+import { continued, doubleOwners, lagMillis, overlappingRuns, stallsOf } from "./judge.ts"
 import { serveMessages } from "./messages.ts"
 
 /** A runner process. */
@@ -107,7 +107,7 @@ export const openSite = Effect.fnUntraced(
       return counts
     })
 
-    const stops: Array<Stop> = []
+    const stops: Array<Parameters<typeof continued>[1]> = []
     const sent: Array<string> = []
     let started = 0
 
@@ -167,7 +167,7 @@ export const openSite = Effect.fnUntraced(
           from,
           resume: Effect.gen(function* () {
             yield* runner.signal("SIGCONT")
-            stops.push({ process: runner.name, from, stopped, to: yield* serverMillis })
+            stops.push({ process: runner.name, from, stopped, resumed: yield* serverMillis })
           })
         }
       }),
@@ -201,12 +201,8 @@ export const openSite = Effect.fnUntraced(
       /** What must never happen, and did. */
       violations: Effect.gen(function* () {
         const all = yield* lines
-        // on a busy machine a process that continues gets nowhere at first
-        const until = stops.map((stop) => ({
-          ...stop,
-          to: all.find(({ at, process }) => process === stop.process && at > stop.to)?.at ?? stop.to
-        }))
-        return [...overlappingRuns(yield* steps, until), ...doubleOwners(yield* claims, until)]
+        const inactive = [...stops.map((stop) => continued(all, stop)), ...stallsOf(all, leaseMillis)]
+        return [...overlappingRuns(yield* steps, inactive), ...doubleOwners(yield* claims, inactive)]
       }),
       summary: Effect.map(steps, (all) => {
         const runs = (kind: string) =>

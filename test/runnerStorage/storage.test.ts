@@ -207,7 +207,7 @@ for (const [where, driver] of Object.entries(drivers)) {
           yield* eventually("the silent runner is not listed any more", other.getRunners, (all) => all.length === 1)
           // for as long as it may only be stopped
           assert.strictEqual(yield* other.register(runnerOf(3), true), 3)
-          const impatient = yield* process({ machineIdRetention: "100 millis" })
+          const impatient = yield* process({ retention: 100 })
           let port = 4
           yield* eventually(
             "its machine id is given to another runner",

@@ -4,22 +4,43 @@
 import { RedisRunnerStorage } from "@effect-redis-lock/cluster"
 import { Context, type Duration, Effect, Layer, type Scope } from "effect"
 import { Runner, RunnerAddress, RunnerStorage, ShardId, ShardingConfig } from "effect/cluster"
-import type { InvalidLockOptions, RedisDriver } from "effect-redis-lock"
+import { type InvalidLockOptions, RedisDriver } from "effect-redis-lock"
 
 export interface StorageOptions extends RedisRunnerStorage.RedisRunnerStorageOptions {
   /** Default: a minute, so that no test waits for its end. */
   readonly lease?: Duration.Input
+  /** Instead of the hour for which a silent runner keeps its machine id, in milliseconds. */
+  readonly retention?: number
 }
+
+const hour = 3_600_000
+
+/** A driver whose scripts are given another retention than the hour. */
+const impatient = (retention: number) =>
+  Layer.effect(
+    RedisDriver.RedisDriver,
+    Effect.map(RedisDriver.RedisDriver, (driver) => ({
+      ...driver,
+      commandTimeoutMillis: driver.commandTimeoutMillis,
+      server: (key) => driver.server(key),
+      eval: (script, keys, args) =>
+        driver.eval(
+          script,
+          keys,
+          args.map((arg) => (arg === hour ? retention : arg))
+        )
+    }))
+  )
 
 /** The storage of one process: each has a driver of its own. */
 export const storageOver = <E>(
   driver: Layer.Layer<RedisDriver.RedisDriver, E>,
-  { lease = "1 minute", ...options }: StorageOptions = {}
+  { lease = "1 minute", retention, ...options }: StorageOptions = {}
 ): Effect.Effect<RunnerStorage.RunnerStorage["Service"], E | InvalidLockOptions, Scope.Scope> =>
   Effect.map(
     Layer.build(
       RedisRunnerStorage.layer(options).pipe(
-        Layer.provide(Layer.fresh(driver)),
+        Layer.provide(retention === undefined ? Layer.fresh(driver) : Layer.provide(impatient(retention), driver)),
         Layer.provide(ShardingConfig.layer({ shardLockExpiration: lease }))
       )
     ),

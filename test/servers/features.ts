@@ -47,7 +47,6 @@ export const features: ReadonlyArray<Feature> = [
   },
   { title: "sharded pub/sub", has: knows("SSUBSCRIBE") },
   { title: "`WAIT`: grants that replicas have", has: knows("WAIT") },
-  { title: "`WAITAOF`: grants that are on a disk", has: knows("WAITAOF") },
   { title: "`FAILOVER`: a planned one that loses nothing", has: knows("FAILOVER") },
   {
     title: "its time in `INFO`, for the warning about clocks",

@@ -63,8 +63,7 @@ export const suites: ReadonlyArray<Suite> = [
     title: "`acknowledge`",
     files: ["faults/acknowledge.test.ts", "servers/acknowledgeOnCluster.test.ts", "faults/failover.test.ts"],
     startsServers: true
-  },
-  { title: "`acknowledge` with `fsync`", files: ["servers/fsync.test.ts"], startsServers: true }
+  }
 ]
 
 /** Those whose titles contain a word; all without one. */

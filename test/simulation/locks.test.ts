@@ -4,9 +4,12 @@
  */
 import { assert, describe, it } from "vitest"
 import { kinds } from "./kinds.ts"
+import { livenessWorld } from "./liveness.ts"
+import { livenessKinds } from "./livenessKinds.ts"
 import { world } from "./world.ts"
 
 const seeds = 5
+const livenessSeeds = 2
 
 describe("a world of faults", () => {
   for (const [kind, { servers, ...workload }] of Object.entries(kinds)) {
@@ -22,5 +25,16 @@ describe("a world of faults", () => {
         assert.isAbove(entered, 0)
       })
     }
+  }
+})
+
+describe("a world in which everybody must be served", () => {
+  for (const [kind, load] of Object.entries(livenessKinds)) {
+    it(`everybody is served, and nothing stands still: ${kind}`, async () => {
+      for (let seed = 1; seed <= livenessSeeds; seed++) {
+        assert.isAbove(livenessWorld({ ...load, seed }).entered, 0)
+        await new Promise((resume) => setImmediate(resume))
+      }
+    })
   }
 })

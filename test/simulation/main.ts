@@ -3,27 +3,42 @@
  * contains some words. One seed alone prints its whole history where it fails.
  */
 import { kinds } from "./kinds.ts"
-import { type Report, world, WorldFailure, type WorldOptions } from "./world.ts"
+import { livenessWorld } from "./liveness.ts"
+import { livenessKinds } from "./livenessKinds.ts"
+import { type Report, world, WorldFailure } from "./world.ts"
 
 interface Play {
   readonly title: string
-  readonly options: Omit<WorldOptions, "seed">
+  readonly play: (seed: number) => Report
   readonly sum: Report
   worlds: number
   failed: number
 }
 
-const all: ReadonlyArray<Play> = Object.entries(kinds).flatMap(([kind, { servers, ...workload }]) =>
+const playOf = (title: string, play: Play["play"]): Play => ({
+  title,
+  play,
+  sum: { entered: 0, lost: 0, refused: 0, commands: 0 },
+  worlds: 0,
+  failed: 0
+})
+
+const safety = Object.entries(kinds).flatMap(([kind, { servers, ...workload }]) =>
   servers.flatMap((count) =>
-    [false, true].map((clocksStep) => ({
-      title: `${kind} on ${count === 1 ? "one server" : `${count} servers`}${clocksStep ? " with clocks that step" : ""}`,
-      options: { ...workload, servers: count, clocksStep },
-      sum: { entered: 0, lost: 0, refused: 0, commands: 0 },
-      worlds: 0,
-      failed: 0
-    }))
+    [false, true].map((clocksStep) =>
+      playOf(
+        `${kind} on ${count === 1 ? "one server" : `${count} servers`}${clocksStep ? " with clocks that step" : ""}`,
+        (seed) => world({ ...workload, servers: count, clocksStep, seed })
+      )
+    )
   )
 )
+
+const liveness = Object.entries(livenessKinds).map(([kind, load]) =>
+  playOf(`everybody is served: ${kind}`, (seed) => livenessWorld({ ...load, seed }))
+)
+
+const all: ReadonlyArray<Play> = [...safety, ...liveness]
 
 const [seedsText = "1000", firstText = "1", ...words] = process.argv.slice(2)
 const seeds = Number(seedsText)
@@ -46,7 +61,7 @@ for (let seed = first; seed < first + seeds; seed++) {
   const play = plays[seed % plays.length]!
   play.worlds++
   try {
-    const report = world({ ...play.options, seed })
+    const report = play.play(seed)
     for (const key of Object.keys(play.sum) as Array<keyof Report>) play.sum[key] += report[key]
   } catch (error) {
     play.failed++

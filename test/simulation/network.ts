@@ -4,9 +4,9 @@
  * Everything happens in virtual time and is decided by a seed, so that a failure can be repeated.
  */
 import { Cause, Effect, Exit, Queue, Stream } from "effect"
-import type { LockStore, LockStoreError, RedisDriver, StoreReason } from "effect-redis-lock"
+import { type LockStore, type LockStoreError, RedisDriver, type StoreReason } from "effect-redis-lock"
 import { unreachable } from "../kit/wrappedStore.ts"
-import { CommandDeadlines, type Database, execute, makeDatabase, type Result, withDeadlines } from "./memory.ts"
+import { copyOf, type Database, execute, makeDatabase, type Result, sending, ServerClocks } from "./memory.ts"
 import type { VirtualTime } from "./virtualTime.ts"
 
 /** A generator of numbers from 0 to 1, the same for the same seed (mulberry32). */
@@ -117,6 +117,19 @@ export class Server {
     this.isDown = false
   }
 
+  /** What a replica knows now. */
+  copy(): Database {
+    return copyOf(this.db, this.#empty())
+  }
+
+  /** The replica takes over: connections break, and what it does not know is lost. */
+  failOver(replica: Database): void {
+    this.#note("fails over to its replica")
+    this.crash()
+    this.db = replica
+    this.isDown = false
+  }
+
   stepClock(millis: number): void {
     this.#note(`sets its clock by ${millis} ms`)
     this.aheadMillis += millis
@@ -221,8 +234,8 @@ class Connection {
     }
     const unanswered = [...this.#unanswered]
     this.#unanswered.clear()
-    for (const { onExit, request } of unanswered) {
-      onExit(Exit.fail(unreachable(request.operation, request.keys[0]!, "ConnectionLost")))
+    for (const { onExit } of unanswered) {
+      onExit(failed("ConnectionLost"))
     }
   }
 
@@ -243,15 +256,18 @@ export class Link {
   readonly client: number
   readonly server: Server
   readonly random: Random
-  readonly #commandTimeoutMillis: number
+  readonly commandTimeoutMillis: number
   readonly #observer: Observer
   faults: Faults
   isCut = false
   #connection: Connection | undefined
   readonly #old: Array<Connection> = []
   /** What is known of the server's clock, which may be another server's after a reconnect. */
-  readonly deadlines: InstanceType<typeof CommandDeadlines>
+  readonly clocks: InstanceType<typeof ServerClocks>
   readonly #subscriptions = new Set<Subscription>()
+  #lastSubscribed = 0
+  /** Called when commands can be sent again. */
+  readonly reconnectListeners = new Set<() => void>()
 
   constructor(
     client: number,
@@ -265,11 +281,10 @@ export class Link {
     this.server = server
     this.random = random
     this.faults = faults
-    this.#commandTimeoutMillis = commandTimeoutMillis
+    this.commandTimeoutMillis = commandTimeoutMillis
     this.#observer = observer
     this.#connection = new Connection(this, server)
-    this.deadlines = new CommandDeadlines(
-      commandTimeoutMillis,
+    this.clocks = new ServerClocks(
       () => server.time.now - server.time.start,
       () => String(this.#old.length)
     )
@@ -306,7 +321,10 @@ export class Link {
     const reconnect = () => {
       if (this.#connection !== undefined) return
       if (this.isCut || this.server.isDown || this.server.isStopped) this.server.time.after(20, reconnect)
-      else this.#connection = new Connection(this, this.server)
+      else {
+        this.#connection = new Connection(this, this.server)
+        for (const listener of this.reconnectListeners) listener()
+      }
     }
     const delay = this.random() < 0.5 ? 0 : between(this.random, 1, 100)
     if (delay === 0) reconnect()
@@ -351,7 +369,6 @@ export class Link {
     args: ReadonlyArray<string | number>,
     onExit: (result: Result) => void
   ): () => void {
-    const failed = (reason: StoreReason) => Exit.fail(unreachable(operation, keys[0]!, reason))
     const connection = this.#connection
     if (connection === undefined || this.#isUnreachable()) {
       onExit(failed("NotConnected"))
@@ -365,7 +382,7 @@ export class Link {
       onExit(result)
     }
     const forget = connection.write(request, end)
-    const cancelTimeout = time.after(this.#commandTimeoutMillis, () => {
+    const cancelTimeout = time.after(this.commandTimeoutMillis, () => {
       forget()
       request.givenUpAt = time.now
       onExit(failed("TimedOut"))
@@ -402,7 +419,9 @@ export class Link {
       })
     }
     let stop = () => {}
-    time.after(this.latency(), () =>
+    // over one connection, in the order in which they were sent
+    this.#lastSubscribed = Math.max(this.#lastSubscribed, time.now + this.latency())
+    time.after(this.#lastSubscribed - time.now, () =>
       this.server.whenAwake(() => {
         if (!this.#subscriptions.has(subscription)) return
         stop = this.server.db.listen(channel, (message) => {
@@ -418,20 +437,34 @@ export class Link {
   }
 }
 
+/** The failure of a command that a driver could not carry out. */
+const failed = (reason: StoreReason): Result =>
+  Exit.fail(new RedisDriver.RedisDriverError({ reason, cause: new Error("the network") }))
+
 /** The store that a client reaches over a link. */
 export const storeOf = (link: Link): LockStore.LockStore["Service"] => ({
-  run: withDeadlines(
-    link.deadlines,
-    (operation, keys, args) =>
-      Effect.callback<RedisDriver.Reply, LockStoreError>((resume) => {
-        const giveUp = link.send(operation, keys, args, resume)
+  run: sending({
+    eval: ({ name }, keys, args) =>
+      Effect.callback<RedisDriver.Reply, RedisDriver.RedisDriverError>((resume) => {
+        const giveUp = link.send(name as LockStore.Operation, keys, args, resume)
         return Effect.sync(giveUp)
       }),
-    (error) => error
+    clocks: link.clocks,
+    lifeMillis: link.commandTimeoutMillis
+  }),
+  commandLifeMillis: link.commandTimeoutMillis,
+  commandTimeoutMillis: link.commandTimeoutMillis,
+  serverMicros: (key) => link.clocks.latestMicros(key),
+  reconnects: Stream.callback<void>((queue) =>
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        const listener = () => void Queue.offerUnsafe(queue, undefined)
+        link.reconnectListeners.add(listener)
+        return listener
+      }),
+      (listener) => Effect.sync(() => link.reconnectListeners.delete(listener))
+    )
   ),
-  commandLifeMillis: link.deadlines.lifeMillis,
-  commandTimeoutMillis: link.deadlines.lifeMillis,
-  serverMicros: (key) => link.deadlines.serverMicros(key),
   handsOver: true,
   subscribe: (channel) =>
     Stream.callback<RedisDriver.Signal, LockStoreError>((signals) =>

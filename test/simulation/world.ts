@@ -40,6 +40,7 @@ import type { Result } from "./memory.ts"
 import { type Client, Resource } from "./resource.ts"
 import { VirtualTime } from "./virtualTime.ts"
 import { type Failure, type Granted, type LockServices, Members, type Side, type Workload } from "./workload.ts"
+import { withClosingSubscriptions } from "../kit/subscriptions.ts"
 
 export interface WorldOptions extends Workload {
   readonly seed: number
@@ -382,9 +383,9 @@ class World {
     const checking = Effect.sync(() => {
       for (const context of contexts) {
         for (const service of [Context.get(context, RedisLock.RedisLock), ...Context.get(context, Members)]) {
-          const { waitQueues, watchdog } = service as unknown as LockClient
+          const { lines, watchdog } = service as unknown as LockClient
           const left = {
-            waitQueues: waitQueues.size,
+            lines: lines.size,
             holdings: watchdog.size
           }
           if (Object.values(left).some((size) => size > 0)) this.fail(`left behind: ${JSON.stringify(left)}`)
@@ -526,8 +527,10 @@ class World {
 }
 
 const makeClient = Effect.fnUntraced(function* (links: ReadonlyArray<Link>) {
-  const options = { watchdogLeaseTime: leaseMillis, fallbackInterval: 200, subscriptionIdleTime: 500 }
-  const members = yield* Effect.forEach(links, (link) => clientOf({ store: storeOf(link) }, options))
+  const options = { watchdogLeaseTime: leaseMillis, fallbackInterval: 200 }
+  const members = yield* Effect.forEach(links, (link) =>
+    withClosingSubscriptions(500)(clientOf({ store: storeOf(link) }, options))
+  )
   const service =
     members.length === 1
       ? members[0]!

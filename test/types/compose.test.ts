@@ -68,8 +68,8 @@ it("a lock on a majority can also find too few servers, and has one token", () =
     // a name says nothing of the server, and a majority of one server is that server
     // @ts-expect-error
     RedLock.make(["a"])
-    // @ts-expect-error a factor is a number
-    RedLock.make([Lock.make("a")], { driftFactor: "1 second" })
+    // @ts-expect-error a delay is a duration
+    RedLock.make([Lock.make("a")], { retryDelay: true })
   }))
 
 /**

@@ -19,6 +19,7 @@ import {
   LockStore,
   type LockStoreError,
   type LockTimeout,
+  MultiLock,
   NonReentrantLock,
   type NotLockOwner,
   type QuorumNotReached,
@@ -96,7 +97,7 @@ it("a lock without fencing tokens says so, and its holding has none", () =>
       >
     >()
     expectTypeOf(Lock.currentHolding(plain)).toEqualTypeOf<
-      Effect.Effect<HoldingWithoutToken, NotLockOwner | InvalidLockName, Service>
+      Effect.Effect<HoldingWithoutToken, NotLockOwner | LockLost | InvalidLockName | InvalidLockOptions, Service>
     >()
     expectTypeOf<keyof HoldingWithoutToken | "token">().toEqualTypeOf<keyof Holding>()
     expectTypeOf(RedLock.make([Lock.provide(plain, service)])).toEqualTypeOf<
@@ -143,12 +144,8 @@ it("LockReentered is among the failures of acquiring such a kind, and nowhere el
         "needs" | Service
       >
     >()
-    expectTypeOf(Lock.isLocked(writeLock)).toEqualTypeOf<
-      Effect.Effect<boolean, LockStoreError | InvalidLockName, Service>
-    >()
-    expectTypeOf(Lock.forceRelease(writeLock)).toEqualTypeOf<
-      Effect.Effect<boolean, LockStoreError | InvalidLockName, Service>
-    >()
+    expectTypeOf(Lock.isLocked(writeLock)).toEqualTypeOf<Effect.Effect<boolean, AskError, Service>>()
+    expectTypeOf(Lock.forceRelease(writeLock)).toEqualTypeOf<Effect.Effect<boolean, AskError, Service>>()
   }))
 
 it("scoped and tryScoped hold the lock for a scope, data-first and data-last", () =>
@@ -287,19 +284,40 @@ it("orDieIfInvalid leaves no invalid name or option among the failures", () =>
 
 it("Functions that look at and administer locks have the documented types", () =>
   types(() => {
-    type Looking<A> = Effect.Effect<A, LockStoreError | InvalidLockName, Service>
+    type Looking<A> = Effect.Effect<A, AskError, Service>
     expectTypeOf(Lock.isLocked("a")).toEqualTypeOf<Looking<boolean>>()
     expectTypeOf(Lock.remainingTime("a")).toEqualTypeOf<Looking<Option.Option<Duration.Duration>>>()
     expectTypeOf(Lock.holdCount("a")).toEqualTypeOf<Looking<number>>()
     expectTypeOf(Lock.isHeldByCurrentOwner("a")).toEqualTypeOf<Looking<boolean>>()
     expectTypeOf(Lock.forceRelease("a")).toEqualTypeOf<Looking<boolean>>()
-    expectTypeOf(Lock.inspect("a")).toEqualTypeOf<Looking<Option.Option<Lock.LockState>>>()
-    expectTypeOf(Lock.isLocked(free)).toEqualTypeOf<Effect.Effect<boolean, LockStoreError | InvalidLockName>>()
+    expectTypeOf(Lock.inspect("a")).toEqualTypeOf<Looking<Lock.LockState>>()
+    expectTypeOf(Lock.isLocked(free)).toEqualTypeOf<Effect.Effect<boolean, AskError>>()
     expectTypeOf(Lock.currentHolding("a")).toEqualTypeOf<
-      Effect.Effect<Holding, NotLockOwner | InvalidLockName, Service>
+      Effect.Effect<Holding, NotLockOwner | LockLost | InvalidLockName | InvalidLockOptions, Service>
     >()
     expectTypeOf(Lock.withOwner(body)).toEqualTypeOf<typeof body>()
-    expectTypeOf(Lock.list()).toEqualTypeOf<Stream.Stream<Lock.LockState, LockStoreError, Service>>()
+    expectTypeOf(Lock.list()).toEqualTypeOf<
+      Stream.Stream<Lock.LockState, LockStoreError | InvalidLockOptions, Service>
+    >()
+  }))
+
+it("options that could only fail do not compile where the kind of lock is known", () =>
+  types(() => {
+    const acknowledge = { replicas: 1 }
+    Lock.make("a", { minHold: 1, acknowledge })
+    FairLock.make("a", { minHold: 1, acknowledge })
+    SpinLock.make("a", { minHold: 1, acknowledge })
+    NonReentrantLock.make("a", { minHold: 1, acknowledge })
+    ReadWriteLock.make("a", { acknowledge })
+    // @ts-expect-error a reader or a writer cannot stay
+    ReadWriteLock.make("a", { minHold: 1 })
+    MultiLock.make(["a", "b"], { acknowledge })
+    // @ts-expect-error several locks cannot stay
+    MultiLock.make(["a", "b"], { minHold: 1 })
+    // @ts-expect-error a majority cannot keep it
+    RedLock.make([free], { minHold: 1 })
+    // @ts-expect-error its servers acknowledge as their own layers say
+    RedLock.make([free], { acknowledge })
   }))
 
 it("only the layers make a RedisLock service", () =>

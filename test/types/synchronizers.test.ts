@@ -139,6 +139,21 @@ it("a leased permit is held for a scope, data-first and data-last", () =>
     expectTypeOf(PermitId.tryRelease(bound, [])).toEqualTypeOf<Effect.Effect<boolean, AskError>>()
   }))
 
+it("permits do not stay after their release, so minHold does not compile", () =>
+  types(() => {
+    PermitSemaphore.scoped("a", { permits: 2, acknowledge: { replicas: 1 } })
+    // @ts-expect-error not for a scope
+    PermitSemaphore.scoped("a", { minHold: 1 })
+    // @ts-expect-error not in the other form either
+    PermitSemaphore.scoped({ permits: 2, minHold: 1 })
+    // @ts-expect-error nor without waiting
+    PermitSemaphore.tryScoped("a", { minHold: 1 })
+    // @ts-expect-error nor for a section
+    PermitSemaphore.withPermits(body, "a", 2, { minHold: 1 })
+    // @ts-expect-error nor for one permit
+    PermitSemaphore.withPermit("a", { minHold: 1 })
+  }))
+
 it("waiting for a latch can time out where a waitTime limits it, data-first and data-last", () =>
   types(() => {
     const latch = CountDownLatch.make("a")

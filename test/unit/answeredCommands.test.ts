@@ -7,10 +7,10 @@ import { Effect, Exit } from "effect"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { LockStore } from "effect-redis-lock"
-import { startable } from "../../packages/core/dist/internal/store/startable.js"
 import { type Member, type Outcome, QuorumCall } from "../../packages/core/dist/internal/store/quorum/QuorumCall.js"
 import { AlarmClock } from "../../packages/core/dist/internal/time/AlarmClock.js"
 import { FastCommand } from "../../packages/ioredis/dist/internal/fast/FastCommand.js"
+import { startable } from "../kit/startable.ts"
 
 setFlagsFromString("--expose-gc")
 const collect = runInNewContext("gc") as () => void

@@ -93,7 +93,7 @@ describe("who waits", () => {
         const second = yield* Effect.forkChild(write)
         yield* TestClock.adjust(1)
 
-        server.operations.length = server.keys.length = 0
+        server.operations.length = server.args.length = 0
         let isLate = true
         server.delay = (operation) => {
           const delay = isLate && operation === "read_lock/acquire" ? 100 : 0
@@ -103,10 +103,10 @@ describe("who waits", () => {
         const reading = yield* Effect.forEach([1, 2], () => Effect.forkChild(read))
         yield* TestClock.adjust(50)
         assert.deepStrictEqual(server.operations, ["read_lock/acquire", "read_lock/acquire"])
-        // the last key is that of the places
+        // whether it has asked before; nothing for a reader that takes no place
         assert.deepStrictEqual(
-          server.keys.map((keys) => keys.length),
-          [5, 6]
+          server.args.map((args) => args[5]),
+          ["", 0]
         )
         yield* TestClock.adjust(50)
         assert.deepStrictEqual(server.operations.slice(2), ["read_lock/acquire", "read_lock/release"])

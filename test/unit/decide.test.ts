@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Exit } from "effect"
 import { LockStoreError, LockStore } from "effect-redis-lock"
 import type { Outcome } from "../../packages/core/dist/internal/store/quorum/QuorumCall.js"
-import { decide } from "../../packages/core/dist/internal/store/quorum/decide.js"
+import { decide } from "../../packages/core/dist/internal/store/quorum/votes.js"
 
 const failed: Outcome<unknown> = Exit.fail(new LockStoreError({ operation: "any", lock: "a", reason: "NotConnected" }))
 const pending = undefined

@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Dependents } from "../../packages/core/dist/internal/hold/Dependents.js"
+import { Dependents } from "../../packages/core/dist/internal/hold/Lease.js"
 
 it.effect("A section that learns of a loss when it begins is told once, and counts until it has ended", () =>
   Effect.sync(() => {

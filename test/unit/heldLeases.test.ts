@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { HeldLeases } from "../../packages/core/dist/internal/client/HeldLeases.js"
-import { PassingMap } from "../../packages/core/dist/internal/client/PassingMap.js"
+import { HeldLeases, PassingMap } from "../../packages/core/dist/internal/client/HeldLeases.js"
 
 type Lease = Parameters<HeldLeases["add"]>[0]
 

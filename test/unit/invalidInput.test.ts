@@ -244,8 +244,6 @@ const periods: Record<string, Take> = {
     Layer.build(Layer.provide(RedisLock.layerFromStore({ fallbackInterval }), counting)),
   "RedisLock.layerFromStore, releaseTimeout": (releaseTimeout) =>
     Layer.build(Layer.provide(RedisLock.layerFromStore({ releaseTimeout }), counting)),
-  "RedisLock.layerFromStore, subscriptionIdleTime": (subscriptionIdleTime) =>
-    Layer.build(Layer.provide(RedisLock.layerFromStore({ subscriptionIdleTime }), counting)),
   "SpinLock.exponentialBackoff, initial": (initial) =>
     Lock.withLock(Effect.void, SpinLock.make("a", { schedule: SpinLock.exponentialBackoff({ initial }) })),
   "SpinLock.exponentialBackoff, max": (max) =>
@@ -270,11 +268,6 @@ const timeouts: Record<string, Take> = {
 const given = (values: ReadonlyArray<unknown>) => values.filter((value) => value !== null)
 
 const others: Record<string, readonly [take: Take, bad: ReadonlyArray<unknown>]> = {
-  "SpinLock.exponentialBackoff, multiplier": [
-    (multiplier) =>
-      Lock.withLock(Effect.void, SpinLock.make("a", { schedule: SpinLock.exponentialBackoff({ multiplier }) })),
-    [0, 0.9, -1, Number.NaN, Number.POSITIVE_INFINITY, "2"]
-  ],
   "SpinLock.exponentialBackoff, max below initial": [
     (max) =>
       Lock.withLock(Effect.void, SpinLock.make("a", { schedule: SpinLock.exponentialBackoff({ initial: 10, max }) })),
@@ -291,14 +284,6 @@ const others: Record<string, readonly [take: Take, bad: ReadonlyArray<unknown>]>
   "RedisLock.layerFromStore, keyPrefix": [
     (keyPrefix) => Layer.build(Layer.provide(RedisLock.layerFromStore({ keyPrefix }), counting)),
     [5, {}, "a\0", "\ud800", "x".repeat(1025), Symbol("app")]
-  ],
-  "RedisLock.layerFromStore, clockDriftFactor": [
-    (clockDriftFactor) => Layer.build(Layer.provide(RedisLock.layerFromStore({ clockDriftFactor }), counting)),
-    [0.5, -0.1, Number.NaN, "0.1", {}]
-  ],
-  "RedLock.make, driftFactor": [
-    (driftFactor) => Lock.withLock(Effect.void, RedLock.make([Lock.make("a")], { driftFactor })),
-    [0.5, -0.1, Number.NaN, "0.1", {}]
   ],
   "MultiLock.make, members": [(members) => Lock.withLock(Effect.void, MultiLock.make(members)), [null, 5, {}, []]],
   "RedLock.make, members": [(members) => Lock.withLock(Effect.void, RedLock.make(members)), [null, 5, {}, []]],
@@ -406,11 +391,11 @@ it.effect("The shortest lease that exceeds the drift can be granted", () =>
   }).pipe(Effect.provide(service))
 )
 
-it.effect("A quorum refuses a lease that is not longer than its own drift", () =>
+it.effect("A quorum refuses a lease that is not longer than the drift", () =>
   Effect.gen(function* () {
-    const lock = RedLock.make([Lock.make("a")], { driftFactor: 0.49 })
-    yield* Effect.scoped(Lock.scoped(lock, { leaseTime: 5 }))
-    yield* refuses("InvalidLockOptions", () => Effect.scoped(Lock.scoped(lock, { leaseTime: 3 })))
+    const lock = RedLock.make([Lock.make("a")])
+    yield* Effect.scoped(Lock.scoped(lock, { leaseTime: 3 }))
+    yield* refuses("InvalidLockOptions", () => Effect.scoped(Lock.scoped(lock, { leaseTime: 2 })))
   }).pipe(Effect.provide(service))
 )
 

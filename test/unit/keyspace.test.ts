@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Layer, Option } from "effect"
 import { Lock, LockStore, RedisLock } from "effect-redis-lock"
-import { Keyspace } from "../../packages/core/dist/internal/store/memory/keyspace/Keyspace.js"
+import { Keyspace } from "../../packages/core/dist/internal/store/memory/Keyspace.js"
 
 it.effect("A wall clock that is set forward ends no lease in the memory store", () =>
   Effect.gen(function* () {

@@ -45,6 +45,8 @@ describe("a late release of an inner hold", () => {
           )
         )
         while (late.length === 0) yield* pass(0.1)
+        // as late as it may come
+        yield* pass(server.store.commandLifeMillis / 1000 - 0.2)
         yield* late[0]!
         while (!(yield* Deferred.isDone(entered))) yield* pass(0.1)
         // longer than the outer lease

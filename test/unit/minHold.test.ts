@@ -26,7 +26,9 @@ it.effect("Quorums and semaphores refuse minHold with InvalidLockOptions", () =>
     const red = RedLock.make([Lock.make("a"), Lock.make("b"), Lock.make("c")])
     yield* refused(Lock.withLock(Effect.void, red, { minHold })).pipe(Effect.provide(member))
     const permits = PermitSemaphore.make("s", { permits: 1 })
-    yield* refused(PermitSemaphore.withPermits(Effect.void, permits, 1, { minHold })).pipe(Effect.provide(member))
+    // a variable, as the literal does not compile
+    const options = { minHold, leaseTime: "2 minutes" } as const
+    yield* refused(PermitSemaphore.withPermits(Effect.void, permits, 1, options)).pipe(Effect.provide(member))
   }).pipe(Effect.scoped)
 )
 
@@ -55,6 +57,18 @@ for (const [kind, lock] of Object.entries({ "a plain lock": Lock.make("a"), "a f
       }).pipe(Effect.scoped)
   )
 }
+
+it.effect("A section with a shorter minHold inside another one does not shorten that of the outer one", () =>
+  Effect.gen(function* () {
+    const service = yield* clientOf(yield* testStore())
+    const inner = Lock.withLock(Effect.void, "a", { minHold: "1 second" })
+    yield* as(service)(Lock.withLock(inner, "a", { minHold }))
+    yield* TestClock.adjust("59 seconds")
+    assert.isTrue(yield* as(service)(Lock.isLocked("a")))
+    yield* TestClock.adjust("1 second")
+    assert.isFalse(yield* as(service)(Lock.isLocked("a")))
+  }).pipe(Effect.scoped)
+)
 
 it.effect("A renewal that arrives after the release does not extend the time for which a lock stays taken", () =>
   Effect.gen(function* () {

@@ -18,8 +18,7 @@ import {
   RedisLock,
   Semaphore
 } from "effect-redis-lock"
-import { grantMarker, LockKeys, permitIds } from "../../packages/core/dist/internal/store/keys.js"
-import { checkCollision } from "../../packages/core/dist/internal/store/names.js"
+import { checkCollision, grantMarker, LockKeys, permitIds } from "../../packages/core/dist/internal/store/keys.js"
 import { noting, wrappedStoreLayer } from "../kit/wrappedStore.ts"
 
 const owner = `${"0".repeat(8)}-0000-4000-8000-${"0".repeat(12)}:1`
@@ -33,7 +32,7 @@ const keysOf = (name: string): ReadonlyArray<readonly [key: string, types: Reado
     [keys.queue, ["list"]],
     [keys.timeouts, ["zset"]],
     [keys.clients, ["zset"]],
-    [keys.writers, ["zset"]],
+    [keys.places, ["zset"]],
     [keys.readHold(owner, 1), ["string"]],
     [permitIds(name), ["zset"]],
     [grantMarker(name, owner), ["string"]]

@@ -1,7 +1,7 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Layer, Option } from "effect"
-import { Lock, LockStore, RedisLock } from "effect-redis-lock"
+import { InvalidLockOptions, Lock, LockStore, RedisLock } from "effect-redis-lock"
 
 const memory = <E>(client: Layer.Layer<RedisLock.RedisLock, E, LockStore.LockStore>) =>
   Layer.provide(client, LockStore.layerMemory)
@@ -27,10 +27,7 @@ it.effect("Bad settings fail the layer, and the error names the option", () =>
       { watchdogLeaseTime: 0 },
       { watchdogLeaseTime: "Infinity" },
       { fallbackInterval: -1 },
-      { releaseTimeout: Number.NaN },
-      { subscriptionIdleTime: 0 },
-      { clockDriftFactor: 0.5 },
-      { clockDriftFactor: Number.NaN }
+      { releaseTimeout: Number.NaN }
     ]
     for (const options of bad) {
       const error = yield* Effect.flip(Effect.provide(lease, memory(RedisLock.layerFromStore(options))))
@@ -60,14 +57,46 @@ it.effect("Settings can come from the environment", () =>
           env: {
             REDIS_LOCK_WATCHDOG_LEASE_TIME: "12 seconds",
             REDIS_LOCK_FALLBACK_INTERVAL: "2 seconds",
-            REDIS_LOCK_CLOCK_DRIFT_FACTOR: "0.02",
             REDIS_LOCK_KEY_PREFIX: "app:"
           }
         })
       )
     )
     assert.deepStrictEqual(settings.keyPrefix, "app:")
-    assert.strictEqual(settings.clockDriftFactor, 0.02)
     assert.strictEqual(yield* Effect.provide(lease, memory(RedisLock.layerFromStore(settings))), 12_000)
+  })
+)
+
+it.effect("Wrong arguments of the layers over ioredis fail with the argument's name, and never end the process", () =>
+  Effect.gen(function* () {
+    const anything = (value: unknown) => value as never
+    const throwing = {
+      toString: () => {
+        throw new Error("no text")
+      }
+    }
+    const sentinels = ["redis://127.0.0.1:1"]
+    const wrong: ReadonlyArray<readonly [Layer.Layer<never, unknown> | Layer.Layer<any, unknown>, string]> = [
+      ...[Symbol("a"), throwing, 7, {}, ""].map(
+        (name) => [IoRedis.layerSentinel({ sentinels, name: anything(name) }), "name"] as const
+      ),
+      ...[undefined, null, "redis://a"].flatMap((options) =>
+        [IoRedis.layerSentinel, IoRedis.layerCluster, IoRedis.layerRedisLock].map(
+          (make) => [make(anything(options)), "options"] as const
+        )
+      ),
+      [IoRedis.layer(anything(null)), "options"],
+      [IoRedis.layerSentinel(anything({})), "sentinels"],
+      [IoRedis.layerCluster(anything({ nodes: "redis://a" })), "nodes"],
+      [IoRedis.layerCluster(anything({})), "nodes"],
+      ...[undefined, null, "redis://a", {}, { options: {} }].map(
+        (client) => [IoRedis.fromClient(anything(client)), "client"] as const
+      )
+    ]
+    for (const [layer, option] of wrong) {
+      const error = yield* Effect.flip(Effect.scoped(Layer.build(layer)))
+      assert.instanceOf(error, InvalidLockOptions)
+      assert.strictEqual(error.option, option)
+    }
   })
 )

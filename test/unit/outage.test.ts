@@ -309,6 +309,28 @@ describe("waiting outlives a failed re-entry:", () => {
 })
 
 describe("waiting outlives a missing quorum:", () => {
+  it.effect("A waiter whose requests a minority grants asks no more often than after any other failure", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const requests = () => stores[0]!.operations.filter((operation) => operation === "lock/acquire").length
+      const waiter = yield* quorumOf(stores, patient)
+      const holder = yield* quorumOf(stores, patient)
+      const held = yield* background(as(holder)(Lock.withLock(Effect.never, "a")))
+      const waiting = yield* background(as(waiter)(Lock.withLock(Effect.void, "a")))
+      yield* pass(2)
+      yield* Fiber.interrupt(held)
+      for (const store of stores.slice(1)) store.isDown = true
+      // otherwise a loop without a pause would never end
+      stores[0]!.refuses = () => requests() > 1000
+      const another = yield* background(as(holder)(Lock.withLock(Effect.void, "a")))
+      const before = requests()
+      yield* pass(20)
+      assert.isUndefined(waiting.pollUnsafe())
+      assert.isUndefined(another.pollUnsafe())
+      assert.isBelow(requests() - before, 80)
+    }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
+  )
+
   const multi = Effect.gen(function* () {
     const stores = yield* testStores(3)
     const services = yield* Effect.forEach(stores, (store) => clientOf(store, patient))

@@ -6,10 +6,14 @@ import { Context, Duration, Effect, Fiber, Layer } from "effect"
 import { LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 
+const pool = {
+  Semaphore: Semaphore.make("pool", { permits: 2 }),
+  PermitSemaphore: PermitSemaphore.make("pool", { permits: 2 })
+}
+
 const kinds = {
-  Semaphore: (permits: number) => Semaphore.withPermits(Semaphore.make("pool", { permits: 2 }), permits),
-  PermitSemaphore: (permits: number) =>
-    PermitSemaphore.withPermits(PermitSemaphore.make("pool", { permits: 2 }), permits)
+  Semaphore: (permits: number) => Semaphore.withPermits(pool.Semaphore, permits),
+  PermitSemaphore: (permits: number) => PermitSemaphore.withPermits(pool.PermitSemaphore, permits)
 }
 
 /** Clients of one store in memory. */
@@ -24,33 +28,98 @@ const twoClients = Effect.gen(function* () {
   return [yield* client, yield* client] as const
 })
 
+const nowMillis = Effect.clockWith((clock) => clock.currentTimeMillis)
+
 for (const [kind, withPermits] of Object.entries(kinds)) {
   describe(`a ${kind} of two permits`, () => {
     for (const isOwn of [true, false]) {
-      it.effect(
-        `Somebody who wants both gets them though two fibers of ${isOwn ? "its own" : "another"} process go on taking one each`,
-        () =>
-          Effect.gen(function* () {
-            const [mine, others] = yield* twoClients
-            const section = Effect.sleep("3 seconds").pipe(withPermits(1))
-            const loop = Effect.forever(section).pipe(Effect.provideService(RedisLock.RedisLock, isOwn ? mine : others))
-            const fibers = [yield* Effect.forkChild(loop)]
-            yield* TestClock.adjust("1500 millis")
-            fibers.push(yield* Effect.forkChild(loop))
-            yield* TestClock.adjust("100 millis")
-            const both = yield* Effect.clockWith((clock) => clock.currentTimeMillis).pipe(
-              withPermits(2),
-              Effect.provideService(RedisLock.RedisLock, mine),
-              Effect.forkChild
-            )
-            const startedAt = yield* Effect.clockWith((clock) => clock.currentTimeMillis)
-            for (let i = 0; i < 600 && both.pollUnsafe() === undefined; i++) yield* TestClock.adjust("100 millis")
-            const waited = Duration.millis((yield* Fiber.join(both)) - startedAt)
-            // five times the longest section
-            assert.isAtMost(Duration.toSeconds(waited), 15)
-            for (const fiber of fibers) yield* Fiber.interrupt(fiber)
-          }).pipe(Effect.scoped)
+      const [its, whose] = [isOwn ? "its own" : "another", isOwn ? "of its own process" : "of another process"]
+      // a semaphore whose permits have no ids does not know how long it has to wait for all of them
+      for (const [seconds, most] of kind === "Semaphore"
+        ? ([
+            [3, 15],
+            [15, 80]
+          ] as const)
+        : ([
+            [3, 15],
+            [40, 200]
+          ] as const)) {
+        it.effect(
+          `Somebody who wants both gets them though two fibers of ${its} process go on taking one each for ${seconds} seconds`,
+          () =>
+            Effect.gen(function* () {
+              const [mine, others] = yield* twoClients
+              const section = Effect.sleep(seconds * 1000).pipe(withPermits(1))
+              const loop = Effect.forever(section).pipe(
+                Effect.provideService(RedisLock.RedisLock, isOwn ? mine : others)
+              )
+              const fibers = [yield* Effect.forkChild(loop)]
+              yield* TestClock.adjust(seconds * 500)
+              fibers.push(yield* Effect.forkChild(loop))
+              yield* TestClock.adjust("100 millis")
+              const both = yield* nowMillis.pipe(
+                withPermits(2),
+                Effect.provideService(RedisLock.RedisLock, mine),
+                Effect.forkChild
+              )
+              const startedAt = yield* nowMillis
+              for (let i = 0; i < 3000 && both.pollUnsafe() === undefined; i++) yield* TestClock.adjust("100 millis")
+              const waited = Duration.millis((yield* Fiber.join(both)) - startedAt)
+              assert.isAtMost(Duration.toSeconds(waited), most)
+              for (const fiber of fibers) yield* Fiber.interrupt(fiber)
+            }).pipe(Effect.scoped)
+        )
+      }
+
+      /** The longest time without a section, and the number of sections in ten minutes, of four fibers that take one permit each while a fiber wants several. */
+      const beside = Effect.fnUntraced(function* (
+        wanted: number,
+        before: Effect.Effect<unknown, unknown, RedisLock.RedisLock>
+      ) {
+        const [mine, others] = yield* twoClients
+        yield* Effect.provideService(before, RedisLock.RedisLock, mine)
+        let sections = 0
+        let last = yield* nowMillis
+        let longest = 0
+        const section = Effect.gen(function* () {
+          const now = yield* nowMillis
+          longest = Math.max(longest, now - last)
+          last = now
+          sections++
+          yield* Effect.sleep("500 millis")
+        }).pipe(withPermits(1))
+        const loop = Effect.forever(section).pipe(Effect.provideService(RedisLock.RedisLock, isOwn ? mine : others))
+        const greedy = yield* Effect.void.pipe(
+          withPermits(wanted),
+          Effect.provideService(RedisLock.RedisLock, mine),
+          Effect.forkChild
+        )
+        const fibers = [greedy, ...(yield* Effect.forEach([1, 2, 3, 4], () => Effect.forkChild(loop)))]
+        for (let i = 0; i < 6000; i++) yield* TestClock.adjust("100 millis")
+        for (const fiber of fibers) yield* Fiber.interrupt(fiber)
+        return { sections, longest }
+      }, Effect.scoped)
+
+      it.effect(`A request for more permits than there are holds up no other fiber ${whose}`, () =>
+        Effect.gen(function* () {
+          const { longest, sections } = yield* beside(3, Effect.void)
+          // one command at the fallback interval may come between
+          assert.isAtMost(longest, 2000)
+          assert.isAtLeast(sections, 2000)
+        })
       )
+
+      if (kind === "Semaphore") {
+        it.effect(
+          `A request for permits that others have taken for good holds up other fibers ${whose} for 16 seconds at a time, and for less than half of the time`,
+          () =>
+            Effect.gen(function* () {
+              const { longest, sections } = yield* beside(2, Semaphore.acquire(pool.Semaphore, 1))
+              assert.isAtMost(longest, 18_000)
+              assert.isAtLeast(sections, 600)
+            })
+        )
+      }
     }
   })
 }

@@ -14,7 +14,7 @@ const held = (name: string, owner: string, leaseMillis: number, waiting: number)
     kind: "lock",
     holders: [{ owner, holdCount: 1, mode: "exclusive", remaining: Duration.millis(leaseMillis) }],
     token: undefined,
-    waiters: [],
+    waiters: Array.from({ length: waiting }, (_, i) => ({ owner: `client-${i}:1` })),
     waiting,
     count: undefined,
     permits: [],
@@ -30,6 +30,15 @@ const three = (mayRelease = true): View => {
   view = changed(view, held("a", "owner-1", 20_000, 5), 2000)
   return changed(view, held("c", "owner-3", 15_000, 1), 3000)
 }
+
+it("redis-lock watch shows a semaphore's permits, the lease of the one that ends first, and how many processes wait", () => {
+  const { state } = held("s", "", 0, 0)
+  const permits = [1000, 30_000].map((millis, i) => ({ id: `permit-${i}`, remaining: Duration.millis(millis) }))
+  const waiters = ["one:1", "one:2", "another:1"].map((owner) => ({ owner }))
+  const semaphore = { ...state, kind: "permit semaphore", holders: [], permits, held: 2, waiters, waiting: 3 } as const
+  const view = changed(empty("*", false), { _tag: "Acquired", state: semaphore }, now)
+  assert.match(frame(view, { columns: 80, rows: 10 }, now).join("\n"), /^s +2 permits +0\.0s +#\.{9} +1\.0s +2 *$/m)
+})
 
 const press = (view: View, ...keys: ReadonlyArray<string>): View =>
   keys.reduce((before, key) => {

@@ -10,9 +10,9 @@ local function keep_front(served)
   for i, owner in ipairs(redis.call('LRANGE', KEYS[3], 0, 7)) do
     local due = tonumber(redis.call('ZSCORE', KEYS[4], owner))
     local alive = tonumber(redis.call('ZSCORE', KEYS[5], string.sub(owner, 1, 36)))
-    local score = math.min(due and due - served or math.huge, free + 300000 * i)
-    if alive and alive > now and score < now + 150000 * i then
-      score = now + 300000 * i
+    local score = math.min(due and due - served or math.huge, free + 3e5 * i)
+    if alive and alive > now and score < now + 1.5e5 * i then
+      score = now + 3e5 * i
     end
     -- the remaining lease is rounded: not worth a command
     if not due or math.abs(score - due) > 10 then

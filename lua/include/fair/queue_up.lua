@@ -11,5 +11,5 @@ local function queue_up(owner)
   end
   local free = now + math.max(0, redis.call('PTTL', KEYS[1]))
   local length = redis.call('RPUSH', KEYS[3], owner)
-  redis.call('ZADD', KEYS[4], free + waiter_timeout * length, owner)
+  redis.call('ZADD', KEYS[4], free + (waiter_timeout + 0.0) * length, owner)
 end

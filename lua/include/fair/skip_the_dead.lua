@@ -20,10 +20,10 @@
 -- KEYS[3]  the queue, a list of owners (Redisson's)
 -- KEYS[4]  { owner = epoch milliseconds at which Redisson considers it dead }, a zset
 -- KEYS[5]  { client = epoch milliseconds until which it is alive,
---            'seen' = epoch milliseconds at which a script last ran here }, a zset of ours
+--            'seen' = epoch milliseconds at which a script last ran here }, our own zset
 
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = time[1] * 1e3 + math.floor(time[2] / 1000)
 local first = redis.call('LINDEX', KEYS[3], 0)
 local head = first
 local seen = head and redis.call('ZSCORE', KEYS[5], 'seen')

@@ -1,22 +1,23 @@
 -- Reserves a read-write lock for the oldest place: for a writer if the lock is free; for a
 -- reader, and the readers right behind it, also if it is held for reading. Each becomes a
 -- holder for a short lease, and a message on its client's own channel tells it to send
--- another request, which is granted. Owners whose clients do not listen lose their places;
+-- another request, which is granted. Owners whose clients are not subscribed lose their places;
 -- at most a hundred places are looked at. Sets the local `is_handed_over`, also if the next
 -- is a writer that has to wait for readers.
 --
 -- KEYS[1]  the lock
--- KEYS[2]  its channel; each client listens to <channel>:<client> as well
+-- KEYS[2]  its channel; each client also subscribes to <channel>:<client>
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
--- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
--- KEYS[5]  the places: { field that its hold will have in the hash = when it was taken,
---          microseconds }, a zset of ours; '' is no place (see last_turn.lua)
+-- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
+-- KEYS[5]  the places: { field that its hold will have in the hash = when it got its
+--          place, microseconds }, our own zset. What has 4000000000000000 added to its score is no
+--          place: { <field of a writer>:asked = when it last asked }, and '' (see last_turn.lua)
 -- ARGV[2]  PUBLISH, or SPUBLISH
 -- ARGV[3]  the lease, milliseconds
 -- Sets the local `is_handed_over` of the script.
 
 local time = redis.call('TIME')
-local until_then = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[3]
+local until_then = time[1] * 1e3 + math.floor(time[2] / 1000) + ARGV[3]
 local left = redis.call('PTTL', KEYS[1])
 local is_read = left ~= -2
 if not is_read then
@@ -24,15 +25,18 @@ if not is_read then
   redis.call('DEL', KEYS[4])
 end
 local looked_at = 0
-local field = redis.call('ZRANGE', places, 0, 0)[1]
-while field and field ~= '' and looked_at < 100 do
+local function oldest()
+  return redis.call('ZRANGE', places, '-inf', '(4000000000000000', 'BYSCORE', 'LIMIT', 0, 1)[1]
+end
+local field = oldest()
+while field and looked_at < 100 do
   local is_writer = string.sub(field, -6) == ':write'
   if is_writer and is_read then
     is_handed_over = true
     break
   end
   looked_at = looked_at + 1
-  redis.call('ZREM', places, field)
+  redis.call('ZREM', places, field, field .. ':asked')
   -- pcall: a user without permission to publish has still released
   local heard = redis.pcall(ARGV[2], KEYS[2] .. ':' .. string.sub(field, 1, 36), is_writer and '1' or '0')
   if type(heard) == 'number' and heard > 0 then
@@ -50,9 +54,9 @@ while field and field ~= '' and looked_at < 100 do
     redis.call('ZADD', KEYS[4], until_then, field)
     redis.call('PEXPIRE', KEYS[4], math.max(left, tonumber(ARGV[3])))
   end
-  field = redis.call('ZRANGE', places, 0, 0)[1]
+  field = oldest()
 end
-if field == '' then
+if not field then
   -- nobody has a place
   redis.call('PEXPIRE', places, 100)
 end

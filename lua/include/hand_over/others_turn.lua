@@ -1,9 +1,9 @@
--- Sets the local `is_others_turn`: whether clients that take no places (Redisson's) listen,
--- and have had no turn for 100 ms. If so, clients that take places are refused for the next
--- 10 ms (see taken.lua); they are told first, which saves them a futile request. It is their
--- turn until these have passed, also for an owner that gives up its place meanwhile.
+-- Sets the local `is_others_turn`: whether clients that take no places (Redisson's) are
+-- subscribed, and have had no turn for 100 ms. If so, clients with places are refused for the
+-- next 10 ms (see taken.lua); they are told first, which saves them a futile request. The turn
+-- lasts until then, even if an owner gives up its place meanwhile.
 --
--- KEYS[2]  its channel; clients that take places listen to <channel>:ours as well
+-- KEYS[2]  its channel; clients that take places also subscribe to <channel>:ours
 -- ARGV[2]  PUBLISH, or SPUBLISH
 -- Needs the local `places`, the key of the places (see hand_over.lua).
 

@@ -1,15 +1,15 @@
--- Answers an owner that finds the lock taken by itself, because the command was sent twice;
--- or taken by another owner; or free, but during the turn of clients that take no places. A
--- read-write lock under this name is refused: its readers and writers would not see this
+-- Replies to an owner that already holds the lock, because the command was sent twice; to one
+-- that finds it held by another; and to one that asks during the turn of clients without places.
+-- A read-write lock under this name is refused: its readers and writers would not see this
 -- holder. Otherwise the script continues: the lock is free, or was handed over to this
--- owner, which now asks again.
+-- owner, which has asked again.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens
 -- KEYS[3]  the places, for an owner that will wait (see hand_over.lua)
 -- ARGV[1]  owner
 -- Needs the locals `digits`; and, where there is KEYS[3], `has_asked`: whether this owner
--- has asked before, and `spins`: whether it spins (see spinners_turn.lua).
+-- has asked before.
 
 -- nearly always neither exists, which costs one command
 if redis.call('EXISTS', KEYS[1], KEYS[3] or KEYS[1]) > 0 then
@@ -39,10 +39,9 @@ if redis.call('EXISTS', KEYS[1], KEYS[3] or KEYS[1]) > 0 then
   end
   if holder then
     if KEYS[3] then
-      -- pcall: a full server (OOM) still tells that the lock is taken
-      -- LT: a place that was taken before the clock stepped back must not be behind all new ones
-      local score = spins and string.format('%.0f', digits - 4000000000000000) or digits
-      redis.pcall('ZADD', KEYS[3], 'LT', score, ARGV[1])
+      -- pcall: a full server (OOM) still replies that the lock is held
+      -- LT: a place from before the clock stepped back must not be behind all new ones
+      redis.pcall('ZADD', KEYS[3], 'LT', digits, ARGV[1])
       -- they expire a minute after the last request
       redis.call('PEXPIRE', KEYS[3], 60000)
     end

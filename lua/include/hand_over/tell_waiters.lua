@@ -1,19 +1,19 @@
 -- Tells waiters that a read-write lock is free, or that its writer has become a reader:
--- hands it over to whom has waited longest. If nobody has a place, or it is the turn of
+-- hands it over to the oldest place. If there are no places, or it is the turn of
 -- clients that take none, wakes one waiter of every client instead. Sets the local
 -- `listeners` to how many clients were woken to ask.
 --
 -- KEYS[1]  the lock
--- KEYS[2]  its channel; each client listens to <channel>:<client> as well
+-- KEYS[2]  its channel; each client also subscribes to <channel>:<client>
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
--- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
--- KEYS[5]  the places (see hand_over_sides.lua); absent for a lock that is not handed over
+-- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
+-- KEYS[5]  the places (see hand_over_sides.lua)
 -- ARGV[2]  PUBLISH, or SPUBLISH
--- ARGV[3]  with KEYS[5] only: how long the lock is kept for an owner that it is handed over
---          to, milliseconds
+-- ARGV[3]  how long the lock is kept for an owner that it is handed over to, milliseconds; ''
+--          for a lock that is not handed over
 -- Needs the local `message`: what the clients are told.
 
-local places = KEYS[5]
+local places = ARGV[3] ~= '' and KEYS[5]
 local has_places = places and redis.call('EXISTS', places) == 1
 local is_handed_over = false
 local listeners = 0

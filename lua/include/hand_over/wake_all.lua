@@ -1,5 +1,5 @@
 -- Wakes one waiter of every client. Sets `listeners`, a local of the script, to how many
--- clients hear it.
+-- clients received the message.
 --
 -- KEYS[2]  the channel
 -- ARGV[2]  PUBLISH, or SPUBLISH

@@ -1,29 +1,33 @@
 -- Defines what there is to know of the places of clients that wait for permits.
 --
 -- Needs the locals `places`, { client = when it took its place, microseconds }, a zset of
--- ours, `wants`, { client = how many permits it wants, and a space and the server time in
--- microseconds at which it was told that these are free, until it asks again;
--- '' = when clients that take no places last had their turn }, a hash of ours, and `micros`.
+-- ours, `wants`, our own hash, and `micros`. The fields of `wants`: client = how many
+-- permits it wants; for how many seconds at a time these are kept for it (see is_due); and,
+-- until it asks again, the server time in microseconds at which it was told that they are
+-- free; '' = when clients that take no places last had their turn.
 
 -- Returns the client at a rank, since when it has had its place, how many permits it wants,
--- and when it was told.
+-- when it was told, and for how many seconds at a time permits are kept for it.
 local function place_at(rank)
   local place = redis.call('ZRANGE', places, rank, rank, 'WITHSCORES')
   if not place[1] then
     return
   end
-  local text = redis.call('HGET', wants, place[1]) or '1'
-  local wanted, told = string.match(text, '^(%d+) ?(%d*)$')
-  return place[1], tonumber(place[2]), tonumber(wanted), tonumber(told)
+  local text = redis.call('HGET', wants, place[1]) or '1 0'
+  local wanted, longest, told = string.match(text, '^(%d+) (%d+) ?(%d*)$')
+  return place[1], tonumber(place[2]), tonumber(wanted), tonumber(told), tonumber(longest)
 end
 
--- Whether the oldest place has waited for so long that free permits are kept for it. More
--- than one may be more than there will ever be: then they are kept for it during half of the
--- time, in turns that grow.
-local function is_due(since, wanted)
+-- Whether a place is so old that free permits are kept for it. Several are kept in turns, as
+-- other waiters get none meanwhile: each turn is four times as long as the last one,
+-- up to `longest` seconds; then it is a quarter of the time.
+local function is_due(since, wanted, longest)
   local waited = (micros - since) / 1000000
   if wanted == 1 then
     return waited >= 0.1
+  end
+  if waited >= 4 * longest then
+    return longest > 0 and waited % (4 * longest) < longest
   end
   local _, exponent = math.frexp(waited)
   return waited >= 1 and exponent % 2 == 1
@@ -34,7 +38,7 @@ local function is_late(told)
   return told and (micros - told >= 2000000 or micros < told)
 end
 
--- Notes what a client wants, or '' when the turn was. A field that is new: `wants` may have been
+-- Sets a field of `wants`. A field that is new: `wants` may have been
 -- evicted without the places.
 local function note(field, text)
   if redis.call('HSET', wants, field, text) == 1 then

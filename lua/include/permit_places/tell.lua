@@ -1,15 +1,15 @@
 -- Tells that permits are free: the clients with the oldest places, as many of them as there
--- are permits for, each on its own channel; or everybody, if no client has a place. Clients
--- that do not listen lose their places. Looks at no more than a hundred. Sets the local
--- `listeners` to how many clients heard it on the shared channel.
+-- are permits for, each on its own channel; or all clients, if none has a place. Clients
+-- that are not subscribed lose their places. Looks at no more than a hundred. Sets the local
+-- `listeners` to how many clients received it on the shared channel.
 --
--- Whoever takes no places (Redisson) hears it on the shared channel in any case. If clients
--- that take places wait as well, the number begins with a zero, by which these know that it
--- does not concern them. Every 100 ms it is the turn of those without places: for 10 ms
--- all others are refused (see kept.lua).
+-- Clients without places (Redisson's) always receive it on the shared channel. If clients
+-- with places wait as well, the number begins with a zero, which tells these to ignore it.
+-- Every 100 ms the clients without places get a turn: for 10 ms all others are refused (see
+-- kept.lua).
 --
 -- Needs the locals `available`, `channel`, `publish`, `places` and `wants` (see
--- place_at.lua; nil where no places are taken).
+-- place_at.lua; nil if there are no places).
 
 local listeners = 0
 if available > 0 then
@@ -23,7 +23,7 @@ if available > 0 then
   end
   if has_places or (places and listeners > 0) then
     --@include digits
-    local micros = time[1] * 1000000 + time[2]
+    local micros = time[1] * 1e6 + time[2]
     --@include permit_places/place_at
     local numsub = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
     local counts = redis.pcall('PUBSUB', numsub, channel, channel .. ':ours')
@@ -32,8 +32,8 @@ if available > 0 then
       if has_places then
         redis.pcall(publish, channel, '0' .. available)
       end
-      local turn = tonumber(redis.call('HGET', wants, '') or 0)
-      if micros - turn >= 100000 or micros < turn then
+      local last = tonumber(redis.call('HGET', wants, '') or 0)
+      if micros - last >= 100000 or micros < last then
         note('', digits)
         if not has_places then
           redis.call('PEXPIRE', wants, 100)
@@ -42,10 +42,12 @@ if available > 0 then
     end
     local left = available
     local rank = 0
+    -- how many places that were looked at wait for more than is left, and are not due
+    local undue = 0
     local looks = has_places and 100 or 0
     while left > 0 and looks > 0 do
       looks = looks - 1
-      local client, since, wanted, told = place_at(rank)
+      local client, since, wanted, told, longest = place_at(rank)
       if not client then
         break
       end
@@ -57,15 +59,16 @@ if available > 0 then
       elseif wanted <= left then
         local heard = redis.pcall(publish, channel .. ':' .. client, available)
         if type(heard) == 'number' and heard > 0 then
-          note(client, wanted .. ' ' .. digits)
+          note(client, wanted .. ' ' .. longest .. ' ' .. digits)
           left = left - wanted
           rank = rank + 1
         else
           remove(client)
         end
-      elseif rank == 0 and is_due(since, wanted) then
+      elseif rank == undue and is_due(since, wanted, longest) then
         break
       else
+        undue = undue + 1
         rank = rank + 1
       end
     end

@@ -8,7 +8,7 @@
 
 --@include permits/available
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = time[1] * 1e3 + math.floor(time[2] / 1000)
 local reaped = 0
 local ended = redis.call('ZCOUNT', KEYS[2], 0, now)
 if ended > 0 then

@@ -7,7 +7,7 @@
 -- hash, and are in its slot.
 --
 -- KEYS[1]  the lock
--- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, a zset of ours
+-- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
 
 local function longest_read(stem)
   -- all fields but the mode
@@ -18,7 +18,7 @@ local function longest_read(stem)
   if redis.call('ZCARD', KEYS[4]) == readers then
     local last = redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2]
     local time = redis.call('TIME')
-    return math.max(0, last - time[1] * 1000 - math.floor(time[2] / 1000))
+    return math.max(0, last - time[1] * 1e3 - math.floor(time[2] / 1000))
   end
   if readers > 100 then
     return nil

@@ -5,7 +5,7 @@
 --
 -- Needs the local `time`, the server's, from the TIME command.
 
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = time[1] * 1e3 + math.floor(time[2] / 1000)
 local function note_reader(readers, owner, lock, lease)
   redis.call('ZADD', readers, 'XX', 'GT', now + lease, owner)
   redis.call('PEXPIRE', readers, math.max(lease, redis.call('PTTL', lock)))

@@ -48,7 +48,8 @@ const plugins = [
 ]
 
 rmSync("bundle", { recursive: true, force: true })
-const bundle = await rolldown({ input: "dist/bin.js", platform: "node", plugins })
+// the memory store is never used here
+const bundle = await rolldown({ input: "dist/bin.js", platform: "node", external: ["fengari"], plugins })
 await bundle.write({
   dir: "bundle",
   entryFileNames: "redis-lock.js",

@@ -35,15 +35,15 @@ const lsCommand = Command.make(
   Command.withShortDescription("List what is held"),
   Command.withDescription(
     paragraphs(`
-Lists what is held: locks of every kind, a line for each owner, and semaphores with leased permits, a line for each
+Lists what is held: locks of every kind, a line per owner, and semaphores with leased permits, a line per
 permit. It shows name, owner, the label of the owner's client, mode, hold count, remaining time of the lease, and last
-fencing token. Semaphores without leases and latches are nothing but a number in Redis: look at one with
+fencing token. Semaphores without leases and latches are only a number in Redis: look at one with
 redis-lock inspect. It walks the keys with SCAN, never with KEYS, so a busy Redis is not blocked.
 
 Exit codes:
   0   success, even if nothing is held
   64  bad usage
-  69  Redis cannot be reached, or refused
+  69  Redis cannot be reached, or refuses
   74  the list could not be written`)
   ),
   Command.withExamples([{ command: "redis-lock ls 'report:*'" }, { command: "redis-lock ls --json" }])
@@ -59,14 +59,14 @@ const inspectCommand = Command.make("inspect", { name: theName, json, prefix, re
   Command.withDescription(
     paragraphs(`
 Shows everything that Redis stores under NAME: its kind, its holders and their leases, the last fencing token, and the queue of a
-fair lock; for another lock who waits for it, one of each process; for a semaphore or a latch, its count and the leased permits.
+fair lock; for other locks the waiters, one per process; for a semaphore or a latch, its count and the leased permits.
 
-A latch, and a semaphore none of whose permits is held, are nothing but a number in Redis: their kind is "counter".
+A latch, and a semaphore without held permits, is only a number in Redis: its kind is "counter".
 
 Exit codes:
   0   success, even if nobody holds it
   64  bad usage
-  69  Redis cannot be reached, or refused
+  69  Redis cannot be reached, or refuses
   74  it could not be written`)
   ),
   Command.withExamples([{ command: "redis-lock inspect db:migrate" }])
@@ -79,11 +79,7 @@ const watchCommand = Command.make(
       Argument.withDescription("Only names that match this Redis glob pattern; quote it for the shell"),
       Argument.withDefault("*")
     ),
-    interval: duration("interval").pipe(
-      Flag.filter(
-        (interval) => Duration.isGreaterThanOrEqualTo(interval, Duration.millis(100)),
-        () => "at least 100ms"
-      ),
+    interval: duration("interval", "100ms").pipe(
       Flag.withDescription("The pause between two looks. Default: 1s"),
       Flag.withDefault(Duration.seconds(1))
     ),
@@ -92,7 +88,7 @@ const watchCommand = Command.make(
       off
     ),
     allowRelease: Flag.Boolean("allow-release").pipe(
-      Flag.withDescription("On a terminal, let a key free the selected lock, after a question"),
+      Flag.withDescription("On a terminal, let a key free the selected lock, after asking"),
       off
     ),
     prefix,
@@ -104,19 +100,19 @@ const watchCommand = Command.make(
     Usage,
     "redis-lock watch [--interval 1s] [--json] [--allow-release] [--prefix TEXT] [--redis URL] [PATTERN]"
   ),
-  Command.withShortDescription("Show the locks that are held, and each change"),
+  Command.withShortDescription("Show the held locks, and each change"),
   Command.withDescription(
     paragraphs(`
-Shows the locks that are held, their holders, for how long they are seen to hold them, what is left of their leases, and how
-many wait, as far as Redis knows. It looks at all keys with SCAN once per --interval: what begins and ends in between, it misses.
+Shows the held locks, their holders, how long they have been seen to hold them, what is left of their leases, and how
+many waiters Redis knows of. It scans all keys once per --interval, and misses what begins and ends in between.
 
-On a terminal it draws a picture. Keys: q quits, s sorts by name, age, lease or waiters, / filters by name and holder; with
+On a terminal it draws a table. Keys: q quits, s sorts by name, age, lease or waiters, / filters by name and holder; with
 --allow-release, j, k and the arrows select a lock, and f frees it. Elsewhere, and with --json, it prints a line for each change.
 
 Exit codes:
   0      the user or the reader has left
   64     bad usage
-  69     Redis cannot be reached at the start, or refused
+  69     Redis cannot be reached at the start, or refuses
   74     it could not be written
   128+n  signal n arrived`)
   ),
@@ -149,18 +145,18 @@ const releaseCommand = Command.make(
   Command.withDescription(
     paragraphs(`
 Takes NAME away from its holder and wakes the next waiter. A read-write lock is taken from its writer or from all its readers; a
-semaphore with leased permits gets all its held permits back. On a terminal it shows the holder and asks first.
+semaphore with leased permits gets back all permits that are held. On a terminal it shows the holder and asks first.
 
-The holder is not stopped, but told: if it has held NAME for two seconds it hears it at once. Others (Java's, on a quorum, or without
-permission to listen) learn of it when they next renew, at most a third of their lease later. Until then two processes may work at
+The holder is not stopped, but notified: at once if it has held NAME for two seconds. Others (Java's, on a quorum, or without
+permission to subscribe) find out when they next renew, at most a third of their lease later. Until then two processes may work at
 once, unless the resource checks the fencing token. If you can, stop the holder instead.
 
 Exit codes:
   0   freed
   64  bad usage, or no --yes where stdin is not a terminal
   65  NAME has no holder that Redis knows of: it is a latch, a semaphore without held leased permits, or something else
-  66  nobody holds it, or others than those that it showed
-  69  Redis cannot be reached, or refused
+  66  nobody holds it, or the holder has changed since it was shown
+  69  Redis cannot be reached, or refuses
   77  the answer was no; nothing was freed`)
   ),
   Command.withExamples([{ command: "redis-lock release --force db:migrate" }])

@@ -15,6 +15,9 @@ export const Usage = Context.Reference<string | undefined>("@effect-redis-lock/c
 
 const withUsage = (doc: HelpDoc): HelpDoc => ({ ...doc, usage: Context.get(doc.annotations, Usage) ?? doc.usage })
 
+/** Without the rest of what was typed, if that is long. */
+const shortened = (text: string): string => text.replaceAll(/"([^"]{60})[^"]{40,}"/g, '"$1..."')
+
 export const presenter: CliOutput.Presenter = {
   present: (event) => {
     switch (event._tag) {
@@ -27,7 +30,9 @@ export const presenter: CliOutput.Presenter = {
       case "InvalidInvocation":
         return Effect.gen(function* () {
           const { formatCliError } = CliOutput.defaultFormatter()
-          for (const error of event.errors) yield* sayLines(formatCliError(error))
+          // the others follow from the first: what does not fit behind a flag is taken for more flags
+          const [first] = event.errors
+          if (first !== undefined) yield* sayLines(shortened(formatCliError(first)))
           yield* say(`usage: ${withUsage(event.helpDoc).usage}`)
           yield* say(`more: ${event.commandPath.join(" ")} --help`)
         })

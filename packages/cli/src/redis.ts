@@ -53,9 +53,25 @@ export const redis = Flag.Redacted("redis").pipe(
 /** `--prefix TEXT` */
 export const prefix = Flag.String("prefix").pipe(
   Flag.withMetavar("TEXT"),
-  Flag.withDescription("Begins the name of each key, as keyPrefix of the library's clients. Default: nothing"),
+  Flag.withDescription("A prefix for every name, like the library's keyPrefix. Default: none"),
   Flag.withDefault("")
 )
+
+/** Where a URL leads to: never its user, password or query. */
+export const placeOf = (url: Urls[number]): string => {
+  const { address } = Result.getOrThrow(RedisUrl.parse(url))
+  const hostAndPort = ({ host, port }: RedisUrl.HostAndPort) => (port === undefined ? host : `${host}:${port}`)
+  switch (address._tag) {
+    case "Host":
+      return hostAndPort(address)
+    case "Socket":
+      return address.path
+    case "Cluster":
+      return `cluster at ${address.nodes.map(hostAndPort).join(", ")}`
+    case "Sentinel":
+      return `${address.name} of the sentinels at ${address.sentinels.map(hostAndPort).join(", ")}`
+  }
+}
 
 export const defaultLease = Duration.seconds(30)
 const longestCommandTimeout = Duration.seconds(3)

@@ -10,3 +10,11 @@ export const inert = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p{Zl}
 /** A name may contain any text: no character of it may end the line, move the cursor or colour the terminal. */
 export const visible = (name: string): string =>
   name.replace(/[\\\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => (character === "\\" ? "\\\\" : spelled(character)))
+
+const longest = 60
+
+/** A name within a sentence: in quotes, and no longer than people read. */
+export const quoted = (name: string): string => {
+  const characters = Array.from(name)
+  return `"${characters.length > longest ? `${visible(characters.slice(0, longest).join(""))}...` : visible(name)}"`
+}

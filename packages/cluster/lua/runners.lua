@@ -5,7 +5,7 @@
 -- reply    for each: the runner, encoded; 1 if it is healthy, else 0
 
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = time[1] * 1e3 + math.floor(time[2] / 1000)
 local alive = {}
 for _, entry in ipairs(redis.call('HVALS', KEYS[1])) do
   local alive_until, health, id, runner = string.match(entry, '^(%d+)(%S) (%d+) %S+ (.*)$')

@@ -33,16 +33,17 @@ export interface RedisRunnerStorageOptions {
    * live in one slot of a Redis Cluster; it must not be empty or contain braces. Default: `effect_cluster`.
    */
   readonly prefix?: string | undefined
-  /**
-   * How long a runner that has vanished without unregistering keeps its machine id after its lease is over: it may only be
-   * paused, and generate more ids when it resumes. If all 1024 ids are taken, the runner that has been silent the longest
-   * loses its id earlier. At most a day. Default: 1 hour.
-   */
-  readonly machineIdRetention?: Duration.Input | undefined
 }
 
 /** As many as fit into a snowflake; more would collide unnoticed. */
 const machineIds = 1024
+
+/**
+ * How long a runner that has vanished without unregistering keeps its machine id after its lease is over, in milliseconds: it may
+ * only be paused, and generate more ids when it resumes. If all ids are in use, the runner that has been silent the longest
+ * loses its id earlier.
+ */
+const retention = 3_600_000
 
 /** At most a day: a longer lease would keep the shards of a dead runner from being taken over. */
 const checkPeriod = (option: string, input: Duration.Input): Effect.Effect<number, InvalidLockOptions> =>
@@ -80,7 +81,6 @@ export const make = Effect.fnUntraced(function* (
   const prefix = yield* checkPrefix(options?.prefix ?? "effect_cluster")
   const lease = yield* checkPeriod("shardLockExpiration", config.shardLockExpiration)
   const refreshInterval = yield* checkPeriod("shardLockRefreshInterval", config.shardLockRefreshInterval)
-  const retention = yield* checkPeriod("machineIdRetention", options?.machineIdRetention ?? "1 hour")
   // how long Sharding waits for a refresh before it gives up all its shards
   const refreshTimeout = Math.ceil(Math.min(refreshInterval, lease / 3))
   const runWithDeadline = yield* ScriptDeadlines.make({ longestLife: Math.min(refreshTimeout, 10_000) })
@@ -120,7 +120,7 @@ export const make = Effect.fnUntraced(function* (
         ),
         (id) =>
           id === 0
-            ? Effect.fail(new PersistenceError({ cause: new Error(`all ${machineIds} machine ids are taken`) }))
+            ? Effect.fail(new PersistenceError({ cause: new Error(`all ${machineIds} machine ids are in use`) }))
             : Effect.succeed(Number(id))
       ),
 

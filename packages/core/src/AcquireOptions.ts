@@ -6,12 +6,12 @@
 import type * as Duration from "effect/Duration"
 
 /**
- * Options of acquiring a lock, or permits of a semaphore. Durations are Effect durations: a number is milliseconds.
+ * How long to wait, and how long to hold. Durations are Effect durations: a number is milliseconds.
  *
  * @category options
  * @since 0.3.0
  */
-export interface AcquireOptions<out WaitTime extends Duration.Input | undefined = Duration.Input | undefined> {
+export interface TimeOptions<out WaitTime extends Duration.Input | undefined = Duration.Input | undefined> {
   /**
    * The longest wait, after which acquiring fails with `LockTimeout`; zero tries once. The wait can be interrupted at any
    * time. While Redis does not answer, the wait may be longer by one command timeout of the driver. Default: no limit, and
@@ -23,24 +23,21 @@ export interface AcquireOptions<out WaitTime extends Duration.Input | undefined 
    */
   readonly waitTime?: WaitTime | undefined
   /**
-   * A fixed lease: it is never renewed, and the lock or the permits are lost when it has run out. At least 3 ms, and long
-   * enough to leave something after the drift (`clockDriftFactor`). Default: a lease of 30 seconds (`watchdogLeaseTime`),
+   * A fixed lease: it is never renewed, and the lock or the permits are lost when it has run out. At least 3 ms. Default: a lease of 30 seconds (`watchdogLeaseTime`),
    * renewed every third of it until released.
    */
   readonly leaseTime?: Duration.Input | undefined
-  /**
-   * The shortest time before the lock is free again, counted from its acquisition, like ShedLock's `lockAtLeastFor`. A lock that is
-   * released earlier stays taken in Redis for the rest of that time. The release itself returns at once, and nobody holds the
-   * lock from then on; waiters get it when the time is over. In Redis its holder is then `<owner>:kept`, and `Lock.forceRelease`
-   * frees it. Not longer than a fixed `leaseTime`. Of several acquisitions by one owner, the one whose time ends last counts.
-   * Default: none.
-   *
-   * If the process dies, the lock is free when its lease ends, even if that is earlier: another instance can do the work.
-   *
-   * Only for exclusive locks on one server (or cluster): for a read-write lock, a `MultiLock`, a quorum or a semaphore
-   * acquiring fails with `InvalidLockOptions`.
-   */
-  readonly minHold?: Duration.Input | undefined
+}
+
+/**
+ * Options of acquiring a read-write lock, a `MultiLock`, or permits of a semaphore.
+ *
+ * @category options
+ * @since 0.3.0
+ */
+export interface GrantOptions<
+  out WaitTime extends Duration.Input | undefined = Duration.Input | undefined
+> extends TimeOptions<WaitTime> {
   /**
    * What a grant needs besides the master's reply in order to count; `"none"` for nothing. Default: the `acknowledge` of the
    * client, which is nothing by default. Functions that try once take it from the lock.
@@ -49,15 +46,39 @@ export interface AcquireOptions<out WaitTime extends Duration.Input | undefined 
 }
 
 /**
- * Makes a grant count only once enough replicas have it, or it is on disk. Otherwise it is undone, and acquiring fails
+ * Options of acquiring a lock.
+ *
+ * @category options
+ * @since 0.3.0
+ */
+export interface AcquireOptions<
+  out WaitTime extends Duration.Input | undefined = Duration.Input | undefined
+> extends GrantOptions<WaitTime> {
+  /**
+   * The shortest time before the lock is free again, counted from its acquisition, like ShedLock's `lockAtLeastFor`. A lock that is
+   * released earlier stays held in Redis for the rest of that time. The release itself returns at once, and no owner has the
+   * lock from then on; waiters get it when the time is over. In Redis its holder is then `<owner>:kept`, and `Lock.forceRelease`
+   * frees it. Not longer than a fixed `leaseTime`. Of several acquisitions by one owner, the one whose time ends last counts.
+   * Default: none.
+   *
+   * If the process dies, the lock is free when its lease ends, even if that is earlier: another instance can do the work.
+   *
+   * Only for exclusive locks on one server (or cluster): where the type of a lock does not tell that it is one side of a read-write
+   * lock, a `MultiLock` or on a quorum, acquiring fails with `InvalidLockOptions`.
+   */
+  readonly minHold?: Duration.Input | undefined
+}
+
+/**
+ * Makes a grant count only once enough replicas have it. Otherwise it is undone, and acquiring fails
  * with a `LockStoreError` whose reason is `NotReplicated`, and whose `cause` is a `LockNotReplicated`. This covers every way
  * of acquiring a lock or leased permits, re-entry included; renewals and releases do not wait.
  *
  * **Details**
  *
  * Redis replicates asynchronously: the master replies before any replica has the grant, and if it dies then, the replica that
- * takes over grants the lock again. With this option, a second connection confirms that the master has the grant, and waits there by `WAIT`
- * or `WAITAOF`. Grants of the same moment share one such wait, and locks without this option are not held up.
+ * takes over grants the lock again. With this option, a second connection confirms that the master has the grant, and waits there by
+ * `WAIT`. Grants of the same moment share one such wait, and locks without this option are not held up.
  *
  * **Gotchas**
  *
@@ -74,16 +95,10 @@ export interface AcquireOptions<out WaitTime extends Duration.Input | undefined 
  */
 export interface AcknowledgeOptions {
   /**
-   * How many replicas must have the grant: a number of at least 1 (0 with `fsync: "master"`), or `"all"` or `"majority"` (more than
+   * How many replicas must have the grant: a number of at least 1, or `"all"` or `"majority"` (more than
    * half) of those that the master reports as online at the time, and at least one.
    */
   readonly replicas: number | "all" | "majority"
-  /**
-   * Which disks must have it as well: `"master"`, or `"replicas"` for the master's and those of that many replicas. That needs
-   * `WAITAOF` (Redis 7.2 or newer, Valkey) and `appendonly yes`; with `appendfsync everysec` it takes up to a second, so
-   * that `within` has to be longer. Default: `"none"`.
-   */
-  readonly fsync?: "none" | "master" | "replicas" | undefined
   /**
    * How long to wait for them; up to twice as long for a grant that first has to wait for an earlier one. It should be a small
    * fraction of the lease. At most a day. Default: 500 milliseconds.

@@ -11,14 +11,13 @@ import { dual } from "effect/Function"
 import type { Pipeable } from "effect/Pipeable"
 import * as Predicate from "effect/Predicate"
 import type * as Types from "effect/Types"
-import { awaitLatch } from "./internal/acquire/waiting/awaitLatch.ts"
-import { parseWait } from "./internal/options/durations.ts"
-import { isDataFirst } from "./internal/options/isDataFirst.ts"
+import { awaitLatch } from "./internal/acquire/awaitLatch.ts"
+import { type Invalid, parseWait } from "./internal/options/durations.ts"
+import { isDataFirst } from "./internal/options/acquireTimes.ts"
 import { LatchImpl, latchOf, TypeId as internalTypeId } from "./internal/locks/LatchImpl.ts"
 import type { LockClient } from "./internal/client/LockClient.ts"
 import { shown } from "./internal/report/shown.ts"
 import { use } from "./internal/locks/Synchronizer.ts"
-import type { Invalid } from "./internal/options/invalid.ts"
 import {
   type InvalidLockName,
   InvalidLockOptions,
@@ -29,9 +28,9 @@ import {
 } from "./LockError.ts"
 import type { AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
 import type { RedisLock } from "./RedisLock.ts"
-import { latchTitle } from "./internal/protocol/latch.ts"
-import * as operations from "./internal/store/operations/counters/latch.ts"
-import { runOrDescribe } from "./internal/store/wrongType.ts"
+import { latchTitle } from "./internal/kinds/kinds.ts"
+import * as operations from "./internal/store/operations/latch.ts"
+import { runOrDescribe } from "./internal/store/failures.ts"
 
 /**
  * Marks the values of this module at run time; see {@link isCountDownLatch}.

@@ -10,14 +10,11 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
-import { clientIn } from "./internal/client/boundClient.ts"
-import { type CronJob, CronLoop } from "./internal/coordination/CronLoop.ts"
-import { LockImpl } from "./internal/locks/LockImpl.ts"
-import { type Invalid, isInvalid } from "./internal/options/invalid.ts"
-import { nonReentrant } from "./internal/protocol/exclusive.ts"
+import { type Job, makeTurn } from "./internal/coordination/schedule.ts"
 import { shown } from "./internal/report/shown.ts"
-import { growing } from "./internal/time/schedules.ts"
-import { type InvalidLockName, InvalidLockOptions, type LockReentered } from "./LockError.ts"
+import { growing } from "./internal/time/clock.ts"
+import { type InvalidLockName, InvalidLockOptions } from "./LockError.ts"
+import * as NonReentrantLock from "./NonReentrantLock.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -51,7 +48,7 @@ export interface DistributedCronOptions<E, R> {
    * What to do with a tick while an earlier one is still running, in any process.
    *
    * - `"skip"`: drop it
-   * - `"wait"`: run it afterwards; up to `maxCatchUp` ticks wait, older ones are dropped
+   * - `"wait"`: run it afterwards; up to 100 ticks wait, older ones are dropped
    * - `"allow"`: run it at the same time, without a lock
    *
    * Default: `"skip"`.
@@ -62,19 +59,12 @@ export interface DistributedCronOptions<E, R> {
    *
    * - `"none"`: drop them
    * - `"latest"`: run the most recent one once a process is running again
-   * - `"all"`: run the last `maxCatchUp` of them, oldest first
+   * - `"all"`: run the last 100 of them, oldest first
    *
-   * Of the ticks that were missed because Redis was unreachable, the most recent one always runs, late; with `"all"` the last `maxCatchUp`.
+   * Of the ticks that were missed because Redis was unreachable, the most recent one always runs, late; with `"all"` the last 100.
    * Default: `"none"`.
    */
   readonly catchUp?: "none" | "latest" | "all" | undefined
-  /** The largest number of ticks to catch up on, at least 1. Default: 100. */
-  readonly maxCatchUp?: number | undefined
-  /**
-   * Whether another process runs a tick again if its process died or lost the lock before the tick had finished. Ticks then run at least
-   * once instead of at most once. Not with `overlap: "allow"`. Default: false.
-   */
-  readonly retryDied?: boolean | undefined
 }
 
 /**
@@ -90,8 +80,9 @@ export interface DistributedCronOptions<E, R> {
  *
  * **When not to use**
  *
- * For something that runs all the time, use `Singleton.layer`. If every tick must run at least once, set `retryDied: true` and
- * `catchUp: "all"`: that holds as long as Redis keeps its data, but a tick may then run twice.
+ * For something that runs all the time, use `Singleton.layer`. If every tick must run at least once, let the job look for what is
+ * still to be done, in the place where it writes its results: what a process that died half-way has left undone is then done by
+ * the next tick.
  *
  * **Gotchas**
  *
@@ -130,8 +121,6 @@ export const layer = <E, R>(
   RedisLock | Exclude<R, CurrentScheduledTime>
 > => Layer.effectDiscard(start(options))
 
-const defaultMaxCatchUp = 100
-
 /** Whether a schedule has any tick: one for the 30th of February has none. */
 const everFires = (cron: Cron.Cron): boolean => {
   try {
@@ -141,43 +130,26 @@ const everFires = (cron: Cron.Cron): boolean => {
   }
 }
 
-const checkOptions = (cron: Cron.Cron, options: DistributedCronOptions<any, any>): InvalidLockOptions | undefined => {
-  const { catchUp = "none", maxCatchUp = defaultMaxCatchUp, overlap = "skip", retryDied = false } = options
-  const invalid = (option: string, problem: string) => new InvalidLockOptions({ option, problem })
-  if (!["skip", "wait", "allow"].includes(overlap)) {
-    return invalid("overlap", `${shown(overlap)} is none of "skip", "wait" and "allow"`)
-  }
-  if (!["none", "latest", "all"].includes(catchUp)) {
-    return invalid("catchUp", `${shown(catchUp)} is none of "none", "latest" and "all"`)
-  }
-  if (!Number.isSafeInteger(maxCatchUp) || maxCatchUp < 1) {
-    return invalid("maxCatchUp", `it is not a whole number from 1 (${shown(maxCatchUp)})`)
-  }
-  if (!everFires(cron)) return invalid("cron", "no time matches it")
-  return retryDied && overlap === "allow"
-    ? invalid("retryDied", `with overlap: "allow" nobody knows whether a tick's process has died`)
-    : undefined
-}
+/** The value of an option, or why it is none. */
+const oneOf = <A extends string>(option: string, value: A, values: ReadonlyArray<A>) =>
+  values.includes(value)
+    ? Effect.succeed(value)
+    : Effect.fail(new InvalidLockOptions({ option, problem: `${shown(value)} is none of ${values.join(", ")}` }))
 
 const start = <E, R>(
   options: DistributedCronOptions<E, R>
-): Effect.Effect<void, Invalid | Cron.CronParseError, RedisLock | Exclude<R, CurrentScheduledTime> | Scope.Scope> =>
+): Effect.Effect<
+  void,
+  InvalidLockName | InvalidLockOptions | Cron.CronParseError,
+  RedisLock | Exclude<R, CurrentScheduledTime> | Scope.Scope
+> =>
   Effect.gen(function* () {
     const { execute, name } = options
     const cron = Cron.isCron(options.cron) ? options.cron : yield* Effect.fromResult(options.cron)
-    const client = clientIn(yield* Effect.context<RedisLock>())
-    const lock = new LockImpl<unknown, LockReentered>(name, nonReentrant, undefined, client)
-    const keys = lock.invalid ?? lock.keys(client)
-    if (isInvalid(keys)) return yield* Effect.fail(keys)
-    const invalid = checkOptions(cron, options)
-    if (invalid !== undefined) return yield* Effect.fail(invalid)
-
-    const job: CronJob<Exclude<R, CurrentScheduledTime>> = {
+    const job: Job<Exclude<R, CurrentScheduledTime>> = {
       cron,
-      overlap: options.overlap ?? "skip",
-      catchUp: options.catchUp ?? "none",
-      maxCatchUp: options.maxCatchUp ?? defaultMaxCatchUp,
-      retryDied: options.retryDied ?? false,
+      overlap: yield* oneOf("overlap", options.overlap ?? "skip", ["skip", "wait", "allow"]),
+      catchUp: yield* oneOf("catchUp", options.catchUp ?? "none", ["none", "latest", "all"]),
       execute: (tick) => {
         const time = DateTime.makeUnsafe(tick)
         return Effect.provideService(execute, CurrentScheduledTime, time).pipe(
@@ -188,27 +160,15 @@ const start = <E, R>(
         )
       }
     }
-    const loop = new CronLoop(client, keys, lock, job, yield* Effect.scope)
-    yield* Effect.forkScoped(Effect.forever(persistent(name, loop.turn)))
-  })
-
-const pausing = growing("1 second", "30 seconds")
-
-/** Goes on after a failure, such as that of Redis, even an unexpected one; says once that it has failed. */
-const persistent = <E, R>(name: string, self: Effect.Effect<void, E, R>): Effect.Effect<void, never, R> =>
-  Effect.suspend(() => {
-    let isTold = false
-    return Effect.retry(
-      Effect.tapError(Effect.catchDefect(self, Effect.fail), (error) => {
-        if (isTold) return Effect.void
-        isTold = true
-        return Effect.annotateLogs(
-          Effect.logWarning("A schedule was interrupted by a failure, and tries again.", error),
-          {
-            cron: name
-          }
-        )
-      }),
-      pausing
-    ) as Effect.Effect<void, never, R>
+    if (!everFires(cron)) return yield* new InvalidLockOptions({ option: "cron", problem: "no time matches it" })
+    const turn = yield* makeTurn(NonReentrantLock.make(name), job)
+    // a schedule outlives every failure, even an unexpected one
+    const attempt = Effect.catchDefect(turn, Effect.fail)
+    const persistent = Effect.catch(attempt, (error) =>
+      Effect.logWarning("A schedule was interrupted by a failure, and tries again.", error).pipe(
+        Effect.annotateLogs({ cron: name }),
+        Effect.andThen(Effect.delay(Effect.retry(attempt, growing("1 second", "30 seconds")), "1 second"))
+      )
+    )
+    yield* Effect.forkScoped(Effect.forever(persistent))
   })

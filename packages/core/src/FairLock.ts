@@ -4,7 +4,7 @@
  * @since 0.2.0
  */
 import type * as Duration from "effect/Duration"
-import { fair } from "./internal/protocol/fair.ts"
+import { fair } from "./internal/kinds/kinds.ts"
 import { makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
 import type { AcquireOptions } from "./AcquireOptions.ts"
 import type { Lock, WithoutTokens, WithTokens } from "./Lock.ts"
@@ -19,7 +19,8 @@ import type { RedisLock } from "./RedisLock.ts"
  * A waiting fiber keeps its place however long it waits; its process reports every half second for all its waiters. A
  * waiter whose process has not reported for 1.5 seconds, because it died or was stopped, is skipped; if the process comes
  * back, its waiter rejoins at the end. Silence counts only while Redis answers others: after an outage of Redis a process
- * has up to five seconds to report.
+ * has up to five seconds to report. If all waiters have died and nobody asked since, that looks like an outage, so the next
+ * request waits for five seconds.
  *
  * `Lock.tryScoped` and `Lock.withLockIfAvailable` never take the lock ahead of a waiter.
  *

@@ -4,7 +4,7 @@
  * @since 0.2.0
  */
 import type * as Duration from "effect/Duration"
-import { fenced } from "./internal/protocol/exclusive.ts"
+import { fenced } from "./internal/kinds/kinds.ts"
 import { LockImpl } from "./internal/locks/LockImpl.ts"
 import type { AcquireOptions } from "./AcquireOptions.ts"
 import type { Lock } from "./Lock.ts"

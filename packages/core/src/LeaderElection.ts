@@ -7,35 +7,29 @@
  *
  * @since 0.3.0
  */
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { dual } from "effect/Function"
-import type * as Option from "effect/Option"
-import type { Pipeable } from "effect/Pipeable"
+import * as Equal from "effect/Equal"
+import { dual, identity } from "effect/Function"
+import * as Option from "effect/Option"
+import * as Pipeable from "effect/Pipeable"
 import * as Predicate from "effect/Predicate"
 import type * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
-import type * as Scope from "effect/Scope"
-import type * as Stream from "effect/Stream"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
-import * as Sections from "./internal/acquire/sections.ts"
-import { jsonText, type ValueSchema } from "./internal/coordination/jsonText.ts"
-import type { HeldLeadership } from "./internal/coordination/Leadership.ts"
-import {
-  currentTerm,
-  leaderChanges,
-  LeaderElectionImpl,
-  leaderOf,
-  leaderships,
-  makeElection,
-  prepareCampaign,
-  TypeId as internalTypeId
-} from "./internal/coordination/LeaderElectionImpl.ts"
-import { leadUntilEnd } from "./internal/coordination/whileLeader.ts"
-import { isInvalid } from "./internal/options/invalid.ts"
+import * as FairLock from "./FairLock.ts"
+import type { Holding } from "./Holding.ts"
+import { scopedAsCandidate, withCandidate } from "./internal/coordination/candidate.ts"
+import { type HolderRecord, recordOf, type RecordState } from "./internal/coordination/record.ts"
+import { printsAs } from "./internal/report/shown.ts"
+import * as Lock from "./Lock.ts"
 import {
   type InvalidLockName,
   type InvalidLockOptions,
-  type LockLost,
+  LockLost,
   type LockStoreError,
   NotLockOwner
 } from "./LockError.ts"
@@ -47,7 +41,7 @@ import type { RedisLock } from "./RedisLock.ts"
  * @category type IDs
  * @since 0.3.0
  */
-export const TypeId: TypeId = internalTypeId
+export const TypeId: TypeId = "~effect-redis-lock/LeaderElection"
 
 /**
  * The type of {@link TypeId}.
@@ -64,7 +58,7 @@ export type TypeId = "~effect-redis-lock/LeaderElection"
  * @category models
  * @since 0.3.0
  */
-export interface LeaderElection<in out A = never, out R = RedisLock> extends Pipeable {
+export interface LeaderElection<in out A = never, out R = RedisLock> extends Pipeable.Pipeable {
   readonly [TypeId]: {
     readonly _A: Types.Invariant<A>
     readonly _R: Types.Covariant<R>
@@ -146,7 +140,7 @@ export interface LeaderElectionOptions<in out A = never> {
 
 /**
  * An election under a name. The leader holds the lock of that name: `Lock.inspect(name)` shows it, and while somebody else holds that lock
- * nobody is elected. The name follows the rules of `Lock.make`; an invalid one is reported when the election is used.
+ * nobody is elected. The leader's own work re-enters it, as in a section of `Lock.withLock`. The name follows the rules of `Lock.make`; an invalid one is reported when the election is used.
  *
  * **When to use**
  *
@@ -169,11 +163,37 @@ export interface LeaderElectionOptions<in out A = never> {
  * @since 0.3.0
  */
 export const make = <A = never>(name: string, options?: LeaderElectionOptions<A>): LeaderElection<A> =>
-  makeElection<A, RedisLock>(
-    name,
-    jsonText((options?.value ?? Schema.Never) as ValueSchema<A>),
+  new Election<A, RedisLock>(
+    Lock.make(name),
+    FairLock.make(name),
+    (options?.value ?? Schema.Never) as Schema.Codec<A, unknown>,
     options?.fair !== false
-  )
+  ) as unknown as LeaderElection<A>
+
+class Election<A, R> extends Pipeable.Class {
+  readonly plain: Lock.Lock<R>
+  readonly fair: Lock.Lock<R>
+  readonly json: Schema.Codec<A, string>
+  readonly isFair: boolean
+
+  constructor(plain: Lock.Lock<R>, fair: Lock.Lock<R>, value: Schema.Codec<A, unknown>, isFair: boolean) {
+    super()
+    this.plain = plain
+    this.fair = fair
+    this.json = Schema.fromJsonString(Schema.toCodecJson(value))
+    this.isFair = isFair
+  }
+
+  get name(): string {
+    return this.plain.name
+  }
+}
+
+Object.defineProperty(Election.prototype, TypeId, { value: { _A: identity, _R: identity } })
+
+printsAs(Election.prototype, ({ name }) => ({ _id: "effect-redis-lock/LeaderElection", name }))
+
+const implOf = <A, R>(election: LeaderElection<A, R>): Election<A, R> => election as unknown as Election<A, R>
 
 /**
  * Binds an election to one service, so that it no longer requires one.
@@ -184,10 +204,14 @@ export const make = <A = never>(name: string, options?: LeaderElectionOptions<A>
 export const provide: {
   (service: RedisLock["Service"]): <A, R>(election: LeaderElection<A, R>) => LeaderElection<A, Exclude<R, RedisLock>>
   <A, R>(election: LeaderElection<A, R>, service: RedisLock["Service"]): LeaderElection<A, Exclude<R, RedisLock>>
-} = dual(2, <A, R>(election: LeaderElection<A, R>, service: RedisLock["Service"]) => implOf(election).provide(service))
-
-const implOf = <A, R>(election: LeaderElection<A, R>): LeaderElectionImpl<A, R> =>
-  election as unknown as LeaderElectionImpl<A, R>
+} = dual(
+  2,
+  <A, R>(election: LeaderElection<A, R>, service: RedisLock["Service"]): LeaderElection<A, Exclude<R, RedisLock>> => {
+    const { fair, isFair, json, plain } = implOf(election)
+    const bound = new Election(Lock.provide(plain, service), Lock.provide(fair, service), json, isFair)
+    return bound as unknown as LeaderElection<A, Exclude<R, RedisLock>>
+  }
+)
 
 /**
  * Options of {@link campaign}.
@@ -243,29 +267,73 @@ export const campaign = <A, R>(
   Leadership<A>,
   LockStoreError | InvalidLockName | InvalidLockOptions | Schema.SchemaError,
   R | Scope.Scope
-> => {
-  const impl = implOf(election)
-  return Effect.flatMap(textOf(impl, options), (text) =>
-    Effect.map(Sections.scoped(leaderships, prepareCampaign(impl, text)), (held) => shownTo(impl, held))
-  ) as Effect.Effect<Leadership<A>, LockStoreError | InvalidLockName | InvalidLockOptions | Schema.SchemaError, never>
+> =>
+  Effect.gen(function* () {
+    const { election: impl, lock, record, text } = yield* candidacy(election, options)
+    let term: Term | undefined
+    // registered first, so run last: until the lock is released, its holder leads
+    yield* Effect.addFinalizer(() => Effect.suspend(() => term?.clear ?? Effect.void))
+    const attempt = Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(restore(scopedAsCandidate(lock)), (holding) => {
+        term = new Term(record, holding)
+        // nobody leads who could not announce it
+        return Effect.onError(restore(Effect.as(term.write(text), term)), () => Effect.ignore(holding.release))
+      })
+    )
+    // a term that ended before it was announced does not count
+    const elected = Effect.retry(attempt, { while: ({ _tag }) => _tag === "LockLost" })
+    return leadershipOf(impl, yield* Effect.catchTag(elected, "LockLost", Effect.die))
+  })
+
+/** What a candidate needs: its lock, the record in which it announces its term, and the text that it announces. */
+const candidacy = <A, R>(election: LeaderElection<A, R>, options: CampaignOptions<A> | undefined) =>
+  Effect.gen(function* () {
+    const impl = implOf(election)
+    const record = yield* recordOf(impl.plain, "leader")
+    const lock = impl.isFair && !record.isOnQuorum ? impl.fair : impl.plain
+    const text = options?.proclaim === undefined ? "" : yield* Schema.encodeEffect(impl.json)(options.proclaim)
+    return { election: impl, lock, record, text }
+  })
+
+/** The leader's side of a term: the holding of the election's lock, and the record beside it. */
+class Term {
+  readonly record: HolderRecord
+  readonly holding: Holding
+  #version = 0
+
+  constructor(record: HolderRecord, holding: Holding) {
+    this.record = record
+    this.holding = holding
+  }
+
+  /** The text is empty for a leader that proclaims nothing. */
+  write(value: string): Effect.Effect<void, LockLost | LockStoreError> {
+    return Effect.suspend(() => this.record.write(this.holding, { value, version: ++this.#version }))
+  }
+
+  /** Takes back what was written. */
+  get clear(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.#version === 0) return Effect.void
+      this.#version = 0
+      return this.record.clear(this.holding.owner)
+    })
+  }
 }
 
-const shownTo = <A>({ json }: LeaderElectionImpl<A, any>, held: HeldLeadership): Leadership<A> => ({
-  name: held.name,
-  owner: held.owner,
-  term: held.term,
-  isLeading: held.isLeading,
-  ensureLeading: held.ensureLeading,
-  awaitLost: held.awaitLost,
-  proclaim: (value) => Effect.flatMap(json.encode(value), (text) => held.write(text)),
-  resign: held.release
-})
-
-const textOf = <A>(
-  { json }: LeaderElectionImpl<A, unknown>,
-  options: CampaignOptions<A> | undefined
-): Effect.Effect<string, Schema.SchemaError> =>
-  options?.proclaim === undefined ? Effect.succeed("") : json.encode(options.proclaim)
+const leadershipOf = <A>({ json }: Election<A, unknown>, term: Term): Leadership<A> => {
+  const { awaitLost, ensureHeld, isHeld, name, owner, release, token } = term.holding
+  return {
+    name,
+    owner,
+    term: token,
+    isLeading: isHeld,
+    ensureLeading: ensureHeld,
+    awaitLost,
+    proclaim: (value) => Effect.flatMap(Schema.encodeEffect(json)(value), (text) => term.write(text)),
+    resign: Effect.ensuring(release, term.clear)
+  }
+}
 
 /**
  * Options of {@link whileLeader}.
@@ -320,12 +388,45 @@ export const whileLeader: {
 } = dual(
   (args) => Effect.isEffect(args[0]),
   <B, E, R2, A, R>(self: Effect.Effect<B, E, R2>, election: LeaderElection<A, R>, options?: WhileLeaderOptions<A>) => {
-    const impl = implOf(election)
-    return Effect.flatMap(textOf(impl, options), (text) =>
-      leadUntilEnd(self, impl.name, prepareCampaign(impl, text), options?.restart)
-    )
+    let hasFailed = false
+    const work = Effect.tapCause(self, (cause) => Effect.sync(() => (hasFailed = !Cause.hasInterruptsOnly(cause))))
+    return Effect.flatMap(candidacy(election, options), ({ election: { name }, lock, record, text }) => {
+      const lead = Effect.suspend(() => {
+        hasFailed = false
+        let term: Term | undefined
+        const led = withCandidate(lock, (holding) => {
+          const own = (term = new Term(record, holding))
+          return Effect.andThen(
+            own.write(text),
+            work.pipe(
+              Effect.updateService(CurrentTerms, (terms) => [own, ...terms]),
+              Effect.annotateLogs({ election: name })
+            )
+          )
+        })
+        return Effect.ensuring(
+          led,
+          Effect.suspend(() => term?.clear ?? Effect.void)
+        )
+      })
+      // the effect may notice the loss before it is interrupted
+      const untilEnd = Effect.retry(Effect.sandbox(lead), { while: (cause) => isLossOf(name, cause) })
+      const restart = options?.restart
+      return Effect.catch(
+        restart === undefined ? untilEnd : Effect.retry(untilEnd, { while: () => hasFailed, schedule: restart }),
+        (cause) => Effect.failCause(cause as Cause.Cause<E | LockStoreError | InvalidLockName | InvalidLockOptions>)
+      )
+    })
   }
 )
+
+const isLossOf = (name: string, { reasons }: Cause.Cause<unknown>): boolean =>
+  reasons.some((reason) => reason._tag === "Fail" && reason.error instanceof LockLost && reason.error.lock === name)
+
+/** The terms under which the running code leads, innermost first. */
+const CurrentTerms = Context.Reference<ReadonlyArray<Term>>("effect-redis-lock/CurrentTerms", {
+  defaultValue: () => []
+})
 
 /**
  * The leadership that {@link whileLeader} gave to the running code. Fails with `NotLockOwner` outside of it. Sends no command.
@@ -351,11 +452,11 @@ export const whileLeader: {
 export const currentLeadership = <A, R>(
   election: LeaderElection<A, R>
 ): Effect.Effect<Leadership<A>, NotLockOwner | InvalidLockName | InvalidLockOptions, R> =>
-  Effect.withFiber<Leadership<A>, NotLockOwner | InvalidLockName | InvalidLockOptions, R>((fiber) => {
+  Effect.gen(function* () {
     const impl = implOf(election)
-    const term = currentTerm(impl, fiber)
-    if (term === undefined) return Effect.fail(new NotLockOwner({ lock: impl.name }))
-    return isInvalid(term) ? Effect.fail(term) : Effect.succeed(shownTo(impl, term))
+    const record = yield* recordOf(impl.plain, "leader")
+    const term = (yield* CurrentTerms).find((term) => Equal.equals(term.record, record))
+    return term === undefined ? yield* new NotLockOwner({ lock: impl.name }) : leadershipOf(impl, term)
   })
 
 /**
@@ -380,7 +481,32 @@ export const currentLeadership = <A, R>(
 export const leader = <A, R>(
   election: LeaderElection<A, R>
 ): Effect.Effect<Option.Option<Leader<A>>, LockStoreError | InvalidLockName | InvalidLockOptions, R> =>
-  leaderOf(implOf(election) as LeaderElectionImpl<A, unknown>)
+  Effect.flatMap(recordOf(implOf(election).plain, "leader"), ({ read }) =>
+    Effect.flatMap(read, (state) => leaderIn(implOf(election), state))
+  )
+
+/** The leader is the holder of the lock, once it has announced its term. */
+const leaderIn = <A>(
+  { json, name }: Election<A, unknown>,
+  state: RecordState
+): Effect.Effect<Option.Option<Leader<A>>> => {
+  if (!isAnnounced(state)) return Effect.succeedNone
+  const { owner, token: term, value: text } = state.record
+  const value = text === "" ? Effect.succeedNone : Effect.asSome(Schema.decodeEffect(json)(text))
+  return value.pipe(
+    Effect.catch((error) =>
+      Effect.as(
+        Effect.logWarning("The leader has proclaimed a value that this process's Schema cannot decode.", error),
+        Option.none<A>()
+      )
+    ),
+    Effect.annotateLogs({ election: name }),
+    Effect.map((value) => Option.some({ owner, term, value }))
+  )
+}
+
+const isAnnounced = (state: RecordState): state is RecordState & { readonly record: object } =>
+  state.record !== undefined && state.record.owner === state.holder
 
 /**
  * The current leader, then every change: another leader, another value, nobody. It never repeats itself, never ends, and survives
@@ -412,4 +538,11 @@ export const leader = <A, R>(
 export const changes = <A, R>(
   election: LeaderElection<A, R>
 ): Stream.Stream<Option.Option<Leader<A>>, LockStoreError | InvalidLockName | InvalidLockOptions, R> =>
-  leaderChanges(implOf(election) as LeaderElectionImpl<A, unknown>)
+  Stream.unwrap(Effect.map(recordOf(implOf(election).plain, "leader"), ({ looks }) => looks)).pipe(
+    Stream.changesWith((before, now) => signOf(before) === signOf(now)),
+    Stream.mapEffect((state) => leaderIn(implOf(election), state))
+  )
+
+/** While this stays the same, nothing has changed. */
+const signOf = (state: RecordState): string =>
+  isAnnounced(state) ? `${state.record.owner} ${state.record.version}` : ""

@@ -17,17 +17,16 @@ import * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
 import type { AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
 import type { Holding, HoldingOf } from "./Holding.ts"
-import { clientIn } from "./internal/client/boundClient.ts"
+import { clientIn } from "./internal/client/LockClient.ts"
 import { CurrentOwner, Owner } from "./internal/hold/owner.ts"
 import * as Sections from "./internal/acquire/sections.ts"
 import { TypeId as internalTypeId } from "./internal/locks/AnyLock.ts"
-import { inspectNamed, locks, prepareLock, using } from "./internal/locks/heldLocks.ts"
-import { listHeld, listHeldNames } from "./internal/locks/looking/held.ts"
-import { watchLocks } from "./internal/locks/looking/watchLocks.ts"
+import { locks, prepareLock, using } from "./internal/locks/heldLocks.ts"
+import { listHeld, watchLocks } from "./internal/locks/looking.ts"
 import { lockOf, makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
-import type { Invalid } from "./internal/options/invalid.ts"
-import { isDataFirst } from "./internal/options/isDataFirst.ts"
-import { reentrant } from "./internal/protocol/exclusive.ts"
+import type { Invalid } from "./internal/options/durations.ts"
+import { isDataFirst } from "./internal/options/acquireTimes.ts"
+import { reentrant } from "./internal/kinds/kinds.ts"
 import {
   type AcquireError,
   InvalidLockName,
@@ -39,7 +38,7 @@ import {
   type TimeoutOf,
   type WaitTimeOf
 } from "./LockError.ts"
-import type { LockChange, LockState, NameState } from "./LockState.ts"
+import type { HolderState, LockChange, LockState } from "./LockState.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -112,7 +111,7 @@ export type Failures<L> = L extends Lock<unknown, infer E, unknown> ? E : never
 export type Token<L> = L extends Lock<unknown, unknown, infer T> ? T : bigint
 
 export type { AcquireOptions } from "./AcquireOptions.ts"
-export type { LockChange, LockState, NameState } from "./LockState.ts"
+export type { HolderState, LockChange, LockState, WaiterState } from "./LockState.ts"
 
 /**
  * Each grant has a fencing token; {@link WithoutTokens} turns that off.
@@ -505,8 +504,10 @@ export const orDieIfInvalid = <A, E, R>(
   ) as Effect.Effect<A, Exclude<E, InvalidLockName | InvalidLockOptions>, R>
 
 /**
- * The holding of this lock that the running code has: inside {@link withLock}, that of the section. Fails with
- * `NotLockOwner` if there is none, and with `InvalidLockName` for an invalid name. Sends no command.
+ * The holding of this lock that the running code has: inside {@link withLock}, that of the section. Fails with `LockLost` in a
+ * section that has lost the lock, with `NotLockOwner` if there is no such holding, and with `InvalidLockName` and `InvalidLockOptions`
+ * as acquiring does. A holding of {@link scoped} that was lost counts as none: its own `ensureHeld` tells of the loss. Sends no
+ * command.
  *
  * @example
  * ```ts
@@ -524,7 +525,7 @@ export const orDieIfInvalid = <A, E, R>(
  */
 export const currentHolding = <L extends Lock<unknown, unknown, unknown> | string>(
   lock: L
-): Effect.Effect<HoldingOf<Token<L>>, NotLockOwner | InvalidLockName, Services<L>> =>
+): Effect.Effect<HoldingOf<Token<L>>, NotLockOwner | LockLost | InvalidLockName | InvalidLockOptions, Services<L>> =>
   using(lock, (impl, fiber) =>
     Effect.flatMap(impl.holding(fiber), (held): Effect.Effect<HoldingOf<Token<L>>, NotLockOwner> =>
       held === undefined
@@ -534,34 +535,21 @@ export const currentHolding = <L extends Lock<unknown, unknown, unknown> | strin
   )
 
 /**
- * The state of the lock in Redis: its holders, their hold counts, and how long the lease still runs. `None` when it is
- * free. Each side of a read-write lock sees its own holders.
+ * Everything that Redis knows at this moment about a lock, or about whatever lies under a name: the kind, the holders and their
+ * leases, with the labels of their clients, the last token, the waiters as far as Redis knows them, and the count of a semaphore or
+ * latch. It only reads. Of one side of a read-write lock it is the whole lock, and each holder has its `mode`; a `MultiLock` is held when all
+ * of its members are. On a quorum it is the lock that a majority agrees on, without waiters.
  *
- * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command.
- *
- * @category getters
- * @since 0.1.0
- */
-export const inspect = <L extends Lock<unknown, unknown, unknown> | string>(
-  lock: L
-): Effect.Effect<Option.Option<LockState>, LockStoreError | InvalidLockName, Services<L>> =>
-  using(lock, (impl, fiber) => Effect.map(impl.inspect(fiber), Option.fromUndefinedOr))
-
-/**
- * Everything that Redis knows about a name at this moment, for any kind of lock or synchronizer: the kind, the holders and
- * their leases, the last token, the waiters as far as Redis knows them, and the count of a semaphore or latch. It only reads.
- * On a quorum it reports the lock that a majority agrees on, without waiters.
- *
- * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, with `InvalidLockName` and `InvalidLockOptions` before any command.
  *
  * **When to use**
  *
- * As an operator, to see who holds a lock and who waits for it.
+ * As an operator, to see who holds a lock and who waits for it. The keys of all kinds are read: the driver's README has the permissions.
  *
  * **When not to use**
  *
- * To decide whether to go on: the answer may be outdated when you see it. If you know the kind, {@link inspect} and the
- * getters of the other modules cost less.
+ * To decide whether to go on: the answer may be outdated when you see it. In a program that knows the kind, {@link isLocked} and the
+ * getters of the other modules cost less, and fail where something else lies under the name.
  *
  * @example
  * ```ts
@@ -569,81 +557,94 @@ export const inspect = <L extends Lock<unknown, unknown, unknown> | string>(
  * import { Lock } from "effect-redis-lock"
  *
  * const program = Effect.gen(function*() {
- *   const { holders, kind, waiters } = yield* Lock.inspectName("ledger")
+ *   const { holders, kind, waiters } = yield* Lock.inspect("ledger")
  *   yield* Effect.log(`${kind}, ${holders.length} holders, ${waiters.length} waiters`)
  * })
  * ```
  *
  * @category getters
- * @since 0.3.0
+ * @since 0.1.0
  */
-export const inspectName = (name: string): Effect.Effect<NameState, LockStoreError | InvalidLockName, RedisLock> =>
-  inspectNamed(name)
+export const inspect = <L extends Lock<unknown, unknown, unknown> | string>(
+  lock: L
+): Effect.Effect<LockState, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
+  using(lock, (impl, fiber) => impl.inspect(fiber))
 
 /**
- * Whether anybody, in any process, holds the lock at this moment. The answer may be outdated when you see it: to act on it,
- * acquire the lock.
+ * Whether anybody, in any process, holds the lock at this moment; each side of a read-write lock sees its own holders. The answer may be
+ * outdated when you see it: to act on it, acquire the lock.
  *
- * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed or another kind lies under the name (`WrongType`), with `InvalidLockName` and `InvalidLockOptions` before any command.
  *
  * @category getters
  * @since 0.1.0
  */
 export const isLocked = <L extends Lock<unknown, unknown, unknown> | string>(
   lock: L
-): Effect.Effect<boolean, LockStoreError | InvalidLockName, Services<L>> => Effect.map(inspect(lock), Option.isSome)
+): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
+  using(lock, (impl, fiber) => Effect.map(impl.holders(fiber), ({ length }) => length > 0))
 
 /**
  * How long the lease of the current holder, in any process, still runs: `None` when the lock is free, infinite if the key
  * has no expiry. A watchdog may renew it in the meantime.
  *
- * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, with `InvalidLockName` and `InvalidLockOptions` before any command.
  *
  * @category getters
  * @since 0.1.0
  */
 export const remainingTime = <L extends Lock<unknown, unknown, unknown> | string>(
   lock: L
-): Effect.Effect<Option.Option<Duration.Duration>, LockStoreError | InvalidLockName, Services<L>> =>
-  Effect.map(
-    inspect(lock),
-    Option.map((state) => state.remaining ?? Duration.infinity)
-  )
+): Effect.Effect<
+  Option.Option<Duration.Duration>,
+  LockStoreError | InvalidLockName | InvalidLockOptions,
+  Services<L>
+> => using(lock, (impl, fiber) => Effect.map(impl.holders(fiber), remainingOf))
+
+/** Of a `MultiLock` until the first member's lease ends. */
+const remainingOf = (holders: ReadonlyArray<HolderState>): Option.Option<Duration.Duration> =>
+  holders.length === 0
+    ? Option.none()
+    : Option.some(
+        holders.map(({ remaining }) => remaining ?? Duration.infinity).reduce((one, other) => Duration.min(one, other))
+      )
 
 /**
  * How many times the current owner holds the lock, according to Redis; zero when it does not.
  *
- * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, with `InvalidLockName` and `InvalidLockOptions` before any command.
  *
  * @category getters
  * @since 0.1.0
  */
 export const holdCount = <L extends Lock<unknown, unknown, unknown> | string>(
   lock: L
-): Effect.Effect<number, LockStoreError | InvalidLockName, Services<L>> =>
+): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
   using(lock, (impl, fiber) => impl.holdCount(fiber))
 
 /**
  * Whether the running code is the holder of the lock, according to Redis and the deadline of its holding.
  *
- * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command.
+ * Fails with `LockStoreError` when the request to Redis failed, with `InvalidLockName` and `InvalidLockOptions` before any command.
  *
  * @category getters
  * @since 0.1.0
  */
 export const isHeldByCurrentOwner = <L extends Lock<unknown, unknown, unknown> | string>(
   lock: L
-): Effect.Effect<boolean, LockStoreError | InvalidLockName, Services<L>> =>
+): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
   Effect.map(holdCount(lock), (count) => count > 0)
 
 /**
- * Releases the lock regardless of who holds it, and wakes a waiter. `false` when it was free. The holder is told: if it is
- * this client, or has held something for two seconds, it learns of it at once, else, and on a quorum, when it next renews. Until then two owners may
+ * Releases the lock regardless of who holds it, and wakes a waiter. `false` when it was free. A holder that is this client, or has held
+ * something for two seconds, is notified at once; others, and those on a quorum, notice when they next renew. Until then two owners may
  * believe that they hold the lock.
  *
- * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockName` before any command. Leaves a key
- * that is not a lock of this kind untouched: reason `WrongType`. A quorum keeps no fair locks: there it fails with the
- * `InvalidLockOptions` of their acquisition, which its type leaves out.
+ * With `owners` it frees the lock from these alone, in one step: `false` if none of them holds it any more; a later holder keeps it.
+ *
+ * Fails with `LockStoreError` when the request to Redis failed, with `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Leaves a key that is not a lock of this kind untouched: reason `WrongType`. A quorum keeps no fair locks: there it fails with
+ * `InvalidLockOptions`, as acquiring them does.
  *
  * **When to use**
  *
@@ -654,70 +655,63 @@ export const isHeldByCurrentOwner = <L extends Lock<unknown, unknown, unknown> |
  * In programs, to get past a holder that takes too long: that holder keeps working until it notices. Give its section a
  * timeout instead.
  *
+ * @example
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Lock } from "effect-redis-lock"
+ *
+ * // the client of a process that is known to be dead
+ * const dead = "5a5e04f2-7f7c-4d53-a1a4-4e5b2d0d8c11"
+ *
+ * // takes it from an owner that was found dead, and never from its successor
+ * const program = Effect.gen(function*() {
+ *   const { holders } = yield* Lock.inspect("report")
+ *   return yield* Lock.forceRelease("report", { owners: holders.map(({ owner }) => owner).filter((owner) => owner.startsWith(dead)) })
+ * })
+ * ```
+ *
  * @category mutations
  * @since 0.1.0
  */
 export const forceRelease = <L extends Lock<unknown, unknown, unknown> | string>(
-  lock: L
-): Effect.Effect<boolean, LockStoreError | InvalidLockName, Services<L>> =>
-  using(lock, (impl, fiber) => impl.forceRelease(fiber))
-
-/**
- * The locks that are held at this moment and whose names match a Redis glob pattern (default: all), found with SCAN. Locks
- * that are acquired or released meanwhile may or may not be among them. Fails with `LockStoreError` when the request to
- * Redis failed.
- *
- * @example
- * ```ts
- * import { Effect, Stream } from "effect"
- * import { Lock } from "effect-redis-lock"
- *
- * const program = Lock.list("report:*").pipe(Stream.runForEach((lock) => Effect.log(lock.name)))
- * ```
- *
- * @category getters
- * @since 0.1.0
- */
-export const list = (pattern = "*"): Stream.Stream<LockState, LockStoreError, RedisLock> =>
-  Stream.unwrap(Effect.map(Effect.context<RedisLock>(), (context) => listHeld(clientIn(context), pattern)))
+  lock: L,
+  options?: {
+    /** Free it from these owners only, as {@link inspect} shows them. Default: from its holders. */
+    readonly owners?: ReadonlyArray<string> | undefined
+  }
+): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
+  using(lock, (impl, fiber) => impl.forceRelease(fiber, options?.owners))
 
 /**
  * Everything that is held at this moment and whose name matches a Redis glob pattern (default: all): locks of every kind, and semaphores
- * with leased permits, each as {@link inspectName} tells it, with the labels of its holders. Found with SCAN, which walks all keys three
- * times: once for locks, and twice for permits. Semaphores without leases and latches are not among them, as Redis has nothing of them but
- * a number. A quorum keeps locks only.
+ * with leased permits, each as {@link inspect} shows it. Found with SCAN, which walks all keys three times: once for locks, and twice for
+ * permits. Locks that are acquired or released meanwhile may or may not be among them. Semaphores without leases and latches are not,
+ * as Redis has nothing of them but a number. A quorum keeps locks only.
  *
- * Fails with `LockStoreError` when the request to Redis failed.
- *
- * **When to use**
- *
- * As an operator, to see everything that is held.
- *
- * **When not to use**
- *
- * For locks alone, in a program: {@link list} asks for less, and needs fewer permissions.
+ * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockOptions` for a pattern that is not a string, or longer
+ * than a name may be.
  *
  * @example
  * ```ts
  * import { Effect, Stream } from "effect"
  * import { Lock } from "effect-redis-lock"
  *
- * const program = Lock.listNames("partner:*").pipe(
+ * const program = Lock.list("partner:*").pipe(
  *   Stream.runForEach(({ held, holders, kind, name }) => Effect.log(`${name} (${kind}): ${holders.length + held} holds`))
  * )
  * ```
  *
  * @category getters
- * @since 0.3.0
+ * @since 0.1.0
  */
-export const listNames = (pattern = "*"): Stream.Stream<NameState, LockStoreError, RedisLock> =>
-  Stream.unwrap(Effect.map(Effect.context<RedisLock>(), (context) => listHeldNames(clientIn(context), pattern)))
+export const list = (pattern = "*"): Stream.Stream<LockState, LockStoreError | InvalidLockOptions, RedisLock> =>
+  Stream.unwrap(Effect.map(Effect.context<RedisLock>(), (context) => listHeld(clientIn(context), pattern)))
 
 /**
- * What happens to the locks whose names match a Redis glob pattern (default: all): first those that are held, then each change. It looks
- * at all of them once per `interval`, by default a second: of what begins and ends in between it tells nothing. It fails with
- * `LockStoreError` when a look fails, and with `InvalidLockOptions` for an `interval` that is no period; otherwise it never ends.
- * Permits and latches are not among the locks.
+ * What happens to everything that {@link list} finds by a Redis glob pattern (default: all), locks and semaphores with leased
+ * permits: first what is held, then each change. It looks at all of it once per `interval`, by default a second: what begins and ends
+ * in between is not seen. It fails with `LockStoreError` when a look fails, and with `InvalidLockOptions` for an `interval` that is
+ * no period, or a pattern as {@link list} does; otherwise it never ends.
  *
  * **When to use**
  *
@@ -725,7 +719,7 @@ export const listNames = (pattern = "*"): Stream.Stream<NameState, LockStoreErro
  *
  * **When not to use**
  *
- * To wait for a lock: acquire it. With many millions of keys, since each look is a SCAN through all of them: take a longer interval.
+ * To wait for a lock: acquire it. With many millions of keys, since each look is three SCANs through all of them: take a longer interval.
  *
  * @example
  * ```ts

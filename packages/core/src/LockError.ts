@@ -8,16 +8,17 @@
  */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import { transientReasons } from "./internal/report/transientReasons.ts"
-import { causeText, isError, nameOf } from "./internal/report/causeText.ts"
-import { errorJson } from "./internal/report/errorJson.ts"
-import { memberFailuresText } from "./internal/report/memberFailuresText.ts"
-import { noPermitsText } from "./internal/report/noPermitsText.ts"
-import { notReplicatedText } from "./internal/report/notReplicatedText.ts"
-import { lossReasons, lossText } from "./internal/report/lossText.ts"
-import { seconds } from "./internal/report/telemetry/seconds.ts"
-import { storeReasons } from "./internal/report/storeReasons.ts"
-import { shown } from "./internal/report/shown.ts"
+import { storeReasons, transientReasons } from "./internal/report/storeReasons.ts"
+import { causeText, isError, nameOf, shown } from "./internal/report/shown.ts"
+import {
+  errorJson,
+  lossReasons,
+  lossText,
+  memberFailuresText,
+  noPermitsText,
+  notReplicatedText
+} from "./internal/report/errorText.ts"
+import { seconds } from "./internal/report/metrics.ts"
 
 /**
  * The holder of a lock, as far as known: the owner (`<client uuid>:<id>`) and how long its lease still runs. `remaining` is
@@ -86,7 +87,7 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
   override get message(): string {
     if (this.permits !== undefined) return noPermitsText(this.lock, seconds(this.waited), this.permits)
     if (this.next !== undefined) {
-      return `Lock "${this.lock}" was free, but ${this.next} is first in its queue, and did not take it within ${seconds(this.waited)}.`
+      return `Lock "${this.lock}" was free, but ${this.next} is first in its queue, and did not acquire it within ${seconds(this.waited)}.`
     }
     const held =
       this.holder === undefined
@@ -237,8 +238,8 @@ export class LockReentered extends Schema.TaggedError<LockReentered>("effect-red
   override get message(): string {
     return this.attempt === "upgrade"
       ? `The current owner reads under lock "${this.lock}" and cannot write as well. ` +
-          `Release the read lock first, or take the write lock from the start: a writer may read.`
-      : `Lock "${this.lock}" is held by the current owner already, and this kind of lock cannot be taken twice.`
+          `Release the read lock first, or acquire the write lock from the start: a writer may read.`
+      : `Lock "${this.lock}" is already held by the current owner, and this kind of lock cannot be acquired twice.`
   }
 
   override toJSON(): unknown {
@@ -338,9 +339,15 @@ export type StoreReason = typeof StoreReason.Type
  * import { Effect, Schedule } from "effect"
  * import { Lock } from "effect-redis-lock"
  *
- * // a waiting caller outlives a restart of Redis anyway; one that tries only once has to retry const patient =
- * Effect.succeed("written").pipe( Lock.withLock("report", { waitTime: 0 }), Effect.retry({ while: (error) => error._tag ===
- * "LockStoreError" && error.isTransient, schedule: Schedule.spaced("500 millis"), times: 20 }) )
+ * // a waiting caller outlives a restart of Redis anyway; one that tries only once has to retry
+ * const patient = Effect.succeed("written").pipe(
+ *   Lock.withLock("report", { waitTime: 0 }),
+ *   Effect.retry({
+ *     while: (error) => error._tag === "LockStoreError" && error.isTransient,
+ *     schedule: Schedule.spaced("500 millis"),
+ *     times: 20
+ *   })
+ * )
  * ```
  *
  * @category errors
@@ -429,10 +436,10 @@ export class QuorumNotReached extends Schema.TaggedError<QuorumNotReached>("effe
 }
 
 /**
- * A lock or permits were granted, but too few replicas acknowledged the grant in time, or it did not reach the disk. The grant was
+ * A lock or permits were granted, but too few replicas acknowledged the grant in time. The grant was
  * undone. See the option `acknowledge`. It is the `cause` of a `LockStoreError` with the reason `NotReplicated`.
  *
- * `wanted` and `acknowledged` are numbers of replicas; if `disk` is present, that disk did not have the grant. A waiter does not
+ * `wanted` and `acknowledged` are numbers of replicas. A waiter does not
  * retry by itself: the caller decides whether to retry.
  *
  * @example
@@ -460,8 +467,7 @@ export class LockNotReplicated extends Schema.TaggedError<LockNotReplicated>("ef
     lock: Schema.String,
     wanted: Schema.Int,
     acknowledged: Schema.Int,
-    within: Schema.Duration,
-    disk: Schema.optional(Schema.Literals(["master"]))
+    within: Schema.Duration
   }
 ) {
   override get message(): string {

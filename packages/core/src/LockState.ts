@@ -1,49 +1,69 @@
 /**
- * The state of a lock in Redis.
+ * What Redis has under a name.
  *
  * @since 0.3.0
  */
 import type * as Duration from "effect/Duration"
 
 /**
- * The state of a held lock in Redis.
- *
- * @category models
- * @since 0.1.0
- */
-export interface LockState {
-  readonly name: string
-  /** `read` and `write` are the sides of a read-write lock. */
-  readonly holders: ReadonlyArray<{
-    readonly owner: string
-    readonly holdCount: number
-    readonly mode: "exclusive" | "read" | "write"
-  }>
-  /** How long the lease still runs; absent if the key has no expiry. */
-  readonly remaining: Duration.Duration | undefined
-  /** The last fencing token of the name; absent if only Java clients have ever held the lock. */
-  readonly token: bigint | undefined
-}
-
-/**
- * What has happened to a lock between two looks at it.
+ * The state of a name in Redis, for any kind of lock or synchronizer, held or free.
  *
  * @category models
  * @since 0.3.0
  */
-export interface LockChange {
+export interface LockState {
+  readonly name: string
   /**
-   * `Found`: it was held at the first look. `Acquired`: other owners hold it than at the look before, or it was free then.
-   * `Changed`: a holder, its holds or the waiters are others. `Renewed`: nothing but a lease has been extended. `Released`: nobody
-   * holds it any more, because it was released, freed or has expired.
+   * The kind, as far as Redis shows it. `lock`: any exclusive lock; `fair lock`: an exclusive lock with a queue of
+   * waiters; `permit semaphore`: a semaphore with leased permits, some of them held; `counter`: a semaphore or a latch, as
+   * Redis keeps just a number for either; `other`: a value of another type; `none`: nothing, except perhaps a token.
    */
-  readonly _tag: "Found" | "Acquired" | "Changed" | "Renewed" | "Released"
-  /** What Redis told at this look; of a lock that is released, at the one before. */
-  readonly state: NameState
+  readonly kind: "lock" | "fair lock" | "read-write lock" | "permit semaphore" | "counter" | "other" | "none"
+  /** Empty if nobody holds the lock. */
+  readonly holders: ReadonlyArray<HolderState>
+  /** The last fencing token of the name; absent if Redis remembers none. */
+  readonly token: bigint | undefined
+  /**
+   * The waiters, as far as Redis knows, at most a thousand: of a fair lock the queue, in its order; of another lock one waiter of each
+   * process, of a read-write lock one on each side, in the order of their waits. Of waiters without places (those of a `SpinLock`, and others: see
+   * docs/contention.md) only the clients with a waiting writer are known, and of Redisson's clients only those in the queue of a fair lock.
+   */
+  readonly waiters: ReadonlyArray<WaiterState>
+  /** How many wait, as far as Redis knows. */
+  readonly waiting: number
+  /** Of a semaphore, how many permits are free; of a latch, its count. */
+  readonly count: number | undefined
+  /** Leased permits that are held, at most a thousand, those first whose lease ends first. */
+  readonly permits: ReadonlyArray<{ readonly id: string; readonly remaining: Duration.Duration | undefined }>
+  /** How many leased permits are held. */
+  readonly held: number
 }
 
 /**
- * One who waits.
+ * A holder of a lock.
+ *
+ * @category models
+ * @since 0.3.0
+ */
+export interface HolderState {
+  /** `<client uuid>:<id>`, and after the release of a lock that its `minHold` keeps, `<owner>:kept`. */
+  readonly owner: string
+  /** How many times it holds the lock. */
+  readonly holdCount: number
+  /** `read` and `write` are the sides of a read-write lock. */
+  readonly mode: "exclusive" | "read" | "write"
+  /** How long its lease still runs; absent if the key has no expiry. */
+  readonly remaining: Duration.Duration | undefined
+  /**
+   * The label of its client; absent for clients of Redisson, and where a client has held and waited for less than a second.
+   */
+  readonly label?: string
+  /** For how long the only holder has held it, where its label and its token tell. */
+  readonly since?: Duration.Duration
+}
+
+/**
+ * A waiter.
  *
  * @category models
  * @since 0.3.0
@@ -55,51 +75,23 @@ export interface WaiterState {
   readonly mode?: "read" | "write"
   /** The label of its client; absent as that of a holder is. */
   readonly label?: string
-  /** For how long its process has waited, where Redis knows that. */
+  /** For how long its process has waited, where Redis knows it. */
   readonly since?: Duration.Duration
 }
 
 /**
- * What Redis knows about a name, for any kind of lock or synchronizer.
+ * What has happened to a lock between two looks at it.
  *
  * @category models
  * @since 0.3.0
  */
-export interface NameState {
-  readonly name: string
+export interface LockChange {
   /**
-   * The kind, as far as Redis shows it. `lock`: any exclusive lock; `fair lock`: an exclusive lock with a queue of
-   * waiters; `permit semaphore`: a semaphore with leased permits, some of them held; `counter`: a semaphore or a latch, as
-   * Redis keeps just a number for either; `other`: a value of another type; `none`: nothing, except perhaps a token.
+   * `Found`: it was held at the first look. `Acquired`: other owners or permits hold it than at the look before, or it was free then.
+   * `Changed`: a holder, its holds, a permit or the waiters are others. `Renewed`: nothing but a lease has been extended. `Released`: nobody
+   * holds it any more, because it was released, freed or has expired.
    */
-  readonly kind: "lock" | "fair lock" | "read-write lock" | "permit semaphore" | "counter" | "other" | "none"
-  readonly holders: ReadonlyArray<
-    LockState["holders"][number] & {
-      /** How long its lease still runs; absent if the key has no expiry. */
-      readonly remaining: Duration.Duration | undefined
-      /**
-       * The label of its client; absent for clients of Redisson, and where a client has held and waited for less than a second.
-       */
-      readonly label?: string
-      /** For how long the only holder has held it, where its label and its token tell. */
-      readonly since?: Duration.Duration
-    }
-  >
-  /** The last fencing token of the name; absent if Redis remembers none. */
-  readonly token: bigint | undefined
-  /**
-   * Who waits, as far as Redis knows, at most a thousand: of a fair lock the queue, in its order; of another lock one waiter of each
-   * process, of a read-write lock one on each side, the one first that has waited longest. Where waiters have no places (see
-   * docs/contention.md), only the clients that have announced a waiting writer are known, and of Redisson's clients only those in
-   * the queue of a fair lock.
-   */
-  readonly waiters: ReadonlyArray<WaiterState>
-  /** How many wait, as far as Redis knows. */
-  readonly waiting: number
-  /** Of a semaphore, how many permits are free; of a latch, its count. */
-  readonly count: number | undefined
-  /** Leased permits that are held, at most a thousand, those first whose lease ends first. */
-  readonly permits: ReadonlyArray<{ readonly id: string; readonly remaining: Duration.Duration | undefined }>
-  /** How many leased permits are held. */
-  readonly held: number
+  readonly _tag: "Found" | "Acquired" | "Changed" | "Renewed" | "Released"
+  /** The state at this look; of a lock that is released, at the one before. */
+  readonly state: LockState
 }

@@ -4,8 +4,7 @@
  * @since 0.2.0
  */
 import type * as Duration from "effect/Duration"
-import { nonReentrant } from "./internal/protocol/exclusive.ts"
-import { nonReentrantFair } from "./internal/protocol/fair.ts"
+import { nonReentrant, nonReentrantFair } from "./internal/kinds/kinds.ts"
 import { makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
 import type { AcquireOptions } from "./AcquireOptions.ts"
 import type { Lock, WithoutTokens, WithTokens } from "./Lock.ts"

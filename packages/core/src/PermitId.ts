@@ -8,7 +8,7 @@ import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import { dual } from "effect/Function"
 import type * as Option from "effect/Option"
-import * as commands from "./internal/locks/permits/permitSemaphoreCommands.ts"
+import * as commands from "./internal/locks/PermitSemaphoreImpl.ts"
 import type { InvalidLockName, InvalidLockOptions, LockLost, LockStoreError } from "./LockError.ts"
 import type { PermitSemaphore, Services } from "./PermitSemaphore.ts"
 

@@ -24,14 +24,15 @@ import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
 import * as Sections from "./internal/acquire/sections.ts"
-import { leasedPermits, preparePermits } from "./internal/locks/permits/leasedPermits.ts"
-import * as commands from "./internal/locks/permits/permitSemaphoreCommands.ts"
+import * as commands from "./internal/locks/PermitSemaphoreImpl.ts"
 import {
+  TypeId as internalTypeId,
+  leasedPermits,
   PermitSemaphoreImpl,
   permitSemaphoreOf,
-  TypeId as internalTypeId
-} from "./internal/locks/permits/PermitSemaphoreImpl.ts"
-import { isDataFirst } from "./internal/options/isDataFirst.ts"
+  preparePermits
+} from "./internal/locks/PermitSemaphoreImpl.ts"
+import { isDataFirst } from "./internal/options/acquireTimes.ts"
 import type {
   InvalidLockName,
   InvalidLockOptions,
@@ -40,7 +41,7 @@ import type {
   TimeoutOf,
   WaitTimeOf
 } from "./LockError.ts"
-import type { AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
+import type { GrantOptions, OnlyOptions } from "./AcquireOptions.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -124,7 +125,7 @@ export interface Permit {
   readonly release: Effect.Effect<void, LockLost | LockStoreError>
 }
 
-export type { AcquireOptions } from "./AcquireOptions.ts"
+export type { GrantOptions } from "./AcquireOptions.ts"
 
 /**
  * Options of acquiring for a scope.
@@ -134,7 +135,7 @@ export type { AcquireOptions } from "./AcquireOptions.ts"
  */
 export interface ScopedOptions<
   out WaitTime extends Duration.Input | undefined = Duration.Input | undefined
-> extends AcquireOptions<WaitTime> {
+> extends GrantOptions<WaitTime> {
   /** The number of permits, acquired all or none; from 1 to 10000. Default: 1. */
   readonly permits?: number | undefined
 }
@@ -316,7 +317,7 @@ export const withPermits: {
     self: Effect.Effect<A, E, R>,
     semaphore: S,
     permits: number,
-    options?: AcquireOptions<WaitTime>
+    options?: GrantOptions<WaitTime>
   ): Effect.Effect<
     A,
     E | TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
@@ -325,7 +326,7 @@ export const withPermits: {
   <S extends PermitSemaphore<unknown> | string, WaitTime extends Duration.Input | undefined = undefined>(
     semaphore: S,
     permits: number,
-    options?: AcquireOptions<WaitTime>
+    options?: GrantOptions<WaitTime>
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
   ) => Effect.Effect<
@@ -339,7 +340,7 @@ export const withPermits: {
     self: Effect.Effect<A, E, R>,
     semaphore: PermitSemaphore<unknown> | string,
     permits: number,
-    options?: AcquireOptions
+    options?: GrantOptions
   ) => Sections.section(leasedPermits, preparePermits(semaphore, permits, options), self)
 )
 
@@ -353,7 +354,7 @@ export const withPermit: {
   <A, E, R, S extends PermitSemaphore<unknown> | string, WaitTime extends Duration.Input | undefined = undefined>(
     self: Effect.Effect<A, E, R>,
     semaphore: S,
-    options?: AcquireOptions<WaitTime>
+    options?: GrantOptions<WaitTime>
   ): Effect.Effect<
     A,
     E | TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
@@ -361,7 +362,7 @@ export const withPermit: {
   >
   <S extends PermitSemaphore<unknown> | string, WaitTime extends Duration.Input | undefined = undefined>(
     semaphore: S,
-    options?: AcquireOptions<WaitTime>
+    options?: GrantOptions<WaitTime>
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
   ) => Effect.Effect<
@@ -371,7 +372,7 @@ export const withPermit: {
   >
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: PermitSemaphore<unknown> | string, options?: AcquireOptions) =>
+  <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: PermitSemaphore<unknown> | string, options?: GrantOptions) =>
     withPermits(self, semaphore, 1, options)
 )
 
@@ -386,7 +387,7 @@ export const withPermitIfAvailable: {
   <A, E, R, S extends PermitSemaphore<unknown> | string>(
     self: Effect.Effect<A, E, R>,
     semaphore: S,
-    options?: Pick<AcquireOptions, "leaseTime">
+    options?: Pick<GrantOptions, "leaseTime">
   ): Effect.Effect<
     Option.Option<A>,
     E | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
@@ -394,7 +395,7 @@ export const withPermitIfAvailable: {
   >
   <S extends PermitSemaphore<unknown> | string>(
     semaphore: S,
-    options?: Pick<AcquireOptions, "leaseTime">
+    options?: Pick<GrantOptions, "leaseTime">
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
   ) => Effect.Effect<
@@ -407,7 +408,7 @@ export const withPermitIfAvailable: {
   <A, E, R>(
     self: Effect.Effect<A, E, R>,
     semaphore: PermitSemaphore<unknown> | string,
-    options?: Pick<AcquireOptions, "leaseTime">
+    options?: Pick<GrantOptions, "leaseTime">
   ) => Sections.trySection(leasedPermits, preparePermits(semaphore, 1, options), self)
 )
 

@@ -13,13 +13,8 @@ import type * as Duration from "effect/Duration"
  */
 export interface QuorumOptions {
   /**
-   * How much the clocks of the machines may differ in rate, as a share of the lease: the validity of the lock is shorter
-   * than its lease by that much plus 2 ms. Default: 0.01, as in the Redlock specification.
-   */
-  readonly driftFactor?: number | undefined
-  /**
-   * How long to wait for a server's answer before the server counts as failed. Default: a fiftieth of the lease, at least
-   * 100 ms and at most a quarter of the lease.
+   * How long to wait at most for a server's answer before the server counts as failed. Default: a fiftieth of the lease, at
+   * least a second and at most a quarter of the lease.
    */
   readonly memberTimeout?: Duration.Input | undefined
   /**

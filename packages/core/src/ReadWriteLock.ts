@@ -4,10 +4,10 @@
  * @since 0.2.0
  */
 import type * as Duration from "effect/Duration"
-import { type Preference, read, write } from "./internal/protocol/readWrite.ts"
+import { type Preference, read, write } from "./internal/kinds/kinds.ts"
 import { makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
 import { shown } from "./internal/report/shown.ts"
-import type { AcquireOptions } from "./AcquireOptions.ts"
+import type { GrantOptions } from "./AcquireOptions.ts"
 import type { Lock, WithoutTokens, WithTokens } from "./Lock.ts"
 import { InvalidLockOptions, type LockReentered, type TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
@@ -20,14 +20,14 @@ import type { RedisLock } from "./RedisLock.ts"
  */
 export interface ReadWriteOptions<
   out WaitTime extends Duration.Input | undefined = Duration.Input | undefined
-> extends AcquireOptions<WaitTime> {
+> extends GrantOptions<WaitTime> {
   /**
-   * Which side has priority while readers hold the lock and a writer waits. `"writer"`: new readers wait until the writer
-   * has finished, so that a stream of readers cannot starve it. `"reader"`: they enter, as in Redisson. Default:
-   * `"writer"`. When a writer releases, neither side has priority, so that a stream of writers cannot starve readers
-   * either.
+   * Whether a reader enters while others read and a writer waits. `"writer"`: only if the reader has waited longer than the
+   * writer, so that a stream of readers cannot starve writers, nor a stream of writers readers. `"reader"`: always, as in
+   * Redisson. Default: `"writer"`. It is an option of readers: a `writeLock` is the same with either.
    *
-   * Only clients of this library know of waiting writers: readers in Java always enter.
+   * A writer whose process has died or was stopped keeps readers out for at most 5 seconds. Only clients of this library
+   * know of waiting writers: readers in Java always enter.
    */
   readonly preference?: Preference | undefined
 }
@@ -107,6 +107,6 @@ export const make: {
         })
   return {
     readLock: makeLock(name, read(preference), options, problem),
-    writeLock: makeLock(name, write(preference), options, problem)
+    writeLock: makeLock(name, write, options, problem)
   }
 }

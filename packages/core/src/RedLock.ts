@@ -5,9 +5,9 @@
  */
 import type * as Duration from "effect/Duration"
 import { lockOf } from "./internal/locks/LockImpl.ts"
-import { checkQuorum } from "./internal/options/quorumOptions.ts"
+import { checkQuorum } from "./internal/options/ClientOptions.ts"
 import { RedLockImpl } from "./internal/locks/RedLockImpl.ts"
-import type { AcquireOptions } from "./AcquireOptions.ts"
+import type { TimeOptions } from "./AcquireOptions.ts"
 import type { Lock } from "./Lock.ts"
 import type { LockTimeout, QuorumNotReached, TimeoutOf } from "./LockError.ts"
 import type { QuorumOptions } from "./QuorumOptions.ts"
@@ -19,7 +19,7 @@ import type { QuorumOptions } from "./QuorumOptions.ts"
  * @since 0.2.0
  */
 export interface RedLockOptions<out WaitTime extends Duration.Input | undefined = Duration.Input | undefined>
-  extends AcquireOptions<WaitTime>, QuorumOptions {}
+  extends TimeOptions<WaitTime>, QuorumOptions {}
 
 /**
  * A lock that is held while a majority of its members is: the Redlock algorithm
@@ -28,7 +28,7 @@ export interface RedLockOptions<out WaitTime extends Duration.Input | undefined 
  * works on it.
  *
  * The request goes to all servers at once; the lock is acquired when a majority grants it and some validity is left:
- * lease - elapsed - (lease x `driftFactor` + 2 ms). Otherwise it is released everywhere, including servers whose answer is
+ * lease - elapsed - (1 % of the lease + 2 ms). Otherwise it is released everywhere, including servers whose answer is
  * unknown. The watchdog renews on all servers; the lock is lost when no majority confirms before the validity is over.
  * The fencing token is greater than that of every earlier grant, however much the servers' clocks differ.
  *

@@ -17,12 +17,12 @@ import * as Redis from "effect/persistence/Redis"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { checkLabel, connectionName as connectionNameOf, defaultLabel } from "./internal/options/label.ts"
+import { checkLabel, connectionName as connectionNameOf, defaultLabel } from "./internal/options/ClientOptions.ts"
 import { parseTimeout } from "./internal/options/durations.ts"
 import * as Startable from "./internal/store/startable.ts"
 import { type InvalidLockOptions, StoreReason } from "./LockError.ts"
-import { allText, causeText, isError, showable } from "./internal/report/causeText.ts"
-import { errorJson } from "./internal/report/errorJson.ts"
+import { allText, causeText, isError, showable } from "./internal/report/shown.ts"
+import { errorJson } from "./internal/report/errorText.ts"
 
 /**
  * A Lua script, its SHA-1 and the name of its file under `lua/`.
@@ -171,7 +171,10 @@ export class RedisDriver extends Context.Service<
           timeoutMillis: number
         ) => Effect.Effect<ReadonlyArray<Reply | RedisDriverError>, RedisDriverError>)
       | undefined
-    /** An element whenever a connection for commands stands again, perhaps to another server; absent if that is not known. */
+    /**
+     * An element whenever a connection for commands stands again, perhaps to another server, and when commands go to another server over a
+     * connection that stood before; absent if that is not known.
+     */
     readonly reconnects?: Stream.Stream<void> | undefined
   }
 >()("effect-redis-lock/RedisDriver") {}
@@ -278,8 +281,8 @@ export interface LayerRedisOptions {
   readonly commandTimeout?: Duration.Input | undefined
   /**
    * Handles a silent connection: it runs when a command has timed out and a PING was not answered for as long again, once
-   * until a reply arrives. Have it make the client reconnect, since that service does not do so by itself; see
-   * {@link layerRedis}. Default: nothing.
+   * until a reply arrives. Have it make the client reconnect, as the recipe in docs/connecting.md does: that service does not do so
+   * by itself. Default: nothing.
    */
   readonly onSilence?: Effect.Effect<unknown> | undefined
 }
@@ -304,33 +307,7 @@ export interface LayerRedisOptions {
  * node-redis does not replace a half-open connection, one that nobody has closed but on which no reply arrives (a NAT that
  * has forgotten it, a machine that is gone). `pingInterval` does not help, as it waits for the answer without limit, and
  * `socketTimeout` closes idle connections permanently instead. Held locks are then lost, and closing its layer waits for
- * commands that are never answered. Have the driver replace the connection, and destroy it before its layer closes:
- *
- * ```ts
- * import { NodeRedis } from "@effect/platform-node"
- * import { Effect, Layer } from "effect"
- * import { RedisDriver, RedisLock } from "effect-redis-lock"
- *
- * const driver = Layer.unwrap(
- *   Effect.gen(function* () {
- *     const { client } = yield* NodeRedis.NodeRedis
- *     const destroy = Effect.sync(() => {
- *       if (client.isOpen) client.destroy()
- *     })
- *     yield* Effect.addFinalizer(() => destroy)
- *     const connectAgain = Effect.andThen(
- *       destroy,
- *       Effect.promise(() => client.connect())
- *     )
- *     return RedisDriver.layerRedisWith({ onSilence: connectAgain })
- *   })
- * )
- *
- * export const live = RedisLock.layer().pipe(
- *   Layer.provide(driver),
- *   Layer.provide(NodeRedis.layer({ url: "redis://localhost:6379", disableOfflineQueue: true }))
- * )
- * ```
+ * commands that are never answered. The recipe in docs/connecting.md has the driver replace the connection.
  *
  * **When not to use**
  *

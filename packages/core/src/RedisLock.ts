@@ -7,21 +7,25 @@ import * as Config from "effect/Config"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { checkFactor, checkLease, parsePeriod, parseRetention } from "./internal/options/durations.ts"
-import { checkLabel, defaultLabel } from "./internal/options/label.ts"
-import { parseAcknowledge } from "./internal/options/acknowledge.ts"
-import { checkAcknowledges } from "./internal/store/acknowledging.ts"
-import { checkPrefix } from "./internal/store/names.ts"
+import { checkLease, parsePeriod, parseRetention } from "./internal/options/durations.ts"
+import {
+  checkLabel,
+  checkQuorum,
+  type ClientOptions,
+  defaultLabel,
+  parseAcknowledge,
+  SubscriptionIdleMillis
+} from "./internal/options/ClientOptions.ts"
+import { checkAcknowledges } from "./internal/store/acknowledgements.ts"
+import { checkPrefix } from "./internal/store/keys.ts"
 import { makeLockClient } from "./internal/client/LockClient.ts"
 import { RedisLock, TypeId as internalTypeId } from "./internal/client/RedisLock.ts"
 import { joinQuorum } from "./internal/quorum/layer.ts"
-import { checkQuorum } from "./internal/options/quorumOptions.ts"
 import type { AcknowledgeOptions } from "./AcquireOptions.ts"
 import { InvalidLockOptions } from "./LockError.ts"
 import * as Store from "./LockStore.ts"
 import type { RedisDriver } from "./RedisDriver.ts"
 import type { QuorumOptions } from "./QuorumOptions.ts"
-import type { ClientOptions } from "./internal/options/ClientOptions.ts"
 
 /**
  * Marks the service at run time.
@@ -79,18 +83,10 @@ export interface RedisLockOptions {
   readonly fallbackInterval?: Duration.Input | undefined
   /**
    * How long a release is retried before it is reported as failed; the retries then go on in the background until the lease
-   * is over. Also how long a closing client tries to release everything that it holds. Default: 5 seconds.
+   * is over. Also how long a closing client tries to release everything that it holds. While Redis is away, the releases of a
+   * program that ends share this time: of nested sections, of everything in a scope, and of the closing client. Default: 5 seconds.
    */
   readonly releaseTimeout?: Duration.Input | undefined
-  /**
-   * How long the subscription to a lock's channel stays open after its last waiter. Default: 10 seconds.
-   */
-  readonly subscriptionIdleTime?: Duration.Input | undefined
-  /**
-   * How much this machine's clock and the server's may differ in rate, as a share of the lease: the deadline of a holding
-   * is earlier by that much plus 2 ms. Default: 0.01, as in the Redlock specification.
-   */
-  readonly clockDriftFactor?: number | undefined
   /**
    * How long Redis remembers the last fencing token of a name after the lease of its last grant; zero or longer. It costs a
    * key of about 150 bytes for each name locked within this time. See docs/memory.md. Default: 24 hours.
@@ -108,46 +104,36 @@ export interface RedisLockOptions {
   readonly keyPrefix?: string | undefined
   /**
    * A name for people to recognise this client by: the spans of its holdings carry it as `lock.client.label`, and other clients
-   * tell it in `LockTimeout` and `Lock.inspectName`. For that it is stored in Redis, under `effect_redis_lock_client:{<client>}`
-   * for an hour at a time, once the client has held or waited for a second; by a quorum's client, with the label of the first member, on each server. At most
+   * tell it in `LockTimeout` and `Lock.inspect`. For that it is stored in Redis, under `effect_redis_lock_client:{<client>}`
+   * for an hour at a time, once the client has held or waited for a second, until it is closed; by a quorum's client, with the label of the first member, on each server. At most
    * 256 characters; empty for none. Default: host, pid and program, as in `web-3/4711/server.js`.
    *
    * The connections of `IoRedis.layer` have a `label` of their own, with the same default; `IoRedis.layerRedisLock` gives both this one.
    */
   readonly label?: string | undefined
   /**
-   * What every grant needs besides the master's reply in order to count: acknowledgements by replicas, or disks. An acquisition
+   * What every grant needs besides the master's reply in order to count: acknowledgements by replicas. An acquisition
    * overrides it with its own `acknowledge`. On a quorum the options of the members' layers apply, each on its own server.
    * Default: nothing.
    */
   readonly acknowledge?: AcknowledgeOptions | undefined
 }
 
+/** What was checked, or a failure with the problem. */
+const valid = <A>(checked: A | InvalidLockOptions): Effect.Effect<A, InvalidLockOptions> =>
+  checked instanceof InvalidLockOptions ? Effect.fail(checked) : Effect.succeed(checked)
+
 const checkOptions = Effect.fnUntraced(function* (
   given: RedisLockOptions | null
 ): Effect.fn.Return<ClientOptions, InvalidLockOptions> {
   const options = given ?? {}
-  const period = (option: keyof RedisLockOptions, input: Duration.Input) => {
-    const millis = parsePeriod(option, input)
-    return typeof millis === "number" ? Effect.succeed(millis) : Effect.fail(millis)
-  }
-  const watchdogLeaseMillis = yield* period("watchdogLeaseTime", options.watchdogLeaseTime ?? 30_000)
-  const clockDriftFactor = options.clockDriftFactor ?? 0.01
-  const badFactor = checkFactor("clockDriftFactor", clockDriftFactor)
-  if (badFactor !== undefined) return yield* badFactor
-  const shortLease = checkLease("watchdogLeaseTime", watchdogLeaseMillis, clockDriftFactor)
-  if (shortLease !== undefined) return yield* shortLease
   const keyPrefix = options.keyPrefix ?? ""
-  const badPrefix = checkPrefix(keyPrefix)
-  if (badPrefix !== undefined) return yield* badPrefix
   const label = options.label ?? defaultLabel()
-  const badLabel = checkLabel(label)
-  if (badLabel !== undefined) return yield* badLabel
-  const tokenRetentionMillis = parseRetention("tokenRetention", options.tokenRetention ?? "24 hours")
-  if (typeof tokenRetentionMillis !== "number") return yield* tokenRetentionMillis
-  const fallbackIntervalMillis = yield* period("fallbackInterval", options.fallbackInterval ?? 1000)
-  const acknowledge = options.acknowledge === undefined ? undefined : parseAcknowledge(options.acknowledge)
-  if (acknowledge !== undefined && "_tag" in acknowledge) return yield* acknowledge
+  const watchdogLeaseMillis = yield* valid(parsePeriod("watchdogLeaseTime", options.watchdogLeaseTime ?? 30_000))
+  const fallbackIntervalMillis = yield* valid(parsePeriod("fallbackInterval", options.fallbackInterval ?? 1000))
+  yield* valid(checkLease("watchdogLeaseTime", watchdogLeaseMillis))
+  yield* valid(checkPrefix(keyPrefix))
+  yield* valid(checkLabel(label))
   return {
     watchdogLeaseMillis,
     renewIntervalMillis: watchdogLeaseMillis / 3,
@@ -155,13 +141,12 @@ const checkOptions = Effect.fnUntraced(function* (
     // A dead client is skipped soon, although a few reports may be lost or late.
     placeIntervalMillis: Math.min(500, fallbackIntervalMillis / 2),
     placeLifeMillis: 1500,
-    releaseTimeoutMillis: yield* period("releaseTimeout", options.releaseTimeout ?? 5000),
-    subscriptionIdleMillis: yield* period("subscriptionIdleTime", options.subscriptionIdleTime ?? 10_000),
-    clockDriftFactor,
-    tokenRetentionMillis,
+    releaseTimeoutMillis: yield* valid(parsePeriod("releaseTimeout", options.releaseTimeout ?? 5000)),
+    subscriptionIdleMillis: yield* SubscriptionIdleMillis,
+    tokenRetentionMillis: yield* valid(parseRetention("tokenRetention", options.tokenRetention ?? "24 hours")),
     keyPrefix,
     label,
-    acknowledge
+    acknowledge: options.acknowledge === undefined ? undefined : yield* valid(parseAcknowledge(options.acknowledge))
   }
 })
 
@@ -233,8 +218,8 @@ export const layer = (options?: RedisLockOptions): Layer.Layer<RedisLock, Invali
 
 /**
  * The settings as a `Config` of environment variables, all of them optional: `REDIS_LOCK_WATCHDOG_LEASE_TIME`,
- * `REDIS_LOCK_FALLBACK_INTERVAL`, `REDIS_LOCK_RELEASE_TIMEOUT`, `REDIS_LOCK_SUBSCRIPTION_IDLE_TIME` (durations such as `30
- * seconds`), `REDIS_LOCK_TOKEN_RETENTION`, `REDIS_LOCK_CLOCK_DRIFT_FACTOR`, `REDIS_LOCK_KEY_PREFIX` and `REDIS_LOCK_LABEL`.
+ * `REDIS_LOCK_FALLBACK_INTERVAL`, `REDIS_LOCK_RELEASE_TIMEOUT`, `REDIS_LOCK_TOKEN_RETENTION` (durations such as `30 seconds`),
+ * `REDIS_LOCK_KEY_PREFIX` and `REDIS_LOCK_LABEL`.
  *
  * @category options
  * @since 0.1.0
@@ -243,9 +228,7 @@ export const settings: Config.Config<RedisLockOptions> = Config.all({
   watchdogLeaseTime: Config.withDefault(Config.Duration("REDIS_LOCK_WATCHDOG_LEASE_TIME"), undefined),
   fallbackInterval: Config.withDefault(Config.Duration("REDIS_LOCK_FALLBACK_INTERVAL"), undefined),
   releaseTimeout: Config.withDefault(Config.Duration("REDIS_LOCK_RELEASE_TIMEOUT"), undefined),
-  subscriptionIdleTime: Config.withDefault(Config.Duration("REDIS_LOCK_SUBSCRIPTION_IDLE_TIME"), undefined),
   tokenRetention: Config.withDefault(Config.Duration("REDIS_LOCK_TOKEN_RETENTION"), undefined),
-  clockDriftFactor: Config.withDefault(Config.Finite("REDIS_LOCK_CLOCK_DRIFT_FACTOR"), undefined),
   keyPrefix: Config.withDefault(Config.String("REDIS_LOCK_KEY_PREFIX"), undefined),
   label: Config.withDefault(Config.String("REDIS_LOCK_LABEL"), undefined)
 })
@@ -262,7 +245,7 @@ export const layerConfig = (
   Layer.unwrap(Effect.map(Config.unwrap(config), layer))
 
 /**
- * A client of a memory store, on Effect's `Clock`: for tests (under `TestClock` hours pass in no time), demonstrations, and
+ * A client of a memory store, on Effect's `Clock`: for tests (under `TestClock` nothing waits for real time), demonstrations, and
  * programs with a single process. For other settings provide {@link Store.layerMemory} to {@link layerFromStore}.
  *
  * **When not to use**

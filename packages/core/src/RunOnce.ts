@@ -5,23 +5,25 @@
  *
  * @since 0.3.0
  */
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { dual } from "effect/Function"
-import type * as Option from "effect/Option"
-import type { Pipeable } from "effect/Pipeable"
+import { dual, identity } from "effect/Function"
+import * as Option from "effect/Option"
+import * as Pipeable from "effect/Pipeable"
 import * as Predicate from "effect/Predicate"
-import type * as Schema from "effect/Schema"
+import * as Schema from "effect/Schema"
 import type * as Types from "effect/Types"
-import { jsonText } from "./internal/coordination/jsonText.ts"
+import { holdingOf, recordOf } from "./internal/coordination/record.ts"
+import { printsAs } from "./internal/report/shown.ts"
+import * as Lock from "./Lock.ts"
 import {
-  makeRunOnce,
-  resultOf,
-  runOnce,
-  type RunOnceImpl,
-  TypeId as internalTypeId
-} from "./internal/coordination/RunOnceImpl.ts"
-import type { InvalidLockName, InvalidLockOptions, LockLost, LockReentered, LockStoreError } from "./LockError.ts"
+  type InvalidLockName,
+  InvalidLockOptions,
+  type LockLost,
+  type LockReentered,
+  LockStoreError
+} from "./LockError.ts"
+import * as NonReentrantLock from "./NonReentrantLock.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -30,7 +32,7 @@ import type { RedisLock } from "./RedisLock.ts"
  * @category type IDs
  * @since 0.3.0
  */
-export const TypeId: TypeId = internalTypeId
+export const TypeId: TypeId = "~effect-redis-lock/RunOnce"
 
 /**
  * The type of {@link TypeId}.
@@ -47,7 +49,7 @@ export type TypeId = "~effect-redis-lock/RunOnce"
  * @category models
  * @since 0.3.0
  */
-export interface RunOnce<in out A, out R = RedisLock> extends Pipeable {
+export interface RunOnce<in out A, out R = RedisLock> extends Pipeable.Pipeable {
   readonly [TypeId]: {
     readonly _A: Types.Invariant<A>
     readonly _R: Types.Covariant<R>
@@ -112,7 +114,42 @@ export interface RunOnceOptions<in out A> {
  * @since 0.3.0
  */
 export const make = <A>(name: string, options: RunOnceOptions<A>): RunOnce<A> =>
-  makeRunOnce<A, RedisLock>(name, jsonText(options.result), options.ttl)
+  new Once(NonReentrantLock.make(name), Schema.fromJsonString(Schema.toCodecJson(options.result)), options.ttl)
+
+class Once<A, R> extends Pipeable.Class implements RunOnce<A, R> {
+  declare readonly [TypeId]: RunOnce<A, R>[TypeId]
+  readonly lock: Lock.Lock<R, LockReentered>
+  readonly json: Schema.Codec<A, string>
+  readonly ttl: Duration.Input
+
+  constructor(lock: Lock.Lock<R, LockReentered>, json: Schema.Codec<A, string>, ttl: Duration.Input) {
+    super()
+    this.lock = lock
+    this.json = json
+    this.ttl = ttl
+  }
+
+  get name(): string {
+    return this.lock.name
+  }
+
+  /** The record of the result, and how long it is kept, in milliseconds. */
+  get kept() {
+    const lifeMillis = Option.match(Duration.fromInput(this.ttl), {
+      onNone: () => 0,
+      onSome: (ttl) => Math.ceil(Duration.toMillis(ttl))
+    })
+    return Effect.filterOrFail(
+      Effect.map(recordOf(this.lock, "result"), (record) => ({ record, lifeMillis })),
+      () => lifeMillis > 0 && Number.isSafeInteger(lifeMillis),
+      () => new InvalidLockOptions({ option: "ttl", problem: "it must be longer than zero, and finite" })
+    )
+  }
+}
+
+Object.defineProperty(Once.prototype, TypeId, { value: { _A: identity, _R: identity } })
+
+printsAs(Once.prototype, ({ name }) => ({ _id: "effect-redis-lock/RunOnce", name }))
 
 /**
  * Binds it to one service, so that it no longer requires one.
@@ -123,9 +160,10 @@ export const make = <A>(name: string, options: RunOnceOptions<A>): RunOnce<A> =>
 export const provide: {
   (service: RedisLock["Service"]): <A, R>(once: RunOnce<A, R>) => RunOnce<A, Exclude<R, RedisLock>>
   <A, R>(once: RunOnce<A, R>, service: RedisLock["Service"]): RunOnce<A, Exclude<R, RedisLock>>
-} = dual(2, <A, R>(once: RunOnce<A, R>, service: RedisLock["Service"]) => implOf(once).provide(service))
-
-const implOf = <A, R>(once: RunOnce<A, R>): RunOnceImpl<A, R> => once as unknown as RunOnceImpl<A, R>
+} = dual(2, <A, R>(once: RunOnce<A, R>, service: RedisLock["Service"]): RunOnce<A, Exclude<R, RedisLock>> => {
+  const { json, lock, ttl } = once as Once<A, R>
+  return new Once(Lock.provide(lock, service), json, ttl)
+})
 
 /**
  * Returns the stored result if there is one. Otherwise the first caller runs its effect, and everyone who calls in the meantime, in any
@@ -181,7 +219,37 @@ export const run: {
     R | R2
   >
 } = dual(2, <A, E, R2, R>(self: Effect.Effect<A, E, R2>, once: RunOnce<A, R>) =>
-  runOnce(implOf(once) as RunOnceImpl<A, unknown>, self)
+  Effect.gen(function* () {
+    const { json, kept, lock } = once as Once<A, R>
+    const { lifeMillis, record } = yield* kept
+    const decode = Schema.decodeEffect(json)
+    const earlier = (yield* record.readPatiently).record
+    if (earlier !== undefined) return yield* decode(earlier.value)
+
+    let isRunning = false
+    const underLock = Effect.gen(function* () {
+      // the previous holder may have done the work
+      const done = (yield* record.read).record
+      if (done !== undefined) return yield* decode(done.value)
+      isRunning = true
+      const result = yield* self
+      const value = yield* Schema.encodeEffect(json)(result)
+      yield* record.write(yield* holdingOf(lock), { value, version: 1, lifeMillis })
+      return result
+    })
+    // the lock is mostly free, and then nobody listens for the result
+    const attempt = Effect.catchIf(
+      Lock.withLockIfAvailable(underLock, lock),
+      // before anything has run, a transient failure is no worse than a lock that somebody holds
+      (error) => !isRunning && error instanceof LockStoreError && error.isTransient,
+      () => Effect.succeedNone
+    )
+    const answer = yield* attempt
+    if (Option.isSome(answer)) return answer.value
+    // the record that this fiber writes itself must not interrupt its section
+    const byOthers = Effect.flatMap(record.written, ({ value }) => (isRunning ? Effect.never : decode(value)))
+    return yield* Effect.raceFirst(Lock.withLock(underLock, lock), byOthers)
+  })
 )
 
 /**
@@ -196,4 +264,8 @@ export const run: {
 export const result = <A, R>(
   once: RunOnce<A, R>
 ): Effect.Effect<Option.Option<A>, LockStoreError | InvalidLockName | InvalidLockOptions | Schema.SchemaError, R> =>
-  resultOf(implOf(once) as RunOnceImpl<A, unknown>)
+  Effect.gen(function* () {
+    const { json, kept } = once as Once<A, R>
+    const found = (yield* (yield* kept).record.read).record
+    return found === undefined ? Option.none() : Option.some(yield* Schema.decodeEffect(json)(found.value))
+  })

@@ -10,11 +10,11 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { monotonicMillis } from "./internal/time/monotonicMillis.ts"
-import { CommandDeadlines } from "./internal/store/CommandDeadlines.ts"
+import { monotonicMillis } from "./internal/time/clock.ts"
+import { sending } from "./internal/store/commands.ts"
+import { ServerClocks } from "./internal/store/ServerClock.ts"
 import type { OperationName, StoreOperation } from "./internal/store/operations/StoreOperation.ts"
-import { withDeadlines } from "./internal/store/withDeadlines.ts"
-import { type InvalidLockOptions, LockStoreError } from "./LockError.ts"
+import type { InvalidLockOptions, LockStoreError } from "./LockError.ts"
 import { checkTimeout, RedisDriver, type RedisScript, type Reply } from "./RedisDriver.ts"
 
 /**
@@ -69,15 +69,11 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<EvalWithDeadline, InvalidLockOptions, RedisDriver> {
   const driver = yield* RedisDriver
   const longestLife = yield* checkTimeout("longestLife", options?.longestLife ?? "10 seconds")
-  const deadlines = new CommandDeadlines(
-    Math.min(driver.commandTimeoutMillis, Duration.toMillis(longestLife)),
-    monotonicMillis(yield* Clock.Clock),
-    driver.server
-  )
+  const run = sending({
+    eval: driver.eval,
+    clocks: new ServerClocks(monotonicMillis(yield* Clock.Clock), driver.server),
+    lifeMillis: Math.min(driver.commandTimeoutMillis, Duration.toMillis(longestLife))
+  })
   return (script, keys, args) =>
-    withDeadlines(
-      deadlines,
-      (_, keys, args) => driver.eval(script, keys, args),
-      ({ cause, reason }) => new LockStoreError({ operation: script.name, lock: keys[0], reason, cause })
-    )({ operation: { ...operation, name: script.name as OperationName }, keys, args })
+    run({ operation: { ...operation, name: script.name as OperationName, script }, keys, args })
 })

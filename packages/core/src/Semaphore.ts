@@ -14,7 +14,7 @@
  *
  * **Gotchas**
  *
- * Redis does not record who holds a permit. If a process dies, its permits stay taken until somebody adds them back, and
+ * Redis does not record who holds a permit. If a process dies, its permits stay held until somebody adds them back, and
  * every superfluous {@link release} creates a permit that should not exist.
  *
  * @since 0.2.0
@@ -28,17 +28,24 @@ import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
 import * as Sections from "./internal/acquire/sections.ts"
-import { anonymousPermits, prepareAnonymous } from "./internal/locks/permits/anonymousPermits.ts"
-import { add, countFree, drain, withSemaphore } from "./internal/locks/permits/semaphoreCommands.ts"
-import { SemaphoreImpl, semaphoreOf, TypeId as internalTypeId } from "./internal/locks/permits/SemaphoreImpl.ts"
-import { parsePeriod } from "./internal/options/durations.ts"
-import { isDataFirstOfPermits } from "./internal/options/isDataFirst.ts"
-import { maxPermits } from "./internal/options/permitCount.ts"
+import {
+  add,
+  anonymousPermits,
+  countFree,
+  drain,
+  TypeId as internalTypeId,
+  prepareAnonymous,
+  SemaphoreImpl,
+  semaphoreOf,
+  withSemaphore
+} from "./internal/locks/SemaphoreImpl.ts"
+import { maxPermits, parsePeriod } from "./internal/options/durations.ts"
+import { isDataFirstOfPermits } from "./internal/options/acquireTimes.ts"
 import type { InvalidLockName, InvalidLockOptions, LockLost, LockStoreError, TimeoutOf } from "./LockError.ts"
 import type { AcquireOptions as BaseOptions } from "./AcquireOptions.ts"
 import type { RedisLock } from "./RedisLock.ts"
-import * as operations from "./internal/store/operations/counters/semaphore.ts"
-import { runOrDescribe } from "./internal/store/wrongType.ts"
+import * as operations from "./internal/store/operations/semaphore.ts"
+import { runOrDescribe } from "./internal/store/failures.ts"
 
 /**
  * Marks the values of this module at run time; see {@link isSemaphore}.

@@ -10,9 +10,10 @@ import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { checkName } from "./internal/store/names.ts"
-import { growing } from "./internal/time/schedules.ts"
+import { recordOf } from "./internal/coordination/record.ts"
+import { growing } from "./internal/time/clock.ts"
 import * as LeaderElection from "./LeaderElection.ts"
+import * as Lock from "./Lock.ts"
 import type { InvalidLockName, InvalidLockOptions, LockStoreError } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
@@ -84,10 +85,11 @@ export const layer = <A, E, R>(
   options?: SingletonOptions
 ): Layer.Layer<never, InvalidLockName, R | RedisLock> =>
   Layer.effectDiscard(
-    Effect.suspend(() => {
-      const invalid = checkName(name)
-      return invalid === undefined ? Effect.forkScoped(run(name, effect, options)) : Effect.fail(invalid)
-    })
+    Effect.andThen(
+      // without options, only the name can be invalid
+      Effect.catchTag(recordOf(Lock.make(name), "leader"), "InvalidLockOptions", Effect.die),
+      Effect.forkScoped(run(name, effect, options))
+    )
   )
 
 const run = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>, options: SingletonOptions | undefined) => {

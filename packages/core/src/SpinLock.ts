@@ -6,11 +6,10 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import { checkBackOff, invalidBackOff } from "./internal/options/backOff.ts"
+import { checkBackOff, invalidBackOff } from "./internal/options/acquireTimes.ts"
 import { parsePeriod } from "./internal/options/durations.ts"
-import { spin } from "./internal/protocol/exclusive.ts"
+import { spin } from "./internal/kinds/kinds.ts"
 import { makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
-import { shown } from "./internal/report/shown.ts"
 import type { AcquireOptions } from "./AcquireOptions.ts"
 import type { Lock, WithoutTokens, WithTokens } from "./Lock.ts"
 import { InvalidLockOptions, type TimeoutOf } from "./LockError.ts"
@@ -35,16 +34,17 @@ export interface SpinOptions<
 
 /**
  * A reentrant lock whose waiters never subscribe: they retry after a pause. Otherwise it is the lock of {@link Lock.make}:
- * the two share their names, and each wakes the other's waiters. Every function of `Lock` works on it.
+ * the two share their names, and the release of either wakes the waiters of a plain lock. Every function of `Lock` works on it.
  *
- * Only one of the waiting fibers of a process sends requests at a time. Once a second a release reserves the lock for half a second
- * for the process that has waited longest, if that is a second or more: no process starves whose pauses are shorter than that. Not
- * so on a quorum, over `RedisDriver.layerRedis`, or in a cluster without sharded pub/sub.
+ * Only one of the waiting fibers of a process sends requests at a time. A free lock is granted to the first request, so a process
+ * gets it at the first of its requests that finds it free. There is no order among processes: nothing limits how many sections of others
+ * pass before that.
  *
  * **When not to use**
  *
- * As the default choice. It is for Redis deployments that forbid or cannot carry pub/sub (a large cluster without sharded
- * pub/sub, where every message goes to every node), and for sections far shorter than a round trip.
+ * As the default choice, or where every process must get the lock within a bounded number of sections. It is for Redis deployments
+ * that forbid or cannot carry pub/sub (a large cluster without sharded pub/sub, where every message goes to every node), and for
+ * sections far shorter than a round trip.
  *
  * @example
  * ```ts
@@ -80,11 +80,11 @@ export const make: {
 }
 
 /**
- * Redisson's exponential backoff: a pause of `initial`, then each `multiplier` times the last, plus up to `k - 1`
- * milliseconds at the `k`th multiplication, so that processes do not retry together; never above `max`. Defaults: 1 ms,
+ * Redisson's exponential backoff: a pause of `initial`, then each twice the last, plus up to `k - 1` milliseconds
+ * at the `k`th doubling, so that processes do not retry together; never above `max`. Defaults: 1 ms,
  * doubled up to 128 ms.
  *
- * `initial` is at least 1 ms, `max` at least `initial`, `multiplier` at least 1. A lock with any other value fails with
+ * `initial` is at least 1 ms, `max` at least `initial`. A lock with any other value fails with
  * `InvalidLockOptions` when it is used; a program that runs the schedule itself dies with that error.
  *
  * @category schedules
@@ -93,18 +93,14 @@ export const make: {
 export const exponentialBackoff = (options?: {
   readonly initial?: Duration.Input | undefined
   readonly max?: Duration.Input | undefined
-  readonly multiplier?: number | undefined
 }): Schedule.Schedule<Duration.Duration> => {
   const initial = parsePeriod("exponentialBackoff.initial", options?.initial ?? 1)
   if (typeof initial !== "number") return invalidBackOff(initial)
   const max = parsePeriod("exponentialBackoff.max", options?.max ?? Math.max(128, initial))
   if (typeof max !== "number") return invalidBackOff(max)
-  const multiplier = options?.multiplier ?? 2
-  const problem = (option: string, problem: string) =>
-    invalidBackOff(new InvalidLockOptions({ option: `exponentialBackoff.${option}`, problem }))
-  if (max < initial) return problem("max", `${max} ms are less than the initial pause of ${initial} ms`)
-  if (typeof multiplier !== "number" || !(multiplier >= 1 && multiplier < Number.POSITIVE_INFINITY)) {
-    return problem("multiplier", `${shown(multiplier)} is no number from 1`)
+  if (max < initial) {
+    const problem = `${max} ms are less than the initial pause of ${initial} ms`
+    return invalidBackOff(new InvalidLockOptions({ option: "exponentialBackoff.max", problem }))
   }
   return Schedule.fromStep(
     Effect.sync(() => {
@@ -112,7 +108,7 @@ export const exponentialBackoff = (options?: {
       let millis = 0
       return () =>
         Effect.sync((): [Duration.Duration, Duration.Duration] => {
-          millis = Math.min(max, step === 0 ? initial : millis * multiplier + Math.floor(Math.random() * step))
+          millis = Math.min(max, step === 0 ? initial : millis * 2 + Math.floor(Math.random() * step))
           step++
           return [Duration.millis(millis), Duration.millis(millis)]
         })

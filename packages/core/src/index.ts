@@ -3,7 +3,7 @@
  *
  * @since 0.1.0
  */
-export type { AcknowledgeOptions, AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
+export type { AcknowledgeOptions, AcquireOptions, GrantOptions, OnlyOptions, TimeOptions } from "./AcquireOptions.ts"
 export * as FairLock from "./FairLock.ts"
 export * as FencedLock from "./FencedLock.ts"
 export type { Holding, HoldingOf, HoldingWithoutToken } from "./Holding.ts"
@@ -13,7 +13,7 @@ export * as LeaderElection from "./LeaderElection.ts"
 export * as Lock from "./Lock.ts"
 export * from "./LockError.ts"
 export * as LockMetrics from "./LockMetrics.ts"
-export type { LockChange, LockState, NameState, WaiterState } from "./LockState.ts"
+export type { HolderState, LockChange, LockState, WaiterState } from "./LockState.ts"
 export * as LockStore from "./LockStore.ts"
 export * as MultiLock from "./MultiLock.ts"
 export * as NonReentrantLock from "./NonReentrantLock.ts"

@@ -13,7 +13,15 @@ import { InvalidLockOptions, type QuorumOptions, RedisDriver, RedisLock } from "
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from "ioredis"
 import { makeApplicationDriver } from "./internal/applicationClient.ts"
 import { choosePath } from "./internal/command/choosePath.ts"
-import { checkIoredis, nodesOf, sentinelsOf, targetOf } from "./internal/options/options.ts"
+import {
+  checkClient,
+  checkIoredis,
+  checkMasterName,
+  checkOptions,
+  nodesOf,
+  sentinelsOf,
+  targetOf
+} from "./internal/options/options.ts"
 import { makeCluster, makeSentinel, makeServer } from "./internal/ownDriver.ts"
 import { checkMembers } from "./internal/options/quorumUrls.ts"
 import { allWarnings, checkWarnings, problemOf } from "./internal/serverWarnings.ts"
@@ -175,6 +183,7 @@ const layerFor = (
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
+      yield* checkOptions(options, `{ url: "redis://10.0.0.1" }`)
       const ioredis = (yield* Effect.fromResult(checkIoredis(options.ioredis))) ?? {}
       const target = options.url === undefined ? undefined : yield* targetOf(options.url)
       if (target?._tag === "Cluster") yield* checkDatabase("ioredis.db", ioredis)
@@ -322,6 +331,7 @@ export const layerCluster = (
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
+      yield* checkOptions(options, `{ nodes: ["redis://10.0.0.1:6379"] }`)
       const given = yield* Effect.fromResult(checkIoredis(options.ioredis?.redisOptions, "ioredis.redisOptions"))
       const ioredis: RedisOptions = given ?? {}
       yield* checkDatabase("ioredis.redisOptions.db", ioredis)
@@ -413,10 +423,12 @@ export const layerSentinel = (
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
+      yield* checkOptions(options, `{ sentinels: ["redis://10.0.0.1:26379"] }`)
       const ioredis = yield* Effect.fromResult(checkIoredis(options.ioredis))
       const sentinels = yield* sentinelsOf(options.sentinels)
+      const name = yield* checkMasterName(options.name)
       const common = yield* commonOf(options)
-      return yield* makeSentinel({ sentinels, name: options.name ?? "mymaster", master: {} }, ioredis ?? {}, common)
+      return yield* makeSentinel({ sentinels, name, master: {} }, ioredis ?? {}, common)
     })
   )
 
@@ -510,6 +522,7 @@ export const layerRedisLock = (
 ): Layer.Layer<RedisLock.RedisLock, RedisDriver.RedisDriverError | InvalidLockOptions> =>
   Layer.unwrap(
     Effect.gen(function* () {
+      yield* checkOptions(options, `{ urls: ["redis://10.0.0.1"] }`)
       const { commandTimeout, connectTimeout, fastPath, quorum, urls, warnings, ...client } = options
       yield* checkMembers(urls)
       const members = urls.map((url) =>
@@ -619,6 +632,8 @@ export const fromClient = (
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
+      yield* checkClient(client)
+      yield* checkOptions(options, `{ commandTimeout: "1 second" }`)
       const { commandTimeout } = yield* timeoutsOf(options)
       const warnings = { kinds: yield* checkWarnings(options.warnings), leaseMillis: undefined }
       const path = yield* choosePath(options.fastPath)

@@ -14,11 +14,13 @@ import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import { aptInstall, canAptInstall } from "./internal/aptInstall.ts"
+import { aptFetch, canAptFetch, fetchedServer } from "./internal/aptFetch.ts"
 import { ping } from "./internal/ping.ts"
 import { withRealClock } from "./internal/realClock.ts"
 import { startRedisContainer } from "./internal/redisContainer.ts"
 import * as RedisServer from "./RedisServer.ts"
+import { existsSync } from "node:fs"
+import { delimiter } from "node:path"
 
 /**
  * The Redis that was found.
@@ -60,7 +62,7 @@ export interface Options {
 
 /** How to search with {@link layerWith}. */
 export interface LayerOptions extends Options {
-  /** Whether to install redis-server if nothing is found, see {@link layerOrInstall}. Default: false. */
+  /** Whether to download redis-server if nothing is found, see {@link layerOrInstall}. Default: false. */
   readonly install?: boolean | undefined
 }
 
@@ -145,7 +147,7 @@ const noRedisFound = ({ container, localServer }: Reasons, installation?: string
       "  - set REDIS_URL to a running server, e.g. redis://127.0.0.1:6379 (it is not set)",
       `  - put redis-server or valkey-server on the PATH, e.g. "apt-get install redis-server" or "brew install redis" (${localServer})`,
       `  - start Docker and install testcontainers, which can then run ${DEFAULT_IMAGE}, or the image named by REDIS_IMAGE (${container})`,
-      ...(installation === undefined ? [] : [`Installing redis-server was tried and failed: ${installation}`])
+      ...(installation === undefined ? [] : [`Downloading redis-server was tried and failed: ${installation}`])
     ].join("\n")
   })
 
@@ -236,13 +238,15 @@ export const container = (options?: Options): Effect.Effect<Service, NoRedisFoun
   )
 
 const install = Effect.fnUntraced(function* (reasons: Reasons): Effect.fn.Return<Service, NoRedisFound, Scope.Scope> {
-  if (!(yield* canAptInstall)) return yield* noRedisFound(reasons)
-  // printed even when quiet: this changes the machine
-  yield* Console.log("Redis: none was found, so redis-server is installed with apt-get (root on Debian)")
-  return yield* aptInstall.pipe(
-    Effect.andThen(Effect.mapError(fromLocalServer, (error) => error.message)),
-    Effect.mapError((reason) => noRedisFound(reasons, reason))
-  )
+  if (!(yield* canAptFetch)) return yield* noRedisFound(reasons)
+  const failed = (reason: string) => noRedisFound(reasons, reason)
+  // printed even when quiet: this leaves something on the machine
+  if (!existsSync(fetchedServer())) {
+    yield* Console.log(`Redis: none was found, so Debian's redis-server is downloaded to ${fetchedServer()}`)
+  }
+  const directory = yield* Effect.mapError(aptFetch, failed)
+  process.env.PATH = `${directory}${delimiter}${process.env.PATH ?? ""}`
+  return yield* Effect.mapError(fromLocalServer, (error) => failed(error.message))
 })
 
 /**
@@ -292,9 +296,10 @@ export const layerWith = (options: LayerOptions): Layer.Layer<TestRedis, NoRedis
 export const layer: Layer.Layer<TestRedis, NoRedisFound> = layerWith({})
 
 /**
- * Like {@link layer}, but if nothing is found and we are root on Debian (or Ubuntu), as in most CI containers, it runs
- * `apt-get install redis-server`, says so beforehand, and uses that. No service is left running or enabled. Elsewhere it
- * fails with {@link NoRedisFound}.
+ * Like {@link layer}, but if nothing is found on Debian (or Ubuntu), it downloads the package of redis-server with `apt-get`, says so
+ * beforehand, and uses that. It needs no root: nothing is installed, and the server lies in `~/.cache/effect-redis-lock` (or below
+ * `XDG_CACHE_HOME`), where the next run finds it. Its programs are put on the `PATH` of this process, so that {@link RedisServer.start} finds
+ * them too. Elsewhere it fails with {@link NoRedisFound}.
  *
  * **Example**
  *

@@ -44,11 +44,9 @@ export const contractOf = ({ isQuorum = false, store, time }: Backend, kind: Kin
 
   // Leases in real time are short enough to wait for, and long enough for a busy machine to do a few round trips in.
   const shortLease = virtual ? Duration.seconds(5) : Duration.seconds(2)
-  const options: RedisLock.RedisLockOptions = {
-    watchdogLeaseTime: virtual ? "30 seconds" : "3 seconds",
-    fallbackInterval: "1 second"
-  }
-  const watchdogLease = Duration.fromInputUnsafe(options.watchdogLeaseTime!)
+  const options: RedisLock.RedisLockOptions = { watchdogLeaseTime: "30 seconds", fallbackInterval: "1 second" }
+  /** The lease of {@link hasty}. */
+  const watchdogLease = virtual ? Duration.seconds(30) : Duration.seconds(6)
 
   /** The store, and what is asked of it: how often it denied a lock, and which channels it was asked for. */
   const denied = new Map<string, number>()
@@ -78,6 +76,9 @@ export const contractOf = ({ isQuorum = false, store, time }: Backend, kind: Kin
   /** Runs an effect as another client of the same store. */
   const elsewhere = asAnotherClient(clients)
 
+  /** Another client, for tests that wait for renewals, or for the end of a lease that is not renewed. */
+  const hasty = asAnotherClient(RedisLock.layerFromStore({ ...options, watchdogLeaseTime: watchdogLease }))
+
   const pass = (duration: Duration.Duration) => (virtual ? TestClock.adjust(duration) : Effect.sleep(duration))
 
   /** Waits for a fiber, letting time pass. */
@@ -101,6 +102,18 @@ export const contractOf = ({ isQuorum = false, store, time }: Backend, kind: Kin
     Effect.gen(function* () {
       while (!(yield* condition)) yield* pass(Duration.millis(10))
     })
+
+  /** Waits until the watchdog has renewed a lock so many times more: its lease, which only shrinks otherwise, has grown. */
+  const renewed = Effect.fnUntraced(function* (lock: AnyLock, times: number) {
+    let last = Duration.infinity
+    for (let seen = 0; seen < times;) {
+      // a lock that is free now has not been renewed
+      const left = Option.getOrThrow(yield* elsewhere(Lock.remainingTime(lock)))
+      if (Duration.isGreaterThan(left, last)) seen++
+      last = left
+      yield* pass(Duration.times(watchdogLease, 0.02))
+    }
+  })
 
   /** Forks what holds a lock until it is told to let go. */
   const holdBy = (client: typeof elsewhere) =>
@@ -127,6 +140,8 @@ export const contractOf = ({ isQuorum = false, store, time }: Backend, kind: Kin
     options,
     watchdogLease,
     elsewhere,
+    hasty,
+    renewed,
     pass,
     outcome,
     succeeded,

@@ -2,7 +2,7 @@
  * What fair locks add: order across clients.
  */
 import { assert } from "@effect/vitest"
-import { Duration, Effect, Fiber, Option } from "effect"
+import { Clock, Duration, Effect, Fiber, Option } from "effect"
 import { Lock, LockStore } from "effect-redis-lock"
 import type { AnyLock, Contract } from "./contract.ts"
 import { runOperation } from "../../kit/storeOperations.ts"
@@ -191,7 +191,7 @@ export const fairness = ({
           assert.strictEqual(yield* other.headWhileWaiting, other.owner)
         }).pipe(Lock.withLock(lock))
         yield* other.leave()
-        assert.strictEqual(yield* Lock.withLock(Effect.succeed("mine"), lock, { waitTime: "1 second" }), "mine")
+        assert.strictEqual(yield* Lock.withLock(Effect.succeed("mine"), lock, { waitTime: "30 seconds" }), "mine")
         yield* assertNoQueue(lock)
       })
     )
@@ -292,6 +292,39 @@ export const fairness = ({
             assert.strictEqual(yield* last.headWhileWaiting, last.owner)
             yield* last.leave()
             yield* assertNoQueue(lock)
+          })
+      )
+
+      it.effect(
+        "Waiters of a fair lock that all died while nobody else asked hold up the next request for five seconds",
+        () =>
+          Effect.gen(function* () {
+            const lock = yield* freshLock
+            yield* Effect.asVoid(Effect.all([ghost(lock).ask(1500), ghost(lock).ask(1500)])).pipe(Lock.withLock(lock))
+            yield* pass(Duration.seconds(60))
+            const [served, startedAt] = yield* Effect.all([
+              Effect.forkChild(Lock.withLock(Clock.currentTimeMillis, lock)),
+              Clock.currentTimeMillis
+            ])
+            const waited = (yield* succeeded(served)) - startedAt
+            assert.isAtLeast(waited, 4900)
+            assert.isAtMost(waited, 5600)
+            yield* assertNoQueue(lock)
+          })
+      )
+
+      it.effect(
+        "Waiters of a fair lock that all died while nobody else asked hold up at most six requests that do not wait",
+        () =>
+          Effect.gen(function* () {
+            const lock = yield* freshLock
+            yield* Effect.asVoid(ghost(lock).ask(1500)).pipe(Lock.withLock(lock))
+            const refused: Array<boolean> = []
+            for (let i = 0; i < 7; i++) {
+              yield* pass(Duration.seconds(60))
+              refused.push(Option.isNone(yield* Lock.withLockIfAvailable(Effect.void, lock)))
+            }
+            assert.deepStrictEqual(refused, [true, true, true, true, true, true, false])
           })
       )
 

@@ -3,10 +3,20 @@
  */
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Option, Result, Stream } from "effect"
-import { Lock, RedisLock } from "effect-redis-lock"
+import { Lock, LockLost, RedisLock } from "effect-redis-lock"
 import type { Contract } from "./contract.ts"
 
-export const looking = ({ options, suite, freshName, freshLock, make }: Contract): void => {
+export const looking = ({
+  kind,
+  options,
+  suite,
+  freshName,
+  freshLock,
+  make,
+  failure,
+  outcome,
+  shortLease
+}: Contract): void => {
   suite("looking", (it) => {
     it.effect("Lock.list finds the held locks that match", () =>
       Effect.gen(function* () {
@@ -25,6 +35,25 @@ export const looking = ({ options, suite, freshName, freshLock, make }: Contract
         assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
         assert.deepStrictEqual(yield* Lock.remainingTime(lock), Option.none())
       })
+    )
+
+    it.effect(
+      "In a section that has lost its lock, also in a nested one, Lock.currentHolding fails with LockLost",
+      () =>
+        Effect.gen(function* () {
+          const lock = yield* freshLock
+          let found: unknown
+          const body = Effect.flip(Lock.currentHolding(lock)).pipe(
+            Effect.tap((error) => Effect.sync(() => (found = error))),
+            Effect.delay(shortLease),
+            Effect.uninterruptible
+          )
+          const nested = kind.reentrant ? Lock.withLock(body, lock, { leaseTime: shortLease }) : body
+          const fiber = yield* Effect.forkChild(Lock.withLock(nested, lock, { leaseTime: shortLease }))
+          const error = failure(yield* outcome(fiber))
+          assert.instanceOf(error, LockLost)
+          assert.strictEqual(found, error)
+        })
     )
 
     it.effect("Locks are inspected through a key prefix, or bound to a service", () =>

@@ -38,7 +38,6 @@ const assertWrongKind = (asked: AnyLock, expected: string, found: string) =>
       withoutWaiting: Lock.withLock(Effect.void, asked, { waitTime: 0 }),
       tryScoped: Effect.scoped(Lock.tryScoped(asked)),
       isLocked: Lock.isLocked(asked),
-      inspect: Lock.inspect(asked),
       remainingTime: Lock.remainingTime(asked),
       forceRelease: Lock.forceRelease(asked)
     })) {

@@ -6,7 +6,7 @@ import { Deferred, Effect } from "effect"
 import { Lock, LockLost } from "effect-redis-lock"
 import type { Contract } from "./contract.ts"
 
-export const releasing = ({ suite, freshLock, elsewhere, outcome, failure, holdElsewhere }: Contract): void => {
+export const releasing = ({ suite, freshLock, elsewhere, outcome, failure, hold, holdElsewhere }: Contract): void => {
   suite("releasing", (it) => {
     it.effect("An early release is final and can be repeated", () =>
       Effect.gen(function* () {
@@ -43,6 +43,23 @@ export const releasing = ({ suite, freshLock, elsewhere, outcome, failure, holdE
         assert.instanceOf(error, LockLost)
         assert.strictEqual(error.reason, "NotOwner")
         assert.isFalse(yield* Lock.isLocked(lock))
+      })
+    )
+
+    it.effect("A forced release from given owners leaves the lock alone if another owner holds it by then", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        const first = yield* holdElsewhere(lock)
+        yield* first.letGo
+        const second = yield* hold(lock)
+        assert.isFalse(yield* Lock.forceRelease(lock, { owners: [first.holding.owner] }))
+        assert.isFalse(yield* Lock.forceRelease(lock, { owners: [] }))
+        assert.isTrue(yield* Lock.isLocked(lock))
+        assert.isTrue(yield* second.holding.isHeld)
+        assert.isTrue(yield* Lock.forceRelease(lock, { owners: [first.holding.owner, second.holding.owner] }))
+        assert.isFalse(yield* Lock.isLocked(lock))
+        assert.isFalse(yield* second.holding.isHeld)
+        yield* second.letGo
       })
     )
 

@@ -2,7 +2,7 @@
  * What is different for spin locks: they ask by the clock.
  */
 import { assert } from "@effect/vitest"
-import { Duration, Effect, Fiber, Schedule } from "effect"
+import { Duration, Effect, Fiber, Option, Schedule } from "effect"
 import { Lock, SpinLock } from "effect-redis-lock"
 import type { Contract } from "./contract.ts"
 
@@ -18,6 +18,7 @@ export const spinning = ({
   pass,
   succeeded,
   suite,
+  until,
   untilDenied,
   virtual
 }: Contract): void => {
@@ -55,6 +56,20 @@ export const spinning = ({
         assert.strictEqual(error._tag === "LockTimeout" ? error.holder?.owner : error._tag, other.holding.owner)
         assert.strictEqual(denials(name), 4)
         yield* other.letGo
+      })
+    )
+
+    it.effect("A lock that is free is granted to the first request, however long a client has spun for it", () =>
+      Effect.gen(function* () {
+        const often = Schedule.max([Schedule.spaced("400 millis"), Schedule.recurs(3)])
+        const lock = SpinLock.make(freshName(), { schedule: Schedule.concat(often, Schedule.spaced("1 hour")) })
+        const other = yield* holdElsewhere(lock)
+        const waiting = yield* Effect.forkChild(Lock.withLock(Effect.void, lock))
+        yield* until(Effect.sync(() => denials(lock.name) === 4))
+        yield* other.letGo
+        const entered = yield* elsewhere(Lock.withLockIfAvailable(Effect.void, lock))
+        assert.isTrue(Option.isSome(entered))
+        yield* Fiber.interrupt(waiting)
       })
     )
 

@@ -33,6 +33,22 @@ export const lockKey = (redis: Redis, lock: string, is: "there" | "gone") =>
     (count) => count === (is === "there" ? 1 : 0)
   )
 
+/** Waits until the lock has been renewed so many times more: its key's time to live, which only shrinks otherwise, has grown. */
+export const renewed = (redis: Redis, lock: string, times: number) =>
+  growsBy(`lock "${lock}" is renewed ${times} times`, () => redis.pttl(lock), times)
+
+/** {@link renewed} for any time that is left. */
+export const growsBy = (what: string, left: () => Promise<number>, times: number) => {
+  let seen = 0
+  let last = Number.POSITIVE_INFINITY
+  return eventually(what, left, (left) => {
+    assert.isAbove(left, 0, "it has ended instead")
+    if (left > last) seen++
+    last = left
+    return seen >= times
+  })
+}
+
 /** Waits until so many scripts have been run by their SHA since the server started, or were unknown to it. */
 const scriptsRun = (redis: Redis, count: number) =>
   eventually(

@@ -19,7 +19,7 @@ const turn = Effect.promise(() => new Promise<void>((resume) => setImmediate(res
 /** Nobody of this client waits, holds or is watched, and what it wrote is gone. */
 const assertIdle = Effect.fnUntraced(function* (name: string, index: number, records: ReadonlyArray<string>) {
   const client = (yield* RedisLock.RedisLock) as unknown as LockClient
-  assert.strictEqual(client.waitQueues.size, 0, `a waiter is left after ${index}`)
+  assert.strictEqual(client.lines.size, 0, `a waiter is left after ${index}`)
   assert.strictEqual(client.watchdog.size, 0, `a holding is left after ${index}`)
   assert.strictEqual(yield* typeOfKey(name), "none", `the lock is left after ${index}`)
   for (const use of records) {

@@ -7,8 +7,9 @@ import { RedisLock } from "effect-redis-lock"
 import { asAnotherClient } from "../../kit/anotherClient.ts"
 import { forkHolder } from "../../kit/sections.ts"
 import { sweep } from "./sweep.ts"
+import { closingSubscriptions } from "../../kit/subscriptions.ts"
 
-export const clients = RedisLock.layerFromStore({ subscriptionIdleTime: 1, fallbackInterval: 200 })
+export const clients = closingSubscriptions(1)(RedisLock.layerFromStore({ fallbackInterval: 200 }))
 
 /** Runs an effect in a client of its own. */
 export const elsewhere = asAnotherClient(clients)

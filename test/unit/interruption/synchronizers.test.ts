@@ -19,7 +19,7 @@ const total = 5
 const assertIdle = (index: number) =>
   Effect.map(RedisLock.RedisLock, (service) => {
     const client = service as unknown as LockClient
-    assert.strictEqual(client.waitQueues.size, 0, `a waiter is left after ${index}`)
+    assert.strictEqual(client.lines.size, 0, `a waiter is left after ${index}`)
     assert.strictEqual(client.watchdog.size, 0, `a holding is left after ${index}`)
   })
 

@@ -56,7 +56,7 @@ export const candidate: Library = {
           askAll(
             release.sha1,
             names.flatMap((name) => [name, `redisson_lock__channel:{${name}}`]),
-            [owner, "PUBLISH"]
+            release === multiScripts.release ? [owner, "", ...names.map(() => "PUBLISH")] : [owner, "PUBLISH"]
           ),
         isGivenUp: () => false
       }),

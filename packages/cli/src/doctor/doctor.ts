@@ -12,7 +12,7 @@ import { randomUUID } from "node:crypto"
 import { type Check, type Driver, ok, problem, scriptOf, warning } from "./check.ts"
 import { ExitCode, ExitWith } from "../exit.ts"
 import { commands, kinds, subscription } from "./permissions.ts"
-import type { Target } from "../redis.ts"
+import { placeOf, type Target } from "../redis.ts"
 import { print, printJson, table } from "../text.ts"
 
 export interface DoctorOptions extends Target {
@@ -20,7 +20,7 @@ export interface DoctorOptions extends Target {
 }
 
 interface Server {
-  /** Host and port, or how it was given if it cannot be reached. */
+  /** Host and port, or what its URL says of them if it cannot be reached. */
   readonly server: string
   readonly isReachable: boolean
   readonly checks: ReadonlyArray<Check>
@@ -28,7 +28,7 @@ interface Server {
 
 export const doctor = ({ json, prefix, redis }: DoctorOptions): Effect.Effect<void, ExitWith> =>
   Effect.gen(function* () {
-    const servers = yield* Effect.forEach(redis, (url, i) => Effect.scoped(examine(url, i, prefix)))
+    const servers = yield* Effect.forEach(redis, (url) => Effect.scoped(examine(url, prefix)))
     yield* json
       ? printJson({ servers: servers.map(({ checks, server }) => ({ server, checks })) })
       : print(servers.map(textOf).join("\n"))
@@ -46,7 +46,7 @@ const textOf = ({ checks, server }: Server): string =>
     checks.map(({ check, level, message }) => [check, level, message])
   )}`
 
-const examine = (url: Redacted.Redacted, index: number, prefix: string): Effect.Effect<Server, never, Scope.Scope> =>
+const examine = (url: Redacted.Redacted, prefix: string): Effect.Effect<Server, never, Scope.Scope> =>
   Layer.build(IoRedis.layer({ url, warnings: [] })).pipe(
     Effect.flatMap((context) =>
       Effect.gen(function* () {
@@ -59,17 +59,17 @@ const examine = (url: Redacted.Redacted, index: number, prefix: string): Effect.
           yield* subscription(driver, name),
           yield* latency(driver, name)
         ]
-        return { server: driver.address?.() ?? `Redis ${index + 1}`, isReachable: true, checks }
+        return { server: driver.address?.() ?? placeOf(url), isReachable: true, checks }
       }).pipe(Effect.provideContext(context))
     ),
     Effect.catch((error: RedisDriver.RedisDriverError | InvalidLockOptions) =>
       Effect.succeed({
-        server: `Redis ${index + 1}`,
+        server: placeOf(url),
         isReachable: false,
         checks: [
           problem(
             "connection",
-            `${error.message}. Check the URL, and that a server listens there and knows the password.`
+            `${error.message.replace(/\.$/, "")}. Check the URL, and that a server listens there and knows the password.`
           )
         ]
       })

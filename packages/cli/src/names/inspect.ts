@@ -14,7 +14,7 @@ export interface InspectOptions extends Target {
 }
 
 export const inspect = ({ json, name, ...target }: InspectOptions): Effect.Effect<void, ExitWith> =>
-  Lock.inspectName(name).pipe(
+  Lock.inspect(name).pipe(
     Effect.provide(locksIn(target)),
     Effect.catch(failed),
     Effect.flatMap((state) => (json ? printJson(jsonOf(state)) : print(textOf(state))))

@@ -9,7 +9,8 @@ import { format } from "../duration.ts"
 import { type ExitWith, failed } from "../exit.ts"
 import { locksIn, type Target } from "../redis.ts"
 import { print, printJson, table } from "../text.ts"
-import { visible } from "../visible.ts"
+import { say } from "../say.ts"
+import { quoted, visible } from "../visible.ts"
 
 export interface LsOptions extends Target {
   readonly pattern: string
@@ -19,13 +20,13 @@ export interface LsOptions extends Target {
 /** One owner's hold of one lock, or one permit: what `--json` prints. */
 interface Hold {
   readonly name: string
-  readonly kind: Lock.NameState["kind"]
+  readonly kind: Lock.LockState["kind"]
   /** The id of a permit. */
   readonly owner: string
   /** `null` if its client has told none. */
   readonly label: string | null
   /** `read` or `write` for a read-write lock. */
-  readonly mode: Lock.NameState["holders"][number]["mode"] | "permit"
+  readonly mode: Lock.LockState["holders"][number]["mode"] | "permit"
   readonly holds: number
   /** `null` if it never expires. */
   readonly remainingMillis: number | null
@@ -34,15 +35,19 @@ interface Hold {
 }
 
 export const ls = ({ json, pattern, ...target }: LsOptions): Effect.Effect<void, ExitWith> =>
-  Lock.listNames(pattern).pipe(
+  Lock.list(pattern).pipe(
     Stream.runCollect,
     Effect.provide(locksIn(target)),
     Effect.catch(failed),
     Effect.map((names) => names.flatMap(holdsOf).sort(byNameAndOwner)),
-    Effect.flatMap((holds) => (json ? printJson(holds) : print(tableOf(holds))))
+    Effect.flatMap((holds) => {
+      if (json) return printJson(holds)
+      const which = pattern === "*" ? "" : ` under a name that matches ${quoted(pattern)}`
+      return holds.length === 0 ? say(`nothing is held${which}`) : print(tableOf(holds))
+    })
   )
 
-const holdsOf = ({ holders, kind, name, permits, token }: Lock.NameState): ReadonlyArray<Hold> => [
+const holdsOf = ({ holders, kind, name, permits, token }: Lock.LockState): ReadonlyArray<Hold> => [
   ...holders.map(({ holdCount, label, mode, owner, remaining }): Hold => ({
     name,
     kind,

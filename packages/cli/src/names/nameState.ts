@@ -2,7 +2,7 @@
  * What Redis tells of one name, as JSON and as text.
  */
 import * as Duration from "effect/Duration"
-import type { NameState, WaiterState } from "effect-redis-lock"
+import type { LockState, WaiterState } from "effect-redis-lock"
 import { format } from "../duration.ts"
 import { table } from "../text.ts"
 import { visible } from "../visible.ts"
@@ -13,7 +13,7 @@ const millisOf = (remaining: Duration.Duration | undefined): number | null =>
 const shown = (remaining: Duration.Duration | undefined): string => (remaining === undefined ? "-" : format(remaining))
 
 /** What `--json` prints. */
-export const jsonOf = ({ count, held, holders, kind, name, permits, token, waiters, waiting }: NameState) => ({
+export const jsonOf = ({ count, held, holders, kind, name, permits, token, waiters, waiting }: LockState) => ({
   name,
   kind,
   // a string, as a token may be larger than a JSON reader's integers
@@ -38,7 +38,7 @@ export const jsonOf = ({ count, held, holders, kind, name, permits, token, waite
   permits: permits.map(({ id, remaining }) => ({ id, remainingMillis: millisOf(remaining) }))
 })
 
-const kinds: Record<NameState["kind"], string> = {
+const kinds: Record<LockState["kind"], string> = {
   lock: "lock",
   "fair lock": "fair lock",
   "read-write lock": "read-write lock",
@@ -49,7 +49,7 @@ const kinds: Record<NameState["kind"], string> = {
 }
 
 /** Without the columns of what is known of nobody. */
-const waitersTable = (waiters: NameState["waiters"]): string => {
+const waitersTable = (waiters: LockState["waiters"]): string => {
   const columns = [
     { title: "LABEL", of: ({ label }) => label && visible(label) },
     { title: "MODE", of: ({ mode }) => mode },
@@ -63,7 +63,7 @@ const waitersTable = (waiters: NameState["waiters"]): string => {
 }
 
 /** For people: what there is first, then who holds it, and then who waits. */
-export const textOf = (state: NameState): string => {
+export const textOf = (state: LockState): string => {
   const { count, held, holders, kind, name, permits, token, waiters, waiting } = state
   // Redisson's clients have none
   const hasLabels = holders.some(({ label }) => label !== undefined)
@@ -98,7 +98,7 @@ export const textOf = (state: NameState): string => {
 }
 
 /** Who keeps others out, within a sentence: `held by 7e3d...:1 for 29.4s more`; undefined where nobody is known to. */
-export const heldBy = ({ count, held, holders, waiting }: NameState): string | undefined => {
+export const heldBy = ({ count, held, holders, waiting }: LockState): string | undefined => {
   if (held > 0) return `${held} permit${held === 1 ? " is" : "s are"} held, ${count ?? 0} free`
   const [first, ...others] = holders
   if (first === undefined) return waiting > 0 ? `free, but ${waiting} wait in its queue` : undefined

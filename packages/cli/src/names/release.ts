@@ -8,7 +8,7 @@ import {
   type InvalidLockOptions,
   Lock,
   type LockStoreError,
-  type NameState,
+  type LockState,
   PermitId,
   ReadWriteLock,
   type RedisLock
@@ -18,7 +18,7 @@ import { ExitCode, ExitWith, failed } from "../exit.ts"
 import { heldBy, textOf } from "./nameState.ts"
 import { locksIn, type Target } from "../redis.ts"
 import { print } from "../text.ts"
-import { visible } from "../visible.ts"
+import { quoted } from "../visible.ts"
 
 export interface ReleaseOptions extends Target {
   readonly name: string
@@ -27,20 +27,18 @@ export interface ReleaseOptions extends Target {
 
 export const release = ({ name, yes, ...target }: ReleaseOptions): Effect.Effect<void, ExitWith> =>
   Effect.gen(function* () {
-    const state = yield* Lock.inspectName(name)
-    const shown = visible(name)
+    const state = yield* Lock.inspect(name)
     const refusal = refusalOf(state)
     if (refusal !== undefined) return yield* refusal
-    if (!yes) {
-      yield* ask(state)
-      if (isHeldByOthers(yield* Lock.inspectName(name), ownersOf(state))) return yield* heldByOthers(shown)
-    }
+    if (!yes) yield* ask(state)
     const freed = yield* free(state)
-    if (freed === 0) return yield* notHeld(shown)
+    if (freed === 0) {
+      return yield* new ExitWith({ code: ExitCode.notHeld, message: yield* whyNothingWasFreed(name) })
+    }
     yield* print(
       state.held > 0
-        ? `Freed ${freed} permit${freed === 1 ? "" : "s"} of "${shown}".\n`
-        : `Freed "${shown}". It was ${heldBy(state)}.\n`
+        ? `Freed ${freed} permit${freed === 1 ? "" : "s"} of ${quoted(name)}.\n`
+        : `Freed ${quoted(name)}. It was ${heldBy(state)}.\n`
     )
     yield* print(
       "The holder has been told. One that did not hear it learns of it when it next renews: with a lease of 30 s within 10 s.\n"
@@ -50,34 +48,38 @@ export const release = ({ name, yes, ...target }: ReleaseOptions): Effect.Effect
     Effect.catchIf((error) => error._tag !== "ExitWith", failed)
   )
 
-export const ownersOf = ({ holders }: NameState): ReadonlyArray<string> => holders.map(({ owner }) => owner)
-
-/** Whether none of the holders is one of those that were seen when somebody chose to free them. */
-export const isHeldByOthers = (state: NameState, seen: ReadonlyArray<string>): boolean =>
-  state.holders.length > 0 && !ownersOf(state).some((owner) => seen.includes(owner))
-
-const heldByOthers = (name: string) =>
-  new ExitWith({ code: ExitCode.notHeld, message: `"${name}" is held by others now: nothing was freed` })
+/** What to say if those that were seen hold it no more. */
+export const whyNothingWasFreed = (
+  name: string
+): Effect.Effect<string, LockStoreError | InvalidLockName | InvalidLockOptions, RedisLock.RedisLock> =>
+  Effect.map(Lock.inspect(name), ({ held, holders }) =>
+    holders.length === 0 && held === 0
+      ? `nobody holds ${quoted(name)} any more`
+      : `${quoted(name)} is held by others now: nothing was freed`
+  )
 
 /** Why there is nothing to free. */
-export const refusalOf = ({ held, holders, kind, name }: NameState): ExitWith | undefined => {
-  const shown = visible(name)
+export const refusalOf = ({ held, holders, kind, name }: LockState): ExitWith | undefined => {
   if (kind === "counter" || kind === "other") {
     return new ExitWith({
       code: ExitCode.notFreeable,
-      message: `"${shown}" has no holder whom Redis knows, so nothing can be freed: see redis-lock inspect`
+      message: `${quoted(name)} has no holder whom Redis knows, so nothing can be freed: see redis-lock inspect`
     })
   }
-  return holders.length === 0 && held === 0 ? notHeld(shown) : undefined
+  return holders.length === 0 && held === 0 ? notHeld(name) : undefined
 }
 
-const notHeld = (name: string) => new ExitWith({ code: ExitCode.notHeld, message: `nobody holds "${name}"` })
+const notHeld = (name: string) => new ExitWith({ code: ExitCode.notHeld, message: `nobody holds ${quoted(name)}` })
 
-/** How much was freed: how many permits, or 1 for a lock. */
+/**
+ * Takes a name from the holders that were seen, and from nobody who has acquired it since. How much was freed: how many permits, or 1 for
+ * a lock.
+ */
 export const free = (
-  state: NameState
+  state: LockState
 ): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, RedisLock.RedisLock> => {
   const { holders, kind, name, permits } = state
+  const owners = holders.map(({ owner }) => owner)
   switch (kind) {
     case "permit semaphore":
       // one by one: a permit that was given back meanwhile keeps none of the others
@@ -87,18 +89,19 @@ export const free = (
       )
     case "read-write lock": {
       const { readLock, writeLock } = ReadWriteLock.make(name)
-      return Effect.map(Lock.forceRelease(holders.some(({ mode }) => mode === "write") ? writeLock : readLock), Number)
+      const side = holders.some(({ mode }) => mode === "write") ? writeLock : readLock
+      return Effect.map(Lock.forceRelease(side, { owners }), Number)
     }
     case "fair lock":
       // its waiters listen to channels of their own
-      return Effect.map(Lock.forceRelease(FairLock.make(name)), Number)
+      return Effect.map(Lock.forceRelease(FairLock.make(name), { owners }), Number)
     default:
-      return Effect.map(Lock.forceRelease(name), Number)
+      return Effect.map(Lock.forceRelease(name, { owners }), Number)
   }
 }
 
 /** Asks on the terminal. Ctrl-C and the end of input are a no. */
-const ask = (state: NameState): Effect.Effect<void, ExitWith> =>
+const ask = (state: LockState): Effect.Effect<void, ExitWith> =>
   Effect.flatMap(
     Effect.callback<string>((resume) => {
       process.stderr.write(`${textOf(state)}\nWho holds it keeps working until it notices. Free it? [y/N] `)

@@ -69,10 +69,12 @@ const spawned = (
 /** The exit code with which a shell reports a command that this signal has killed. */
 export const codeOf = (signal: NodeJS.Signals): number => ExitCode.killed + constants.signals[signal]
 
+const shortOf = (command: string): string => (command.length > 200 ? `${command.slice(0, 60)}...` : command)
+
 const notStarted = (command: string, error: NodeJS.ErrnoException): ExitWith =>
   error.code === "ENOENT" || command === ""
-    ? new ExitWith({ code: ExitCode.notFound, message: `${command}: command not found` })
-    : new ExitWith({ code: ExitCode.notExecutable, message: `${command}: cannot be executed (${error.code})` })
+    ? new ExitWith({ code: ExitCode.notFound, message: `${shortOf(command)}: command not found` })
+    : new ExitWith({ code: ExitCode.notExecutable, message: `${shortOf(command)}: cannot be executed (${error.code})` })
 
 const send = (group: number, signal: NodeJS.Signals): Effect.Effect<void> =>
   Effect.suspend(() => {

@@ -27,7 +27,7 @@ export interface HoldOptions {
   readonly kind: "plain" | "fair" | "read" | "write"
   /** The total of a semaphore, of which one permit is acquired in place of a lock. */
   readonly permits: Option.Option<number>
-  /** For how long the lock stays taken at least, from its acquisition on. */
+  /** The shortest time for which the lock stays held, counted from its acquisition. */
   readonly atLeast: Option.Option<Duration.Duration>
 }
 

@@ -17,7 +17,7 @@ import { heldBy } from "../names/nameState.ts"
 import { locksIn, type Target } from "../redis.ts"
 import { say } from "../say.ts"
 import * as Signals from "./Signals.ts"
-import { visible } from "../visible.ts"
+import { quoted } from "../visible.ts"
 
 export interface RunOptions extends HoldOptions, Target {
   readonly command: string
@@ -27,6 +27,7 @@ export interface RunOptions extends HoldOptions, Target {
   readonly timeout: Option.Option<Duration.Duration>
   readonly conflictExitCode: Option.Option<number>
   readonly verbose: boolean
+  readonly hideRedisUrl: boolean
 }
 
 /** Succeeds when the command has exited with 0 and the lock was held until then; anything else is a failure. */
@@ -34,8 +35,12 @@ export const run = (options: RunOptions): Effect.Effect<void, ExitWith> =>
   Effect.scoped(
     Effect.gen(function* () {
       const signals = yield* Signals.listen
+      if (process.pid === 1) yield* say(noInit)
       const hold = yield* Effect.raceFirst(acquire(options), Effect.flatMap(Queue.take(signals), giveUp))
-      const group = yield* CommandGroup.start(options.command, options.args, hold.variables)
+      const group = yield* CommandGroup.start(options.command, options.args, {
+        ...hold.variables,
+        ...(options.hideRedisUrl ? noUrls : {})
+      })
       // the command decides what a signal means; we wait for it to end either way
       yield* Queue.take(signals).pipe(Effect.flatMap(group.signal), Effect.forever, Effect.forkScoped)
       const outcome = yield* Effect.raceFirst(
@@ -44,15 +49,21 @@ export const run = (options: RunOptions): Effect.Effect<void, ExitWith> =>
       )
       if (typeof outcome !== "number") return yield* stop(group, hold, outcome)
       yield* release(hold)
-      if (options.verbose) yield* say(`released "${visible(hold.name)}"${staysTaken(options)}`)
+      if (options.verbose) yield* say(`released ${quoted(hold.name)}${staysTaken(options)}`)
       if (outcome !== 0) return yield* new ExitWith({ code: outcome, message: "" })
     })
   )
 
+/** Node.js can wait only for processes that it has started itself. */
+const noInit =
+  "It is the first process of this container (PID 1), and removes no orphans of the command when they end: they stay as zombies. Give the container an init: docker run --init, or tini."
+
+const noUrls = { REDIS_URL: undefined, REDIS_QUORUM: undefined }
+
 const staysTaken = ({ atLeast }: RunOptions): string =>
   Option.match(atLeast, {
     onNone: () => "",
-    onSome: (duration) => `, which stays taken until ${format(duration)} after it was acquired`
+    onSome: (duration) => `, which stays held until ${format(duration)} after it was acquired`
   })
 
 const acquire = (options: RunOptions): Effect.Effect<Hold, ExitWith, Scope.Scope> =>
@@ -80,7 +91,7 @@ const ranOut = ({ message }: LockTimeout, { conflictExitCode }: RunOptions) =>
 const acquireVerbosely = (what: Wanted, wait: Option.Option<Duration.Duration>) =>
   Effect.gen(function* () {
     const [took, hold] = yield* Effect.timed(acquireOrTell(what, wait))
-    yield* say(`acquired "${visible(hold.name)}" after ${format(took)}, ${hold.grant}`)
+    yield* say(`acquired ${quoted(hold.name)} after ${format(took)}, ${hold.grant}`)
     return hold
   })
 
@@ -98,12 +109,12 @@ const acquireOrTell = (what: Wanted, wait: Option.Option<Duration.Duration>) =>
   })
 
 const tellWaiting = (name: string) =>
-  Lock.inspectName(name).pipe(
+  Lock.inspect(name).pipe(
     Effect.flatMap((state) => {
       const held = heldBy(state)
-      return say(`waiting for "${visible(name)}"${held === undefined ? "" : `: ${held}`}`)
+      return say(`waiting for ${quoted(name)}${held === undefined ? "" : `: ${held}`}`)
     }),
-    Effect.catchTag("LockStoreError", ({ message }) => say(`waiting for "${visible(name)}": ${message}`))
+    Effect.catchTag("LockStoreError", ({ message }) => say(`waiting for ${quoted(name)}: ${message}`))
   )
 
 const giveUp = (signal: NodeJS.Signals): Effect.Effect<never, ExitWith> =>

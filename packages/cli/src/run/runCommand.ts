@@ -14,15 +14,21 @@ import { off, paragraphs } from "../help.ts"
 import { Usage } from "../presenter.ts"
 import { defaultLease, prefix, redis, type Urls } from "../redis.ts"
 import { run } from "./run.ts"
+import { quoted } from "../visible.ts"
 
-/** A flag whose value is a duration. */
-export const duration = (name: string) =>
-  Flag.String(name).pipe(
+/** A flag whose value is a duration that is not shorter than another one. */
+export const duration = (name: string, least = "0") => {
+  const shortest = Option.getOrThrow(parse(least))
+  const isEnough = (given: Duration.Duration) => Duration.isGreaterThanOrEqualTo(given, shortest)
+  return Flag.String(name).pipe(
     Flag.withMetavar("DURATION"),
-    Flag.filterMap(parse, () => "500ms, 10s, 2m, 1h30m, or a plain number of seconds")
+    Flag.filterMap(
+      (text) => Option.filter(parse(text), isEnough),
+      (text) =>
+        Option.isNone(parse(text)) ? "500ms, 10s, 2m, 1h30m, or a plain number of seconds" : `at least ${least}`
+    )
   )
-
-const shortestLease = Duration.seconds(1)
+}
 
 /**
  * Only the words after `--` are the command, so that none of its flags is ever taken for ours. The parser puts all operands
@@ -61,7 +67,7 @@ const problemOfFlags = (flags: What): string | undefined => {
     return "--permits takes one NAME: a semaphore cannot be acquired with locks, so leave out --lock"
   const names = [name, ...lock]
   const twice = names.find((each, i) => names.indexOf(each) < i)
-  if (twice !== undefined) return `NAME and each --lock must differ: "${twice}" is given twice`
+  if (twice !== undefined) return `NAME and each --lock must differ: ${quoted(twice)} is given twice`
   if (redis.length > 1 && (fair || hasPermits)) {
     return `a quorum keeps no ${fair ? "queue" : "permits"}: ${fair ? "--fair" : "--permits"} needs a single Redis, by one --redis or by REDIS_URL`
   }
@@ -92,17 +98,13 @@ export const runCommand = Command.make(
       Flag.withDescription("How long to wait for the lock; 0 tries once. Default: without limit"),
       Flag.optional
     ),
-    lease: duration("lease").pipe(
-      Flag.filter(
-        (lease) => Duration.isGreaterThanOrEqualTo(lease, shortestLease),
-        () => "at least 1s"
-      ),
+    lease: duration("lease", "1s").pipe(
       Flag.withDescription("How long the lock outlives redis-lock if it dies; renewed while it runs. Default: 30s"),
       Flag.withDefault(defaultLease)
     ),
     atLeast: duration("at-least").pipe(
       Flag.withDescription(
-        "How long the lock stays taken from its acquisition on, even if the command ends before. Default: until the command ends"
+        "Keep the lock for at least this long, even if the command finishes sooner. Default: until the command ends"
       ),
       Flag.optional
     ),
@@ -145,11 +147,7 @@ export const runCommand = Command.make(
       Flag.withDescription("The exit code when the wait timed out. Default: 75"),
       Flag.optional
     ),
-    timeout: duration("timeout").pipe(
-      Flag.filter(
-        (timeout) => Duration.isGreaterThan(timeout, Duration.zero),
-        () => "longer than 0"
-      ),
+    timeout: duration("timeout", "1ms").pipe(
       Flag.withDescription(
         "How long the command may run: then SIGTERM, 5s later SIGKILL, and exit code 124. Default: without limit"
       ),
@@ -157,8 +155,12 @@ export const runCommand = Command.make(
     ),
     verbose: Flag.Boolean("verbose").pipe(
       Flag.withDescription(
-        "Report on stderr which owner it waits for, what it acquired and after how long, and when it released it"
+        "Report on stderr which owner holds the lock, what was acquired and after how long, and when it was released"
       ),
+      off
+    ),
+    hideRedisUrl: Flag.Boolean("hide-redis-url").pipe(
+      Flag.withDescription("Start the command without REDIS_URL and REDIS_QUORUM, which may contain a password"),
       off
     ),
     prefix,
@@ -177,9 +179,10 @@ Waits for the lock NAME, runs COMMAND under it, and exits with the command's exi
 
 redis-lock passes SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and the other signals that would end it on to the
 command and all its children. If the lock is lost, they get SIGTERM and, before the lease ends, SIGKILL. No shell is
-involved unless you name one.
+involved unless you name one. As the first process of a container it needs an init, which removes the command's orphans:
+docker run --init.
 
-The command inherits redis-lock's environment, plus:
+The command inherits redis-lock's environment, also REDIS_URL with its password unless --hide-redis-url is given, plus:
   REDIS_LOCK_NAME    the lock's name
   REDIS_LOCK_TOKEN   the fencing token: higher for every grant of that name; not with --permits
   REDIS_LOCK_OWNER   the owner, as redis-lock ls shows it; not with --permits
@@ -188,7 +191,7 @@ The command inherits redis-lock's environment, plus:
 
 Exit codes, besides the command's own:
   64     bad usage
-  69     Redis cannot be reached, or refused
+  69     Redis cannot be reached, or refuses
   70     the lock was lost: the command was stopped, or ended too late
   75     the wait timed out, unless --conflict-exit-code says otherwise
   124    the command ran longer than --timeout, and was stopped

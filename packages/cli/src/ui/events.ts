@@ -15,11 +15,13 @@ export interface Event {
 /** So often something is sent, for the page to notice that a connection is dead. */
 const heartbeat = "10 seconds"
 
-/** An answer that ends when the page leaves. */
+/** An answer that ends with its events, or when the page leaves. */
 export const eventsResponse = (events: Stream.Stream<Event>): HttpServerResponse.HttpServerResponse =>
   events.pipe(
     Stream.map(({ data, event }) => encoder.write({ _tag: "Event", event, id: undefined, data: JSON.stringify(data) })),
-    Stream.merge(Stream.fromEffectSchedule(Effect.succeed(": still here\n\n"), Schedule.spaced(heartbeat))),
+    Stream.merge(Stream.fromEffectSchedule(Effect.succeed(": still here\n\n"), Schedule.spaced(heartbeat)), {
+      haltStrategy: "left"
+    }),
     Stream.encodeText,
     (body) => HttpServerResponse.stream(body, { contentType: "text/event-stream" })
   )

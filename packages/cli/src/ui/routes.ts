@@ -1,20 +1,18 @@
 /**
  * What the server answers.
  */
-import * as Clock from "effect/Clock"
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Stream from "effect/Stream"
-import { Lock, type RedisLock } from "effect-redis-lock"
-import { jsonOf } from "../names/nameState.ts"
-import { answer } from "./answer.ts"
+import type { RedisLock } from "effect-redis-lock"
+import { answer, notServed } from "./answer.ts"
 import type { Asset } from "./assets.ts"
 import { type Event, eventsResponse } from "./events.ts"
 import { type Access, type Refusal, refuseReader, refuseStranger } from "./guard.ts"
 import type { LockFeed } from "./feed/LockFeed.ts"
-import type { About, Answer, LockTold, Trouble } from "./page/connection/wire.ts"
+import { type NameLooks, newsOf } from "./feed/nameLooks.ts"
+import type { About, Answer } from "./page/connection/wire.ts"
 import { release } from "./release.ts"
 
 export interface Site {
@@ -22,8 +20,9 @@ export interface Site {
   readonly assets: ReadonlyMap<string, Asset>
   readonly about: About
   readonly feed: LockFeed
-  /** Between two looks at the lock of a page. */
-  readonly interval: Duration.Duration
+  readonly names: NameLooks
+  /** Whether a name is one of those that the page was started for: of others it tells nothing, and frees none. */
+  readonly serves: (name: string) => boolean
 }
 
 type Response = HttpServerResponse.HttpServerResponse
@@ -88,17 +87,20 @@ const route = (
     case "GET /api/locks":
       return Effect.succeed(eventsResponse(locks(site)))
     case "GET /api/lock":
-      return Effect.map(Effect.context<RedisLock.RedisLock>(), (context) =>
-        eventsResponse(Stream.provideContext(lock(searchParams.get("name") ?? "", site), context))
-      )
+      return Effect.succeed(eventsResponse(lock(site, searchParams.get("name") ?? "")))
     case "POST /api/release":
       return site.about.mayRelease
-        ? release(request)
+        ? release(request, site.serves)
         : Effect.succeed(answer(403, "this page is read-only: start redis-lock ui with --allow-release"))
     default:
       return Effect.succeed(answer(404, "there is nothing here"))
   }
 }
+
+const lock = ({ names, serves }: Site, name: string): Stream.Stream<Event> =>
+  serves(name)
+    ? newsOf(names, name)
+    : Stream.succeed<Event>({ event: "refused", data: { message: notServed(name) } satisfies Answer })
 
 const locks = ({ about, feed }: Site): Stream.Stream<Event> =>
   Stream.prepend(
@@ -110,20 +112,3 @@ const locks = ({ about, feed }: Site): Stream.Stream<Event> =>
     ),
     [{ event: "about", data: about }]
   )
-
-/** What there is to tell of one name, again and again; other than the table, this also shows semaphores and latches. */
-const lock = (name: string, { feed, interval }: Site): Stream.Stream<Event, never, RedisLock.RedisLock> => {
-  const look = Lock.inspectName(name).pipe(
-    Effect.flatMap((state) =>
-      Effect.map(Clock.currentTimeMillis, (now): Event => {
-        const data = { now, state: jsonOf(state), holds: feed.history.of(name), lease: feed.leaseOf(name) }
-        return { event: "lock", data: data satisfies LockTold }
-      })
-    ),
-    Effect.catchTag("InvalidLockName", ({ message }) =>
-      Effect.succeed<Event>({ event: "refused", data: { message } satisfies Answer })
-    ),
-    Effect.catch(({ message }) => Effect.succeed<Event>({ event: "trouble", data: { message } satisfies Trouble }))
-  )
-  return Stream.concat(Stream.fromEffect(look), Stream.fromEffectRepeat(Effect.delay(look, interval)))
-}

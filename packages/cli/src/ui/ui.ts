@@ -1,7 +1,6 @@
 /**
  * `redis-lock ui`: the held locks as a page for a browser.
  */
-import { RedisUrl } from "@effect-redis-lock/ioredis"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
@@ -9,15 +8,16 @@ import * as Effect from "effect/Effect"
 import { formatAddress } from "effect/http/HttpServer"
 import * as Queue from "effect/Queue"
 import type * as Redacted from "effect/Redacted"
-import * as Result from "effect/Result"
 import { createServer } from "node:http"
 import { ExitCode, ExitWith, failed } from "../exit.ts"
-import { locksIn, type Target, type Urls } from "../redis.ts"
+import { locksIn, placeOf, type Target } from "../redis.ts"
 import * as CommandGroup from "../run/CommandGroup.ts"
 import * as Signals from "../run/Signals.ts"
 import { print } from "../text.ts"
 import { readAssets } from "./assets.ts"
 import { LockFeed } from "./feed/LockFeed.ts"
+import { makeNameLooks } from "./feed/nameLooks.ts"
+import { matcherOf } from "./glob.ts"
 import { respond } from "./routes.ts"
 
 export interface UiOptions extends Target {
@@ -50,7 +50,8 @@ export const ui = (options: UiOptions): Effect.Effect<void, ExitWith> =>
         assets: readAssets(),
         about: { redis: redis.map(placeOf).join(", "), prefix, pattern, mayRelease: allowRelease, startedAt },
         feed,
-        interval
+        names: yield* makeNameLooks({ feed, interval, mayRelease: allowRelease }),
+        serves: matcherOf(pattern)
       })
     )
     yield* print(`redis-lock ui: ${formatAddress(server.address)}/\n`)
@@ -71,19 +72,3 @@ export const ui = (options: UiOptions): Effect.Effect<void, ExitWith> =>
         )
     })
   )
-
-/** Where a URL leads to: never its user, password or query. */
-const placeOf = (url: Urls[number]): string => {
-  const { address } = Result.getOrThrow(RedisUrl.parse(url))
-  const hostAndPort = ({ host, port }: RedisUrl.HostAndPort) => (port === undefined ? host : `${host}:${port}`)
-  switch (address._tag) {
-    case "Host":
-      return hostAndPort(address)
-    case "Socket":
-      return address.path
-    case "Cluster":
-      return `cluster at ${address.nodes.map(hostAndPort).join(", ")}`
-    case "Sentinel":
-      return `${address.name} of the sentinels at ${address.sentinels.map(hostAndPort).join(", ")}`
-  }
-}

@@ -52,9 +52,7 @@ export const uiCommand = Command.make(
       Flag.withDefault(7379)
     ),
     host: Flag.String("host").pipe(
-      Flag.withDescription(
-        "The address to listen at. Another than this machine's own needs a token. Default: 127.0.0.1"
-      ),
+      Flag.withDescription("The address to listen at. Any but this machine's own needs a token. Default: 127.0.0.1"),
       Flag.withDefault("127.0.0.1")
     ),
     allowHost: Flag.String("allow-host").pipe(
@@ -63,16 +61,12 @@ export const uiCommand = Command.make(
       Flag.atLeast(0)
     ),
     token,
-    interval: duration("interval").pipe(
-      Flag.filter(
-        (interval) => Duration.isGreaterThanOrEqualTo(interval, Duration.millis(100)),
-        () => "at least 100ms"
-      ),
+    interval: duration("interval", "100ms").pipe(
       Flag.withDescription("The pause between two looks. Default: 500ms"),
       Flag.withDefault(Duration.millis(500))
     ),
     allowRelease: Flag.Boolean("allow-release").pipe(
-      Flag.withDescription("Let the page free locks, after a question"),
+      Flag.withDescription("Let the page free what matches PATTERN, after a question. Needs a token"),
       off
     ),
     prefix,
@@ -84,31 +78,42 @@ export const uiCommand = Command.make(
       ({ ui }) => ui(options)
     )
 ).pipe(
-  Command.validate(({ allowHost, host, token }) =>
-    token === undefined && (!isLoopback(host) || allowHost.length > 0)
-      ? Effect.fail(new ValidationError({ message: "others can reach the page then: it needs --token" }))
+  Command.validate(({ allowHost, allowRelease, host, token }) => {
+    if (token !== undefined) return Effect.void
+    if (!isLoopback(host) || allowHost.length > 0) {
+      return Effect.fail(new ValidationError({ message: "others can reach the page then: it needs --token" }))
+    }
+    return allowRelease
+      ? Effect.fail(
+          new ValidationError({
+            message: `every user of this machine could free locks: --allow-release needs --token, or better REDIS_LOCK_UI_TOKEN=$(openssl rand -hex 16)`
+          })
+        )
       : Effect.void
-  ),
+  }),
   Command.annotate(
     Usage,
     "redis-lock ui [--port 7379] [--host ADDRESS] [--allow-host NAME]... [--token TEXT] [--interval 500ms] [--allow-release] [--prefix TEXT] [--redis URL] [PATTERN]"
   ),
-  Command.withShortDescription("Show the locks that are held, on a page for a browser"),
+  Command.withShortDescription("Show the held locks in a browser"),
   Command.withDescription(
     paragraphs(`
-Serves a page that shows the locks that are held, as they change: holders, leases, waiters, and for how long each lock was held since
+Serves a page that shows the held locks as they change: holders, leases, waiters, and how long each lock was held since
 redis-lock ui was started. It prints the page's address, and serves it until a signal arrives. Like redis-lock watch, it looks at all
 keys with SCAN once per --interval, however many pages are open: what begins and ends in between, it misses.
 
-The page is for this machine alone, unless there is a --token, and shows only: with --allow-release it also frees locks, as
-redis-lock release --force does.
+The page is for this machine alone, unless there is a --token, and shows only: with --allow-release and a token it also frees what
+matches PATTERN, as redis-lock release --force does.
 
 Exit codes:
   64     bad usage
   69     Redis cannot be reached at the start
-  71     the port is taken, or the address is not this machine's
+  71     the port is in use, or the address is not this machine's
   74     the address could not be written
   128+n  signal n arrived`)
   ),
-  Command.withExamples([{ command: "redis-lock ui" }, { command: "redis-lock ui --allow-release 'report:*'" }])
+  Command.withExamples([
+    { command: "redis-lock ui" },
+    { command: "REDIS_LOCK_UI_TOKEN=$(cat token.txt) redis-lock ui --allow-release 'report:*'" }
+  ])
 )

@@ -5,7 +5,14 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
-import { Lock, type LockChange, type LockStoreError, type NameState, type RedisLock } from "effect-redis-lock"
+import {
+  type InvalidLockOptions,
+  Lock,
+  type LockChange,
+  LockStoreError,
+  type LockState,
+  type RedisLock
+} from "effect-redis-lock"
 
 export interface Looking {
   /** Which names: a Redis glob. */
@@ -16,7 +23,7 @@ export interface Looking {
 
 /** A lock that was held at a look. */
 interface Seen {
-  readonly state: NameState
+  readonly state: LockState
   /** How many outages there had been before. */
   readonly outages: number
 }
@@ -34,15 +41,12 @@ interface Event {
 export const changesOf = <R>(
   { interval, pattern }: Looking,
   tell: (failure: LockStoreError | undefined) => Effect.Effect<void, never, R>
-): Stream.Stream<LockChange, LockStoreError, R | RedisLock.RedisLock> =>
+): Stream.Stream<LockChange, LockStoreError | InvalidLockOptions, R | RedisLock.RedisLock> =>
   Stream.suspend(() => {
     const seen = new Map<string, Seen>()
     let outages = -1
 
-    const looking = Lock.watch(pattern, { interval }).pipe(
-      Stream.catchTag("InvalidLockOptions", (error) => Stream.die(error)),
-      Stream.map((change): Event => ({ change }))
-    )
+    const looking = Stream.map(Lock.watch(pattern, { interval }), (change): Event => ({ change }))
 
     const missing = () => Array.from(seen.values()).filter((before) => before.outages < outages)
 
@@ -66,8 +70,8 @@ export const changesOf = <R>(
         ? looking
         : Stream.concat(answering, seen.size === 0 ? looking : Stream.merge(looking, released))
     }).pipe(
-      Stream.tapError((failure) => tell(failure)),
-      Stream.retry(Schedule.spaced(interval)),
+      Stream.tapError((failure) => (isOutage(failure) ? tell(failure) : Effect.void)),
+      Stream.retry(Schedule.spaced(interval).pipe(Schedule.while(({ input }) => isOutage(input)))),
       // what has been found in between has not been released
       Stream.filter(({ before, change: { state } }) => before === undefined || seen.get(state.name) === before),
       Stream.map(({ change }) => {
@@ -79,9 +83,12 @@ export const changesOf = <R>(
     )
   })
 
+/** Any other failure comes again. */
+const isOutage = (failure: unknown): failure is LockStoreError => failure instanceof LockStoreError
+
 const isFree = ({ state }: Seen): Effect.Effect<boolean, LockStoreError, RedisLock.RedisLock> =>
-  Lock.inspectName(state.name).pipe(
-    Effect.map(({ holders }) => holders.length === 0),
+  Lock.inspect(state.name).pipe(
+    Effect.map(({ held, holders }) => holders.length === 0 && held === 0),
     // a look finds no such names
-    Effect.catchTag("InvalidLockName", () => Effect.succeed(true))
+    Effect.catchTag(["InvalidLockName", "InvalidLockOptions"], () => Effect.succeed(true))
   )

@@ -2,11 +2,11 @@
  * A held lock as it is shown: what Redis told at the last look, and since when it has been seen held.
  */
 import * as Duration from "effect/Duration"
-import type { LockChange, NameState } from "effect-redis-lock"
+import type { LockChange, LockState } from "effect-redis-lock"
 
 /** Times are milliseconds of the clock that the view is drawn by. */
 export interface HeldLock {
-  readonly state: NameState
+  readonly state: LockState
   readonly seenAt: number
   readonly since: number
   /** It was held before the view began. */
@@ -15,19 +15,31 @@ export interface HeldLock {
   readonly lease: number
 }
 
-/** Milliseconds; the longest, as there may be many readers. Undefined where there is no expiry. */
-const remainingOf = ({ holders }: NameState): number | undefined => {
-  let longest = 0
-  for (const { remaining } of holders) {
-    if (remaining === undefined) return undefined
-    longest = Math.max(longest, Duration.toMillis(remaining))
-  }
-  return longest
-}
+const millisOf = ({ remaining }: { readonly remaining: Duration.Duration | undefined }): number =>
+  remaining === undefined ? Number.POSITIVE_INFINITY : Duration.toMillis(remaining)
+
+/**
+ * Milliseconds: the longest of all readers, who hold the lock together, but the shortest of all permits, each of which is lost by itself.
+ * Infinite where there is no expiry.
+ */
+const remainingOf = ({ holders, permits }: LockState): number =>
+  permits.length > 0 ? Math.min(...permits.map(millisOf)) : Math.max(...holders.map(millisOf))
+
+/** The longest lease that is left, milliseconds; 0 where none ends. */
+const longestOf = ({ holders, permits }: LockState): number =>
+  Math.max(0, ...[...holders, ...permits].map(millisOf).filter(Number.isFinite))
 
 /** After an outage a lock is found again, perhaps in other hands. */
-const isSameHold = (before: NameState, now: NameState): boolean =>
-  now.holders.some(({ owner }) => before.holders.some((other) => other.owner === owner))
+const isSameHold = (before: LockState, now: LockState): boolean => {
+  const holdsBefore = new Set(holdsOf(before))
+  return holdsOf(now).some((id) => holdsBefore.has(id))
+}
+
+/** The owners of a lock, or the ids of permits. */
+export const holdsOf = ({ holders, permits }: LockState): ReadonlyArray<string> => [
+  ...holders.map(({ owner }) => owner),
+  ...permits.map(({ id }) => id)
+]
 
 /** The lock after a change; undefined once nobody holds it. */
 export const after = (before: HeldLock | undefined, { _tag, state }: LockChange, now: number): HeldLock | undefined => {
@@ -38,12 +50,16 @@ export const after = (before: HeldLock | undefined, { _tag, state }: LockChange,
     seenAt: now,
     since: same?.since ?? now,
     isOlder: same?.isOlder ?? _tag === "Found",
-    lease: Math.max(same?.lease ?? 0, remainingOf(state) ?? 0)
+    lease: Math.max(same?.lease ?? 0, longestOf(state))
   }
 }
 
 /** Milliseconds until the lease ends, unless it is renewed; undefined where there is no expiry. */
 export const leftOf = ({ seenAt, state }: HeldLock, now: number): number | undefined => {
   const remaining = remainingOf(state)
-  return remaining === undefined ? undefined : Math.max(0, remaining - (now - seenAt))
+  return Number.isFinite(remaining) ? Math.max(0, remaining - (now - seenAt)) : undefined
 }
+
+/** How many processes wait, as far as Redis knows: in the queue of a fair lock, each of their fibers has a place. */
+export const waitingProcesses = ({ waiters }: LockState): number =>
+  new Set(waiters.map(({ owner }) => owner.split(":", 1)[0])).size

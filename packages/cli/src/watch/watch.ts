@@ -6,18 +6,18 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
-import { Lock, type LockChange, type NameState, type RedisLock } from "effect-redis-lock"
+import type { LockChange, LockState, RedisLock } from "effect-redis-lock"
 import * as CommandGroup from "../run/CommandGroup.ts"
 import { ExitWith, failed } from "../exit.ts"
 import { heldBy, jsonOf } from "../names/nameState.ts"
 import { locksIn, type Target } from "../redis.ts"
 import { changesOf } from "./changes.ts"
-import { free, isHeldByOthers, ownersOf } from "../names/release.ts"
+import { free, whyNothingWasFreed } from "../names/release.ts"
 import { say } from "../say.ts"
 import * as Signals from "../run/Signals.ts"
 import * as Terminal from "./terminal.ts"
 import { print } from "../text.ts"
-import { visible } from "../visible.ts"
+import { quoted, visible } from "../visible.ts"
 import { changed, empty, frame, pressed, type View } from "./watchView.ts"
 
 export interface WatchOptions extends Target {
@@ -111,14 +111,10 @@ const showing = Effect.fnUntraced(function* (
   }
 })
 
-const freed = (view: View, seen: NameState): Effect.Effect<View, never, RedisLock.RedisLock> => {
-  const name = `"${visible(seen.name)}"`
-  return Lock.inspectName(seen.name).pipe(
-    Effect.flatMap((state) =>
-      isHeldByOthers(state, ownersOf(seen))
-        ? Effect.succeed(`${name} is held by others now: nothing was freed`)
-        : Effect.map(free(seen), (count) => (count === 0 ? `nobody holds ${name} any more` : `freed ${name}`))
-    ),
+const freed = (view: View, seen: LockState): Effect.Effect<View, never, RedisLock.RedisLock> => {
+  const name = quoted(seen.name)
+  return free(seen).pipe(
+    Effect.flatMap((count) => (count === 0 ? whyNothingWasFreed(seen.name) : Effect.succeed(`freed ${name}`))),
     Effect.match({
       onSuccess: (message) => ({ ...view, message }),
       onFailure: ({ message }) => ({ ...view, message: visible(message) })

@@ -3,9 +3,9 @@
  */
 import { displayWidth } from "effect/cli/CliOutput"
 import * as Duration from "effect/Duration"
-import type { LockChange, NameState } from "effect-redis-lock"
+import type { LockChange, LockState } from "effect-redis-lock"
 import { format } from "../duration.ts"
-import { after, type HeldLock, leftOf } from "./heldLock.ts"
+import { after, type HeldLock, leftOf, waitingProcesses } from "./heldLock.ts"
 import { padded } from "../text.ts"
 import { visible } from "../visible.ts"
 
@@ -21,7 +21,7 @@ export interface View {
   readonly mode: "list" | "filter" | "confirm"
   readonly selected: string | undefined
   /** What the user was asked whether to free. */
-  readonly asked?: NameState
+  readonly asked?: LockState
   /** The last thing worth telling, until a key is pressed: a lock was freed, or Redis cannot be reached. */
   readonly message: string
 }
@@ -50,7 +50,7 @@ const keyOf: Record<View["order"], (row: HeldLock, now: number) => number> = {
   name: () => 0,
   age: ({ since }) => since,
   lease: (row, now) => leftOf(row, now) ?? Number.POSITIVE_INFINITY,
-  waiters: ({ state }) => -state.waiting
+  waiters: ({ state }) => -waitingProcesses(state)
 }
 
 /** The rows that are shown, in their order. */
@@ -70,7 +70,7 @@ const selectedIn = ({ selected }: View, shown: ReadonlyArray<HeldLock>): HeldLoc
 export interface Pressed {
   readonly view: View
   /** What is to be done: leave, or free a lock from those who held it when the user was asked. */
-  readonly todo?: "quit" | NameState
+  readonly todo?: "quit" | LockState
 }
 
 const interruptKey = "\u0003"
@@ -144,18 +144,22 @@ const titles = ["NAME", "HOLDER", "AGE", "LEASE", "", "WAITING"]
 
 const cellsOf = (row: HeldLock, now: number): ReadonlyArray<string> => {
   const { isOlder, lease, since, state } = row
-  const [first, ...others] = state.holders
   const left = leftOf(row, now)
   const age = `${isOlder ? ">" : ""}${format(Duration.millis(Math.max(0, now - since)))}`
   return [
     visible(state.name),
-    visible(first!.label ?? first!.owner) + (others.length === 0 ? "" : ` and ${others.length} more`),
+    holderOf(state),
     age,
     barOf(left, lease),
     left === undefined ? "" : format(Duration.millis(left)),
-    String(state.waiting)
+    String(waitingProcesses(state))
   ]
 }
+
+const holderOf = ({ held, holders: [first, ...others] }: LockState): string =>
+  first === undefined
+    ? `${held} permit${held === 1 ? "" : "s"}`
+    : visible(first.label ?? first.owner) + (others.length === 0 ? "" : ` and ${others.length} more`)
 
 /** As many characters as fit. */
 const cut = (text: string, width: number): string => {

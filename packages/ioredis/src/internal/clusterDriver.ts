@@ -86,7 +86,7 @@ export const makeClusterDriver = (
       commandTimeoutMillis,
       sendBlocking: blocking.send,
       reconnects: reconnectsOf((onReady) => {
-        const watcher = { onReady, onClose: () => {} }
+        const watcher = { onReady, onClose: () => {}, onSuccession: onReady }
         nodes.watchers.add(watcher)
         return () => nodes.watchers.delete(watcher)
       })

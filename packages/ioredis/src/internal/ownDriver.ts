@@ -1,19 +1,20 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
 import type { RedisDriver } from "effect-redis-lock"
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from "ioredis"
 import { makeClusterDriver } from "./clusterDriver.ts"
 import { ClusterNodes } from "./connection/ClusterNodes.ts"
 import type { CommandPath } from "./command/CommandPath.ts"
 import { CommandWriter } from "./command/CommandWriter.ts"
-import { checkPassword, connect, connectCluster, open, within } from "./connection/connecting.ts"
+import { askSentinels, checkPassword, connect, connectCluster, open, within } from "./connection/connecting.ts"
 import { Connection } from "./connection/Connection.ts"
 import { ConnectionLog } from "./connection/ConnectionLog.ts"
 import type { Address, Servers } from "./options/options.ts"
 import { makeServerDriver } from "./serverDriver.ts"
 import type { Warnings } from "./serverWarnings.ts"
-import { at, settingsOf } from "./options/settings.ts"
+import { at, awaitsHandshake, settingsOf } from "./options/settings.ts"
 
 /** Options shared by the drivers with connections of their own. */
 export interface Common {
@@ -37,6 +38,34 @@ const partsOf = (settings: ReturnType<typeof settingsOf>, { commandTimeout, path
     return { connection, log, writer }
   })
 
+/** The same, connected; also to a server that does not know INFO, of which ioredis would otherwise ask whether it is loading. */
+const connected = (settings: ReturnType<typeof settingsOf>, common: Common) =>
+  Effect.gen(function* () {
+    const connecting = (settings: ReturnType<typeof settingsOf>) =>
+      Effect.tap(partsOf(settings, common), ({ connection }) => connect(connection))
+    const scope = yield* Effect.scope
+    const first = yield* Scope.fork(scope)
+    return yield* Scope.provide(connecting(settings), first).pipe(
+      Effect.catchIf(
+        ({ cause }) => mayIgnoreInfo(settings) && /unknown command.*\binfo\b/i.test((cause as Error).message),
+        () =>
+          Effect.logWarning(
+            "Redis does not know INFO (renamed?): nobody checks whether it is still loading after a restart, nor warns of eviction, persistence, replicas and clock."
+          ).pipe(
+            Effect.andThen(Scope.close(first, Exit.void)),
+            Effect.andThen(connecting({ ...settings, enableReadyCheck: false }))
+          )
+      )
+    )
+  })
+
+/** Where ioredis would not take a connection for ready before it is in its database. */
+const mayIgnoreInfo = ({ db, enableReadyCheck }: RedisOptions): boolean =>
+  enableReadyCheck !== false && (awaitsHandshake || Number(db ?? 0) === 0)
+
+const isOfSentinels = ({ cause }: RedisDriver.RedisDriverError): boolean =>
+  (cause as Error).message.startsWith("All sentinels are unreachable")
+
 /** ioredis sends CLIENT SETNAME, and continues if it is refused. */
 const named = (ioredis: RedisOptions, { connectionName }: Common): RedisOptions => ({ connectionName, ...ioredis })
 
@@ -44,8 +73,7 @@ const named = (ioredis: RedisOptions, { connectionName }: Common): RedisOptions 
 export const makeServer = (address: Address, ioredis: RedisOptions, common: Common): OwnDriver =>
   Effect.gen(function* () {
     const settings = settingsOf(common.path, at(address, named(ioredis, common)), common.connectTimeout)
-    const { connection, log, writer } = yield* partsOf(settings, common)
-    yield* connect(connection)
+    const { log, writer } = yield* connected(settings, common)
     return yield* makeServerDriver(writer, log, common.commandTimeout, common.warnings)
   })
 
@@ -134,8 +162,17 @@ export const makeSentinel = (
       },
       connectTimeout
     )
-    const { connection, log, writer } = yield* partsOf(settings, common)
-    yield* within(connectTimeout, connect(connection))
+    const asked = addresses.map(({ host, port }) => ({
+      ...{ host, port, enableReadyCheck: false, enableOfflineQueue: false },
+      connectTimeout: Duration.toMillis(connectTimeout),
+      ...(settings.sentinelUsername == null ? {} : { username: settings.sentinelUsername }),
+      ...(settings.sentinelPassword == null ? {} : { password: settings.sentinelPassword }),
+      ...(settings.sentinelTLS === undefined ? {} : { tls: settings.sentinelTLS })
+    }))
+    const explained = connected(settings, common).pipe(
+      Effect.tapError((failure) => (isOfSentinels(failure) ? askSentinels(path, asked) : Effect.void))
+    )
+    const { log, writer } = yield* within(connectTimeout, explained)
     hasConnected = true
     return yield* makeServerDriver(writer, log, commandTimeout, warnings)
   })

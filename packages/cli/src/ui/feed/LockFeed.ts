@@ -5,7 +5,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Stream from "effect/Stream"
-import type { LockChange, LockStoreError, RedisLock } from "effect-redis-lock"
+import type { InvalidLockOptions, LockChange, LockStoreError, RedisLock } from "effect-redis-lock"
 import { changesOf, type Looking } from "../../watch/changes.ts"
 import { after, type HeldLock } from "../../watch/heldLock.ts"
 import { HoldHistory } from "./HoldHistory.ts"
@@ -35,7 +35,7 @@ export class LockFeed {
   #trouble: string | null = null
 
   /** Looks at the locks, without end. */
-  look(looking: Looking): Effect.Effect<void, LockStoreError, RedisLock.RedisLock> {
+  look(looking: Looking): Effect.Effect<void, LockStoreError | InvalidLockOptions, RedisLock.RedisLock> {
     return changesOf(looking, (failure) => Effect.sync(() => this.#tell(failure))).pipe(
       Stream.runForEach((change) => Effect.map(Clock.currentTimeMillis, (now) => this.#change(change, now)))
     )

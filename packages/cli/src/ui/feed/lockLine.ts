@@ -1,7 +1,7 @@
 /**
  * A held lock as a line of the page's table.
  */
-import { type HeldLock, leftOf } from "../../watch/heldLock.ts"
+import { type HeldLock, leftOf, waitingProcesses } from "../../watch/heldLock.ts"
 import type { Holder, LockLine } from "../page/connection/wire.ts"
 
 /** A read-write lock may have thousands of readers. */
@@ -18,10 +18,11 @@ export const lockLine = (lock: HeldLock): LockLine => {
     kind: state.kind,
     holders: state.holders.slice(0, shownHolders).map(holderOf),
     holderCount: state.holders.length,
+    permits: state.held,
     since,
     isOlder,
     leaseEnds: left === undefined ? null : seenAt + left,
     lease,
-    waiting: state.waiting
+    waiting: waitingProcesses(state)
   }
 }

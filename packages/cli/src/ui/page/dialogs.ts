@@ -5,7 +5,7 @@ import { visible } from "../../visible.ts"
 import { button, el } from "./elements.ts"
 import { request } from "./connection/session.ts"
 import { isKept, nameOf } from "./shownHolder.ts"
-import type { Answer, Holder, ReleaseRequest } from "./connection/wire.ts"
+import type { Answer, Holder, Inspected, ReleaseRequest } from "./connection/wire.ts"
 
 /** Shows a dialog until it is closed. Escape closes it as well. */
 const show = (dialog: HTMLDialogElement): void => {
@@ -23,21 +23,25 @@ export const closeDialogs = (): void => {
 export const isDialogOpen = (): boolean => document.querySelector("dialog[open]") !== null
 
 /** Asks whether to free a lock, or all held permits of a semaphore, and does it. */
-export const askToFree = (
-  { holders, kind, name }: { readonly name: string; readonly kind: string; readonly holders: ReadonlyArray<Holder> },
-  tell: (message: string) => void
-): void => {
+export const askToFree = ({ holders, name, permits }: Inspected, tell: (message: string) => void): void => {
   const dialog = el("dialog", { class: "ask", "aria-labelledby": "question" })
   const free = button("Free it", { class: "danger" }, () => {
     dialog.close()
-    void sendRelease({ name, seen: holders.map(({ owner }) => owner) }).then(tell)
+    void sendRelease({ name, seen: [...holders.map(({ owner }) => owner), ...permits.map(({ id }) => id)] }).then(tell)
   })
   dialog.append(
     el("h2", { id: "question" }, "Free ", el("span", { class: "mono" }, visible(name)), "?"),
     el(
       "p",
       {},
-      ...(kind === "permit semaphore" ? ["All permits that are held are given back. ", consequences] : heldBy(holders))
+      ...(permits.length > 0
+        ? [
+            permits.length === 1
+              ? "The permit that is held is given back. "
+              : `The ${permits.length} permits that are held are given back. `,
+            consequences
+          ]
+        : heldBy(holders))
     ),
     el(
       "div",

@@ -12,7 +12,6 @@ const shownInList = 100
 
 export interface LockPageOptions {
   readonly name: string
-  readonly mayRelease: () => boolean
   readonly onFree: () => void
   readonly onState: (state: ConnectionState) => void
   readonly onTrouble: (message: string | null) => void
@@ -42,7 +41,7 @@ export class LockPage {
   readonly element: HTMLElement
   readonly #connection: { readonly close: () => void }
   #told: LockTold | undefined
-  /** The longest lease seen of each owner and permit, milliseconds. */
+  /** The longest lease seen of each owner, milliseconds. */
   readonly #leases = new Map<string, number>()
 
   constructor(options: LockPageOptions) {
@@ -70,6 +69,7 @@ export class LockPage {
 
   /** No lock can have this name: that is no trouble of Redis. */
   #refuse(message: string): void {
+    this.close()
     setText(this.#kind, visible(message))
     this.#options.onTrouble(null)
   }
@@ -79,16 +79,14 @@ export class LockPage {
   }
 
   /** What is shown. */
-  state(): Inspected | undefined {
-    return this.#told?.state
+  told(): LockTold | undefined {
+    return this.#told
   }
 
   #leaseBar(id: string, left: number | null): HTMLElement {
     const longest = Math.max(this.#leases.get(id) ?? this.#told?.lease ?? 0, left ?? 0)
     this.#leases.set(id, longest)
-    const bar = new LeaseBar()
-    bar.show(left, longest)
-    return bar.element
+    return leaseBar(left, longest)
   }
 
   #show(told: LockTold): void {
@@ -98,7 +96,7 @@ export class LockPage {
     setText(this.#kind, kinds[state.kind] ?? state.kind)
     setText(this.#token, state.token === null ? "" : `fencing token ${state.token}`)
     setText(this.#free, state.kind === "permit semaphore" ? "Free all permits" : "Free this lock")
-    this.#free.hidden = !this.#options.mayRelease() || (state.holders.length === 0 && state.held === 0)
+    this.#free.hidden = !told.mayRelease || (state.holders.length === 0 && state.held === 0)
     this.#now.replaceChildren(...cards(told, (id, left) => this.#leaseBar(id, left)))
     const isLock = state.holders.length > 0 || holds.length > 0 || state.kind === "none"
     this.#history.hidden = !isLock
@@ -113,16 +111,24 @@ const hasSelectionIn = (element: HTMLElement): boolean => {
   return selection !== null && !selection.isCollapsed && element.contains(selection.anchorNode)
 }
 
-/** A bar for an owner or a permit. */
+const leaseBar = (left: number | null, lease: number): HTMLElement => {
+  const bar = new LeaseBar()
+  bar.show(left, lease)
+  return bar.element
+}
+
+/** A bar for an owner. */
 type Bar = (id: string, left: number | null) => HTMLElement
 
-const cards = ({ holds, now, state }: LockTold, bar: Bar): ReadonlyArray<HTMLElement> => {
+const cards = ({ holds, lease, now, state }: LockTold, bar: Bar): ReadonlyArray<HTMLElement> => {
   const { count, held, holders, kind, permits, waiting } = state
   if (kind === "permit semaphore") {
+    // the permits of a semaphore have leases alike: one that is not renewed has less left than the others
+    const longest = Math.max(lease, ...permits.map(({ remainingMillis }) => remainingMillis ?? 0))
     return [
       card(
         `${held} held, ${count ?? 0} free`,
-        list(permits, (permit) => item(labelOf(permit), permit.id, [], bar(permit.id, permit.remainingMillis)))
+        list(permits, (permit) => item(labelOf(permit), permit.id, [], leaseBar(permit.remainingMillis, longest)))
       )
     ]
   }

@@ -11,7 +11,7 @@ import { Locks, orders } from "./locks.ts"
 import { setToken, takeTokenFromAddress } from "./connection/session.ts"
 import { hrefOf } from "./table.ts"
 import { nextTheme, showTheme } from "./theme.ts"
-import type { About, LocksChanged, Trouble } from "./connection/wire.ts"
+import type { About, LockTold, LocksChanged, Trouble } from "./connection/wire.ts"
 
 const locks = new Locks()
 let about: About | undefined
@@ -117,12 +117,28 @@ const connect = (): void => {
   })
 }
 
-const mayRelease = (): boolean => about?.mayRelease === true
+const askWhetherToFree = ({ mayRelease, state }: LockTold): void => {
+  if (mayRelease) askToFree(state, tell)
+  else tell(`This page frees only what matches ${visible(about?.pattern ?? "")}.`)
+}
 
 const freeSelected = (): void => {
-  if (!mayRelease()) return tell("This page is read-only: start redis-lock ui with --allow-release.")
-  const shown = lockPage === undefined ? listPage.table.selected() : lockPage.state()
-  if (shown !== undefined) askToFree(shown, tell)
+  if (about?.mayRelease !== true) return tell("This page is read-only: start redis-lock ui with --allow-release.")
+  if (lockPage !== undefined) {
+    const told = lockPage.told()
+    if (told !== undefined) askWhetherToFree(told)
+    return
+  }
+  const selected = listPage.table.selected()
+  if (selected === undefined) return
+  // the table knows neither all holders nor the permits
+  const look = listen(`api/lock?name=${encodeURIComponent(selected.name)}`, {
+    onState: () => {},
+    onEvent: (event, data) => {
+      look.close()
+      if (event === "lock") askWhetherToFree(data as LockTold)
+    }
+  })
 }
 
 /** The name in an address; undefined in any other, also in one that is no text. */
@@ -145,7 +161,6 @@ const route = (): void => {
       ? undefined
       : new LockPage({
           name,
-          mayRelease,
           onFree: freeSelected,
           onState: (next) => {
             if (next === "token") onState(next)

@@ -50,7 +50,7 @@ export const kindText = (
   first: { readonly owner: string; readonly mode: string } | undefined,
   holderCount: number
 ): string => {
-  if (first === undefined) return ""
+  if (first === undefined) return kind === "permit semaphore" ? "semaphore" : ""
   if (isKept(first.owner)) return "kept"
   if (first.mode === "read") return holderCount === 1 ? "read" : `${holderCount} readers`
   return first.mode === "write" ? "write" : (kindsWithChip[kind] ?? "")

@@ -15,6 +15,11 @@ const titles: Record<Order, string> = {
   waiting: "Waiting"
 }
 
+const explained: Partial<Record<Order, string>> = {
+  waiting: "How many processes wait, as far as Redis knows",
+  lease: "What is left of it; of a semaphore, of the permit that ends first"
+}
+
 /** Rows above and below those that can be seen, so that scrolling shows no gap. */
 const spare = 4
 
@@ -38,7 +43,7 @@ export class Table {
         locks.sortBy(order)
         onChange()
       })
-      return el("div", { role: "columnheader", class: `head-${order}` }, sort)
+      return el("div", { role: "columnheader", class: `head-${order}`, title: explained[order] ?? "" }, sort)
     })
     this.#head.append(...this.#heads)
     this.#body.addEventListener("scroll", onChange, { passive: true })
@@ -176,8 +181,9 @@ class Row {
     this.#kind.hidden = kind === ""
     const others = lock.holderCount > 1 ? ` and ${lock.holderCount - 1} more` : ""
     const label = first === undefined ? undefined : labelOf(first)
-    setText(this.#label, label === undefined ? "" : label + others)
-    this.#label.hidden = label === undefined
+    const permits = lock.permits === 0 ? "" : `${lock.permits} permit${lock.permits === 1 ? "" : "s"}`
+    setText(this.#label, label === undefined ? permits : label + others)
+    this.#label.hidden = label === undefined && permits === ""
     setText(this.#owner, shortOwner(first?.owner ?? "") + (label === undefined ? others : ""))
     this.#owner.title = visible(first?.owner ?? "")
     setText(this.#waiting, lock.waiting === 0 ? "" : String(lock.waiting))

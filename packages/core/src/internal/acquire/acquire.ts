@@ -1,6 +1,6 @@
 /**
  * Acquires a lock, in the same way for every kind: re-enters it if the caller holds it; else sends a request; if that is
- * denied, waits for a message or the fallback interval, and tries again. Most kinds wait in the queue of this process,
+ * denied, waits for a message or the fallback interval, and tries again. Most kinds wait in the line of this process,
  * where the waiter that has the turn talks to Redis for all; fair locks have a place in Redis for each waiter.
  *
  * Everything runs uninterruptibly except what is wrapped in `restore`: the waits, and the round trip of a request or a
@@ -9,36 +9,33 @@
 import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import type { LockReentered, LockStoreError, LockTimeout } from "../../LockError.ts"
-import { acquireOnce, type Attempt, type Denial, ownerRefOf, writerOf } from "./acquireOnce.ts"
-import { reenter } from "./reenter.ts"
 import type { Hold } from "../hold/Hold.ts"
-import type { HeldRef } from "../hold/releaseCommand.ts"
-import { transientFailure } from "../store/transient.ts"
-import { waitInFairQueue } from "./waiting/waitInFairQueue.ts"
-import { isRequestInFlight, messagesSeenOf, settled, waitInQueue } from "./waiting/waitInQueue.ts"
-import { gaveUp } from "./waiting/gaveUp.ts"
-import { pauseAfterFailure } from "./waiting/pauseAfterFailure.ts"
-import { Outage } from "../wait/Outage.ts"
-import type { AcquireRequest } from "./AcquireRequest.ts"
 import type { Restore } from "../hold/guard.ts"
+import { acquireOnce, type AcquireRequest, Ask, type Denial, type Outcomes } from "./ask.ts"
+import { gaveUp } from "./giveUp.ts"
+import { reenter, reenterOwn } from "./reenter.ts"
+import { waitInFairQueue } from "./waitInFairQueue.ts"
+import { isRequestInFlight, messagesSeenOf, settled, waitInLine } from "./waitInLine.ts"
 
 /** Waits for the lock as long as allowed. */
 export const acquire = (
   request: AcquireRequest,
   restore: Restore,
-  startedAt = request.client.now(),
-  reentry?: Outage
+  startedAt = request.client.now()
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, keys, kind } = request
-  const reentered = reenter(request, restore)
-  if (reentered !== undefined)
-    return reenterUntilSettled(request, restore, startedAt, reentry ?? new Outage(), reentered)
+  const own = reenterOwn(request, restore, startedAt + request.waitMillis)
+  if (own !== undefined) {
+    return Effect.flatMap(own, (hold) =>
+      hold === undefined ? acquire(request, restore, startedAt) : Effect.succeed(hold)
+    )
+  }
   const waits = request.waitMillis > 0
   if (kind.queued && waits) return waitInFairQueue(request, restore, startedAt)
-  if (!waits) return ask(request, restore, startedAt)
   return Effect.suspend(() => {
+    if (!waits) return ask(request, restore, startedAt)
     // While other fibers of this process wait or hold, a request would jump the queue, or certainly be refused.
-    if (isHeldUp(request)) return waitInQueue(request, restore, startedAt, undefined)
+    if (isHeldUp(request)) return waitInLine(request, restore, startedAt, undefined)
     if (kind.mode === "read") {
       if (client.requestsInFlight.read.has(keys.lock)) return ask(request, restore, startedAt)
       client.requestsInFlight.read.set(keys.lock, true)
@@ -56,33 +53,22 @@ const ask = (
   restore: Restore,
   startedAt: number,
   takesPlace = false
-): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> =>
-  acquireOnce(request, new FirstAttempt(request, restore, startedAt, takesPlace))
+): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
+  const first = new FirstAsk(request, restore, startedAt, takesPlace)
+  return acquireOnce(request, first, first)
+}
 
-/** The request before there is any wait. */
-class FirstAttempt implements Attempt<Hold, Hold, LockTimeout | LockReentered | LockStoreError> {
-  readonly ownerRef: HeldRef
+/** The request before there is any wait. Of those that are in flight at once, which only readers send, the first takes the place. */
+class FirstAsk extends Ask implements Outcomes<Hold, Hold, LockTimeout | LockReentered | LockStoreError> {
   readonly restore: Restore
-  readonly startedAt: number
-  /** Of the requests that are in flight at once, which only readers send, the first. */
-  readonly takesPlace: boolean
   readonly #request: AcquireRequest
   readonly #messagesSeen: number | undefined
-  readonly #sentAt: number
 
   constructor(request: AcquireRequest, restore: Restore, startedAt: number, takesPlace: boolean) {
-    const { client } = request
-    this.ownerRef = ownerRefOf(request, client.nextOwner())
+    super(request, { waits: request.waitMillis > 0, startedAt, takesPlace })
     this.restore = restore
-    this.startedAt = startedAt
-    this.takesPlace = takesPlace
     this.#request = request
     this.#messagesSeen = messagesSeenOf(request)
-    this.#sentAt = client.now()
-  }
-
-  get waits(): boolean {
-    return this.#request.waitMillis > 0
   }
 
   onGranted(hold: Hold): Effect.Effect<Hold> {
@@ -93,8 +79,8 @@ class FirstAttempt implements Attempt<Hold, Hold, LockTimeout | LockReentered | 
     return this.waits ? this.#wait(denial) : gaveUp(this.#request, this.startedAt, denial)
   }
 
-  onSettled(): void {
-    if (this.takesPlace) settled(this.#request)
+  onSettled(isGranted: boolean): void {
+    if (this.takesPlace) settled(this.#request, isGranted)
   }
 
   onTransient(failure: LockStoreError): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> {
@@ -102,63 +88,39 @@ class FirstAttempt implements Attempt<Hold, Hold, LockTimeout | LockReentered | 
   }
 
   #wait(answer: Denial | LockStoreError): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> {
-    const { ownerRef, restore, startedAt, takesPlace } = this
-    const earlier = { answer, messagesSeen: this.#messagesSeen, ownerRef, sentAt: this.#sentAt, takesPlace }
-    return waitInQueue(this.#request, restore, startedAt, earlier)
+    return waitInLine(this.#request, this.restore, this.startedAt, {
+      answer,
+      messagesSeen: this.#messagesSeen,
+      ask: this
+    })
   }
 }
-
-/** Re-enters a lock that its owner holds, retrying transient failures; acquires it anew if it is lost meanwhile. */
-const reenterUntilSettled = (
-  request: AcquireRequest,
-  restore: Restore,
-  startedAt: number,
-  reentry: Outage,
-  reentered: Effect.Effect<Hold | undefined, LockReentered | LockStoreError>
-): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> =>
-  Effect.matchCauseEffect(reentered, {
-    onSuccess: (hold) => (hold === undefined ? acquire(request, restore, startedAt) : Effect.succeed(hold)),
-    onFailure: (cause): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
-      const { client, waitMillis } = request
-      const left = startedAt + waitMillis - client.now()
-      const failure = transientFailure(cause)
-      if (left <= 0 || failure === undefined) return Effect.failCause(cause)
-      reentry.failed(failure)
-      return Effect.andThen(
-        pauseAfterFailure(client, reentry, left, restore),
-        Effect.suspend(() => acquire(request, restore, startedAt, reentry))
-      )
-    }
-  })
 
 /** Sends one request, even if others wait. */
 export const tryAcquire = (
   request: AcquireRequest,
   restore: Restore
-): Effect.Effect<Option.Option<Hold>, LockReentered | LockStoreError> => {
-  const reentered = reenter(request, restore)
-  if (reentered !== undefined) {
-    return Effect.flatMap(reentered, (hold) =>
-      hold === undefined ? tryAcquire(request, restore) : Effect.succeedSome(hold)
-    )
-  }
-  const { client } = request
-  const ownerRef = ownerRefOf(request, client.nextOwner())
-  return acquireOnce(request, {
-    ownerRef,
-    waits: false,
-    restore,
-    startedAt: client.now(),
-    onGranted: Effect.succeedSome,
-    onDenied: () => Effect.succeedNone
+): Effect.Effect<Option.Option<Hold>, LockReentered | LockStoreError> =>
+  // the request counts as under way from here on, so nothing may come between
+  Effect.suspend(() => {
+    const reentered = reenter(request, restore)
+    if (reentered !== undefined) {
+      return Effect.flatMap(reentered, (hold) =>
+        hold === undefined ? tryAcquire(request, restore) : Effect.succeedSome(hold)
+      )
+    }
+    const { client } = request
+    const ask = new Ask(request, { waits: false, startedAt: client.now() })
+    return acquireOnce<Option.Option<Hold>, Option.Option<Hold>, LockStoreError>(request, ask, {
+      restore,
+      onGranted: Effect.succeedSome,
+      onDenied: () => Effect.succeedNone
+    })
   })
-}
 
 const isHeldUp = (request: AcquireRequest): boolean => {
   const { client, keys, kind } = request
-  // a writer never waits for itself
-  if (writerOf(request) !== undefined) return false
-  if (client.waitQueues.get(keys.lock, kind.mode) !== undefined || isRequestInFlight(request)) return true
-  // while readers of this process hold the lock, a writer still sends a request, which announces it to other processes
-  return client.isHeldHere(keys.lock, kind.cancelWriterIntent === undefined ? kind.mode : "read")
+  if (client.lines.get(keys.lock, kind.mode) !== undefined || isRequestInFlight(request)) return true
+  // while readers of this process hold the lock, a writer still sends a request, which takes a place among other processes
+  return client.isHeldHere(keys.lock, kind.mode === "write" ? "read" : kind.mode)
 }

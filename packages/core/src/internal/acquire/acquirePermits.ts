@@ -1,5 +1,5 @@
 /**
- * Acquires permits, in the same way for both kinds of semaphore: sends a request; if that is denied, waits in the queue of
+ * Acquires permits, in the same way for both kinds of semaphore: sends a request; if that is denied, waits in the line of
  * this process and tries again at each turn.
  *
  * Everything here runs uninterruptibly except what is wrapped in `restore`.
@@ -7,15 +7,14 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { LockStoreError, LockTimeout } from "../../LockError.ts"
-import type { AcquiringClient } from "./AcquiringClient.ts"
-import { countWaiting } from "./waiting/countWaiting.ts"
-import { mayHaveRun } from "../store/outcome.ts"
-import type { Asking } from "../store/operations/counters/permitPlaces.ts"
-import { catchTransient, transientFailure } from "../store/transient.ts"
-import type { WaitQueue } from "../wait/WaitQueue.ts"
-import type { Waiter } from "../wait/Waiter.ts"
-import type { Mode } from "../protocol/LockProtocol.ts"
-import type { PermitReply } from "../protocol/PermitReply.ts"
+import type { AcquiringClient } from "./ask.ts"
+import { countWaiting } from "./giveUp.ts"
+import { catchTransient, mayHaveRun, transientFailure } from "../store/failures.ts"
+import type { Asking } from "../store/operations/permitPlaces.ts"
+import type { Line, Waiter } from "../wait/Line.ts"
+import { untilServed, type Wait } from "../wait/untilServed.ts"
+import type { Mode } from "../kinds/LockProtocol.ts"
+import type { PermitReply } from "../kinds/kinds.ts"
 import type { Restore } from "../hold/guard.ts"
 import { leavePlace } from "../hold/rollback.ts"
 
@@ -48,7 +47,7 @@ export const acquire = <A extends object>(
   const { client, channel, key, permits, waitMillis } = request
   const startedAt = client.now()
   // later requests are served later
-  if (waitMillis > 0 && client.waitQueues.get(key, "permit")?.isAhead(permits) === true) {
+  if (waitMillis > 0 && client.lines.get(key, "permit")?.isAhead(permits) === true) {
     return wait(request, restore, startedAt, undefined, undefined)
   }
   const messagesSeen = client.subscriptions.messagesSeen(channel, client.store.handsOver)
@@ -63,7 +62,7 @@ export const acquire = <A extends object>(
     onFailure: (cause) => {
       const failure = waitMillis > 0 ? transientFailure(cause) : undefined
       if (failure !== undefined) return wait(request, restore, startedAt, failure, messagesSeen)
-      const mayHavePlace = waitMillis > 0 && mayHaveRun(cause) && client.waitQueues.get(key, "permit") === undefined
+      const mayHavePlace = waitMillis > 0 && mayHaveRun(cause) && client.lines.get(key, "permit") === undefined
       return Effect.andThen(mayHavePlace ? leavePlace(client, key, true) : Effect.void, Effect.failCause(cause))
     }
   })
@@ -77,24 +76,21 @@ const wait = <A extends object>(
   answer: PermitReply<A> | LockStoreError | undefined,
   messagesSeen: number | undefined
 ): Effect.Effect<A, LockTimeout | LockStoreError> => {
-  const { channel, client, key, kind, permits, waitMillis } = request
-  const waitsUntil = startedAt + waitMillis
-  const joined = Effect.flatMap(client.waitQueues.join(key, "permit", { permits, waitsUntil }), ([queue, waiter]) => {
-    if (answer instanceof LockStoreError) queue.failed(answer, startedAt)
-    else if (answer !== undefined) queue.answered(answer.remaining)
+  const { client, key, kind, permits, waitMillis } = request
+  const wanted = { kind: kind.name, permits, waitsUntil: startedAt + waitMillis, hasAsked: answer !== undefined }
+  const joined = Effect.flatMap(client.lines.join(key, "permit", wanted), ([line, waiter]) => {
+    const waited = new PermitWait(request, restore, startedAt, line, waiter)
     if (answer !== undefined) {
-      queue.mayHavePlace = true
-      queue.listen(channel, messagesSeen, placesIn(client))
+      line.mayHavePlace = true
+      waited.answered(answer, startedAt, waiter.hasTurn)
+      line.listen(request.channel, messagesSeen, placesIn(client))
     }
-    // the waiters ahead of it have just left
-    else if (waiter.hasTurn) queue.signal()
-    const last = answer instanceof LockStoreError ? undefined : answer
     return Effect.ensuring(
-      whileQueued(request, { restore, startedAt, last }, queue, waiter),
+      untilServed(waited),
       Effect.suspend(() => {
-        queue.leave(waiter)
-        return queue.isEmpty && queue.mayHavePlace
-          ? leavePlace(client, key, queue.outage.failure !== undefined)
+        line.leave(waiter)
+        return line.isEmpty && line.mayHavePlace
+          ? leavePlace(client, key, line.outage.failure !== undefined)
           : Effect.void
       })
     )
@@ -104,58 +100,85 @@ const wait = <A extends object>(
 
 const placesIn = ({ store }: AcquiringClient): Mode | undefined => (store.handsOver ? "permit" : undefined)
 
-interface PermitWait<A> {
+/** One fiber that waits for permits. */
+class PermitWait<A extends object> implements Wait<A, LockTimeout | LockStoreError> {
   readonly restore: Restore
-  readonly startedAt: number
-  /** The reply to the request before the wait. */
-  readonly last: PermitReply<A> | undefined
+  readonly #request: PermitRequest<A>
+  readonly #startedAt: number
+  readonly #line: Line
+  readonly #waiter: Waiter
+  /** The last reply. */
+  #last: PermitReply<A> | undefined = undefined
+
+  constructor(request: PermitRequest<A>, restore: Restore, startedAt: number, line: Line, waiter: Waiter) {
+    this.#request = request
+    this.restore = restore
+    this.#startedAt = startedAt
+    this.#line = line
+    this.#waiter = waiter
+  }
+
+  sleep(): Effect.Effect<void> {
+    return this.#line.sleep(this.#waiter)
+  }
+
+  attempt(): Effect.Effect<A | undefined, LockStoreError> {
+    return this.#waiter.hasTurn && this.#line.isDue && !this.#waiter.isLate ? this.#ask() : Effect.undefined
+  }
+
+  isOver(): boolean {
+    return this.#waiter.isLate
+  }
+
+  gaveUp(): Effect.Effect<never, LockTimeout | LockStoreError> {
+    return gaveUp(this.#request, this.#startedAt, this.#last, this.#line.outage.failure)
+  }
+
+  #ask(): Effect.Effect<A | undefined, LockStoreError> {
+    const line = this.#line
+    const waiter = this.#waiter
+    const { channel, client } = this.#request
+    const takesPlaces = client.store.handsOver
+    line.asked(waiter)
+    const messagesSeen = client.subscriptions.messagesSeen(channel, takesPlaces)
+    const sentAt = client.now()
+    const asking = askingOf(line, waiter)
+    line.mayHavePlace = true
+    return Effect.map(catchTransient(this.#request.ask(this.restore, this.#startedAt, asking)), (answer) => {
+      if (!(answer instanceof LockStoreError) && answer.granted !== undefined) {
+        line.mayHavePlace = asking.ifGranted > 0
+        line.granted(true, false)
+        line.leave(waiter, answer.available)
+        // fibers that have joined meanwhile: the place does not tell of them
+        if (takesPlaces && line.wantedWithout(undefined) !== asking.ifGranted) line.changed()
+        return answer.granted
+      }
+      this.answered(answer, sentAt, true)
+      if (!line.isListening) line.listen(channel, messagesSeen, placesIn(client))
+      return undefined
+    })
+  }
+
+  /** Takes note of a request that was denied or has failed; the turn goes to the first waiter for which the free permits are enough. */
+  answered(answer: PermitReply<A> | LockStoreError, sentAt: number, isAskers: boolean): void {
+    const line = this.#line
+    if (answer instanceof LockStoreError) {
+      line.failed(answer, sentAt, isAskers)
+      if (isAskers) line.pass(0)
+      return
+    }
+    this.#last = answer
+    this.#waiter.longestKept = answer.longestKept
+    line.answered(answer.remaining, isAskers)
+    if (isAskers) line.pass(answer.available)
+  }
 }
 
-const whileQueued = Effect.fnUntraced(function* <A extends object>(
-  request: PermitRequest<A>,
-  { last, restore, startedAt }: PermitWait<A>,
-  queue: WaitQueue,
-  waiter: Waiter
-): Effect.fn.Return<A, LockTimeout | LockStoreError> {
-  const { channel, client, kind } = request
-  const { waitsUntil } = waiter
-  const takesPlaces = client.store.handsOver
-  while (true) {
-    const wake = yield* restore(queue.sleep(waiter))
-    if (wake === "signal" || (wake === "tick" && client.now() < waitsUntil)) {
-      if (wake === "tick") client.telemetry.polled(kind.name)
-      queue.ask(waiter)
-      const messagesSeen = client.subscriptions.messagesSeen(channel, takesPlaces)
-      const sentAt = client.now()
-      const asking = askingOf(queue, waiter)
-      queue.mayHavePlace = true
-      const answer: PermitReply<A> | LockStoreError = yield* catchTransient(request.ask(restore, startedAt, asking))
-      if (answer instanceof LockStoreError) {
-        queue.failed(answer, sentAt)
-        queue.pass(0)
-      } else if (answer.granted !== undefined) {
-        queue.outage.answered()
-        queue.mayHavePlace = asking.ifGranted > 0
-        queue.leave(waiter, answer.available)
-        // fibers that have joined meanwhile: the place does not tell of them
-        if (takesPlaces && queue.wantedWithout(undefined) !== asking.ifGranted) queue.signal()
-        return answer.granted
-      } else {
-        queue.answered(answer.remaining)
-        queue.pass(answer.available)
-        last = answer
-      }
-      if (!queue.isListening) queue.listen(channel, messagesSeen, placesIn(client))
-    }
-    if (client.now() >= waitsUntil) return yield* gaveUp(request, startedAt, last, queue.outage.failure)
-  }
-})
-
-const askingOf = (queue: WaitQueue, waiter: Waiter): Asking => ({
-  clientId: queue.client.clientId,
-  ifDenied: queue.wantedWithout(undefined),
-  ifGranted: queue.wantedWithout(waiter),
-  who: queue.oldest === waiter ? "oldest" : "younger"
+const askingOf = (line: Line, waiter: Waiter): Asking => ({
+  clientId: line.client.clientId,
+  ifDenied: line.wantedWithout(undefined),
+  ifGranted: line.wantedWithout(waiter),
+  who: line.oldest === waiter ? "oldest" : "younger"
 })
 
 /** Ends the wait: with the store's own `failure` if the last request failed. */

@@ -1,20 +1,21 @@
 /**
- * Re-enters a lock that the caller holds already.
+ * Re-enters a lock that the caller holds already. Only the caller itself can end what it holds, so this never waits behind others.
  */
 import * as Effect from "effect/Effect"
-import { LockReentered, type LockStoreError } from "../../LockError.ts"
-import type { AcquireRequest } from "./AcquireRequest.ts"
-import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
-import { catchTransient } from "../store/transient.ts"
-import { leaseMillisOf } from "./acquireOnce.ts"
+import { LockReentered, LockStoreError } from "../../LockError.ts"
+import type { Restore } from "../hold/guard.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { Lease } from "../hold/Lease.ts"
 import { rollbackReentry } from "../hold/rollback.ts"
-import type { Restore } from "../hold/guard.ts"
+import { transientFailure } from "../store/failures.ts"
+import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
+import { Outage } from "../wait/Outage.ts"
+import { acquireOnce, type AcquireRequest, Ask, leaseMillisOf, writerOf } from "./ask.ts"
+import { pauseAfterFailure } from "./giveUp.ts"
 
 /**
- * Acquires a lock that the caller holds already: adds a hold, or fails if the caller would wait for itself. Undefined if
- * the caller does not hold the lock.
+ * Acquires a lock that the caller holds already: adds a hold, reads under its own write lock, or fails if the caller would wait for
+ * itself. Undefined if the caller does not hold the lock.
  */
 export const reenter = (
   request: AcquireRequest,
@@ -32,18 +33,59 @@ export const reenter = (
       Effect.suspend(() => reenter(request, restore) ?? Effect.undefined)
     )
   }
+  const writer = writerOf(request)
+  if (writer !== undefined) return readUnder(writer, request, restore)
   return kind.mode === "write" && client.find(keys.lock, "read", identity) !== undefined
     ? Effect.fail(new LockReentered({ lock: name, attempt: "upgrade" }))
     : undefined
 }
 
-/** {@link reenter} for a waiter: returns a transient failure as a value. */
-export const tryReenter = (
+/** Reads under the caller's write lock, which Redis grants whatever else waits; undefined if the write lock turns out to be lost. */
+const readUnder = (
+  writer: Lease,
   request: AcquireRequest,
   restore: Restore
-): Effect.Effect<Hold | LockStoreError | undefined, LockReentered | LockStoreError> => {
+): Effect.Effect<Hold | undefined, LockStoreError> =>
+  Effect.suspend(() => {
+    const { client, name } = request
+    return acquireOnce(request, new Ask(request, { waits: false, startedAt: client.now() }), {
+      restore,
+      onGranted: Effect.succeed<Hold>,
+      onDenied: (denial): Effect.Effect<undefined, LockStoreError> => {
+        // of a quorum, some members have not answered
+        if (denial.isPartial) {
+          return Effect.fail(new LockStoreError({ operation: "read_lock/acquire", lock: name, reason: "NotConnected" }))
+        }
+        writer.lose("NotOwner", client.now())
+        return Effect.undefined
+      }
+    })
+  })
+
+/**
+ * {@link reenter} for a caller that waits: retries transient failures until that time, for as long as it holds the lock. Undefined at
+ * once, or as a result, if it does not hold it.
+ */
+export const reenterOwn = (
+  request: AcquireRequest,
+  restore: Restore,
+  waitsUntil: number,
+  outage?: Outage
+): Effect.Effect<Hold | undefined, LockReentered | LockStoreError> | undefined => {
   const reentered = reenter(request, restore)
-  return reentered === undefined ? Effect.undefined : catchTransient(reentered)
+  if (reentered === undefined) return undefined
+  return Effect.catchCause(reentered, (cause) => {
+    const { client } = request
+    const left = waitsUntil - client.now()
+    const failure = transientFailure(cause)
+    if (left <= 0 || failure === undefined) return Effect.failCause(cause)
+    const failures = outage ?? new Outage()
+    failures.failed(failure)
+    return Effect.andThen(
+      pauseAfterFailure(client, failures, left, restore),
+      Effect.suspend(() => reenterOwn(request, restore, waitsUntil, failures) ?? Effect.undefined)
+    )
+  })
 }
 
 /** Adds a hold to a lease; undefined if the lease turns out to be lost. */

@@ -3,22 +3,17 @@
  *
  * Requests run uninterruptibly except what is wrapped in `restore`.
  */
-import type * as Cause from "effect/Cause"
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
-import type { AcquireError, LockLost, LockStoreError } from "../../LockError.ts"
-import { guard, type Guarded, isClosed, type Restore } from "../hold/guard.ts"
-import { type Invalid, isInvalid } from "../options/invalid.ts"
-import {
-  isTracing,
-  type SpanAttributes,
-  traceAcquire,
-  traceHold,
-  traceHoldUntilClosed
-} from "../report/telemetry/spans.ts"
+import { type AcquireError, InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
+import { guard, type Guarded, isClosed, releaseSoon, type Restore } from "../hold/guard.ts"
+import { type Invalid, isInvalid } from "../options/durations.ts"
+import { matchOutcome } from "../store/failures.ts"
+import { isTracing, type SpanAttributes, traceAcquire, traceHold, traceHoldUntilClosed } from "../report/spans.ts"
 
 export interface Held extends Guarded {
   /** Idempotent. */
@@ -143,12 +138,21 @@ const asking = <H extends Held, E, Answer, E2, A, E3, R>(
     const prepared = prepare(fiber, scope)
     if (isInvalid(prepared)) return Effect.fail(prepared)
     return Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(
+      matchOutcome(
         isTracing(fiber) ? traceAcquire(acquireSpan, prepared, ask(prepared, restore)) : ask(prepared, restore),
-        (answer): Effect.Effect<A, E2 | E3, R> => f(answer, new Asked(prepared, fiber, restore))
+        (answer): Effect.Effect<A, E2 | E3, R> => f(answer, new Asked(prepared, fiber, restore)),
+        failed<E2>
       )
     )
   })
+
+/** A server that cannot do what an option wants makes that option invalid. */
+const failed = <E>(cause: Cause.Cause<E>): Effect.Effect<never, E | InvalidLockOptions> => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  return error instanceof LockStoreError && error.cause instanceof InvalidLockOptions
+    ? Effect.fail(error.cause)
+    : Effect.failCause(cause)
+}
 
 /** Keeps what was acquired until the scope closes. */
 const keep = <H extends Held>(
@@ -171,7 +175,9 @@ const keep = <H extends Held>(
 const releaseOrWarn =
   <H extends Held>({ warn }: Family<H>, held: H) =>
   (): Effect.Effect<void> =>
-    Effect.catchCause(held.release, (problems) => (isClosed(problems) ? Effect.void : warn(held, problems)))
+    Effect.catchCause(Effect.uninterruptible(releaseSoon(held)), (problems) =>
+      isClosed(problems) ? Effect.void : warn(held, problems)
+    )
 
 const guarded = <H extends Held, A, E, R>(
   family: Family<H>,

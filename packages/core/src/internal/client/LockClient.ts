@@ -2,41 +2,43 @@
  * One client of a store: its id, its holdings, the waiters of this process, and the fibers that serve both. It implements
  * the `RedisLock` service.
  */
-import { printsAs } from "../report/printsAs.ts"
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as FiberSet from "effect/FiberSet"
 import type { Fiber } from "effect/Fiber"
+import * as FiberSet from "effect/FiberSet"
+import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
+import { InvalidLockOptions } from "../../LockError.ts"
 import type { LockStore } from "../../LockStore.ts"
-import { acknowledging } from "../store/acknowledging.ts"
-import { type StoreCommand, withTokenAtLeast } from "../store/operations/StoreOperation.ts"
-import { driftMillis } from "../options/durations.ts"
-import { type Identity, nextOwnerOf } from "../hold/owner.ts"
-import { AlarmClock } from "../time/AlarmClock.ts"
-import { WaitQueues } from "../wait/WaitQueues.ts"
-import { closed, giveBackAll, type Returnable } from "./closing.ts"
+import type { AcquiringClient } from "../acquire/ask.ts"
 import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
-import type { AcquiringClient } from "../acquire/AcquiringClient.ts"
-import type { HandOver, ReleasedLease } from "../hold/HoldingClient.ts"
-import { startHandOver } from "../wait/handOver.ts"
 import { ownHold } from "../hold/Hold.ts"
-import { excludes, type Mode } from "../protocol/LockProtocol.ts"
-import { LabelsOfOthers } from "../protocol/LabelsOfOthers.ts"
-import { HeldLeases } from "./HeldLeases.ts"
-import { PassingMap } from "./PassingMap.ts"
-import { Presence } from "./Presence.ts"
-import { inOwnTurn, makeReport, type Report } from "../report/ownTurn.ts"
-import type { Lease, LeaseEntry } from "../hold/Lease.ts"
-import { monotonicMillis } from "../time/monotonicMillis.ts"
-import { QuorumClients } from "./QuorumClients.ts"
-import { OpaqueClient, type Service, TypeId } from "./RedisLock.ts"
-import { runStream } from "../store/startable.ts"
-import { Subscriptions } from "../wait/Subscriptions.ts"
-import { Telemetry } from "../report/telemetry/telemetry.ts"
+import type { HandOver, Lease, LeaseEntry, ReleasedLease } from "../hold/Lease.ts"
 import { Watchdog } from "../hold/Watchdog.ts"
+import { type Identity, nextOwnerOf } from "../hold/owner.ts"
+import { releaseMillis } from "../hold/release.ts"
+import { excludes, type Mode } from "../kinds/LockProtocol.ts"
+import { LabelsOfOthers } from "../kinds/inspect.ts"
 import type { ClientOptions } from "../options/ClientOptions.ts"
+import { driftMillis } from "../options/durations.ts"
+import { inOwnTurn, makeReport, type Report } from "../report/ownTurn.ts"
+import { printsAs, shown } from "../report/shown.ts"
+import { Telemetry } from "../report/telemetry.ts"
+import { clientStore } from "../store/commands.ts"
+import { type StoreCommand, withTokenAtLeast } from "../store/operations/StoreOperation.ts"
+import { runStream } from "../store/startable.ts"
+import { AlarmClock } from "../time/AlarmClock.ts"
+import { monotonicMillis } from "../time/clock.ts"
+import { Subscriptions } from "../wait/Subscriptions.ts"
+import { startHandOver, Lines } from "../wait/Lines.ts"
+import { HeldLeases, PassingMap } from "./HeldLeases.ts"
+import { Presence } from "./Presence.ts"
+import { QuorumClients } from "./QuorumClients.ts"
+import { RecentReleases } from "./RecentReleases.ts"
+import { OpaqueClient, RedisLock, type Service, TypeId } from "./RedisLock.ts"
+import { giveBackAll, type Returnable } from "./closing.ts"
 
 /** A token that is a minute ahead of the bound comes from the server's clock, and is not just the last token plus one. */
 const clearLeadMicros = 60_000_000
@@ -48,9 +50,9 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   readonly clientId: string
   readonly store: LockStore["Service"]
   readonly options: ClientOptions
-  readonly subscriptions = new Subscriptions(this)
+  readonly subscriptions: Subscriptions = new Subscriptions(this)
   readonly telemetry: Telemetry
-  readonly waitQueues = new WaitQueues(this)
+  readonly lines: Lines = new Lines(this)
   /** Semaphores for which a wrong number of permits has been logged. */
   readonly comparedTotals = new Set<string>()
   /** Locks with a request of this process in flight. */
@@ -71,6 +73,8 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   readonly joinedBy = new Set<LockClient>()
   /** The number of unanswered acquisitions and releases: closing waits for them. */
   underWay = 0
+  overdueRollbacks = 0
+  gaveUp = { at: Number.NEGATIVE_INFINITY }
   /** Anonymous permits that a section or a scope will give back. */
   readonly anonymousPermits = new Set<AnonymousPermits>()
   /** Everything that a closing client still has to release. */
@@ -81,6 +85,8 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   #leastToken: number | undefined = undefined
   readonly #report: Report
   readonly #held = new HeldLeases()
+  /** Undefined for a store that does not notice reconnects. */
+  readonly releases: RecentReleases | undefined = undefined
   #background = 0
   readonly labels = new LabelsOfOthers(this)
   readonly presence = new Presence(this)
@@ -103,31 +109,14 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     this.clientId = parts.clientId
     const { store } = parts
     // a quorum's members acknowledge for themselves
-    const run = acknowledging(store, parts.isQuorum ? undefined : parts.options.acknowledge)
-    this.store = {
-      run: (command) => (this.isClosing && !command.operation.givesBack ? Effect.fail(closed(command)) : run(command)),
-      subscribe: (channel) => store.subscribe(channel),
-      scan: (pattern, type) => store.scan(pattern, type),
-      publish: store.publish,
-      slot: (key) => store.slot(key),
-      // a quorum's members may come later
-      get commandLifeMillis() {
-        return store.commandLifeMillis
-      },
-      get commandTimeoutMillis() {
-        return store.commandTimeoutMillis
-      },
-      serverMicros: (key) => store.serverMicros(key),
-      handsOver: store.handsOver,
-      address: () => store.address?.(),
-      acknowledges: store.acknowledges
-    }
+    this.store = clientStore(store, this, parts.isQuorum ? undefined : parts.options.acknowledge)
     this.options = parts.options
     this.telemetry = parts.telemetry
     this.fork = parts.fork
     this.scope = parts.scope
     this.isQuorum = parts.isQuorum
     this.now = monotonicMillis(parts.clock)
+    if (store.reconnects !== undefined) this.releases = new RecentReleases(this, (command) => store.run(command))
     this.#report = parts.report
     this.alarms = new AlarmClock(this.now, parts.report)
     this.watchdog = new Watchdog(this)
@@ -151,7 +140,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
 
   /** Whether a request is unanswered or a rollback pending. */
   get isBusy(): boolean {
-    return this.underWay + this.#background + this.waitQueues.size > 0
+    return this.underWay + this.#background + this.lines.size > 0
   }
 
   /** Marks every holding as lost, and for release. */
@@ -167,20 +156,25 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   /** Refuses acquisitions from now on: each waiter sends one more request, and fails. */
   sendHome(): void {
     this.isClosing = true
-    this.waitQueues.sendHome()
+    this.lines.sendHome()
   }
 
-  /** Releases all holdings and closes; see {@link giveBackAll}. */
+  /** Releases all holdings, takes its label away meanwhile, and closes; see {@link giveBackAll}. */
   get close(): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.#closed !== undefined) return Deferred.await(this.#closed)
       const closed = (this.#closed = Deferred.makeUnsafe<void>())
+      const until = performance.now() + releaseMillis(this)
       const quorums = Effect.forEach([...this.joinedBy], (quorum) => quorum.close, {
         concurrency: "unbounded",
         discard: true
       })
+      const leave = Effect.sync(() => {
+        this.sendHome()
+        this.background(this.presence.end)
+      })
       return Effect.ensuring(
-        Effect.andThen(quorums, giveBackAll(this)),
+        quorums.pipe(Effect.andThen(leave), Effect.andThen(giveBackAll(this, until))),
         Effect.sync(() => Deferred.doneUnsafe(closed, Effect.void))
       )
     })
@@ -195,12 +189,12 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
    * difference in rate of the two machines' clocks (the drift of the Redlock specification).
    */
   deadlineOf(sentAt: number, leaseMillis: number): number {
-    return sentAt + leaseMillis - driftMillis(leaseMillis, this.options.clockDriftFactor)
+    return sentAt + leaseMillis - driftMillis(leaseMillis)
   }
 
   /** Whether it holds anything, or waits. */
   get isInUse(): boolean {
-    return !this.#held.isEmpty || this.anonymousPermits.size + this.waitQueues.size > 0
+    return !this.#held.isEmpty || this.anonymousPermits.size + this.lines.size > 0
   }
 
   remember(lease: Lease, outermost: LeaseEntry): void {
@@ -221,6 +215,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   /** The connection is back, perhaps to a server that does not know what the last one had granted. */
   reconnected(): void {
     if (this.#highestToken > 0) this.#leastToken = this.#highestToken + 1
+    this.releases?.repeat()
     this.watchdog.verifyAll()
   }
 
@@ -251,9 +246,8 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
    */
   wakeOwners({ by, lease }: LeaseEntry): void {
     if (by.owner.explicit === undefined && by.scope === undefined) return
-    const { lock } = lease.keys
     const mayEnter = (identity: Identity) => ownHold(identity, lease) !== undefined
-    this.waitQueues.wakeMatching(lock, lease.kind.mode, mayEnter)
+    this.lines.wakeMatching(lease.keys.lock, lease.kind.mode, mayEnter)
   }
 
   forget(lease: Lease): void {
@@ -282,8 +276,8 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
    * starve them.
    */
   wakeWaiters(key: string): void {
-    this.waitQueues.get(key, "read")?.signal()
-    this.waitQueues.get(key, "exclusive")?.signal()
+    this.lines.get(key, "read")?.changed()
+    this.lines.get(key, "exclusive")?.changed()
   }
 
   /** Every lease of the lock in this process, oldest first: a copy, because checking a lease may find it lost and remove it. */
@@ -318,3 +312,29 @@ export const makeLockClient = Effect.fnUntraced(function* (
 })
 
 printsAs(LockClient.prototype, ({ clientId }) => ({ _id: "effect-redis-lock/RedisLock", clientId }))
+
+/**
+ * Finds the client behind a service, whether the service comes from the context or is bound to a lock.
+ */
+
+const explanation = "is not a RedisLock service: only the layers of RedisLock make one"
+
+/** The client of a service; undefined if the value is not a service. */
+export const boundClient = (service: unknown): LockClient | undefined => {
+  const client = Predicate.hasProperty(service, TypeId) ? service[TypeId] : undefined
+  return OpaqueClient.isOne(client) ? (client as LockClient) : undefined
+}
+
+/** The problem with a service that a lock is bound to. */
+export const checkService = (service: unknown): InvalidLockOptions | undefined =>
+  boundClient(service) === undefined
+    ? new InvalidLockOptions({ option: "provide", problem: `${shown(service)} ${explanation}` })
+    : undefined
+
+/** The client of the service in a context, such as a fiber's. */
+export const clientIn = (context: Context.Context<never>): LockClient => {
+  const service = Context.getUnsafe(context as Context.Context<RedisLock>, RedisLock)
+  const client = boundClient(service)
+  if (client === undefined) throw new TypeError(`${shown(service)} ${explanation}`)
+  return client
+}

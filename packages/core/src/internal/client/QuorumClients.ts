@@ -1,5 +1,4 @@
-import type { ClientOptions } from "../options/ClientOptions.ts"
-import type { QuorumTimes } from "../options/quorumOptions.ts"
+import type { ClientOptions, QuorumTimes } from "../options/ClientOptions.ts"
 
 /** The part of a client that identifies it as a member. */
 interface Member {
@@ -16,7 +15,6 @@ export interface NamedMember<Client> {
 interface Quorum<Client> {
   readonly members: ReadonlyArray<Client>
   readonly times: QuorumTimes
-  readonly driftFactor: number
   readonly client: Client
 }
 
@@ -31,16 +29,10 @@ export class QuorumClients<Client extends Member> {
     return [...this.#shared.map(({ client }) => client), ...this.#named.values()]
   }
 
-  get(
-    members: ReadonlyArray<NamedMember<Client>>,
-    times: QuorumTimes,
-    driftFactor: number,
-    make: (isShared: boolean) => Client
-  ): Client {
+  get(members: ReadonlyArray<NamedMember<Client>>, times: QuorumTimes, make: (isShared: boolean) => Client): Client {
     if (isShared(members)) {
       const known = this.#shared.find(
         (quorum) =>
-          quorum.driftFactor === driftFactor &&
           quorum.times.memberTimeoutMillis === times.memberTimeoutMillis &&
           quorum.times.retryMillis === times.retryMillis &&
           quorum.members.length === members.length &&
@@ -48,10 +40,10 @@ export class QuorumClients<Client extends Member> {
       )
       if (known !== undefined) return known.client
       const client = make(true)
-      this.#shared.push({ members: members.map((member) => member.client), times, driftFactor, client })
+      this.#shared.push({ members: members.map((member) => member.client), times, client })
       return client
     }
-    const identity = JSON.stringify([members.map(({ client, name }) => [client.clientId, name]), times, driftFactor])
+    const identity = JSON.stringify([members.map(({ client, name }) => [client.clientId, name]), times])
     let client = this.#named.get(identity)
     if (client === undefined) this.#named.set(identity, (client = make(false)))
     return client

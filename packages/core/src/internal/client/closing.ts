@@ -4,18 +4,14 @@
  */
 import * as Effect from "effect/Effect"
 import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
-import { Lease } from "../hold/Lease.ts"
-import { LockStoreError } from "../../LockError.ts"
-import type { StoreCommand } from "../store/operations/StoreOperation.ts"
-import { releaseOf } from "../hold/releaseCommand.ts"
-import { releaseUntilConfirmed } from "../hold/repeatedRelease.ts"
-import type { HoldingClient } from "../hold/HoldingClient.ts"
+import { type HoldingClient, Lease } from "../hold/Lease.ts"
+import { releaseOf, releaseUntilConfirmed } from "../hold/release.ts"
 
 /** A holding that the client itself can release. */
 export type Returnable = Lease | AnonymousPermits
 
 /** The part of the client that closing needs. */
-interface ClosingClient extends Pick<HoldingClient, "options" | "background"> {
+interface ClosingClient extends Pick<HoldingClient, "background"> {
   readonly toGiveBack: Set<Returnable>
   readonly sendHome: () => void
   readonly loseAll: () => void
@@ -36,12 +32,11 @@ const longestList = 20
 
 /**
  * Loses all holdings, which interrupts their sections, and releases each one as soon as its section has ended:
- * concurrently, within the release timeout. Holdings that could not be released by then are logged, and become free when
+ * concurrently, until a time in real time. Holdings that could not be released by then are logged, and become free when
  * their leases end.
  */
-export const giveBackAll = (client: ClosingClient): Effect.Effect<void> =>
+export const giveBackAll = (client: ClosingClient, until: number): Effect.Effect<void> =>
   Effect.gen(function* () {
-    const until = performance.now() + client.options.releaseTimeoutMillis
     const left = client.toGiveBack
     const begun = new Set<Returnable>()
     // twice in a row: an acquisition that was just answered may be about to be rolled back
@@ -71,7 +66,3 @@ export const giveBackAll = (client: ClosingClient): Effect.Effect<void> =>
       { locks: left.size > longestList ? [...names, "..."] : names }
     )
   })
-
-/** The failure of a command that a closing client does not send. */
-export const closed = ({ keys, operation }: StoreCommand<unknown>): LockStoreError =>
-  new LockStoreError({ operation: operation.name, lock: keys[0]!, reason: "Closed" })

@@ -5,18 +5,16 @@
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { Loss } from "../report/telemetry/telemetry.ts"
+import type { Loss } from "../report/telemetry.ts"
 import { LockLost, LockStoreError, type LossReason } from "../../LockError.ts"
-import type { PermitReply } from "../protocol/PermitReply.ts"
-import { maxSends } from "../store/CommandDeadlines.ts"
-import { isForbidden, mayHaveRun } from "../store/outcome.ts"
-import type { HoldingClient } from "./HoldingClient.ts"
-import { repeatRelease, type RepeatedRelease, releaseUntilConfirmed, sendWithin } from "./repeatedRelease.ts"
+import type { PermitReply } from "../kinds/kinds.ts"
+import { maxSends } from "../store/commands.ts"
+import { describeWrongType, isForbidden, mayHaveRun } from "../store/failures.ts"
+import { Dependents, type HoldingClient } from "./Lease.ts"
+import { releaseUntilConfirmed, type RepeatedRelease, repeatRelease, sendWithin } from "./release.ts"
 import type { Guarded, Restore } from "./guard.ts"
-import { Dependents } from "./Dependents.ts"
-import { describeWrongType } from "../store/wrongType.ts"
-import type { Asking } from "../store/operations/counters/permitPlaces.ts"
-import * as semaphore from "../store/operations/counters/semaphore.ts"
+import { type Asking, longestKept } from "../store/operations/permitPlaces.ts"
+import * as semaphore from "../store/operations/semaphore.ts"
 import { rollbackUntilSettled } from "./rollback.ts"
 
 /** Its name in metrics and spans. */
@@ -90,14 +88,21 @@ export class AnonymousPermits implements Guarded {
         onSuccess: ({ available, exists, isGranted, remaining }): Effect.Effect<PermitReply<AnonymousPermits>> => {
           client.underWay--
           if (!isGranted) {
-            return Effect.succeed({ granted: undefined, available, remaining, exists })
+            const kept = initial !== undefined && initial < this.permits ? longestKept.tooMany : longestKept.unknown
+            return Effect.succeed({ granted: undefined, available, remaining, exists, longestKept: kept })
           }
           // permits that any process may give back are not counted as held: nobody would know when that ends
           if (this.returnedBy === "holder") {
             client.telemetry.acquired(this.kind.name, client.now() - startedAt)
             client.rememberPermits(this)
           }
-          return Effect.succeed({ granted: this, available, remaining: -1, exists: true })
+          return Effect.succeed({
+            granted: this,
+            available,
+            remaining: -1,
+            exists: true,
+            longestKept: longestKept.unknown
+          })
         },
         onFailure: (cause: Cause.Cause<LockStoreError>) => {
           client.underWay--
@@ -151,6 +156,10 @@ export class AnonymousPermits implements Guarded {
 
   onLost(listener: () => void): () => void {
     return this.#dependents.add(listener, this.client, this.#lost !== undefined)
+  }
+
+  get clients(): ReadonlyArray<HoldingClient> {
+    return [this.client]
   }
 
   get owner(): string {

@@ -1,14 +1,15 @@
-import { printsAs } from "../report/printsAs.ts"
+import { printsAs } from "../report/shown.ts"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import type { Holding } from "../../Holding.ts"
 import type { Guarded } from "./guard.ts"
+import type { HoldingClient, Lease, LeaseClient, LeaseEntry } from "./Lease.ts"
 import { type InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
 import { checkLease, parsePeriod } from "../options/durations.ts"
 import type { Identity } from "./owner.ts"
-import type { Lease, LeaseEntry } from "./Lease.ts"
+import type { Mode } from "../kinds/LockProtocol.ts"
 import { release, releaseNow } from "./release.ts"
 
 /**
@@ -43,7 +44,7 @@ interface HoldTerms {
 export class Hold implements InternalHolding<bigint>, LeaseEntry {
   readonly lease: Lease
   readonly renewed: boolean
-  readonly by: Identity
+  by: Identity
   released = false
   own: LeaseEntry["own"] = undefined
 
@@ -55,6 +56,10 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
 
   get holds(): ReadonlyArray<Hold> {
     return [this]
+  }
+
+  get clients(): ReadonlyArray<HoldingClient> {
+    return [this.lease.client]
   }
 
   get name(): string {
@@ -108,7 +113,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
       const leaseMillis =
         leaseTime === undefined ? client.options.watchdogLeaseMillis : parsePeriod("leaseTime", leaseTime)
       if (typeof leaseMillis !== "number") return Effect.fail(leaseMillis)
-      const shortLease = checkLease("leaseTime", leaseMillis, client.options.clockDriftFactor)
+      const shortLease = checkLease("leaseTime", leaseMillis)
       if (shortLease !== undefined) return Effect.fail(shortLease)
       const lost = this.checkLost()
       if (lost !== undefined) return Effect.fail(lost)
@@ -177,6 +182,17 @@ export const ownHold = (identity: Identity, lease: Lease): Hold | undefined => {
     if (hold instanceof Hold && hold.lease === lease && !hold.released) return hold
   }
   return lease.find((entry) => entry instanceof Hold && isSame(identity, entry.by)) as Hold | undefined
+}
+
+/** The loss of the innermost section around the running code that held this lock, if the lock was lost. */
+export const lossAround = ({ owner }: Identity, client: LeaseClient, key: string, mode: Mode): LockLost | undefined => {
+  for (let section = owner.sections; section !== undefined; section = section.outer) {
+    const { hold } = section
+    if (!(hold instanceof Hold)) continue
+    const { client: its, keys, kind, lost } = hold.lease
+    if (its === client && keys.lock === key && kind.mode === mode) return lost
+  }
+  return undefined
 }
 
 const isSame = (identity: Identity, by: Identity): boolean =>

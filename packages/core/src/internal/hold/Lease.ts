@@ -3,16 +3,16 @@
  * computed from a deadline on the monotonic clock at every check, never remembered.
  */
 import * as Duration from "effect/Duration"
-import type { Loss } from "../report/telemetry/telemetry.ts"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import { LockLost, type LossReason } from "../../LockError.ts"
-import type { HoldingClient } from "./HoldingClient.ts"
-import { Dependents } from "./Dependents.ts"
-import type { Due } from "../time/DueQueue.ts"
-import type { Identity } from "./owner.ts"
-import { longestEffectMillis } from "../store/CommandDeadlines.ts"
+import type { LockProtocol, OwnerRef, ProtocolClient } from "../kinds/LockProtocol.ts"
+import { ownerText } from "../report/shown.ts"
+import type { Loss, Telemetry } from "../report/telemetry.ts"
+import { longestEffectMillis } from "../store/commands.ts"
 import type { LockKeys } from "../store/keys.ts"
-import type { OwnerRef, LockProtocol } from "../protocol/LockProtocol.ts"
-import { ownerText } from "../report/ownerText.ts"
+import type { Due } from "../time/AlarmClock.ts"
+import type { Identity } from "./owner.ts"
 
 /** An alarm that is this late means that the process did not run; timers are late by some milliseconds anyway. */
 const stallMillis = 100
@@ -20,6 +20,8 @@ const stallMillis = 100
 /** The part of the client that a lease needs. */
 export interface LeaseClient extends HoldingClient {
   readonly watchdog: { readonly watch: (lease: Lease) => void }
+  /** Every lease of the lock in this process. */
+  readonly heldHere: (key: string) => ReadonlyArray<Lease>
   /** Stops watching the lease, and hides it from re-entry. */
   readonly forget: (lease: Lease) => void
 }
@@ -59,7 +61,7 @@ interface GrantReply {
   readonly leaseMillis: number
 }
 
-export class Lease implements Due, OwnerRef {
+export class Lease implements Due, ReleasedLease {
   readonly client: LeaseClient
   readonly kind: LockProtocol
   readonly name: string
@@ -96,6 +98,7 @@ export class Lease implements Due, OwnerRef {
   renewedHolds = 0
   /** Until when the lock stays taken even if it is released before, on the monotonic clock; 0 if it does not. */
   keptUntil = 0
+  turns: Turns | undefined = undefined
   /** Set once, when the lock turns out to be lost. */
   lost: LockLost | undefined = undefined
   /** Set when the last hold has begun to release. */
@@ -291,4 +294,89 @@ export class Lease implements Due, OwnerRef {
     for (const { own } of this.#all) if (own !== undefined) deadline = Math.max(deadline, own.deadline)
     if (deadline > Number.NEGATIVE_INFINITY) this.deadline = deadline
   }
+}
+
+/** Runs what belongs to the application, such as the resumption of one of its fibers, on its own call stack. */
+export interface OwnTurn {
+  readonly inOwnTurn: (task: () => void) => void
+}
+
+/** Goes on in a turn of its own, behind the fibers that were woken before: an exception from an observer must not end the task that woke it. */
+export const inOwnTurn = (client: OwnTurn): Effect.Effect<void> =>
+  Effect.callback((resume) => client.inOwnTurn(() => resume(Effect.void)))
+
+/**
+ * The sections and fibers that depend on something that can be lost. Each is told of the loss once, on a call stack of its
+ * own, and counts until it unsubscribes: a section does when it has ended.
+ */
+export class Dependents {
+  readonly #listeners = new Set<() => void>()
+
+  get isEmpty(): boolean {
+    return this.#listeners.size === 0
+  }
+
+  /** A listener that is added after the loss is told at once. The result unsubscribes it. */
+  add(listener: () => void, client: OwnTurn, isLost: boolean): () => void {
+    if (isLost) client.inOwnTurn(listener)
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  tell(client: OwnTurn): void {
+    for (const listener of this.#listeners) client.inOwnTurn(listener)
+  }
+}
+
+/** A release that may hand the lock to a waiter of this process. */
+export interface HandOver {
+  /** The command that notifies other clients; empty if the lock is left to a waiter of this one. */
+  readonly publish: string
+  /** Called with the reply: the number of clients that the release has woken. */
+  readonly settle: (listeners: number) => void
+}
+
+/** The part of the client that holding and releasing need. */
+export interface HoldingClient extends ProtocolClient, OwnTurn {
+  readonly telemetry: Telemetry
+  /** Whether its store is kept by a majority of several. */
+  readonly isQuorum: boolean
+  /** The number of unanswered acquisitions and releases: closing waits for them. */
+  underWay: number
+  /** The number of rollbacks that have kept their callers waiting for too long, and are not over yet. */
+  overdueRollbacks: number
+  /** When a release last gave up waiting, on the monotonic clock. A client and its RedLocks share it. */
+  readonly gaveUp: { at: number }
+  /** Monotonic time in milliseconds. */
+  readonly now: () => number
+  /** Runs an effect in the background, until the client is closed. */
+  readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
+  /** {@link fork} for what closing waits for. */
+  readonly background: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
+  readonly nextOwner: () => string
+  /** Until when a lease requested at `sentAt` is certain to hold. */
+  readonly deadlineOf: (sentAt: number, leaseMillis: number) => number
+  /** Wakes the first waiters of a lock in this process: it may be free. */
+  readonly wakeWaiters: (key: string) => void
+  /**
+   * Called before a release is sent: it may wake a waiter of this process before the reply. Undefined if none waits.
+   */
+  readonly startHandOver: (lease: ReleasedLease, now: number) => HandOver | undefined
+}
+
+/**
+ * The sections that this process has had in a row, because each release left the lock to its next waiter. Each lease carries them on to
+ * the next: between two of them there may be no waiter, and no queue.
+ */
+export interface Turns {
+  readonly count: number
+  /** When the first of them was handed over, on the monotonic clock. */
+  readonly since: number
+}
+
+/** The lock whose release may be handed over. */
+export interface ReleasedLease extends OwnerRef {
+  readonly client: HoldingClient
+  /** The turns that led to this lease; undefined for the first. */
+  readonly turns: Turns | undefined
 }

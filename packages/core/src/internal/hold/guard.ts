@@ -2,8 +2,10 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import type { LockLost, LockStoreError } from "../../LockError.ts"
-import { matchOutcome } from "../store/outcome.ts"
+import { type LockLost, LockStoreError } from "../../LockError.ts"
+import { matchOutcome } from "../store/failures.ts"
+import type { HoldingClient } from "./Lease.ts"
+import { releaseMillis } from "./release.ts"
 
 /** Gives a part of an uninterruptible region the interruptibility of its caller. */
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -16,6 +18,8 @@ export interface Guarded {
   readonly checkLost: () => LockLost | undefined
   /** Calls back once, on a call stack of its own, when it is lost or if it already is; the result unsubscribes. */
   readonly onLost: (listener: () => void) => () => void
+  /** The clients that release it. */
+  readonly clients: ReadonlyArray<HoldingClient>
   /** Releases, for a caller that is uninterruptible already and runs the result at once. */
   readonly releaseNow: () => Effect.Effect<void, LockLost | LockStoreError>
 }
@@ -27,6 +31,31 @@ export const isClosed = (problems: Cause.Cause<LockLost | LockStoreError>): bool
   problems.reasons.every(
     (reason) => reason._tag === "Fail" && reason.error._tag === "LockLost" && reason.error.reason === "ClientClosed"
   )
+
+/**
+ * Releases where the outcome changes nothing: after a section that has failed, or at the end of a scope. Such releases follow one
+ * another when a program ends. If the store is away, they share one release timeout: after one that has given up, the next waits
+ * no longer than has passed since, and continues in the background.
+ */
+export const releaseSoon = (hold: Guarded): Effect.Effect<void, LockLost | LockStoreError> => {
+  for (const client of hold.clients) {
+    const left = releaseMillis(client)
+    if (left === client.options.releaseTimeoutMillis) continue
+    // detached: it may release at other clients as well, after this one has closed
+    return Effect.flatMap(Effect.forkDetach(hold.releaseNow(), { startImmediately: true }), (release) =>
+      Effect.timeoutOrElse(Effect.interruptible(Fiber.join(release)), {
+        duration: left,
+        orElse: () => {
+          client.gaveUp.at = client.now()
+          const operation = "release (it continues in the background)"
+          const cause = new Error("the store did not answer the release before this one in time either")
+          return Effect.fail(new LockStoreError({ operation, lock: hold.name, reason: "TimedOut", cause }))
+        }
+      })
+    )
+  }
+  return hold.releaseNow()
+}
 
 /**
  * Runs a body under a hold and releases it. The body runs in a fiber of its own, which a loss interrupts. The outcome:
@@ -56,7 +85,8 @@ export const guard = <A, E, R>(
 
 const end = <A, E>(hold: Guarded, exit: Exit.Exit<A, E>): Effect.Effect<A, E | LockLost | LockStoreError> =>
   matchOutcome(
-    hold.releaseNow(),
+    // a section that a loss has interrupted fails with that loss
+    Exit.isSuccess(exit) || hold.checkLost() !== undefined ? hold.releaseNow() : releaseSoon(hold),
     () => exit,
     (problems) => settle(hold, exit, problems)
   )

@@ -4,15 +4,13 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type { LockLost, LockStoreError } from "../../LockError.ts"
-import { matchOutcome, mayHaveRun } from "../store/outcome.ts"
-import type { LockKeys } from "../store/keys.ts"
+import { type LockLost, LockStoreError, QuorumNotReached } from "../../LockError.ts"
+import { handOverTerms, type OwnerRef } from "../kinds/LockProtocol.ts"
+import { ownerText } from "../report/shown.ts"
+import { isFinal, matchOutcome, mayHaveRun, retryAfter, retryRelease } from "../store/failures.ts"
+import * as lock from "../store/operations/lock.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
-import { retryRelease } from "../store/retryRelease.ts"
-import type { HandOver } from "./HoldingClient.ts"
-import type { Lease, LeaseEntry } from "./Lease.ts"
-import { releaseOf, sendRelease, staysTaken } from "./releaseCommand.ts"
-import { repeatRelease, sendWithin } from "./repeatedRelease.ts"
+import type { HandOver, HoldingClient, Lease, LeaseEntry } from "./Lease.ts"
 
 /**
  * Ends one hold; the last one frees the lock. Does nothing the second time.
@@ -53,16 +51,20 @@ const removeHold = (lease: Lease, number: number): Effect.Effect<void, LockLost 
         lease.innerReleaseUntil = client.now() + client.store.commandLifeMillis
       }
     })
-  const send = Effect.suspend((): Effect.Effect<number, LockStoreError> =>
-    lease.changes === changes ? Effect.tapCause(client.store.run(command), noteLate) : Effect.succeed(1)
-  )
   const until = client.now() + client.options.releaseTimeoutMillis
+  const send = Effect.suspend((): Effect.Effect<number, LockStoreError> =>
+    lease.changes === changes
+      ? sendWithin(client, Effect.tapCause(client.store.run(command), noteLate), until - client.now(), lease.name)
+      : Effect.succeed(1)
+  )
   const repeated = retryRelease(send, (pause) => client.now() + pause < until && lease.isHeld(client.now()))
   return Effect.matchEffect(repeated, {
     onSuccess: (reply): Effect.Effect<void, LockLost> =>
       reply >= 1 ? Effect.void : Effect.fail(lease.lose("NotOwner", client.now())),
-    onFailure: (error): Effect.Effect<void, LockLost | LockStoreError> =>
-      Effect.fail(lease.checkLost(client.now()) ?? error)
+    onFailure: (error): Effect.Effect<void, LockLost | LockStoreError> => {
+      if (!isFinal(error)) client.gaveUp.at = client.now()
+      return Effect.fail(lease.checkLost(client.now()) ?? error)
+    }
   })
 }
 
@@ -92,8 +94,9 @@ export const releaseTogether = (
 ): Effect.Effect<ReadonlyArray<LockLost | LockStoreError>> => {
   const failures: Array<LockLost | LockStoreError> = []
   const started: Array<PendingRelease> = []
-  const keys: Array<LockKeys> = []
-  const { client, owner } = holds[0]!.lease
+  const released: Array<multiLock.Released> = []
+  const [first] = holds as readonly [LeaseEntry]
+  const { client, owner } = first.lease
   const now = client.now()
   for (const hold of holds) {
     const { lease } = hold
@@ -102,13 +105,13 @@ export const releaseTogether = (
     const pending = startRelease(lease, now)
     if (pending instanceof PendingRelease) {
       started.push(pending)
-      keys.push(lease.keys)
+      released.push({ keys: lease.keys, publish: pending.publish ?? client.store.publish })
     } else {
       failures.push(pending)
     }
   }
   if (started.length === 0) return Effect.succeed(failures)
-  const send = client.store.run(multiLock.release(keys, owner, client.store.publish))
+  const send = client.store.run(multiLock.release(released, owner, handOverTerms(first.lease)))
   return Effect.matchEffect(sendWithin(client, send, client.options.releaseTimeoutMillis, started[0]!.name), {
     onSuccess: (reply) => {
       for (let i = 0; i < started.length; i++) {
@@ -212,14 +215,139 @@ const startRelease = (lease: Lease, now: number): PendingRelease | LockLost => {
   const lost = lease.checkLost(now)
   lease.released = true
   if (lost !== undefined) {
-    // Others need not wait for the rest of the lease (the drift allowance), or for a minority of a quorum that still has it;
-    // nobody waits for the reply. A closing client gives back its holdings itself.
-    if (lost.reason !== "ClientClosed" && (lost.reason !== "NotOwner" || client.isQuorum)) {
-      client.fork(Effect.ignore(releaseLost(lease)))
-    }
+    // What may be left of it: the drift allowance, a minority of a quorum, other permits, a place at a server that has taken over.
+    // Nobody waits for the reply. A closing client gives back its holdings itself.
+    if (lost.reason !== "ClientClosed") client.fork(Effect.ignore(releaseLost(lease)))
     return lost
   }
   client.forget(lease)
   client.telemetry.released(lease.kind.name, now - lease.acquiredAt)
   return new PendingRelease(lease, now, staysTaken(lease) ? keptHandOver(lease) : client.startHandOver(lease, now))
 }
+
+/** One owner of one lock, at a client that can release it. */
+export interface HeldRef extends OwnerRef {
+  readonly client: HoldingClient
+  /** Until when the lock stays taken even if it is released before, on the monotonic clock; absent or 0 if it does not. */
+  readonly keptUntil?: number
+}
+
+/** Whether a release now leaves the lock taken for a while. */
+export const staysTaken = ({ client, keptUntil = 0 }: HeldRef): boolean => keptUntil > 0 && keptUntil > client.now()
+
+/** Sends the release of an owner once; `publish` is empty to notify nobody. */
+export const sendRelease = (
+  ref: HeldRef,
+  publish: string = ref.client.store.publish
+): Effect.Effect<number, LockStoreError> => {
+  const { client, keptUntil = 0, keys, kind, owner } = ref
+  return client.store.run(
+    staysTaken(ref) ? lock.keep(keys, owner, Math.ceil(keptUntil - client.now())) : kind.release(ref, publish)
+  )
+}
+
+/** The release of an owner whose lease is over at `leaseEnd` anyway. */
+export const releaseOf = (ref: HeldRef, leaseEnd: number, publish?: string): RepeatedRelease => ({
+  client: ref.client,
+  send: Effect.suspend(() => sendRelease(ref, publish)),
+  over: leaseEnd,
+  warn: (failure) =>
+    Effect.annotateLogs(
+      Effect.logWarning("Could not release in time; the lock frees itself when its lease ends.", failure),
+      { lock: ref.name, owner: ownerText(ref.owner) }
+    )
+})
+
+/**
+ * A release that Redis has not confirmed is sent again: within the release timeout while its caller waits, then in the background
+ * until it is confirmed, or until there is nothing left to release.
+ */
+
+/** A release that does nothing the second time. */
+export interface RepeatedRelease {
+  readonly client: HoldingClient
+  readonly send: Effect.Effect<number, LockStoreError>
+  /** When there is nothing left to release, on the monotonic clock. */
+  readonly over: number
+  /** Reports that it was not confirmed by then. */
+  readonly warn: (failure: LockStoreError) => Effect.Effect<void>
+}
+
+/**
+ * The reply to a repeated release. If an earlier attempt may have run, the reply "not yours" does not mean that the lock was lost.
+ */
+export interface ReleaseReply {
+  readonly reply: number
+  readonly mayHaveRunBefore: boolean
+}
+
+/** How long a release may take that others may follow: after one that has given up, no longer than has passed since. */
+export const releaseMillis = ({ gaveUp, now, options }: HoldingClient): number =>
+  Math.min(options.releaseTimeoutMillis, now() - gaveUp.at)
+
+/** Sends a release and waits at most this long for the reply. Without one, it may have run anyway. */
+export const sendWithin = <A>(
+  client: HoldingClient,
+  send: Effect.Effect<A, LockStoreError>,
+  millis: number,
+  lock: string
+): Effect.Effect<A, LockStoreError> =>
+  // usually the command itself times out earlier, and no timer is needed here
+  client.store.commandTimeoutMillis <= millis
+    ? send
+    : Effect.timeoutOrElse(Effect.interruptible(send), {
+        duration: millis,
+        orElse: () => {
+          const cause = new Error(`no reply within ${Math.ceil(millis)} ms`)
+          return Effect.fail(new LockStoreError({ operation: "release", lock, reason: "TimedOut", cause }))
+        }
+      })
+
+/**
+ * Repeats a release that has failed until the time `until`. Then it continues in the background, and the result is the last
+ * failure; `outlook` tells the user what to expect.
+ */
+export const repeatRelease = (
+  release: RepeatedRelease,
+  failure: LockStoreError,
+  until: number,
+  lock: string,
+  outlook: string
+): Effect.Effect<ReleaseReply, LockStoreError> => {
+  const { client } = release
+  let mayHaveRunBefore = mayHaveReleased(failure)
+  const send = Effect.tapError(
+    Effect.suspend(() => sendWithin(client, release.send, until - client.now(), lock)),
+    (failure) => Effect.sync(() => void (mayHaveRunBefore ||= mayHaveReleased(failure)))
+  )
+  return Effect.matchEffect(
+    retryAfter(failure, send, (pause) => client.now() + pause < until),
+    {
+      onSuccess: (reply) => Effect.succeed({ reply, mayHaveRunBefore }),
+      onFailure: (failure) => {
+        const { cause, reason } = failure
+        if (!isFinal(failure)) client.gaveUp.at = client.now()
+        client.background(releaseUntilConfirmed(release))
+        return Effect.fail(new LockStoreError({ operation: `release (${outlook})`, lock, reason, cause }))
+      }
+    }
+  )
+}
+
+/** Some members of a quorum may have run it even if too few have answered. */
+const mayHaveReleased = ({ cause, isOutcomeUnknown }: LockStoreError): boolean =>
+  isOutcomeUnknown || cause instanceof QuorumNotReached
+
+/**
+ * Sends a release until Redis confirms it, or there is nothing left to release. The result is the reply, if there was one. With
+ * `isForbidden`, the missing permission has been reported already, and is not reported again.
+ */
+export const releaseUntilConfirmed = (
+  { client, over, send, warn }: RepeatedRelease,
+  isForbidden = false
+): Effect.Effect<number | undefined> =>
+  Effect.catch(
+    retryRelease(send, (pause) => client.now() + pause < over),
+    (failure) =>
+      isForbidden && failure.reason === "NoPermission" ? Effect.undefined : Effect.as(warn(failure), undefined)
+  )

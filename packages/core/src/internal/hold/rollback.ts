@@ -1,21 +1,34 @@
 /**
- * Takes back what a request may have created: an acquisition with unknown outcome, a re-entry, a place in a queue, a writer's
- * intent.
+ * Takes back what a request may have created: an acquisition with unknown outcome, a re-entry, a place in a queue.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import type { HoldingClient } from "./HoldingClient.ts"
-import type { LeaseEntry } from "./Lease.ts"
-import { takesPlaces } from "../protocol/LockProtocol.ts"
-import { releaseNow } from "./release.ts"
-import { type HeldRef, releaseOf, sendRelease } from "./releaseCommand.ts"
-import { releaseUntilConfirmed } from "./repeatedRelease.ts"
-import { retryRelease } from "../store/retryRelease.ts"
-import * as semaphore from "../store/operations/counters/semaphore.ts"
+import * as Option from "effect/Option"
+import type { HoldingClient, LeaseEntry } from "./Lease.ts"
+import { takesPlaces } from "../kinds/LockProtocol.ts"
+import { type HeldRef, releaseNow, releaseOf, releaseUntilConfirmed, sendRelease } from "./release.ts"
+import { retryRelease } from "../store/failures.ts"
+import * as semaphore from "../store/operations/semaphore.ts"
 
-/** How long the caller waits for a rollback, which continues in the background. */
-const rollbackWaitMillis = 200
+/** How long a caller waits for its rollbacks, which continue in the background. What it ends with then need not be late for 200 ms. */
+const rollbackWaitMillis = 150
+
+/** Waits for a rollback, unless an earlier one is overdue: then the store does not answer, and to wait for each would add up. */
+const awaitRollback = (client: HoldingClient, rolledBack: Effect.Effect<unknown>): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    if (client.overdueRollbacks > 0) return Effect.void
+    return Effect.map(Effect.timeoutOption(rolledBack, rollbackWaitMillis), (inTime) => {
+      if (Option.isSome(inTime)) return
+      client.overdueRollbacks++
+      client.fork(
+        Effect.andThen(
+          rolledBack,
+          Effect.sync(() => void client.overdueRollbacks--)
+        )
+      )
+    })
+  })
 
 /**
  * Takes back an acquisition that was granted a lease, before now. Owners are used once, so a release of this owner affects nobody
@@ -70,12 +83,28 @@ export const leavePlace = (client: HoldingClient, key: string, isUnsure: boolean
     return isUnsure ? rollbackUntilSettled(client, leave) : inBackground({ client }, leave)
   })
 
-/** Takes back an acquisition whose outcome is unknown. */
-export const rollbackUnknown = (ownerRef: HeldRef, leaseMillis: number, isForbidden = false): Effect.Effect<void> =>
+/** How a rollback of an unknown outcome goes about. */
+interface RollbackTerms {
+  /** Whether the missing permission has been reported already. */
+  readonly isForbidden?: boolean
+  /** Whether the caller asks again by itself. */
+  readonly asksAgain?: boolean
+}
+
+/**
+ * Takes back an acquisition whose outcome is unknown. On a quorum, a caller that asks again tells nobody: it would hear the message
+ * itself, ask at once, and win the same minority again, without a pause for as long as the majority is away.
+ */
+export const rollbackUnknown = (
+  ownerRef: HeldRef,
+  leaseMillis: number,
+  { asksAgain = false, isForbidden = false }: RollbackTerms = {}
+): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { client } = ownerRef
     const leaseEnd = client.now() + client.store.commandLifeMillis + leaseMillis
-    const released = releaseUntilConfirmed(releaseOf(ownerRef, leaseEnd), isForbidden)
+    const publish = asksAgain && client.isQuorum ? "" : undefined
+    const released = releaseUntilConfirmed(releaseOf(ownerRef, leaseEnd, publish), isForbidden)
     return rollbackUntilSettled(
       client,
       takesPlaces(ownerRef)
@@ -114,7 +143,7 @@ export const rollbackUntilSettled = (
         yield* giveBack
       })
     )
-    return Effect.asVoid(Effect.timeoutOption(Deferred.await(isFirstOver), rollbackWaitMillis))
+    return awaitRollback(client, Deferred.await(isFirstOver))
   })
 
 /**
@@ -151,12 +180,5 @@ export const rollbackSilently = (ownerRef: HeldRef, leaseMillis: number): Effect
     Effect.suspend(() => releaseUntilConfirmed(releaseOf(ownerRef, ownerRef.client.now() + leaseMillis, "")))
   )
 
-/** The last waiter of this client has given up: withdraws its announcement. */
-export const cancelWriterIntent = (ownerRef: HeldRef): Effect.Effect<void> => {
-  const command = ownerRef.kind.cancelWriterIntent!(ownerRef.client, ownerRef.keys)
-  // Redis forgets the announcement by itself a few seconds later
-  return inBackground(ownerRef, Effect.ignore(ownerRef.client.store.run(command)))
-}
-
 const inBackground = ({ client }: Pick<HeldRef, "client">, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
-  Effect.suspend(() => Effect.asVoid(Effect.timeoutOption(Fiber.await(client.background(effect)), rollbackWaitMillis)))
+  Effect.suspend(() => awaitRollback(client, Fiber.await(client.background(effect))))

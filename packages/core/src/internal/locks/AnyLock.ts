@@ -1,22 +1,22 @@
 /**
  * The implementation of every `Lock` value, whether it is one lock or composed of several.
  */
-import { printsAs } from "../report/printsAs.ts"
 import type * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import { identity } from "effect/Function"
 import * as Pipeable from "effect/Pipeable"
 import type * as Scope from "effect/Scope"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
-import type { LockState } from "../../LockState.ts"
-import type { InvalidLockName, LockStoreError } from "../../LockError.ts"
+import type { LockLost, LockStoreError } from "../../LockError.ts"
+import type { HolderState, LockState } from "../../LockState.ts"
 import type { RedisLock } from "../../RedisLock.ts"
-import type { InternalHolding } from "../hold/Hold.ts"
-import type { LockKeys } from "../store/keys.ts"
-import type { LockClient } from "../client/LockClient.ts"
-import type { LockProtocol } from "../protocol/LockProtocol.ts"
 import type { Prepared } from "../acquire/sections.ts"
-import type { Invalid } from "../options/invalid.ts"
+import type { LockClient } from "../client/LockClient.ts"
+import type { InternalHolding } from "../hold/Hold.ts"
+import type { LockProtocol } from "../kinds/LockProtocol.ts"
+import type { Invalid } from "../options/durations.ts"
+import { printsAs } from "../report/shown.ts"
+import type { LockKeys } from "../store/keys.ts"
 
 export const TypeId = "~effect-redis-lock/Lock"
 
@@ -30,8 +30,8 @@ export interface Subject {
   isMember?: boolean | undefined
 }
 
-export const isSame = (a: Subject, b: Subject): boolean =>
-  a.client === b.client && a.kind.mode === b.kind.mode && a.keys.lock === b.keys.lock
+/** Whether they are the same lock, or the two sides of one. */
+export const isSame = (a: Subject, b: Subject): boolean => a.client === b.client && a.keys.lock === b.keys.lock
 
 /** A validated request for a lock. */
 export interface PreparedAcquire<out E = unknown, out T = unknown> extends Prepared<InternalHolding<T>, E> {
@@ -60,11 +60,18 @@ export abstract class AnyLock<R, E, T> extends Pipeable.Class {
   /** Whether it is bound and requires no service. */
   abstract readonly isBound: boolean
   abstract provide(service: RedisLock["Service"]): AnyLock<Exclude<R, RedisLock>, E, T>
-  /** The holding of this lock that the running code has. */
-  abstract holding(fiber: Running): Effect.Effect<InternalHolding<T> | undefined, InvalidLockName>
-  abstract inspect(fiber: Running): Effect.Effect<LockState | undefined, LockStoreError | InvalidLockName>
-  abstract holdCount(fiber: Running): Effect.Effect<number, LockStoreError | InvalidLockName>
-  abstract forceRelease(fiber: Running): Effect.Effect<boolean, LockStoreError | InvalidLockName>
+  /** The holding of this lock that the running code has; fails if a section around it has lost the lock. */
+  abstract holding(fiber: Running): Effect.Effect<InternalHolding<T> | undefined, LockLost | Invalid>
+  /** Everything that Redis has under its name. */
+  abstract inspect(fiber: Running): Effect.Effect<LockState, LockStoreError | Invalid>
+  /** The holders of this lock, or of this side of a read-write lock. */
+  abstract holders(fiber: Running): Effect.Effect<ReadonlyArray<HolderState>, LockStoreError | Invalid>
+  abstract holdCount(fiber: Running): Effect.Effect<number, LockStoreError | Invalid>
+  /** Frees the lock from these owners, or without any from its holders. */
+  abstract forceRelease(
+    fiber: Running,
+    owners: ReadonlyArray<string> | undefined
+  ): Effect.Effect<boolean, LockStoreError | Invalid>
 }
 
 Object.defineProperty(AnyLock.prototype, TypeId, { value: { _R: identity, _E: identity, _T: identity } })

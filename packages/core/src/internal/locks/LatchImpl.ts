@@ -1,6 +1,6 @@
 import { identity } from "effect/Function"
 import { InvalidLockName } from "../../LockError.ts"
-import { latchTitle } from "../protocol/latch.ts"
+import { latchTitle } from "../kinds/kinds.ts"
 import { latchChannel, type LockKeys } from "../store/keys.ts"
 import { isMade, Synchronizer } from "./Synchronizer.ts"
 

@@ -4,31 +4,35 @@ import type { Fiber } from "effect/Fiber"
 import type * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
-import type { LockState } from "../../LockState.ts"
-import { type AcquireError, type InvalidLockName, InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
+import {
+  type AcquireError,
+  type InvalidLockName,
+  InvalidLockOptions,
+  type LockLost,
+  type LockStoreError
+} from "../../LockError.ts"
+import type { HolderState, LockState } from "../../LockState.ts"
 import type { RedisLock } from "../../RedisLock.ts"
 import { acquire, tryAcquire } from "../acquire/acquire.ts"
-import type { Resolved } from "./Resolved.ts"
-import { AnyLock, type PreparedAcquire, type PublicLock, TypeId } from "./AnyLock.ts"
-import { checkedTimes } from "./checkedTimes.ts"
-import { refuseMinHold, type Times } from "../options/acquireTimes.ts"
-import { type Invalid, isInvalid } from "../options/invalid.ts"
-import { describeWrongType } from "../store/wrongType.ts"
-import { type Hold, ownHold } from "../hold/Hold.ts"
-import { inspectSide } from "../protocol/inspect.ts"
-import { LockKeys } from "../store/keys.ts"
-import { checkCollision, checkName, checkSlot } from "../store/names.ts"
-import type { LockClient } from "../client/LockClient.ts"
-import { boundClient, checkService, clientIn } from "../client/boundClient.ts"
-import { reentrant } from "../protocol/exclusive.ts"
-import { type LockProtocol, withoutTokens } from "../protocol/LockProtocol.ts"
-import { type Identity, identityOf } from "../hold/owner.ts"
+import type { AcquireRequest } from "../acquire/ask.ts"
+import { boundClient, checkService, clientIn, type LockClient } from "../client/LockClient.ts"
+import { type Hold, lossAround, ownHold } from "../hold/Hold.ts"
 import type { Lease } from "../hold/Lease.ts"
-import { shown } from "../report/shown.ts"
-import { kindOn } from "../report/telemetry/telemetry.ts"
-import { otherHolders, tellHolders } from "./tellHolders.ts"
-import type { AcquireRequest } from "../acquire/AcquireRequest.ts"
 import type { Restore } from "../hold/guard.ts"
+import { type Identity, identityOf } from "../hold/owner.ts"
+import { type LockProtocol, withoutTokens } from "../kinds/LockProtocol.ts"
+import { holdersIn, inspect } from "../kinds/inspect.ts"
+import { reentrant } from "../kinds/kinds.ts"
+import { defaultTimes, refuseMinHold, type Times, timesOf } from "../options/acquireTimes.ts"
+import { type Invalid, isInvalid } from "../options/durations.ts"
+import { shown } from "../report/shown.ts"
+import { kindOn } from "../report/telemetry.ts"
+import { checkAcknowledges } from "../store/acknowledgements.ts"
+import { describeWrongType } from "../store/failures.ts"
+import { checkCollision, checkName, checkSlot, LockKeys } from "../store/keys.ts"
+import { AnyLock, type PreparedAcquire, type PublicLock, TypeId } from "./AnyLock.ts"
+import type { Resolved } from "./Synchronizer.ts"
+import { checkOwners, forceRelease } from "./forceRelease.ts"
 
 export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E, bigint> {
   readonly client: LockClient
@@ -169,63 +173,54 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     return isInvalid(keys) ? keys : new PreparedLockAcquire(this, client, keys, identityOf(fiber, scope), times)
   }
 
-  holding(fiber: Fiber<unknown, unknown>): Effect.Effect<Hold | undefined, InvalidLockName> {
+  holding(fiber: Fiber<unknown, unknown>): Effect.Effect<Hold | undefined, LockLost | Invalid> {
     return this.#with(fiber, (client, keys) => {
       const { lease, identity } = this.#find(client, keys, fiber)
-      return Effect.succeed(lease && ownHold(identity, lease))
+      if (lease !== undefined) return Effect.succeed(ownHold(identity, lease))
+      const lost = lossAround(identity, client, keys.lock, this.kind.mode)
+      return lost === undefined ? Effect.undefined : Effect.fail(lost)
     })
   }
 
-  inspect(fiber: Fiber<unknown, unknown>): Effect.Effect<LockState | undefined, LockStoreError | InvalidLockName> {
+  inspect(fiber: Fiber<unknown, unknown>): Effect.Effect<LockState, LockStoreError | Invalid> {
+    return this.#with(fiber, (client, keys) => inspect(client, keys, this.name))
+  }
+
+  holders(fiber: Fiber<unknown, unknown>): Effect.Effect<ReadonlyArray<HolderState>, LockStoreError | Invalid> {
     return this.#with(fiber, (client, keys) =>
-      this.#explained(client, keys, inspectSide(client, keys, this.name, this.kind.mode))
+      this.#explained(client, keys, holdersIn(client, keys, this.name, this.kind.mode))
     )
   }
 
-  holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, LockStoreError | InvalidLockName> {
+  holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, LockStoreError | Invalid> {
     return this.#with(fiber, (client, keys) => {
       const { lease } = this.#find(client, keys, fiber)
       if (lease === undefined) return Effect.succeed(0)
       return Effect.map(
-        inspectSide(client, keys, this.name, this.kind.mode),
-        (state) => state?.holders.find(({ owner }) => owner === lease.owner)?.holdCount ?? 0
+        holdersIn(client, keys, this.name, this.kind.mode),
+        (holders) => holders.find(({ owner }) => owner === lease.owner)?.holdCount ?? 0
       )
     })
   }
 
-  forceRelease(fiber: Fiber<unknown, unknown>): Effect.Effect<boolean, LockStoreError | InvalidLockName> {
-    return this.#with(fiber, (client, keys): Effect.Effect<boolean, LockStoreError | InvalidLockName> => {
-      // like an invalid option, not among the errors that callers need to expect
-      if (client.isQuorum && this.kind.queued) return Effect.fail(noQuorum(this.kind) as Invalid as InvalidLockName)
-      const { mode } = this.kind
-      const command = this.kind.forceRelease(keys, client.store.publish)
-      const freed = Effect.suspend(() => {
-        const sentAt = client.now()
-        return Effect.map(this.#explained(client, keys, client.store.run(command)), (reply) => {
-          if (reply < 1) return false
-          for (const lease of client.heldHere(keys.lock)) {
-            // a quorum's slowest member may answer long after a waiter of ours was granted what this has freed
-            if (lease.askedAt > sentAt) continue
-            // the writer's own read holds end with it
-            if (lease.kind.mode === mode || mode === "write") lease.lose("NotOwner", client.now())
-          }
-          client.wakeWaiters(keys.lock)
-          return true
-        })
-      })
-      return Effect.flatMap(otherHolders(client, keys), (others) =>
-        Effect.tap(freed, (isFreed) => (isFreed ? tellHolders(client, others) : Effect.void))
-      )
+  forceRelease(
+    fiber: Fiber<unknown, unknown>,
+    owners: ReadonlyArray<string> | undefined
+  ): Effect.Effect<boolean, LockStoreError | Invalid> {
+    return this.#with(fiber, (client, keys): Effect.Effect<boolean, LockStoreError | Invalid> => {
+      if (client.isQuorum && this.kind.queued) return Effect.fail(noQuorum(this.kind))
+      const wrong = checkOwners(owners)
+      if (wrong !== undefined) return Effect.fail(wrong)
+      return forceRelease({ client, keys, kind: this.kind }, owners, (self) => this.#explained(client, keys, self))
     })
   }
 
   #with<A, E2>(
     fiber: Fiber<unknown, unknown>,
     f: (client: LockClient, keys: LockKeys) => Effect.Effect<A, E2>
-  ): Effect.Effect<A, E2 | InvalidLockName> {
+  ): Effect.Effect<A, E2 | Invalid> {
     const at = this.resolve(fiber)
-    // an invalid option must have been forced past the compiler, so callers need not expect this failure
-    return isInvalid(at) ? Effect.fail(at as InvalidLockName) : f(at.client, at.keys)
+    return isInvalid(at) ? Effect.fail(at) : f(at.client, at.keys)
   }
 
   #find(
@@ -286,3 +281,14 @@ export const lockOf = <R, E, T>(lock: PublicLock<R, E, T> | string): AnyLock<R, 
   typeof lock === "object" && lock !== null && TypeId in lock
     ? (lock as AnyLock<R, E, T>)
     : (new LockImpl(lock as string, reentrant, undefined, undefined) as AnyLock<R, E, any>)
+
+/** The times of one acquisition: those of the call, else the lock's `own`, else the defaults; or why this client cannot keep them. */
+export const checkedTimes = (
+  { store }: LockClient,
+  asked: AcquireOptions | undefined,
+  own: AcquireOptions | undefined
+): Times | InvalidLockOptions => {
+  const times = timesOf(asked, own)
+  if (times === defaultTimes || isInvalid(times)) return times
+  return checkAcknowledges(store, times) ?? times
+}

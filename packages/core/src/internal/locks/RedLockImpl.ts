@@ -3,21 +3,21 @@ import type { Fiber } from "effect/Fiber"
 import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
-import type { LockState } from "../../LockState.ts"
+import type { HolderState, LockState } from "../../LockState.ts"
 import {
   type AcquireError,
-  type InvalidLockName,
   InvalidLockOptions,
+  type LockLost,
   type LockStoreError,
   QuorumNotReached
 } from "../../LockError.ts"
 import type { RedisLock } from "../../RedisLock.ts"
 import { AnyLock, type PreparedAcquire, provideUnbound } from "./AnyLock.ts"
-import { type Invalid, isInvalid } from "../options/invalid.ts"
+import { type Invalid, isInvalid } from "../options/durations.ts"
 import { LockImpl, noQuorum } from "./LockImpl.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { NamedMember } from "../client/QuorumClients.ts"
-import type { RedLockSettings } from "../options/quorumOptions.ts"
+import type { QuorumTimes } from "../options/ClientOptions.ts"
 import { combinedName, quorumClient } from "../quorum/quorumClient.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
 
@@ -28,7 +28,7 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
   readonly name: string
   readonly #members: ReadonlyArray<LockImpl<R, E>>
   readonly #options: AcquireOptions | undefined
-  readonly #settings: RedLockSettings | InvalidLockOptions
+  readonly #times: QuorumTimes | InvalidLockOptions
   readonly #invalid: Invalid | undefined
   /** The lock itself, once it no longer depends on the caller's context. */
   #known: LockImpl<R, E> | Invalid | undefined = undefined
@@ -36,14 +36,14 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
   constructor(
     members: ReadonlyArray<AnyLock<R, E, bigint>>,
     options: AcquireOptions | undefined,
-    settings: RedLockSettings | InvalidLockOptions
+    times: QuorumTimes | InvalidLockOptions
   ) {
     super()
     this.name = members.length === 0 ? "RedLock" : combinedName(members.map(({ name }) => name))
     this.#options = options
-    this.#settings = settings
+    this.#times = times
     this.#members = members.filter((member) => member instanceof LockImpl)
-    this.#invalid = isInvalid(settings) ? settings : this.#check(members)
+    this.#invalid = isInvalid(times) ? times : this.#check(members)
   }
 
   #check(members: ReadonlyArray<unknown>): Invalid | undefined {
@@ -66,7 +66,7 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
   }
 
   provide(service: RedisLock["Service"]): RedLockImpl<Exclude<R, RedisLock>, E> {
-    return new RedLockImpl(provideUnbound(this.#members, service), this.#options, this.#settings)
+    return new RedLockImpl(provideUnbound(this.#members, service), this.#options, this.#times)
   }
 
   /** The quorum's lock: an ordinary lock of a client whose store is the quorum. */
@@ -93,8 +93,7 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
       }
       members.push({ client, name })
     }
-    const { driftFactor, times } = this.#settings as RedLockSettings
-    const client = quorumClient(members, times, driftFactor, fiber)
+    const client = quorumClient(members, this.#times as QuorumTimes, fiber)
     return new LockImpl<R, E>(this.name, this.#members[0]!.kind, this.#options, client, null)
   }
 
@@ -120,31 +119,35 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
     }
   }
 
-  holding(fiber: Fiber<unknown, unknown>): Effect.Effect<InternalHolding<bigint> | undefined, InvalidLockName> {
-    return this.#with<InternalHolding<bigint> | undefined, never>(fiber, undefined, (joint) => joint.holding(fiber))
+  holding(fiber: Fiber<unknown, unknown>): Effect.Effect<InternalHolding<bigint> | undefined, LockLost | Invalid> {
+    return this.#with(fiber, (joint) => joint.holding(fiber))
   }
 
-  inspect(fiber: Fiber<unknown, unknown>): Effect.Effect<LockState | undefined, LockStoreError | InvalidLockName> {
-    return this.#with<LockState | undefined, LockStoreError>(fiber, undefined, (joint) => joint.inspect(fiber))
+  inspect(fiber: Fiber<unknown, unknown>): Effect.Effect<LockState, LockStoreError | Invalid> {
+    return this.#with(fiber, (joint) => joint.inspect(fiber))
   }
 
-  holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, LockStoreError | InvalidLockName> {
-    return this.#with<number, LockStoreError>(fiber, 0, (joint) => joint.holdCount(fiber))
+  holders(fiber: Fiber<unknown, unknown>): Effect.Effect<ReadonlyArray<HolderState>, LockStoreError | Invalid> {
+    return this.#with(fiber, (joint) => joint.holders(fiber))
   }
 
-  forceRelease(fiber: Fiber<unknown, unknown>): Effect.Effect<boolean, LockStoreError | InvalidLockName> {
-    return this.#with<boolean, LockStoreError>(fiber, false, (joint) => joint.forceRelease(fiber))
+  holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, LockStoreError | Invalid> {
+    return this.#with(fiber, (joint) => joint.holdCount(fiber))
   }
 
-  /** A lock with invalid members is held by nobody. */
+  forceRelease(
+    fiber: Fiber<unknown, unknown>,
+    owners: ReadonlyArray<string> | undefined
+  ): Effect.Effect<boolean, LockStoreError | Invalid> {
+    return this.#with(fiber, (joint) => joint.forceRelease(fiber, owners))
+  }
+
   #with<A, E2>(
     fiber: Fiber<unknown, unknown>,
-    otherwise: A,
-    f: (joint: LockImpl<R, E>) => Effect.Effect<A, E2 | InvalidLockName>
-  ): Effect.Effect<A, E2 | InvalidLockName> {
+    f: (joint: LockImpl<R, E>) => Effect.Effect<A, E2>
+  ): Effect.Effect<A, E2 | Invalid> {
     const joint = this.#joint(fiber)
-    if (!isInvalid(joint)) return f(joint)
-    return joint._tag === "InvalidLockName" ? Effect.fail(joint) : Effect.succeed(otherwise)
+    return isInvalid(joint) ? Effect.fail(joint) : f(joint)
   }
 }
 

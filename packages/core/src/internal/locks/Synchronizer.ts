@@ -1,16 +1,12 @@
-import { printsAs } from "../report/printsAs.ts"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import * as Pipeable from "effect/Pipeable"
 import { type InvalidLockName, InvalidLockOptions } from "../../LockError.ts"
-import { LockKeys } from "../store/keys.ts"
-import { checkCollision, checkName, checkSlot } from "../store/names.ts"
-import type { LockClient } from "../client/LockClient.ts"
-import { boundClient, checkService, clientIn } from "../client/boundClient.ts"
+import { boundClient, checkService, clientIn, type LockClient } from "../client/LockClient.ts"
 import type { Service } from "../client/RedisLock.ts"
-import { type Invalid, isInvalid } from "../options/invalid.ts"
-import { shown } from "../report/shown.ts"
-import type { Resolved } from "./Resolved.ts"
+import { type Invalid, isInvalid } from "../options/durations.ts"
+import { printsAs, shown } from "../report/shown.ts"
+import { checkCollision, checkName, checkSlot, LockKeys } from "../store/keys.ts"
 
 /**
  * A semaphore or a latch as a value: checked when made, reported when used.
@@ -70,3 +66,9 @@ export const use = <A, E, R>(
   })
 
 printsAs(Synchronizer.prototype, ({ name, title }) => ({ _id: `effect-redis-lock/${title}`, name }))
+
+/** The client that serves a lock, semaphore or latch, and the keys that it has there. */
+export interface Resolved {
+  readonly client: LockClient
+  readonly keys: LockKeys
+}

@@ -1,23 +1,22 @@
 /**
- * Acquires and uses locks for the functions of `Lock`.
+ * How the functions of `Lock` hold and use locks of any kind.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import * as References from "effect/References"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
-import type { NameState } from "../../LockState.ts"
-import type { InvalidLockName, LockStoreError } from "../../LockError.ts"
+import type { InvalidLockName } from "../../LockError.ts"
 import type { HoldingOf } from "../../Holding.ts"
 import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
-import { type Invalid, isInvalid } from "../options/invalid.ts"
+import { type Invalid, isInvalid } from "../options/durations.ts"
 import { CurrentOwner, Owner, Sections } from "../hold/owner.ts"
-import { labelled, type SpanAttributes } from "../report/telemetry/spans.ts"
-import { reentrant } from "../protocol/exclusive.ts"
-import { inspectLabelled, withLabelledWaiters } from "./looking/inspectLabelled.ts"
+import { labelled, type SpanAttributes } from "../report/spans.ts"
+import { reentrant } from "../kinds/kinds.ts"
 import type { AnyLock, PublicLock } from "./AnyLock.ts"
 import { LockImpl, lockOf } from "./LockImpl.ts"
+import type { Resolved } from "./Synchronizer.ts"
 
 /** The span attributes of a hold. A composed lock has a token for each member, and its span has none. */
 export const spanAttributesOf = ({ holds: [first], owner, token }: InternalHolding): SpanAttributes => ({
@@ -63,12 +62,10 @@ export const using = <A, E>(
   f: (lock: AnyLock<unknown, unknown, unknown>, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E>
 ): Effect.Effect<A, E> => Effect.withFiber<A, E>((fiber) => f(lockOf(lock), fiber))
 
-/** Everything that Redis has under a name, for any kind of lock. */
-export const inspectNamed = (name: string): Effect.Effect<NameState, LockStoreError | InvalidLockName> =>
-  Effect.withFiber<NameState, LockStoreError | InvalidLockName>((fiber) => {
+/** The client that serves a name, and its keys there. */
+export const resolveName = (name: string): Effect.Effect<Resolved, InvalidLockName> =>
+  Effect.withFiber((fiber) => {
     const at = new LockImpl(name, reentrant, undefined, undefined).resolve(fiber)
     // without options, only the name can be invalid
-    return isInvalid(at)
-      ? Effect.fail(at as InvalidLockName)
-      : Effect.flatMap(inspectLabelled(at.client, at.keys, name), (state) => withLabelledWaiters(at.client, state))
+    return isInvalid(at) ? Effect.fail(at as InvalidLockName) : Effect.succeed(at)
   })

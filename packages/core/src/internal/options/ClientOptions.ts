@@ -1,8 +1,14 @@
-import type { Acknowledgement } from "./acknowledge.ts"
-
 /**
- * The options of a client, checked; milliseconds.
+ * The options of a client and of a quorum, checked, with what is derived from them.
  */
+import * as Context from "effect/Context"
+import type { AcknowledgeOptions } from "../../AcquireOptions.ts"
+import { InvalidLockOptions } from "../../LockError.ts"
+import type { QuorumOptions } from "../../QuorumOptions.ts"
+import { shown } from "../report/shown.ts"
+import { parseTimeout } from "./durations.ts"
+
+/** Times are in milliseconds. */
 export interface ClientOptions {
   readonly watchdogLeaseMillis: number
   readonly renewIntervalMillis: number
@@ -11,8 +17,8 @@ export interface ClientOptions {
   readonly placeIntervalMillis: number
   readonly placeLifeMillis: number
   readonly releaseTimeoutMillis: number
+  /** How long the subscription to a channel stays open after its last waiter. */
   readonly subscriptionIdleMillis: number
-  readonly clockDriftFactor: number
   /** How long the last fencing token of a name is remembered beyond the lease. */
   readonly tokenRetentionMillis: number
   readonly keyPrefix: string
@@ -21,3 +27,94 @@ export interface ClientOptions {
   /** What a grant needs in order to count, unless its request says otherwise. */
   readonly acknowledge: Acknowledgement | undefined
 }
+
+/**
+ * Ten seconds: the next waiter of a busy lock finds the subscription open, and an idle one costs the server next to nothing. A
+ * reference rather than an option: nobody but a test has a reason for another value.
+ */
+export const SubscriptionIdleMillis = Context.Reference<number>("effect-redis-lock/SubscriptionIdleMillis", {
+  defaultValue: () => 10_000
+})
+
+const longestLabel = 256
+
+/** What Node.js, Bun and Deno tell about a process. */
+interface RunningProcess {
+  readonly pid?: number
+  readonly argv?: ReadonlyArray<string>
+  readonly getBuiltinModule?: (id: "node:os") => { readonly hostname: () => string } | undefined
+}
+
+const hostOf = (process: RunningProcess | undefined): string | undefined => {
+  try {
+    // without an import, as browsers have no such module
+    return process?.getBuiltinModule?.("node:os")?.hostname()
+  } catch {
+    // Deno may forbid it
+    return undefined
+  }
+}
+
+/** Host, pid and program: `web-3/4711/server.js`. Unknown parts are left out. */
+export const defaultLabel = (): string => {
+  const { process } = globalThis as { readonly process?: RunningProcess }
+  const program = process?.argv?.[1]?.split(/[/\\]/).at(-1)
+  return [hostOf(process), process?.pid, program]
+    .filter((part) => part !== undefined && part !== "")
+    .join("/")
+    .slice(0, longestLabel)
+}
+
+export const checkLabel = (label: unknown): InvalidLockOptions | undefined => {
+  const problem =
+    typeof label !== "string"
+      ? `${shown(label)} is not a string`
+      : label.length > longestLabel
+        ? `it is longer than ${longestLabel} characters`
+        : undefined
+  return problem === undefined ? undefined : new InvalidLockOptions({ option: "label", problem })
+}
+
+/** A label in the form that Redis accepts as a connection name: printable ASCII without spaces. */
+export const connectionName = (label: string): string => label.replace(/[^!-~]+/g, "-")
+
+/** Checked times, in milliseconds. */
+export interface QuorumTimes {
+  readonly memberTimeoutMillis: number | undefined
+  readonly retryMillis: number
+}
+
+/** The checked options of a quorum, or the problem with them. */
+export const checkQuorum = (options: QuorumOptions | null | undefined): QuorumTimes | InvalidLockOptions => {
+  const memberTimeoutMillis =
+    options?.memberTimeout === undefined ? undefined : parseTimeout("memberTimeout", options.memberTimeout)
+  if (memberTimeoutMillis !== undefined && typeof memberTimeoutMillis !== "number") return memberTimeoutMillis
+  const retryMillis = parseTimeout("retryDelay", options?.retryDelay ?? 50)
+  return typeof retryMillis === "number" ? { memberTimeoutMillis, retryMillis } : retryMillis
+}
+
+/** The replicas that must have a grant before it counts. */
+export interface Acknowledgement {
+  readonly replicas: number | "all" | "majority"
+  readonly withinMillis: number
+}
+
+/** The option `acknowledge`, checked. */
+export const parseAcknowledge = (given: AcknowledgeOptions): Acknowledgement | InvalidLockOptions => {
+  if (typeof given !== "object" || given === null) {
+    return new InvalidLockOptions({ option: "acknowledge", problem: `${shown(given)} is not an object` })
+  }
+  const { replicas, within = 500 } = given
+  if (replicas !== "all" && replicas !== "majority" && !(Number.isSafeInteger(replicas) && replicas >= 1)) {
+    return new InvalidLockOptions({
+      option: "acknowledge.replicas",
+      problem: `${shown(replicas)} is neither "all", "majority" nor a whole number of at least 1`
+    })
+  }
+  const withinMillis = parseTimeout("acknowledge.within", within)
+  return typeof withinMillis === "number" ? { replicas, withinMillis } : withinMillis
+}
+
+/** How many replicas must have a grant while this many are `online`; at least one for `"all"` and `"majority"`. */
+export const wantedOf = (replicas: Acknowledgement["replicas"], online: number): number =>
+  replicas === "all" ? Math.max(1, online) : replicas === "majority" ? Math.floor(online / 2) + 1 : replicas

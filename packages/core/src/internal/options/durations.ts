@@ -2,7 +2,7 @@
  * Durations of the public options, checked and turned into milliseconds before any command is sent.
  */
 import * as Duration from "effect/Duration"
-import { InvalidLockOptions } from "../../LockError.ts"
+import { type InvalidLockName, InvalidLockOptions } from "../../LockError.ts"
 import { shown } from "../report/shown.ts"
 
 const maxMillis = 2 ** 53
@@ -80,22 +80,42 @@ export const parseTimeout = (option: string, input: Duration.Input): number | In
     : millis
 }
 
-/** The share of a lease by which clocks may drift. */
-export const checkFactor = (option: string, factor: unknown): InvalidLockOptions | undefined =>
-  typeof factor === "number" && factor >= 0 && factor < 0.5
-    ? undefined
-    : new InvalidLockOptions({ option, problem: "it must be at least 0 and below 0.5" })
+/**
+ * By how much the clocks of two machines may differ in rate, as in the Redlock specification. Twenty times the most that
+ * NTP corrects (500 ppm), so nobody has a reason to choose more, and less would gain nothing.
+ */
+const driftFactor = 0.01
 
-/** The share of a lease that clock drift may consume, as in the Redlock specification, in milliseconds. */
-export const driftMillis = (leaseMillis: number, driftFactor: number): number => leaseMillis * driftFactor + 2
+/** The part of a lease that clock drift may consume: by so much its holder counts it as ended before Redis does. */
+export const driftMillis = (leaseMillis: number): number => leaseMillis * driftFactor + 2
 
 /** A lease that the drift consumes entirely could never be granted. */
-export const checkLease = (option: string, leaseMillis: number, driftFactor: number): InvalidLockOptions | undefined =>
-  leaseMillis > driftMillis(leaseMillis, driftFactor)
+export const checkLease = (option: string, leaseMillis: number): InvalidLockOptions | undefined =>
+  leaseMillis > driftMillis(leaseMillis)
     ? undefined
     : new InvalidLockOptions({
         option,
         problem:
-          `${leaseMillis} ms are too short: a lease counts as ended ${driftMillis(leaseMillis, driftFactor)} ms early, ` +
+          `${leaseMillis} ms are too short: a lease counts as ended ${driftMillis(leaseMillis)} ms early, ` +
           `because clocks may drift`
       })
+
+/** An error in the user's input. */
+export type Invalid = InvalidLockName | InvalidLockOptions
+
+export const isInvalid = <A extends object>(checked: A | Invalid): checked is Invalid => "_tag" in checked
+
+/** Redisson counts permits in a Java `int`. */
+export const maxPermits = 2_147_483_647
+
+/** A number of permits, checked before any command is sent. */
+export const checkPermits = (option: string, permits: number, least: number): InvalidLockOptions | undefined => {
+  const problem = !Number.isInteger(permits)
+    ? `it is not a whole number (${shown(permits)})`
+    : permits < least
+      ? `it is less than ${least}`
+      : permits > maxPermits
+        ? `it is more than ${maxPermits}`
+        : undefined
+  return problem === undefined ? undefined : new InvalidLockOptions({ option, problem })
+}

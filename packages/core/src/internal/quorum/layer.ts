@@ -5,19 +5,20 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
+import { causeText } from "../report/shown.ts"
+import { RedisDriverError } from "../../RedisDriver.ts"
 import { InvalidLockOptions, LockStoreError } from "../../LockError.ts"
 import type { LockStore } from "../../LockStore.ts"
-import type { LockClient } from "../client/LockClient.ts"
-import { clientIn } from "../client/boundClient.ts"
+import { clientIn, type LockClient } from "../client/LockClient.ts"
 import type { RedisLock } from "../client/RedisLock.ts"
 import { makeQuorumClient } from "./quorumClient.ts"
-import type { RedLockSettings } from "../options/quorumOptions.ts"
-import { reconnecting } from "../time/schedules.ts"
+import type { QuorumTimes } from "../options/ClientOptions.ts"
+import { reconnecting } from "../time/clock.ts"
 import type { Member } from "../store/quorum/QuorumCall.ts"
 
 export const joinQuorum = Effect.fnUntraced(function* <E, R>(
   layers: ReadonlyArray<Layer.Layer<RedisLock, E, R>>,
-  { driftFactor, times }: RedLockSettings
+  times: QuorumTimes
 ) {
   if (layers.length === 0) {
     return yield* new InvalidLockOptions({ option: "layerQuorum", problem: "it needs members: three, or five" })
@@ -32,7 +33,7 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
   const invalid = clients.find((client) => Result.isFailure(client) && client.failure instanceof InvalidLockOptions)
   if (invalid !== undefined && Result.isFailure(invalid)) return yield* Effect.fail(invalid.failure)
   const present = clients.filter(Result.isSuccess).map(({ success }) => success)
-  if (present.length <= layers.length / 2) return yield* Effect.fail(clients.find(Result.isFailure)!.failure)
+  if (present.length <= layers.length / 2) return yield* Effect.fail(tooFew(clients))
   const first = present[0]!
   const { keyPrefix } = first.options
   if (present.some(({ options }) => options.keyPrefix !== keyPrefix)) {
@@ -65,9 +66,25 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
       late
     )
   })
-  quorum = yield* makeQuorumClient(joined, members, times, { ...first.options, clockDriftFactor: driftFactor })
+  quorum = yield* makeQuorumClient(joined, members, times, first.options)
   return quorum
 })
+
+/** The failure of the first member that is missing, with what is wrong with the others. */
+const tooFew = <A, E>(clients: ReadonlyArray<Result.Result<A, E>>): E => {
+  const missing = clients.flatMap((client, i) => (Result.isFailure(client) ? [{ failure: client.failure, i }] : []))
+  const [first] = missing
+  if (missing.length === 1 || !missing.every(({ failure }) => failure instanceof RedisDriverError))
+    return first!.failure
+  const failures = missing as ReadonlyArray<{ readonly failure: E & RedisDriverError; readonly i: number }>
+  const all = failures.map(({ failure, i }) => `member ${i + 1}: ${causeText(failure.cause)}`)
+  return new RedisDriverError({
+    reason: failures[0]!.failure.reason,
+    cause: new Error(
+      `${missing.length} of ${clients.length} members of the quorum cannot be reached: ${all.join("; ")}`
+    )
+  }) as E & RedisDriverError
+}
 
 /** The store of a member that is not connected yet. */
 const absent = (

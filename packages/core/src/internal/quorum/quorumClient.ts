@@ -4,19 +4,18 @@
 import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as FiberSet from "effect/FiberSet"
 import type { Fiber } from "effect/Fiber"
+import * as FiberSet from "effect/FiberSet"
 import * as Scope from "effect/Scope"
-import { AlarmClock } from "../time/AlarmClock.ts"
 import { type LockClient, makeLockClient } from "../client/LockClient.ts"
-import { monotonicMillis } from "../time/monotonicMillis.ts"
-import { LockKeys, prefixedLabelKey } from "../store/keys.ts"
-import { makeReport } from "../report/ownTurn.ts"
 import type { NamedMember } from "../client/QuorumClients.ts"
+import type { ClientOptions, QuorumTimes } from "../options/ClientOptions.ts"
+import { makeReport } from "../report/ownTurn.ts"
+import { LockKeys, prefixedLabelKey } from "../store/keys.ts"
 import type { Member } from "../store/quorum/QuorumCall.ts"
 import { QuorumStore } from "../store/quorum/QuorumStore.ts"
-import type { QuorumTimes } from "../options/quorumOptions.ts"
-import type { ClientOptions } from "../options/ClientOptions.ts"
+import { AlarmClock } from "../time/AlarmClock.ts"
+import { monotonicMillis } from "../time/clock.ts"
 
 /** `clients` are those of the connected members: before any of them closes, the quorum releases its holdings. */
 export const makeQuorumClient = Effect.fnUntraced(function* (
@@ -53,15 +52,14 @@ export const combinedName = (names: ReadonlyArray<string>): string =>
 export const quorumClient = (
   members: ReadonlyArray<NamedMember<LockClient>>,
   times: QuorumTimes,
-  driftFactor: number,
   fiber: Fiber<unknown, unknown>
 ): LockClient => {
   const first = members[0]!.client
-  return first.quorumClients.get(members, times, driftFactor, (isShared) => {
+  return first.quorumClients.get(members, times, (isShared) => {
     const clients = new Set(members.map(({ client }) => client))
     const joint = new LockKeys(combinedName(members.map(({ name }) => name)))
     const keyPrefix = isShared ? first.options.keyPrefix : ""
-    return runNow(
+    const client = runNow(
       fiber.context,
       Scope.provide(
         makeQuorumClient(
@@ -73,11 +71,13 @@ export const quorumClient = (
             keyOf: isShared ? undefined : mapKeys(joint, name, client.options)
           })),
           times,
-          { ...first.options, clockDriftFactor: driftFactor, keyPrefix }
+          { ...first.options, keyPrefix }
         ),
         first.scope
       )
     )
+    client.gaveUp = first.gaveUp
+    return client
   })
 }
 
@@ -97,7 +97,7 @@ const mapKeys = (from: LockKeys, name: string, { keyPrefix }: ClientOptions): Me
     [from.token, to.token],
     [from.channel, to.channel],
     [from.readWriteChannel, to.readWriteChannel],
-    [from.writers, to.writers],
+    [from.places, to.places],
     [from.readers, to.readers],
     [from.holdsStem, to.holdsStem]
   ])

@@ -1,3 +1,12 @@
+/**
+ * Values in messages and logs: short, without secrets and internals.
+ *
+ * The causes of errors may be any value that a driver, a proxy or an application throws, even one that throws when inspected: the
+ * functions for causes never throw.
+ */
+import * as Cause from "effect/Cause"
+import { NodeInspectSymbol } from "effect/Inspectable"
+
 const longest = 60
 
 /** A caller's value for a message: short, and for an object only its type. */
@@ -8,4 +17,100 @@ export const shown = (value: unknown): string => {
   if (value === null || typeof value !== "object") return typeof value === "function" ? "a function" : String(value)
   const { name } = (value.constructor ?? Object) as { readonly name?: unknown }
   return typeof name === "string" && name !== "" ? `a value of type ${name}` : "an object"
+}
+
+/** Makes all objects of a prototype print and log as the result of `show`: short, and without their internals. */
+export const printsAs = <A extends object>(prototype: A, show: (self: A) => Record<string, unknown>): void => {
+  const toJSON = function (this: A): unknown {
+    return show(this)
+  }
+  Object.defineProperty(prototype, "toJSON", { value: toJSON })
+  Object.defineProperty(prototype, NodeInspectSymbol, { value: toJSON })
+}
+
+/** The most ids of permits in a message. */
+const most = 3
+
+/** An owner in messages: of many permits, the first ids and the number of the others. */
+export const ownerText = (owner: string): string => {
+  const ids = owner.split(",")
+  return ids.length <= most ? owner : `${ids.slice(0, most).join(",")} and ${ids.length - most} more`
+}
+
+/** Longer than any error text of Redis. */
+const longestText = 1000
+const longestJson = 10_000
+
+const unshowable = "a cause that cannot be shown"
+
+/** The message of an error, or the text of any other value. */
+export const causeText = (cause: unknown): string =>
+  attempt(
+    () => {
+      const text: unknown = cause instanceof Error ? cause.message : String(cause)
+      return typeof text !== "string"
+        ? unshowable
+        : text.length > longestText
+          ? `${text.slice(0, longestText)}...`
+          : text
+    },
+    () => unshowable
+  )
+
+/** Everything that may identify an error: some clients distinguish it only by its code, its name or its class. */
+export const allText = (error: unknown): string =>
+  attempt(
+    () => {
+      const { code = "", constructor, name } = error as Error & { readonly code?: unknown }
+      return error instanceof Error
+        ? `${causeText(error)} ${String(code)} ${name} ${constructor.name}`
+        : causeText(error)
+    },
+    () => causeText(error)
+  )
+
+/** Whether it is an error; a proxy may refuse to say. */
+export const isError = (cause: unknown): cause is Error =>
+  attempt(
+    () => cause instanceof Error,
+    () => false
+  )
+
+export const nameOf = (cause: unknown): string | undefined =>
+  attempt(
+    () => (cause instanceof Error ? cause.name : undefined),
+    () => undefined
+  )
+
+/** A cause for logs in JSON: name and message of an error, the plain JSON of any other value. */
+export const causeJson = (cause: unknown): unknown =>
+  attempt(
+    () => {
+      if (cause instanceof Error && !("toJSON" in cause)) return { name: String(cause.name), message: causeText(cause) }
+      const json: string | undefined = JSON.stringify(cause)
+      return json === undefined || json.length > longestJson ? causeText(cause) : (JSON.parse(json) as unknown)
+    },
+    () => causeText(cause)
+  )
+
+/** The cause itself, or a substitute error if printing the cause would fail. */
+export const showable = (cause: unknown): unknown =>
+  attempt(
+    () => {
+      if (cause instanceof Error) {
+        const { message, name } = cause as { readonly message: unknown; readonly name: unknown }
+        return typeof message === "string" && typeof name === "string" ? cause : new Error(causeText(cause))
+      }
+      if (typeof cause === "object") Cause.pretty(Cause.die(cause))
+      return cause
+    },
+    () => new Error(causeText(cause))
+  )
+
+const attempt = <A, B>(look: () => A, otherwise: () => B): A | B => {
+  try {
+    return look()
+  } catch {
+    return otherwise()
+  }
 }

@@ -26,3 +26,19 @@ export const storeReasons = {
     "the lock client is closed, as the scope of its layer has ended, or its connection to Redis has ended for good. Use locks within that scope, or provide the layer further out; keep an application's own Redis client open as long",
   Failed: "Redis answered with an error"
 } as const
+
+type StoreReason = keyof typeof storeReasons
+
+/** Failures after which the same call may succeed a little later. */
+export const transientReasons: ReadonlySet<StoreReason> = new Set<StoreReason>([
+  "ConnectionRefused",
+  "NotConnected",
+  "ConnectionLost",
+  "TimedOut",
+  "TooLate",
+  "ReadOnly",
+  "NotEnoughReplicas",
+  "Loading",
+  "Busy",
+  "ClusterDown"
+])

@@ -8,28 +8,23 @@
 const driftRate = 0.001
 
 export class ServerClock {
-  /** Server time less our monotonic time, microseconds: bounds as of `#learntAt`. */
+  /** Server time less our monotonic time, microseconds: bounds as of `learntAt`. */
   #least = Number.NEGATIVE_INFINITY
   #most = Number.POSITIVE_INFINITY
-  /** Our monotonic time, milliseconds. */
-  #learntAt = 0
-
   /** When it was last learnt, our monotonic milliseconds. */
-  get learntAt(): number {
-    return this.#learntAt
-  }
+  learntAt = 0
 
   /** Takes note of the server's time in a reply. Ours are monotonic milliseconds. */
   learn(serverMicros: number, sentAt: number, receivedAt: number): void {
     const least = serverMicros - receivedAt * 1000
     const most = serverMicros - sentAt * 1000
-    const drift = (receivedAt - this.#learntAt) * 1000 * driftRate
+    const drift = (receivedAt - this.learntAt) * 1000 * driftRate
     const knownLeast = this.#least - drift
     const knownMost = this.#most + drift
     const agrees = least <= knownMost && most >= knownLeast
     this.#least = agrees ? Math.max(least, knownLeast) : least
     this.#most = agrees ? Math.min(most, knownMost) : most
-    this.#learntAt = receivedAt
+    this.learntAt = receivedAt
   }
 
   /**
@@ -37,7 +32,7 @@ export class ServerClock {
    * infinity while nothing is known.
    */
   microsAt(millis: number): number {
-    return this.#least + millis * 1000 - Math.max(0, millis - this.#learntAt) * 1000 * driftRate
+    return this.#least + millis * 1000 - Math.max(0, millis - this.learntAt) * 1000 * driftRate
   }
 
   /**
@@ -54,25 +49,36 @@ const maxClocks = 1000
 
 /** The clocks of all servers of a store, by the server's name. */
 export class ServerClocks {
+  /** Our monotonic time, milliseconds. */
+  readonly now: () => number
+  readonly #serverOf: (key: string) => string
   readonly #clocks = new Map<string, ServerClock>()
   #lastServer: string | undefined
   #lastClock = new ServerClock()
 
-  of(server: string): ServerClock {
+  /** `serverOf` names the server that keeps a key now. */
+  constructor(now: () => number, serverOf: (key: string) => string) {
+    this.now = now
+    this.#serverOf = serverOf
+  }
+
+  /** The clock of the server that keeps a key. */
+  of(key: string): ServerClock {
+    const server = this.#serverOf(key)
     // nearly always the same one
     if (server !== this.#lastServer) {
-      this.#lastClock = this.#find(server)
       this.#lastServer = server
+      const known = this.#clocks.get(server)
+      if (known === undefined && this.#clocks.size === maxClocks) this.#clocks.clear()
+      this.#lastClock = known ?? new ServerClock()
+      this.#clocks.set(server, this.#lastClock)
     }
     return this.#lastClock
   }
 
-  #find(server: string): ServerClock {
-    let clock = this.#clocks.get(server)
-    if (clock === undefined) {
-      if (this.#clocks.size === maxClocks) this.#clocks.clear()
-      this.#clocks.set(server, (clock = new ServerClock()))
-    }
-    return clock
+  /** The server's time now at the latest, microseconds; undefined while nothing is known. */
+  latestMicros(key: string): number | undefined {
+    const micros = this.of(key).latestMicrosAt(this.now())
+    return micros === Number.POSITIVE_INFINITY ? undefined : micros
   }
 }

@@ -2,7 +2,7 @@ import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { LockStoreError } from "../../LockError.ts"
 import type { KeyType, Signal } from "../../RedisDriver.ts"
-import type { Acknowledgement } from "../options/acknowledge.ts"
+import type { Acknowledgement } from "../options/ClientOptions.ts"
 import type { Grant, StoreCommand } from "./operations/StoreOperation.ts"
 
 /** The operations of a store; its service is {@link LockStore.LockStore}. */
@@ -48,7 +48,7 @@ export interface Store {
   readonly address?: (() => string | undefined) | undefined
   /** Waits for replicas to acknowledge grants; absent if the store cannot do that. */
   readonly acknowledges?: Acknowledges | undefined
-  /** Emits whenever a connection for commands is back, perhaps to another server; absent if the store does not notice. */
+  /** Emits whenever another server may run the commands from now on; absent if the store does not notice. */
   readonly reconnects?: Stream.Stream<void> | undefined
 }
 
@@ -59,6 +59,6 @@ export interface Acknowledges {
    * is an `InvalidLockOptions`.
    */
   readonly prepare: (key: string, wanted: Acknowledgement) => Effect.Effect<void, LockStoreError>
-  /** Fails unless the grant has reached the wanted replicas or disks; the caller then undoes it. `lock` is for messages. */
+  /** Fails unless the grant has reached the wanted replicas; the caller then undoes it. `lock` is for messages. */
   readonly confirm: (lock: string, grant: Grant, wanted: Acknowledgement) => Effect.Effect<void, LockStoreError>
 }

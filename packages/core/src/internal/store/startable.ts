@@ -21,16 +21,22 @@ export interface Cancellable {
   cancel(): void
 }
 
-/** Starts an operation; calls back once, perhaps at once. */
-export type Start<A, E> = (onExit: (exit: Exit.Exit<A, E>) => void) => Cancellable
+/** The property of an Effect or a Stream that starts it. */
+export const StartKey = Symbol.for("effect-redis-lock/Start")
 
-/** {@link Start} for a script with its keys and arguments. */
-type StartWith<S, K, V, A, E> = (script: S, keys: K, args: V, onExit: (exit: Exit.Exit<A, E>) => void) => Cancellable
+/** An Effect with this property calls back once, perhaps at once. */
+interface StartableEffect<A, E> {
+  readonly [StartKey]?: (onExit: (exit: Exit.Exit<A, E>) => void) => Cancellable
+}
 
-/** Starts a subscription; calls back with every element until it is cancelled or fails. */
-export type StartStream<A, E> = (onElement: (element: A) => void, onFailure: (error: E) => void) => Cancellable
-
-const StartKey = Symbol.for("effect-redis-lock/Start")
+/** Starts an Effect: by itself if it can be started, else on a fiber of its own. */
+export const start = <A, E>(effect: Effect.Effect<A, E>, onExit: (exit: Exit.Exit<A, E>) => void): Cancellable => {
+  const own = effect as StartableEffect<A, E>
+  if (own[StartKey] !== undefined) return own[StartKey](onExit)
+  const fiber = Effect.runForkWith(Fiber.getCurrent()?.context ?? Context.empty())(effect)
+  fiber.addObserver(onExit)
+  return { cancel: () => fiber.interruptUnsafe() }
+}
 
 /** An Effect from a callback. Interruption cancels it; what the resumed fiber's observers throw stays out of the caller. */
 export const fromCallback = <A, E>(
@@ -63,38 +69,17 @@ class Cancel extends Effectable.Class<void> {
   }
 }
 
-/** An Effect that {@link start} starts without a fiber: one object for each command, where a closure would be three. */
-export abstract class Startable<A, E> extends Effectable.Class<A, E> {
-  protected abstract begin(onExit: (exit: Exit.Exit<A, E>) => void): Cancellable
+/** Starts to evaluate a script with its keys and arguments. */
+type StartCall<S, K, V, A, E> = (script: S, keys: K, args: V, onExit: (exit: Exit.Exit<A, E>) => void) => Cancellable
 
-  [StartKey](onExit: (exit: Exit.Exit<A, E>) => void): Cancellable {
-    return this.begin(onExit)
-  }
-
-  override asEffect(): Effect.Effect<A, E> {
-    return fromCallback((resume) => this.begin(resume))
-  }
-}
-
-class FromStart<A, E> extends Startable<A, E> {
-  protected readonly begin: Start<A, E>
-
-  constructor(start: Start<A, E>) {
-    super()
-    this.begin = start
-  }
-}
-
-/** A {@link Startable} from a function. */
-export const startable = <A, E>(start: Start<A, E>): Effect.Effect<A, E> => new FromStart(start)
-
-class FromCall<S, K, V, A, E> extends Startable<A, E> {
-  readonly #f: StartWith<S, K, V, A, E>
+/** One object for each command, where a closure would be three. */
+class Call<S, K, V, A, E> extends Effectable.Class<A, E> {
+  readonly #f: StartCall<S, K, V, A, E>
   readonly #script: S
   readonly #keys: K
   readonly #args: V
 
-  constructor(f: StartWith<S, K, V, A, E>, script: S, keys: K, args: V) {
+  constructor(f: StartCall<S, K, V, A, E>, script: S, keys: K, args: V) {
     super()
     this.#f = f
     this.#script = script
@@ -102,26 +87,24 @@ class FromCall<S, K, V, A, E> extends Startable<A, E> {
     this.#args = args
   }
 
-  protected override begin(onExit: (exit: Exit.Exit<A, E>) => void): Cancellable {
+  [StartKey](onExit: (exit: Exit.Exit<A, E>) => void): Cancellable {
     const f = this.#f
     return f(this.#script, this.#keys, this.#args, onExit)
   }
+
+  override asEffect(): Effect.Effect<A, E> {
+    return fromCallback((resume) => this[StartKey](resume))
+  }
 }
 
-/** A function of scripts, their keys and arguments, with a {@link Startable} as its result. */
+/** A function of scripts, their keys and arguments, whose result can be started. */
 export const startableCall =
-  <S, K, V, A, E>(f: StartWith<S, K, V, A, E>): ((script: S, keys: K, args: V) => Effect.Effect<A, E>) =>
+  <S, K, V, A, E>(f: StartCall<S, K, V, A, E>): ((script: S, keys: K, args: V) => Effect.Effect<A, E>) =>
   (script, keys, args) =>
-    new FromCall(f, script, keys, args)
+    new Call(f, script, keys, args)
 
-/** Starts an Effect: without a fiber where it is {@link Startable}, else on a fiber of its own. */
-export const start = <A, E>(effect: Effect.Effect<A, E>, onExit: (exit: Exit.Exit<A, E>) => void): Cancellable => {
-  const own = effect as { [StartKey]?(onExit: (exit: Exit.Exit<A, E>) => void): Cancellable }
-  if (own[StartKey] !== undefined) return own[StartKey](onExit)
-  const fiber = Effect.runForkWith(Fiber.getCurrent()?.context ?? Context.empty())(effect)
-  fiber.addObserver(onExit)
-  return { cancel: () => fiber.interruptUnsafe() }
-}
+/** Starts a subscription; calls back with every element until it is cancelled or fails. */
+export type StartStream<A, E> = (onElement: (element: A) => void, onFailure: (error: E) => void) => Cancellable
 
 /** A Stream that {@link runStream} runs without a queue of its own. */
 export const startableStream = <A, E>(start: StartStream<A, E>): Stream.Stream<A, E> => {
@@ -135,17 +118,18 @@ export const startableStream = <A, E>(start: StartStream<A, E>): Stream.Stream<A
       ),
       (started) => Effect.sync(() => started.cancel())
     )
-  ) as Stream.Stream<A, E> & { [StartKey]?: StartStream<A, E> }
-  stream[StartKey] = start
-  return stream
+  )
+  return Object.assign(stream, { [StartKey]: start })
 }
+
+const startOf = <A, E>(stream: Stream.Stream<A, E>) => (stream as { readonly [StartKey]?: StartStream<A, E> })[StartKey]
 
 /** `Stream.runForEach` with a plain function, which a {@link startableStream} calls at once. */
 export const runStream = <A, E>(
   stream: Stream.Stream<A, E>,
   onElement: (element: A) => void
 ): Effect.Effect<void, E> => {
-  const start = (stream as { readonly [StartKey]?: StartStream<A, E> })[StartKey]
+  const start = startOf(stream)
   return start === undefined
     ? Stream.runForEach(stream, (element) => Effect.sync(() => onElement(element)))
     : fromCallback((resume) => start(onElement, (error) => resume(Effect.fail(error))))
@@ -153,7 +137,7 @@ export const runStream = <A, E>(
 
 /** `Stream.mapError` whose result is startable where the stream is. */
 export const mapStreamError = <A, E, E2>(stream: Stream.Stream<A, E>, f: (error: E) => E2): Stream.Stream<A, E2> => {
-  const start = (stream as { readonly [StartKey]?: StartStream<A, E> })[StartKey]
+  const start = startOf(stream)
   return start === undefined
     ? Stream.mapError(stream, f)
     : startableStream((onElement, onFailure) => start(onElement, (error) => onFailure(f(error))))

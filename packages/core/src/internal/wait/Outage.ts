@@ -1,5 +1,5 @@
 import type { LockStoreError } from "../../LockError.ts"
-import { jittered } from "../time/schedules.ts"
+import { jittered } from "../time/clock.ts"
 
 const shortestPauseMillis = 100
 const longestPauseMillis = 5000

@@ -6,11 +6,13 @@ import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import { LockStoreError } from "../../LockError.ts"
 import type { Signal } from "../../RedisDriver.ts"
-import type { Alarm } from "../time/AlarmClock.ts"
-import { ownChannel } from "./Place.ts"
-import type { WaitingClient } from "./WaitingClient.ts"
+import type { OwnTurn } from "../hold/Lease.ts"
+import type { HeldRef } from "../hold/release.ts"
+import type { Mode, ProtocolClient } from "../kinds/LockProtocol.ts"
+import type { Telemetry } from "../report/telemetry.ts"
 import { runStream } from "../store/startable.ts"
-import { reconnecting } from "../time/schedules.ts"
+import type { Alarm, AlarmClock } from "../time/AlarmClock.ts"
+import { reconnecting } from "../time/clock.ts"
 
 /** The pause between the failure of an established subscription and a new one. */
 const pauseMillis = 100
@@ -62,7 +64,7 @@ class SharedSubscription implements Alarm {
     return this.#isEstablished ? this.#seen : undefined
   }
 
-  /** There was no listener for `subscriptionIdleTime`. */
+  /** There was no listener for `subscriptionIdleMillis`. */
   ring(): void {
     this.#end()
     this.#fiber.interruptUnsafe()
@@ -145,4 +147,39 @@ export class Subscriptions {
     if (seen === undefined || !takesPlaces) return seen
     return seen + (this.#shared.get(ownChannel(channel, this.#client.clientId))?.messagesSeen ?? 0)
   }
+}
+
+/**
+ * The place of this client in Redis among the clients that a release hands the lock over to. All its waiting fibers, on each side of
+ * a read-write lock, share one place, under the owner id of their requests, until that owner is granted the lock or gives up the place.
+ */
+
+export interface Place {
+  readonly ownerRef: HeldRef
+  /** Whether this owner has sent a request; not yet if a release of this client has just left the lock to its next waiter. */
+  readonly hasAsked: boolean
+}
+
+/** The channel on which a client hears that the lock was handed over to it; its next request is granted. */
+export const ownChannel = (channel: string, clientId: string): string => `${channel}:${clientId}`
+
+/** Whether a message on a client's own channel tells that the lock was handed over to it in this mode, or that permits are free. */
+export const isHandOver = (mode: Mode, message: string): boolean =>
+  mode === "permit" || message === (mode === "write" ? "1" : "0")
+
+/** The channel on which all clients that take places hear that it is the turn of those that take none. */
+export const oursChannel = (channel: string): string => `${channel}:ours`
+
+/** The part of the client that waiting needs. */
+export interface WaitingClient extends ProtocolClient, OwnTurn {
+  readonly alarms: AlarmClock
+  /** Monotonic time in milliseconds. */
+  readonly now: () => number
+  /** Runs an effect in the background, until the client is closed. */
+  readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
+  /** Whether the client is closing or closed: the store then refuses commands, and nothing runs in the background. */
+  readonly isClosing: boolean
+  readonly subscriptions: Subscriptions
+  readonly telemetry: Telemetry
+  readonly presence: { readonly begin: () => void }
 }

@@ -13,6 +13,8 @@ import { CommandWriter } from "../command/CommandWriter.ts"
 export interface Watcher {
   readonly onReady: (node: Redis) => void
   readonly onClose: (node: Redis) => void
+  /** Other nodes are masters than before: a replica, to which there may have been a connection all the time, has taken over. */
+  readonly onSuccession?: () => void
 }
 
 /** Minimum delay between slot refreshes after failures. */
@@ -34,6 +36,8 @@ interface Node {
 
 export const addressOf = (node: Redis): string => `${node.options.host}:${node.options.port}`
 
+const mastersOf = (cluster: Cluster): string => cluster.nodes("master").map(addressOf).toSorted().join(" ")
+
 /**
  * Which node serves which slot, according to ioredis' Cluster, and the Cluster's own connections to the nodes.
  *
@@ -49,6 +53,8 @@ export class ClusterNodes {
   readonly #options: Options
   /** The nodes of slots according to redirections since the last refresh. */
   readonly #moved = new Map<number, string>()
+  /** The addresses of the masters at the last refresh. */
+  #masters: string
   /** Why the slots could not be refreshed, or why the nodes are gone. */
   #failure: RedisDriver.RedisDriverError | undefined
 
@@ -59,6 +65,7 @@ export class ClusterNodes {
     this.cluster = cluster
     this.#hasEnded = cluster.status === "end"
     this.#options = options
+    this.#masters = mastersOf(cluster)
   }
 
   static make(cluster: Cluster, options: Options): Effect.Effect<ClusterNodes, never, Scope.Scope> {
@@ -186,6 +193,10 @@ export class ClusterNodes {
     this.#moved.clear()
     this.#failure = undefined
     this.#options.log.ready("cluster", { name: "commands", server: "the cluster" })
+    const masters = mastersOf(this.cluster)
+    if (masters === this.#masters) return
+    this.#masters = masters
+    for (const { onSuccession } of this.watchers) onSuccession?.()
   }
 
   readonly #remove = (redis: Redis): void => {

@@ -1,7 +1,8 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type { RedisDriver } from "effect-redis-lock"
+import * as Result from "effect/Result"
+import { RedisDriver } from "effect-redis-lock"
 import { type Cluster, Redis, type RedisOptions } from "ioredis"
 import type { CommandPath, StartupNode } from "../command/CommandPath.ts"
 import { Connection } from "./Connection.ts"
@@ -105,6 +106,42 @@ const askWhy = ({
       () => new Redis({ ...settings, lazyConnect: true, enableOfflineQueue: false, replyMapping: "legacy" })
     )
     yield* connect(yield* Connection.make(client, { path, log: yield* ConnectionLog.make }))
+  })
+
+/**
+ * Fails with the problems of the sentinels, such as an untrusted certificate: ioredis says of a sentinel only that its connection is
+ * closed. Succeeds if each of them can be reached.
+ */
+export const askSentinels = (
+  path: CommandPath,
+  sentinels: ReadonlyArray<RedisOptions>
+): Effect.Effect<void, RedisDriver.RedisDriverError> =>
+  Effect.gen(function* () {
+    const answers = yield* Effect.forEach(
+      sentinels,
+      (settings) =>
+        open(
+          () =>
+            new Redis({ ...settings, lazyConnect: true, retryStrategy: () => null, replyMapping: "legacy" as const })
+        ).pipe(
+          Effect.flatMap((client) =>
+            Effect.gen(function* () {
+              yield* connect(yield* Connection.make(client, { path, log: yield* ConnectionLog.make }))
+            })
+          ),
+          Effect.scoped,
+          Effect.result
+        ),
+      { concurrency: "unbounded" }
+    )
+    const failures = answers.flatMap((answer) => (Result.isFailure(answer) ? [answer.failure] : []))
+    const [first] = failures
+    if (first === undefined || failures.length < answers.length) return
+    const problems = new Set(failures.map(({ cause }) => (cause as Error).message))
+    return yield* new RedisDriver.RedisDriverError({
+      reason: first.reason,
+      cause: new Error(`no sentinel can be reached: ${[...problems].join("; ")}`)
+    })
   })
 
 export const within = <A, R>(timeout: Duration.Duration, self: Effect.Effect<A, RedisDriver.RedisDriverError, R>) =>

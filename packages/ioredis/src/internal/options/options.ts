@@ -88,6 +88,7 @@ const serversOf = (
   Effect.gen(function* () {
     const invalid = (problem: string, i?: number) =>
       new InvalidLockOptions({ option: i === undefined ? option : `${option}[${i}]`, problem })
+    if (!Array.isArray(urls)) return yield* invalid("it must be a list of URLs")
     const read: Array<RedisUrl.RedisUrl> = []
     const addresses: Array<RedisUrl.HostAndPort> = []
     for (const [i, url] of urls.entries()) {
@@ -115,6 +116,25 @@ const serversOf = (
     const tls = yield* readTls(first, `${option}[0]`)
     return { addresses: withPort(addresses, defaultPort), credentials, tls }
   })
+
+/** Checks what a caller without a compiler may have left out. */
+export const checkOptions = (options: unknown, example: string): Effect.Effect<void, InvalidLockOptions> =>
+  typeof options === "object" && options !== null
+    ? Effect.void
+    : Effect.fail(new InvalidLockOptions({ option: "options", problem: `they must be an object, such as ${example}` }))
+
+/** ioredis makes a text of the name later, where no failure can be caught. */
+export const checkMasterName = (name: unknown = "mymaster"): Effect.Effect<string, InvalidLockOptions> =>
+  typeof name === "string" && name !== ""
+    ? Effect.succeed(name)
+    : Effect.fail(new InvalidLockOptions({ option: "name", problem: "it must be a string, and not empty" }))
+
+export const checkClient = (client: unknown): Effect.Effect<void, InvalidLockOptions> => {
+  const { options, status } = (client ?? {}) as { readonly options?: unknown; readonly status?: unknown }
+  return typeof options === "object" && options !== null && typeof status === "string"
+    ? Effect.void
+    : Effect.fail(new InvalidLockOptions({ option: "client", problem: "it must be a Redis or a Cluster of ioredis" }))
+}
 
 const isInteger = (from: number, to: number) => (value: unknown) => {
   const number = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value

@@ -16,6 +16,8 @@ export interface LockLine {
   /** The first three. */
   readonly holders: ReadonlyArray<Holder>
   readonly holderCount: number
+  /** How many leased permits of a semaphore are held. */
+  readonly permits: number
   readonly since: number
   /** It was held before the server looked for the first time. */
   readonly isOlder: boolean
@@ -23,6 +25,7 @@ export interface LockLine {
   readonly leaseEnds: number | null
   /** The longest lease seen, milliseconds. */
   readonly lease: number
+  /** How many processes wait, as far as Redis knows. */
   readonly waiting: number
 }
 
@@ -94,12 +97,13 @@ export interface LockTold {
   readonly holds: ReadonlyArray<Hold>
   /** The longest lease seen, milliseconds. */
   readonly lease: number
+  readonly mayRelease: boolean
 }
 
 /** The body of a request to free a lock. */
 export interface ReleaseRequest {
   readonly name: string
-  /** Owners that the page showed: unless one of them still holds it, nothing is freed. */
+  /** The owners or permits that the page showed: what others hold is not freed. */
   readonly seen: ReadonlyArray<string>
 }
 

@@ -1,8 +1,9 @@
 /**
- * One row of the table of operations: everything about an operation, in one place.
+ * A row of the table of operations, which has everything about an operation in one place, and the commands made from it. Then what several
+ * rows share: what replies mean, what they grant, and how a majority decides.
  */
-import type { Reply } from "../../../RedisDriver.ts"
-import type { Acknowledgement } from "../../options/acknowledge.ts"
+import type { RedisScript, Reply } from "../../../RedisDriver.ts"
+import type { Acknowledgement } from "../../options/ClientOptions.ts"
 import { scripts } from "../redis/scripts.generated.ts"
 
 export type OperationName = keyof typeof scripts
@@ -12,14 +13,18 @@ export type Arguments = ReadonlyArray<string | number>
 export interface StoreOperation<A> {
   /** The path of its script under `lua/`. */
   readonly name: OperationName
+  readonly script: RedisScript
   /** Whether its last argument, which the store adds, is the time until which it may take effect. */
   readonly hasDeadline: boolean
   /** Whether its script tells the server's time when it grants something. */
   readonly tellsTime: boolean
   /** Which of its arguments is a lower bound for the token; undefined where there is none. */
   readonly boundAt: number | undefined
-  /** Whether it gives something back: a closing client still sends it. */
-  readonly givesBack: boolean
+  /**
+   * Whose it is what it gives back, if it does: a closing client still sends it. An owner id is used once, so what is an owner's may be
+   * given back again at any time; what is the client's may be in use again by then.
+   */
+  readonly givesBack: "owner" | "client" | undefined
   /** Converts a script's reply. */
   reply(raw: Reply): A
   /** How a quorum decides its result; undefined if a quorum cannot run it. */
@@ -129,7 +134,7 @@ interface Row<A> {
   readonly reply: (raw: Reply) => A
   readonly tellsTime?: boolean
   readonly boundAt?: number
-  readonly givesBack?: boolean
+  readonly givesBack?: "owner" | "client"
   readonly quorum?: QuorumRule<A>
   readonly grants?: NonNullable<StoreOperation<A>["grants"]>
 }
@@ -137,9 +142,10 @@ interface Row<A> {
 /** A row of the table. */
 export const operation = <A>(
   name: OperationName,
-  { boundAt, givesBack = false, grants, quorum, reply, tellsTime = false }: Row<A>
+  { boundAt, givesBack, grants, quorum, reply, tellsTime = false }: Row<A>
 ): StoreOperation<A> => ({
   name,
+  script: scripts[name],
   hasDeadline: scripts[name].hasDeadline,
   tellsTime,
   boundAt,
@@ -148,3 +154,100 @@ export const operation = <A>(
   quorum,
   ...(grants === undefined ? undefined : { grants })
 })
+
+/** What is known about the holder of a lock that was not granted. */
+export interface Denial {
+  /** Milliseconds left of its lease; negative: no expiry. */
+  readonly remaining: number
+  readonly owner: string
+  /** Whether a minority of a quorum may have granted it. */
+  readonly isPartial: boolean
+  /** How long to leave it to others, when nobody has a majority. */
+  readonly pauseMillis: number
+}
+
+/** The answer to an acquisition: a fencing token, or what is known about the holder. */
+export type AcquireReply = number | Denial
+
+export const acquireReply = (raw: Reply): AcquireReply => {
+  if (typeof raw === "number") return raw
+  const [remaining, owner] = raw as readonly [number, string]
+  return { remaining, owner, isPartial: false, pauseMillis: 0 }
+}
+
+export const numberReply = (raw: Reply): number => raw as number
+
+/** 1: it was done. */
+export const doneReply = (raw: Reply): boolean => raw === 1
+
+export const numbersReply = (raw: Reply): ReadonlyArray<number> => raw as ReadonlyArray<number>
+
+/** The grant of an acquisition whose first argument is the owner: a field of the lock. */
+export const grantsOwner: NonNullable<StoreOperation<AcquireReply>["grants"]> = ({ args, keys }, reply) =>
+  typeof reply === "number" ? { key: keys[0]!, mark: `h${args[0]}` } : undefined
+
+/** The grant of a re-entry; a lease of zero ends a hold. */
+export const grantsHold: NonNullable<StoreOperation<number>["grants"]> = ({ args, keys }, reply) =>
+  reply === 1 && Number(args[2]) > 0 ? { key: keys[0]!, mark: `h${args[0]}` } : undefined
+
+/** The reply of a majority that confirms, or of enough that do not; undefined if the members that failed could tip the scales. */
+const confirmed = (replies: ReadonlyArray<number>, { members, required }: Scale): number | undefined => {
+  let positive = 0
+  let highest = 0
+  let lowest = 0
+  for (const reply of replies) {
+    if (reply >= 1) positive++
+    highest = Math.max(highest, reply)
+    lowest = Math.min(lowest, reply)
+  }
+  if (positive >= required) return highest
+  return members - (replies.length - positive) < required ? lowest : undefined
+}
+
+/** For numeric replies: at least 1 if the member has done it. */
+export const majority: QuorumRule<number> = { combine: confirmed }
+
+/** For replies that say whether the member has done it. */
+export const majorityDone: QuorumRule<boolean> = {
+  combine: (replies, scale) => {
+    const reply = confirmed(replies.map(Number), scale)
+    return reply === undefined ? undefined : reply >= 1
+  }
+}
+
+/** The same as `majority`, but only once all members have replied or failed. */
+export const majorityOfAll: QuorumRule<number> = { waitsForAll: true, combine: confirmed }
+
+export const firstArgument = (args: Arguments): string => String(args[0])
+
+/** For replies with one number per key: -1 for a key without a majority. */
+export const majorityPerKey: QuorumRule<ReadonlyArray<number>> = {
+  renews: (args) => Number(args[0]),
+  combine: (perMember, scale) => {
+    const decided = perMember[0]!.map((_, i) =>
+      confirmed(
+        perMember.map((replies) => replies[i]!),
+        scale
+      )
+    )
+    return decided.some((reply) => reply === undefined) && !scale.isLast
+      ? undefined
+      : decided.map((reply) => reply ?? -1)
+  }
+}
+
+/** Not decided by replies alone: the votes for an acquisition are counted in `quorum/votes.ts`. */
+export const counted = { combine: () => undefined }
+
+/** `lua/grant/`: what all kinds of grant have in common. */
+export const operations = {
+  confirm: operation("grant/confirm", { reply: numbersReply })
+}
+
+/** Replies for each grant whether it is there, 1 or 0, after writing one of them again as it is. All are of one slot. */
+export const confirm = (grants: ReadonlyArray<Grant>): StoreCommand<ReadonlyArray<number>> =>
+  command(
+    operations.confirm,
+    grants.map(({ key }) => key),
+    grants.map(({ mark }) => mark)
+  )

@@ -1,9 +1,7 @@
 /**
  * `lua/client/`: what a client tells others about itself.
  */
-import { majority } from "./majority.ts"
-import { numberReply } from "./replies/replies.ts"
-import { command, operation, type StoreCommand } from "./StoreOperation.ts"
+import { command, majority, numberReply, operation, type StoreCommand } from "./StoreOperation.ts"
 
 export const operations = {
   setLabel: operation("client/set_label", { reply: numberReply, quorum: majority }),
@@ -12,6 +10,7 @@ export const operations = {
     // a majority has been told, so one of any majority knows it
     quorum: { combine: (labels) => labels.find((label) => label !== "") ?? "" }
   }),
+  removeLabel: operation("client/remove_label", { givesBack: "client", reply: numberReply, quorum: majority }),
   tell: operation("client/tell", { reply: numberReply, quorum: majority })
 }
 
@@ -20,6 +19,9 @@ export const setLabel = (key: string, label: string, lifeMillis: number): StoreC
 
 /** Its answer is empty if the client has told none. */
 export const label = (key: string): StoreCommand<string> => command(operations.label, [key], [])
+
+/** Its answer is 0 if the client had told none. */
+export const removeLabel = (key: string): StoreCommand<number> => command(operations.removeLabel, [key], [])
 
 /** Tells a client that a lock was taken from it by force. */
 export const tell = (key: string, publish: string): StoreCommand<number> => command(operations.tell, [key], [publish])

@@ -2,9 +2,17 @@
  * `lua/fair_lock/`: Redisson's fair lock, whose waiters have places in a queue.
  */
 import type { LockKeys } from "../keys.ts"
-import { type AcquireReply, acquireReply, grantsOwner, numberReply } from "./replies/replies.ts"
-import { majority } from "./majority.ts"
-import { command, operation, type QuorumRule, type StoreCommand } from "./StoreOperation.ts"
+import {
+  type AcquireReply,
+  acquireReply,
+  command,
+  grantsOwner,
+  majority,
+  numberReply,
+  operation,
+  type QuorumRule,
+  type StoreCommand
+} from "./StoreOperation.ts"
 
 /** The reply to a refresh: the time left of the holder's lease (-2: the lock is free), the holder, and the owner at the head of the queue. */
 export interface RefreshReply {
@@ -32,7 +40,7 @@ export const operations = {
     quorum: grantedByMajority,
     grants: grantsOwner
   }),
-  release: operation("fair_lock/release", { givesBack: true, reply: numberReply, quorum: majority }),
+  release: operation("fair_lock/release", { givesBack: "owner", reply: numberReply, quorum: majority }),
   forceRelease: operation("fair_lock/force_release", { reply: numberReply, quorum: majority }),
   refresh: operation("fair_lock/refresh", {
     reply: (raw): RefreshReply => {
@@ -83,11 +91,13 @@ export const release = (
   publish: string
 ): StoreCommand<number> => command(operations.release, [lock, channel, queue, timeouts, clients], [owner, publish])
 
-/** Replies 1, or 0 when nobody held it. */
+/** Takes it from these owners, or without any from its holder; replies 1, or 0 if nobody or others held it. */
 export const forceRelease = (
   { channel, clients, lock, queue, timeouts }: LockKeys,
-  publish: string
-): StoreCommand<number> => command(operations.forceRelease, [lock, channel, queue, timeouts, clients], [publish])
+  publish: string,
+  owners: ReadonlyArray<string>
+): StoreCommand<number> =>
+  command(operations.forceRelease, [lock, channel, queue, timeouts, clients], [publish, ...owners])
 
 /** A client's report on its waiters. */
 export interface Refreshed {

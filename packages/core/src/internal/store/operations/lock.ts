@@ -2,18 +2,24 @@
  * `lua/lock/`, and the acquisition of `lua/fenced_lock/`: the locks that share Redisson's hash of one owner.
  */
 import { type LockKeys, permitIds } from "../keys.ts"
-import { type Inspected, inspectedByMajority } from "./replies/inspected.ts"
-import { type LookedAt, lookedAtReply } from "./replies/lookedAt.ts"
-import { counted, firstArgument, majority, majorityOfAll, majorityPerKey } from "./majority.ts"
+import { type Inspected, inspectedByMajority, type LookedAt, lookedAtByMajority, lookedAtReply } from "./inspected.ts"
 import {
   acquireReply,
   type AcquireReply,
+  type AcquireRule,
+  command,
+  counted,
+  firstArgument,
   grantsHold,
   grantsOwner,
+  majority,
+  majorityOfAll,
+  majorityPerKey,
   numberReply,
-  numbersReply
-} from "./replies/replies.ts"
-import { type AcquireRule, command, operation, type StoreCommand } from "./StoreOperation.ts"
+  numbersReply,
+  operation,
+  type StoreCommand
+} from "./StoreOperation.ts"
 
 const acquires: AcquireRule = {
   owner: firstArgument,
@@ -41,11 +47,11 @@ export const operations = {
     grants: grantsHold
   }),
   release: operation("lock/release", {
-    givesBack: true,
+    givesBack: "owner",
     reply: numberReply,
     quorum: { ...majority, releases: firstArgument }
   }),
-  keep: operation("lock/keep", { givesBack: true, reply: numberReply }),
+  keep: operation("lock/keep", { givesBack: "owner", reply: numberReply }),
   renew: operation("lock/renew", { reply: numbersReply, quorum: majorityPerKey }),
   forceRelease: operation("lock/force_release", { reply: numberReply, quorum: majorityOfAll }),
   raiseToken: operation("lock/raise_token", { reply: numberReply, quorum: majority }),
@@ -57,16 +63,16 @@ export const operations = {
     reply: (raw) => raw as Inspected,
     quorum: { waitsForAll: true, combine: (replies, { required }) => inspectedByMajority(replies, required) }
   }),
-  // a quorum uses `inspect`: it keeps nothing that only this operation sees
-  look: operation("lock/look", { reply: lookedAtReply })
+  look: operation("lock/look", {
+    reply: lookedAtReply,
+    quorum: { waitsForAll: true, combine: (replies, { required }) => lookedAtByMajority(replies, required) }
+  })
 }
 
 /** A place among the owners that a release hands the lock over to. */
 export interface TakesPlace {
   /** Whether the owner has asked before: the lock may have been handed over to it. */
   readonly hasAsked: boolean
-  /** Whether it hears no message: it has its turns among those that spin. */
-  readonly spins: boolean
 }
 
 /**
@@ -84,13 +90,8 @@ export const acquire = (
     owner,
     leaseMillis,
     tokenLifeMillis,
-    ...placeArguments(takesPlace)
+    ...(takesPlace?.hasAsked === true ? ["", 1] : [])
   ])
-
-const placeArguments = (takesPlace: TakesPlace | undefined): ReadonlyArray<string | number> => {
-  if (takesPlace?.spins === true) return ["", takesPlace.hasAsked ? 1 : 0, 1]
-  return takesPlace?.hasAsked === true ? ["", 1] : []
-}
 
 /** {@link acquire} with a counter as its token. */
 export const acquireFenced = (
@@ -127,7 +128,7 @@ export const release = (keys: LockKeys, owner: string, publish: string, terms?: 
     : command(operations.release, [keys.lock, keys.channel, keys.places], [owner, publish, terms.leaseMillis])
 
 /** Gives the lock back, but keeps it taken for so long. Replies 1: released; 0 free; -1 held by another. */
-export const keep = ({ lock }: LockKeys, owner: string, millis: number): StoreCommand<number> =>
+export const keep = ({ lock }: Pick<LockKeys, "lock">, owner: string, millis: number): StoreCommand<number> =>
   command(operations.keep, [lock], [owner, millis])
 
 /** Replies 1, 0 or -1 (a quorum cannot tell) for each owner. */
@@ -137,9 +138,12 @@ export const renew = (
   leaseMillis: number
 ): StoreCommand<ReadonlyArray<number>> => command(operations.renew, locks, [leaseMillis, ...owners])
 
-/** Replies 1, or 0 if nobody held it. */
-export const forceRelease = ({ channel, lock }: LockKeys, publish: string): StoreCommand<number> =>
-  command(operations.forceRelease, [lock, channel], [publish])
+/** Takes it from these owners, or without any from its holder; replies 1, or 0 if nobody or others held it. */
+export const forceRelease = (
+  { channel, lock }: LockKeys,
+  publish: string,
+  owners: ReadonlyArray<string>
+): StoreCommand<number> => command(operations.forceRelease, [lock, channel], [publish, ...owners])
 
 /** Records a token that other members have granted. */
 export const raiseToken = (
@@ -156,8 +160,5 @@ export const inspect = ({ lock, token }: LockKeys): StoreCommand<Inspected> =>
   command(operations.inspect, [lock, token], [])
 
 /** Replies everything under a name, with at most `most` waiters and permits. */
-export const look = (
-  { lock, places, queue, readers, token, writers }: LockKeys,
-  most: number
-): StoreCommand<LookedAt> =>
-  command(operations.look, [lock, token, queue, readers, writers, permitIds(lock), places], [most])
+export const look = ({ lock, places, queue, readers, token }: LockKeys, most: number): StoreCommand<LookedAt> =>
+  command(operations.look, [lock, token, queue, readers, permitIds(lock), places], [most])

@@ -2,6 +2,7 @@
  * `lua/multi_lock/`: several locks of one slot, all or none.
  */
 import type { LockKeys } from "../keys.ts"
+import type { HandOverTerms } from "./lock.ts"
 import { command, operation, type StoreCommand } from "./StoreOperation.ts"
 
 /** The tokens, one for all or one for each lock; or the lock that another owner holds. */
@@ -18,7 +19,10 @@ export const operations = {
     // one script acquired them all
     grants: ({ args, keys }, reply) => ("tokens" in reply ? { key: keys[0]!, mark: `h${args[0]}` } : undefined)
   }),
-  release: operation("multi_lock/release", { givesBack: true, reply: (raw) => raw as number | ReadonlyArray<number> })
+  release: operation("multi_lock/release", {
+    givesBack: "owner",
+    reply: (raw) => raw as number | ReadonlyArray<number>
+  })
 }
 
 export const acquire = (
@@ -33,14 +37,20 @@ export const acquire = (
     [owner, leaseMillis, tokenLifeMillis]
   )
 
+/** A lock to be released, and the command that notifies others; empty to notify nobody. */
+export interface Released {
+  readonly keys: LockKeys
+  readonly publish: string
+}
+
 /** Replies as `lock.release` does, once for all or for each lock. */
 export const release = (
-  locks: ReadonlyArray<LockKeys>,
+  locks: ReadonlyArray<Released>,
   owner: string,
-  publish: string
+  terms: HandOverTerms | undefined
 ): StoreCommand<number | ReadonlyArray<number>> =>
   command(
     operations.release,
-    locks.flatMap(({ channel, lock }) => [lock, channel]),
-    [owner, publish]
+    locks.flatMap(({ keys }) => [keys.lock, keys.channel, ...(terms === undefined ? [] : [keys.places])]),
+    [owner, terms?.leaseMillis ?? "", ...locks.map(({ publish }) => publish)]
   )

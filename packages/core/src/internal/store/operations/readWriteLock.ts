@@ -3,9 +3,21 @@
  */
 import type { LockKeys } from "../keys.ts"
 import type { HandOverTerms, TakesPlace } from "./lock.ts"
-import { counted, firstArgument, majority, majorityOfAll, majorityPerKey } from "./majority.ts"
-import { type AcquireReply, acquireReply, numberReply, numbersReply } from "./replies/replies.ts"
-import { type Arguments, command, operation, type StoreCommand } from "./StoreOperation.ts"
+import {
+  type AcquireReply,
+  acquireReply,
+  type Arguments,
+  command,
+  counted,
+  firstArgument,
+  majority,
+  majorityOfAll,
+  majorityPerKey,
+  numberReply,
+  numbersReply,
+  operation,
+  type StoreCommand
+} from "./StoreOperation.ts"
 
 const leaseMillis = (args: Arguments): number => Number(args[1])
 
@@ -33,7 +45,7 @@ export const operations = {
     quorum: { ...majority, removesHold: firstArgument }
   }),
   releaseRead: operation("read_lock/release", {
-    givesBack: true,
+    givesBack: "owner",
     reply: numberReply,
     quorum: { ...majority, releases: firstArgument }
   }),
@@ -42,18 +54,17 @@ export const operations = {
   acquireWrite: operation("write_lock/acquire", {
     reply: acquireReply,
     tellsTime: true,
-    boundAt: 5,
+    boundAt: 3,
     quorum: { ...counted, acquires: { owner: firstArgument, leaseMillis, keepsTokens: false } },
     grants: ({ args, keys }, reply) =>
       typeof reply === "number" ? { key: keys[0]!, mark: `h${args[0]}:write` } : undefined
   }),
   releaseWrite: operation("write_lock/release", {
-    givesBack: true,
+    givesBack: "owner",
     reply: numberReply,
     quorum: { ...majority, releases: firstArgument }
   }),
-  forceReleaseWrite: operation("write_lock/force_release", { reply: numberReply, quorum: majorityOfAll }),
-  withdraw: operation("write_lock/withdraw", { givesBack: true, reply: numberReply, quorum: majority })
+  forceReleaseWrite: operation("write_lock/force_release", { reply: numberReply, quorum: majorityOfAll })
 }
 
 /** The write lock that the reader holds. */
@@ -64,36 +75,30 @@ interface Writer {
 
 interface ReadTerms {
   readonly leaseMillis: number
-  /** Whether it lets writers that wait go first. */
-  readonly prefersWriters: boolean
+  /** How long it has waited: it lets writers go first that have waited longer; none, if undefined. */
+  readonly waitedMillis: number | undefined
   readonly writer: Writer | undefined
 }
 
 /** With `takesPlace` the owner has a place once it is denied, until it is granted the lock or released. */
-const withPlace = (
-  original: StoreCommand<AcquireReply>,
-  { places }: LockKeys,
-  takesPlace: TakesPlace | undefined
-): StoreCommand<AcquireReply> =>
-  takesPlace === undefined
-    ? original
-    : command(original.operation, [...original.keys, places], [...original.args, takesPlace.hasAsked ? 1 : 0])
-
 export const acquireRead = (
   keys: LockKeys,
   tokenKey: string,
   owner: string,
-  { leaseMillis, prefersWriters, writer }: ReadTerms,
+  { leaseMillis, waitedMillis, writer }: ReadTerms,
   takesPlace?: TakesPlace
 ): StoreCommand<AcquireReply> =>
-  withPlace(
-    command(
-      operations.acquireRead,
-      [keys.lock, tokenKey, keys.readHold(owner, 1), keys.writers, keys.readers],
-      [owner, leaseMillis, writer?.owner ?? "", writer?.token ?? 0, prefersWriters ? 1 : 0]
-    ),
-    keys,
-    takesPlace
+  command(
+    operations.acquireRead,
+    [keys.lock, tokenKey, keys.readHold(owner, 1), keys.readers, keys.places],
+    [
+      owner,
+      leaseMillis,
+      writer?.owner ?? "",
+      writer?.token ?? 0,
+      waitedMillis === undefined ? "" : Math.floor(waitedMillis * 1000),
+      takesPlace === undefined ? "" : Number(takesPlace.hasAsked)
+    ]
   )
 
 /** Adds the hold of this number; replies 1, or 0 when the owner does not hold. */
@@ -118,19 +123,31 @@ export const removeReadHold = (
  * Replies 1 + the number of clients that were woken to ask: released; 0 free; -1 held by another. With `terms` the lock goes to the owners
  * whose places are the oldest, and an owner that does not hold the lock loses its place.
  */
-const release =
-  (of: "releaseRead" | "releaseWrite") =>
-  (keys: LockKeys, owner: string, publish: string, terms?: HandOverTerms): StoreCommand<number> => {
-    const { holdsStem, lock, places, readWriteChannel, readers } = keys
-    const ownKeys = [lock, readWriteChannel, holdsStem, readers]
-    return terms === undefined
-      ? command(operations[of], ownKeys, [owner, publish])
-      : command(operations[of], [...ownKeys, places], [owner, publish, terms.leaseMillis])
-  }
+export const releaseRead = (
+  { holdsStem, lock, places, readWriteChannel, readers }: LockKeys,
+  owner: string,
+  publish: string,
+  terms?: HandOverTerms
+): StoreCommand<number> => {
+  const keys = [lock, readWriteChannel, holdsStem, readers]
+  return terms === undefined
+    ? command(operations.releaseRead, keys, [owner, publish])
+    : command(operations.releaseRead, [...keys, places], [owner, publish, terms.leaseMillis])
+}
 
-export const releaseRead = release("releaseRead")
-
-export const releaseWrite = release("releaseWrite")
+/** The same; an owner that does not hold the lock gives up the place of `placeOwner`: nobody's, if that is empty. */
+export const releaseWrite = (
+  { holdsStem, lock, places, readWriteChannel, readers }: LockKeys,
+  owner: string,
+  publish: string,
+  placeOwner: string,
+  terms?: HandOverTerms
+): StoreCommand<number> =>
+  command(
+    operations.releaseWrite,
+    [lock, readWriteChannel, holdsStem, readers, places],
+    [owner, publish, terms?.leaseMillis ?? "", placeOwner]
+  )
 
 /** A reader with all its holds. */
 interface Reader {
@@ -150,39 +167,33 @@ export const renewRead = (readers: ReadonlyArray<Reader>, leaseMillis: number): 
     [leaseMillis, ...readers.flatMap(({ holds, owner }) => [owner, holds])]
   )
 
-/** Replies 1, or 0 when nobody held it. */
-export const forceReleaseRead = (keys: LockKeys, publish: string): StoreCommand<number> =>
-  command(operations.forceReleaseRead, [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers], [publish])
+/** Takes it from these owners, or without any from all of its side; replies 1, or 0 if nobody or others held it. */
+const forceRelease =
+  (of: "forceReleaseRead" | "forceReleaseWrite") =>
+  (keys: LockKeys, publish: string, owners: ReadonlyArray<string>): StoreCommand<number> =>
+    command(operations[of], [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers], [publish, ...owners])
 
-/** A writer, and how long it holds off readers while it waits. */
+export const forceReleaseRead = forceRelease("forceReleaseRead")
+
+export const forceReleaseWrite = forceRelease("forceReleaseWrite")
+
 interface WriteTerms {
   readonly leaseMillis: number
   readonly tokenLifeMillis: number
-  readonly clientId: string
-  readonly announcementMillis: number
+  /** The owner of the place that it takes if it is denied; empty if it takes none. */
+  readonly placeOwner: string
+  /** Whether this owner has asked before: the lock may have been handed over to it. */
+  readonly hasAsked: boolean
 }
 
 export const acquireWrite = (
   keys: LockKeys,
   tokenKey: string,
   owner: string,
-  { announcementMillis, clientId, leaseMillis, tokenLifeMillis }: WriteTerms,
-  takesPlace?: TakesPlace
+  { hasAsked, leaseMillis, placeOwner, tokenLifeMillis }: WriteTerms
 ): StoreCommand<AcquireReply> =>
-  withPlace(
-    command(
-      operations.acquireWrite,
-      [keys.lock, tokenKey, keys.writers, keys.readers],
-      [owner, leaseMillis, tokenLifeMillis, clientId, announcementMillis, ""]
-    ),
-    keys,
-    takesPlace
+  command(
+    operations.acquireWrite,
+    [keys.lock, tokenKey, keys.readers, keys.places],
+    [owner, leaseMillis, tokenLifeMillis, "", placeOwner, Number(hasAsked)]
   )
-
-/** Replies 1, or 0 when nobody held it. */
-export const forceReleaseWrite = (keys: LockKeys, publish: string): StoreCommand<number> =>
-  command(operations.forceReleaseWrite, [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers], [publish])
-
-/** Withdraws the announcement that a client's writers wait. */
-export const withdraw = (keys: LockKeys, clientId: string, publish: string): StoreCommand<number> =>
-  command(operations.withdraw, [keys.lock, keys.readWriteChannel, keys.writers], [clientId, publish])

@@ -2,9 +2,7 @@
  * `lua/record/`: what the holder of a lock publishes beside the lock; only the holder can write it.
  */
 import type { LockKeys } from "../keys.ts"
-import { majority } from "./majority.ts"
-import { numberReply } from "./replies/replies.ts"
-import { command, operation, type StoreCommand } from "./StoreOperation.ts"
+import { command, majority, numberReply, operation, type StoreCommand } from "./StoreOperation.ts"
 
 /** The use of a record: each has its own key. */
 export type RecordUse = "leader" | "result" | "tick"
@@ -60,7 +58,7 @@ export const operations = {
     },
     quorum: { waitsForAll: true, combine: (states, { required }) => latest(states, required) }
   }),
-  clear: operation("record/clear", { givesBack: true, reply: numberReply, quorum: majority })
+  clear: operation("record/clear", { givesBack: "owner", reply: numberReply, quorum: majority })
 }
 
 /** Replies 1, or 0 when this owner does not hold the lock. */

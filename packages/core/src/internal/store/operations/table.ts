@@ -3,15 +3,15 @@
  */
 import * as client from "./client.ts"
 import * as fairLock from "./fairLock.ts"
-import * as grant from "./grant.ts"
-import * as latch from "./counters/latch.ts"
+import * as grant from "./StoreOperation.ts"
+import type { OperationName, StoreOperation } from "./StoreOperation.ts"
+import * as latch from "./latch.ts"
 import * as lock from "./lock.ts"
 import * as multiLock from "./multiLock.ts"
-import * as permitSemaphore from "./counters/permitSemaphore.ts"
+import * as permitSemaphore from "./permitSemaphore.ts"
 import * as readWriteLock from "./readWriteLock.ts"
 import * as record from "./record.ts"
-import * as semaphore from "./counters/semaphore.ts"
-import type { OperationName, StoreOperation } from "./StoreOperation.ts"
+import * as semaphore from "./semaphore.ts"
 
 const primitives = [client, lock, fairLock, readWriteLock, multiLock, semaphore, permitSemaphore, latch, record, grant]
 

@@ -1,9 +1,11 @@
-import * as Cause from "effect/Cause"
+/**
+ * The members of a quorum, and one command to all of them.
+ */
 import * as Exit from "effect/Exit"
 import { LockStoreError } from "../../../LockError.ts"
-import type { Store } from "../Store.ts"
 import type { Cancellable } from "../../../RedisDriver.ts"
 import type { Alarm, AlarmClock } from "../../time/AlarmClock.ts"
+import type { Store } from "../Store.ts"
 import { command, type StoreCommand } from "../operations/StoreOperation.ts"
 import { start } from "../startable.ts"
 
@@ -137,6 +139,11 @@ export class QuorumCall<A, B> implements Alarm {
     this.#sent.fill(undefined)
   }
 
+  /** Waits for the remaining replies no longer than until then. */
+  hurry(until: number): void {
+    if (until < this.due) this.#alarms.set(this, until)
+  }
+
   /** The timeout is over: members without a reply count as failed. */
   ring(): void {
     const command = this.#command
@@ -173,11 +180,3 @@ const late = ({ keys, operation }: StoreCommand<unknown>, timeoutMillis: number)
     reason: "TimedOut",
     cause: new Error(`no answer within the member timeout of ${Math.round(timeoutMillis)} ms`)
   })
-
-/** What went wrong at a member. */
-export const failureOf = (exit: Exit.Failure<unknown, LockStoreError>, name: string): LockStoreError => {
-  const cause = Cause.squash(exit.cause)
-  return cause instanceof LockStoreError
-    ? cause
-    : new LockStoreError({ operation: "run", lock: name, reason: "Failed", cause })
-}

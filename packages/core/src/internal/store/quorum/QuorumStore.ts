@@ -12,22 +12,33 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { LockStoreError } from "../../../LockError.ts"
-import type { Store } from "../Store.ts"
+import type { KeyType, Signal } from "../../../RedisDriver.ts"
 import type { AlarmClock } from "../../time/AlarmClock.ts"
-import { majority } from "../operations/majority.ts"
+import { reconnecting } from "../../time/clock.ts"
+import type { Store } from "../Store.ts"
+import { retryRelease } from "../failures.ts"
+import {
+  type AcquireReply,
+  type AcquireRule,
+  majority,
+  type QuorumRule,
+  type StoreCommand
+} from "../operations/StoreOperation.ts"
 import * as lock from "../operations/lock.ts"
-import type { AcquireReply } from "../operations/replies/replies.ts"
-import type { AcquireRule, QuorumRule, StoreCommand } from "../operations/StoreOperation.ts"
 import { fromCallback } from "../startable.ts"
-import { retryRelease } from "../retryRelease.ts"
-import { commandAt, keyAt, majorityOf, QuorumCall, type Member, type Outcome } from "./QuorumCall.ts"
-import { countVotes, type Vote } from "./countVotes.ts"
-import { memberSignals } from "./memberSignals.ts"
-import { notReached } from "./notReached.ts"
+import {
+  commandAt,
+  keyAt,
+  majorityOf,
+  type Member,
+  memberText,
+  type Outcome,
+  type Outcomes,
+  QuorumCall
+} from "./QuorumCall.ts"
 import { TokenBound } from "./TokenBound.ts"
-import { scanMajority } from "./scanMajority.ts"
-import { decide, type Decision } from "./decide.ts"
-import { UnsettledCommands, withoutMembers } from "./UnsettledCommands.ts"
+import { UnsettledCommands } from "./UnsettledCommands.ts"
+import { countVotes, decide, type Decision, notReached, type Vote, withoutMembers } from "./votes.ts"
 
 export interface QuorumSettings {
   /** How long a member may take to answer; undefined for a small share of the lease. */
@@ -40,7 +51,22 @@ export interface QuorumSettings {
   readonly tokenRetentionMillis: number
 }
 
-const shortestTimeoutMillis = 100
+const shortestTimeoutMillis = 1000
+
+/** How much longer than a majority of the members the others may take where a vote is split, at least. */
+const shortestHurryMillis = 5
+
+/** Whether a majority has answered, and some of it have granted the lock to somebody else. */
+const isSplit = (outcomes: Outcomes<AcquireReply>, required: number): boolean => {
+  let answered = 0
+  let denied = 0
+  for (const outcome of outcomes) {
+    if (outcome === undefined || Exit.isFailure(outcome)) continue
+    answered++
+    if (typeof outcome.value !== "number") denied++
+  }
+  return denied > 0 && answered >= required
+}
 
 export class QuorumStore {
   readonly members: ReadonlyArray<Member>
@@ -231,7 +257,15 @@ export class QuorumStore {
       const call: QuorumCall<AcquireReply, Vote> = new QuorumCall(this.members, this.#alarms, {
         command: bounded,
         timeoutMillis: this.#timeout(leaseMillis),
-        conclude: (outcomes, isLast) => countVotes(outcomes, this.required, isLast, writerToken),
+        conclude: (outcomes, isLast) => {
+          const vote = countVotes(outcomes, this.required, isLast, writerToken)
+          // A split vote keeps everybody out: members slower than the others by far are not waited for.
+          if (vote === undefined && isSplit(outcomes, this.required)) {
+            const now = this.#now()
+            call.hurry(now + Math.max(shortestHurryMillis, now - sentAt))
+          }
+          return vote
+        },
         onDecided: (vote) => {
           this.#tokenBound.took(this.#now() - sentAt)
           if (!call.isSettled) this.#unanswered.set(owner, call)
@@ -280,3 +314,48 @@ export class QuorumStore {
     return Effect.as(this.#vote(raise, majority, this.#timeout(lease), this.required), token)
   }
 }
+
+/** The signals of one member. They never fail, so that a member that is down does not silence the others. */
+const memberSignals = (member: Member, channel: string): Stream.Stream<Signal, LockStoreError> => {
+  let isDown = false
+  return Stream.suspend(() => member.store.subscribe(keyAt(member, channel))).pipe(
+    Stream.tap(() =>
+      Effect.sync(() => {
+        isDown = false
+      })
+    ),
+    Stream.tapError((error) =>
+      Effect.suspend(() => {
+        if (isDown) return Effect.void
+        isDown = true
+        return Effect.annotateLogs(Effect.logWarning("No wake-up signals from one server of the quorum.", error), {
+          member: memberText(member)
+        })
+      })
+    ),
+    Stream.retry(reconnecting)
+  )
+}
+
+/** The keys at all members that answer: what a majority keeps is at one of them, unless a majority fails. */
+const scanMajority = (
+  members: ReadonlyArray<Member>,
+  required: number,
+  pattern: string,
+  type: KeyType
+): Stream.Stream<string, LockStoreError> =>
+  Stream.suspend(() => {
+    const outcomes: Array<Outcome<unknown> | undefined> = members.map(() => undefined)
+    let failures = 0
+    const scans = members.map(({ store }, i) =>
+      Stream.catch(store.scan(pattern, type), (failure) => {
+        outcomes[i] = Exit.fail(failure)
+        return ++failures <= members.length - required
+          ? Stream.empty
+          : Stream.fromEffect(
+              notReached(members, required, { operation: { name: "scan" }, keys: [pattern] }, outcomes, 0)
+            )
+      })
+    )
+    return Stream.mergeAll(scans, { concurrency: "unbounded" })
+  })

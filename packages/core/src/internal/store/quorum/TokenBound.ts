@@ -1,6 +1,3 @@
-/**
- * A lower bound for the token of each acquisition, so that all members grant the same token and no second round is needed.
- */
 import { type StoreCommand, withTokenAtLeast } from "../operations/StoreOperation.ts"
 import { keyAt, type Member } from "./QuorumCall.ts"
 
@@ -16,6 +13,7 @@ const longestMarginMicros = 100_000
 /** How long a look at the members' clocks is good for: commands in quick succession teach nothing new about them. */
 const lookMillis = 10
 
+/** A lower bound for the token of each acquisition, so that all members grant the same token and no second round is needed. */
 export class TokenBound {
   readonly #members: ReadonlyArray<Member>
   readonly #now: () => number

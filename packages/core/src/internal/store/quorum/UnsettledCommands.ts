@@ -1,11 +1,6 @@
-/**
- * Commands that failed at some members of a quorum with unknown outcome: they may take effect there for as long as a command lives.
- */
 import * as Exit from "effect/Exit"
-import { LockStoreError } from "../../../LockError.ts"
-import type { StoreCommand } from "../operations/StoreOperation.ts"
-import { mayHaveRun } from "../outcome.ts"
-import { type Member, type Outcome, type Outcomes } from "./QuorumCall.ts"
+import { mayHaveRun } from "../failures.ts"
+import type { Member, Outcome } from "./QuorumCall.ts"
 
 interface Unsettled {
   readonly members: ReadonlyArray<number>
@@ -15,6 +10,7 @@ interface Unsettled {
 /** How often those that can no longer take effect are removed, milliseconds. */
 const cleanUpIntervalMillis = 1000
 
+/** Commands that failed at some members with unknown outcome: they may take effect there for as long as a command lives. */
 export class UnsettledCommands {
   /** By owner, in the order of the times until which something may take effect. */
   readonly #unsettled = new Map<string, Unsettled>()
@@ -62,22 +58,3 @@ export class UnsettledCommands {
     }
   }
 }
-
-/** The outcomes where the replies of some members count as failures. */
-export const withoutMembers = <A>(
-  outcomes: Outcomes<A>,
-  members: ReadonlyArray<number>,
-  { keys, operation }: StoreCommand<A>
-): Outcomes<A> =>
-  outcomes.map((outcome, i) =>
-    outcome !== undefined && Exit.isSuccess(outcome) && members.includes(i)
-      ? Exit.fail(
-          new LockStoreError({
-            operation: operation.name,
-            lock: keys[0]!,
-            reason: "TimedOut",
-            cause: new Error("the release of another hold, which was not answered, may still take effect there")
-          })
-        )
-      : outcome
-  )

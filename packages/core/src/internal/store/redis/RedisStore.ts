@@ -1,42 +1,43 @@
+/**
+ * A store over a driver: commands with deadlines by the clocks of its servers, and signals.
+ */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { LockStoreError } from "../../../LockError.ts"
-import type { Store } from "../Store.ts"
+import { LockStoreError, type StoreReason } from "../../../LockError.ts"
 import { RedisDriver, type RedisDriverError } from "../../../RedisDriver.ts"
-import { monotonicMillis } from "../../time/monotonicMillis.ts"
-import { storeErrorsIn } from "../../report/telemetry/telemetry.ts"
-import { CommandDeadlines } from "../CommandDeadlines.ts"
+import { storeErrorsIn } from "../../report/telemetry.ts"
+import { monotonicMillis } from "../../time/clock.ts"
+import { acknowledgements } from "../acknowledgements.ts"
+import { sending } from "../commands.ts"
+import { ServerClocks } from "../ServerClock.ts"
 import { mapStreamError } from "../startable.ts"
-import { withDeadlines } from "../withDeadlines.ts"
-import { acknowledgements } from "./Acknowledgements.ts"
-import { scripts } from "./scripts.generated.ts"
+import type { Store } from "../Store.ts"
 
 /** A longer command timeout is no reason to let a command that was given up take effect later than that. */
 const longestLifeMillis = 10_000
 
 export const makeRedisStore: Effect.Effect<Store, never, RedisDriver> = Effect.gen(function* () {
-  const driver = yield* RedisDriver
-  const deadlines = new CommandDeadlines(
-    Math.min(driver.commandTimeoutMillis, longestLifeMillis),
-    monotonicMillis(yield* Clock.Clock),
-    driver.server
-  )
-  const countError = storeErrorsIn(yield* Effect.context<never>())
+  const now = monotonicMillis(yield* Clock.Clock)
+  return storeOver(yield* RedisDriver, now, storeErrorsIn(yield* Effect.context<never>()))
+})
+
+export const storeOver = (
+  driver: RedisDriver["Service"],
+  now: () => number,
+  onFailure?: (reason: StoreReason) => void
+): Store => {
+  const clocks = new ServerClocks(now, driver.server)
+  const lifeMillis = Math.min(driver.commandTimeoutMillis, longestLifeMillis)
   return {
-    run: withDeadlines(
-      deadlines,
-      (operation, keys, args) => driver.eval(scripts[operation], keys, args),
-      (error, operation, keys) => toStoreError(operation, keys[0]!)(error),
-      ({ reason }) => countError(reason)
-    ),
+    run: sending({ eval: driver.eval, clocks, lifeMillis, onFailure }),
     subscribe: (channel) => mapStreamError(driver.subscribe(channel), toStoreError("subscribe", channel)),
     scan: (pattern, type) => Stream.mapError(driver.scan(pattern, type), toStoreError("scan", pattern)),
     publish: driver.publish,
     slot: driver.slot,
-    commandLifeMillis: deadlines.lifeMillis,
+    commandLifeMillis: lifeMillis,
     commandTimeoutMillis: driver.commandTimeoutMillis,
-    serverMicros: (key) => deadlines.serverMicros(key),
+    serverMicros: (key) => clocks.latestMicros(key),
     // in a cluster without sharded pub/sub clients that listen at other nodes hear a message, too, and the script cannot tell
     handsOver:
       driver.sharesSubscriptions === true && (driver.publish === "SPUBLISH" || driver.slot("a") === driver.slot("b")),
@@ -47,7 +48,7 @@ export const makeRedisStore: Effect.Effect<Store, never, RedisDriver> = Effect.g
         : acknowledgements({ ...driver, sendBlocking: driver.sendBlocking }),
     reconnects: driver.reconnects
   }
-})
+}
 
 const toStoreError =
   (operation: string, lock: string) =>

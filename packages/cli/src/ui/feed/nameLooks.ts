@@ -1,0 +1,63 @@
+/**
+ * One look at a name for all pages that show it.
+ */
+import * as Clock from "effect/Clock"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as RcMap from "effect/RcMap"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { Lock, type RedisLock } from "effect-redis-lock"
+import { jsonOf } from "../../names/nameState.ts"
+import type { Event } from "../events.ts"
+import type { Answer, LockTold, Trouble } from "../page/connection/wire.ts"
+import type { LockFeed } from "./LockFeed.ts"
+
+export interface Looking {
+  readonly feed: LockFeed
+  /** Between two looks. */
+  readonly interval: Duration.Duration
+  /** Whether the page may free what it shows. */
+  readonly mayRelease: boolean
+}
+
+/** By name, what there is to tell of it: a stream that ends for a name that no lock can have. */
+export type NameLooks = RcMap.RcMap<string, Stream.Stream<Event>>
+
+export const makeNameLooks = (looking: Looking): Effect.Effect<NameLooks, never, RedisLock.RedisLock | Scope.Scope> =>
+  RcMap.make({
+    // who comes later is told at once what was seen last
+    lookup: (name: string) =>
+      Effect.flatMap(Effect.context<RedisLock.RedisLock>(), (context) =>
+        Stream.share(Stream.provideContext(looks(name, looking), context), {
+          capacity: 1,
+          replay: 1,
+          strategy: "sliding"
+        })
+      )
+  })
+
+/** Other than the table, this also shows semaphores without leases and latches. */
+const looks = (
+  name: string,
+  { feed, interval, mayRelease }: Looking
+): Stream.Stream<Event, never, RedisLock.RedisLock> => {
+  const look = Lock.inspect(name).pipe(
+    Effect.flatMap((state) =>
+      Effect.map(Clock.currentTimeMillis, (now): Event => {
+        const { history } = feed
+        const shown = { now, state: jsonOf(state), holds: history.of(name), lease: feed.leaseOf(name) }
+        return { event: "lock", data: { ...shown, mayRelease } satisfies LockTold }
+      })
+    ),
+    Effect.catchTag("InvalidLockName", ({ message }) =>
+      Effect.succeed<Event>({ event: "refused", data: { message } satisfies Answer })
+    ),
+    Effect.catch(({ message }) => Effect.succeed<Event>({ event: "trouble", data: { message } satisfies Trouble }))
+  )
+  return Stream.concat(Stream.fromEffect(look), Stream.fromEffectRepeat(Effect.delay(look, interval)))
+}
+
+/** What one page is told of a name. */
+export const newsOf = (all: NameLooks, name: string): Stream.Stream<Event> =>
+  Stream.takeUntil(Stream.unwrap(RcMap.get(all, name)), ({ event }) => event === "refused")

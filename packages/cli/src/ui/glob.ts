@@ -1,0 +1,24 @@
+/**
+ * The glob patterns of Redis: `*`, `?`, `[a-c]`, `[^a]`, and a backslash before a character that stands for itself.
+ */
+
+const parts = /\\([^])|\[(\^?)((?:\\[^]|[^\]\\])*)\]?|[^]/g
+const members = /\\([^])|([^])-([^])|[^]/g
+
+/** Redis compares bytes. */
+const bytesOf = (text: string): string => Buffer.from(text).toString("latin1")
+
+const literal = (byte: string): string => `\\x${byte.charCodeAt(0).toString(16).padStart(2, "0")}`
+
+const memberOf = (one: string, escaped?: string, from?: string, to?: string): string =>
+  from === undefined || to === undefined ? literal(escaped ?? one) : [from, to].sort().map(literal).join("-")
+
+/** Whether names match a pattern. */
+export const matcherOf = (pattern: string): ((name: string) => boolean) => {
+  const source = bytesOf(pattern).replace(parts, (one: string, escaped?: string, not?: string, set?: string) => {
+    if (set !== undefined) return `[${not}${set.replace(members, memberOf)}]`
+    return one === "*" ? "[^]*" : one === "?" ? "[^]" : literal(escaped ?? one)
+  })
+  const expression = new RegExp(`^${source}$`)
+  return (name) => expression.test(bytesOf(name))
+}

@@ -1,0 +1,343 @@
+/**
+ * Sends one acquire command, for one lock or for several.
+ */
+import * as Effect from "effect/Effect"
+import { LockStoreError } from "../../LockError.ts"
+import type { PermitsClient } from "../hold/AnonymousPermits.ts"
+import { Hold, ownHold } from "../hold/Hold.ts"
+import { inOwnTurn, Lease, type LeaseClient, type LeaseEntry } from "../hold/Lease.ts"
+import type { Restore } from "../hold/guard.ts"
+import type { Identity } from "../hold/owner.ts"
+import type { HeldRef } from "../hold/release.ts"
+import { rollback, rollbackSilently, rollbackUnknown } from "../hold/rollback.ts"
+import {
+  type AcquireParams,
+  excludes,
+  type LockProtocol,
+  type Mode,
+  tokenKey,
+  tokenLife
+} from "../kinds/LockProtocol.ts"
+import type { LabelsOfOthers } from "../kinds/inspect.ts"
+import type { Acknowledgement } from "../options/ClientOptions.ts"
+import {
+  describeWrongType,
+  describeWrongTypeOfOne,
+  GrantedTooLate,
+  isForbidden,
+  isRetryable,
+  matchOutcome,
+  mayHaveRun,
+  transientFailure
+} from "../store/failures.ts"
+import type { LockKeys } from "../store/keys.ts"
+import { acknowledgedBy, type Denial, type StoreCommand } from "../store/operations/StoreOperation.ts"
+import * as multiLock from "../store/operations/multiLock.ts"
+import type { WaitingClient } from "../wait/Subscriptions.ts"
+import type { Lines } from "../wait/Lines.ts"
+
+export type { Denial }
+
+/** How a request is sent. */
+interface AskTerms {
+  /** Whether the caller will wait when it is denied. */
+  readonly waits: boolean
+  /** When the acquisition began, on the monotonic clock. */
+  readonly startedAt: number
+  /** Whether this owner has asked before. */
+  readonly hasAsked?: boolean
+  /** Whether it takes the place of this client if it is denied. Default: true. */
+  readonly takesPlace?: boolean
+}
+
+/** A request as it is sent, under one owner. */
+export class Ask implements HeldRef, AcquireParams {
+  readonly client: AcquiringClient
+  readonly keys: LockKeys
+  readonly kind: LockProtocol
+  readonly name: string
+  readonly owner: string
+  readonly leaseMillis: number
+  readonly waits: boolean
+  readonly hasAsked: boolean
+  readonly takesPlace: boolean
+  readonly startedAt: number
+  readonly sentAt: number
+  readonly writer: Lease | undefined
+
+  constructor(
+    request: AcquireRequest,
+    { hasAsked = false, startedAt, takesPlace = true, waits }: AskTerms,
+    owner = request.client.nextOwner()
+  ) {
+    const { client, keys, kind, leaseMillis, name } = request
+    this.client = client
+    this.keys = keys
+    this.kind = kind
+    this.name = name
+    this.owner = owner
+    this.leaseMillis = leaseMillis ?? client.options.watchdogLeaseMillis
+    this.waits = waits
+    this.hasAsked = hasAsked
+    this.takesPlace = takesPlace
+    this.startedAt = startedAt
+    this.sentAt = client.now()
+    this.writer = kind.mode === "read" ? writerOf(request) : undefined
+  }
+
+  get waitedMillis(): number {
+    return this.sentAt - this.startedAt
+  }
+}
+
+/** One owner of the lock, which has asked for nothing yet. */
+export const ownerRefOf = ({ client, keys, kind, name }: AcquireRequest, owner: string): HeldRef => ({
+  client,
+  keys,
+  kind,
+  name,
+  owner
+})
+
+export const leaseMillisOf = (request: AcquireRequest): number =>
+  request.leaseMillis ?? request.client.options.watchdogLeaseMillis
+
+/** The write lock that the caller of a read lock holds. */
+export const writerOf = ({ client, identity, keys, kind }: AcquireRequest): Lease | undefined =>
+  kind.mode === "read" ? client.find(keys.lock, "write", identity) : undefined
+
+/** Whether the caller holds the lock already, so that its request waits for nobody. */
+export const holdsLock = (request: AcquireRequest): boolean =>
+  request.client.find(request.keys.lock, request.kind.mode, request.identity) !== undefined ||
+  writerOf(request) !== undefined
+
+/** What follows each outcome of a request. */
+export interface Outcomes<A, B, E> {
+  readonly restore: Restore
+  onGranted(hold: Hold): Effect.Effect<A>
+  onDenied(denial: Denial): Effect.Effect<B, E>
+  /** Called when it is granted or fails for good; `onDenied` and `onTransient` do the same themselves if necessary. */
+  onSettled?(isGranted: boolean): void
+  /** Follows a transient failure, if the caller waits. */
+  onTransient?(failure: LockStoreError, mayHaveRun: boolean): Effect.Effect<B, E>
+}
+
+/**
+ * One round trip, sent as soon as the effect runs. If interrupted, or failed with unknown outcome, it is rolled back before
+ * anything else happens.
+ */
+export const acquireOnce = <A, B, E>(
+  request: AcquireRequest,
+  ask: Ask,
+  outcomes: Outcomes<A, B, E>
+): Effect.Effect<A | B, E | LockStoreError> => {
+  const { client, kind, leaseMillis, sentAt, startedAt, waits, writer } = ask
+  const { restore } = outcomes
+  const command = acknowledgedBy(client.bounded(kind.acquire(ask)), request)
+  // the key of a writer that also reads lives as long as its longest read
+  writer?.asksFor(leaseMillis, sentAt)
+  client.underWay++
+  return matchOutcome(
+    restore(client.store.run(command)),
+    (answer): Effect.Effect<A | B, E | LockStoreError> => {
+      client.underWay--
+      if (typeof answer !== "number" && answer.isPartial) {
+        const pause = waits && answer.pauseMillis > 0 ? restore(Effect.sleep(answer.pauseMillis)) : Effect.void
+        return Effect.matchCauseEffect(Effect.andThen(rollbackSilently(ask, leaseMillis), pause), {
+          onSuccess: () => outcomes.onDenied(answer),
+          onFailure: (cause) => {
+            outcomes.onSettled?.(false)
+            return Effect.failCause(cause)
+          }
+        })
+      }
+      if (typeof answer !== "number") return outcomes.onDenied(answer)
+      const now = client.now()
+      const granted = Lease.granted(request, { owner: ask.owner, token: answer, sentAt, leaseMillis }, now)
+      const hold = granted && possess(request, granted, new Hold(granted, request), startedAt)
+      if (hold !== undefined) {
+        // only now: a waiter that is resumed here runs at once, and must see that this process holds the lock
+        outcomes.onSettled?.(true)
+        return loseOthers(hold)
+          ? Effect.flatMap(inOwnTurn(client), () => outcomes.onGranted(hold))
+          : outcomes.onGranted(hold)
+      }
+      const failure = grantedTooLate(ask.name, command.operation.name, now - sentAt, leaseMillis)
+      const isTick = waits && isRetryable(failure)
+      // a waiter with a place in Redis retries with the same owner id, and counts the lease from then
+      if (isTick && kind.queued) return outcomes.onTransient!(failure, true)
+      const undone = rollback(ask, leaseMillis)
+      if (isTick) return Effect.flatMap(undone, () => outcomes.onTransient!(failure, true))
+      outcomes.onSettled?.(false)
+      return Effect.andThen(undone, Effect.fail(failure))
+    },
+    (cause) => {
+      client.underWay--
+      const failure = waits ? transientFailure(cause) : undefined
+      if (failure === undefined) outcomes.onSettled?.(false)
+      const failed: Effect.Effect<B, E | LockStoreError> =
+        failure === undefined
+          ? describeWrongType(client, kind.title, ask.keys.lock, cause)
+          : Effect.suspend(() => outcomes.onTransient!(failure, mayHaveRun(cause)))
+      if (!mayHaveRun(cause) || (failure !== undefined && kind.queued)) return failed
+      const terms = { isForbidden: isForbidden(cause), asksAgain: failure !== undefined }
+      return Effect.andThen(rollbackUnknown(ask, leaseMillis, terms), failed)
+    }
+  )
+}
+
+/** Records a granted lease. */
+export const possess = <H extends Hold>(
+  { client, minHoldMillis = 0 }: AcquireRequest,
+  lease: Lease,
+  outermost: H,
+  startedAt: number
+): H => {
+  lease.begin(outermost)
+  if (lease.kind.mode !== "read") lease.turns = client.lines.get(lease.keys.lock, "exclusive")?.turns
+  lease.keepFor(minHoldMillis)
+  client.remember(lease, outermost)
+  client.telemetry.acquired(lease.kind.name, lease.acquiredAt - startedAt)
+  return outermost
+}
+
+/** Which of the locks that one command was to acquire is taken. */
+export interface DeniedAt {
+  readonly index: number
+}
+
+/** Acquires several locks of one client and slot by one command, all or none. The caller must hold none of them. */
+export const tryAcquireTogether = (
+  requests: ReadonlyArray<AcquireRequest>,
+  restore: Restore
+): Effect.Effect<ReadonlyArray<Hold> | DeniedAt, LockStoreError> => {
+  const [first] = requests as readonly [AcquireRequest]
+  const { client } = first
+  const owner = client.nextOwner()
+  const leaseMillis = leaseMillisOf(first)
+  const sentAt = client.now()
+  const ownerRefs = requests.map((request) => ownerRefOf(request, owner))
+  const all = { concurrency: "unbounded", discard: true } as const
+  const locks = requests.map(({ keys, kind }) => ({ lock: keys.lock, tokenKey: tokenKey(kind, keys) }))
+  client.underWay++
+  const command = multiLock.acquire(locks, owner, leaseMillis, tokenLife(client, leaseMillis))
+  const asked = client.store.run(acknowledgedBy(command, first))
+  return Effect.matchCauseEffect(restore(asked), {
+    onSuccess: (reply): Effect.Effect<ReadonlyArray<Hold> | DeniedAt, LockStoreError> => {
+      client.underWay--
+      if ("deniedAt" in reply) return Effect.succeed({ index: reply.deniedAt })
+      const { tokens } = reply
+      const now = client.now()
+      const holds: Array<Hold> = []
+      for (const [i, request] of requests.entries()) {
+        const token = typeof tokens === "number" ? tokens : tokens[i]!
+        const granted = Lease.granted(request, { owner, token, sentAt, leaseMillis }, now)
+        // it is too late for all of them
+        if (granted === undefined) break
+        holds.push(possess(request, granted, new Hold(granted, request), sentAt))
+      }
+      const haveDisplaced = holds.filter(loseOthers).length > 0
+      return holds.length > 0
+        ? Effect.as(haveDisplaced ? inOwnTurn(client) : Effect.void, holds)
+        : Effect.andThen(
+            Effect.forEach(ownerRefs, (ownerRef) => rollback(ownerRef, leaseMillis), all),
+            Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, leaseMillis))
+          )
+    },
+    onFailure: (cause) => {
+      client.underWay--
+      return mayHaveRun(cause)
+        ? Effect.andThen(
+            Effect.forEach(
+              ownerRefs,
+              (ownerRef) => rollbackUnknown(ownerRef, leaseMillis, { isForbidden: isForbidden(cause) }),
+              all
+            ),
+            Effect.failCause(cause)
+          )
+        : describeWrongTypeOfOne(
+            client,
+            requests.map(({ keys, kind }) => ({ expected: kind.title, key: keys.lock })),
+            cause
+          )
+    }
+  })
+}
+
+export const grantedTooLate = (
+  name: string,
+  operation: string,
+  tookMillis: number,
+  leaseMillis: number
+): LockStoreError =>
+  new LockStoreError({
+    operation,
+    lock: name,
+    reason: "TimedOut",
+    cause: new GrantedTooLate(tookMillis, leaseMillis)
+  })
+
+/** One request for one lock, validated. */
+export interface AcquireRequest {
+  readonly client: AcquiringClient
+  readonly kind: LockProtocol
+  readonly name: string
+  readonly keys: LockKeys
+  readonly identity: Identity
+  /** Milliseconds; infinite to wait without limit. */
+  readonly waitMillis: number
+  /** Milliseconds, or undefined for a lease that the watchdog renews. */
+  readonly leaseMillis: number | undefined
+  /** For how long the lock is taken at least, milliseconds; absent for permits. */
+  readonly minHoldMillis?: number
+  /** Whether it is the request of a `MultiLock`, which reports the timeout itself. */
+  readonly isMember?: boolean | undefined
+  /** What the grant needs in order to count; undefined for the client's own setting. */
+  readonly acknowledge: Acknowledgement | "none" | undefined
+}
+
+/** A set of keys. */
+interface KeySet {
+  readonly has: (key: string) => boolean
+  readonly set: (key: string, value: true) => void
+  readonly delete: (key: string) => void
+}
+
+/** The part of the client that acquiring needs, beyond what holding and waiting need. */
+export interface AcquiringClient extends LeaseClient, PermitsClient, WaitingClient {
+  /** Semaphores for which a different total was logged. */
+  readonly comparedTotals: Set<string>
+  readonly lines: Lines
+  readonly labels: LabelsOfOthers
+  /** Locks with a request of this process in flight; of readers, which ask at the same time, the one that takes their place. */
+  readonly requestsInFlight: { readonly exclusive: KeySet; readonly read: KeySet }
+  readonly remember: (lease: Lease, outermost: LeaseEntry) => void
+  /** The same acquisition with the least token that it may be granted, where a server that takes over might grant a lower one. */
+  readonly bounded: <A>(command: StoreCommand<A>) => StoreCommand<A>
+  /** Wakes waiters that may re-enter by a new hold. */
+  readonly wakeOwners: (hold: LeaseEntry) => void
+  /** The lease of this lock, on this side, that the identity may re-enter. */
+  readonly find: (key: string, mode: Mode, identity: Identity) => Lease | undefined
+  /** Whether a lease of this process keeps the lock from being acquired in a mode. */
+  readonly isHeldHere: (key: string, mode: Mode) => boolean
+}
+
+/**
+ * Ends the other holdings of this process that exclude this one: it was granted, so they are lost, even if nothing else has told so yet.
+ * Returns whether there were any; their sections are interrupted in the next turn.
+ */
+export const loseOthers = ({ by, lease }: Hold): boolean => {
+  if (lease.alongside === undefined) return false
+  const { client, keys, kind } = lease
+  const now = client.now()
+  const others = client.heldHere(keys.lock).filter(
+    (held) =>
+      held !== lease &&
+      excludes(held.kind.mode, kind.mode) &&
+      // a writer may also read
+      ownHold(by, held) === undefined &&
+      held.isHeld(now)
+  )
+  for (const held of others) held.lose("NotOwner", now)
+  return others.length > 0
+}

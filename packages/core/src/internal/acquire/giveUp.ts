@@ -1,0 +1,99 @@
+/**
+ * How a wait ends in which the lock was not granted.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type Holder, type LockStoreError, LockTimeout } from "../../LockError.ts"
+import type { Restore } from "../hold/guard.ts"
+import { labelOf, lookAtHolders } from "../kinds/inspect.ts"
+import type { Outage } from "../wait/Outage.ts"
+import type { WaitingClient } from "../wait/Subscriptions.ts"
+import type { AcquireRequest, AcquiringClient, Denial } from "./ask.ts"
+
+/**
+ * Ends the wait. The store's last answer decides how it fails: with `LockTimeout` if the lock was taken, with the store's
+ * own `failure` if that is not known.
+ */
+export const gaveUp = (
+  request: AcquireRequest,
+  startedAt: number,
+  denial: Denial | undefined,
+  failure?: LockStoreError
+): Effect.Effect<never, LockTimeout | LockStoreError> =>
+  Effect.suspend((): Effect.Effect<never, LockTimeout | LockStoreError> => {
+    const { client, keys, kind, name } = request
+    if (failure !== undefined && !client.isHeldHere(keys.lock, kind.mode)) return Effect.fail(failure)
+    if (request.isMember !== true) client.telemetry.timedOut(kind.name)
+    const waited = Duration.millis(client.now() - startedAt)
+    // -2: it was free, and the denial names the head of the queue
+    if (denial?.remaining === -2) {
+      return Effect.fail(new LockTimeout({ lock: name, waited, holder: undefined, next: denial.owner }))
+    }
+    const holder = holderOf(request, denial)
+    if (holder === undefined || request.isMember === true || request.waitMillis < leastWaitMillis) {
+      return Effect.fail(new LockTimeout({ lock: name, waited, holder }))
+    }
+    return Effect.flatMap(descriptionOf(request, holder.owner), (description) =>
+      Effect.fail(new LockTimeout({ lock: name, waited, holder: { ...holder, ...description } }))
+    )
+  })
+
+/** A client tells its label after a second: a caller that waits for less learns nothing by asking. */
+const leastWaitMillis = 1000
+
+/** The wait is over: what is not known soon is left out. */
+const longestLookMillis = 50
+
+/** The label of the holder's client, and for how long it has held the lock. */
+const descriptionOf = (
+  { client, keys, name }: AcquireRequest,
+  owner: string
+): Effect.Effect<Pick<Holder, "label" | "since">> => {
+  const described = Effect.flatMap(labelOf(client, owner), (label) =>
+    label === undefined
+      ? Effect.succeed({})
+      : Effect.match(lookAtHolders(client, keys, name), {
+          onFailure: () => ({ label }),
+          onSuccess: ({ since, state }) =>
+            since !== undefined && state.holders.some((holder) => holder.owner === owner) ? { label, since } : { label }
+        })
+  )
+  return Effect.timeoutOrElse(described, { duration: longestLookMillis, orElse: () => Effect.succeed({}) })
+}
+
+/** The last holder seen: in Redis, or in this process if Redis was not asked. Nobody, while it is the turn of others (see `last_turn.lua`). */
+const holderOf = ({ client, keys }: AcquireRequest, denial: Denial | undefined): Holder | undefined => {
+  if (denial?.owner === "") return undefined
+  if (denial !== undefined) {
+    const remaining = denial.remaining < 0 ? undefined : Duration.millis(denial.remaining)
+    return { owner: denial.owner, remaining }
+  }
+  const here = client.heldHere(keys.lock)[0]
+  return here && { owner: here.owner, remaining: Duration.millis(Math.max(0, here.deadline - client.now())) }
+}
+
+/**
+ * Pauses after a transient failure, for at most the `left` milliseconds of the wait, rounded up: a clock may not tell a
+ * sleep of under a nanosecond from none.
+ */
+export const pauseAfterFailure = (
+  client: AcquiringClient,
+  outage: Outage<unknown>,
+  left: number,
+  restore: Restore
+): Effect.Effect<void> =>
+  restore(Effect.sleep(Math.min(outage.pauseMillis(client.options.fallbackIntervalMillis), Math.ceil(left))))
+
+/** Counts an acquisition of this kind as waiting until it ends. */
+export const countWaiting = <A, E, R>(
+  { telemetry }: WaitingClient,
+  kind: string,
+  wait: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    telemetry.waits(kind)
+    return Effect.ensuring(
+      wait,
+      Effect.sync(() => telemetry.waited(kind))
+    )
+  })

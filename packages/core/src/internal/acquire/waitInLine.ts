@@ -1,0 +1,276 @@
+/**
+ * Waits for a lock in the line of this process, where the waiter that has the turn asks for all.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { type LockReentered, LockStoreError, type LockTimeout } from "../../LockError.ts"
+import type { Restore } from "../hold/guard.ts"
+import type { Hold } from "../hold/Hold.ts"
+import { inOwnTurn } from "../hold/Lease.ts"
+import { giveBackPlace } from "../hold/rollback.ts"
+import { takesPlaces } from "../kinds/LockProtocol.ts"
+import { backOff } from "../options/acquireTimes.ts"
+import { mayHaveRun } from "../store/failures.ts"
+import type { Line, Waiter } from "../wait/Line.ts"
+import type { Place } from "../wait/Subscriptions.ts"
+import { untilServed, type Wait } from "../wait/untilServed.ts"
+import { acquireOnce, type AcquireRequest, Ask, type Denial, holdsLock, ownerRefOf } from "./ask.ts"
+import { gaveUp } from "./giveUp.ts"
+import { reenterOwn } from "./reenter.ts"
+
+export const isRequestInFlight = ({ client, keys, kind }: AcquireRequest): boolean =>
+  kind.mode !== "read" && client.requestsInFlight.exclusive.has(keys.lock)
+
+/** The in-flight request of this process was granted, or was answered in another way. */
+export const settled = ({ client, keys, kind }: AcquireRequest, isGranted: boolean): void => {
+  if (kind.mode === "read") {
+    client.requestsInFlight.read.delete(keys.lock)
+    return
+  }
+  client.requestsInFlight.exclusive.delete(keys.lock)
+  client.lines.get(keys.lock, kind.mode)?.unreserve(isGranted)
+}
+
+/** The number of messages so far that wake a waiter; undefined while it would not hear them. */
+export const messagesSeenOf = (request: AcquireRequest): number | undefined => {
+  const { client, keys, kind } = request
+  // composing the channel costs more than the look
+  if (client.subscriptions.isEmpty) return undefined
+  return client.subscriptions.messagesSeen(kind.channel(keys, client.clientId), takesPlaces(request))
+}
+
+/** A request that was made before the wait. */
+export interface EarlierRequest {
+  readonly answer: Denial | LockStoreError
+  readonly ask: Ask
+  /** The number of messages that had arrived before it was sent; undefined where the channel was not subscribed. */
+  readonly messagesSeen: number | undefined
+}
+
+export const waitInLine = (
+  request: AcquireRequest,
+  restore: Restore,
+  startedAt: number,
+  earlier: EarlierRequest | undefined
+): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
+  const { client, identity, keys, kind } = request
+  const wanted = {
+    kind: kind.name,
+    identity,
+    waitsUntil: startedAt + request.waitMillis,
+    atHead: kind.mode !== "read" && earlier !== undefined,
+    hasAsked: earlier !== undefined
+  }
+  const join = client.lines.join(keys.lock, kind.mode, wanted, () => isRequestInFlight(request))
+  return Effect.flatMap(join, ([line, waiter]) => {
+    const wait = new LockWait(request, restore, startedAt, line, waiter)
+    if (earlier !== undefined) wait.takeUp(earlier)
+    // only now: another waiter that took the head meanwhile would be asking already
+    if (earlier?.ask.takesPlace === true) settled(request, false)
+    return waiting(wait)
+  })
+}
+
+/** A function of its own, so that its closure refers to nothing but the wait: thousands of fibers may wait. */
+const waiting = (wait: LockWait): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
+  const { client, kind } = wait.request
+  client.telemetry.waits(kind.name)
+  const waited =
+    kind.backoff === undefined
+      ? untilServed<Hold, LockTimeout | LockReentered | LockStoreError>(wait)
+      : Effect.flatMap(backOff(kind.backoff), (nextPause) => {
+          wait.nextPause = nextPause
+          return wait.hasAsked
+            ? Effect.flatMap(wait.pause, () => untilServed<Hold, LockTimeout | LockReentered | LockStoreError>(wait))
+            : untilServed<Hold, LockTimeout | LockReentered | LockStoreError>(wait)
+        })
+  return Effect.onExit(waited, (exit) => wait.end(Exit.isSuccess(exit)))
+}
+
+/** The last waiter of this client has left. */
+const withdraw = (request: AcquireRequest, { place }: Line, isAcquired: boolean): Effect.Effect<void> => {
+  if (place !== undefined) return giveBackPlace(place.ownerRef)
+  // elsewhere all writers of a client share its place, until one of them is granted the lock
+  const isClients = request.kind.mode === "write" && !takesPlaces(request) && !isAcquired
+  return isClients ? giveBackPlace(ownerRefOf(request, request.client.clientId)) : Effect.void
+}
+
+/** One fiber that waits for a lock. */
+class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreError> {
+  readonly request: AcquireRequest
+  readonly restore: Restore
+  readonly startedAt: number
+  readonly line: Line
+  readonly waiter: Waiter
+  /** The next pause of a lock that spins, in milliseconds; undefined when its schedule has ended. */
+  nextPause: Effect.Effect<number | undefined> | undefined = undefined
+  #hasEnded = false
+  /** The latest answer of the store; undefined where it has failed since. */
+  #denial: Denial | undefined = undefined
+  /** The number of messages that had arrived before the latest request. */
+  #messagesSeen: number | undefined = undefined
+
+  constructor(request: AcquireRequest, restore: Restore, startedAt: number, line: Line, waiter: Waiter) {
+    this.request = request
+    this.restore = restore
+    this.startedAt = startedAt
+    this.line = line
+    this.waiter = waiter
+  }
+
+  get #isShared(): boolean {
+    return this.request.kind.mode === "read"
+  }
+
+  sleep(): Effect.Effect<void> {
+    const { line, waiter } = this
+    if (this.#hasEnded) return Effect.void
+    if (waiter.hasTurn) this.#listen()
+    // its owner may have acquired the lock while its request was under way
+    else if (holdsLock(this.request)) return Effect.void
+    return line.sleep(waiter)
+  }
+
+  attempt(): Effect.Effect<Hold | undefined, LockReentered | LockStoreError> {
+    const { request, restore, waiter } = this
+    const own = reenterOwn(request, restore, waiter.waitsUntil)
+    return own === undefined
+      ? this.#askIfDue()
+      : Effect.flatMap(own, (hold) => (hold === undefined ? this.#askIfDue() : Effect.succeed(hold)))
+  }
+
+  isOver(): boolean {
+    return this.#hasEnded || this.waiter.isLate
+  }
+
+  gaveUp(): Effect.Effect<never, LockTimeout | LockStoreError> {
+    return gaveUp(this.request, this.startedAt, this.#denial, this.line.outage.failure)
+  }
+
+  /** Goes on from a request that was made before the wait. */
+  takeUp({ answer, ask, messagesSeen }: EarlierRequest): void {
+    this.#messagesSeen = messagesSeen
+    this.#answered(answer, ask)
+  }
+
+  /** The wait is over, for whatever reason. */
+  end(isAcquired: boolean): Effect.Effect<void> {
+    const { line, request, waiter } = this
+    request.client.telemetry.waited(request.kind.name)
+    line.leave(waiter)
+    return line.isEmpty ? withdraw(request, line, isAcquired) : Effect.void
+  }
+
+  #askIfDue(): Effect.Effect<Hold | undefined, LockStoreError> {
+    const { line, waiter } = this
+    // a release lets all readers in at once; while the store cannot be asked, only the waiter that has the turn keeps trying
+    const asks = waiter.hasTurn
+      ? line.isDue
+      : this.#isShared && line.outage.failure === undefined && !line.isHeldBack && !waiter.isLate
+    return asks ? this.#ask() : Effect.undefined
+  }
+
+  #ask(): Effect.Effect<Hold | undefined, LockStoreError> {
+    const { line, request, restore, startedAt, waiter } = this
+    const hadTurn = waiter.hasTurn
+    if (hadTurn) line.asked(waiter)
+    const place = hadTurn ? takePlace(this) : undefined
+    // readers ask at the same time: the one that has the turn has the place
+    const terms = { waits: true, startedAt, hasAsked: place?.hasAsked === true, takesPlace: hadTurn }
+    const ask = new Ask(request, terms, place?.ownerRef.owner)
+    const keepPlace = () => {
+      line.place ??= place
+    }
+    this.#messagesSeen = messagesSeenOf(request)
+    const refused = (answer: Denial | LockStoreError): Effect.Effect<undefined> => {
+      this.#answered(answer, ask)
+      return hadTurn ? this.pause : Effect.undefined
+    }
+    const asked = acquireOnce(request, ask, {
+      restore,
+      onGranted: (hold) => this.#granted(hold, hadTurn),
+      onDenied: (denial) => Effect.suspend(() => refused(denial)),
+      onTransient: (failure, mayHaveRun): Effect.Effect<undefined> => {
+        if (!mayHaveRun) keepPlace()
+        return Effect.suspend(() => refused(failure))
+      }
+    })
+    return place === undefined
+      ? asked
+      : Effect.onError(asked, (cause) => (mayHaveRun(cause) ? Effect.void : Effect.sync(keepPlace)))
+  }
+
+  /** The next one need not ask for it, but has to look out for its loss. Readers that have waited as long may enter, too. */
+  #granted(hold: Hold, hadTurn: boolean): Effect.Effect<Hold> {
+    const { line, request, waiter } = this
+    if (this.#isShared && hadTurn) {
+      // the one that had the turn wakes them all
+      line.changed()
+      line.wakeOthers()
+    }
+    line.granted(hadTurn, !this.#isShared)
+    line.leave(waiter, 0)
+    // readers that are let in with it ask before its section, which may end at once, lets a writer in
+    return this.#isShared && !line.isEmpty ? Effect.as(inOwnTurn(request.client), hold) : Effect.succeed(hold)
+  }
+
+  /** Takes note of a request that was denied or has failed. */
+  #answered(answer: Denial | LockStoreError, ask: Ask): void {
+    const { line, waiter } = this
+    const isAsker = waiter.hasTurn
+    if (answer instanceof LockStoreError) {
+      this.#denial = undefined
+      line.failed(answer, ask.sentAt, isAsker)
+      return
+    }
+    this.#denial = answer
+    if (ask.takesPlace && takesPlaces(ask)) {
+      const { place } = line
+      if (place === undefined || place.ownerRef.owner === ask.owner) line.place = { ownerRef: ask, hasAsked: true }
+      // another request was faster
+      else this.request.client.fork(giveBackPlace(ask))
+    }
+    line.answered(answer.remaining, isAsker)
+  }
+
+  /** Whether the latest request was denied. */
+  get hasAsked(): boolean {
+    return this.#denial !== undefined
+  }
+
+  /** The pause of a lock that spins, after a denial. */
+  get pause(): Effect.Effect<undefined> {
+    if (this.nextPause === undefined || this.#denial === undefined) return Effect.undefined
+    return Effect.map(this.nextPause, (pauseMillis) => {
+      if (pauseMillis === undefined) this.#hasEnded = true
+      else this.line.sleepFor(pauseMillis)
+      return undefined
+    })
+  }
+
+  /** Subscribes, for all waiters; releases in this process wake them without that, unless it has a place. */
+  #listen(): void {
+    const { line, request } = this
+    const { client, keys, kind } = request
+    if (kind.backoff !== undefined) return
+    const places = takesPlaces(request)
+    // the lock cannot be handed over to this client, as its last request to be denied was one without a place
+    if (places && this.#denial !== undefined && line.place === undefined && !line.isHeldBack) line.changed()
+    if (line.isDue || line.isListening) return
+    if (line.place === undefined && client.isHeldHere(keys.lock, kind.mode)) return
+    // where clients have places, the others ask once the one that has the turn has been let in
+    const onMessage = this.#isShared && !places ? () => line.wakeOthers() : undefined
+    line.listen(kind.channel(keys, client.clientId), this.#messagesSeen, places ? kind.mode : undefined, onMessage)
+  }
+}
+
+/** The place of this client, for a request under its owner: one whose outcome is unknown takes it back. */
+const takePlace = ({ line, request }: LockWait): Place | undefined => {
+  const { place } = line
+  if (place === undefined) return undefined
+  line.place = undefined
+  // one without a request so far is none in Redis, but has to tell the others if this one is never sent
+  if (takesPlaces(request) || !place.hasAsked) return place
+  request.client.fork(giveBackPlace(place.ownerRef))
+  return undefined
+}

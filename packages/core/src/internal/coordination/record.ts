@@ -1,0 +1,173 @@
+/**
+ * The record beside a lock: what its holder publishes, and every process can read. Who leads, the result of work that is done
+ * once, and the last tick of a schedule are such records; Redis accepts them from the current holder alone.
+ *
+ * It looks behind the public modules, since a record takes the store, the keys and the subscriptions of the lock's client, which
+ * users cannot have.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Equal from "effect/Equal"
+import * as Hash from "effect/Hash"
+import * as Queue from "effect/Queue"
+import * as RcMap from "effect/RcMap"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { Holding } from "../../Holding.ts"
+import * as Lock from "../../Lock.ts"
+import type { LockLost, LockStoreError } from "../../LockError.ts"
+import type { LockClient } from "../client/LockClient.ts"
+import type { Hold } from "../hold/Hold.ts"
+import type { LockImpl } from "../locks/LockImpl.ts"
+import { type Invalid, isInvalid } from "../options/durations.ts"
+import type { LockKeys } from "../store/keys.ts"
+import { clear, type LockRecord, read, type RecordState, type RecordUse, write } from "../store/operations/record.ts"
+import { growing, jittered } from "../time/clock.ts"
+
+export type { RecordState }
+
+/** The record of one use beside one lock. */
+export class HolderRecord {
+  readonly #client: LockClient
+  readonly #keys: LockKeys
+  readonly #use: RecordUse
+
+  constructor(client: LockClient, keys: LockKeys, use: RecordUse) {
+    this.#client = client
+    this.#keys = keys
+    this.#use = use
+  }
+
+  get #key(): string {
+    return this.#keys.record(this.#use)
+  }
+
+  /** Whether the lock is kept by a majority of servers, which keeps no order of waiters. */
+  get isOnQuorum(): boolean {
+    return this.#client.isQuorum
+  }
+
+  /** The longest pause between two looks, as messages are hints. */
+  get intervalMillis(): number {
+    return this.#client.options.fallbackIntervalMillis
+  }
+
+  /** The record, and the lock's holder at the same moment. */
+  get read(): Effect.Effect<RecordState, LockStoreError> {
+    return Effect.suspend(() => this.#client.store.run(read(this.#keys, this.#use)))
+  }
+
+  /** {@link read}, again after each interval while failures are transient. */
+  get readPatiently(): Effect.Effect<RecordState, LockStoreError> {
+    return Effect.retry(this.read, {
+      while: ({ isTransient }) => isTransient,
+      schedule: Schedule.spaced(this.intervalMillis)
+    })
+  }
+
+  /** Reads after every message and in every interval, whether anything has changed or not. It never ends. */
+  get looks(): Stream.Stream<RecordState, LockStoreError> {
+    const { subscriptions } = this.#client
+    return Stream.unwrap(
+      Effect.gen({ self: this }, function* () {
+        // however many messages arrive during a read, one more read follows
+        const signals = yield* Queue.sliding<void>(1)
+        yield* Effect.acquireRelease(
+          Effect.sync(() => subscriptions.subscribe(this.#key, () => Queue.offerUnsafe(signals, undefined))),
+          (subscription) => Effect.sync(() => subscription.stop())
+        )
+        const next = Effect.suspend(() =>
+          Effect.raceFirst(Queue.take(signals), Effect.sleep(jittered(this.intervalMillis)))
+        )
+        return Stream.concat(
+          Stream.fromEffect(this.readPatiently),
+          Stream.fromEffectRepeat(Effect.andThen(next, this.readPatiently))
+        )
+      })
+    )
+  }
+
+  /**
+   * Waits until there is a record. However many fibers of this process wait, one looks for all of them. It never ends if the
+   * store fails for good: what else the caller has asked for reports that.
+   */
+  get written(): Effect.Effect<LockRecord> {
+    return Effect.scoped(Effect.flatMap(RcMap.get(watches, this), Deferred.await))
+  }
+
+  /** Looks until there is a record, in a fiber of the client. */
+  get watch(): Effect.Effect<Deferred.Deferred<LockRecord>, never, Scope.Scope> {
+    const written = Deferred.makeUnsafe<LockRecord>()
+    const look = Stream.runForEachWhile(this.looks, ({ record }) =>
+      record === undefined ? Effect.succeed(true) : Effect.as(Deferred.succeed(written, record), false)
+    )
+    return Effect.as(
+      Effect.acquireRelease(
+        Effect.sync(() => this.#client.fork(Effect.ignore(look))),
+        (fiber) => Effect.sync(() => fiber.interruptUnsafe())
+      ),
+      written
+    )
+  }
+
+  /** Writes as the holder of the lock, retrying transient failures while it holds the lock. */
+  write(
+    holding: Holding,
+    {
+      lifeMillis = 0,
+      value,
+      version
+    }: { readonly value: string; readonly version: number; readonly lifeMillis?: number }
+  ): Effect.Effect<void, LockLost | LockStoreError> {
+    const { owner, token } = holding
+    const { lease } = holding as Hold
+    const { now, store } = this.#client
+    const command = write(this.#keys, this.#use, { owner, token, version, value }, lifeMillis, store.publish)
+    const attempt = Effect.flatMap(
+      Effect.flatMap(holding.ensureHeld, () => store.run(command)),
+      (reply) => (reply === 1 ? Effect.void : Effect.fail(lease.lose("NotOwner", now())))
+    )
+    return Effect.retry(attempt, {
+      while: (error) => error._tag === "LockStoreError" && error.isTransient,
+      // short pauses, as the lease ends soon, and others wait for the record
+      schedule: growing("50 millis", "1 second")
+    })
+  }
+
+  /** Removes what this owner has written, in the background: readers ignore the record of an owner that does not hold the lock. */
+  clear(owner: string): Effect.Effect<void> {
+    return Effect.sync(() => {
+      const { store } = this.#client
+      this.#client.background(Effect.ignore(store.run(clear(this.#keys, this.#use, owner, store.publish))))
+    })
+  }
+
+  [Equal.symbol](that: unknown): boolean {
+    return that instanceof HolderRecord && this.#client === that.#client && this.#key === that.#key
+  }
+
+  [Hash.symbol](): number {
+    return Hash.string(this.#key)
+  }
+}
+
+/** The record of one use beside the lock, at the client that serves the running code. */
+export const recordOf = <R>(lock: Lock.Lock<R, unknown>, use: RecordUse): Effect.Effect<HolderRecord, Invalid, R> =>
+  Effect.withFiber<HolderRecord, Invalid, R>((fiber) => {
+    const at = (lock as unknown as LockImpl<R>).resolve(fiber)
+    return isInvalid(at) ? Effect.fail(at) : Effect.succeed(new HolderRecord(at.client, at.keys, use))
+  })
+
+/** The records that fibers wait for. Nothing closes them all: a watch ends with the last fiber that waits, or with its client. */
+const watches = Effect.runSync(
+  Effect.provideService(RcMap.make({ lookup: ({ watch }: HolderRecord) => watch }), Scope.Scope, Scope.makeUnsafe())
+)
+
+/** The holding of the section that the code runs in directly. */
+export const holdingOf = <R>(lock: Lock.Lock<R, unknown>): Effect.Effect<Holding, LockLost, R> =>
+  Effect.catchTags(Lock.currentHolding(lock), {
+    NotLockOwner: Effect.die,
+    InvalidLockName: Effect.die,
+    InvalidLockOptions: Effect.die
+  })

@@ -1,0 +1,120 @@
+/**
+ * One process's part in a shared schedule: which tick is due by the server's time, and which process runs it. The last tick is
+ * in the record beside the lock of the schedule's name, and is written only under that lock.
+ */
+import * as Cron from "effect/Cron"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
+import * as Lock from "../../Lock.ts"
+import type { LockLost, LockReentered, LockStoreError } from "../../LockError.ts"
+import type { RedisLock } from "../../RedisLock.ts"
+import { growing } from "../time/clock.ts"
+import { holdingOf, recordOf } from "./record.ts"
+
+export interface Job<R> {
+  readonly cron: Cron.Cron
+  /** Runs the tick of this time, epoch milliseconds. */
+  readonly execute: (tick: number) => Effect.Effect<void, never, R>
+  readonly overlap: "skip" | "wait" | "allow"
+  readonly catchUp: "none" | "latest" | "all"
+}
+
+/** The longest single sleep, as timers have a limit. */
+const longestSleepMillis = 24 * 60 * 60 * 1000
+
+/** The largest number of ticks that are run late: enough for any outage after which the older ones still matter. */
+const mostLate = 100
+
+/** The last ticks after `from` up to `now`, oldest first. */
+const dueTicks = (cron: Cron.Cron, from: number, now: number, most: number): ReadonlyArray<number> => {
+  const ticks: Array<number> = []
+  // starts a second later, as a backward search excludes its starting point
+  let tick = Cron.prev(cron, new Date(now + 1000)).getTime()
+  while (tick > now) tick = Cron.prev(cron, new Date(tick)).getTime()
+  for (; tick > from && ticks.length < most; tick = Cron.prev(cron, new Date(tick)).getTime()) ticks.unshift(tick)
+  return ticks
+}
+
+/** Waits for the next tick and handles it; to be run in a loop. */
+export const makeTurn = <R>(lock: Lock.Lock<RedisLock, LockReentered>, { catchUp, cron, execute, overlap }: Job<R>) =>
+  Effect.gen(function* () {
+    const scope = yield* Effect.scope
+    const record = yield* recordOf(lock, "tick")
+    /** This process is done with all ticks up to this one. */
+    let settled: number | undefined
+
+    const look = Effect.map(record.read, ({ holder, record, serverMicros }) => {
+      const [tick, state] = record?.value.split(" ") ?? []
+      return {
+        now: Math.floor(serverMicros / 1000),
+        /** The last tick that any process has begun. */
+        last: tick === undefined ? undefined : Number(tick),
+        /** Whether the process that has begun it still holds the lock. */
+        isRunning: state === "running" && record?.owner === holder
+      }
+    })
+
+    const note = (tick: number, state: "running" | "done"): Effect.Effect<void, LockLost | LockStoreError, RedisLock> =>
+      Effect.flatMap(holdingOf(lock), (holding) =>
+        record.write(holding, { value: `${tick} ${state}`, version: tick * 2 + (state === "done" ? 1 : 0) })
+      )
+
+    /** The ticks that no process has begun by now. */
+    const left = (due: ReadonlyArray<number>, last = 0) => due.filter((tick) => tick > last)
+
+    /** Runs due ticks one after the other, under the lock. */
+    const runAll = (due: ReadonlyArray<number>): Effect.Effect<void, LockLost | LockStoreError, R | RedisLock> =>
+      Effect.gen(function* () {
+        let { last, now } = yield* look
+        for (const tick of left(due, last)) {
+          const [spent] = yield* Effect.timed(Effect.andThen(note(tick, "running"), execute(tick)))
+          now += Duration.toMillis(spent)
+          // ticks that came due meanwhile are skipped, by every process
+          const [skipped = tick] = overlap === "skip" && tick === due.at(-1) ? dueTicks(cron, tick, now, 1) : []
+          yield* note(skipped, "done")
+        }
+      })
+
+    /** Claims due ticks under the lock, and runs them beside those that still run. */
+    const startAll = (due: ReadonlyArray<number>) =>
+      Effect.gen(function* () {
+        const claimed = left(due, (yield* look).last)
+        const last = claimed.at(-1)
+        if (last !== undefined) yield* note(last, "done")
+        return claimed
+      }).pipe(
+        Lock.withLock(lock),
+        Effect.flatMap((ticks) =>
+          Effect.forEach(ticks, (tick) => Effect.forkIn(execute(tick), scope), { discard: true })
+        )
+      )
+
+    /** Runs due ticks, unless one is running or another process has begun them. */
+    const runUnlessOverlapping = (due: ReadonlyArray<number>) =>
+      Effect.gen(function* () {
+        const latest = due.at(-1)!
+        const handled = Effect.flatMap(Lock.withLockIfAvailable(runAll(due), lock), (done) =>
+          Option.isSome(done)
+            ? Effect.succeed(true)
+            : Effect.map(look, ({ isRunning, last = 0 }) => isRunning || last >= latest)
+        )
+        // who holds the lock and has begun nothing is only looking, like this process, or died before it could begin
+        const pauses = Schedule.jittered(growing("20 millis", record.intervalMillis))
+        yield* Effect.repeat(handled, { until: (isHandled) => isHandled, schedule: pauses })
+        settled = latest
+      })
+
+    return Effect.gen(function* () {
+      const { last, now } = yield* look
+      settled ??= catchUp === "none" ? now : (last ?? now)
+      const from = Math.max(settled, last ?? 0)
+      const next = Cron.next(cron, new Date(from)).getTime()
+      if (next > now) return yield* Effect.sleep(Math.min(next - now, longestSleepMillis))
+      const due = dueTicks(cron, from, now, catchUp === "all" || overlap === "wait" ? mostLate : 1)
+      if (overlap === "allow") return yield* startAll(due)
+      if (overlap === "wait") return yield* Lock.withLock(runAll(due), lock)
+      return yield* runUnlessOverlapping(due)
+    })
+  })

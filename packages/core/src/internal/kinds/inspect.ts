@@ -1,0 +1,285 @@
+/**
+ * A look at what Redis has under a name: who holds it, who waits, and by which labels people recognise them.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { LockStoreError } from "../../LockError.ts"
+import type { HolderState, LockState, WaiterState } from "../../LockState.ts"
+import type { LockStore } from "../../LockStore.ts"
+import { clientLabelKey, type LockKeys } from "../store/keys.ts"
+import { label } from "../store/operations/client.ts"
+import { type Inspected, type LookedAt, nothingElse } from "../store/operations/inspected.ts"
+import * as lock from "../store/operations/lock.ts"
+import type { Mode, ProtocolClient } from "./LockProtocol.ts"
+
+/** The most waiters and permits of one name that are listed. */
+const mostListed = 1000
+
+/**
+ * The state of a name, and for how long its exclusive holder or writer has held it, if the time of the server is known. A client
+ * without a label may be Redisson's, whose grants leave an older token as it is: the time counts only together with a label.
+ */
+interface Look {
+  readonly state: LockState
+  readonly since: Duration.Duration | undefined
+}
+
+const lookAt = (name: string, found: Found): Look => {
+  const state = stateOf(name, found)
+  // readers have no token of their own
+  const isRead = state.holders.some(({ mode }) => mode === "read")
+  return { state, since: isRead ? undefined : sinceGrant(state.token, found.serverMicros) }
+}
+
+/**
+ * Who holds a lock, without its waiters: needs no permissions for the keys of other kinds. Fails with `WrongType` if what lies there is not
+ * a hash.
+ */
+export const lookAtHolders = (
+  { store }: ProtocolClient,
+  keys: LockKeys,
+  name: string
+): Effect.Effect<Look, LockStoreError> =>
+  Effect.map(store.run(lock.inspect(keys)), ([remaining, token, fields]: Inspected) =>
+    lookAt(name, {
+      ...nothingElse,
+      type: remaining === -2 ? "none" : "hash",
+      remaining,
+      token,
+      fields,
+      serverMicros: store.serverMicros(keys.lock)
+    })
+  )
+
+/** Everything that Redis has under a name, of whatever kind, with the labels of its holders and waiters. */
+export const inspect = (
+  client: ProtocolClient & LabellingClient,
+  keys: LockKeys,
+  name: string
+): Effect.Effect<LockState, LockStoreError> =>
+  Effect.flatMap(client.store.run(lock.look(keys, mostListed)), (found) => {
+    const { since, state } = lookAt(name, found)
+    return withLabels(client, state, since)
+  })
+
+/**
+ * The holders of a lock in a mode. Fails with `WrongType` if the name is a read-write lock and another kind was expected, or the other
+ * way round.
+ */
+export const holdersIn = (
+  client: ProtocolClient,
+  keys: LockKeys,
+  name: string,
+  mode: Mode
+): Effect.Effect<ReadonlyArray<HolderState>, LockStoreError> =>
+  Effect.flatMap(lookAtHolders(client, keys, name), ({ state: { holders } }) =>
+    holders.some((holder) => (holder.mode === "exclusive") !== (mode === "exclusive"))
+      ? Effect.fail(new LockStoreError({ operation: "lock/inspect", lock: name, reason: "WrongType" }))
+      : Effect.succeed(holders.filter((holder) => holder.mode === mode))
+  )
+
+type Found = Omit<LookedAt, "serverMicros"> & { readonly serverMicros: number | undefined }
+
+const stateOf = (name: string, found: Found): LockState => {
+  const { counter, fields, held, queueLength, remaining, type } = found
+  const state: LockState = {
+    name,
+    kind: "other",
+    holders: [],
+    token: tokenOf(found.token),
+    waiters: [],
+    waiting: 0,
+    count: undefined,
+    permits: [],
+    held: 0
+  }
+  const plainKind = queueLength > 0 ? "fair lock" : "lock"
+  switch (type) {
+    case "none": {
+      const queue = queueOf(found)
+      return { ...state, kind: queue.waiting === 0 ? "none" : plainKind, ...queue }
+    }
+    case "string": {
+      if (!/^-?\d+$/.test(counter!)) return state
+      const permits = found.permits.map(([id, millis]) => ({ id, remaining: durationOf(millis) }))
+      return { ...state, kind: held > 0 ? "permit semaphore" : "counter", count: Number(counter), permits, held }
+    }
+    case "hash": {
+      const owners = holdersOf(fields)
+      if (owners === undefined) return state
+      const readers = new Map(found.readers)
+      const holders = owners.map((holder) => ({
+        ...holder,
+        remaining: durationOf((holder.mode === "read" ? readers.get(holder.owner) : undefined) ?? remaining)
+      }))
+      return fields.includes("mode")
+        ? { ...state, kind: "read-write lock", holders, ...sidesOf(found) }
+        : { ...state, kind: plainKind, holders, ...queueOf(found) }
+    }
+    default:
+      return state
+  }
+}
+
+/** Redisson's owners: a client's UUID and an id. No other field of a hash has this form. */
+const ownerField = /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:.+?)(:write)?$/
+
+/** The holders of a lock by the fields of its hash, or undefined if these are no lock's. */
+const holdersOf = (fields: ReadonlyArray<string>): ReadonlyArray<Omit<HolderState, "remaining">> | undefined => {
+  const holders: Array<Omit<HolderState, "remaining">> = []
+  const isReadWrite = fields.includes("mode")
+  for (let i = 0; i < fields.length; i += 2) {
+    if (fields[i] === "mode") continue
+    const match = ownerField.exec(fields[i]!)
+    const holdCount = Number(fields[i + 1])
+    if (match === null || !Number.isSafeInteger(holdCount)) return undefined
+    const [, owner, write] = match
+    const mode: Mode = !isReadWrite ? "exclusive" : write === undefined ? "read" : "write"
+    holders.push({ owner: owner!, holdCount, mode })
+  }
+  return holders
+}
+
+/** Undefined for a key without expiry, and for a permit that never expires. */
+const durationOf = (millis: number): Duration.Duration | undefined =>
+  millis === -1 ? undefined : Duration.millis(millis)
+
+/** Any other value under the token's key is not a token. */
+const tokenOf = (token: string | null): bigint | undefined =>
+  token === null || !/^-?\d+$/.test(token) ? undefined : BigInt(token)
+
+type Waiting = Pick<LockState, "waiters" | "waiting">
+
+/** The queue of a fair lock, or else the places of any other lock. */
+const queueOf = (found: Found): Waiting =>
+  found.queueLength > 0
+    ? { waiters: found.queue.map((owner) => ({ owner })), waiting: found.queueLength }
+    : {
+        waiters: found.places
+          .toSorted(([, one], [, other]) => other - one)
+          // negative, if the clock was set back
+          .map(([owner, micros]) => ({ owner, since: Duration.micros(BigInt(Math.max(0, micros))) })),
+        waiting: found.placesTaken
+      }
+
+/** The places on both sides of a read-write lock. */
+const sidesOf = (found: Found): Waiting => {
+  const { waiters, waiting } = queueOf({ ...found, queueLength: 0 })
+  const sided = waiters.map(({ owner, ...rest }): WaiterState =>
+    owner.endsWith(":write")
+      ? { owner: owner.slice(0, -":write".length), mode: "write", ...rest }
+      : { owner, mode: "read", ...rest }
+  )
+  return { waiters: sided, waiting }
+}
+
+/** Tokens are times of the server, but for those of a `FencedLock`, which count. */
+const leastTime = 1_000_000_000_000_000
+
+/** The time from the grant of this token to this time of the server, in microseconds; undefined where either is not known. */
+const sinceGrant = (token: bigint | undefined, now: number | undefined): Duration.Duration | undefined => {
+  if (token === undefined || now === undefined || token < leastTime) return undefined
+  const micros = now - Number(token)
+  return micros < 0 ? undefined : Duration.micros(BigInt(Math.floor(micros)))
+}
+
+export interface LabellingClient {
+  readonly labels: LabelsOfOthers
+}
+
+/** The end of the owner of a lock that its minHold keeps: nobody holds it. */
+const kept = ":kept"
+
+/** The label of a holder's client. */
+export const labelOf = ({ labels }: LabellingClient, owner: string): Effect.Effect<string | undefined> =>
+  owner.endsWith(kept) ? Effect.undefined : labels.of(owner)
+
+/** The most waiters whose labels are looked up: each is a command, unless it is known. */
+const mostLabelled = 100
+
+const withLabels = (
+  client: LabellingClient,
+  state: LockState,
+  since: Duration.Duration | undefined
+): Effect.Effect<LockState> => {
+  const { holders, waiters } = state
+  if (holders.length + waiters.length === 0) return Effect.succeed(state)
+  const holding = (holder: HolderState) =>
+    Effect.map(labelOf(client, holder.owner), (label): HolderState =>
+      label === undefined ? holder : since === undefined ? { ...holder, label } : { ...holder, label, since }
+    )
+  const waiting = (waiter: WaiterState) =>
+    Effect.map(client.labels.of(waiter.owner), (label): WaiterState =>
+      label === undefined ? waiter : { ...waiter, label }
+    )
+  return Effect.zipWith(
+    Effect.forEach(holders, holding, { concurrency: 16 }),
+    Effect.forEach(waiters.slice(0, mostLabelled), waiting, { concurrency: 16 }),
+    (holders, labelled) => ({ ...state, holders, waiters: [...labelled, ...waiters.slice(mostLabelled)] })
+  )
+}
+
+const knownMillis = 60_000
+/** A client stores its label a second after it was first granted something. */
+const unknownMillis = 2000
+const mostRemembered = 1000
+
+/** Owners are `<client>:<number>`, as in Redisson; a waiting writer without a place is known by its client alone. */
+export const clientOf = (owner: string): string | undefined =>
+  /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?::|$)/.exec(owner)?.[1]
+
+interface AskingClient {
+  readonly clientId: string
+  readonly store: LockStore["Service"]
+  readonly options: { readonly keyPrefix: string; readonly label: string }
+  readonly now: () => number
+}
+
+/**
+ * The labels of other clients, by which people recognise the process of an owner. Remembered for a while, so that a look at many locks
+ * asks once for each client.
+ */
+export class LabelsOfOthers {
+  readonly #client: AskingClient
+  readonly #remembered = new Map<string, { readonly label: string | undefined; readonly until: number }>()
+  #isRefused = false
+
+  constructor(client: AskingClient) {
+    this.#client = client
+  }
+
+  /** The label of an owner's client; undefined if it has stored none, or Redis does not answer. */
+  of(owner: string): Effect.Effect<string | undefined> {
+    return Effect.suspend(() => {
+      const { clientId, now, options, store } = this.#client
+      const other = clientOf(owner)
+      if (other === undefined) return Effect.undefined
+      if (other === clientId) return Effect.succeed(options.label === "" ? undefined : options.label)
+      const remembered = this.#remembered.get(other)
+      if (remembered !== undefined && remembered.until > now()) return Effect.succeed(remembered.label)
+      if (this.#isRefused) return Effect.undefined
+      return store.run(label(clientLabelKey(options.keyPrefix, other))).pipe(
+        Effect.map((label) =>
+          label === "" ? this.#remember(other, undefined, unknownMillis) : this.#remember(other, label, knownMillis)
+        ),
+        Effect.catch(({ isTransient, reason }) =>
+          Effect.sync(() => {
+            // it would be refused again, and the server logs each attempt
+            if (reason === "NoPermission") this.#isRefused = true
+            return this.#remember(other, undefined, isTransient ? unknownMillis : knownMillis)
+          })
+        )
+      )
+    })
+  }
+
+  #remember(client: string, label: string | undefined, millis: number): string | undefined {
+    this.#remembered.delete(client)
+    this.#remembered.set(client, { label, until: this.#client.now() + millis })
+    if (this.#remembered.size > mostRemembered) {
+      const [oldest] = this.#remembered.keys()
+      this.#remembered.delete(oldest!)
+    }
+    return label
+  }
+}

@@ -1,0 +1,417 @@
+/**
+ * Acquires all members of a `MultiLock`: at once if all are free. If one is taken, waits for that one, and requests the others then. If
+ * another is taken by then, acquires them one after the other and keeps what it has, in the same order everywhere, so that two MultiLocks
+ * do not wait for each other. Each wait is that of a single lock, with its place in the queue.
+ *
+ * Other code may nest the members against that order. So if such a wait takes too long, the members that are held meanwhile are given
+ * back, and the wait goes on. If the others are not free when it ends, that member is given back as well, and all are acquired in order again:
+ * two MultiLocks that kept to different orders would wait for each other.
+ */
+import type * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import { type AcquireError, LockStoreError, LockTimeout, QuorumNotReached } from "../../LockError.ts"
+import { type AcquireRequest, tryAcquireTogether } from "../acquire/ask.ts"
+import { countWaiting, pauseAfterFailure } from "../acquire/giveUp.ts"
+import type { LockClient } from "../client/LockClient.ts"
+import type { Hold, InternalHolding } from "../hold/Hold.ts"
+import type { Restore } from "../hold/guard.ts"
+import type { Times } from "../options/acquireTimes.ts"
+import { isRetryable, transientFailure } from "../store/failures.ts"
+import { Outage } from "../wait/Outage.ts"
+import type { PreparedAcquire, Subject } from "./AnyLock.ts"
+import { PreparedLockAcquire } from "./LockImpl.ts"
+import { MultiHold, multiKind, releaseAll, type Tokens } from "./MultiHold.ts"
+
+/** The outcome of a request for all members: the member that was denied, if there was one. */
+type Attempt<T> = MultiHold<T> | Denied
+
+export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>> {
+  readonly name: string
+  readonly subjects: ReadonlyArray<Subject>
+  /** The members, requested at once. */
+  readonly #members: ReadonlyArray<PreparedAcquire<E, T>>
+  /** Prepares a member with a limited wait. */
+  readonly #waiting: (index: number, waitMillis: number) => PreparedAcquire<E, T>
+  readonly #times: Times
+  readonly #now: () => number
+  readonly #startedAt: number
+  readonly #held: Array<InternalHolding<T> | undefined>
+  /** The order in which the members are acquired. */
+  #order: ReadonlyArray<number>
+  readonly #patience = new Patience()
+
+  constructor(
+    name: string,
+    subjects: ReadonlyArray<Subject>,
+    members: ReadonlyArray<PreparedAcquire<E, T>>,
+    waiting: (index: number, waitMillis: number) => PreparedAcquire<E, T>,
+    times: Times
+  ) {
+    this.name = name
+    this.subjects = subjects
+    this.#members = members
+    this.#waiting = waiting
+    this.#times = times
+    this.#now = subjects[0]!.client.now
+    this.#startedAt = this.#now()
+    this.#held = members.map(() => undefined)
+    this.#order = [...members.keys()]
+  }
+
+  get label(): string {
+    return multiKind
+  }
+
+  tryAcquire(restore: Restore): Effect.Effect<Option.Option<InternalHolding<Tokens<T>>>, LockStoreError | E> {
+    return Effect.suspend(() => {
+      // a member of a nested lock may be requested more than once
+      this.#held.fill(undefined)
+      return this.#orNone(
+        Effect.flatMap(this.#attempt(restore), (attempt) =>
+          attempt instanceof MultiHold ? Effect.succeedSome(attempt) : Effect.as(this.#giveBack(), Option.none())
+        )
+      )
+    })
+  }
+
+  acquire(restore: Restore): Effect.Effect<InternalHolding<Tokens<T>>, AcquireError | E> {
+    const waits = this.#times.waitMillis > 0
+    return this.#orNone(
+      Effect.flatMap(
+        waits ? this.#askForRest(restore) : this.#attempt(restore),
+        (attempt): Effect.Effect<InternalHolding<Tokens<T>>, AcquireError | E> =>
+          attempt instanceof MultiHold
+            ? Effect.succeed(attempt)
+            : countWaiting(
+                this.subjects[0]!.client,
+                multiKind,
+                Effect.gen(() => this.#again(attempt, restore))
+              )
+      )
+    )
+  }
+
+  /** Releases the acquired members on any failure. */
+  #orNone<A, E2>(self: Effect.Effect<A, E2>): Effect.Effect<A, E2> {
+    return Effect.catchCause(self, (cause) => {
+      const { client, isMember } = this.subjects[0]!
+      if (isMember !== true && cause.reasons.some(isTimeout)) client.telemetry.timedOut(multiKind)
+      return Effect.andThen(this.#giveBack(), Effect.failCause(cause))
+    })
+  }
+
+  /** Releases the acquired members, except those `kept`. A release that fails is retried in the background until its lease ends. */
+  #giveBack(kept: ReadonlyArray<InternalHolding<T> | undefined> = []): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const released: Array<InternalHolding<T>> = []
+      for (const [index, member] of this.#held.entries()) {
+        if (member === undefined || member === kept[index]) continue
+        released.push(member)
+        this.#held[index] = undefined
+      }
+      return released.length === 0 ? Effect.void : Effect.ignore(releaseAll(released))
+    })
+  }
+
+  /** Continues after a denied first attempt. */
+  *#again(first: Denied, restore: Restore): Effect.fn.Return<InternalHolding<Tokens<T>>, AcquireError | E> {
+    const until = this.#startedAt + this.#times.waitMillis
+    const outage = new Outage<Denied["failure"]>()
+    this.#order = commonOrder(this.#members)
+    let denied = first
+    const { blocker } = first
+    if (blocker !== undefined) {
+      // others may use the rest meanwhile, which is often free again by then
+      this.#held[blocker] = yield* this.#waitFor(blocker, until, restore)
+      const attempt = yield* this.#askForRest(restore)
+      if (attempt instanceof MultiHold) return attempt
+      denied = attempt
+      yield* this.#giveBackOutOfOrder
+    }
+    while (true) {
+      const left = until - this.#now()
+      // a member that can fail this way declares it in its type
+      if (left <= 0) return yield* Effect.fail((denied.failure ?? this.#timedOut(undefined)) as AcquireError | E)
+      if (denied.failure === undefined) {
+        outage.answered()
+      } else {
+        outage.failed(denied.failure)
+        yield* pauseAfterFailure(this.subjects[0]!.client, outage, left, restore)
+      }
+      while (true) {
+        const index = this.#order.find((index) => this.#held[index] === undefined)
+        if (index === undefined) break
+        this.#held[index] = yield* this.#waitFor(index, until, restore)
+        // behind the one that was taken the rest may be free; after it has given way, those before it
+        if (index === denied.blocker || !this.#isInOrder) break
+      }
+      const attempt = yield* this.#askForRest(restore)
+      if (attempt instanceof MultiHold) return attempt
+      denied = attempt
+      yield* this.#giveBackOutOfOrder
+    }
+  }
+
+  /** Whether no member is held before an earlier one. */
+  get #isInOrder(): boolean {
+    const missing = this.#order.findIndex((index) => this.#held[index] === undefined)
+    return missing === -1 || this.#order.slice(missing).every((index) => this.#held[index] === undefined)
+  }
+
+  get #giveBackOutOfOrder(): Effect.Effect<void> {
+    return Effect.suspend(() => (this.#isInOrder ? Effect.void : this.#giveBack()))
+  }
+
+  /** Waits for a member. If that takes too long, gives back those that it holds, and waits on. */
+  #waitFor(index: number, until: number, restore: Restore): Effect.Effect<InternalHolding<T>, AcquireError | E> {
+    const wait = this.#wait(index, until - this.#now(), restore)
+    if (this.#held.every((member) => member === undefined)) return wait
+    const giveWay = Effect.suspend(() => {
+      this.#patience.wasTooShort()
+      return this.#giveBack()
+    })
+    // giving back is not broken off when the wait ends meanwhile
+    const minding = Effect.uninterruptible(Effect.andThen(Effect.interruptible(this.#isPatient), giveWay))
+    return Effect.flatMap(Effect.forkChild(minding), (fiber) => Effect.ensuring(wait, Fiber.interrupt(fiber)))
+  }
+
+  /** Ends when the members that are held have been kept for long enough; until then, their fixed leases are renewed. */
+  get #isPatient(): Effect.Effect<void> {
+    const patience = Effect.sleep(this.#patience.millis)
+    const { leaseMillis } = this.#times
+    if (leaseMillis === undefined) return patience
+    const held = this.#held.filter((member) => member !== undefined)
+    const renewal = Effect.forEach(held, (member) => Effect.ignore(member.renew(leaseMillis)), { discard: true })
+    return Effect.raceFirst(patience, Effect.forever(Effect.delay(renewal, leaseMillis / 3)))
+  }
+
+  #timedOut(holder: LockTimeout["holder"]): LockTimeout {
+    return new LockTimeout({ lock: this.name, waited: Duration.millis(this.#now() - this.#startedAt), holder })
+  }
+
+  #wait(index: number, waitMillis: number, restore: Restore): Effect.Effect<InternalHolding<T>, AcquireError | E> {
+    return Effect.catchCause(this.#waiting(index, Math.max(0, waitMillis)).acquire(restore), (cause) => {
+      const timeout = cause.reasons.find(isTimeout)
+      if (timeout === undefined) return Effect.failCause(cause)
+      const { holder } = timeout.error
+      return Effect.suspend(() => Effect.fail(this.#timedOut(holder)))
+    })
+  }
+
+  /** {@link #attempt} of a caller that waits, which acquires all that it requests or nothing. */
+  #askForRest(restore: Restore): Effect.Effect<Attempt<T>, LockStoreError | E> {
+    return Effect.suspend(() => {
+      const kept = [...this.#held]
+      return Effect.tap(orTransient(this.#attempt(restore)), (attempt) =>
+        attempt instanceof MultiHold ? Effect.void : this.#giveBack(kept)
+      )
+    })
+  }
+
+  /** Requests all members that are not held yet, at once. */
+  #attempt(restore: Restore): Effect.Effect<Attempt<T>, LockStoreError | E> {
+    return Effect.suspend(() => {
+      const attempt: { denied: number | undefined } = { denied: undefined }
+      const missing = this.#order.filter((index) => this.#held[index] === undefined)
+      const asked = groupsOf(this.#members, missing).map((group) => this.#ask(group, attempt))
+      return Effect.flatMap(
+        asked.length === 1
+          ? asked[0]!(restore)
+          : Effect.andThen(
+              noteSpreadSlots(this.name, this.#members),
+              // each request records its grant even if others fail or the whole is interrupted
+              restore(Effect.forEach(asked, Effect.uninterruptibleMask, { concurrency: "unbounded", discard: true }))
+            ),
+        (): Effect.Effect<Attempt<T>, LockStoreError> =>
+          attempt.denied === undefined
+            ? this.#complete
+            : Effect.succeed({ blocker: attempt.denied, failure: undefined })
+      )
+    })
+  }
+
+  #ask(
+    group: ReadonlyArray<number>,
+    attempt: { denied: number | undefined }
+  ): (restore: Restore) => Effect.Effect<void, LockStoreError | E> {
+    const [only] = group as readonly [number]
+    return group.length === 1
+      ? (restore) =>
+          Effect.map(this.#members[only]!.tryAcquire(restore), (hold) => {
+            if (Option.isNone(hold)) attempt.denied ??= only
+            else this.#held[only] = hold.value
+          })
+      : (restore) =>
+          Effect.map(
+            tryAcquireTogether(
+              group.map((index) => this.#members[index] as unknown as AcquireRequest),
+              restore
+            ),
+            (holds) => {
+              if ("index" in holds) attempt.denied ??= group[holds.index]!
+              else
+                for (let i = 0; i < group.length; i++) this.#held[group[i]!] = holds[i] as unknown as InternalHolding<T>
+            }
+          )
+  }
+
+  /** All members are held: a fixed lease now starts for each. One may have run out while another was requested. */
+  get #complete(): Effect.Effect<Attempt<T>, LockStoreError> {
+    return Effect.suspend((): Effect.Effect<Attempt<T>, LockStoreError> => {
+      const hold = new MultiHold(this.name, this.#held as ReadonlyArray<InternalHolding<T>>)
+      const { leaseMillis } = this.#times
+      const [first] = hold.holds as readonly [Hold]
+      // one command acquired them all just now
+      if (hold.holds.every(({ lease }) => lease.acquiredAt === first.lease.acquiredAt)) {
+        return Effect.succeed(this.#count(hold))
+      }
+      if (leaseMillis === undefined) {
+        return hold.checkLost() === undefined ? Effect.succeed(this.#count(hold)) : this.#lostMeanwhile
+      }
+      return Effect.map(hold.renew(leaseMillis), () => this.#count(hold)).pipe(
+        Effect.catchTag("LockLost", () => this.#lostMeanwhile),
+        Effect.catchTag("InvalidLockOptions", Effect.die) // the lease has been checked
+      )
+    })
+  }
+
+  /** All over again. */
+  get #lostMeanwhile(): Effect.Effect<Denied> {
+    return Effect.as(this.#giveBack(), { blocker: undefined, failure: undefined })
+  }
+
+  #count(hold: MultiHold<T>): MultiHold<T> {
+    hold.count(this.subjects[0]!.client, this.#startedAt)
+    return hold
+  }
+}
+
+/**
+ * For how long a `MultiLock` keeps some members while it waits for the next one.
+ */
+const [shortestMillis, longestMillis] = [1000, 8000]
+
+/**
+ * Twice as long each time that it was not enough, as a turn may just take long. After the longest time it begins again, and goes further then:
+ * of two that wait for each other, one soon has less patience than the other.
+ */
+export class Patience {
+  #millis = shortestMillis
+  #longestMillis = longestMillis
+
+  /** So long, and up to half as long again at random. */
+  get millis(): number {
+    return this.#millis * (1 + Math.random() / 2)
+  }
+
+  wasTooShort(): void {
+    if (this.#millis < this.#longestMillis) {
+      this.#millis *= 2
+    } else {
+      this.#millis = shortestMillis
+      this.#longestMillis *= 2
+    }
+  }
+}
+
+/**
+ * What the failures of members mean to a `MultiLock`: which of them may pass while it waits.
+ */
+
+/** A member was denied, or its store failed for a reason that may pass. */
+export interface Denied {
+  readonly blocker: number | undefined
+  /** The transient failure of the store that hides the blocker. */
+  readonly failure: LockStoreError | QuorumNotReached | undefined
+}
+
+export const isTimeout = (reason: Cause.Reason<unknown>): reason is Cause.Fail<LockTimeout> =>
+  reason._tag === "Fail" && reason.error instanceof LockTimeout
+
+/** Turns a transient failure into a value, so that a waiter retries. */
+export const orTransient = <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A | Denied, E> =>
+  Effect.catchCause(self, (cause): Effect.Effect<Denied, E> => {
+    const failure = transientFailure(cause) ?? transientQuorum(cause)
+    return failure === undefined ? Effect.failCause(cause) : Effect.succeed({ blocker: undefined, failure })
+  })
+
+/** The transient failure of a member that is a `RedLock`. */
+const transientQuorum = (cause: Cause.Cause<unknown>): QuorumNotReached | undefined => {
+  let failure: QuorumNotReached | undefined
+  for (const reason of cause.reasons) {
+    // requests beside the failed one are interrupted
+    if (reason._tag === "Interrupt") continue
+    if (reason._tag !== "Fail" || !isNotForGood(reason.error)) return undefined
+    if (reason.error instanceof QuorumNotReached) failure ??= reason.error
+  }
+  return failure
+}
+
+const isNotForGood = (error: unknown): boolean =>
+  error instanceof LockTimeout ||
+  (error instanceof LockStoreError && isRetryable(error)) ||
+  (error instanceof QuorumNotReached && error.isTransient)
+
+/**
+ * In which order the members of a `MultiLock` are requested, and which of them by one command.
+ */
+
+/** The most members that one command acquires: while it runs, the server does nothing else. */
+const membersPerCommand = 1000
+
+/** The indices of the members in an order that is the same for all clients: that of their keys. */
+export const commonOrder = (members: ReadonlyArray<PreparedAcquire>): ReadonlyArray<number> => {
+  const keys = members.map(({ subjects }) => subjects.map(({ keys }) => keys.lock).sort()[0]!)
+  return [...members.keys()].sort((a, b) => (keys[a]! < keys[b]! ? -1 : keys[a]! > keys[b]! ? 1 : a - b))
+}
+
+/** Groups members by the commands that can acquire them. */
+export const groupsOf = (
+  members: ReadonlyArray<PreparedAcquire>,
+  indices: ReadonlyArray<number>
+): ReadonlyArray<ReadonlyArray<number>> => {
+  const groups: Array<Array<number>> = []
+  for (const index of indices) {
+    const asking = members[index]!
+    const group =
+      asking instanceof PreparedLockAcquire && asking.isJoinable
+        ? groups.find((group) => group.length < membersPerCommand && isOneCommand(members[group[0]!]!, asking))
+        : undefined
+    if (group === undefined) groups.push([index])
+    else group.push(index)
+  }
+  return groups
+}
+
+/** Whether two single locks share a client and a slot. */
+const isOneCommand = (first: PreparedAcquire, second: PreparedLockAcquire<unknown>): boolean =>
+  first instanceof PreparedLockAcquire &&
+  first.client === second.client &&
+  first.client.store.slot(first.keys.lock) === second.client.store.slot(second.keys.lock) &&
+  first.isJoinable
+
+/** Clients that have logged it. */
+const noted = new WeakSet<LockClient>()
+
+/** Logs once per client that the members of a MultiLock are in different slots of a cluster. */
+export const noteSpreadSlots = (lock: string, members: ReadonlyArray<PreparedAcquire>): Effect.Effect<void> => {
+  const [first] = members
+  if (!(first instanceof PreparedLockAcquire) || noted.has(first.client)) return Effect.void
+  const { client } = first
+  const slotOf = (member: PreparedLockAcquire<unknown>) => client.store.slot(member.keys.lock)
+  const isSpread = members.some(
+    (member) => member instanceof PreparedLockAcquire && member.client === client && slotOf(member) !== slotOf(first)
+  )
+  if (!isSpread) return Effect.void
+  noted.add(client)
+  return Effect.annotateLogs(
+    Effect.logInfo(
+      `The members of the MultiLock ${JSON.stringify(lock)} are in different slots of the cluster, so one command cannot acquire them at once. ` +
+        `A hash tag that their names share puts them into one slot: {orders}:1 and {orders}:2.`
+    ),
+    { warning: "slots" }
+  )
+}

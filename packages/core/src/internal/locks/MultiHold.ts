@@ -1,0 +1,177 @@
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type { InvalidLockOptions, LockLost, LockStoreError } from "../../LockError.ts"
+import { ensureHeld, Hold, type InternalHolding, isHeld } from "../hold/Hold.ts"
+import type { HoldingClient, Lease } from "../hold/Lease.ts"
+import { releaseTogether } from "../hold/release.ts"
+import { printsAs } from "../report/shown.ts"
+
+/** The token of each member by its name; a second member with the same name is `name#2`. */
+export type Tokens<T> = Readonly<Record<string, T>>
+
+/** The kind by which it is counted and traced, in addition to its members. */
+export const multiKind = "multi"
+
+/**
+ * The holds of all members of a composed lock: held while all are.
+ */
+export class MultiHold<T> implements InternalHolding<Tokens<T>> {
+  readonly name: string
+  readonly holds: ReadonlyArray<Hold>
+  readonly #members: ReadonlyArray<InternalHolding<T>>
+  /** The client that counts it as held, and since when. */
+  #counted: { readonly client: HoldingClient; readonly since: number } | undefined = undefined
+
+  constructor(name: string, members: ReadonlyArray<InternalHolding<T>>) {
+    this.name = name
+    this.#members = members
+    const holds: Array<Hold> = []
+    for (const member of members) holds.push(...member.holds)
+    this.holds = holds
+  }
+
+  get clients(): ReadonlyArray<HoldingClient> {
+    return this.holds.map(({ lease }) => lease.client)
+  }
+
+  get owner(): string {
+    return [...new Set(this.#members.map(({ owner }) => owner))].join(", ")
+  }
+
+  get token(): Tokens<T> {
+    const tokens = new Map<string, T>()
+    for (const { name, token } of this.#members) {
+      let key = name
+      for (let i = 2; tokens.has(key); i++) key = `${name}#${i}`
+      tokens.set(key, token)
+    }
+    return Object.fromEntries(tokens)
+  }
+
+  get isHeld(): Effect.Effect<boolean> {
+    return isHeld(this)
+  }
+
+  get ensureHeld(): Effect.Effect<void, LockLost> {
+    return ensureHeld(this)
+  }
+
+  /** The first loss among the members; the release of one only where none is lost. */
+  checkLost(): LockLost | undefined {
+    let first: LockLost | undefined
+    for (const hold of this.holds) {
+      const lost = hold.checkLost()
+      if (lost !== undefined && lost.reason !== "Released") return lost
+      first ??= lost
+    }
+    return first
+  }
+
+  get remaining(): Effect.Effect<Duration.Duration> {
+    return Effect.map(Effect.all(this.#members.map(({ remaining }) => remaining)), (all) =>
+      all.reduce((a, b) => Duration.min(a, b))
+    )
+  }
+
+  get awaitLost(): Effect.Effect<never, LockLost> {
+    return Effect.raceAllFirst(this.#members.map(({ awaitLost }) => awaitLost))
+  }
+
+  renew(leaseTime?: Duration.Input): Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions> {
+    return Effect.forEach(this.#members, (member) => member.renew(leaseTime), {
+      concurrency: "unbounded",
+      discard: true
+    })
+  }
+
+  get release(): Effect.Effect<void, LockLost | LockStoreError> {
+    return Effect.uninterruptible(Effect.suspend(() => this.releaseNow()))
+  }
+
+  releaseNow(): Effect.Effect<void, LockLost | LockStoreError> {
+    const counted = this.#counted
+    this.#counted = undefined
+    if (counted === undefined) return releaseAll(this.#members)
+    const { client, since } = counted
+    client.telemetry.released(multiKind, client.now() - since)
+    const lost = this.checkLost()
+    countLoss(client, lost)
+    const released = releaseAll(this.#members)
+    return lost === undefined
+      ? Effect.tapError(released, (failure) =>
+          Effect.sync(() => countLoss(client, failure._tag === "LockLost" ? failure : undefined))
+        )
+      : released
+  }
+
+  /** Counts it as acquired, and as held until its release. */
+  count(client: HoldingClient, startedAt: number): void {
+    const now = client.now()
+    this.#counted = { client, since: now }
+    client.telemetry.acquired(multiKind, now - startedAt)
+  }
+
+  onLost(listener: () => void): () => void {
+    let isCalled = false
+    const once = () => {
+      if (isCalled) return
+      isCalled = true
+      listener()
+    }
+    const withdrawals = this.#members.map((member) => member.onLost(once))
+    return () => {
+      for (const withdraw of withdrawals) withdraw()
+    }
+  }
+}
+
+const countLoss = ({ telemetry }: HoldingClient, lost: LockLost | undefined): void => {
+  if (lost !== undefined && lost.reason !== "Released") telemetry.lost(multiKind, lost.reason)
+}
+
+/**
+ * Releases all members, even if some releases fail, and fails with every failure, losses first. The caller is
+ * uninterruptible.
+ */
+export const releaseAll = (held: ReadonlyArray<InternalHolding>): Effect.Effect<void, LockLost | LockStoreError> => {
+  const together: Array<Array<Hold>> = []
+  const alone: Array<InternalHolding> = []
+  for (const member of held) {
+    if (!(member instanceof Hold) || !isFreedTogether(member)) {
+      alone.push(member)
+      continue
+    }
+    const group = together.find(([first]) => haveOneOwner(first!.lease, member.lease))
+    if (group === undefined) together.push([member])
+    else group.push(member)
+  }
+  if (together.length === 1 && alone.length === 0) return Effect.flatMap(releaseGroup(together[0]!), failing)
+  const releases = [...together.map(releaseGroup), ...alone.map(releaseAlone)]
+  return Effect.flatMap(Effect.all(releases, { concurrency: "unbounded" }), (failures) => failing(failures.flat()))
+}
+
+const releaseGroup = (holds: ReadonlyArray<Hold>) =>
+  holds.length === 1 ? releaseAlone(holds[0]!) : releaseTogether(holds)
+
+const releaseAlone = (held: InternalHolding): Effect.Effect<ReadonlyArray<LockLost | LockStoreError>> =>
+  Effect.match(held.releaseNow(), { onSuccess: () => [], onFailure: (failure) => [failure] })
+
+const failing = (failures: ReadonlyArray<LockLost | LockStoreError>): Effect.Effect<void, LockLost | LockStoreError> =>
+  failures.length === 0
+    ? Effect.void
+    : Exit.asVoidAll(
+        failures
+          .toSorted((a, b) => Number(b._tag === "LockLost") - Number(a._tag === "LockLost"))
+          .map((failure) => Exit.fail(failure))
+      )
+
+/** Whether this is the last hold of a lock that one command can release together with others. */
+const isFreedTogether = ({ lease, released }: Hold): boolean =>
+  !released && lease.holds === 1 && lease.kind.together && !lease.client.isQuorum
+
+const haveOneOwner = (a: Lease, b: Lease): boolean =>
+  a.owner === b.owner &&
+  (a.keys.lock === b.keys.lock || a.client.store.slot(a.keys.lock) === b.client.store.slot(b.keys.lock))
+
+printsAs(MultiHold.prototype, ({ name, owner }) => ({ _id: "effect-redis-lock/Holding", name, owner }))

@@ -1,0 +1,141 @@
+import * as Effect from "effect/Effect"
+import type { Fiber } from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import type { AcquireOptions } from "../../AcquireOptions.ts"
+import { InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
+import type { HolderState, LockState } from "../../LockState.ts"
+import type { RedisLock } from "../../RedisLock.ts"
+import type { InternalHolding } from "../hold/Hold.ts"
+import { refuseMinHold, timesOf } from "../options/acquireTimes.ts"
+import { type Invalid, isInvalid } from "../options/durations.ts"
+import { AnyLock, isSame, type PreparedAcquire, provideUnbound, type Subject } from "./AnyLock.ts"
+import { PreparedMultiAcquire } from "./MultiAcquire.ts"
+import { MultiHold, type Tokens } from "./MultiHold.ts"
+
+/**
+ * Several locks as one.
+ */
+export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
+  readonly name: string
+  readonly #members: ReadonlyArray<AnyLock<R, E, T>>
+  readonly #options: AcquireOptions | undefined
+
+  constructor(members: ReadonlyArray<AnyLock<R, E, T>>, options: AcquireOptions | undefined) {
+    super()
+    this.name = members.map(({ name }) => name).join(", ")
+    this.#members = members
+    this.#options = options
+  }
+
+  get isBound(): boolean {
+    return this.#members.every((member) => member.isBound)
+  }
+
+  provide(service: RedisLock["Service"]): MultiLockImpl<Exclude<R, RedisLock>, E, T> {
+    return new MultiLockImpl(provideUnbound(this.#members, service), this.#options)
+  }
+
+  prepare(
+    fiber: Fiber<unknown, unknown>,
+    scope: Scope.Scope | undefined,
+    options: AcquireOptions | undefined
+  ): PreparedAcquire<E, Tokens<T>> | Invalid {
+    if (this.#members.length === 0) {
+      return new InvalidLockOptions({ option: "MultiLock", problem: "it has no members" })
+    }
+    const times = timesOf(options, this.#options)
+    if (isInvalid(times)) return times
+    const kept = refuseMinHold(times, "a MultiLock")
+    if (kept !== undefined) return kept
+    const acknowledge = options?.acknowledge ?? this.#options?.acknowledge
+    const lease = {
+      ...(times.leaseMillis === undefined ? undefined : { leaseTime: times.leaseMillis }),
+      ...(acknowledge === undefined ? undefined : { acknowledge })
+    }
+    const prepared: Array<PreparedAcquire<E, T>> = []
+    const subjects: Array<Subject> = []
+    for (const member of this.#members) {
+      const request = member.prepare(fiber, scope, lease)
+      if (isInvalid(request)) return request
+      for (const subject of request.subjects) {
+        const keptMember = refuseMinHold(subject, "a member of a MultiLock")
+        if (keptMember !== undefined) return keptMember
+        if (subjects.some((other) => isSame(subject, other))) {
+          return new InvalidLockOptions({
+            option: "MultiLock",
+            problem: `"${request.name}" is among its members twice`
+          })
+        }
+        subjects.push(subject)
+      }
+      prepared.push(request)
+    }
+    const waiting = (index: number, waitTime: number) => {
+      const member = this.#members[index]!.prepare(fiber, scope, { ...lease, waitTime }) as PreparedAcquire<E, T>
+      for (const subject of member.subjects) subject.isMember = true
+      return member
+    }
+    return new PreparedMultiAcquire(this.name, subjects, prepared, waiting, times)
+  }
+
+  holding(fiber: Fiber<unknown, unknown>): Effect.Effect<InternalHolding<Tokens<T>> | undefined, LockLost | Invalid> {
+    return Effect.map(Effect.all(this.#members.map((member) => member.holding(fiber))), (all) => {
+      const held = all.filter((member) => member !== undefined)
+      return held.length === 0 || held.length < all.length ? undefined : new MultiHold(this.name, held)
+    })
+  }
+
+  /** Held when every member is. */
+  inspect(fiber: Fiber<unknown, unknown>): Effect.Effect<LockState, LockStoreError | Invalid> {
+    return Effect.map(
+      this.#each((member) => member.inspect(fiber)),
+      (states): LockState => {
+        const holders = ofAll(states.map((state) => state.holders))
+        const waiters = states.flatMap((state) => state.waiters)
+        return {
+          name: this.name,
+          kind: holders.length + waiters.length === 0 ? "none" : "lock",
+          holders,
+          token: undefined,
+          waiters,
+          waiting: states.reduce((sum, { waiting }) => sum + waiting, 0),
+          count: undefined,
+          permits: [],
+          held: 0
+        }
+      }
+    )
+  }
+
+  holders(fiber: Fiber<unknown, unknown>): Effect.Effect<ReadonlyArray<HolderState>, LockStoreError | Invalid> {
+    return Effect.map(
+      this.#each((member) => member.holders(fiber)),
+      ofAll
+    )
+  }
+
+  holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, LockStoreError | Invalid> {
+    return Effect.map(
+      this.#each((member) => member.holdCount(fiber)),
+      (all) => (all.length === 0 ? 0 : Math.min(...all))
+    )
+  }
+
+  forceRelease(
+    fiber: Fiber<unknown, unknown>,
+    owners: ReadonlyArray<string> | undefined
+  ): Effect.Effect<boolean, LockStoreError | Invalid> {
+    return Effect.map(
+      this.#each((member) => member.forceRelease(fiber, owners)),
+      (all) => all.some((released) => released)
+    )
+  }
+
+  #each<A, E2>(f: (member: AnyLock<R, E, T>) => Effect.Effect<A, E2>): Effect.Effect<Array<A>, E2> {
+    return Effect.forEach(this.#members, f, { concurrency: "unbounded" })
+  }
+}
+
+/** The holders of all members; none, if a member is free. */
+const ofAll = (holders: ReadonlyArray<ReadonlyArray<HolderState>>): ReadonlyArray<HolderState> =>
+  holders.every(({ length }) => length > 0) ? holders.flat() : []

@@ -1,0 +1,136 @@
+/**
+ * What is held at this moment, found by the keys that Redis has; and as a Stream of changes, by looking again and again: Redis sends no
+ * message about the releases of others.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { InvalidLockOptions, LockStoreError } from "../../LockError.ts"
+import type { LockChange, LockState } from "../../LockState.ts"
+import type { LockClient } from "../client/LockClient.ts"
+import { inspect } from "../kinds/inspect.ts"
+import { parsePeriod } from "../options/durations.ts"
+import { checkCollision, checkPattern, LockKeys, permitIds, permitIdsOf } from "../store/keys.ts"
+
+/** Everything that is held under a name that matches a glob pattern, each name once. */
+export const listHeld = (
+  client: LockClient,
+  pattern: string
+): Stream.Stream<LockState, LockStoreError | InvalidLockOptions> =>
+  Stream.suspend((): Stream.Stream<LockState, LockStoreError | InvalidLockOptions> => {
+    const invalid = checkPattern(pattern)
+    if (invalid !== undefined) return Stream.fail(invalid)
+    // SCAN may find a key twice
+    const seen = new Set<string>()
+    const { keyPrefix } = client.options
+    return keysIn(client, keyPrefix.replace(/[[\]*?\\^]/g, "\\$&") + pattern).pipe(
+      Stream.filter((key) => !seen.has(key) && seen.add(key).size > 0),
+      Stream.mapEffect((key) => inspect(client, new LockKeys(key), key.slice(keyPrefix.length)), { concurrency: 16 }),
+      Stream.filter(({ held, holders }) => holders.length > 0 || held > 0)
+    )
+  })
+
+/** The keys of hashes, such as locks, and of semaphores with leased permits that are held. A quorum keeps none of the latter. */
+const keysIn = ({ isQuorum, store }: LockClient, pattern: string): Stream.Stream<string, LockStoreError> => {
+  const locks = store.scan(pattern, "hash")
+  if (isQuorum) return locks
+  const semaphores = Stream.fromIterable(permitIdsOf(pattern)).pipe(
+    Stream.flatMap(({ name, pattern }) => Stream.map(store.scan(pattern, "zset"), (key) => ({ key, name: name(key) }))),
+    Stream.filter(({ key, name }) => permitIds(name) === key && checkCollision(name, name) === undefined),
+    Stream.map(({ name }) => name)
+  )
+  return Stream.concat(locks, semaphores)
+}
+
+/** A name as it was when it was last looked at, on the monotonic clock. */
+interface Seen {
+  readonly state: LockState
+  readonly at: number
+}
+
+type Known = Map<string, Seen>
+
+/** First what is held, then each change, found by one look per interval. */
+export const watchLocks = (
+  client: LockClient,
+  pattern: string,
+  interval: Duration.Input
+): Stream.Stream<LockChange, LockStoreError | InvalidLockOptions> => {
+  const intervalMillis = parsePeriod("interval", interval)
+  if (typeof intervalMillis !== "number") return Stream.fail(intervalMillis)
+  return Stream.suspend(() => {
+    let known: Known | undefined
+    const heldNow = Stream.runFold(
+      listHeld(client, pattern),
+      (): Known => new Map(),
+      (held, state) => held.set(state.name, { state, at: client.now() })
+    )
+    const look = Effect.map(heldNow, (now) => {
+      const changes = changesOf(known, now)
+      known = now
+      return changes
+    })
+    const again = Effect.delay(look, intervalMillis)
+    return Stream.flattenIterable(Stream.concat(Stream.fromEffect(look), Stream.fromEffectRepeat(again)))
+  })
+}
+
+const changesOf = (before: Known | undefined, now: Known): ReadonlyArray<LockChange> => {
+  if (before === undefined) return Array.from(now.values(), ({ state }) => ({ _tag: "Found", state }))
+  const changes: Array<LockChange> = []
+  for (const [name, seen] of now) {
+    const _tag = changeOf(before.get(name), seen)
+    if (_tag !== undefined) changes.push({ _tag, state: seen.state })
+  }
+  for (const [name, { state }] of before) {
+    if (!now.has(name)) changes.push({ _tag: "Released", state })
+  }
+  return changes
+}
+
+const changeOf = (before: Seen | undefined, { at, state }: Seen): LockChange["_tag"] | undefined => {
+  if (before === undefined) return "Acquired"
+  const leasesBefore = leasesOf(before.state)
+  const leases = leasesOf(state)
+  if (![...leases.keys()].some((id) => leasesBefore.has(id))) return "Acquired"
+  if (textOf(before.state) !== textOf(state)) return "Changed"
+  const passed = at - before.at
+  for (const [id, remaining] of leases) {
+    const earlier = leasesBefore.get(id)!
+    // a lease without end has been given one, or the lease ends later
+    if (
+      remaining !== earlier &&
+      (earlier === Number.POSITIVE_INFINITY || remaining > earlier - passed + renewedByMillis)
+    ) {
+      return "Renewed"
+    }
+  }
+  return undefined
+}
+
+/** Leases are whole milliseconds, and a reply takes a while: a lease that ends this much later has been renewed. */
+const renewedByMillis = 250
+
+/** What is left of each hold and each permit, in milliseconds. */
+const leasesOf = ({ holders, permits }: LockState): ReadonlyMap<string, number> =>
+  new Map([
+    ...holders.map(({ mode, owner, remaining }) => [`${mode} ${owner}`, millisOf(remaining)] as const),
+    ...permits.map(({ id, remaining }) => [id, millisOf(remaining)] as const)
+  ])
+
+const millisOf = (remaining: Duration.Duration | undefined): number =>
+  remaining === undefined ? Number.POSITIVE_INFINITY : Duration.toMillis(remaining)
+
+/** Everything but the leases. */
+const textOf = ({ count, held, holders, kind, permits, token, waiters, waiting }: LockState): string =>
+  JSON.stringify([
+    kind,
+    count,
+    held,
+    // the ones whose leases end first come first: a renewal changes the order
+    permits.map(({ id }) => id).sort(),
+    String(token),
+    waiting,
+    waiters.map(({ owner }) => owner),
+    holders.map(({ holdCount, label, mode, owner }) => [owner, mode, holdCount, label])
+  ])

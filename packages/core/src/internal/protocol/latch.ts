@@ -1,2 +1,0 @@
-/** The name of a latch in messages. */
-export const latchTitle = "CountDownLatch"

@@ -1,0 +1,229 @@
+/**
+ * Grants that wait for replicas, over a connection that nothing else uses meanwhile: WAIT blocks its connection.
+ *
+ * WAIT waits for the last write of its own connection. (Up to Redis 7.0 that is whatever the server had written when the connection
+ * last ran a command; since 7.2, and in Valkey, it is what that connection itself has written.) So the grants are confirmed over
+ * that connection first, which writes one of them again as it is. Confirming also makes sure that this is the server which has them: after
+ * a failover another one may answer there, whose replicas would acknowledge anything.
+ */
+import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { InvalidLockOptions, LockNotReplicated, LockStoreError, type StoreReason } from "../../LockError.ts"
+import { type RedisDriver, RedisDriverError, type Reply } from "../../RedisDriver.ts"
+import { type Acknowledgement, wantedOf } from "../options/ClientOptions.ts"
+import { afterRun } from "./failures.ts"
+import { confirm, type Grant } from "./operations/StoreOperation.ts"
+import { fromCallback, start } from "./startable.ts"
+import type { Acknowledges, Store } from "./Store.ts"
+
+/** The problem with a request or a client whose store cannot acknowledge grants. */
+export const checkAcknowledges = (
+  { acknowledges }: Pick<Store, "acknowledges">,
+  { acknowledge }: { readonly acknowledge: Acknowledgement | "none" | undefined }
+): InvalidLockOptions | undefined =>
+  acknowledge === undefined || acknowledge === "none" || acknowledges !== undefined
+    ? undefined
+    : new InvalidLockOptions({
+        option: "acknowledge",
+        problem:
+          "this store cannot wait for replicas. Use a layer of @effect-redis-lock/ioredis; on a quorum, give the option to the " +
+          "layers of its members"
+      })
+
+type Driver = Pick<RedisDriver["Service"], "server" | "slot" | "commandTimeoutMillis"> & {
+  readonly sendBlocking: NonNullable<RedisDriver["Service"]["sendBlocking"]>
+}
+
+/** At most this many servers and requirements are remembered: what is forgotten is asked again. */
+const maxLanes = 1000
+
+/** How grants wait for the replicas of a driver's servers. */
+export const acknowledgements = (driver: Driver): Acknowledges => {
+  const lanes = new Map<string, Lane>()
+  const laneOf = (key: string, wanted: Acknowledgement): Lane => {
+    const id = `${driver.server(key)} ${wanted.replicas} ${wanted.withinMillis}`
+    let lane = lanes.get(id)
+    if (lane === undefined) {
+      if (lanes.size === maxLanes) lanes.clear()
+      lanes.set(id, (lane = new Lane(driver, wanted)))
+    }
+    return lane
+  }
+  return {
+    prepare: (lock, wanted) => Effect.suspend(() => laneOf(lock, wanted).prepare(lock)),
+    confirm: (lock, grant, wanted) => Effect.suspend(() => laneOf(lock, wanted).confirm(lock, grant))
+  }
+}
+
+type Settle = (exit: Exit.Exit<void, LockStoreError>) => void
+
+/** One grant that waits. */
+interface Pending {
+  readonly lock: string
+  readonly grant: Grant
+  readonly settle: Settle
+  /** Whether it waits once more, because there were more replicas than were known. */
+  isAgain: boolean
+  isCancelled: boolean
+}
+
+/** The grants of one server that need the same: those that come while some wait are confirmed together, after them. */
+class Lane {
+  readonly #driver: Driver
+  readonly #wanted: Acknowledgement
+  /** Whether the number of replicas depends on how many are online. */
+  readonly #counts: boolean
+  /** How many replicas the master last reported as online. */
+  #online = 0
+  /** Whether the server has been reached. */
+  #isReady = false
+  #preparing: Array<{ readonly lock: string; readonly settle: Settle }> = []
+  #isBusy = false
+  #pending: Array<Pending> = []
+
+  constructor(driver: Driver, wanted: Acknowledgement) {
+    this.#driver = driver
+    this.#wanted = wanted
+    this.#counts = typeof wanted.replicas !== "number"
+  }
+
+  /** Asks the server, once for all that come meanwhile: nothing is acquired where a grant could not wait. */
+  prepare(lock: string): Effect.Effect<void, LockStoreError> {
+    if (this.#isReady) return Effect.void
+    return fromCallback((settle) => {
+      this.#preparing.push({ lock, settle })
+      if (this.#preparing.length === 1) this.#probe(lock)
+      return { cancel: () => {} }
+    })
+  }
+
+  #probe(lock: string): void {
+    this.#send(lock, [["WAIT", 0, 1]], 1, (exit) => {
+      const refused = Exit.isSuccess(exit) ? exit.value.find((reply) => reply instanceof RedisDriverError) : undefined
+      const failure = Exit.isFailure(exit) ? errorOf(exit.cause) : refused
+      this.#isReady = failure === undefined
+      for (const { lock, settle } of this.#preparing.splice(0)) {
+        settle(failure === undefined ? Exit.void : storeFailure(lock, failure.reason, failure))
+      }
+    })
+  }
+
+  confirm(lock: string, grant: Grant): Effect.Effect<void, LockStoreError> {
+    return fromCallback((settle) => {
+      const pending: Pending = { lock, grant, settle, isAgain: false, isCancelled: false }
+      this.#pending.push(pending)
+      if (!this.#isBusy) {
+        this.#isBusy = true
+        // replies that were read together are handed on in one turn
+        queueMicrotask(() => this.#confirmAll())
+      }
+      return {
+        cancel: () => {
+          pending.isCancelled = true
+        }
+      }
+    })
+  }
+
+  /** Confirms all that are pending, and waits for them by one command. */
+  #confirmAll(): void {
+    const batch = this.#pending.filter(({ isCancelled }) => !isCancelled)
+    this.#pending = []
+    this.#isBusy = batch.length > 0
+    if (!this.#isBusy) return
+    const groups = groupedBySlot(batch, this.#driver.slot)
+    const commands = groups.map((group): ReadonlyArray<string | number> => {
+      const { args, keys, operation } = confirm(group.map(({ grant }) => grant))
+      return ["EVAL", operation.script.lua, keys.length, ...keys, ...args]
+    })
+    const { replicas, withinMillis } = this.#wanted
+    const asked = wantedOf(replicas, this.#online)
+    this.#send(batch[0]!.lock, [...commands, ["WAIT", asked, withinMillis]], withinMillis, (exit) => {
+      this.#isBusy = false
+      if (Exit.isSuccess(exit)) {
+        this.#settleAll(groups, asked, exit.value)
+      } else {
+        const error = errorOf(exit.cause)
+        for (const { lock, settle } of batch) settle(storeFailure(lock, afterRun(error.reason), error))
+      }
+      if (this.#pending.length > 0 && !this.#isBusy) this.#confirmAll()
+    })
+  }
+
+  #settleAll(groups: ReadonlyArray<ReadonlyArray<Pending>>, asked: number, replies: Replies): void {
+    const { replicas, withinMillis } = this.#wanted
+    const waited = replies.at(-1)!
+    const failure = replies.slice(groups.length).find((reply) => reply instanceof RedisDriverError)
+    const wanted = wantedOf(replicas, this.#online)
+    for (const [i, group] of groups.entries()) {
+      const confirmed = replies[i]!
+      const error = confirmed instanceof RedisDriverError ? confirmed : failure
+      for (const [j, pending] of group.entries()) {
+        const { lock, settle } = pending
+        if (error !== undefined) {
+          settle(storeFailure(lock, afterRun(error.reason), error))
+        } else if ((confirmed as ReadonlyArray<number>)[j] !== 1) {
+          const problem =
+            "the server that was to confirm the grant does not have it: another one has taken over meanwhile"
+          settle(storeFailure(lock, "ConnectionLost", new Error(problem)))
+        } else if (Number(waited) >= wanted) {
+          settle(Exit.void)
+        } else if (asked < wanted && !pending.isAgain) {
+          // a replica has come online since they were last counted
+          pending.isAgain = true
+          this.#pending.push(pending)
+        } else {
+          const acknowledged = Number(waited)
+          const within = Duration.millis(withinMillis)
+          settle(storeFailure(lock, "NotReplicated", new LockNotReplicated({ lock, wanted, acknowledged, within })))
+        }
+      }
+    }
+  }
+
+  /** Sends commands together, of which the last one blocks; the replicas are counted right before it, if that matters. */
+  #send(
+    key: string,
+    commands: ReadonlyArray<ReadonlyArray<string | number>>,
+    blocksMillis: number,
+    onExit: (exit: Exit.Exit<Replies, RedisDriverError>) => void
+  ): void {
+    const { commandTimeoutMillis, sendBlocking } = this.#driver
+    const all = this.#counts ? commands.toSpliced(-1, 0, ["INFO", "replication"]) : commands
+    start(sendBlocking(key, all, blocksMillis + commandTimeoutMillis), (exit) => {
+      const info = this.#counts && Exit.isSuccess(exit) ? exit.value.at(-2) : undefined
+      if (typeof info === "string") this.#online = info.match(onlineReplica)?.length ?? 0
+      onExit(exit)
+    })
+  }
+}
+
+type Replies = ReadonlyArray<Reply | RedisDriverError>
+
+/** A replica that is being synchronised is not online; one that has stopped is, until the master gives it up (repl-timeout). */
+const onlineReplica = /^slave\d+:.*\bstate=online\b/gm
+
+/** One command may only use keys of one slot. */
+const groupedBySlot = (
+  batch: ReadonlyArray<Pending>,
+  slot: (key: string) => number
+): ReadonlyArray<ReadonlyArray<Pending>> => {
+  const groups = new Map<number, Array<Pending>>()
+  for (const pending of batch) {
+    const of = slot(pending.grant.key)
+    const group = groups.get(of)
+    if (group === undefined) groups.set(of, [pending])
+    else group.push(pending)
+  }
+  return [...groups.values()]
+}
+
+const errorOf = (cause: Cause.Cause<RedisDriverError>): RedisDriverError => {
+  const error = Cause.squash(cause)
+  return error instanceof RedisDriverError ? error : new RedisDriverError({ reason: "ConnectionLost", cause: error })
+}
+
+const storeFailure = (lock: string, reason: StoreReason, cause: unknown): Exit.Exit<never, LockStoreError> =>
+  Exit.fail(new LockStoreError({ operation: "grant/confirm", lock, reason, cause }))

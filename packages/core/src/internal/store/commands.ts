@@ -1,0 +1,274 @@
+/**
+ * The way of a command, from top to bottom: a client sends it or not, and remembers it (closing, recent releases); a grant waits for
+ * replicas (acknowledgement); the store gives it a deadline, sends it, and reads the reply.
+ *
+ * Between the two halves is the seam `LockStore`: what replaces a store is sent commands by {@link clientStore}, and its own `run` may
+ * be made by {@link sending}.
+ */
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Effectable from "effect/Effectable"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import { LockStoreError, type StoreReason } from "../../LockError.ts"
+import type { RedisScript, Reply } from "../../RedisDriver.ts"
+import type { Acknowledgement } from "../options/ClientOptions.ts"
+import { report } from "../report/ownTurn.ts"
+import type { ServerClock, ServerClocks } from "./ServerClock.ts"
+import type { Acknowledges, Store } from "./Store.ts"
+import type { StoreCommand } from "./operations/StoreOperation.ts"
+import { type Cancellable, start, StartKey } from "./startable.ts"
+
+/** The part of a client that its commands ask. */
+interface CommandingClient {
+  readonly isClosing: boolean
+  /** Told of every command that gives back what is an owner's, when it is sent. */
+  readonly releases: { add(command: StoreCommand<unknown>): void } | undefined
+}
+
+/** The store through which a client runs its commands; `byDefault` is what its grants need in order to count. */
+export const clientStore = (
+  store: Store,
+  client: CommandingClient,
+  byDefault: Acknowledgement | undefined
+): Omit<Store, "reconnects"> => ({
+  run: (command) => {
+    const { acknowledge = byDefault, operation } = command
+    if (operation.givesBack === "owner") client.releases?.add(command)
+    else if (client.isClosing && operation.givesBack === undefined) return Effect.fail(failureOf(command, "Closed"))
+    return acknowledge === undefined ||
+      acknowledge === "none" ||
+      operation.grants === undefined ||
+      store.acknowledges === undefined
+      ? store.run(command)
+      : acknowledged(store.run(command), command, acknowledge, store.acknowledges)
+  },
+  subscribe: (channel) => store.subscribe(channel),
+  scan: (pattern, type) => store.scan(pattern, type),
+  publish: store.publish,
+  slot: (key) => store.slot(key),
+  // a quorum's members may come later
+  get commandLifeMillis() {
+    return store.commandLifeMillis
+  },
+  get commandTimeoutMillis() {
+    return store.commandTimeoutMillis
+  },
+  serverMicros: (key) => store.serverMicros(key),
+  handsOver: store.handsOver,
+  address: () => store.address?.(),
+  acknowledges: store.acknowledges
+})
+
+/**
+ * Every grant passes through here before it counts, however it was acquired: at once, after waiting in a queue, in a fair turn, by a
+ * reader, as a permit, by re-entry. One that is not acknowledged makes its command fail like one with unknown outcome: the caller takes
+ * it back.
+ */
+const acknowledged = <A>(
+  ran: Effect.Effect<A, LockStoreError>,
+  command: StoreCommand<A>,
+  wanted: Acknowledgement,
+  { confirm, prepare }: Acknowledges
+): Effect.Effect<A, LockStoreError> => {
+  const lock = command.keys[0]!
+  return Effect.andThen(
+    prepare(lock, wanted),
+    Effect.flatMap(ran, (reply) => {
+      const grant = command.operation.grants!(command, reply)
+      return grant === undefined ? Effect.succeed(reply) : Effect.as(confirm(lock, grant, wanted), reply)
+    })
+  )
+}
+
+/** How often a command is sent at most: it is sent again if the server's clock was not known, or was stepped. */
+export const maxSends = 3
+
+/**
+ * How long after it was first sent a command may take effect, milliseconds: each time it is sent again, its deadline is a new one.
+ */
+export const longestEffectMillis = ({
+  commandLifeMillis,
+  commandTimeoutMillis
+}: Pick<Store, "commandLifeMillis" | "commandTimeoutMillis">): number =>
+  (maxSends - 1) * commandTimeoutMillis + commandLifeMillis
+
+/** Grants in quick succession say nothing new about a clock. */
+const learnIntervalMillis = 10
+
+/** A refusal as the scripts write it, with the server time in microseconds; anchored, as an error may quote the name of a key. */
+const refusal = /^LATE (\d+)$/
+
+/** Where commands are sent, and how long they may take effect. */
+export interface Sender {
+  /** That of a driver. */
+  readonly eval: (
+    script: RedisScript,
+    keys: ReadonlyArray<string>,
+    args: ReadonlyArray<string | number>
+  ) => Effect.Effect<Reply, DriverFailure>
+  readonly clocks: ServerClocks
+  /** How long after it was sent a command may take effect, milliseconds. */
+  readonly lifeMillis: number
+  /** Told of every command that fails. */
+  readonly onFailure?: ((reason: StoreReason) => void) | undefined
+}
+
+interface DriverFailure {
+  readonly reason: StoreReason
+  readonly cause?: unknown
+}
+
+/** Runs commands by sending them to a server. They are sent in the order in which their Effects are run. */
+export const sending =
+  (sender: Sender): Store["run"] =>
+  (command) =>
+    new Command(command, sender)
+
+type OnExit<A> = (exit: Exit.Exit<A, LockStoreError>) => void
+
+/** A command as an Effect, which {@link start} starts without a fiber. */
+class Command<A> extends Effectable.Class<A, LockStoreError> {
+  readonly #command: StoreCommand<A>
+  readonly #sender: Sender
+
+  constructor(command: StoreCommand<A>, sender: Sender) {
+    super()
+    this.#command = command
+    this.#sender = sender
+  }
+
+  override asEffect(): Effect.Effect<A, LockStoreError> {
+    return Effect.callback(this[StartKey].bind(this))
+  }
+
+  [StartKey](onExit: OnExit<A>): SentCommand<A> {
+    const sent = new SentCommand(this.#command, this.#sender, onExit)
+    sent.send()
+    return sent
+  }
+}
+
+/**
+ * A command on its way. As an Effect it is its own cancellation: a closure in an Effect would be two more objects for each command.
+ *
+ * If it creates something, it carries the time until which it may take effect, by the server's clock (include/deadline.lua). If it
+ * arrives later, over a connection that had broken or at a server that had stopped, it is refused: the release that undid it has long
+ * overtaken it. Its sender may wait longer for the reply, until the command timeout is over. A refusal contains the server's time. While
+ * nothing is known about a server's clock, the first command is refused for that reason alone, and sent again.
+ */
+class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
+  readonly #command: StoreCommand<A>
+  readonly #sender: Sender
+  readonly #onExit: OnExit<A>
+  readonly #context: Context.Context<never>
+  /** Undefined for a command without a deadline. */
+  readonly #clock: ServerClock | undefined
+  #sends = 0
+  #sentAt = 0
+  #sent: Cancellable | undefined
+  #isCancelled = false
+
+  constructor(command: StoreCommand<A>, sender: Sender, onExit: OnExit<A>) {
+    super()
+    this.#command = command
+    this.#sender = sender
+    this.#onExit = onExit
+    this.#context = Fiber.getCurrent()?.context ?? Context.empty()
+    this.#clock = command.operation.hasDeadline ? sender.clocks.of(command.keys[0]!) : undefined
+  }
+
+  send(): void {
+    const { keys, operation } = this.#command
+    const { clocks, eval: run, lifeMillis } = this.#sender
+    let { args } = this.#command
+    this.#sends++
+    if (this.#clock !== undefined) {
+      this.#sentAt = clocks.now()
+      const deadline = Math.floor(this.#clock.microsAt(this.#sentAt + lifeMillis) / 1000)
+      args = [...args, Math.max(0, deadline)]
+    }
+    this.#sent = start(run(operation.script, keys, args), this.#receive)
+  }
+
+  cancel(): void {
+    this.#isCancelled = true
+    this.#sent?.cancel()
+  }
+
+  override asEffect(): Effect.Effect<void> {
+    this.cancel()
+    return Effect.void
+  }
+
+  readonly #receive = (exit: Exit.Exit<Reply, DriverFailure>): void => {
+    const { operation } = this.#command
+    if (Exit.isSuccess(exit)) {
+      const reply = operation.reply(operation.tellsTime ? this.#withoutTime(exit.value) : exit.value)
+      // nearly every reply means itself
+      const isSame = (reply as unknown) === exit.value
+      return this.#settle(isSame ? (exit as Exit.Success<unknown> as Exit.Success<A>) : Exit.succeed(reply))
+    }
+    if (!this.#isLate(exit.cause)) {
+      return this.#settle(
+        Exit.mapError(exit as Exit.Failure<never, DriverFailure>, ({ cause, reason }) => this.#failure(reason, cause))
+      )
+    }
+    if (this.#sends === maxSends) {
+      // the server's clock was stepped again and again, or the server stopped each time
+      this.#settle(Exit.fail(this.#failure("TooLate")))
+    } else if (!this.#isCancelled) {
+      this.send()
+    }
+  }
+
+  /** The reply without the server's time, from which the clock is learnt: see `lua/include/tokens/granted.lua`. */
+  #withoutTime(reply: Reply): Reply {
+    const { args, operation } = this.#command
+    if (typeof reply === "number") {
+      if (this.#sentAt - this.#clock!.learntAt > learnIntervalMillis) this.#learn(reply)
+      return operation.boundAt === undefined ? reply : Math.max(reply, Number(args[operation.boundAt] || 0))
+    }
+    const [tag, token, micros] = reply as ReadonlyArray<Reply>
+    if (tag !== "granted") return reply
+    this.#learn(Number(micros))
+    return token!
+  }
+
+  /** Whether a failure is the server's refusal of a late command, which was not run. */
+  #isLate(cause: Cause.Cause<DriverFailure>): boolean {
+    if (this.#clock === undefined) return false
+    const error = (Cause.squash(cause) as Partial<DriverFailure> | null | undefined)?.cause
+    const late = error instanceof Error ? refusal.exec(error.message) : null
+    if (late === null) return false
+    this.#learn(Number(late[1]))
+    return true
+  }
+
+  #learn(serverMicros: number): void {
+    this.#clock!.learn(serverMicros, this.#sentAt, this.#sender.clocks.now())
+  }
+
+  #failure(reason: StoreReason, cause?: unknown): LockStoreError {
+    this.#sender.onFailure?.(reason)
+    return failureOf(this.#command, reason, cause)
+  }
+
+  /** What a resumed fiber's observers throw stays out of the driver. */
+  #settle(exit: Exit.Exit<A, LockStoreError>): void {
+    try {
+      this.#onExit(exit)
+    } catch (defect) {
+      report(this.#context, defect)
+    }
+  }
+}
+
+const failureOf = ({ keys, operation }: StoreCommand<unknown>, reason: StoreReason, cause?: unknown): LockStoreError =>
+  new LockStoreError({
+    operation: operation.name,
+    lock: keys[0]!,
+    reason,
+    ...(cause === undefined ? undefined : { cause })
+  })

@@ -1,0 +1,229 @@
+/**
+ * What follows from a command that has failed: whether it may have run, whether a waiter or a release tries again, and what there is under
+ * the name if it is something else.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import { InvalidLockOptions, LockStoreError, QuorumNotReached, type StoreReason } from "../../LockError.ts"
+import type { Store } from "./Store.ts"
+import type { StoreCommand } from "./operations/StoreOperation.ts"
+import * as lock from "./operations/lock.ts"
+
+/** Replies with which Redis rejects a script before it starts, and failures before anything was sent. */
+const notRun: ReadonlySet<StoreReason> = new Set([
+  "ConnectionRefused",
+  "NotConnected",
+  "TooLate",
+  "OutOfMemory",
+  "ReadOnly",
+  "PersistenceFailed",
+  "NotEnoughReplicas",
+  "Loading",
+  "Busy",
+  "NotAuthenticated",
+  "WrongType",
+  "Closed",
+  "ClusterDown",
+  "ClusterMismatch"
+])
+
+/** Whether the Redis user lacks a permission: that is reported once, and not again for the rollback. */
+export const isForbidden = (cause: Cause.Cause<LockStoreError>): boolean =>
+  cause.reasons.some((reason) => reason._tag === "Fail" && reason.error.reason === "NoPermission")
+
+/** Whether a command that failed may have run anyway. */
+export const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
+  !cause.reasons.every((reason) => {
+    if (reason._tag !== "Fail") return false
+    const quorum = reason.error.cause
+    // the server cannot do what was wanted, and was sent nothing
+    if (quorum instanceof InvalidLockOptions) return true
+    return quorum instanceof QuorumNotReached
+      ? quorum.acquired === 0 && quorum.failures.every((failure) => notRun.has(failure.reason))
+      : notRun.has(reason.error.reason)
+  })
+
+/** The reason of a failure that comes after a command had run, so that it is not taken for one that never ran. */
+export const afterRun = (reason: StoreReason): StoreReason => (notRun.has(reason) ? "ConnectionLost" : reason)
+
+/**
+ * `Effect.matchCauseEffect`, for what follows every command. Its object of handlers is an instance of a class, as is all else that is
+ * made for every acquisition and refers to much: of literals, V8 may conclude from the first hundred that they live long. From then on it
+ * makes them in the old generation, where dead ones keep alive whatever they refer to, until the next full collection.
+ */
+export const matchOutcome = <A, E, B, E2, R2, C, E3, R3>(
+  self: Effect.Effect<A, E>,
+  onSuccess: (value: A) => Effect.Effect<B, E2, R2>,
+  onFailure: (cause: Cause.Cause<E>) => Effect.Effect<C, E3, R3>
+): Effect.Effect<B | C, E2 | E3, R2 | R3> => Effect.matchCauseEffect(self, new Handlers(onSuccess, onFailure))
+
+class Handlers<S, F> {
+  readonly onSuccess: S
+  readonly onFailure: F
+
+  constructor(onSuccess: S, onFailure: F) {
+    this.onSuccess = onSuccess
+    this.onFailure = onFailure
+  }
+}
+
+/** A grant whose lease was over before it was known. */
+export class GrantedTooLate extends Error {
+  /** Whether the lease is shorter than a slow round trip, so that another request would end the same way. */
+  readonly isHopeless: boolean
+
+  constructor(tookMillis: number, leaseMillis: number) {
+    super(`the lock was granted after ${Math.round(tookMillis)} ms, too late for a lease of ${leaseMillis} ms`)
+    this.isHopeless = leaseMillis < shortestLeaseMillis
+  }
+}
+
+const shortestLeaseMillis = 1000
+
+/**
+ * The failure of the store after which a waiter retries; undefined if a retry would not help. A restart, a failover, a lost connection, a
+ * server that loads its data are as if somebody held the lock: they cost time, and nothing else.
+ */
+export const transientFailure = (cause: Cause.Cause<unknown>): LockStoreError | undefined => {
+  let failure: LockStoreError | undefined
+  for (const reason of cause.reasons) {
+    // of several requests sent together, the others are interrupted
+    if (reason._tag === "Interrupt") continue
+    if (reason._tag !== "Fail" || !(reason.error instanceof LockStoreError) || !isRetryable(reason.error))
+      return undefined
+    failure ??= reason.error
+  }
+  return failure
+}
+
+/** Succeeds with a transient failure, for a waiter that retries. */
+export const catchTransient = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A | LockStoreError, E> =>
+  Effect.catchCause(effect, (cause): Effect.Effect<LockStoreError, E> => {
+    const failure = transientFailure(cause)
+    return failure === undefined ? Effect.failCause(cause) : Effect.succeed(failure)
+  })
+
+export const isRetryable = ({ cause, isTransient }: LockStoreError): boolean =>
+  isTransient && !(cause instanceof GrantedTooLate && cause.isHopeless)
+
+/**
+ * Whether a failed release cannot succeed later. All other refusals may end while it is repeated, also those of a full disk or a
+ * full memory.
+ */
+export const isFinal = ({ reason }: LockStoreError): boolean =>
+  reason === "WrongType" || reason === "NoPermission" || reason === "NotAuthenticated"
+
+/** The part of a client that queries the store. */
+interface AskedClient {
+  readonly store: Store
+}
+
+const foundText: Record<string, string> = {
+  "read-write lock": "a ReadWriteLock",
+  hash: "a lock of another kind, or some other hash",
+  string: "a Semaphore, a PermitSemaphore, a CountDownLatch, or some other string",
+  list: "a list",
+  set: "a set",
+  zset: "a sorted set",
+  stream: "a stream"
+}
+
+/** What the scripts of semaphores and latches have found by themselves. */
+const counterText = ({ cause }: LockStoreError): string | undefined => {
+  const text = cause instanceof Error ? cause.message : ""
+  return text.includes("a permit semaphore")
+    ? "a PermitSemaphore"
+    : text.includes("not a counter")
+      ? "a string that is no number"
+      : undefined
+}
+
+/** Fails with the cause; a wrong type with what was expected and what was found. */
+export const describeWrongType = (
+  client: AskedClient,
+  expected: string,
+  key: string,
+  cause: Cause.Cause<LockStoreError>
+): Effect.Effect<never, LockStoreError> => {
+  const failure = cause.reasons.find((reason) => reason._tag === "Fail")
+  if (failure === undefined || failure.error.reason !== "WrongType") return Effect.failCause(cause)
+  const { error } = failure
+  return Effect.matchEffect(client.store.run(lock.found(key)), {
+    onFailure: () => Effect.failCause(cause),
+    onSuccess: (found) =>
+      // nothing is wrong with the name itself: it is another key of the lock, or what was there is gone
+      found === "none"
+        ? Effect.failCause(cause)
+        : Effect.fail(
+            new LockStoreError({
+              operation: error.operation,
+              lock: error.lock,
+              reason: "WrongType",
+              expected,
+              found: counterText(error) ?? foundText[found] ?? found,
+              cause: error.cause
+            })
+          )
+  })
+}
+
+/** {@link describeWrongType} for an operation on several names: finds out which of them it was. */
+export const describeWrongTypeOfOne = (
+  client: AskedClient,
+  asked: ReadonlyArray<{ readonly expected: string; readonly key: string }>,
+  cause: Cause.Cause<LockStoreError>
+): Effect.Effect<never, LockStoreError> => {
+  const failure = cause.reasons.find((reason) => reason._tag === "Fail")
+  if (failure === undefined || failure.error.reason !== "WrongType") return Effect.failCause(cause)
+  const { cause: reply, operation, reason } = failure.error
+  const isNoLock = ({ key }: { readonly key: string }) =>
+    Effect.match(client.store.run(lock.found(key)), {
+      onFailure: () => false,
+      onSuccess: (found) => found !== "hash" && found !== "none"
+    })
+  return Effect.flatMap(Effect.filter(asked, isNoLock), ([first]) =>
+    first === undefined
+      ? Effect.failCause(cause)
+      : describeWrongType(
+          client,
+          first.expected,
+          first.key,
+          Cause.fail(new LockStoreError({ operation, lock: first.key, reason, cause: reply }))
+        )
+  )
+}
+
+/** Runs one operation; if the name holds something other than a synchronizer of this title, says what. */
+export const runOrDescribe = <A>(
+  client: AskedClient,
+  title: string,
+  command: StoreCommand<A>
+): Effect.Effect<A, LockStoreError> =>
+  Effect.catchCause(client.store.run(command), (cause) => describeWrongType(client, title, command.keys[0]!, cause))
+
+const firstPauseMillis = 50
+const longestPauseMillis = 1000
+
+type IsWorthPause = (pauseMillis: number) => boolean
+
+/**
+ * Sends a release until it succeeds, after pauses that grow from 50 milliseconds to a second. Its last failure is the result
+ * where it cannot succeed later, or where another attempt is not worth its pause.
+ */
+export const retryRelease = <A>(
+  send: Effect.Effect<A, LockStoreError>,
+  isWorthPause: IsWorthPause
+): Effect.Effect<A, LockStoreError> => Effect.catch(send, (failure) => retryAfter(failure, send, isWorthPause))
+
+/** {@link retryRelease} for a release that was sent before, and has failed. */
+export const retryAfter = <A>(
+  failure: LockStoreError,
+  send: Effect.Effect<A, LockStoreError>,
+  isWorthPause: IsWorthPause,
+  pauseMillis = firstPauseMillis
+): Effect.Effect<A, LockStoreError> => {
+  if (isFinal(failure) || !isWorthPause(pauseMillis)) return Effect.fail(failure)
+  const nextPauseMillis = Math.min(pauseMillis * 2, longestPauseMillis)
+  const again = Effect.catch(send, (failure) => retryAfter(failure, send, isWorthPause, nextPauseMillis))
+  return Effect.andThen(Effect.sleep(pauseMillis), again)
+}

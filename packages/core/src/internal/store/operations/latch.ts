@@ -1,0 +1,26 @@
+/**
+ * `lua/latch/`: Redisson's RCountDownLatch.
+ */
+import { latchChannel } from "../keys.ts"
+import { command, doneReply, numberReply, operation, type StoreCommand } from "./StoreOperation.ts"
+
+export const operations = {
+  count: operation("latch/count", { reply: numberReply }),
+  countDown: operation("latch/count_down", { reply: numberReply }),
+  set: operation("latch/set", { reply: doneReply }),
+  delete: operation("latch/delete", { reply: doneReply })
+}
+
+export const count = (key: string): StoreCommand<number> => command(operations.count, [key], [])
+
+/** Replies the count that is left. */
+export const countDown = (key: string, publish: string): StoreCommand<number> =>
+  command(operations.countDown, [key, latchChannel(key)], [publish])
+
+/** Replies whether it was set: no count was there. */
+export const set = (key: string, count: number, publish: string): StoreCommand<boolean> =>
+  command(operations.set, [key, latchChannel(key)], [count, publish])
+
+/** Replies whether there was one. */
+export const remove = (key: string, publish: string): StoreCommand<boolean> =>
+  command(operations.delete, [key, latchChannel(key)], [publish])

@@ -1,0 +1,102 @@
+/**
+ * `lua/permit_semaphore/`: permits with ids and leases. `initial` is the number of permits with which a missing semaphore is
+ * created; undefined not to create it.
+ */
+import { permitIds } from "../keys.ts"
+import { command, doneReply, numberReply, numbersReply, operation, type StoreCommand } from "./StoreOperation.ts"
+import { type Asking, askingArgs, tellingKeys, type TellingStore } from "./permitPlaces.ts"
+
+export interface PermitsReply {
+  readonly isGranted: boolean
+  readonly available: number
+  /** Milliseconds until the next lease ends, or until it may ask again; negative: not known. */
+  readonly remaining: number
+  /** How many are held or kept for others, if permits were denied; -1 without a semaphore. */
+  readonly held: number | undefined
+}
+
+export interface PermitCounts {
+  /** Undefined if there is no semaphore. */
+  readonly available: number | undefined
+  readonly held: number
+}
+
+export const operations = {
+  acquire: operation("permit_semaphore/acquire", {
+    reply: (raw): PermitsReply => {
+      const [granted, available, remaining, held] = raw as readonly [number, number, number, number?]
+      return { isGranted: granted === 1, available, remaining, held }
+    },
+    // one script acquired them all
+    grants: ({ args, keys }, { isGranted }) =>
+      isGranted ? { key: keys[1]!, mark: `z${args[keys.length > 3 ? 7 : 3]}` } : undefined
+  }),
+  release: operation("permit_semaphore/release", { givesBack: "owner", reply: numberReply }),
+  tryRelease: operation("permit_semaphore/try_release", { givesBack: "owner", reply: numberReply }),
+  renew: operation("permit_semaphore/renew", { reply: numbersReply }),
+  set: operation("permit_semaphore/set", { reply: doneReply }),
+  add: operation("permit_semaphore/add", { reply: numberReply }),
+  count: operation("permit_semaphore/count", {
+    reply: (raw): PermitCounts => {
+      const [available, held] = raw as readonly [number | null, number]
+      return { available: available ?? undefined, held }
+    }
+  }),
+  lease: operation("permit_semaphore/lease", { reply: numberReply }),
+  updateLease: operation("permit_semaphore/update_lease", { reply: doneReply })
+}
+
+const keysOf = (key: string, store: TellingStore) => [key, permitIds(key), ...tellingKeys(key, store)]
+
+export const acquire = (
+  key: string,
+  initial: number | undefined,
+  { ids, leaseMillis }: { readonly ids: ReadonlyArray<string>; readonly leaseMillis: number },
+  asking: Asking,
+  store: TellingStore
+): StoreCommand<PermitsReply> =>
+  command(operations.acquire, keysOf(key, store), [
+    initial ?? "",
+    leaseMillis,
+    store.publish,
+    ...askingArgs(store, asking),
+    ...ids
+  ])
+
+/** Replies 1 + how many clients were listening, or -1: some were no longer held. */
+export const release = (key: string, ids: ReadonlyArray<string>, store: TellingStore): StoreCommand<number> =>
+  command(operations.release, keysOf(key, store), [store.publish, ...ids])
+
+/** Gives all back or none; replies how many. */
+export const tryRelease = (key: string, ids: ReadonlyArray<string>, store: TellingStore): StoreCommand<number> =>
+  command(operations.tryRelease, keysOf(key, store), [store.publish, ...ids])
+
+/** Replies 1 or 0 for each; the ids of one are joined by commas. */
+export const renew = (
+  keys: ReadonlyArray<string>,
+  ids: ReadonlyArray<string>,
+  leaseMillis: number
+): StoreCommand<ReadonlyArray<number>> => command(operations.renew, keys.map(permitIds), [leaseMillis, ...ids])
+
+/** Replies whether anything has changed. */
+export const set = (key: string, permits: number, ifExists: boolean, store: TellingStore): StoreCommand<boolean> =>
+  command(operations.set, keysOf(key, store), [permits, ifExists ? 1 : 0, store.publish])
+
+/** Replies how many are free now. */
+export const add = (
+  key: string,
+  initial: number | undefined,
+  permits: number,
+  store: TellingStore
+): StoreCommand<number> => command(operations.add, keysOf(key, store), [initial ?? "", permits, store.publish])
+
+export const count = (key: string, store: TellingStore): StoreCommand<PermitCounts> =>
+  command(operations.count, keysOf(key, store), [store.publish])
+
+/** Replies the milliseconds left: -1 for no end, -2 for a permit that is not held. */
+export const lease = (key: string, id: string): StoreCommand<number> =>
+  command(operations.lease, [permitIds(key)], [id])
+
+/** Replies whether the permit is held. -1: without end. */
+export const updateLease = (key: string, id: string, leaseMillis: number): StoreCommand<boolean> =>
+  command(operations.updateLease, [permitIds(key)], [id, leaseMillis])

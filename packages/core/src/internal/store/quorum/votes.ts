@@ -1,0 +1,166 @@
+/**
+ * What the members' outcomes come to: the votes on an acquisition, the decision on any other operation, and the failure if there is none.
+ */
+import * as Cause from "effect/Cause"
+import * as Exit from "effect/Exit"
+import { LockStoreError, QuorumNotReached, type StoreReason } from "../../../LockError.ts"
+import type { AcquireReply, QuorumRule, StoreCommand } from "../operations/StoreOperation.ts"
+import { type Member, memberText, type Outcomes } from "./QuorumCall.ts"
+
+export type Vote =
+  /** A majority has granted; `onRecord` of them know this token. */
+  | { readonly _tag: "Won"; readonly token: number; readonly onRecord: number }
+  /** Somebody else has a majority, or nobody. */
+  | {
+      readonly _tag: "Lost"
+      readonly remaining: number
+      readonly owner: string
+      /** Whether some member may have granted it. */
+      readonly isPartial: boolean
+      /** Whether nobody is known to have a majority, so that asking again soon may help. */
+      readonly isSplit: boolean
+    }
+  | { readonly _tag: "Failed"; readonly outcomes: Outcomes<AcquireReply>; readonly acquired: number }
+
+/** The decision of a majority, undefined while it can still change. A reader under its own write lock gets that lock's token. */
+export const countVotes = (
+  outcomes: Outcomes<AcquireReply>,
+  required: number,
+  isLast: boolean,
+  writerToken: number | undefined
+): Vote | undefined => {
+  let granted = 0
+  let failed = 0
+  let pending = 0
+  let token = 0
+  let onRecord = 0
+  let isWriter = false
+  for (const outcome of outcomes) {
+    if (outcome === undefined) {
+      pending++
+    } else if (Exit.isFailure(outcome)) {
+      failed++
+    } else if (typeof outcome.value === "number") {
+      granted++
+      if (outcome.value > token) onRecord = 0
+      token = Math.max(token, outcome.value)
+      if (outcome.value === token) onRecord++
+      if (outcome.value === writerToken) isWriter = true
+    }
+  }
+  if (granted >= required) {
+    // while the writer holds, no later grant can count, so its own token does
+    return isWriter ? { _tag: "Won", token: writerToken!, onRecord: granted } : { _tag: "Won", token, onRecord }
+  }
+  if (granted + pending >= required) return undefined
+  if (failed > outcomes.length - required) {
+    return isLast ? { _tag: "Failed", outcomes, acquired: granted } : undefined
+  }
+  const { holder, remaining, votes } = holderOf(outcomes)
+  const hasMajority = votes >= required
+  if (!hasMajority && granted + failed === 0 && pending > 0) return undefined
+  const isPartial = granted + failed + pending > 0
+  return {
+    _tag: "Lost",
+    remaining,
+    owner: holder,
+    isPartial,
+    // if no member granted, failed or is pending, each of them is held by somebody else, whose release to wait for
+    isSplit: isPartial && !hasMajority
+  }
+}
+
+/** The holder that most members name, and how long the first of all holders still has. */
+const holderOf = (outcomes: Outcomes<AcquireReply>) => {
+  const deniedBy = new Map<string, number>()
+  let remaining = -1
+  for (const outcome of outcomes) {
+    if (outcome === undefined || Exit.isFailure(outcome) || typeof outcome.value === "number") continue
+    const { owner, remaining: left } = outcome.value
+    deniedBy.set(owner, (deniedBy.get(owner) ?? 0) + 1)
+    if (left >= 0) remaining = remaining < 0 ? left : Math.min(remaining, left)
+  }
+  let holder = ""
+  let votes = 0
+  for (const [owner, count] of deniedBy) if (count > votes) [holder, votes] = [owner, count]
+  return { holder, remaining, votes }
+}
+
+export type Decision<A> =
+  | { readonly _tag: "Decided"; readonly reply: A }
+  | { readonly _tag: "Undecided"; readonly outcomes: Outcomes<A> }
+
+/** Decides any operation but an acquisition; undefined while replies that are still to come may matter. */
+export const decide = <A>(
+  rule: QuorumRule<A>,
+  outcomes: Outcomes<A>,
+  required: number,
+  isLast: boolean
+): Decision<A> | undefined => {
+  if (!isLast && rule.waitsForAll === true) return undefined
+  const replies: Array<A> = []
+  for (const outcome of outcomes) if (outcome !== undefined && Exit.isSuccess(outcome)) replies.push(outcome.value)
+  const reply =
+    replies.length < required ? undefined : rule.combine(replies, { members: outcomes.length, required, isLast })
+  if (reply !== undefined) return { _tag: "Decided", reply }
+  return isLast ? { _tag: "Undecided", outcomes } : undefined
+}
+
+/** The outcomes where the replies of some members count as failures. */
+export const withoutMembers = <A>(
+  outcomes: Outcomes<A>,
+  members: ReadonlyArray<number>,
+  { keys, operation }: StoreCommand<A>
+): Outcomes<A> =>
+  outcomes.map((outcome, i) =>
+    outcome !== undefined && Exit.isSuccess(outcome) && members.includes(i)
+      ? Exit.fail(
+          new LockStoreError({
+            operation: operation.name,
+            lock: keys[0]!,
+            reason: "TimedOut",
+            cause: new Error("the release of another hold, which was not answered, may still take effect there")
+          })
+        )
+      : outcome
+  )
+
+/** The failure of a command on which no majority has agreed, with what went wrong at each member. */
+export const notReached = (
+  members: ReadonlyArray<Member>,
+  required: number,
+  { keys, operation }: { readonly keys: ReadonlyArray<string>; readonly operation: { readonly name: string } },
+  outcomes: Outcomes<unknown>,
+  acquired: number
+): Exit.Exit<never, LockStoreError> => {
+  const name = keys[0]!
+  const passing: Array<StoreReason> = []
+  const lasting: Array<StoreReason> = []
+  const failures = outcomes.flatMap((outcome, i) => {
+    if (outcome === undefined || Exit.isSuccess(outcome)) return []
+    const failure = failureOf(outcome, name)
+    const { cause, found, isTransient, reason } = failure
+    ;(isTransient ? passing : lasting).push(reason)
+    // the text of the reason is said once for all members
+    const message = cause instanceof Error && found === undefined ? cause.message : failure.message
+    return [{ member: memberText(members[i]!), reason, message }]
+  })
+  // without the members whose failures pass there is no majority, or without the others
+  const [reason = "Failed"] = lasting.length > members.length - required ? lasting : [...passing, ...lasting]
+  return Exit.fail(
+    new LockStoreError({
+      operation: operation.name,
+      lock: name,
+      reason,
+      cause: new QuorumNotReached({ lock: name, acquired, required: required, failures })
+    })
+  )
+}
+
+/** What went wrong at a member. */
+const failureOf = (exit: Exit.Failure<unknown, LockStoreError>, name: string): LockStoreError => {
+  const cause = Cause.squash(exit.cause)
+  return cause instanceof LockStoreError
+    ? cause
+    : new LockStoreError({ operation: "run", lock: name, reason: "Failed", cause })
+}

@@ -1,0 +1,442 @@
+/**
+ * The waiters of this client for one fair lock. Each has a place and a channel of its own in Redis. One command per
+ * interval keeps all their places alive, and finds out whether a message was missed.
+ */
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Queue from "effect/Queue"
+import type { LockStoreError, StoreReason } from "../../LockError.ts"
+import type { Identity } from "../hold/owner.ts"
+import { placeTermsOf, waiterTimeoutMillis } from "../kinds/kinds.ts"
+import { mayHaveRun, transientFailure } from "../store/failures.ts"
+import type { LockKeys } from "../store/keys.ts"
+import { refresh, type RefreshReply } from "../store/operations/fairLock.ts"
+import type { Alarm, AlarmClock } from "../time/AlarmClock.ts"
+import { Outage } from "./Outage.ts"
+import type { Subscription, Subscriptions, WaitingClient } from "./Subscriptions.ts"
+import { type Linked, LinkedList } from "./LinkedList.ts"
+
+/** Waiters whose channels come back within this time share one report. */
+const lookMillis = 20
+
+/**
+ * The pause before a report that did not reach Redis is retried, and the number of retries: places barely outlive a short
+ * outage. After a longer one the script gives them more time.
+ */
+const retryMillis = 100
+const retries = 6
+
+const unreachable: ReadonlySet<StoreReason> = new Set<StoreReason>(["NotConnected", "ConnectionLost", "TimedOut"])
+
+export class FairQueue implements Alarm {
+  readonly #client: WaitingClient
+  readonly #keys: LockKeys
+  readonly #end: () => void
+  /** The lock's queue now: this one, or the one that was opened after it had ended. */
+  readonly #current: () => FairQueue
+  readonly #waiters = new FairWaiters()
+  #isRefreshing = false
+  #mustLook = false
+  readonly #settled = Latch.makeUnsafe(true)
+  /** Owners that no longer wait, but may still have places in Redis. */
+  readonly #gone = new Set<string>()
+  readonly outage = new Outage()
+  /** How many reports have been retried early in this outage. */
+  #retried = 0
+  due = 0
+  heapIndex = -1
+
+  constructor(client: WaitingClient, keys: LockKeys, end: () => void, current: () => FairQueue) {
+    this.#client = client
+    this.#keys = keys
+    this.#end = end
+    this.#current = current
+  }
+
+  get isEmpty(): boolean {
+    return this.#waiters.size === 0
+  }
+
+  /** Registers a waiter before its first request, so that its owner is known from then on. */
+  enter(waiter: FairWaiter): void {
+    this.#waiters.add(waiter)
+  }
+
+  /** Called when a waiter's first request was denied or failed. The lease ends in `left` milliseconds, if not negative. */
+  join(waiter: FairWaiter, left: number): void {
+    this.#keepOn()
+    if (this.outage.failure !== undefined) this.#waiters.reportAll()
+    this.sleep(waiter, left)
+  }
+
+  /** Lets a waiter sleep until its wait time is over; the first waiter of this process no longer than until the lease ends. */
+  sleep(waiter: FairWaiter, left: number): void {
+    this.#wakeAfter(waiter, waiter === this.#waiters.first && left >= 0 ? left + 1 : Number.POSITIVE_INFINITY)
+  }
+
+  #wakeAfter(waiter: FairWaiter, millis: number): void {
+    const { alarms, now } = this.#client
+    const until = Math.min(waiter.waitsUntil, now() + millis)
+    if (until < Number.POSITIVE_INFINITY) alarms.set(waiter, until)
+  }
+
+  leave(waiter: FairWaiter): void {
+    if (this.#waiters.remove(waiter)) this.#restIfIdle()
+  }
+
+  /** Removes the places of those owners that no longer wait, retrying until the store confirms. */
+  removePlaces(owners: Iterable<string>): void {
+    for (const owner of owners) if (this.#waiters.get(owner) === undefined) this.#gone.add(owner)
+    if (this.#gone.size > 0) this.#keepOn()
+  }
+
+  /** Wakes the waiters that may share the hold that was just acquired. */
+  wakeMatching(matches: (identity: Identity) => boolean): void {
+    for (const waiter of this.#waiters.values()) {
+      if (matches(waiter.identity)) waiter.signal()
+    }
+  }
+
+  /** Checks soon whether a waiter's turn has come, as a message may have been missed. Calls within a short time share one check. */
+  lookSoon(): void {
+    this.#mustLook = true
+    if (!this.#waiters.isReportingAll) this.#waiters.reportAll()
+    // the connection for commands may come back a little later than that for messages
+    this.#retried = 0
+    this.#ringWithin(lookMillis)
+  }
+
+  #ringWithin(millis: number): void {
+    const at = this.#client.now() + millis
+    if (this.heapIndex === -1 || at < this.due) this.#client.alarms.set(this, at)
+  }
+
+  /**
+   * Waits for the refresh in flight, if any. A server that does not know the script is sent the refresh again, after the
+   * commands that were sent meanwhile: a waiter that gave up its place before that would get it back.
+   */
+  get settled(): Effect.Effect<void> {
+    return this.#settled.await
+  }
+
+  ring(now: number): void {
+    if (this.#restIfIdle()) return
+    this.#client.alarms.set(this, now + this.#client.options.placeIntervalMillis)
+    if (this.#isRefreshing) return
+    const atOnce = this.#mustLook
+    this.#mustLook = false
+    this.#refresh(atOnce)
+  }
+
+  /** Starts the refreshes, if they have not started yet. */
+  #keepOn(): void {
+    if (this.heapIndex !== -1) return
+    this.#client.alarms.set(this, this.#client.now() + this.#client.options.placeIntervalMillis)
+  }
+
+  /** Ends the queue if nobody waits, but not while a refresh is in flight, as it may have to be sent again. */
+  #restIfIdle(): boolean {
+    if (this.#waiters.size > 0 || this.#gone.size > 0 || this.#isRefreshing) return false
+    this.#client.alarms.cancel(this)
+    this.#end()
+    return true
+  }
+
+  #refresh(atOnce: boolean): void {
+    this.#isRefreshing = true
+    this.#settled.closeUnsafe()
+    this.#client.fork(
+      // The waiters are read when the command is sent: one that has left must not get a place again.
+      Effect.suspend(() => {
+        const reported = this.#waiters.reported()
+        const gone = [...this.#gone].slice(0, mostReported)
+        // No report is needed while every waiter has a request in flight. But waiters that this report does not name may
+        // have none, and after a missed message the requests may have been answered before it was sent.
+        const needsNone = !atOnce && reported.owners.length === 0 && this.#waiters.size <= mostReported
+        if (needsNone && gone.length === 0) return Effect.sync(() => this.#refreshed())
+        for (const owner of gone) this.#gone.delete(owner)
+        return Effect.matchCause(this.#command(reported, gone), {
+          onSuccess: ({ head, headMillis, holder, left, mayHaveLostPlaces }) => {
+            this.outage.answered()
+            this.#retried = 0
+            if (mayHaveLostPlaces && this.#waiters.size > mostReported) this.#waiters.reportAll()
+            const waiter = holder === undefined ? undefined : this.#waiters.get(holder)
+            if (waiter !== undefined && !waiter.asking) {
+              // it holds the lock without knowing it
+              this.#turnOf(waiter.owner, 0, atOnce)
+            } else if (head !== undefined) {
+              this.#removeIfGone(head)
+              if (left === -2) this.#turnOf(head, headMillis, atOnce)
+              else if (left >= 0) this.#nextIs(head, left)
+            }
+            // a message may have been missed since this report was sent
+            if (this.#mustLook || this.#waiters.isReportingAll || this.#gone.size > 0) this.#ringWithin(0)
+            this.#refreshed()
+          },
+          // places outlive a few refreshes; the next request for the lock reports a lasting failure
+          onFailure: (cause) => {
+            this.#waiters.reportAll()
+            this.removePlaces(gone)
+            if (mayHaveRun(cause)) this.#removeLater(reported.owners)
+            if (atOnce) this.#mustLook = true
+            const failure = transientFailure(cause)
+            if (failure !== undefined) this.outage.failed(failure)
+            if (failure !== undefined && unreachable.has(failure.reason) && this.#retried++ < retries) {
+              this.#ringWithin(retryMillis)
+            }
+            this.#refreshed()
+          }
+        })
+      })
+    )
+  }
+
+  /** A late command may have created a place for an owner that no longer waits; it would hold up every waiter behind it. */
+  #removeIfGone(head: string): void {
+    if (head.startsWith(`${this.#client.clientId}:`)) this.removePlaces([head])
+  }
+
+  /**
+   * A refresh may still take effect after its waiters have left, as their releases may overtake it on a new connection. The
+   * places that it would restore are removed once it can no longer take effect.
+   */
+  #removeLater(owners: ReadonlyArray<string>): void {
+    const { fork, store } = this.#client
+    fork(
+      Effect.andThen(
+        Effect.sleep(store.commandLifeMillis + 1),
+        Effect.sync(() => this.#current().removePlaces(owners))
+      )
+    )
+  }
+
+  #command(reported: Reported, gone: ReadonlyArray<string>): Effect.Effect<RefreshReply, LockStoreError> {
+    const terms = placeTermsOf(this.#client, waiterTimeoutMillis)
+    return this.#client.store.run(refresh(this.#keys, terms, { waits: this.#waiters.size > 0, reported, gone }))
+  }
+
+  #refreshed(): void {
+    this.#isRefreshing = false
+    this.#settled.openUnsafe()
+    this.#restIfIdle()
+  }
+
+  /** It is this owner's turn when the lease ends, in `left` milliseconds: no message announces that. */
+  #nextIs(head: string, left: number): void {
+    const waiter = this.#waiters.get(head)
+    if (waiter !== undefined && !waiter.asking) this.#wakeAfter(waiter, left + 1)
+  }
+
+  /** It is this owner's turn. If it belongs to another process, it counts as dead after `millis`: check again then. */
+  #turnOf(head: string, millis: number, atOnce: boolean): void {
+    const { alarms, now, options } = this.#client
+    const waiter = this.#waiters.get(head)
+    if (waiter === undefined) {
+      const lookAgainAt = now() + millis + 1
+      if (this.heapIndex !== -1 && lookAgainAt < this.due) alarms.set(this, lookAgainAt)
+    } else if (atOnce || now() - waiter.askedAt >= options.fallbackIntervalMillis / 2) {
+      waiter.ring()
+    }
+  }
+}
+
+/**
+ * The most waiters that one report names: enough to find a place that was lost unnoticed within seconds, and few enough
+ * that the cost of a report does not grow with the queue.
+ */
+export const mostReported = 32
+
+/** The waiters that a report names. */
+export interface Reported {
+  readonly owners: ReadonlyArray<string>
+  /** Whether they start with the first waiter of this process. */
+  readonly fromFirst: boolean
+}
+
+/** The waiters of this process for one fair lock, in order of arrival. Reports name them in turn. */
+export class FairWaiters {
+  readonly #byOwner = new Map<string, FairWaiter>()
+  readonly #order = new LinkedList<FairWaiter>()
+  /** Where the next report starts; undefined for the first waiter. */
+  #next: FairWaiter | undefined = undefined
+  /** How many are still to be reported soon, as they may have lost their places. */
+  #toReport = 0
+
+  get size(): number {
+    return this.#byOwner.size
+  }
+
+  get first(): FairWaiter | undefined {
+    return this.#order.first
+  }
+
+  get(owner: string): FairWaiter | undefined {
+    return this.#byOwner.get(owner)
+  }
+
+  values(): Iterable<FairWaiter> {
+    return this.#byOwner.values()
+  }
+
+  add(waiter: FairWaiter): void {
+    this.#byOwner.set(waiter.owner, waiter)
+    this.#order.add(waiter)
+  }
+
+  /** Returns whether it was there. */
+  remove(waiter: FairWaiter): boolean {
+    if (!this.#byOwner.delete(waiter.owner)) return false
+    if (this.#next === waiter) this.#next = waiter.behind
+    this.#order.remove(waiter)
+    return true
+  }
+
+  /** Whether reports follow each other without a pause until all waiters have been reported. */
+  get isReportingAll(): boolean {
+    return this.#toReport > 0
+  }
+
+  /** Makes the next reports cover all waiters, starting with the first. */
+  reportAll(): void {
+    this.#next = this.#order.first
+    this.#toReport = this.size
+  }
+
+  /** The waiters that the next report names; one with a request in flight needs no report. */
+  reported(): Reported {
+    if (this.size <= mostReported) this.#next = undefined
+    let waiter = this.#next ?? this.#order.first
+    const fromFirst = waiter === this.#order.first
+    const owners: Array<string> = []
+    for (let looked = Math.min(this.size, mostReported); looked > 0 && waiter !== undefined; looked--) {
+      if (!waiter.asking) owners.push(waiter.owner)
+      waiter = waiter.behind ?? this.#order.first
+    }
+    this.#next = waiter
+    this.#toReport = Math.max(0, this.#toReport - mostReported)
+    return { owners, fromFirst }
+  }
+}
+
+/** What wakes a waiter of a fair lock: a message, or its alarm. */
+export type Wake = "signal" | "tick"
+
+/** One waiter of this process in the queue of a fair lock, where it has a place and a channel of its own. */
+export class FairWaiter implements Alarm, Linked<FairWaiter> {
+  readonly owner: string
+  readonly identity: Identity
+  readonly signals: Queue.Queue<Wake>
+  /** Whether a request is in flight or was granted: the place then needs no refresh. */
+  asking = true
+  /** Until when a request that failed with unknown outcome may still take effect, on the monotonic clock. */
+  unsureUntil = Number.NEGATIVE_INFINITY
+  /** When its last request was sent, on the monotonic clock. */
+  askedAt = Number.NEGATIVE_INFINITY
+  /** When its wait time ends, on the monotonic clock. */
+  readonly waitsUntil: number
+  before: FairWaiter | undefined = undefined
+  behind: FairWaiter | undefined = undefined
+  due = 0
+  heapIndex = -1
+
+  constructor(owner: string, identity: Identity, signals: Queue.Queue<Wake>, waitsUntil: number) {
+    this.owner = owner
+    this.identity = identity
+    this.signals = signals
+    this.waitsUntil = waitsUntil
+  }
+
+  /** Whether a request has failed with unknown outcome, so that it may hold the lock. */
+  get isUnsure(): boolean {
+    return this.unsureUntil > Number.NEGATIVE_INFINITY
+  }
+
+  /** Its wait time is over, or the holder's lease has ended. */
+  ring(): void {
+    Queue.offerUnsafe(this.signals, "tick")
+  }
+
+  signal(): void {
+    Queue.offerUnsafe(this.signals, "signal")
+  }
+}
+
+interface SpareClient {
+  readonly alarms: AlarmClock
+  readonly subscriptions: Subscriptions
+  readonly now: () => number
+  readonly options: { readonly subscriptionIdleMillis: number }
+}
+
+/** An owner id that nobody has used yet, and whose channel is heard. */
+export interface SpareOwner {
+  readonly owner: string
+  /** The number of messages that had arrived when it was taken. */
+  readonly messagesSeen: number
+  /** Ends its share of the subscription. */
+  readonly stop: () => void
+}
+
+class Spare implements Alarm {
+  readonly owner: string
+  readonly channel: string
+  readonly subscription: Subscription
+  readonly #end: () => void
+  due = 0
+  heapIndex = -1
+
+  constructor(owner: string, channel: string, subscription: Subscription, end: () => void) {
+    this.owner = owner
+    this.channel = channel
+    this.subscription = subscription
+    this.#end = end
+  }
+
+  /** Nobody has needed it for `subscriptionIdleMillis`. */
+  ring(): void {
+    this.#end()
+  }
+}
+
+/**
+ * Owner ids for the next waiters of fair locks, one for each lock that somebody has waited for lately. Each waiter has a channel of its
+ * own. One that subscribes when its request was denied has to ask once more, as its turn may have been announced before; with an owner
+ * whose channel is heard already it need not.
+ */
+export class SpareOwners {
+  readonly #client: SpareClient
+  readonly #spares = new Map<string, Spare>()
+
+  constructor(client: SpareClient) {
+    this.#client = client
+  }
+
+  /** Makes one for the next waiter, if there is none. */
+  prepare(lock: string, nextOwner: () => string, channelOf: (owner: string) => string): void {
+    const { alarms, now, options, subscriptions } = this.#client
+    let spare = this.#spares.get(lock)
+    if (spare === undefined) {
+      const owner = nextOwner()
+      const channel = channelOf(owner)
+      const subscription = subscriptions.subscribe(channel, () => {})
+      spare = new Spare(owner, channel, subscription, () => {
+        this.#spares.delete(lock)
+        subscription.stop()
+      })
+      this.#spares.set(lock, spare)
+    }
+    alarms.set(spare, now() + options.subscriptionIdleMillis)
+  }
+
+  /** Undefined if there is none, or the server has not confirmed its subscription. */
+  take(lock: string): SpareOwner | undefined {
+    const spare = this.#spares.get(lock)
+    if (spare === undefined) return undefined
+    const { channel, owner, subscription } = spare
+    const messagesSeen = this.#client.subscriptions.messagesSeen(channel)
+    if (messagesSeen === undefined) return undefined
+    this.#spares.delete(lock)
+    this.#client.alarms.cancel(spare)
+    return { owner, messagesSeen, stop: () => subscription.stop() }
+  }
+}

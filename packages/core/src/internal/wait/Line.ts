@@ -1,0 +1,431 @@
+/**
+ * A line: the fibers of this process that wait for one thing, a lock, permits of a semaphore, or a latch. One of them has the turn and
+ * asks for all; what it does next is decided in `stage.ts`. It takes its wake-ups from `wakes`, a `Queue` with room for one, which is fed
+ * by the Stream of the channel's subscription, by releases in this process, and by the waiter's own alarm. The others sleep until they
+ * get the turn, or are woken for another reason.
+ */
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import type { LockStoreError } from "../../LockError.ts"
+import type { Signal } from "../../RedisDriver.ts"
+import type { Turns } from "../hold/Lease.ts"
+import type { Identity } from "../hold/owner.ts"
+import type { Mode } from "../kinds/LockProtocol.ts"
+import { isDue } from "../store/operations/permitPlaces.ts"
+import type { Alarm } from "../time/AlarmClock.ts"
+import { type Linked, LinkedList } from "./LinkedList.ts"
+import { Outage } from "./Outage.ts"
+import { asking, asleep, due, type Event, next, type Stage } from "./stage.ts"
+import {
+  isHandOver,
+  oursChannel,
+  ownChannel,
+  type Place,
+  type Subscription,
+  type WaitingClient
+} from "./Subscriptions.ts"
+
+/** How long clients that take places leave a lock to those that take none (Redisson's). */
+const othersTurnMillis = 10
+
+/** How a fiber joins a line. */
+export interface Wanted {
+  /** The kind of lock, for metrics. */
+  readonly kind: string
+  /** The identity that may re-enter a lock that is acquired meanwhile. */
+  readonly identity?: Identity | undefined
+  /** How many permits it wants. Default: 1. */
+  readonly permits?: number | undefined
+  /** When its wait time ends, on the monotonic clock. */
+  readonly waitsUntil: number
+  /** Whether it joins at the head, which was reserved for its request. */
+  readonly atHead?: boolean | undefined
+}
+
+/** One fiber that waits. */
+export class Waiter implements Alarm, Linked<Waiter> {
+  readonly kind: string
+  readonly identity: Identity | undefined
+  readonly permits: number
+  readonly waitsUntil: number
+  /** Its place in the order of arrival. */
+  readonly number: number
+  /** For how many seconds at a time free permits are kept for it, at most, by the reply to its last request. */
+  longestKept = Number.POSITIVE_INFINITY
+  /** The count of its latch as last read since it joined, by any waiter. */
+  count: number | undefined = undefined
+  isQueued = true
+  due = 0
+  heapIndex = -1
+  before: Waiter | undefined = undefined
+  behind: Waiter | undefined = undefined
+  readonly #line: Line
+  #resume: ((result: Effect.Effect<void>) => void) | undefined = undefined
+
+  constructor(line: Line, { identity, kind, permits = 1, waitsUntil }: Wanted, number: number) {
+    this.#line = line
+    this.kind = kind
+    this.identity = identity
+    this.permits = permits
+    this.waitsUntil = waitsUntil
+    this.number = number
+  }
+
+  get hasTurn(): boolean {
+    return this.#line.turn === this
+  }
+
+  get isLate(): boolean {
+    return this.#line.client.now() >= this.waitsUntil
+  }
+
+  /** Its alarm: it is time to ask again, or its wait time is over. */
+  ring(): void {
+    if (this.hasTurn) this.#line.rang(this)
+    else this.wake()
+  }
+
+  /** Resumes its fiber, once, however often it is woken before it runs. */
+  wake(): void {
+    const resume = this.#resume
+    if (resume === undefined) return
+    this.#resume = undefined
+    this.#line.client.inOwnTurn(() => resume(Effect.void))
+  }
+
+  /** Its latch has this count: if the latch is open, the waiter goes on without a request of its own. */
+  tell(count: number): void {
+    this.count = count
+    if (count === 0) this.wake()
+  }
+
+  /** Sleeps without the turn, until it is woken. An interruption leaves nothing to undo: who is woken then is gone. */
+  get asleep(): Effect.Effect<void> {
+    return Effect.callback<void>((resume) => {
+      if (this.hasTurn || this.count === 0 || this.isLate) resume(Effect.void)
+      else this.#resume = resume
+    })
+  }
+}
+
+interface LineTerms {
+  /** Whether the turn is reserved for a request that is in flight. */
+  readonly isReserved: boolean
+  /** Whether the first waiter joins with the answer to its own request. */
+  readonly hasAsked: boolean
+  /** Whether a holding of this process excludes those that wait. */
+  readonly isHeldHere: () => boolean
+  readonly end: () => void
+}
+
+export class Line {
+  readonly client: WaitingClient
+  readonly wakes: Queue.Queue<void>
+  readonly outage = new Outage()
+  /** The waiter that asks; undefined while the turn is reserved for the request that was in flight when the line began. */
+  turn: Waiter | undefined = undefined
+  /** The place of this client in Redis; undefined while a request asks with it, which takes it back itself if it fails. */
+  place: Place | undefined = undefined
+  /** Whether this client may have a place among those that wait for permits. */
+  mayHavePlace = false
+  stage: Stage
+  #isReserved: boolean
+  readonly #end: () => void
+  /** Whether a holding of this process excludes those that wait. */
+  readonly #isHeldHere: () => boolean
+  /** By the number of permits they want, each list in order of arrival. */
+  readonly #waiters = new Map<number, LinkedList<Waiter>>()
+  /** Since when the oldest has been the oldest, on the monotonic clock. */
+  #oldestSince: number
+  #firstNumber = 0
+  #lastNumber = 0
+  readonly #subscriptions: Array<Subscription> = []
+
+  constructor(client: WaitingClient, wakes: Queue.Queue<void>, { end, hasAsked, isHeldHere, isReserved }: LineTerms) {
+    this.client = client
+    this.wakes = wakes
+    this.#end = end
+    this.#isHeldHere = isHeldHere
+    this.#isReserved = isReserved
+    this.#oldestSince = client.now()
+    this.stage = isReserved || hasAsked ? asking : isHeldHere() ? asleep(this.pauseUntil(-1)) : due
+  }
+
+  get isEmpty(): boolean {
+    return this.#waiters.size === 0
+  }
+
+  get isListening(): boolean {
+    return this.#subscriptions.length > 0
+  }
+
+  get isDue(): boolean {
+    return this.stage._tag === "Due"
+  }
+
+  /** Whether a request would be refused, as this process holds what it waits for, or leaves it to others. */
+  get isHeldBack(): boolean {
+    return this.#isHeldHere() || (this.stage._tag === "Asleep" && this.stage.isQuiet)
+  }
+
+  /** A copy, as waiters may leave during iteration. */
+  get waiters(): ReadonlyArray<Waiter> {
+    return [...this.#waiters.values()].flatMap((waiters) => waiters.toArray())
+  }
+
+  /** The waiter that has waited longest. */
+  get oldest(): Waiter | undefined {
+    return this.#first(Number.POSITIVE_INFINITY)
+  }
+
+  /** The first waiter for which this number of free permits is enough; none, if they are kept for the oldest. */
+  firstFor(free: number): Waiter | undefined {
+    const { oldest } = this
+    return oldest !== undefined && oldest.permits > free && this.#isKeptFor(oldest) ? undefined : this.#first(free)
+  }
+
+  /** Whether a request for permits would jump the line. */
+  isAhead(permits: number): boolean {
+    const { oldest } = this
+    return oldest !== undefined && (this.#isKeptFor(oldest) || this.#first(permits) !== undefined)
+  }
+
+  /** How many free permits let one of the waiters in, other than `except`; zero if there are no others. */
+  wantedWithout(except: Waiter | undefined): number {
+    let oldest: Waiter | undefined
+    let least = 0
+    for (const [permits, { first }] of this.#waiters) {
+      const waiter = first === except ? first!.behind : first
+      if (waiter === undefined) continue
+      if (oldest === undefined || waiter.number < oldest.number) oldest = waiter
+      if (least === 0 || permits < least) least = permits
+    }
+    return oldest !== undefined && this.#isKeptFor(oldest) ? oldest.permits : least
+  }
+
+  #first(free: number): Waiter | undefined {
+    let first: Waiter | undefined
+    for (const [permits, waiters] of this.#waiters) {
+      const waiter = waiters.first!
+      if (permits <= free && (first === undefined || waiter.number < first.number)) first = waiter
+    }
+    return first
+  }
+
+  #isKeptFor({ longestKept, permits }: Waiter): boolean {
+    return isDue(this.client.now() - this.#oldestSince, permits, longestKept)
+  }
+
+  /** Joins at the end, or at the reserved head; gets the turn if no waiter has it. */
+  join(wanted: Wanted): Waiter {
+    const isFirst = wanted.atHead === true && this.#isReserved
+    const waiter = new Waiter(this, wanted, isFirst ? --this.#firstNumber : ++this.#lastNumber)
+    let waiters = this.#waiters.get(waiter.permits)
+    if (waiters === undefined) this.#waiters.set(waiter.permits, (waiters = new LinkedList()))
+    if (isFirst) waiters.addFirst(waiter)
+    else waiters.add(waiter)
+    if (isFirst) {
+      this.#isReserved = false
+      this.turn = waiter
+    } else if (this.turn === undefined && !this.#isReserved) {
+      this.turn = waiter
+    }
+    return waiter
+  }
+
+  /** The request that was in flight when the line began was granted, or has failed for good: the first waiter gets the turn. */
+  unreserve(isGranted: boolean): void {
+    if (!this.#isReserved) return
+    this.#isReserved = false
+    if (isGranted) this.granted(true, true)
+    else this.on({ _tag: "TakenBack", until: this.pauseUntil(-1) })
+    this.pass(isGranted ? 0 : Number.POSITIVE_INFINITY)
+  }
+
+  /**
+   * Removes a waiter that has not left yet. If it had the turn, the next one gets it and asks at once, as a change that it was woken for
+   * may not have been acted on. A waiter that leaves because it was served says how many permits are still `free`. The last one ends the
+   * line.
+   */
+  leave(waiter: Waiter, free = Number.POSITIVE_INFINITY): void {
+    if (!waiter.isQueued) return
+    waiter.isQueued = false
+    if (this.oldest === waiter) this.#oldestSince = this.client.now()
+    this.client.alarms.cancel(waiter)
+    const waiters = this.#waiters.get(waiter.permits)!
+    waiters.remove(waiter)
+    if (waiters.first === undefined) this.#waiters.delete(waiter.permits)
+    if (waiter.hasTurn) {
+      // a request that is still in flight is taken back
+      this.on({ _tag: "TakenBack", until: this.pauseUntil(-1) })
+      this.pass(free)
+    }
+    if (!this.isEmpty) return
+    this.#end()
+    for (const subscription of this.#subscriptions) subscription.stop()
+  }
+
+  /**
+   * Passes the turn to the first waiter for which the `free` permits are enough, which asks at once, even behind one that wants more. If
+   * there is none, the first of all gets the turn, and sleeps on.
+   */
+  pass(free: number): void {
+    const first = this.firstFor(free)
+    this.turn = first ?? this.oldest
+    if (first !== undefined) this.changed()
+    if (this.isDue) this.#wakeAsker()
+    else if (this.turn !== undefined) this.#setAlarm(this.turn)
+  }
+
+  /** Goes on to the next stage, and wakes the waiter that has the turn if it is to ask now. */
+  on(event: Event): void {
+    const { stage } = this
+    this.stage = next(stage, event)
+    if (this.stage === stage) return
+    if (this.isDue) this.#wakeAsker()
+    else if (this.stage._tag === "Asleep" && this.turn !== undefined) this.#setAlarm(this.turn)
+  }
+
+  /** What it waits for may be free, unless this process itself holds it. */
+  changed(): void {
+    if (this.stage._tag === "Asking" || !this.#isHeldHere()) this.on({ _tag: "Changed" })
+  }
+
+  /** The alarm of the waiter that has the turn. */
+  rang(waiter: Waiter): void {
+    const { client, stage } = this
+    if (stage._tag === "Asleep" && !stage.isQuiet && !waiter.isLate) client.telemetry.polled(waiter.kind)
+    this.on({ _tag: "Rang", now: client.now() })
+    this.#wakeAsker()
+  }
+
+  #wakeAsker(): void {
+    Queue.offerUnsafe(this.wakes, undefined)
+    this.turn?.wake()
+  }
+
+  /** Wakes the waiters that may share the hold that was just acquired. */
+  wakeMatching(matches: (identity: Identity) => boolean): void {
+    this.#forEach((waiter) => {
+      if (waiter.identity === undefined || !matches(waiter.identity)) return
+      if (waiter.hasTurn) this.#wakeAsker()
+      else waiter.wake()
+    })
+  }
+
+  /** Wakes every waiter but the one that has the turn: they can share what it acquired or is about to request. */
+  wakeOthers(): void {
+    this.#forEach((waiter) => {
+      if (!waiter.hasTurn) waiter.wake()
+    })
+  }
+
+  /** Makes no copy, as each of many readers wakes the others: woken fibers run, and leave, only afterwards. */
+  #forEach(f: (waiter: Waiter) => void): void {
+    for (const { first } of this.#waiters.values()) {
+      for (let waiter = first; waiter !== undefined; waiter = waiter.behind) f(waiter)
+    }
+  }
+
+  /**
+   * Listens to the channel, for all waiters. `messagesSeen` is the number of messages that had arrived before the last request, which may
+   * not reflect later ones. A new subscription counts as a change when it is ready. The line also hears when the lock is handed over to
+   * this client in the mode in which it has places.
+   */
+  listen(channel: string, messagesSeen: number | undefined, placesIn: Mode | undefined, onMessage?: () => void): void {
+    const { subscriptions } = this.client
+    if (!this.isListening) {
+      // first, so that the others are there when the last one says that it is ready
+      if (placesIn !== undefined) this.#listenForHandOver(channel, placesIn)
+      this.#subscriptions.push(
+        subscriptions.subscribe(channel, (signal) => {
+          if (placesIn === "permit" && isForOthers(signal)) return
+          this.changed()
+          if (signal._tag === "Message") onMessage?.()
+        })
+      )
+    }
+    if (subscriptions.messagesSeen(channel, placesIn !== undefined) !== messagesSeen) this.changed()
+  }
+
+  #listenForHandOver(channel: string, mode: Mode): void {
+    const { client } = this
+    const onOwn = (signal: Signal) => {
+      if (signal._tag === "Message" && isHandOver(mode, signal.message)) this.on({ _tag: "Kept" })
+    }
+    const onOurs = (signal: Signal) => {
+      if (signal._tag === "Message") this.on({ _tag: "LeftToOthers", until: client.now() + othersTurnMillis })
+    }
+    this.#subscriptions.push(
+      client.subscriptions.subscribe(ownChannel(channel, client.clientId), onOwn),
+      client.subscriptions.subscribe(oursChannel(channel), onOurs)
+    )
+  }
+
+  /** Sleeps until the waiter has something to do: it has the turn and is to ask, or its wait is over, or it was woken. */
+  sleep(waiter: Waiter): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (!waiter.hasTurn) {
+        this.#setAlarm(waiter)
+        return waiter.asleep
+      }
+      if (this.isDue || waiter.count === 0) return Effect.void
+      this.#setAlarm(waiter)
+      return Queue.take(this.wakes)
+    })
+  }
+
+  #setAlarm(waiter: Waiter): void {
+    const { stage } = this
+    const until = waiter.hasTurn && stage._tag === "Asleep" ? stage.until : Number.POSITIVE_INFINITY
+    const at = Math.min(until, waiter.waitsUntil)
+    if (at < Number.POSITIVE_INFINITY) this.client.alarms.set(waiter, at)
+  }
+
+  /** Until when to rely on messages: for the fallback interval, or until a lease ends, in `remaining` milliseconds if not negative. */
+  pauseUntil(remaining: number): number {
+    const now = this.client.now()
+    const pause = this.outage.pauseMillis(this.client.options.fallbackIntervalMillis)
+    return now + (remaining < 0 ? pause : Math.min(pause, remaining + 1))
+  }
+
+  /** The waiter that has the turn sends its request, which covers the changes so far. */
+  asked(waiter: Waiter): void {
+    this.client.alarms.cancel(waiter)
+    Queue.takeUnsafe(this.wakes)
+    this.on({ _tag: "Asked" })
+  }
+
+  /** A request was denied, that of the waiter with the turn or of a reader beside it: a lease ends in `remaining` milliseconds if not negative. */
+  answered(remaining: number, isAskers: boolean): void {
+    this.outage.answered()
+    if (isAskers) this.on({ _tag: "Answered", until: this.pauseUntil(remaining), now: this.client.now() })
+  }
+
+  /** A request, sent at `sentAt`, failed for a transient reason. */
+  failed(failure: LockStoreError, sentAt: number, isAskers: boolean): void {
+    const now = this.client.now()
+    this.outage.failed(failure, sentAt, now)
+    if (isAskers) this.on({ _tag: "Answered", until: this.pauseUntil(-1), now })
+  }
+
+  /** A request was granted. If that excludes the other waiters, the next one looks out for its loss; else it may be let in as well. */
+  granted(isAskers: boolean, excludes: boolean): void {
+    this.outage.answered()
+    if (isAskers) this.on({ _tag: "Granted", until: this.pauseUntil(-1), excludes })
+  }
+
+  /** The waiter that has the turn asks again after this pause, unless something changes. */
+  sleepFor(pauseMillis: number): void {
+    this.on({ _tag: "Paused", until: this.client.now() + pauseMillis })
+  }
+
+  /** The turns that lead to the grant of the request in flight. */
+  get turns(): Turns | undefined {
+    return this.stage._tag === "Asleep" ? undefined : this.stage.turns
+  }
+}
+
+/** Free permits of which clients that take places hear on their own channels: a number that begins with a zero. */
+const isForOthers = (signal: Signal): boolean =>
+  signal._tag === "Message" && signal.message.length > 1 && signal.message.startsWith("0")

@@ -1,0 +1,199 @@
+/**
+ * The lines of a client: one for each thing that somebody waits for, a lock, permits or a latch. And who gets a lock that this process
+ * releases: its own next waiter at once; or, after several of these hand-overs, another process, the one with the oldest place, or
+ * whichever of those that were woken asks first.
+ */
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import type { HandOver, ReleasedLease, Turns } from "../hold/Lease.ts"
+import type { Identity } from "../hold/owner.ts"
+import { handsOver, type Mode } from "../kinds/LockProtocol.ts"
+import type { LockKeys } from "../store/keys.ts"
+import { FairQueue, SpareOwners } from "./FairQueue.ts"
+import { Line, type Waiter, type Wanted } from "./Line.ts"
+import { ownChannel, type WaitingClient } from "./Subscriptions.ts"
+
+/** What is waited for: a lock in one of its modes, permits, or a latch. */
+export type Waited = Mode | "latch"
+
+/** The part of the client that lines need. */
+export interface LineClient extends WaitingClient {
+  readonly lines: Lines
+  readonly nextOwner: () => string
+  readonly isHeldHere: (key: string, mode: Mode) => boolean
+}
+
+export class Lines {
+  readonly #client: LineClient
+  readonly #lines: Readonly<Record<Waited, Map<string, Line>>>
+  /** The queues of fair locks, whose waiters have places in Redis. */
+  readonly #fair = new Map<string, FairQueue>()
+  readonly spareOwners: SpareOwners
+
+  constructor(client: LineClient) {
+    this.#client = client
+    this.spareOwners = new SpareOwners(client)
+    const exclusive = new Map<string, Line>()
+    // a lock is free for a writer when it is free for anybody; readers do not wait for readers
+    this.#lines = { exclusive, write: exclusive, read: new Map(), permit: new Map(), latch: new Map() }
+  }
+
+  get size(): number {
+    return this.#all.length + [...this.#fair.values()].filter((queue) => !queue.isEmpty).length
+  }
+
+  get #all(): ReadonlyArray<Line> {
+    return [...new Set(Object.values(this.#lines))].flatMap((lines) => [...lines.values()])
+  }
+
+  get(key: string, waited: Waited): Line | undefined {
+    return this.#lines[waited].get(key)
+  }
+
+  /** Wakes the waiter with the turn in each line, which finds the client closing; as it leaves, the others follow. */
+  sendHome(): void {
+    for (const line of this.#all) line.on({ _tag: "Kept" })
+    for (const queue of this.#fair.values()) queue.wakeMatching(() => true)
+  }
+
+  /** Wakes the waiters that may share the hold that was just acquired. */
+  wakeMatching(key: string, mode: Mode, matches: (identity: Identity) => boolean): void {
+    this.get(key, mode)?.wakeMatching(matches)
+    // a writer may read
+    if (mode === "write") this.get(key, "read")?.wakeMatching(matches)
+    this.#fair.get(key)?.wakeMatching(matches)
+  }
+
+  /** This client's queue for a fair lock; opens it if necessary. */
+  openFair(keys: LockKeys): FairQueue {
+    let queue = this.#fair.get(keys.lock)
+    if (queue === undefined) {
+      const end = () => {
+        if (this.#fair.get(keys.lock) === opened) this.#fair.delete(keys.lock)
+      }
+      this.#client.presence.begin()
+      const opened: FairQueue = new FairQueue(this.#client, keys, end, () => this.openFair(keys))
+      this.#fair.set(keys.lock, (queue = opened))
+    }
+    return queue
+  }
+
+  /**
+   * Joins a line, or begins one: a request is in flight then if its own was just answered (`hasAsked`); or if another is, for which the
+   * turn is reserved.
+   */
+  join(
+    key: string,
+    waited: Waited,
+    wanted: Wanted & { readonly hasAsked?: boolean },
+    isReserved: () => boolean = () => false
+  ): Effect.Effect<readonly [Line, Waiter]> {
+    return Effect.suspend(() => {
+      const lines = this.#lines[waited]
+      const line = lines.get(key)
+      if (line !== undefined) return Effect.succeed([line, line.join(wanted)])
+      return Effect.map(Queue.sliding<void>(1), (wakes) => {
+        // another fiber may have begun one in between
+        let line = lines.get(key)
+        if (line === undefined) {
+          const client = this.#client
+          client.presence.begin()
+          line = new Line(client, wakes, {
+            isReserved: isReserved(),
+            hasAsked: wanted.hasAsked === true,
+            isHeldHere: () => waited !== "latch" && waited !== "permit" && client.isHeldHere(key, waited),
+            end: () => lines.delete(key)
+          })
+          lines.set(key, line)
+        }
+        return [line, line.join(wanted)]
+      })
+    })
+  }
+}
+
+/**
+ * The pause after a release that was announced to other processes: a few round trips, as the message takes longer to reach
+ * them than a request of ours to reach Redis.
+ */
+const quietRoundTrips = 4
+const shortestQuietMillis = 2
+const longestQuietMillis = 100
+
+/** After this many turns in a row, and this much time, it is another process's turn. */
+const mostTurns = 8
+const leastTurnsMillis = 5
+
+/** The turns with the next one; undefined if this process has had enough. */
+const nextTurn = (turns: Turns | undefined, now: number): Turns | undefined => {
+  if (turns === undefined) return { count: 1, since: now }
+  const isEnough = turns.count >= mostTurns && now - turns.since >= leastTurnsMillis
+  return isEnough ? undefined : { count: turns.count + 1, since: turns.since }
+}
+
+/**
+ * Wakes the next waiter of this process before the release is sent. That waiter runs only after the releasing fiber has
+ * sent its release, so its request comes right behind. Returns what to do with the reply; undefined if nobody waits here.
+ */
+export const startHandOver = (client: LineClient, lease: ReleasedLease, now: number): HandOver | undefined => {
+  const { keys, kind } = lease
+  const hasPlaces = handsOver(lease)
+  const line = client.lines.get(keys.lock, "exclusive")
+  if (kind.mode === "write") {
+    const readers = client.lines.get(keys.lock, "read")
+    if (readers !== undefined && !isTold(readers, lease)) readers.changed()
+  }
+  if (line === undefined) return undefined
+  // other holds of this process, or of others, may keep a writer from entering
+  const mayStay = !hasPlaces || (kind.mode !== "read" && !client.isHeldHere(keys.lock, kind.mode))
+  const turns = mayStay ? nextTurn(lease.turns, now) : undefined
+  if (turns === undefined) return new DeferredHandOver(lease, line, now)
+  client.telemetry.handedOver(lease.kind.name)
+  const { publish } = client.store
+  if (!hasPlaces) {
+    line.on({ _tag: "LeftHere", turns })
+    return { publish, settle: () => {} }
+  }
+  // Others are not told: if nobody asks here after all, the release of this owner tells them.
+  const ownerRef = { client: lease.client, keys, kind, name: lease.name, owner: client.nextOwner() }
+  line.place ??= { ownerRef, hasAsked: false }
+  line.on({ _tag: "LeftHere", turns })
+  return { publish: "", settle: () => {} }
+}
+
+/** Whether the waiters of a line have a place, and hear when the lock is handed over to it. */
+const isTold = ({ client, isListening, place }: Line, { keys, kind, owner }: ReleasedLease): boolean =>
+  place !== undefined &&
+  isListening &&
+  client.subscriptions.messagesSeen(ownChannel(kind.channel(keys, owner), client.clientId)) !== undefined
+
+/** Waits for the release's reply: if other clients were woken to ask, this process leaves the lock to them for a moment. */
+class DeferredHandOver implements HandOver {
+  readonly #lease: ReleasedLease
+  readonly #line: Line
+  readonly #sentAt: number
+
+  constructor(lease: ReleasedLease, line: Line, sentAt: number) {
+    this.#lease = lease
+    this.#line = line
+    this.#sentAt = sentAt
+  }
+
+  get publish(): string {
+    return this.#lease.client.store.publish
+  }
+
+  settle(listeners: number): void {
+    const { keys, kind, owner } = this.#lease
+    const { client } = this.#line
+    const own = client.subscriptions.messagesSeen(kind.channel(keys, owner)) === undefined ? 0 : 1
+    if (listeners <= own) {
+      // It is free, or handed over: then this process takes a place behind the others. A writer that waits for readers has one.
+      if (kind.mode !== "read" || !isTold(this.#line, this.#lease)) this.#line.changed()
+      return
+    }
+    const now = client.now()
+    const quiet = Math.max(shortestQuietMillis, quietRoundTrips * (now - this.#sentAt))
+    this.#line.on({ _tag: "LeftToOthers", until: now + Math.min(quiet, longestQuietMillis) })
+  }
+}

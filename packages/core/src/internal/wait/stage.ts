@@ -1,0 +1,103 @@
+/**
+ * What a line does: the fibers of one process that wait for one thing. Pure, and complete: every event has its place in every stage.
+ * `Line.ts` feeds it with events and carries out what it says; `untilServed.ts` is the loop of a waiter.
+ *
+ * ```
+ *          changed, rang, kept, left here                 asked
+ *  Asleep ───────────────────────────────▶ Due ─────────────────────▶ Asking
+ *    ▲ ▲                                    ▲                           │ │
+ *    │ │ granted                            │ answered, after a change  │ │
+ *    │ └────────────────────────────────────┴───────────────────────────┘ │
+ *    └────────────────────────────────────────────────────────────────────┘ answered
+ * ```
+ */
+import type { Turns } from "../hold/Lease.ts"
+
+/** It is time to ask. */
+export interface Due {
+  readonly _tag: "Due"
+  /** The turns of this process that lead to the grant, if a release of this process has left the lock to the line. */
+  readonly turns: Turns | undefined
+}
+
+/** A request is in flight. */
+export interface Asking {
+  readonly _tag: "Asking"
+  readonly turns: Turns | undefined
+  /** Whether anything has changed since it was sent: a denial says nothing then. */
+  readonly hasChanged: boolean
+  /** Until when the lock is left to other processes, on the monotonic clock. */
+  readonly quietUntil: number
+}
+
+/** It sleeps until something changes, at most until that time. */
+export interface Asleep {
+  readonly _tag: "Asleep"
+  readonly until: number
+  /** Whether it leaves the lock to other processes: then only a lock that is kept for this client is a change. */
+  readonly isQuiet: boolean
+}
+
+export type Stage = Due | Asking | Asleep
+
+export type Event =
+  /** What it waits for may be free. */
+  | { readonly _tag: "Changed" }
+  /** It is kept for this client. */
+  | { readonly _tag: "Kept" }
+  /** A release of this process has left it to this line. */
+  | { readonly _tag: "LeftHere"; readonly turns: Turns }
+  /** It is the turn of other processes until then. */
+  | { readonly _tag: "LeftToOthers"; readonly until: number }
+  /** The request is sent. */
+  | { readonly _tag: "Asked" }
+  /** The request was denied or has failed: without a change, the next one follows at that time. */
+  | { readonly _tag: "Answered"; readonly until: number; readonly now: number }
+  /** The request was granted. If that excludes the other waiters, it is of no use to them that something has changed before. */
+  | { readonly _tag: "Granted"; readonly until: number; readonly excludes: boolean }
+  /** The request is taken back, as its fiber is interrupted or it failed for good. */
+  | { readonly _tag: "TakenBack"; readonly until: number }
+  /** It sleeps until then, unless something changes. */
+  | { readonly _tag: "Paused"; readonly until: number }
+  /** The time has come. */
+  | { readonly _tag: "Rang"; readonly now: number }
+
+export const due: Due = { _tag: "Due", turns: undefined }
+
+export const asleep = (until: number, isQuiet = false): Asleep => ({ _tag: "Asleep", until, isQuiet })
+
+export const asking: Asking = { _tag: "Asking", turns: undefined, hasChanged: false, quietUntil: 0 }
+
+/** The stage that follows. */
+export const next = (stage: Stage, event: Event): Stage => {
+  switch (event._tag) {
+    case "Changed":
+      if (stage._tag === "Asking") return stage.hasChanged ? stage : { ...stage, hasChanged: true }
+      return stage._tag === "Asleep" && !stage.isQuiet ? due : stage
+    case "Kept":
+      if (stage._tag === "Asking") return { ...stage, hasChanged: true, quietUntil: 0 }
+      return stage._tag === "Due" ? stage : due
+    case "LeftHere":
+      return stage._tag === "Asking"
+        ? { ...stage, hasChanged: true, quietUntil: 0, turns: event.turns }
+        : { _tag: "Due", turns: event.turns }
+    case "LeftToOthers":
+      return stage._tag === "Asking" ? { ...stage, quietUntil: event.until } : asleep(event.until, true)
+    case "Asked":
+      return stage._tag === "Due" && stage.turns !== undefined ? { ...asking, turns: stage.turns } : asking
+    case "Answered": {
+      if (stage._tag !== "Asking") return stage
+      if (stage.quietUntil > event.now) return asleep(stage.quietUntil, true)
+      return stage.hasChanged ? due : asleep(event.until)
+    }
+    case "Granted":
+      if (stage._tag === "Due") return stage
+      return stage._tag === "Asking" && stage.hasChanged && !event.excludes ? due : asleep(event.until)
+    case "TakenBack":
+      return stage._tag === "Asking" ? asleep(event.until) : stage
+    case "Paused":
+      return stage._tag === "Asleep" && !stage.isQuiet ? asleep(event.until) : stage
+    case "Rang":
+      return stage._tag === "Asleep" && stage.until <= event.now ? due : stage
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * A quorum some of whose members are slow.
+ */
+import { assert, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { Lock } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { as, quorumOf, testStores } from "../kit/testStore.ts"
+
+const lease = { watchdogLeaseTime: "4 seconds" } as const
+
+it.effect("An acquisition waits for slow members while it needs them for a majority", () =>
+  Effect.gen(function* () {
+    const stores = yield* testStores(5)
+    for (const store of stores.slice(0, 3)) store.delay = () => 700
+    const section = Lock.withLock(Effect.void, "a", { waitTime: 0 })
+    const running = yield* Effect.forkChild(as(yield* quorumOf(stores, lease))(section))
+    yield* TestClock.adjust("10 seconds")
+    yield* Fiber.join(running)
+  }).pipe(Effect.scoped)
+)
+
+it.effect("Five clients that contend for a lock are not held up by two members of five that are slow", () =>
+  Effect.gen(function* () {
+    const stores = yield* testStores(5)
+    let sections = 0
+    for (const [i, store] of stores.entries()) store.delay = () => (i < 2 ? 900 : 1 + Math.random())
+    const section = Effect.andThen(
+      Effect.sync(() => sections++),
+      Effect.sleep("50 millis")
+    )
+    const clients = []
+    for (let i = 0; i < 5; i++) {
+      const use = as(yield* quorumOf(stores, lease))
+      const turn = Effect.exit(use(Lock.withLock(section, "a")))
+      clients.push(yield* Effect.forkChild(Effect.forever(Effect.andThen(turn, Effect.sleep("5 millis")))))
+    }
+    for (let i = 0; i < 600; i++) yield* TestClock.adjust("50 millis")
+    const inTime = sections
+    const ending = yield* Effect.forkChild(Fiber.interruptAll(clients))
+    yield* TestClock.adjust("1 minute")
+    yield* Fiber.join(ending)
+    // about 400; about 250 if a split vote waits for the slow members for 100 ms, and 40 if for a second
+    assert.isAbove(inTime, 320)
+  }).pipe(Effect.scoped)
+)

@@ -1,0 +1,38 @@
+/**
+ * Commands that arrive again after those of later holds.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { Lock, LockStore, ReadWriteLock } from "effect-redis-lock"
+import { redisUrl } from "../kit/server/redisUrl.ts"
+import { freshName } from "../kit/names.ts"
+import { as, clientOf } from "../kit/testStore.ts"
+import { type Outcome, wrappedStore } from "../kit/wrappedStore.ts"
+
+const stores: Record<string, Layer.Layer<LockStore.LockStore, unknown>> = {
+  memory: LockStore.layerMemory,
+  Redis: Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl }))
+}
+
+for (const [where, layer] of Object.entries(stores)) {
+  it.live(`A reader's re-entry on ${where} that arrives again does not take back the ones after it`, () =>
+    Effect.gen(function* () {
+      const lock = ReadWriteLock.make(freshName()).readLock
+      const entries: Array<() => Outcome> = []
+      const store = wrappedStore(yield* LockStore.LockStore, ({ operation, run }) => {
+        if (operation.endsWith("/hold")) entries.push(run)
+        return run()
+      })
+      const client = as(yield* clientOf({ store }))
+      yield* client(
+        Effect.gen(function* () {
+          for (let i = 0; i < 3; i++) yield* Lock.scoped(lock)
+          assert.lengthOf(entries, 2)
+          yield* entries[0]!()
+          assert.strictEqual(yield* Lock.holdCount(lock), 3)
+        }).pipe(Effect.scoped)
+      )
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  )
+}

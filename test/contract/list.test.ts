@@ -1,0 +1,80 @@
+/**
+ * `Lock.list` tells the same on memory, on Redis, and through a key prefix.
+ */
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import { assert, it } from "@effect/vitest"
+import { Effect, Layer, Stream } from "effect"
+import { FairLock, Lock, LockStore, PermitSemaphore, ReadWriteLock, RedisLock, Semaphore } from "effect-redis-lock"
+import { freshName } from "../kit/names.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
+import { as, clientLayer, serviceOf, testStore } from "../kit/testStore.ts"
+
+const onRedis = LockStore.layerRedis.pipe(Layer.provide(IoRedis.layer({ url: redisUrl })))
+
+const listed = (pattern: string) =>
+  Lock.list(pattern).pipe(
+    Stream.runCollect,
+    Effect.map((names) =>
+      names
+        .map(({ held, holders, kind, name }) => [name, kind, holders.map(({ mode }) => mode).join(), held] as const)
+        .toSorted(([one], [other]) => (one < other ? -1 : 1))
+    )
+  )
+
+for (const [title, store, keyPrefix] of [
+  ["memory", LockStore.layerMemory, ""],
+  ["Redis", onRedis, ""],
+  ["Redis, with a key prefix", onRedis, "app[1]*:"]
+] as const) {
+  it.live(`${title}: list tells of locks of every kind and of leased permits, once each, and of nothing else`, () =>
+    Effect.gen(function* () {
+      const name = freshName("list")
+      assert.deepStrictEqual(yield* listed(`${name}*`), [])
+      yield* Lock.scoped(`${name}:a`)
+      yield* Lock.scoped(FairLock.make(`${name}:b`))
+      yield* Lock.scoped(ReadWriteLock.make(`${name}:c`).readLock)
+      yield* PermitSemaphore.scoped(PermitSemaphore.make(`${name}:d`, { permits: 3 }), { permits: 2 })
+      // with a hash tag of its own
+      yield* PermitSemaphore.scoped(PermitSemaphore.make(`${name}:{e}`, { permits: 1 }))
+      yield* PermitSemaphore.withPermit(Effect.void, PermitSemaphore.make(`${name}:free`, { permits: 1 }))
+      yield* Semaphore.withPermits(Effect.void, Semaphore.make(`${name}:counter`, { permits: 2 }), 1)
+      assert.deepStrictEqual(yield* listed(`${name}*`), [
+        [`${name}:a`, "lock", "exclusive", 0],
+        [`${name}:b`, "lock", "exclusive", 0],
+        [`${name}:c`, "read-write lock", "read", 0],
+        [`${name}:d`, "permit semaphore", "", 2],
+        [`${name}:{e}`, "permit semaphore", "", 1]
+      ])
+      assert.deepStrictEqual(yield* listed(`${name}:?`), (yield* listed(`${name}*`)).slice(0, 4))
+    }).pipe(Effect.scoped, Effect.provide(RedisLock.layerFromStore({ keyPrefix }).pipe(Layer.provide(store))))
+  )
+}
+
+it.effect("What SCAN finds twice is looked at and told once", () =>
+  Effect.gen(function* () {
+    const inner = yield* testStore()
+    const store = {
+      ...inner.store,
+      scan: (pattern: string, type: "hash" | "zset") => {
+        const found = inner.store.scan(pattern, type)
+        return Stream.concat(found, found)
+      }
+    }
+    const service = yield* serviceOf(clientLayer(store))
+    yield* Effect.gen(function* () {
+      yield* Lock.scoped("a")
+      yield* PermitSemaphore.scoped(PermitSemaphore.make("b", { permits: 3 }))
+      yield* PermitSemaphore.scoped(PermitSemaphore.make("{c}d{e}", { permits: 3 }))
+      inner.operations.length = 0
+      assert.deepStrictEqual(yield* listed("*"), [
+        ["a", "lock", "exclusive", 0],
+        ["b", "permit semaphore", "", 1],
+        ["{c}d{e}", "permit semaphore", "", 1]
+      ])
+      assert.deepStrictEqual(
+        inner.operations.filter((operation) => operation === "lock/look"),
+        ["lock/look", "lock/look", "lock/look"]
+      )
+    }).pipe(as(service))
+  }).pipe(Effect.scoped)
+)

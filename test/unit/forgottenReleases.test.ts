@@ -1,0 +1,298 @@
+/**
+ * After a failover to a replica that had not heard of the latest releases, what was released is free.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Ref } from "effect"
+import { Lock, MultiLock, PermitSemaphore, ReadWriteLock, Semaphore } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { RecentReleases } from "../../packages/core/dist/internal/client/RecentReleases.js"
+import { LockKeys } from "../../packages/core/dist/internal/store/keys.js"
+import * as lock from "../../packages/core/dist/internal/store/operations/lock.js"
+import { kinds } from "../contract/suite/kinds.ts"
+import { background } from "../kit/background.ts"
+import { replicatedStore } from "../kit/replicatedStore.ts"
+import { forkHolder, sectionUntilTold } from "../kit/sections.ts"
+import { as, clientOf, type Service } from "../kit/testStore.ts"
+
+const long = { watchdogLeaseTime: "3 hours", label: "" } as const
+
+/** Everything that can be held, by one client; and by another one, as far as it must be free for that. */
+const held = [
+  ...kinds.map(({ make, name, rival = make }) => ({
+    name,
+    section: Lock.withLock(make("a")),
+    rival: Lock.withLock(rival("a"), { waitTime: "2 seconds" })
+  })),
+  {
+    name: "a lock that its minHold keeps",
+    section: Lock.withLock("a", { minHold: "1 second" }),
+    rival: Lock.withLock("a", { waitTime: "2 seconds" })
+  },
+  {
+    name: "a MultiLock",
+    section: Lock.withLock(MultiLock.make(["a", "b"])),
+    rival: Lock.withLock(MultiLock.make(["a", "b"]), { waitTime: "2 seconds" })
+  },
+  {
+    name: "a PermitSemaphore",
+    section: PermitSemaphore.withPermits(PermitSemaphore.make("a", { permits: 3 }), 3),
+    rival: PermitSemaphore.withPermits("a", 3, { waitTime: "2 seconds" })
+  },
+  {
+    name: "a Semaphore",
+    section: Semaphore.withPermits(Semaphore.make("a", { permits: 3 }), 3),
+    rival: Semaphore.withPermits("a", 3, { waitTime: "2 seconds" })
+  }
+]
+
+/** In small steps, between which the fibers run. */
+const pass = (millis: number) =>
+  Effect.forEach(Array.from({ length: millis / 50 }), () => TestClock.adjust(50), { discard: true })
+
+describe("a failover that forgets the latest releases", () => {
+  for (const { name, rival, section } of held) {
+    it.effect(`What was released of ${name} just before a failover that forgets it is free within two seconds`, () =>
+      Effect.gen(function* () {
+        const server = yield* replicatedStore
+        const [one, other] = [yield* clientOf(server, long), yield* clientOf(server, long)]
+        const { end } = yield* sectionUntilTold((body) => as(one)(section(body)))
+        yield* TestClock.adjust("1 second")
+        yield* server.lag
+        yield* end
+        yield* server.failOver
+        const waiting = yield* background(as(other)(rival(Effect.void)))
+        yield* pass(2000)
+        assert.deepStrictEqual(waiting.pollUnsafe(), Exit.void)
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect(
+      `What was released of ${name} is free a tenth of a second after a failover that forgets its release`,
+      () =>
+        Effect.gen(function* () {
+          const server = yield* replicatedStore
+          const [one, other] = [yield* clientOf(server, long), yield* clientOf(server, long)]
+          const { end } = yield* sectionUntilTold((body) => as(one)(section(body)))
+          yield* TestClock.adjust("1 second")
+          yield* server.lag
+          yield* end
+          yield* server.failOver
+          yield* TestClock.adjust("100 millis")
+          // its first request is granted: it has no time to wait
+          const asking = yield* background(as(other)(rival(Effect.void)))
+          yield* TestClock.adjust(1)
+          assert.deepStrictEqual(asking.pollUnsafe(), Exit.void)
+        }).pipe(Effect.scoped)
+    )
+
+    it.effect(`What is released of ${name} again after a failover that forgets nothing stays as it was`, () =>
+      Effect.gen(function* () {
+        const server = yield* replicatedStore
+        const [one, other] = [yield* clientOf(server, long), yield* clientOf(server, long)]
+        const { end } = yield* sectionUntilTold((body) => as(one)(section(body)))
+        yield* end
+        // its minHold is over
+        yield* TestClock.adjust("1 second")
+        const second = yield* sectionUntilTold((body) => as(other)(rival(body)))
+        yield* server.failOver
+        yield* TestClock.adjust("1 second")
+        yield* second.end
+        if (name === "a Semaphore") assert.strictEqual(yield* as(one)(Semaphore.availablePermits("a")), 3)
+        if (name === "a PermitSemaphore") assert.strictEqual(yield* as(one)(PermitSemaphore.availablePermits("a")), 3)
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.effect("What was released is free also where it takes 40 seconds until a replica has taken over", () =>
+    Effect.gen(function* () {
+      const server = yield* replicatedStore
+      const [one, other] = [yield* clientOf(server, long), yield* clientOf(server, long)]
+      const semaphore = Semaphore.make("a", { permits: 3 })
+      const { end } = yield* sectionUntilTold((body) => as(one)(Semaphore.withPermits(semaphore, 3)(body)))
+      yield* server.lag
+      yield* end
+      // Sentinel waits for 30 seconds by default, and an isolated master answers all the time
+      for (let second = 1; second <= 40; second++) {
+        yield* as(one)(Lock.withLock(Effect.void, "b"))
+        yield* TestClock.adjust("1 second")
+      }
+      yield* server.failOver
+      yield* pass(2000)
+      assert.strictEqual(yield* as(other)(Semaphore.availablePermits(semaphore)), 3)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A lock that its minHold keeps stays taken for as long as it would have without the failover", () =>
+    Effect.gen(function* () {
+      const server = yield* replicatedStore
+      const [one, other] = [yield* clientOf(server, long), yield* clientOf(server, long)]
+      const { end } = yield* sectionUntilTold((body) => as(one)(Lock.withLock("a", { minHold: "10 seconds" })(body)))
+      yield* server.lag
+      yield* end
+      yield* TestClock.adjust("5 seconds")
+      yield* server.failOver
+      const waiting = yield* background(as(other)(Lock.withLock(Effect.void, "a")))
+      yield* TestClock.adjust("4900 millis")
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* pass(2000)
+      assert.deepStrictEqual(waiting.pollUnsafe(), Exit.void)
+    }).pipe(Effect.scoped)
+  )
+
+  for (const { make, name } of [
+    { name: "a Lock", make: () => Lock.make("a") },
+    { name: "a write lock", make: () => ReadWriteLock.make("a").writeLock },
+    { name: "a MultiLock", make: () => MultiLock.make(["a", "b"]) }
+  ]) {
+    for (const isFirst of [true, false]) {
+      const order = isFirst ? "before" : "after"
+      it.effect(
+        `${name} that a client left to its own next waiter goes to the waiters of others at once after a failover that forgets it, if that client is connected ${order} the last holder`,
+        () =>
+          Effect.gen(function* () {
+            const server = yield* replicatedStore
+            const connected = yield* Effect.forEach([1, 2, 3], () => clientOf(server, long))
+            const [one, other] = isFirst ? connected : connected.toReversed()
+            const third = yield* clientOf(server, long)
+            const entered: Array<string> = []
+            const hold = (client: Service, who: string) =>
+              sectionUntilTold((body) =>
+                as(client)(
+                  Lock.withLock(
+                    Effect.andThen(
+                      Effect.sync(() => entered.push(who)),
+                      body
+                    ),
+                    make()
+                  )
+                )
+              )
+            const before = yield* hold(other!, "other")
+            // a process with two waiters, behind which another one waits
+            const queue = (client: Service, who: string) =>
+              background(
+                as(client)(
+                  Lock.withLock(
+                    Effect.sync(() => entered.push(who)),
+                    make()
+                  )
+                )
+              )
+            const first = yield* forkHolder((stay) => as(one!)(Lock.withLock(stay(undefined), make())))
+            yield* pass(50)
+            yield* queue(one!, "second of one")
+            yield* pass(50)
+            yield* queue(third, "third")
+            yield* pass(50)
+            yield* server.lag
+            yield* before.end
+            yield* first.entered
+            yield* first.letGo
+            yield* pass(50)
+            entered.length = 0
+            yield* server.failOver
+            yield* queue(third, "third, again")
+            yield* pass(500)
+            assert.include(entered, "third, again")
+          }).pipe(Effect.scoped)
+      )
+    }
+  }
+
+  for (const { make, name } of kinds) {
+    it.effect(
+      `${name}: clients that take turns go on within two seconds of a failover that forgets their last turns`,
+      () =>
+        Effect.gen(function* () {
+          const server = yield* replicatedStore
+          const clients: ReadonlyArray<Service> = yield* Effect.forEach(Array.from({ length: 4 }), () =>
+            clientOf(server, long)
+          )
+          const sections = yield* Ref.make(0)
+          const section = Effect.andThen(
+            Effect.sleep(50),
+            Ref.update(sections, (count) => count + 1)
+          )
+          for (const client of clients) {
+            const turn = Effect.ignore(as(client)(Lock.withLock(make("a"))(section)))
+            yield* background(Effect.forever(Effect.andThen(turn, Effect.sleep(5))))
+          }
+          yield* TestClock.adjust("5 seconds")
+          yield* server.lag
+          yield* TestClock.adjust("1 second")
+          yield* server.failOver
+          yield* pass(2000)
+          const before = yield* Ref.get(sections)
+          yield* pass(2000)
+          assert.isAbove(yield* Ref.get(sections), before + 10)
+        }).pipe(Effect.scoped)
+    )
+  }
+})
+
+/** What a client has released, at a time that the test sets, and whose releases it would repeat after a reconnect. */
+const releasesOf = () => {
+  let millis = 1e9
+  let repeating: Fiber.Fiber<void> | undefined
+  const keys = new LockKeys("a")
+  const sent: Array<number> = []
+  const fork = (effect: Effect.Effect<void>) => (repeating = Effect.runFork(effect))
+  const releases = new RecentReleases(
+    { options: { releaseTimeoutMillis: 5000 }, store: { publish: "PUBLISH" }, now: () => millis, fork },
+    (command) =>
+      Effect.suspend(() => {
+        sent.push(Number(command.args[0]))
+        return Effect.succeed(command.operation.reply(1))
+      })
+  )
+  return {
+    /** Releases what belongs to the owner of that number, so many milliseconds after what was before. */
+    release: (owner: number, laterMillis: number) => {
+      millis += laterMillis
+      releases.add(lock.release(keys, String(owner), "PUBLISH"))
+    },
+    pass: (passedMillis: number) => (millis += passedMillis),
+    /** The numbers of the owners, in order. */
+    repeated: Effect.gen(function* () {
+      sent.length = 0
+      releases.repeat()
+      yield* Fiber.join(repeating!)
+      return sent.toSorted((one, other) => one - other)
+    })
+  }
+}
+
+const range = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index)
+
+describe("the releases that a client remembers", () => {
+  it.effect(
+    "A client that releases without a pause remembers the last 5 000 releases, and never more than 10 000",
+    () =>
+      Effect.gen(function* () {
+        const { release, repeated } = releasesOf()
+        for (let released = 0; released < 32_000;) {
+          for (let i = 0; i < 2000; i++) release(released++, 1)
+          const owners = yield* repeated
+          assert.isAtMost(owners.length, 10_000)
+          assert.deepStrictEqual(owners.slice(-5000), range(Math.max(0, released - 5000), released))
+        }
+      })
+  )
+
+  it.effect("A client that seldom releases remembers the releases of the last minute, and none for two minutes", () =>
+    Effect.gen(function* () {
+      const { pass, release, repeated } = releasesOf()
+      for (let released = 1; released <= 600; released++) {
+        release(released, 1000)
+        if (released % 50 !== 0) continue
+        const owners = yield* repeated
+        assert.isAtMost(owners.length, 120)
+        assert.deepStrictEqual(owners.slice(-60), range(Math.max(1, released - 59), released + 1))
+      }
+      pass(59_000)
+      assert.include(yield* repeated, 600)
+      pass(61_000)
+      assert.deepStrictEqual(yield* repeated, [])
+    })
+  )
+})

@@ -1,0 +1,68 @@
+/**
+ * However silent the store: an acquisition that is interrupted ends within 200 ms, and its rollback goes on in the background.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { Lock, MultiLock, PermitSemaphore, type RedisLock, Semaphore } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { kinds } from "../contract/suite/kinds.ts"
+import { background } from "../kit/background.ts"
+import { sectionUntilTold } from "../kit/sections.ts"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
+
+interface Case {
+  readonly name: string
+  /** Keeps the other one off. */
+  readonly rival: (body: Effect.Effect<void>) => Effect.Effect<void, unknown, RedisLock.RedisLock>
+  readonly acquire: Effect.Effect<unknown, unknown, RedisLock.RedisLock>
+}
+
+const cases: ReadonlyArray<Case> = [
+  ...kinds.map(({ make, name, rival = make }) => ({
+    name,
+    rival: Lock.withLock(rival("a")),
+    acquire: Effect.scoped(Lock.scoped(make("a")))
+  })),
+  {
+    name: "a MultiLock",
+    rival: Lock.withLock("a"),
+    acquire: Effect.scoped(Lock.scoped(MultiLock.make(["a", "b"])))
+  },
+  {
+    name: "a PermitSemaphore",
+    rival: PermitSemaphore.withPermits(PermitSemaphore.make("a", { permits: 3 }), 3),
+    acquire: Effect.scoped(PermitSemaphore.scoped("a", { permits: 2 }))
+  },
+  {
+    name: "a Semaphore",
+    rival: Semaphore.withPermits(Semaphore.make("a", { permits: 3 }), 3),
+    acquire: Effect.scoped(Semaphore.scoped("a", 2))
+  }
+]
+
+describe("an acquisition that is interrupted while the store is silent", () => {
+  for (const { acquire, name, rival } of cases) {
+    for (const waitedMillis of [0, 500, 1000]) {
+      it.effect(`${name} that was waited for during ${waitedMillis} ms: the interruption ends within 200 ms`, () =>
+        Effect.gen(function* () {
+          const server = yield* testStore()
+          let isSilent = false
+          const store = wrappedStore(server.store, ({ run }) => Effect.suspend(() => (isSilent ? Effect.never : run())))
+          const one = yield* clientOf(server)
+          const other = yield* clientOf({ store }, { fallbackInterval: "1 second", releaseTimeout: "10 millis" })
+          yield* sectionUntilTold((body) => as(one)(rival(body)))
+          if (waitedMillis === 0) isSilent = true
+          const waiting = yield* background(as(other)(acquire))
+          yield* TestClock.adjust(waitedMillis === 1000 ? 900 : waitedMillis)
+          isSilent = true
+          // by then it asks by the clock
+          yield* TestClock.adjust(waitedMillis === 1000 ? 300 : 0)
+          const interrupting = yield* background(Fiber.interrupt(waiting))
+          yield* TestClock.adjust(200)
+          assert.isDefined(interrupting.pollUnsafe())
+        }).pipe(Effect.scoped)
+      )
+    }
+  }
+})

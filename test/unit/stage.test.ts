@@ -1,0 +1,126 @@
+/**
+ * What a line does next: every event in every stage.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { asking, asleep, due, type Event, next, type Stage } from "../../packages/core/dist/internal/wait/stage.js"
+
+const turns = { count: 3, since: 5 }
+const now = 100
+const until = 200
+
+const stages: Readonly<Record<string, Stage>> = {
+  due,
+  "due, left here": { _tag: "Due", turns },
+  asking,
+  "asking, changed": { ...asking, hasChanged: true },
+  "asking, left to others": { ...asking, quietUntil: 150 },
+  asleep: asleep(now),
+  "asleep for longer": asleep(now + 1),
+  quiet: asleep(150, true)
+}
+
+const events: Readonly<Record<string, Event>> = {
+  changed: { _tag: "Changed" },
+  kept: { _tag: "Kept" },
+  "left here": { _tag: "LeftHere", turns },
+  "left to others": { _tag: "LeftToOthers", until: 150 },
+  asked: { _tag: "Asked" },
+  answered: { _tag: "Answered", until, now },
+  granted: { _tag: "Granted", until, excludes: true },
+  "granted, and shared": { _tag: "Granted", until, excludes: false },
+  "taken back": { _tag: "TakenBack", until },
+  paused: { _tag: "Paused", until },
+  rang: { _tag: "Rang", now }
+}
+
+/** What follows, by stage and event; what is not here stays as it is. */
+const changes: Readonly<Record<string, Readonly<Record<string, Stage>>>> = {
+  due: {
+    "left here": { _tag: "Due", turns },
+    "left to others": asleep(150, true),
+    asked: asking
+  },
+  "due, left here": { "left to others": asleep(150, true), asked: { ...asking, turns } },
+  asking: {
+    changed: { ...asking, hasChanged: true },
+    kept: { ...asking, hasChanged: true },
+    "left here": { ...asking, hasChanged: true, turns },
+    "left to others": { ...asking, quietUntil: 150 },
+    answered: asleep(until),
+    granted: asleep(until),
+    "granted, and shared": asleep(until),
+    "taken back": asleep(until)
+  },
+  "asking, changed": {
+    asked: asking,
+    "left here": { ...asking, hasChanged: true, turns },
+    "left to others": { ...asking, hasChanged: true, quietUntil: 150 },
+    answered: due,
+    granted: asleep(until),
+    "granted, and shared": due,
+    "taken back": asleep(until)
+  },
+  "asking, left to others": {
+    asked: asking,
+    changed: { ...asking, hasChanged: true, quietUntil: 150 },
+    kept: { ...asking, hasChanged: true },
+    "left here": { ...asking, hasChanged: true, turns },
+    answered: asleep(150, true),
+    granted: asleep(until),
+    "granted, and shared": asleep(until),
+    "taken back": asleep(until)
+  },
+  asleep: {
+    changed: due,
+    kept: due,
+    "left here": { _tag: "Due", turns },
+    "left to others": asleep(150, true),
+    asked: asking,
+    granted: asleep(until),
+    "granted, and shared": asleep(until),
+    paused: asleep(until),
+    rang: due
+  },
+  "asleep for longer": {
+    changed: due,
+    kept: due,
+    "left here": { _tag: "Due", turns },
+    "left to others": asleep(150, true),
+    asked: asking,
+    granted: asleep(until),
+    "granted, and shared": asleep(until),
+    paused: asleep(until)
+  },
+  quiet: {
+    kept: due,
+    "left here": { _tag: "Due", turns },
+    asked: asking,
+    granted: asleep(until),
+    "granted, and shared": asleep(until)
+  }
+}
+
+describe("what a line does next", () => {
+  for (const [name, stage] of Object.entries(stages)) {
+    for (const [what, event] of Object.entries(events)) {
+      it(`A line that is ${name}, on the event "${what}"`, () => {
+        assert.deepStrictEqual(next(stage, event), changes[name]![what] ?? stage)
+      })
+    }
+  }
+
+  it("Whatever has happened, a line that somebody waits in asks again: it never sleeps without an end", () => {
+    let seed = 1
+    const random = (below: number) => (seed = (seed * 48_271) % 2_147_483_647) % below
+    const all = Object.values(events)
+    let stage: Stage = due
+    for (let step = 0; step < 100_000; step++) {
+      stage = next(stage, all[random(all.length)]!)
+      if (stage._tag === "Asking") assert.notStrictEqual(next(stage, { _tag: "Answered", until, now })._tag, "Asking")
+      else if (stage._tag === "Asleep") {
+        assert.isBelow(stage.until, Number.POSITIVE_INFINITY)
+        assert.strictEqual(next(stage, { _tag: "Rang", now: stage.until })._tag, "Due")
+      }
+    }
+  })
+})

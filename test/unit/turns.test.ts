@@ -1,0 +1,69 @@
+/**
+ * How many turns in a row a process has of a lock that it hands over to itself.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Lock } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { as, clientOf, type Service, testStore } from "../kit/testStore.ts"
+
+/** Fibers that enter a section again and again; notes who is inside. */
+const takeTurns = Effect.fnUntraced(function* (
+  who: string,
+  service: Service,
+  fibers: number,
+  sectionMillis: number,
+  entered: Array<string>
+) {
+  const section = Effect.andThen(
+    Effect.sync(() => entered.push(who)),
+    Effect.sleep(sectionMillis)
+  )
+  for (let i = 0; i < fibers; i++) {
+    yield* Effect.forkScoped(Effect.forever(Lock.withLock(section, "a")).pipe(as(service)), { startImmediately: true })
+  }
+})
+
+/** How often a process was inside in a row, without the first and the last of its rows. */
+const rowsOf = (who: string, entered: ReadonlyArray<string>): ReadonlyArray<number> => {
+  const rows: Array<number> = []
+  let length = 0
+  for (const other of entered) {
+    if (other === who) length++
+    else if (length > 0) {
+      rows.push(length)
+      length = 0
+    }
+  }
+  return rows.slice(1)
+}
+
+describe("turns in a row", () => {
+  for (const [sectionMillis, turns, why] of [
+    [100, 9, "eight that it has handed over to itself, and the first"],
+    [0.25, 21, "as many as fit into five milliseconds, and the first"]
+  ] as const) {
+    it.effect(`Sections of ${sectionMillis} ms: a process has ${turns} turns in a row, ${why}`, () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const entered: Array<string> = []
+        yield* takeTurns("a", yield* clientOf(server), 2, sectionMillis, entered)
+        yield* takeTurns("b", yield* clientOf(server), 1, sectionMillis, entered)
+        while (entered.length < 150) yield* TestClock.adjust(sectionMillis)
+        const rows = rowsOf("a", entered)
+        assert.isAbove(rows.length, 3)
+        assert.deepStrictEqual([...new Set(rows)], [turns])
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.effect("A process that nobody competes with loses no time when it has had its turns", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const entered: Array<string> = []
+      yield* takeTurns("a", yield* clientOf(server), 3, 100, entered)
+      for (let i = 0; i < 40; i++) yield* TestClock.adjust(100)
+      assert.strictEqual(entered.length, 41)
+    }).pipe(Effect.scoped)
+  )
+})
