@@ -2,7 +2,10 @@
  * Clients whose subscriptions close sooner after their last waiter than the usual ten seconds.
  */
 import { Effect, Layer } from "effect"
-import { SubscriptionIdleMillis } from "../../packages/core/dist/internal/options/ClientOptions.js"
+import type * as OptionsModule from "../../packages/core/dist/internal/options/ClientOptions.js"
+import { loadInternal } from "./loadInternal.ts"
+
+const { SubscriptionIdleMillis } = await loadInternal<typeof OptionsModule>("options/ClientOptions.js")
 
 /** Layers of clients whose subscriptions close this soon. */
 export const closingSubscriptions =

@@ -1,9 +1,6 @@
 /**
  * The two halves of the memory store: the operations that a server runs on its keyspace, and the client that sends them.
  */
-import { createRequire } from "node:module"
-import { dirname, join } from "node:path"
-import { pathToFileURL } from "node:url"
 import { Effect, type Exit } from "effect"
 import { LockStore, type RedisDriver } from "effect-redis-lock"
 import type * as CommandsModule from "../../packages/core/dist/internal/store/commands.js"
@@ -11,17 +8,14 @@ import type * as LuaModule from "../../packages/core/dist/internal/store/memory/
 import type * as KeyspaceModule from "../../packages/core/dist/internal/store/memory/Keyspace.js"
 import type * as StoreModule from "../../packages/core/dist/internal/store/memory/MemoryStore.js"
 import type * as ClockModule from "../../packages/core/dist/internal/store/ServerClock.js"
+import { loadInternal } from "../kit/loadInternal.ts"
 
-// resolved from the package, so that they are found both from here and from dist/
-const core = dirname(createRequire(import.meta.url).resolve("effect-redis-lock"))
-const load = (path: string) => import(pathToFileURL(join(core, "internal/store", path)).href)
-
-const { Keyspace } = (await load("memory/Keyspace.js")) as typeof KeyspaceModule
-const { loadScripts } = (await load("memory/LuaScripts.js")) as typeof LuaModule
-const { evalOn } = (await load("memory/MemoryStore.js")) as typeof StoreModule
+const { Keyspace } = await loadInternal<typeof KeyspaceModule>("store/memory/Keyspace.js")
+const { loadScripts } = await loadInternal<typeof LuaModule>("store/memory/LuaScripts.js")
+const { evalOn } = await loadInternal<typeof StoreModule>("store/memory/MemoryStore.js")
 const lua = await Effect.runPromise(loadScripts)
-export const { ServerClocks } = (await load("ServerClock.js")) as typeof ClockModule
-export const { sending } = (await load("commands.js")) as typeof CommandsModule
+export const { ServerClocks } = await loadInternal<typeof ClockModule>("store/ServerClock.js")
+export const { sending } = await loadInternal<typeof CommandsModule>("store/commands.js")
 
 export type Database = KeyspaceModule.Keyspace
 

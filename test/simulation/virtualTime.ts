@@ -69,14 +69,16 @@ export class VirtualTime {
     this.#error ??= error
   }
 
-  /** Runs a program to its end. Microtasks are part of it meanwhile. */
+  /** Runs a program to its end. Microtasks and the platform's own timers, which a closing client goes by, are part of it meanwhile. */
   run<A, E>(program: Effect.Effect<A, E>): Exit.Exit<A, E> {
-    const { queueMicrotask } = globalThis
+    const { queueMicrotask, setTimeout } = globalThis
     globalThis.queueMicrotask = (task) => void this.#soon.push(task)
+    globalThis.setTimeout = ((task: () => void, millis = 0) => this.after(millis, task)) as unknown as typeof setTimeout
     try {
       return this.#run(program)
     } finally {
       globalThis.queueMicrotask = queueMicrotask
+      globalThis.setTimeout = setTimeout
     }
   }
 

@@ -117,16 +117,11 @@ const connect = (): void => {
   })
 }
 
-const askWhetherToFree = ({ mayRelease, state }: LockTold): void => {
-  if (mayRelease) askToFree(state, tell)
-  else tell(`This page frees only what matches ${visible(about?.pattern ?? "")}.`)
-}
-
 const freeSelected = (): void => {
   if (about?.mayRelease !== true) return tell("This page is read-only: start redis-lock ui with --allow-release.")
   if (lockPage !== undefined) {
     const told = lockPage.told()
-    if (told !== undefined) askWhetherToFree(told)
+    if (told !== undefined) askToFree(told.state, tell)
     return
   }
   const selected = listPage.table.selected()
@@ -136,7 +131,7 @@ const freeSelected = (): void => {
     onState: () => {},
     onEvent: (event, data) => {
       look.close()
-      if (event === "lock") askWhetherToFree(data as LockTold)
+      if (event === "lock") askToFree((data as LockTold).state, tell)
     }
   })
 }
