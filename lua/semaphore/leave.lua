@@ -10,8 +10,8 @@
 -- reply    1 it had a place, 0 it had none
 
 local publish, channel, places, wants = ARGV[2], KEYS[2], KEYS[3], KEYS[4]
-local removed = redis.call('ZREM', places, ARGV[1])
-redis.call('HDEL', wants, ARGV[1])
+--@include permit_places/remove
+local removed = remove(ARGV[1])
 -- pcall: something else may be under this name by now
 local available = tonumber(redis.pcall('GET', KEYS[1]))
 if removed == 1 and available then

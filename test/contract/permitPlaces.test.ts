@@ -6,8 +6,9 @@ import { assert, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { LockStore } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { until } from "../kit/eventually.ts"
+import { eventually, until } from "../kit/eventually.ts"
 import type { Store } from "../kit/wrappedStore.ts"
+import { typeOfKeyIn } from "../kit/storeOperations.ts"
 import { listenTo, semaphores } from "./suite/permitPlaces.ts"
 
 const stores: Record<string, Layer.Layer<LockStore.LockStore, unknown>> = {
@@ -239,6 +240,30 @@ for (const [where, layer] of Object.entries(stores)) {
         yield* until("others have had two turns", seesTurn)
         assert.isTrue(java.length >= 2 && java.every((message) => message === "01"), java.join())
         assert.isAtLeast(a.length, 2)
+      })
+    )
+
+    test("after the last place no key is left but for a moment, also where there was a turn", 1, (site) =>
+      Effect.gen(function* () {
+        const { add, ask, key, leave, listen, store } = site
+        const elsewhere = Context.get(yield* Layer.build(Layer.fresh(layer)), LockStore.LockStore)
+        yield* listen("", where === "memory" ? store : elsewhere)
+        yield* listen(`:${clientA}`)
+        const wants = `effect_redis_lock_permit_wants:{${key}}`
+        const isGone = Effect.map(typeOfKeyIn(store, wants), (type) => type === "none")
+        // denied while it is the turn of others
+        const served = until(
+          "it is served",
+          Effect.map(ask(clientA, { who: "oldest" }), (it) => it.isGranted)
+        )
+        for (const end of [leave(clientA), served]) {
+          yield* ask(clientA, { wanted: 2 })
+          yield* add(1)
+          assert.isFalse(yield* isGone)
+          yield* end
+          // it would be there for a minute
+          yield* eventually("it is gone", isGone, (gone) => gone, "20 seconds")
+        }
       })
     )
   }

@@ -46,7 +46,4 @@ local function note(field, text)
   end
 end
 
-local function remove(client)
-  redis.call('ZREM', places, client)
-  redis.call('HDEL', wants, client)
-end
+--@include permit_places/remove

@@ -13,8 +13,8 @@ if places then
   local next = is_denied and if_denied or who ~= 'new' and if_granted
   if next == '0' then
     if not is_denied then
-      redis.call('ZREM', places, me)
-      redis.call('HDEL', wants, me)
+      --@include permit_places/remove
+      remove(me)
     end
   elseif next then
     -- the waiters of its client may want fewer
