@@ -7,14 +7,14 @@ import type * as CommandsModule from "../../packages/core/dist/internal/store/co
 import type * as LuaModule from "../../packages/core/dist/internal/store/memory/LuaScripts.js"
 import type * as KeyspaceModule from "../../packages/core/dist/internal/store/memory/Keyspace.js"
 import type * as StoreModule from "../../packages/core/dist/internal/store/memory/MemoryStore.js"
-import type * as ClockModule from "../../packages/core/dist/internal/store/ServerClock.js"
+import type * as ClockModule from "../../packages/core/dist/internal/store/commands.js"
 import { loadInternal } from "../kit/loadInternal.ts"
 
 const { Keyspace } = await loadInternal<typeof KeyspaceModule>("store/memory/Keyspace.js")
 const { loadScripts } = await loadInternal<typeof LuaModule>("store/memory/LuaScripts.js")
 const { evalOn } = await loadInternal<typeof StoreModule>("store/memory/MemoryStore.js")
 const lua = await Effect.runPromise(loadScripts)
-export const { ServerClocks } = await loadInternal<typeof ClockModule>("store/ServerClock.js")
+export const { ServerClocks } = await loadInternal<typeof ClockModule>("store/commands.js")
 export const { sending } = await loadInternal<typeof CommandsModule>("store/commands.js")
 
 export type Database = KeyspaceModule.Keyspace

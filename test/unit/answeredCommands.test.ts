@@ -8,7 +8,7 @@ import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { LockStore } from "effect-redis-lock"
 import { type Member, type Outcome, QuorumCall } from "../../packages/core/dist/internal/store/quorum/QuorumCall.js"
-import { AlarmClock } from "../../packages/core/dist/internal/time/AlarmClock.js"
+import { AlarmClock } from "../../packages/core/dist/internal/time/clock.js"
 import { FastCommand } from "../../packages/ioredis/dist/internal/fast/FastCommand.js"
 import { startable } from "../kit/startable.ts"
 

@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
-import { type Due, DueQueue } from "../../packages/core/dist/internal/time/AlarmClock.js"
+import { type Due, DueQueue } from "../../packages/core/dist/internal/time/clock.js"
 
 const Op = Schema.Struct({
   operation: Schema.Literals(["put", "put", "remove", "move", "take"]),

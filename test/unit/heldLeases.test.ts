@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { HeldLeases, PassingMap } from "../../packages/core/dist/internal/client/HeldLeases.js"
+import { HeldLeases, PassingMap } from "../../packages/core/dist/internal/hold/HeldLeases.js"
 
 type Lease = Parameters<HeldLeases["add"]>[0]
 

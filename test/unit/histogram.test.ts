@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-import { Histogram } from "../../packages/core/dist/internal/report/metrics.js"
+import { Histogram } from "../../packages/core/dist/internal/report/telemetry.js"
 
 describe("Histogram", () => {
   it.effect("A histogram of ours says the same of any values as Effect's own", () =>

@@ -2,7 +2,7 @@
  * What a client knows of a server's clock, from replies that tell it.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { ServerClock } from "../../packages/core/dist/internal/store/ServerClock.js"
+import { ServerClock } from "../../packages/core/dist/internal/store/commands.js"
 
 /** Server time less ours, microseconds. */
 const ahead = 1_700_000_000_000_000

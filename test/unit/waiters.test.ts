@@ -173,10 +173,10 @@ it.live(
 it.effect("The turn that was reserved for a request passes to a waiter that asks if that request is taken back", () =>
   Effect.gen(function* () {
     const { lines } = (yield* RedisLock.RedisLock) as unknown as LockClient
-    const reserved = () => true
-    const [line, waiter] = yield* lines.join("a", "exclusive", { kind: "reentrant", waitsUntil }, reserved)
+    lines.begin("a", "exclusive")
+    const [line, waiter] = yield* lines.join("a", "exclusive", { kind: "reentrant", waitsUntil })
     assert.isFalse(waiter.hasTurn)
-    line.unreserve(false)
+    lines.settle("a", "exclusive", false)
     assert.isTrue(waiter.hasTurn && line.isDue)
     line.leave(waiter)
   }).pipe(over)
@@ -187,9 +187,9 @@ it.effect(
   () =>
     Effect.gen(function* () {
       const { lines } = (yield* RedisLock.RedisLock) as unknown as LockClient
-      const reserved = () => true
-      const [line, waiter] = yield* lines.join("a", "exclusive", { kind: "reentrant", waitsUntil }, reserved)
-      line.unreserve(true)
+      lines.begin("a", "exclusive")
+      const [line, waiter] = yield* lines.join("a", "exclusive", { kind: "reentrant", waitsUntil })
+      lines.settle("a", "exclusive", true)
       assert.isTrue(waiter.hasTurn && !line.isDue)
       const sleeping = yield* Effect.forkChild(line.sleep(waiter), { startImmediately: true })
       yield* TestClock.adjust("2 seconds")

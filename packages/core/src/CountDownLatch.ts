@@ -11,13 +11,16 @@ import { dual } from "effect/Function"
 import type { Pipeable } from "effect/Pipeable"
 import * as Predicate from "effect/Predicate"
 import type * as Types from "effect/Types"
+import type { AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
 import { awaitLatch } from "./internal/acquire/awaitLatch.ts"
-import { type Invalid, parseWait } from "./internal/options/durations.ts"
-import { isDataFirst } from "./internal/options/acquireTimes.ts"
-import { LatchImpl, latchOf, TypeId as internalTypeId } from "./internal/locks/LatchImpl.ts"
 import type { LockClient } from "./internal/client/LockClient.ts"
-import { shown } from "./internal/report/shown.ts"
+import { latchTitle } from "./internal/kinds/kinds.ts"
+import { LatchImpl, latchOf, TypeId as internalTypeId } from "./internal/locks/LatchImpl.ts"
 import { use } from "./internal/locks/Synchronizer.ts"
+import { type Invalid, isDataFirst, parseWait } from "./internal/options/acquireOptions.ts"
+import { shown } from "./internal/report/shown.ts"
+import { runOrDescribe } from "./internal/store/failures.ts"
+import * as operations from "./internal/store/operations/latch.ts"
 import {
   type InvalidLockName,
   InvalidLockOptions,
@@ -26,11 +29,7 @@ import {
   type TimeoutOf,
   type WaitTimeOf
 } from "./LockError.ts"
-import type { AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
 import type { RedisLock } from "./RedisLock.ts"
-import { latchTitle } from "./internal/kinds/kinds.ts"
-import * as operations from "./internal/store/operations/latch.ts"
-import { runOrDescribe } from "./internal/store/failures.ts"
 
 /**
  * Marks the values of this module at run time; see {@link isCountDownLatch}.

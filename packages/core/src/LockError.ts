@@ -8,8 +8,6 @@
  */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import { storeReasons, transientReasons } from "./internal/report/storeReasons.ts"
-import { causeText, isError, nameOf, shown } from "./internal/report/shown.ts"
 import {
   errorJson,
   lossReasons,
@@ -18,7 +16,8 @@ import {
   noPermitsText,
   notReplicatedText
 } from "./internal/report/errorText.ts"
-import { seconds } from "./internal/report/metrics.ts"
+import { causeText, isError, nameOf, shown, seconds } from "./internal/report/shown.ts"
+import { storeReasons, transientReasons } from "./internal/report/storeReasons.ts"
 
 /**
  * The holder of a lock, as far as known: the owner (`<client uuid>:<id>`) and how long its lease still runs. `remaining` is

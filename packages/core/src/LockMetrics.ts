@@ -3,7 +3,7 @@
  *
  * @since 0.3.0
  */
-import { held, waiting } from "./internal/report/metrics.ts"
+import { held, waiting } from "./internal/report/telemetry.ts"
 
 const gauges: ReadonlySet<string> = new Set([held.name, waiting.name])
 

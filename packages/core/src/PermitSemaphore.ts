@@ -23,6 +23,7 @@ import type { Pipeable } from "effect/Pipeable"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
+import type { GrantOptions, OnlyOptions } from "./AcquireOptions.ts"
 import * as Sections from "./internal/acquire/sections.ts"
 import * as commands from "./internal/locks/PermitSemaphoreImpl.ts"
 import {
@@ -32,7 +33,7 @@ import {
   permitSemaphoreOf,
   preparePermits
 } from "./internal/locks/PermitSemaphoreImpl.ts"
-import { isDataFirst } from "./internal/options/acquireTimes.ts"
+import { isDataFirst } from "./internal/options/acquireOptions.ts"
 import type {
   InvalidLockName,
   InvalidLockOptions,
@@ -41,7 +42,6 @@ import type {
   TimeoutOf,
   WaitTimeOf
 } from "./LockError.ts"
-import type { GrantOptions, OnlyOptions } from "./AcquireOptions.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**

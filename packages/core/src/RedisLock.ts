@@ -7,25 +7,24 @@ import * as Config from "effect/Config"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { checkLease, parsePeriod, parseRetention } from "./internal/options/durations.ts"
+import type { AcknowledgeOptions } from "./AcquireOptions.ts"
+import { makeLockClient } from "./internal/client/LockClient.ts"
+import { RedisLock, TypeId as internalTypeId } from "./internal/client/RedisLock.ts"
+import { checkLease, parsePeriod, parseRetention, parseAcknowledge } from "./internal/options/acquireOptions.ts"
 import {
   checkLabel,
   checkQuorum,
   type ClientOptions,
   defaultLabel,
-  parseAcknowledge,
   SubscriptionIdleMillis
 } from "./internal/options/ClientOptions.ts"
+import { joinQuorum } from "./internal/quorum/layer.ts"
 import { checkAcknowledges } from "./internal/store/acknowledgements.ts"
 import { checkPrefix } from "./internal/store/keys.ts"
-import { makeLockClient } from "./internal/client/LockClient.ts"
-import { RedisLock, TypeId as internalTypeId } from "./internal/client/RedisLock.ts"
-import { joinQuorum } from "./internal/quorum/layer.ts"
-import type { AcknowledgeOptions } from "./AcquireOptions.ts"
 import { InvalidLockOptions } from "./LockError.ts"
 import * as Store from "./LockStore.ts"
-import type { RedisDriver } from "./RedisDriver.ts"
 import type { QuorumOptions } from "./QuorumOptions.ts"
+import type { RedisDriver } from "./RedisDriver.ts"
 
 /**
  * Marks the service at run time.

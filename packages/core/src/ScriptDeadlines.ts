@@ -10,10 +10,9 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { monotonicMillis } from "./internal/time/clock.ts"
-import { sending } from "./internal/store/commands.ts"
-import { ServerClocks } from "./internal/store/ServerClock.ts"
+import { sending, ServerClocks } from "./internal/store/commands.ts"
 import type { OperationName, StoreOperation } from "./internal/store/operations/StoreOperation.ts"
+import { monotonicMillis } from "./internal/time/clock.ts"
 import type { InvalidLockOptions, LockStoreError } from "./LockError.ts"
 import { checkTimeout, RedisDriver, type RedisScript, type Reply } from "./RedisDriver.ts"
 

@@ -27,6 +27,7 @@ import type { Pipeable } from "effect/Pipeable"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
+import type { AcquireOptions as BaseOptions } from "./AcquireOptions.ts"
 import * as Sections from "./internal/acquire/sections.ts"
 import {
   add,
@@ -39,13 +40,11 @@ import {
   semaphoreOf,
   withSemaphore
 } from "./internal/locks/SemaphoreImpl.ts"
-import { maxPermits, parsePeriod } from "./internal/options/durations.ts"
-import { isDataFirstOfPermits } from "./internal/options/acquireTimes.ts"
-import type { InvalidLockName, InvalidLockOptions, LockLost, LockStoreError, TimeoutOf } from "./LockError.ts"
-import type { AcquireOptions as BaseOptions } from "./AcquireOptions.ts"
-import type { RedisLock } from "./RedisLock.ts"
-import * as operations from "./internal/store/operations/semaphore.ts"
+import { isDataFirstOfPermits, maxPermits, parsePeriod } from "./internal/options/acquireOptions.ts"
 import { runOrDescribe } from "./internal/store/failures.ts"
+import * as operations from "./internal/store/operations/semaphore.ts"
+import type { InvalidLockName, InvalidLockOptions, LockLost, LockStoreError, TimeoutOf } from "./LockError.ts"
+import type { RedisLock } from "./RedisLock.ts"
 
 /**
  * Marks the values of this module at run time; see {@link isSemaphore}.

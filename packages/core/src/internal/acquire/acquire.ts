@@ -9,13 +9,13 @@
 import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import type { LockReentered, LockStoreError, LockTimeout } from "../../LockError.ts"
-import type { Hold } from "../hold/Hold.ts"
 import type { Restore } from "../hold/guard.ts"
-import { acquireOnce, type AcquireRequest, Ask, type Denial, type Outcomes } from "./ask.ts"
+import type { Hold } from "../hold/Hold.ts"
+import { acquireOnce, type AcquireRequest, Ask, type Denial, messagesSeenOf, type Outcomes } from "./ask.ts"
 import { gaveUp } from "./giveUp.ts"
 import { reenter, reenterOwn } from "./reenter.ts"
 import { waitInFairQueue } from "./waitInFairQueue.ts"
-import { isRequestInFlight, messagesSeenOf, settled, waitInLine } from "./waitInLine.ts"
+import { waitInLine } from "./waitInLine.ts"
 
 /** Waits for the lock as long as allowed. */
 export const acquire = (
@@ -36,14 +36,7 @@ export const acquire = (
     if (!waits) return ask(request, restore, startedAt)
     // While other fibers of this process wait or hold, a request would jump the queue, or certainly be refused.
     if (isHeldUp(request)) return waitInLine(request, restore, startedAt, undefined)
-    if (kind.mode === "read") {
-      if (client.requestsInFlight.read.has(keys.lock)) return ask(request, restore, startedAt)
-      client.requestsInFlight.read.set(keys.lock, true)
-      return ask(request, restore, startedAt, true)
-    }
-    // Fibers that arrive during a request share its result.
-    client.requestsInFlight.exclusive.set(keys.lock, true)
-    return ask(request, restore, startedAt, true)
+    return ask(request, restore, startedAt, client.lines.begin(keys.lock, kind.mode))
   })
 }
 
@@ -80,7 +73,7 @@ class FirstAsk extends Ask implements Outcomes<Hold, Hold, LockTimeout | LockRee
   }
 
   onSettled(isGranted: boolean): void {
-    if (this.takesPlace) settled(this.#request, isGranted)
+    if (this.takesPlace) this.client.lines.settle(this.keys.lock, this.kind.mode, isGranted)
   }
 
   onTransient(failure: LockStoreError): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> {
@@ -118,9 +111,8 @@ export const tryAcquire = (
     })
   })
 
-const isHeldUp = (request: AcquireRequest): boolean => {
-  const { client, keys, kind } = request
-  if (client.lines.get(keys.lock, kind.mode) !== undefined || isRequestInFlight(request)) return true
+const isHeldUp = ({ client, keys, kind }: AcquireRequest): boolean => {
+  if (client.lines.isBusy(keys.lock, kind.mode)) return true
   // while readers of this process hold the lock, a writer still sends a request, which takes a place among other processes
   return client.isHeldHere(keys.lock, kind.mode === "write" ? "read" : kind.mode)
 }

@@ -7,16 +7,15 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { LockStoreError, LockTimeout } from "../../LockError.ts"
-import type { AcquiringClient } from "./ask.ts"
-import { countWaiting } from "./giveUp.ts"
+import type { Restore } from "../hold/guard.ts"
+import { leavePlace } from "../hold/rollback.ts"
+import type { Mode, PermitReply } from "../kinds/kinds.ts"
 import { catchTransient, mayHaveRun, transientFailure } from "../store/failures.ts"
 import type { Asking } from "../store/operations/permitPlaces.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
 import { untilServed, type Wait } from "../wait/untilServed.ts"
-import type { Mode } from "../kinds/LockProtocol.ts"
-import type { PermitReply } from "../kinds/kinds.ts"
-import type { Restore } from "../hold/guard.ts"
-import { leavePlace } from "../hold/rollback.ts"
+import type { AcquiringClient } from "./ask.ts"
+import { countWaiting } from "./giveUp.ts"
 
 export interface PermitRequest<A> {
   readonly client: AcquiringClient

@@ -4,22 +4,22 @@
 import * as Effect from "effect/Effect"
 import { LockStoreError } from "../../LockError.ts"
 import type { PermitsClient } from "../hold/AnonymousPermits.ts"
-import { Hold, ownHold } from "../hold/Hold.ts"
-import { inOwnTurn, Lease, type LeaseClient, type LeaseEntry } from "../hold/Lease.ts"
 import type { Restore } from "../hold/guard.ts"
-import type { Identity } from "../hold/owner.ts"
+import { Hold, ownHold } from "../hold/Hold.ts"
+import { inOwnTurn, Lease, type LeaseClient, type LeaseEntry, type Identity } from "../hold/Lease.ts"
 import type { HeldRef } from "../hold/release.ts"
 import { rollback, rollbackSilently, rollbackUnknown } from "../hold/rollback.ts"
+import type { LabelsOfOthers } from "../kinds/inspect.ts"
 import {
   type AcquireParams,
   excludes,
   type LockProtocol,
   type Mode,
+  takesPlaces,
   tokenKey,
   tokenLife
-} from "../kinds/LockProtocol.ts"
-import type { LabelsOfOthers } from "../kinds/inspect.ts"
-import type { Acknowledgement } from "../options/ClientOptions.ts"
+} from "../kinds/kinds.ts"
+import type { Acknowledgement } from "../options/acquireOptions.ts"
 import {
   describeWrongType,
   describeWrongTypeOfOne,
@@ -31,10 +31,10 @@ import {
   transientFailure
 } from "../store/failures.ts"
 import type { LockKeys } from "../store/keys.ts"
-import { acknowledgedBy, type Denial, type StoreCommand } from "../store/operations/StoreOperation.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
-import type { WaitingClient } from "../wait/Subscriptions.ts"
+import { acknowledgedBy, type Denial, type StoreCommand } from "../store/operations/StoreOperation.ts"
 import type { Lines } from "../wait/Lines.ts"
+import type { WaitingClient } from "../wait/Subscriptions.ts"
 
 export type { Denial }
 
@@ -110,6 +110,14 @@ export const writerOf = ({ client, identity, keys, kind }: AcquireRequest): Leas
 export const holdsLock = (request: AcquireRequest): boolean =>
   request.client.find(request.keys.lock, request.kind.mode, request.identity) !== undefined ||
   writerOf(request) !== undefined
+
+/** The number of messages so far that wake a waiter; undefined while it would not hear them. */
+export const messagesSeenOf = (request: AcquireRequest): number | undefined => {
+  const { client, keys, kind } = request
+  // composing the channel costs more than the look
+  if (client.subscriptions.isEmpty) return undefined
+  return client.subscriptions.messagesSeen(kind.channel(keys, client.clientId), takesPlaces(request))
+}
 
 /** What follows each outcome of a request. */
 export interface Outcomes<A, B, E> {
@@ -296,21 +304,12 @@ export interface AcquireRequest {
   readonly acknowledge: Acknowledgement | "none" | undefined
 }
 
-/** A set of keys. */
-interface KeySet {
-  readonly has: (key: string) => boolean
-  readonly set: (key: string, value: true) => void
-  readonly delete: (key: string) => void
-}
-
 /** The part of the client that acquiring needs, beyond what holding and waiting need. */
 export interface AcquiringClient extends LeaseClient, PermitsClient, WaitingClient {
   /** Semaphores for which a different total was logged. */
   readonly comparedTotals: Set<string>
   readonly lines: Lines
   readonly labels: LabelsOfOthers
-  /** Locks with a request of this process in flight; of readers, which ask at the same time, the one that takes their place. */
-  readonly requestsInFlight: { readonly exclusive: KeySet; readonly read: KeySet }
   readonly remember: (lease: Lease, outermost: LeaseEntry) => void
   /** The same acquisition with the least token that it may be granted, where a server that takes over might grant a lower one. */
   readonly bounded: <A>(command: StoreCommand<A>) => StoreCommand<A>

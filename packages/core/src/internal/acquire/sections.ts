@@ -11,9 +11,9 @@ import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import { type AcquireError, InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
 import { guard, type Guarded, isClosed, releaseSoon, type Restore } from "../hold/guard.ts"
-import { type Invalid, isInvalid } from "../options/durations.ts"
-import { matchOutcome } from "../store/failures.ts"
+import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
 import { isTracing, type SpanAttributes, traceAcquire, traceHold, traceHoldUntilClosed } from "../report/spans.ts"
+import { matchOutcome } from "../store/failures.ts"
 
 export interface Held extends Guarded {
   /** Idempotent. */

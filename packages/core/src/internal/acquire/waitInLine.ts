@@ -8,36 +8,15 @@ import type { Restore } from "../hold/guard.ts"
 import type { Hold } from "../hold/Hold.ts"
 import { inOwnTurn } from "../hold/Lease.ts"
 import { giveBackPlace } from "../hold/rollback.ts"
-import { takesPlaces } from "../kinds/LockProtocol.ts"
-import { backOff } from "../options/acquireTimes.ts"
+import { takesPlaces } from "../kinds/kinds.ts"
+import { backOff } from "../options/acquireOptions.ts"
 import { mayHaveRun } from "../store/failures.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
 import type { Place } from "../wait/Subscriptions.ts"
 import { untilServed, type Wait } from "../wait/untilServed.ts"
-import { acquireOnce, type AcquireRequest, Ask, type Denial, holdsLock, ownerRefOf } from "./ask.ts"
+import { acquireOnce, type AcquireRequest, Ask, type Denial, holdsLock, messagesSeenOf, ownerRefOf } from "./ask.ts"
 import { gaveUp } from "./giveUp.ts"
 import { reenterOwn } from "./reenter.ts"
-
-export const isRequestInFlight = ({ client, keys, kind }: AcquireRequest): boolean =>
-  kind.mode !== "read" && client.requestsInFlight.exclusive.has(keys.lock)
-
-/** The in-flight request of this process was granted, or was answered in another way. */
-export const settled = ({ client, keys, kind }: AcquireRequest, isGranted: boolean): void => {
-  if (kind.mode === "read") {
-    client.requestsInFlight.read.delete(keys.lock)
-    return
-  }
-  client.requestsInFlight.exclusive.delete(keys.lock)
-  client.lines.get(keys.lock, kind.mode)?.unreserve(isGranted)
-}
-
-/** The number of messages so far that wake a waiter; undefined while it would not hear them. */
-export const messagesSeenOf = (request: AcquireRequest): number | undefined => {
-  const { client, keys, kind } = request
-  // composing the channel costs more than the look
-  if (client.subscriptions.isEmpty) return undefined
-  return client.subscriptions.messagesSeen(kind.channel(keys, client.clientId), takesPlaces(request))
-}
 
 /** A request that was made before the wait. */
 export interface EarlierRequest {
@@ -61,12 +40,11 @@ export const waitInLine = (
     atHead: kind.mode !== "read" && earlier !== undefined,
     hasAsked: earlier !== undefined
   }
-  const join = client.lines.join(keys.lock, kind.mode, wanted, () => isRequestInFlight(request))
-  return Effect.flatMap(join, ([line, waiter]) => {
+  return Effect.flatMap(client.lines.join(keys.lock, kind.mode, wanted), ([line, waiter]) => {
     const wait = new LockWait(request, restore, startedAt, line, waiter)
     if (earlier !== undefined) wait.takeUp(earlier)
     // only now: another waiter that took the head meanwhile would be asking already
-    if (earlier?.ask.takesPlace === true) settled(request, false)
+    if (earlier?.ask.takesPlace === true) client.lines.settle(keys.lock, kind.mode, false)
     return waiting(wait)
   })
 }

@@ -14,31 +14,36 @@ import { InvalidLockOptions } from "../../LockError.ts"
 import type { LockStore } from "../../LockStore.ts"
 import type { AcquiringClient } from "../acquire/ask.ts"
 import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
+import { HeldLeases } from "../hold/HeldLeases.ts"
 import { ownHold } from "../hold/Hold.ts"
-import type { HandOver, Lease, LeaseEntry, ReleasedLease } from "../hold/Lease.ts"
-import { Watchdog } from "../hold/Watchdog.ts"
-import { type Identity, nextOwnerOf } from "../hold/owner.ts"
+import {
+  type HandOver,
+  type Lease,
+  type LeaseEntry,
+  type ReleasedLease,
+  type Identity,
+  nextOwnerOf
+} from "../hold/Lease.ts"
 import { releaseMillis } from "../hold/release.ts"
-import { excludes, type Mode } from "../kinds/LockProtocol.ts"
+import { Watchdog } from "../hold/Watchdog.ts"
 import { LabelsOfOthers } from "../kinds/inspect.ts"
+import { excludes, type Mode } from "../kinds/kinds.ts"
+import { driftMillis } from "../options/acquireOptions.ts"
 import type { ClientOptions } from "../options/ClientOptions.ts"
-import { driftMillis } from "../options/durations.ts"
 import { inOwnTurn, makeReport, type Report } from "../report/ownTurn.ts"
 import { printsAs, shown } from "../report/shown.ts"
 import { Telemetry } from "../report/telemetry.ts"
 import { clientStore } from "../store/commands.ts"
 import { type StoreCommand, withTokenAtLeast } from "../store/operations/StoreOperation.ts"
 import { runStream } from "../store/startable.ts"
-import { AlarmClock } from "../time/AlarmClock.ts"
-import { monotonicMillis } from "../time/clock.ts"
-import { Subscriptions } from "../wait/Subscriptions.ts"
+import { AlarmClock, monotonicMillis } from "../time/clock.ts"
 import { startHandOver, Lines } from "../wait/Lines.ts"
-import { HeldLeases, PassingMap } from "./HeldLeases.ts"
+import { Subscriptions } from "../wait/Subscriptions.ts"
+import { giveBackAll, type Returnable } from "./closing.ts"
 import { Presence } from "./Presence.ts"
 import { QuorumClients } from "./QuorumClients.ts"
 import { RecentReleases } from "./RecentReleases.ts"
 import { OpaqueClient, RedisLock, type Service, TypeId } from "./RedisLock.ts"
-import { giveBackAll, type Returnable } from "./closing.ts"
 
 /** A token that is a minute ahead of the bound comes from the server's clock, and is not just the last token plus one. */
 const clearLeadMicros = 60_000_000
@@ -55,8 +60,6 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   readonly lines: Lines = new Lines(this)
   /** Semaphores for which a wrong number of permits has been logged. */
   readonly comparedTotals = new Set<string>()
-  /** Locks with a request of this process in flight. */
-  readonly requestsInFlight = { exclusive: new PassingMap<string, true>(), read: new PassingMap<string, true>() }
   readonly alarms: AlarmClock
   readonly watchdog: Watchdog
   /** Monotonic time in milliseconds. */
@@ -322,7 +325,7 @@ const explanation = "is not a RedisLock service: only the layers of RedisLock ma
 /** The client of a service; undefined if the value is not a service. */
 export const boundClient = (service: unknown): LockClient | undefined => {
   const client = Predicate.hasProperty(service, TypeId) ? service[TypeId] : undefined
-  return OpaqueClient.isOne(client) ? (client as LockClient) : undefined
+  return client instanceof LockClient ? client : undefined
 }
 
 /** The problem with a service that a lock is bound to. */

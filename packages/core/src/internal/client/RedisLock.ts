@@ -7,12 +7,8 @@ export const TypeId = "~effect-redis-lock/RedisLock"
 
 /** An opaque view of the client: only `LockClient` has this type. */
 export abstract class OpaqueClient {
-  /** Private, so that no other class has the type. */
-  readonly #isOne = true
-
-  static isOne(u: unknown): u is OpaqueClient {
-    return u instanceof OpaqueClient && u.#isOne
-  }
+  /** Not public, so that no other class has the type. */
+  protected readonly isOne = true
 }
 
 export interface Service {

@@ -1,15 +1,17 @@
-import { printsAs } from "../report/shown.ts"
+/**
+ * What the holder of a lock has: one hold of a lease, to look at, to renew and to release.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import type { Holding } from "../../Holding.ts"
-import type { Guarded } from "./guard.ts"
-import type { HoldingClient, Lease, LeaseClient, LeaseEntry } from "./Lease.ts"
 import { type InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
-import { checkLease, parsePeriod } from "../options/durations.ts"
-import type { Identity } from "./owner.ts"
-import type { Mode } from "../kinds/LockProtocol.ts"
+import type { Mode } from "../kinds/kinds.ts"
+import { checkLease, parsePeriod } from "../options/acquireOptions.ts"
+import { printsAs } from "../report/shown.ts"
+import type { Guarded } from "./guard.ts"
+import type { HoldingClient, Identity, Lease, LeaseClient, LeaseEntry } from "./Lease.ts"
 import { release, releaseNow } from "./release.ts"
 
 /**

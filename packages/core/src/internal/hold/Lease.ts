@@ -1,18 +1,21 @@
 /**
  * A lock in the hands of this process: one outermost acquisition with all re-entries into it. Whether it still holds is
- * computed from a deadline on the monotonic clock at every check, never remembered.
+ * computed from a deadline on the monotonic clock at every check, never remembered. And by what a caller recognises a lease as its own:
+ * fiber ids change inside timeouts, races and forks, so what a `withLock` body may re-enter travels in a reference that every child fiber
+ * inherits.
  */
+import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
 import { LockLost, type LossReason } from "../../LockError.ts"
-import type { LockProtocol, OwnerRef, ProtocolClient } from "../kinds/LockProtocol.ts"
+import type { LockProtocol, OwnerRef, ProtocolClient } from "../kinds/kinds.ts"
 import { ownerText } from "../report/shown.ts"
 import type { Loss, Telemetry } from "../report/telemetry.ts"
 import { longestEffectMillis } from "../store/commands.ts"
 import type { LockKeys } from "../store/keys.ts"
-import type { Due } from "../time/AlarmClock.ts"
-import type { Identity } from "./owner.ts"
+import type { Due } from "../time/clock.ts"
 
 /** An alarm that is this late means that the process did not run; timers are late by some milliseconds anyway. */
 const stallMillis = 100
@@ -380,3 +383,56 @@ export interface ReleasedLease extends OwnerRef {
   /** The turns that led to this lease; undefined for the first. */
   readonly turns: Turns | undefined
 }
+
+/**
+ * The holds of the `withLock` sections around the running code, innermost first.
+ */
+export class Sections {
+  /** See `ownHold`. */
+  readonly hold: object
+  readonly outer: Sections | undefined
+
+  constructor(hold: object, outer: Sections | undefined) {
+    this.hold = hold
+    this.outer = outer
+  }
+}
+
+export class Owner {
+  /** Made by `Lock.withOwner`: everything below it is one owner, like a thread in Redisson. */
+  readonly explicit: object | undefined
+  readonly sections: Sections | undefined
+
+  constructor(explicit: object | undefined, sections: Sections | undefined) {
+    this.explicit = explicit
+    this.sections = sections
+  }
+}
+
+export const CurrentOwner = Context.Reference<Owner>("effect-redis-lock/CurrentOwner", {
+  defaultValue: () => new Owner(undefined, undefined)
+})
+
+let lastOwnerId = 0
+
+/** An owner is used once: `<client>:<number>`, as in Redisson. */
+export const nextOwnerOf = (clientId: string): string => `${clientId}:${++lastOwnerId}`
+
+/**
+ * Everything by which an acquisition may recognise a holding as its own.
+ */
+export class Identity {
+  readonly owner: Owner
+  readonly fiberId: number
+  /** Only acquisitions into a scope (`Lock.scoped`) recognise holdings by their scope. */
+  readonly scope: Scope.Scope | undefined
+
+  constructor(owner: Owner, fiberId: number, scope: Scope.Scope | undefined) {
+    this.owner = owner
+    this.fiberId = fiberId
+    this.scope = scope
+  }
+}
+
+export const identityOf = (fiber: Fiber.Fiber<unknown, unknown>, scope: Scope.Scope | undefined): Identity =>
+  new Identity(fiber.getRef(CurrentOwner), fiber.id, scope)

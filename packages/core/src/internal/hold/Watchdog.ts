@@ -5,7 +5,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
-import { type Alarm, type AlarmClock, DueQueue } from "../time/AlarmClock.ts"
+import { type Alarm, type AlarmClock, DueQueue } from "../time/clock.ts"
 import type { Lease, LeaseClient } from "./Lease.ts"
 
 /** Keys per renewal command: long enough to be cheap, short enough not to hold up the server. */

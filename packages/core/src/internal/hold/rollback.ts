@@ -5,11 +5,11 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
-import type { HoldingClient, LeaseEntry } from "./Lease.ts"
-import { takesPlaces } from "../kinds/LockProtocol.ts"
-import { type HeldRef, releaseNow, releaseOf, releaseUntilConfirmed, sendRelease } from "./release.ts"
+import { takesPlaces } from "../kinds/kinds.ts"
 import { retryRelease } from "../store/failures.ts"
 import * as semaphore from "../store/operations/semaphore.ts"
+import type { HoldingClient, LeaseEntry } from "./Lease.ts"
+import { type HeldRef, releaseNow, releaseOf, releaseUntilConfirmed, sendRelease } from "./release.ts"
 
 /** How long a caller waits for its rollbacks, which continue in the background. What it ends with then need not be late for 200 ms. */
 const rollbackWaitMillis = 150

@@ -10,7 +10,7 @@ import { clientLabelKey, type LockKeys } from "../store/keys.ts"
 import { label } from "../store/operations/client.ts"
 import { type Inspected, type LookedAt, nothingElse } from "../store/operations/inspected.ts"
 import * as lock from "../store/operations/lock.ts"
-import type { Mode, ProtocolClient } from "./LockProtocol.ts"
+import type { Mode, ProtocolClient } from "./kinds.ts"
 
 /** The most waiters and permits of one name that are listed. */
 const mostListed = 1000

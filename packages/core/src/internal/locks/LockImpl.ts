@@ -1,9 +1,14 @@
+/**
+ * How the functions of `Lock` hold and use locks of any kind.
+ */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import type * as Option from "effect/Option"
+import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
+import type { HoldingOf } from "../../Holding.ts"
 import {
   type AcquireError,
   type InvalidLockName,
@@ -15,24 +20,23 @@ import type { HolderState, LockState } from "../../LockState.ts"
 import type { RedisLock } from "../../RedisLock.ts"
 import { acquire, tryAcquire } from "../acquire/acquire.ts"
 import type { AcquireRequest } from "../acquire/ask.ts"
+import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
 import { boundClient, checkService, clientIn, type LockClient } from "../client/LockClient.ts"
-import { type Hold, lossAround, ownHold } from "../hold/Hold.ts"
-import type { Lease } from "../hold/Lease.ts"
 import type { Restore } from "../hold/guard.ts"
-import { type Identity, identityOf } from "../hold/owner.ts"
-import { type LockProtocol, withoutTokens } from "../kinds/LockProtocol.ts"
+import { type Hold, type InternalHolding, lossAround, ownHold } from "../hold/Hold.ts"
+import { type Lease, CurrentOwner, type Identity, identityOf, Owner, Sections } from "../hold/Lease.ts"
 import { holdersIn, inspect } from "../kinds/inspect.ts"
-import { reentrant } from "../kinds/kinds.ts"
-import { defaultTimes, refuseMinHold, type Times, timesOf } from "../options/acquireTimes.ts"
-import { type Invalid, isInvalid } from "../options/durations.ts"
+import { type LockProtocol, reentrant, withoutTokens } from "../kinds/kinds.ts"
+import { defaultTimes, type Invalid, isInvalid, refuseMinHold, type Times, timesOf } from "../options/acquireOptions.ts"
 import { shown } from "../report/shown.ts"
+import { labelled, type SpanAttributes } from "../report/spans.ts"
 import { kindOn } from "../report/telemetry.ts"
 import { checkAcknowledges } from "../store/acknowledgements.ts"
 import { describeWrongType } from "../store/failures.ts"
 import { checkCollision, checkName, checkSlot, LockKeys } from "../store/keys.ts"
 import { AnyLock, type PreparedAcquire, type PublicLock, TypeId } from "./AnyLock.ts"
-import type { Resolved } from "./Synchronizer.ts"
 import { checkOwners, forceRelease } from "./forceRelease.ts"
+import type { Resolved } from "./Synchronizer.ts"
 
 export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E, bigint> {
   readonly client: LockClient
@@ -292,3 +296,55 @@ export const checkedTimes = (
   if (times === defaultTimes || isInvalid(times)) return times
   return checkAcknowledges(store, times) ?? times
 }
+
+/** The span attributes of a hold. A composed lock has a token for each member, and its span has none. */
+export const spanAttributesOf = ({ holds: [first], owner, token }: InternalHolding): SpanAttributes => ({
+  "lock.owner": owner,
+  ...(typeof token === "bigint" ? { "lock.token": String(token) } : undefined),
+  ...(first === undefined ? undefined : labelled(first.lease.client))
+})
+
+/** The body of a section inherits its holds, for re-entry, and has the lock's name on its log lines. */
+export const locks: Family<InternalHolding> = {
+  acquireSpan: "Lock.acquire",
+  holdSpan: "Lock.hold",
+  spanAttributes: spanAttributesOf,
+  warn: ({ name, owner }, problems) =>
+    Effect.annotateLogs(Effect.logWarning("The lock's scope has closed, but its release went wrong.", problems), {
+      lock: name,
+      owner
+    }),
+  inside: (context, { holds, name }, fiber) => {
+    const { explicit, sections } = fiber.getRef(CurrentOwner)
+    let inner = sections
+    for (const hold of holds) inner = new Sections(hold, inner)
+    return Context.add(
+      Context.add(context, CurrentOwner, new Owner(explicit, inner)),
+      References.CurrentLogAnnotations,
+      { ...fiber.getRef(References.CurrentLogAnnotations), lock: name }
+    )
+  }
+}
+
+/** The holding of a lock; the type of the lock says whether it has a token. */
+type HeldLock<T> = InternalHolding<T> & HoldingOf<T>
+
+/** A request for a lock, or for the lock of a name. */
+export const prepareLock =
+  <R, E, T>(lock: PublicLock<R, E, T> | string, options: AcquireOptions | undefined): Prepare<HeldLock<T>, E> =>
+  (fiber, scope) =>
+    lockOf(lock).prepare(fiber, scope, options) as Prepared<HeldLock<T>, E> | Invalid
+
+/** Runs `f` with a lock, without acquiring it. */
+export const using = <A, E>(
+  lock: PublicLock<unknown, unknown, unknown> | string,
+  f: (lock: AnyLock<unknown, unknown, unknown>, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E>
+): Effect.Effect<A, E> => Effect.withFiber<A, E>((fiber) => f(lockOf(lock), fiber))
+
+/** The client that serves a name, and its keys there. */
+export const resolveName = (name: string): Effect.Effect<Resolved, InvalidLockName> =>
+  Effect.withFiber((fiber) => {
+    const at = new LockImpl(name, reentrant, undefined, undefined).resolve(fiber)
+    // without options, only the name can be invalid
+    return isInvalid(at) ? Effect.fail(at as InvalidLockName) : Effect.succeed(at)
+  })

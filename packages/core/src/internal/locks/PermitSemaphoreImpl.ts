@@ -9,23 +9,29 @@ import { type AcquireRequest, grantedTooLate, possess } from "../acquire/ask.ts"
 import type { Family, Prepare } from "../acquire/sections.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Service } from "../client/RedisLock.ts"
-import { Hold } from "../hold/Hold.ts"
-import { Lease } from "../hold/Lease.ts"
 import type { Restore } from "../hold/guard.ts"
-import { identityOf } from "../hold/owner.ts"
+import { Hold } from "../hold/Hold.ts"
+import { Lease, identityOf } from "../hold/Lease.ts"
 import type { HeldRef } from "../hold/release.ts"
 import { rollback, rollbackUnknown } from "../hold/rollback.ts"
 import { idsOf, permit, type PermitProtocol, type PermitReply, permitSemaphoreTitle } from "../kinds/kinds.ts"
-import { refuseMinHold } from "../options/acquireTimes.ts"
-import { checkPermits, type Invalid, isInvalid, maxPermits, parsePeriod, parseWait } from "../options/durations.ts"
+import {
+  checkPermits,
+  type Invalid,
+  isInvalid,
+  maxPermits,
+  parsePeriod,
+  parseWait,
+  refuseMinHold
+} from "../options/acquireOptions.ts"
 import { ownerText, printsAs, shown } from "../report/shown.ts"
 import { labelled } from "../report/spans.ts"
 import { describeWrongType, isForbidden, mayHaveRun, runOrDescribe } from "../store/failures.ts"
 import { semaphoreChannel } from "../store/keys.ts"
-import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import { type Asking, longestKept } from "../store/operations/permitPlaces.ts"
 import * as permitSemaphore from "../store/operations/permitSemaphore.ts"
 import * as operations from "../store/operations/permitSemaphore.ts"
+import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import { checkedTimes } from "./LockImpl.ts"
 import { isMade, resolve, Synchronizer, use } from "./Synchronizer.ts"
 

@@ -3,7 +3,6 @@ import type { Fiber } from "effect/Fiber"
 import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
-import type { HolderState, LockState } from "../../LockState.ts"
 import {
   type AcquireError,
   InvalidLockOptions,
@@ -11,15 +10,16 @@ import {
   type LockStoreError,
   QuorumNotReached
 } from "../../LockError.ts"
+import type { HolderState, LockState } from "../../LockState.ts"
 import type { RedisLock } from "../../RedisLock.ts"
-import { AnyLock, type PreparedAcquire, provideUnbound } from "./AnyLock.ts"
-import { type Invalid, isInvalid } from "../options/durations.ts"
-import { LockImpl, noQuorum } from "./LockImpl.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { NamedMember } from "../client/QuorumClients.ts"
+import type { InternalHolding } from "../hold/Hold.ts"
+import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
 import type { QuorumTimes } from "../options/ClientOptions.ts"
 import { combinedName, quorumClient } from "../quorum/quorumClient.ts"
-import type { InternalHolding } from "../hold/Hold.ts"
+import { AnyLock, type PreparedAcquire, provideUnbound } from "./AnyLock.ts"
+import { LockImpl, noQuorum } from "./LockImpl.ts"
 
 /**
  * A lock that is held on a majority of servers.

@@ -4,7 +4,7 @@ import * as Pipeable from "effect/Pipeable"
 import { type InvalidLockName, InvalidLockOptions } from "../../LockError.ts"
 import { boundClient, checkService, clientIn, type LockClient } from "../client/LockClient.ts"
 import type { Service } from "../client/RedisLock.ts"
-import { type Invalid, isInvalid } from "../options/durations.ts"
+import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
 import { printsAs, shown } from "../report/shown.ts"
 import { checkCollision, checkName, checkSlot, LockKeys } from "../store/keys.ts"
 

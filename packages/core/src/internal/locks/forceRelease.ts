@@ -4,8 +4,8 @@
 import * as Effect from "effect/Effect"
 import { InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import type { LockProtocol } from "../kinds/LockProtocol.ts"
 import { clientOf, lookAtHolders } from "../kinds/inspect.ts"
+import type { LockProtocol } from "../kinds/kinds.ts"
 import { clientLabelKey, type LockKeys } from "../store/keys.ts"
 import { tell } from "../store/operations/client.ts"
 

@@ -9,7 +9,7 @@ import type { InvalidLockOptions, LockStoreError } from "../../LockError.ts"
 import type { LockChange, LockState } from "../../LockState.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { inspect } from "../kinds/inspect.ts"
-import { parsePeriod } from "../options/durations.ts"
+import { parsePeriod } from "../options/acquireOptions.ts"
 import { checkCollision, checkPattern, LockKeys, permitIds, permitIdsOf } from "../store/keys.ts"
 
 /** Everything that is held under a name that matches a glob pattern, each name once. */

@@ -2,11 +2,10 @@
  * The options of a client and of a quorum, checked, with what is derived from them.
  */
 import * as Context from "effect/Context"
-import type { AcknowledgeOptions } from "../../AcquireOptions.ts"
 import { InvalidLockOptions } from "../../LockError.ts"
 import type { QuorumOptions } from "../../QuorumOptions.ts"
 import { shown } from "../report/shown.ts"
-import { parseTimeout } from "./durations.ts"
+import { type Acknowledgement, parseTimeout } from "./acquireOptions.ts"
 
 /** Times are in milliseconds. */
 export interface ClientOptions {
@@ -92,29 +91,3 @@ export const checkQuorum = (options: QuorumOptions | null | undefined): QuorumTi
   const retryMillis = parseTimeout("retryDelay", options?.retryDelay ?? 50)
   return typeof retryMillis === "number" ? { memberTimeoutMillis, retryMillis } : retryMillis
 }
-
-/** The replicas that must have a grant before it counts. */
-export interface Acknowledgement {
-  readonly replicas: number | "all" | "majority"
-  readonly withinMillis: number
-}
-
-/** The option `acknowledge`, checked. */
-export const parseAcknowledge = (given: AcknowledgeOptions): Acknowledgement | InvalidLockOptions => {
-  if (typeof given !== "object" || given === null) {
-    return new InvalidLockOptions({ option: "acknowledge", problem: `${shown(given)} is not an object` })
-  }
-  const { replicas, within = 500 } = given
-  if (replicas !== "all" && replicas !== "majority" && !(Number.isSafeInteger(replicas) && replicas >= 1)) {
-    return new InvalidLockOptions({
-      option: "acknowledge.replicas",
-      problem: `${shown(replicas)} is neither "all", "majority" nor a whole number of at least 1`
-    })
-  }
-  const withinMillis = parseTimeout("acknowledge.within", within)
-  return typeof withinMillis === "number" ? { replicas, withinMillis } : withinMillis
-}
-
-/** How many replicas must have a grant while this many are `online`; at least one for `"all"` and `"majority"`. */
-export const wantedOf = (replicas: Acknowledgement["replicas"], online: number): number =>
-  replicas === "all" ? Math.max(1, online) : replicas === "majority" ? Math.floor(online / 2) + 1 : replicas

@@ -14,8 +14,7 @@ import { makeReport } from "../report/ownTurn.ts"
 import { LockKeys, prefixedLabelKey } from "../store/keys.ts"
 import type { Member } from "../store/quorum/QuorumCall.ts"
 import { QuorumStore } from "../store/quorum/QuorumStore.ts"
-import { AlarmClock } from "../time/AlarmClock.ts"
-import { monotonicMillis } from "../time/clock.ts"
+import { AlarmClock, monotonicMillis } from "../time/clock.ts"
 
 /** `clients` are those of the connected members: before any of them closes, the quorum releases its holdings. */
 export const makeQuorumClient = Effect.fnUntraced(function* (

@@ -2,8 +2,7 @@
  * The texts of errors: what happened, and what to do about it.
  */
 import type * as Duration from "effect/Duration"
-import { seconds } from "./metrics.ts"
-import { causeJson } from "./shown.ts"
+import { causeJson, seconds } from "./shown.ts"
 import { storeReasons } from "./storeReasons.ts"
 
 /**

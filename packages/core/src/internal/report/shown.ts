@@ -5,6 +5,7 @@
  * functions for causes never throw.
  */
 import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
 import { NodeInspectSymbol } from "effect/Inspectable"
 
 const longest = 60
@@ -113,4 +114,10 @@ const attempt = <A, B>(look: () => A, otherwise: () => B): A | B => {
   } catch {
     return otherwise()
   }
+}
+
+/** The text of a duration in messages. */
+export const seconds = (duration: Duration.Duration): string => {
+  const millis = Duration.toMillis(duration)
+  return millis < 1000 ? `${Math.round(millis)} ms` : `${(millis / 1000).toFixed(1)} s`
 }

@@ -9,7 +9,7 @@ import * as Predicate from "effect/Predicate"
 import * as Scope from "effect/Scope"
 import type * as Tracer from "effect/Tracer"
 import type { LockLost } from "../../LockError.ts"
-import { kindAttribute, lossAttribute } from "./metrics.ts"
+import { kindAttribute, lossAttribute } from "./telemetry.ts"
 
 interface Traced {
   /** The lock's name. */

@@ -2,7 +2,7 @@ import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { LockStoreError } from "../../LockError.ts"
 import type { KeyType, Signal } from "../../RedisDriver.ts"
-import type { Acknowledgement } from "../options/ClientOptions.ts"
+import type { Acknowledgement } from "../options/acquireOptions.ts"
 import type { Grant, StoreCommand } from "./operations/StoreOperation.ts"
 
 /** The operations of a store; its service is {@link LockStore.LockStore}. */

@@ -6,15 +6,15 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
 import type { LockStoreError, StoreReason } from "../../LockError.ts"
-import type { Identity } from "../hold/owner.ts"
+import type { Identity } from "../hold/Lease.ts"
 import { placeTermsOf, waiterTimeoutMillis } from "../kinds/kinds.ts"
 import { mayHaveRun, transientFailure } from "../store/failures.ts"
 import type { LockKeys } from "../store/keys.ts"
 import { refresh, type RefreshReply } from "../store/operations/fairLock.ts"
-import type { Alarm, AlarmClock } from "../time/AlarmClock.ts"
+import type { Alarm, AlarmClock } from "../time/clock.ts"
+import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
 import type { Subscription, Subscriptions, WaitingClient } from "./Subscriptions.ts"
-import { type Linked, LinkedList } from "./LinkedList.ts"
 
 /** Waiters whose channels come back within this time share one report. */
 const lookMillis = 20

@@ -5,9 +5,9 @@
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
-import type { HandOver, ReleasedLease, Turns } from "../hold/Lease.ts"
-import type { Identity } from "../hold/owner.ts"
-import { handsOver, type Mode } from "../kinds/LockProtocol.ts"
+import { PassingMap } from "../hold/HeldLeases.ts"
+import type { HandOver, ReleasedLease, Turns, Identity } from "../hold/Lease.ts"
+import { handsOver, type Mode } from "../kinds/kinds.ts"
 import type { LockKeys } from "../store/keys.ts"
 import { FairQueue, SpareOwners } from "./FairQueue.ts"
 import { Line, type Waiter, type Wanted } from "./Line.ts"
@@ -29,6 +29,8 @@ export class Lines {
   /** The queues of fair locks, whose waiters have places in Redis. */
   readonly #fair = new Map<string, FairQueue>()
   readonly spareOwners: SpareOwners
+  /** Locks for which a request is in flight that others of this process wait for; of readers, which ask at the same time, the one with their place. */
+  readonly #asked = { exclusive: new PassingMap<string, true>(), read: new PassingMap<string, true>() }
 
   constructor(client: LineClient) {
     this.#client = client
@@ -48,6 +50,29 @@ export class Lines {
 
   get(key: string, waited: Waited): Line | undefined {
     return this.#lines[waited].get(key)
+  }
+
+  /** Whether fibers of this process wait for a lock, or for the answer to a request that only one of them can be granted. */
+  isBusy(key: string, mode: Mode): boolean {
+    return this.#lines[mode].has(key) || (mode !== "read" && this.#asked.exclusive.has(key))
+  }
+
+  /** A fiber that has not waited is about to ask. Those that come after it share the result, but for readers: false for their other requests. */
+  begin(key: string, mode: Mode): boolean {
+    const asked = mode === "read" ? this.#asked.read : this.#asked.exclusive
+    if (asked.has(key)) return false
+    asked.set(key, true)
+    return true
+  }
+
+  /** That request was granted, or was answered in another way. */
+  settle(key: string, mode: Mode, isGranted: boolean): void {
+    if (mode === "read") {
+      this.#asked.read.delete(key)
+      return
+    }
+    this.#asked.exclusive.delete(key)
+    this.#lines[mode].get(key)?.unreserve(isGranted)
   }
 
   /** Wakes the waiter with the turn in each line, which finds the client closing; as it leaves, the others follow. */
@@ -85,8 +110,7 @@ export class Lines {
   join(
     key: string,
     waited: Waited,
-    wanted: Wanted & { readonly hasAsked?: boolean },
-    isReserved: () => boolean = () => false
+    wanted: Wanted & { readonly hasAsked?: boolean }
   ): Effect.Effect<readonly [Line, Waiter]> {
     return Effect.suspend(() => {
       const lines = this.#lines[waited]
@@ -99,7 +123,7 @@ export class Lines {
           const client = this.#client
           client.presence.begin()
           line = new Line(client, wakes, {
-            isReserved: isReserved(),
+            isReserved: lines === this.#lines.exclusive && this.#asked.exclusive.has(key),
             hasAsked: wanted.hasAsked === true,
             isHeldHere: () => waited !== "latch" && waited !== "permit" && client.isHeldHere(key, waited),
             end: () => lines.delete(key)

@@ -8,11 +8,10 @@ import { LockStoreError } from "../../LockError.ts"
 import type { Signal } from "../../RedisDriver.ts"
 import type { OwnTurn } from "../hold/Lease.ts"
 import type { HeldRef } from "../hold/release.ts"
-import type { Mode, ProtocolClient } from "../kinds/LockProtocol.ts"
+import type { Mode, ProtocolClient } from "../kinds/kinds.ts"
 import type { Telemetry } from "../report/telemetry.ts"
 import { runStream } from "../store/startable.ts"
-import type { Alarm, AlarmClock } from "../time/AlarmClock.ts"
-import { reconnecting } from "../time/clock.ts"
+import { type Alarm, type AlarmClock, reconnecting } from "../time/clock.ts"
 
 /** The pause between the failure of an established subscription and a new one. */
 const pauseMillis = 100

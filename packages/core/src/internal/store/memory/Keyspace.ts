@@ -2,7 +2,7 @@
  * The part of a Redis database that the locks need: strings, hashes, lists and sorted sets that expire, and channels. The
  * caller provides the time, so that it follows Effect's `Clock`; later accesses and writes free expired entries.
  */
-import { type Due, DueQueue } from "../../time/AlarmClock.ts"
+import { type Due, DueQueue } from "../../time/clock.ts"
 
 export type Value =
   | { readonly _tag: "string"; readonly text: string }

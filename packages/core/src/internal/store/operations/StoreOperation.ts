@@ -3,7 +3,7 @@
  * rows share: what replies mean, what they grant, and how a majority decides.
  */
 import type { RedisScript, Reply } from "../../../RedisDriver.ts"
-import type { Acknowledgement } from "../../options/ClientOptions.ts"
+import type { Acknowledgement } from "../../options/acquireOptions.ts"
 import { scripts } from "../redis/scripts.generated.ts"
 
 export type OperationName = keyof typeof scripts

@@ -4,10 +4,10 @@
 import * as Exit from "effect/Exit"
 import { LockStoreError } from "../../../LockError.ts"
 import type { Cancellable } from "../../../RedisDriver.ts"
-import type { Alarm, AlarmClock } from "../../time/AlarmClock.ts"
-import type { Store } from "../Store.ts"
+import type { Alarm, AlarmClock } from "../../time/clock.ts"
 import { command, type StoreCommand } from "../operations/StoreOperation.ts"
 import { start } from "../startable.ts"
+import type { Store } from "../Store.ts"
 
 export type Outcome<A> = Exit.Exit<A, LockStoreError>
 

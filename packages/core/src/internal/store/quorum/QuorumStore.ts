@@ -13,10 +13,9 @@ import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { LockStoreError } from "../../../LockError.ts"
 import type { KeyType, Signal } from "../../../RedisDriver.ts"
-import type { AlarmClock } from "../../time/AlarmClock.ts"
-import { reconnecting } from "../../time/clock.ts"
-import type { Store } from "../Store.ts"
+import { type AlarmClock, reconnecting } from "../../time/clock.ts"
 import { retryRelease } from "../failures.ts"
+import * as lock from "../operations/lock.ts"
 import {
   type AcquireReply,
   type AcquireRule,
@@ -24,8 +23,8 @@ import {
   type QuorumRule,
   type StoreCommand
 } from "../operations/StoreOperation.ts"
-import * as lock from "../operations/lock.ts"
 import { fromCallback } from "../startable.ts"
+import type { Store } from "../Store.ts"
 import {
   commandAt,
   keyAt,

@@ -1,4 +1,4 @@
-import type { Lease } from "../hold/Lease.ts"
+import type { Lease } from "./Lease.ts"
 
 /** The leases that a client has: one for each lock, but of readers that share a lock several. */
 export class HeldLeases {

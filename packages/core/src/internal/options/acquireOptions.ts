@@ -1,0 +1,261 @@
+/**
+ * The options of one acquisition, checked before any command is sent, with durations in milliseconds; and the pauses of a waiter that polls.
+ */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type { AcknowledgeOptions, AcquireOptions } from "../../AcquireOptions.ts"
+import { type InvalidLockName, InvalidLockOptions } from "../../LockError.ts"
+import { shown } from "../report/shown.ts"
+
+const maxMillis = 2 ** 53
+
+const parts = ["weeks", "days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds"] as const
+
+/** Effect takes any object for a duration of zero, and ignores values that are not numbers. */
+const isMeant = (input: unknown): boolean => {
+  if (typeof input !== "object" || input === null || Duration.isDuration(input)) return true
+  const numbers: ReadonlyArray<unknown> = Array.isArray(input)
+    ? input
+    : parts.map((part) => (input as Record<string, unknown>)[part]).filter((value) => value !== undefined)
+  return numbers.length > 0 && numbers.every((value) => typeof value === "number" && !Number.isNaN(value))
+}
+
+const parse = (option: string, input: Duration.Input): number | InvalidLockOptions => {
+  let millis: number | undefined
+  try {
+    // a NaN would silently become zero
+    if (typeof input === "number") millis = input
+    else if (isMeant(input)) millis = Duration.toMillis(Duration.fromInputUnsafe(input))
+  } catch {
+    // reported below
+  }
+  if (millis === undefined) return new InvalidLockOptions({ option, problem: `${shown(input)} is not a duration` })
+  const problem = Number.isNaN(millis)
+    ? "it is not a number"
+    : millis < 0
+      ? `it is negative (${millis} ms)`
+      : Number.isFinite(millis) && millis > maxMillis
+        ? "it is longer than 2^53 ms"
+        : undefined
+  return problem === undefined ? millis : new InvalidLockOptions({ option, problem })
+}
+
+/**
+ * A wait time: zero is allowed, infinity means no limit.
+ */
+export const parseWait = parse
+
+/** A period that must end: neither zero nor infinite. Rounded up to whole milliseconds, the finest unit of Redis. */
+export const parsePeriod = (option: string, input: Duration.Input): number | InvalidLockOptions => {
+  const millis = parse(option, input)
+  if (typeof millis !== "number") return millis
+  return millis === 0
+    ? new InvalidLockOptions({ option, problem: "it must be longer than zero" })
+    : millis === Number.POSITIVE_INFINITY
+      ? new InvalidLockOptions({
+          option,
+          problem:
+            option === "leaseTime" ? "it must be finite; leave it out to hold until released" : "it must be finite"
+        })
+      : Math.ceil(millis)
+}
+
+/** A retention time: zero is allowed. */
+export const parseRetention = (option: string, input: Duration.Input): number | InvalidLockOptions => {
+  const millis = parse(option, input)
+  return millis === Number.POSITIVE_INFINITY
+    ? new InvalidLockOptions({ option, problem: "it must be finite" })
+    : typeof millis === "number"
+      ? Math.ceil(millis)
+      : millis
+}
+
+const longestTimeoutMillis = 24 * 60 * 60 * 1000
+
+/**
+ * How long to wait for one answer: a period of at most a day, which every timer can count.
+ */
+export const parseTimeout = (option: string, input: Duration.Input): number | InvalidLockOptions => {
+  const millis = parsePeriod(option, input)
+  return typeof millis === "number" && millis > longestTimeoutMillis
+    ? new InvalidLockOptions({ option, problem: "it is longer than a day" })
+    : millis
+}
+
+/**
+ * By how much the clocks of two machines may differ in rate, as in the Redlock specification. Twenty times the most that
+ * NTP corrects (500 ppm), so nobody has a reason to choose more, and less would gain nothing.
+ */
+const driftFactor = 0.01
+
+/** The part of a lease that clock drift may consume: by so much its holder counts it as ended before Redis does. */
+export const driftMillis = (leaseMillis: number): number => leaseMillis * driftFactor + 2
+
+/** A lease that the drift consumes entirely could never be granted. */
+export const checkLease = (option: string, leaseMillis: number): InvalidLockOptions | undefined =>
+  leaseMillis > driftMillis(leaseMillis)
+    ? undefined
+    : new InvalidLockOptions({
+        option,
+        problem:
+          `${leaseMillis} ms are too short: a lease counts as ended ${driftMillis(leaseMillis)} ms early, ` +
+          `because clocks may drift`
+      })
+
+/** An error in the user's input. */
+export type Invalid = InvalidLockName | InvalidLockOptions
+
+export const isInvalid = <A extends object>(checked: A | Invalid): checked is Invalid => "_tag" in checked
+
+/** Redisson counts permits in a Java `int`. */
+export const maxPermits = 2_147_483_647
+
+/** A number of permits, checked before any command is sent. */
+export const checkPermits = (option: string, permits: number, least: number): InvalidLockOptions | undefined => {
+  const problem = !Number.isInteger(permits)
+    ? `it is not a whole number (${shown(permits)})`
+    : permits < least
+      ? `it is less than ${least}`
+      : permits > maxPermits
+        ? `it is more than ${maxPermits}`
+        : undefined
+  return problem === undefined ? undefined : new InvalidLockOptions({ option, problem })
+}
+
+/** In milliseconds: how long to wait (infinite without a limit), and a fixed lease if there is one. */
+export interface Times {
+  readonly waitMillis: number
+  readonly leaseMillis: number | undefined
+  /** The shortest time for which the lock stays held; 0 until it is released. */
+  readonly minHoldMillis: number
+  /** What the grant needs in order to count; undefined for the client's own setting. */
+  readonly acknowledge: Acknowledgement | "none" | undefined
+}
+
+/** Without any option: waits without limit, and the watchdog renews the client's own lease, which was checked with the client. */
+export const defaultTimes: Times = {
+  waitMillis: Number.POSITIVE_INFINITY,
+  leaseMillis: undefined,
+  minHoldMillis: 0,
+  acknowledge: undefined
+}
+
+/** The times of one acquisition: those of the call, else the lock's own, else the defaults. */
+export const timesOf = (
+  asked: AcquireOptions | undefined,
+  own: AcquireOptions | undefined
+): Times | InvalidLockOptions => {
+  if (asked === undefined && own === undefined) return defaultTimes
+  const waitTime = asked?.waitTime ?? own?.waitTime
+  const waitMillis = waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", waitTime)
+  if (typeof waitMillis !== "number") return waitMillis
+  const leaseTime = asked?.leaseTime ?? own?.leaseTime
+  const leaseMillis = leaseTime === undefined ? undefined : parsePeriod("leaseTime", leaseTime)
+  if (leaseMillis !== undefined) {
+    if (typeof leaseMillis !== "number") return leaseMillis
+    const shortLease = checkLease("leaseTime", leaseMillis)
+    if (shortLease !== undefined) return shortLease
+  }
+  const minHold = asked?.minHold ?? own?.minHold
+  const minHoldMillis = minHold === undefined ? 0 : parseRetention("minHold", minHold)
+  if (typeof minHoldMillis !== "number") return minHoldMillis
+  if (leaseMillis !== undefined && minHoldMillis > leaseMillis) {
+    const problem = `${minHoldMillis} ms are longer than the leaseTime of ${leaseMillis} ms, after which the lock is lost`
+    return new InvalidLockOptions({ option: "minHold", problem })
+  }
+  const given = asked?.acknowledge ?? own?.acknowledge
+  const acknowledge = given === undefined || given === "none" ? given : parseAcknowledge(given)
+  if (typeof acknowledge === "object" && "_tag" in acknowledge) return acknowledge
+  return { waitMillis, leaseMillis, minHoldMillis, acknowledge }
+}
+
+/** The problem with a `minHold` for what cannot stay held after its release; `undefined` without one. */
+export const refuseMinHold = (
+  { minHoldMillis }: Pick<Times, "minHoldMillis">,
+  what: string
+): InvalidLockOptions | undefined =>
+  minHoldMillis === 0
+    ? undefined
+    : new InvalidLockOptions({
+        option: "minHold",
+        problem: `${what} cannot stay held after its release; use an exclusive lock on one server`
+      })
+
+const shortestPauseMillis = 1
+
+const problems = new WeakMap<object, InvalidLockOptions>()
+
+/** A placeholder for an invalid schedule: if it runs all the same, it dies with the problem. */
+export const invalidBackOff = (problem: InvalidLockOptions): Schedule.Schedule<never> => {
+  const schedule: Schedule.Schedule<never> = Schedule.fromStep(Effect.die(problem))
+  problems.set(schedule, problem)
+  return schedule
+}
+
+export const checkBackOff = (schedule: unknown): InvalidLockOptions | undefined =>
+  Schedule.isSchedule(schedule)
+    ? problems.get(schedule)
+    : new InvalidLockOptions({ option: "schedule", problem: `${shown(schedule)} is not a schedule` })
+
+/**
+ * Starts a schedule of pauses. The inner effect is the next pause in milliseconds, or undefined when the schedule has
+ * ended.
+ */
+export const backOff = (schedule: Schedule.Schedule<unknown>): Effect.Effect<Effect.Effect<number | undefined>> =>
+  Effect.map(Schedule.toStep(schedule), (step) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.matchCauseEffect(step(now, undefined), {
+        // a schedule without pauses would keep the server busy
+        onSuccess: ([, pause]) => Effect.succeed(Math.max(shortestPauseMillis, Duration.toMillis(pause))),
+        onFailure: (cause) =>
+          cause.reasons.every((reason) => reason._tag === "Fail" && Cause.isDone(reason.error))
+            ? Effect.undefined
+            : (Effect.failCause(cause) as Effect.Effect<never>)
+      })
+    )
+  )
+
+/**
+ * Whether a dual function of (value, options?) was called with its value first. A single plain object is its options, for
+ * `pipe`: neither a lock nor a name is one.
+ */
+export const isDataFirst = (args: IArguments): boolean => args.length > 1 || !isPlainObject(args[0])
+
+const isPlainObject = (u: unknown): boolean => {
+  if (typeof u !== "object" || u === null) return false
+  const prototype: unknown = Object.getPrototypeOf(u)
+  return prototype === Object.prototype || prototype === null
+}
+
+/** The same for (semaphore, permits, options?): a leading number is the permits. */
+export const isDataFirstOfPermits = (args: IArguments): boolean =>
+  typeof args[0] !== "number" || typeof args[1] === "number"
+
+/** The replicas that must have a grant before it counts. */
+export interface Acknowledgement {
+  readonly replicas: number | "all" | "majority"
+  readonly withinMillis: number
+}
+
+/** The option `acknowledge`, checked. */
+export const parseAcknowledge = (given: AcknowledgeOptions): Acknowledgement | InvalidLockOptions => {
+  if (typeof given !== "object" || given === null) {
+    return new InvalidLockOptions({ option: "acknowledge", problem: `${shown(given)} is not an object` })
+  }
+  const { replicas, within = 500 } = given
+  if (replicas !== "all" && replicas !== "majority" && !(Number.isSafeInteger(replicas) && replicas >= 1)) {
+    return new InvalidLockOptions({
+      option: "acknowledge.replicas",
+      problem: `${shown(replicas)} is neither "all", "majority" nor a whole number of at least 1`
+    })
+  }
+  const withinMillis = parseTimeout("acknowledge.within", within)
+  return typeof withinMillis === "number" ? { replicas, withinMillis } : withinMillis
+}
+
+/** How many replicas must have a grant while this many are `online`; at least one for `"all"` and `"majority"`. */
+export const wantedOf = (replicas: Acknowledgement["replicas"], online: number): number =>
+  replicas === "all" ? Math.max(1, online) : replicas === "majority" ? Math.floor(online / 2) + 1 : replicas
