@@ -85,7 +85,7 @@ it.effect("a lease may begin as late as a command that asks for it takes effect,
     const store = { ...server.store, commandLifeMillis: 10_000, commandTimeoutMillis: 20_000 }
     const service = yield* clientOf({ store })
     yield* Effect.gen(function* () {
-      const [lease] = (service as unknown as LockClient).heldHere("a")
+      const [lease] = (service as unknown as LockClient).leases.of("a")
       lease!.asksFor(60_000, 0)
       // refused twice as its deadline was over, 20 seconds after it was sent; run the third time, just in time
       assert.strictEqual(lease!.overAt, 20_000 + 20_000 + 10_000 + 60_000)

@@ -56,7 +56,7 @@ const assertIdle = (lock: string, index: number) =>
     yield* until("the rollbacks are over", () => client.underWay === 0 && client.overdueRollbacks === 0)
     assert.strictEqual(client.lines.size, 0, `a waiter is left after ${index}`)
     assert.strictEqual(client.watchdog.size, 0, `a holding is left after ${index}`)
-    assert.deepStrictEqual(client.heldHere(lock), [], `a holding is left after ${index}`)
+    assert.deepStrictEqual(client.leases.of(lock), [], `a holding is left after ${index}`)
   })
 
 const keysOf = (name: string) => [

@@ -114,5 +114,5 @@ export const tryAcquire = (
 const isHeldUp = ({ client, keys, kind }: AcquireRequest): boolean => {
   if (client.lines.isBusy(keys.lock, kind.mode)) return true
   // while readers of this process hold the lock, a writer still sends a request, which takes a place among other processes
-  return client.isHeldHere(keys.lock, kind.mode === "write" ? "read" : kind.mode)
+  return client.leases.exclude(keys.lock, kind.mode === "write" ? "read" : kind.mode)
 }

@@ -7,6 +7,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { LockStoreError, LockTimeout } from "../../LockError.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import type { Restore } from "../hold/guard.ts"
 import { leavePlace } from "../hold/rollback.ts"
 import type { Mode, PermitReply } from "../kinds/kinds.ts"
@@ -14,11 +15,10 @@ import { catchTransient, mayHaveRun, transientFailure } from "../store/failures.
 import type { Asking } from "../store/operations/permitPlaces.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
 import { untilServed, type Wait } from "../wait/untilServed.ts"
-import type { AcquiringClient } from "./ask.ts"
 import { countWaiting } from "./giveUp.ts"
 
 export interface PermitRequest<A> {
-  readonly client: AcquiringClient
+  readonly client: LockClient
   readonly kind: { readonly name: string }
   readonly name: string
   readonly key: string
@@ -31,7 +31,7 @@ export interface PermitRequest<A> {
 }
 
 /** A request of a fiber that will not wait. */
-export const notWaiting = ({ clientId }: AcquiringClient): Asking => ({
+export const notWaiting = ({ clientId }: LockClient): Asking => ({
   clientId,
   ifDenied: 0,
   ifGranted: 0,
@@ -97,7 +97,7 @@ const wait = <A extends object>(
   return countWaiting(client, kind.name, joined)
 }
 
-const placesIn = ({ store }: AcquiringClient): Mode | undefined => (store.handsOver ? "permit" : undefined)
+const placesIn = ({ store }: LockClient): Mode | undefined => (store.handsOver ? "permit" : undefined)
 
 /** One fiber that waits for permits. */
 class PermitWait<A extends object> implements Wait<A, LockTimeout | LockStoreError> {

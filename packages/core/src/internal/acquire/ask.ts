@@ -3,22 +3,13 @@
  */
 import * as Effect from "effect/Effect"
 import { LockStoreError } from "../../LockError.ts"
-import type { PermitsClient } from "../hold/AnonymousPermits.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import type { Restore } from "../hold/guard.ts"
 import { Hold, ownHold } from "../hold/Hold.ts"
-import { inOwnTurn, Lease, type LeaseClient, type LeaseEntry, type Identity } from "../hold/Lease.ts"
+import { inOwnTurn, Lease, type Identity } from "../hold/Lease.ts"
 import type { HeldRef } from "../hold/release.ts"
 import { rollback, rollbackSilently, rollbackUnknown } from "../hold/rollback.ts"
-import type { LabelsOfOthers } from "../kinds/inspect.ts"
-import {
-  type AcquireParams,
-  excludes,
-  type LockProtocol,
-  type Mode,
-  takesPlaces,
-  tokenKey,
-  tokenLife
-} from "../kinds/kinds.ts"
+import { type AcquireParams, excludes, type LockProtocol, takesPlaces, tokenKey, tokenLife } from "../kinds/kinds.ts"
 import type { Acknowledgement } from "../options/acquireOptions.ts"
 import {
   describeWrongType,
@@ -32,9 +23,7 @@ import {
 } from "../store/failures.ts"
 import type { LockKeys } from "../store/keys.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
-import { acknowledgedBy, type Denial, type StoreCommand } from "../store/operations/StoreOperation.ts"
-import type { Lines } from "../wait/Lines.ts"
-import type { WaitingClient } from "../wait/Subscriptions.ts"
+import { acknowledgedBy, type Denial } from "../store/operations/StoreOperation.ts"
 
 export type { Denial }
 
@@ -52,7 +41,7 @@ interface AskTerms {
 
 /** A request as it is sent, under one owner. */
 export class Ask implements HeldRef, AcquireParams {
-  readonly client: AcquiringClient
+  readonly client: LockClient
   readonly keys: LockKeys
   readonly kind: LockProtocol
   readonly name: string
@@ -104,11 +93,11 @@ export const leaseMillisOf = (request: AcquireRequest): number =>
 
 /** The write lock that the caller of a read lock holds. */
 export const writerOf = ({ client, identity, keys, kind }: AcquireRequest): Lease | undefined =>
-  kind.mode === "read" ? client.find(keys.lock, "write", identity) : undefined
+  kind.mode === "read" ? client.leases.find(keys.lock, "write", identity) : undefined
 
 /** Whether the caller holds the lock already, so that its request waits for nobody. */
 export const holdsLock = (request: AcquireRequest): boolean =>
-  request.client.find(request.keys.lock, request.kind.mode, request.identity) !== undefined ||
+  request.client.leases.find(request.keys.lock, request.kind.mode, request.identity) !== undefined ||
   writerOf(request) !== undefined
 
 /** The number of messages so far that wake a waiter; undefined while it would not hear them. */
@@ -287,7 +276,7 @@ export const grantedTooLate = (
 
 /** One request for one lock, validated. */
 export interface AcquireRequest {
-  readonly client: AcquiringClient
+  readonly client: LockClient
   readonly kind: LockProtocol
   readonly name: string
   readonly keys: LockKeys
@@ -304,23 +293,6 @@ export interface AcquireRequest {
   readonly acknowledge: Acknowledgement | "none" | undefined
 }
 
-/** The part of the client that acquiring needs, beyond what holding and waiting need. */
-export interface AcquiringClient extends LeaseClient, PermitsClient, WaitingClient {
-  /** Semaphores for which a different total was logged. */
-  readonly comparedTotals: Set<string>
-  readonly lines: Lines
-  readonly labels: LabelsOfOthers
-  readonly remember: (lease: Lease, outermost: LeaseEntry) => void
-  /** The same acquisition with the least token that it may be granted, where a server that takes over might grant a lower one. */
-  readonly bounded: <A>(command: StoreCommand<A>) => StoreCommand<A>
-  /** Wakes waiters that may re-enter by a new hold. */
-  readonly wakeOwners: (hold: LeaseEntry) => void
-  /** The lease of this lock, on this side, that the identity may re-enter. */
-  readonly find: (key: string, mode: Mode, identity: Identity) => Lease | undefined
-  /** Whether a lease of this process keeps the lock from being acquired in a mode. */
-  readonly isHeldHere: (key: string, mode: Mode) => boolean
-}
-
 /**
  * Ends the other holdings of this process that exclude this one: it was granted, so they are lost, even if nothing else has told so yet.
  * Returns whether there were any; their sections are interrupted in the next turn.
@@ -329,7 +301,7 @@ export const loseOthers = ({ by, lease }: Hold): boolean => {
   if (lease.alongside === undefined) return false
   const { client, keys, kind } = lease
   const now = client.now()
-  const others = client.heldHere(keys.lock).filter(
+  const others = client.leases.of(keys.lock).filter(
     (held) =>
       held !== lease &&
       excludes(held.kind.mode, kind.mode) &&

@@ -7,18 +7,18 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { LatchTimeout, LockStoreError } from "../../LockError.ts"
-import { inOwnTurn } from "../hold/Lease.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import type { Restore } from "../hold/guard.ts"
+import { inOwnTurn } from "../hold/Lease.ts"
 import { latchTitle } from "../kinds/kinds.ts"
 import { catchTransient, runOrDescribe } from "../store/failures.ts"
 import { latchChannel } from "../store/keys.ts"
 import { count } from "../store/operations/latch.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
 import { untilServed, type Wait } from "../wait/untilServed.ts"
-import type { AcquiringClient } from "./ask.ts"
 
 interface LatchRequest {
-  readonly client: AcquiringClient
+  readonly client: LockClient
   readonly name: string
   readonly key: string
   /** Milliseconds; infinite to wait without limit. */

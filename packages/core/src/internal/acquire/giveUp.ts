@@ -4,11 +4,11 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Holder, type LockStoreError, LockTimeout } from "../../LockError.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import type { Restore } from "../hold/guard.ts"
 import { labelOf, lookAtHolders } from "../kinds/inspect.ts"
 import type { Outage } from "../wait/Outage.ts"
-import type { WaitingClient } from "../wait/Subscriptions.ts"
-import type { AcquireRequest, AcquiringClient, Denial } from "./ask.ts"
+import type { AcquireRequest, Denial } from "./ask.ts"
 
 /**
  * Ends the wait. The store's last answer decides how it fails: with `LockTimeout` if the lock was taken, with the store's
@@ -22,7 +22,7 @@ export const gaveUp = (
 ): Effect.Effect<never, LockTimeout | LockStoreError> =>
   Effect.suspend((): Effect.Effect<never, LockTimeout | LockStoreError> => {
     const { client, keys, kind, name } = request
-    if (failure !== undefined && !client.isHeldHere(keys.lock, kind.mode)) return Effect.fail(failure)
+    if (failure !== undefined && !client.leases.exclude(keys.lock, kind.mode)) return Effect.fail(failure)
     if (request.isMember !== true) client.telemetry.timedOut(kind.name)
     const waited = Duration.millis(client.now() - startedAt)
     // -2: it was free, and the denial names the head of the queue
@@ -68,7 +68,7 @@ const holderOf = ({ client, keys }: AcquireRequest, denial: Denial | undefined):
     const remaining = denial.remaining < 0 ? undefined : Duration.millis(denial.remaining)
     return { owner: denial.owner, remaining }
   }
-  const here = client.heldHere(keys.lock)[0]
+  const here = client.leases.of(keys.lock)[0]
   return here && { owner: here.owner, remaining: Duration.millis(Math.max(0, here.deadline - client.now())) }
 }
 
@@ -77,7 +77,7 @@ const holderOf = ({ client, keys }: AcquireRequest, denial: Denial | undefined):
  * sleep of under a nanosecond from none.
  */
 export const pauseAfterFailure = (
-  client: AcquiringClient,
+  client: LockClient,
   outage: Outage<unknown>,
   left: number,
   restore: Restore
@@ -86,7 +86,7 @@ export const pauseAfterFailure = (
 
 /** Counts an acquisition of this kind as waiting until it ends. */
 export const countWaiting = <A, E, R>(
-  { telemetry }: WaitingClient,
+  { telemetry }: LockClient,
   kind: string,
   wait: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>

@@ -22,7 +22,7 @@ export const reenter = (
   restore: Restore
 ): Effect.Effect<Hold | undefined, LockReentered | LockStoreError> | undefined => {
   const { client, identity, keys, kind, name } = request
-  const mine = client.find(keys.lock, kind.mode, identity)
+  const mine = client.leases.find(keys.lock, kind.mode, identity)
   if (mine !== undefined) {
     if (!kind.reentrant) return Effect.fail(new LockReentered({ lock: name, attempt: "reenter" }))
     const left = mine.innerReleaseUntil - client.now()
@@ -35,7 +35,7 @@ export const reenter = (
   }
   const writer = writerOf(request)
   if (writer !== undefined) return readUnder(writer, request, restore)
-  return kind.mode === "write" && client.find(keys.lock, "read", identity) !== undefined
+  return kind.mode === "write" && client.leases.find(keys.lock, "read", identity) !== undefined
     ? Effect.fail(new LockReentered({ lock: name, attempt: "upgrade" }))
     : undefined
 }
@@ -109,7 +109,7 @@ const addHold = (
         if (lost !== undefined) return Effect.as(rollbackReentry(hold), undefined)
         lease.keepFor(request.minHoldMillis ?? 0)
         client.watchdog.watch(lease)
-        client.wakeOwners(hold)
+        client.lines.wakeOwners(hold)
         return Effect.succeed(hold)
       },
       onFailure: (cause) => {

@@ -235,7 +235,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     // the lock cannot be handed over to this client, as its last request to be denied was one without a place
     if (places && this.#denial !== undefined && line.place === undefined && !line.isHeldBack) line.changed()
     if (line.isDue || line.isListening) return
-    if (line.place === undefined && client.isHeldHere(keys.lock, kind.mode)) return
+    if (line.place === undefined && client.leases.exclude(keys.lock, kind.mode)) return
     // where clients have places, the others ask once the one that has the turn has been let in
     const onMessage = this.#isShared && !places ? () => line.wakeOthers() : undefined
     line.listen(kind.channel(keys, client.clientId), this.#messagesSeen, places ? kind.mode : undefined, onMessage)

@@ -12,22 +12,12 @@ import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import { InvalidLockOptions } from "../../LockError.ts"
 import type { LockStore } from "../../LockStore.ts"
-import type { AcquiringClient } from "../acquire/ask.ts"
 import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
 import { HeldLeases } from "../hold/HeldLeases.ts"
-import { ownHold } from "../hold/Hold.ts"
-import {
-  type HandOver,
-  type Lease,
-  type LeaseEntry,
-  type ReleasedLease,
-  type Identity,
-  nextOwnerOf
-} from "../hold/Lease.ts"
+import { type Lease, type LeaseEntry, nextOwnerOf } from "../hold/Lease.ts"
 import { releaseMillis } from "../hold/release.ts"
 import { Watchdog } from "../hold/Watchdog.ts"
 import { LabelsOfOthers } from "../kinds/inspect.ts"
-import { excludes, type Mode } from "../kinds/kinds.ts"
 import { driftMillis } from "../options/acquireOptions.ts"
 import type { ClientOptions } from "../options/ClientOptions.ts"
 import { inOwnTurn, makeReport, type Report } from "../report/ownTurn.ts"
@@ -37,7 +27,7 @@ import { clientStore } from "../store/commands.ts"
 import { type StoreCommand, withTokenAtLeast } from "../store/operations/StoreOperation.ts"
 import { runStream } from "../store/startable.ts"
 import { AlarmClock, monotonicMillis } from "../time/clock.ts"
-import { startHandOver, Lines } from "../wait/Lines.ts"
+import { Lines } from "../wait/Lines.ts"
 import { Subscriptions } from "../wait/Subscriptions.ts"
 import { giveBackAll, type Returnable } from "./closing.ts"
 import { Presence } from "./Presence.ts"
@@ -48,7 +38,7 @@ import { OpaqueClient, RedisLock, type Service, TypeId } from "./RedisLock.ts"
 /** A token that is a minute ahead of the bound comes from the server's clock, and is not just the last token plus one. */
 const clearLeadMicros = 60_000_000
 
-export class LockClient extends OpaqueClient implements Service, AcquiringClient {
+export class LockClient extends OpaqueClient implements Service {
   /** The service carries the client itself. */
   readonly [TypeId]: LockClient = this
   /** A random UUID; owners are `<clientId>:<number>`, as in Redisson. */
@@ -61,6 +51,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   /** Semaphores for which a wrong number of permits has been logged. */
   readonly comparedTotals = new Set<string>()
   readonly alarms: AlarmClock
+  readonly leases: HeldLeases
   readonly watchdog: Watchdog
   /** Monotonic time in milliseconds. */
   readonly now: () => number
@@ -76,7 +67,9 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   readonly joinedBy = new Set<LockClient>()
   /** The number of unanswered acquisitions and releases: closing waits for them. */
   underWay = 0
+  /** The number of rollbacks that have kept their callers waiting for too long, and are not over yet. */
   overdueRollbacks = 0
+  /** When a release last gave up waiting, on the monotonic clock. A client and its RedLocks share it. */
   gaveUp = { at: Number.NEGATIVE_INFINITY }
   /** Anonymous permits that a section or a scope will give back. */
   readonly anonymousPermits = new Set<AnonymousPermits>()
@@ -87,7 +80,6 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
   /** After a reconnect, the lower bound for new tokens: another server, whose clock is behind, may answer now. */
   #leastToken: number | undefined = undefined
   readonly #report: Report
-  readonly #held = new HeldLeases()
   /** Undefined for a store that does not notice reconnects. */
   readonly releases: RecentReleases | undefined = undefined
   #background = 0
@@ -119,6 +111,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     this.scope = parts.scope
     this.isQuorum = parts.isQuorum
     this.now = monotonicMillis(parts.clock)
+    this.leases = new HeldLeases(this.now)
     if (store.reconnects !== undefined) this.releases = new RecentReleases(this, (command) => store.run(command))
     this.#report = parts.report
     this.alarms = new AlarmClock(this.now, parts.report)
@@ -148,7 +141,7 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
 
   /** Marks every holding as lost, and for release. */
   loseAll(): void {
-    for (const held of [...this.#held.all, ...this.anonymousPermits]) this.#loseAtEnd(held)
+    for (const held of [...this.leases.all, ...this.anonymousPermits]) this.#loseAtEnd(held)
   }
 
   #loseAtEnd(held: Returnable): void {
@@ -197,16 +190,16 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
 
   /** Whether it holds anything, or waits. */
   get isInUse(): boolean {
-    return !this.#held.isEmpty || this.anonymousPermits.size + this.lines.size > 0
+    return !this.leases.isEmpty || this.anonymousPermits.size + this.lines.size > 0
   }
 
   remember(lease: Lease, outermost: LeaseEntry): void {
     this.presence.begin()
-    this.#held.add(lease)
+    this.leases.add(lease)
     this.watchdog.watch(lease)
     if (lease.token > this.#highestToken) this.#noteToken(lease.token)
     if (this.isClosing) this.#loseAtEnd(lease)
-    else this.wakeOwners(outermost)
+    else this.lines.wakeOwners(outermost)
   }
 
   #noteToken(token: number): void {
@@ -228,64 +221,15 @@ export class LockClient extends OpaqueClient implements Service, AcquiringClient
     return least === undefined ? command : withTokenAtLeast(command, least)
   }
 
-  forgetPermits(permits: AnonymousPermits): void {
-    this.anonymousPermits.delete(permits)
-  }
-
-  /** See {@link startHandOver}. */
-  startHandOver(lease: ReleasedLease, now: number): HandOver | undefined {
-    return startHandOver(this, lease, now)
-  }
-
   rememberPermits(grant: AnonymousPermits): void {
     this.presence.begin()
     this.anonymousPermits.add(grant)
     if (this.isClosing) this.#loseAtEnd(grant)
   }
 
-  /**
-   * Wakes waiters that can now re-enter: other fibers than the hold's own can do so only through an explicit owner or a
-   * scope.
-   */
-  wakeOwners({ by, lease }: LeaseEntry): void {
-    if (by.owner.explicit === undefined && by.scope === undefined) return
-    const mayEnter = (identity: Identity) => ownHold(identity, lease) !== undefined
-    this.lines.wakeMatching(lease.keys.lock, lease.kind.mode, mayEnter)
-  }
-
   forget(lease: Lease): void {
     this.watchdog.unwatch(lease)
-    this.#held.remove(lease)
-  }
-
-  /** The lease of this lock in this mode that the identity may re-enter. */
-  find(key: string, mode: Mode, identity: Identity): Lease | undefined {
-    if (!this.#held.has(key)) return undefined
-    const now = this.now()
-    return this.heldHere(key).find(
-      (lease) => lease.kind.mode === mode && ownHold(identity, lease) !== undefined && lease.isHeld(now)
-    )
-  }
-
-  /** Whether a holding of this process keeps the lock from being acquired in a mode. */
-  isHeldHere(key: string, mode: Mode): boolean {
-    if (!this.#held.has(key)) return false
-    const now = this.now()
-    return this.heldHere(key).some((lease) => excludes(lease.kind.mode, mode) && lease.isHeld(now))
-  }
-
-  /**
-   * Wakes the first waiters of a lock in this process, since it may be free. Readers come first, so that writers do not
-   * starve them.
-   */
-  wakeWaiters(key: string): void {
-    this.lines.get(key, "read")?.changed()
-    this.lines.get(key, "exclusive")?.changed()
-  }
-
-  /** Every lease of the lock in this process, oldest first: a copy, because checking a lease may find it lost and remove it. */
-  heldHere(key: string): ReadonlyArray<Lease> {
-    return this.#held.of(key)
+    this.leases.remove(lease)
   }
 }
 

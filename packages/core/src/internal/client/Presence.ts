@@ -6,11 +6,11 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Result from "effect/Result"
-import type { LockStore } from "../../LockStore.ts"
 import { clientLabelKey } from "../store/keys.ts"
 import { removeLabel, setLabel } from "../store/operations/client.ts"
 import { runStream } from "../store/startable.ts"
 import { reconnecting } from "../time/clock.ts"
+import type { LockClient } from "./LockClient.ts"
 
 /** Nobody asks who held a lock for less, and a section that ends sooner is not worth a connection for messages. */
 const momentMillis = 1000
@@ -24,25 +24,8 @@ const restMillis = 100
 /** How often a subscribed client checks whether it still needs to be. */
 const idleMillis = 10_000
 
-interface PresentClient {
-  readonly clientId: string
-  readonly store: LockStore["Service"]
-  readonly options: { readonly keyPrefix: string; readonly label: string }
-  readonly isQuorum: boolean
-  readonly isClosing: boolean
-  /** Whether it holds anything, or waits. */
-  readonly isInUse: boolean
-  readonly now: () => number
-  readonly watchdog: {
-    readonly size: number
-    readonly watchesSince: (millis: number) => boolean
-    readonly verifyAll: () => ReadonlyArray<Fiber.Fiber<void>>
-  }
-  readonly fork: (effect: Effect.Effect<void>) => Fiber.Fiber<void>
-}
-
 export class Presence {
-  readonly #client: PresentClient
+  readonly #client: LockClient
   /** Whether a fiber stores the label, or the server has refused it. */
   #isLabelling = false
   /** The same for the subscription. A quorum's client has none: it would need one at each member. */
@@ -50,7 +33,7 @@ export class Presence {
   /** Whether Redis may have the label, also after the client has held and waited. */
   #mayBeStored = false
 
-  constructor(client: PresentClient) {
+  constructor(client: LockClient) {
     this.#client = client
   }
 
@@ -87,7 +70,7 @@ export class Presence {
 }
 
 /** Ends once the client neither holds nor waits, or with `true` if its user may not store the label. A failure costs only the label. */
-const labelWhileInUse = Effect.fnUntraced(function* (client: PresentClient, noteSent: () => void) {
+const labelWhileInUse = Effect.fnUntraced(function* (client: LockClient, noteSent: () => void) {
   const { clientId, options, store } = client
   let pause = momentMillis
   while (true) {
@@ -105,7 +88,7 @@ const labelWhileInUse = Effect.fnUntraced(function* (client: PresentClient, note
 })
 
 /** Ends once the client holds nothing, or with `true` if its user may not subscribe. It then notices a loss with the next renewal. */
-const listenWhileHolding = Effect.fnUntraced(function* (client: PresentClient) {
+const listenWhileHolding = Effect.fnUntraced(function* (client: LockClient) {
   yield* Effect.sleep(momentMillis)
   while (client.watchdog.size > 0) {
     if (!holdsForAMoment(client)) yield* Effect.sleep(momentMillis)
@@ -114,22 +97,22 @@ const listenWhileHolding = Effect.fnUntraced(function* (client: PresentClient) {
   return false
 })
 
-const holdsForAMoment = ({ now, watchdog }: PresentClient): boolean => watchdog.watchesSince(now() - momentMillis)
+const holdsForAMoment = ({ now, watchdog }: LockClient): boolean => watchdog.watchesSince(now() - momentMillis)
 
-const untilIdle = Effect.fnUntraced(function* (client: PresentClient) {
+const untilIdle = Effect.fnUntraced(function* (client: LockClient) {
   do yield* Effect.sleep(idleMillis)
   while (holdsForAMoment(client))
   return false
 })
 
 /** Verifies what is held after each message. Ends only if the server refuses the subscription. */
-const listen = (client: PresentClient): Effect.Effect<true> =>
+const listen = (client: LockClient): Effect.Effect<true> =>
   Effect.suspend(() => {
     const notified = Latch.makeUnsafe(false)
     return Effect.raceFirst(subscribed(client, notified), Effect.forever(verifyOnceNotified(client, notified)))
   })
 
-const subscribed = (client: PresentClient, notified: Latch.Latch): Effect.Effect<true> => {
+const subscribed = (client: LockClient, notified: Latch.Latch): Effect.Effect<true> => {
   const channel = clientLabelKey(client.options.keyPrefix, client.clientId)
   let wasSubscribed = false
   const subscription = Effect.suspend(() =>
@@ -150,7 +133,7 @@ const subscribed = (client: PresentClient, notified: Latch.Latch): Effect.Effect
 }
 
 /** One look serves all messages that came before it. */
-const verifyOnceNotified = Effect.fnUntraced(function* (client: PresentClient, notified: Latch.Latch) {
+const verifyOnceNotified = Effect.fnUntraced(function* (client: LockClient, notified: Latch.Latch) {
   yield* notified.await
   notified.closeUnsafe()
   yield* Fiber.awaitAll(client.watchdog.verifyAll())

@@ -4,20 +4,12 @@
  */
 import * as Effect from "effect/Effect"
 import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
-import { type HoldingClient, Lease } from "../hold/Lease.ts"
+import { Lease } from "../hold/Lease.ts"
 import { releaseOf, releaseUntilConfirmed } from "../hold/release.ts"
+import type { LockClient } from "./LockClient.ts"
 
 /** A holding that the client itself can release. */
 export type Returnable = Lease | AnonymousPermits
-
-/** The part of the client that closing needs. */
-interface ClosingClient extends Pick<HoldingClient, "background"> {
-  readonly toGiveBack: Set<Returnable>
-  readonly sendHome: () => void
-  readonly loseAll: () => void
-  /** Whether a request is unanswered or a rollback pending. */
-  readonly isBusy: boolean
-}
 
 const giveBack = (held: Returnable): Effect.Effect<unknown> =>
   held instanceof Lease ? releaseUntilConfirmed(releaseOf(held, held.overAt)) : held.returnUntilConfirmed
@@ -35,7 +27,7 @@ const longestList = 20
  * concurrently, until a time in real time. Holdings that could not be released by then are logged, and become free when
  * their leases end.
  */
-export const giveBackAll = (client: ClosingClient, until: number): Effect.Effect<void> =>
+export const giveBackAll = (client: LockClient, until: number): Effect.Effect<void> =>
   Effect.gen(function* () {
     const left = client.toGiveBack
     const begun = new Set<Returnable>()

@@ -5,16 +5,17 @@
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { Loss } from "../report/telemetry.ts"
 import { LockLost, LockStoreError, type LossReason } from "../../LockError.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import type { PermitReply } from "../kinds/kinds.ts"
+import type { Loss } from "../report/telemetry.ts"
 import { maxSends } from "../store/commands.ts"
 import { describeWrongType, isForbidden, mayHaveRun } from "../store/failures.ts"
-import { Dependents, type HoldingClient } from "./Lease.ts"
-import { releaseUntilConfirmed, type RepeatedRelease, repeatRelease, sendWithin } from "./release.ts"
-import type { Guarded, Restore } from "./guard.ts"
 import { type Asking, longestKept } from "../store/operations/permitPlaces.ts"
 import * as semaphore from "../store/operations/semaphore.ts"
+import type { Guarded, Restore } from "./guard.ts"
+import { Dependents } from "./Lease.ts"
+import { releaseUntilConfirmed, type RepeatedRelease, repeatRelease, sendWithin } from "./release.ts"
 import { rollbackUntilSettled } from "./rollback.ts"
 
 /** Its name in metrics and spans. */
@@ -41,15 +42,9 @@ const undoMillis = 60 * 1000
  */
 export type ReturnedBy = "holder" | "anybody"
 
-/** The part of the client that anonymous permits need. */
-export interface PermitsClient extends HoldingClient {
-  readonly rememberPermits: (permits: AnonymousPermits) => void
-  readonly forgetPermits: (permits: AnonymousPermits) => void
-}
-
 export class AnonymousPermits implements Guarded {
   readonly kind = semaphoreKind
-  readonly client: PermitsClient
+  readonly client: LockClient
   readonly name: string
   readonly key: string
   readonly permits: number
@@ -61,7 +56,7 @@ export class AnonymousPermits implements Guarded {
   #released = false
   #lost: LockLost | undefined = undefined
 
-  constructor(client: PermitsClient, name: string, key: string, permits: number, returnedBy: ReturnedBy) {
+  constructor(client: LockClient, name: string, key: string, permits: number, returnedBy: ReturnedBy) {
     this.client = client
     this.name = name
     this.key = key
@@ -127,7 +122,7 @@ export class AnonymousPermits implements Guarded {
     if (this.#lost !== undefined) return Effect.fail(this.#lost)
     const { client } = this
     const now = client.now()
-    client.forgetPermits(this)
+    client.anonymousPermits.delete(this)
     client.telemetry.released(this.kind.name, now - this.askedAt)
     const giveBack = this.#giveBack(now)
     client.underWay++
@@ -144,7 +139,7 @@ export class AnonymousPermits implements Guarded {
   lose(reason: Loss, now: number): void {
     if (this.#lost !== undefined || this.#released) return
     this.#lost = this.#lossOf(reason)
-    this.client.forgetPermits(this)
+    this.client.anonymousPermits.delete(this)
     this.client.telemetry.lost(this.kind.name, reason)
     this.client.telemetry.released(this.kind.name, now - this.askedAt)
     this.#dependents.tell(this.client)
@@ -158,7 +153,7 @@ export class AnonymousPermits implements Guarded {
     return this.#dependents.add(listener, this.client, this.#lost !== undefined)
   }
 
-  get clients(): ReadonlyArray<HoldingClient> {
+  get clients(): ReadonlyArray<LockClient> {
     return [this.client]
   }
 

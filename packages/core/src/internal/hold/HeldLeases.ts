@@ -1,16 +1,35 @@
-import type { Lease } from "./Lease.ts"
+import { excludes, type Mode } from "../kinds/kinds.ts"
+import { ownHold } from "./Hold.ts"
+import type { Identity, Lease } from "./Lease.ts"
 
 /** The leases that a client has: one for each lock, but of readers that share a lock several. */
 export class HeldLeases {
   /** The latest one of each lock, with the others alongside. */
   readonly #latest = new PassingMap<string, Lease>()
+  readonly #now: () => number
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
 
   get isEmpty(): boolean {
     return this.#latest.size === 0
   }
 
-  has(key: string): boolean {
-    return this.#latest.has(key)
+  /** The lease of this lock in this mode that the identity may re-enter. */
+  find(key: string, mode: Mode, identity: Identity): Lease | undefined {
+    if (!this.#latest.has(key)) return undefined
+    const now = this.#now()
+    return this.of(key).find(
+      (lease) => lease.kind.mode === mode && ownHold(identity, lease) !== undefined && lease.isHeld(now)
+    )
+  }
+
+  /** Whether a lease of this process keeps the lock from being acquired in a mode. */
+  exclude(key: string, mode: Mode): boolean {
+    if (!this.#latest.has(key)) return false
+    const now = this.#now()
+    return this.of(key).some((lease) => excludes(lease.kind.mode, mode) && lease.isHeld(now))
   }
 
   add(lease: Lease): void {
@@ -34,7 +53,7 @@ export class HeldLeases {
     }
   }
 
-  /** Those of one lock, oldest first: a copy. */
+  /** Those of one lock, oldest first: a copy, because checking a lease may find it lost and remove it. */
   of(key: string): ReadonlyArray<Lease> {
     const leases: Array<Lease> = []
     for (let lease = this.#latest.get(key); lease !== undefined; lease = lease.alongside) leases.push(lease)

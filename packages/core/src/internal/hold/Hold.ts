@@ -7,11 +7,12 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import type { Holding } from "../../Holding.ts"
 import { type InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import type { Mode } from "../kinds/kinds.ts"
 import { checkLease, parsePeriod } from "../options/acquireOptions.ts"
 import { printsAs } from "../report/shown.ts"
 import type { Guarded } from "./guard.ts"
-import type { HoldingClient, Identity, Lease, LeaseClient, LeaseEntry } from "./Lease.ts"
+import type { Identity, Lease, LeaseEntry } from "./Lease.ts"
 import { release, releaseNow } from "./release.ts"
 
 /**
@@ -60,7 +61,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
     return [this]
   }
 
-  get clients(): ReadonlyArray<HoldingClient> {
+  get clients(): ReadonlyArray<LockClient> {
     return [this.lease.client]
   }
 
@@ -187,7 +188,7 @@ export const ownHold = (identity: Identity, lease: Lease): Hold | undefined => {
 }
 
 /** The loss of the innermost section around the running code that held this lock, if the lock was lost. */
-export const lossAround = ({ owner }: Identity, client: LeaseClient, key: string, mode: Mode): LockLost | undefined => {
+export const lossAround = ({ owner }: Identity, client: LockClient, key: string, mode: Mode): LockLost | undefined => {
   for (let section = owner.sections; section !== undefined; section = section.outer) {
     const { hold } = section
     if (!(hold instanceof Hold)) continue

@@ -10,24 +10,16 @@ import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import { LockLost, type LossReason } from "../../LockError.ts"
-import type { LockProtocol, OwnerRef, ProtocolClient } from "../kinds/kinds.ts"
+import type { LockClient } from "../client/LockClient.ts"
+import type { LockProtocol, OwnerRef } from "../kinds/kinds.ts"
 import { ownerText } from "../report/shown.ts"
-import type { Loss, Telemetry } from "../report/telemetry.ts"
+import type { Loss } from "../report/telemetry.ts"
 import { longestEffectMillis } from "../store/commands.ts"
 import type { LockKeys } from "../store/keys.ts"
 import type { Due } from "../time/clock.ts"
 
 /** An alarm that is this late means that the process did not run; timers are late by some milliseconds anyway. */
 const stallMillis = 100
-
-/** The part of the client that a lease needs. */
-export interface LeaseClient extends HoldingClient {
-  readonly watchdog: { readonly watch: (lease: Lease) => void }
-  /** Every lease of the lock in this process. */
-  readonly heldHere: (key: string) => ReadonlyArray<Lease>
-  /** Stops watching the lease, and hides it from re-entry. */
-  readonly forget: (lease: Lease) => void
-}
 
 /** One entry into a lease; see `Hold`. */
 export interface LeaseEntry {
@@ -49,7 +41,7 @@ interface OwnLease {
 
 /** The lock that was granted. */
 export interface LeaseSubject {
-  readonly client: LeaseClient
+  readonly client: LockClient
   readonly kind: LockProtocol
   readonly name: string
   readonly keys: LockKeys
@@ -65,7 +57,7 @@ interface GrantReply {
 }
 
 export class Lease implements Due, ReleasedLease {
-  readonly client: LeaseClient
+  readonly client: LockClient
   readonly kind: LockProtocol
   readonly name: string
   readonly keys: LockKeys
@@ -188,7 +180,7 @@ export class Lease implements Due, ReleasedLease {
     this.client.telemetry.lost(this.kind.name, reason)
     this.client.telemetry.released(this.kind.name, now - this.acquiredAt)
     this.#dependents?.tell(this.client)
-    this.client.wakeWaiters(this.keys.lock)
+    this.client.lines.wake(this.keys.lock)
     return lost
   }
 
@@ -339,34 +331,6 @@ export interface HandOver {
   readonly settle: (listeners: number) => void
 }
 
-/** The part of the client that holding and releasing need. */
-export interface HoldingClient extends ProtocolClient, OwnTurn {
-  readonly telemetry: Telemetry
-  /** Whether its store is kept by a majority of several. */
-  readonly isQuorum: boolean
-  /** The number of unanswered acquisitions and releases: closing waits for them. */
-  underWay: number
-  /** The number of rollbacks that have kept their callers waiting for too long, and are not over yet. */
-  overdueRollbacks: number
-  /** When a release last gave up waiting, on the monotonic clock. A client and its RedLocks share it. */
-  readonly gaveUp: { at: number }
-  /** Monotonic time in milliseconds. */
-  readonly now: () => number
-  /** Runs an effect in the background, until the client is closed. */
-  readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
-  /** {@link fork} for what closing waits for. */
-  readonly background: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
-  readonly nextOwner: () => string
-  /** Until when a lease requested at `sentAt` is certain to hold. */
-  readonly deadlineOf: (sentAt: number, leaseMillis: number) => number
-  /** Wakes the first waiters of a lock in this process: it may be free. */
-  readonly wakeWaiters: (key: string) => void
-  /**
-   * Called before a release is sent: it may wake a waiter of this process before the reply. Undefined if none waits.
-   */
-  readonly startHandOver: (lease: ReleasedLease, now: number) => HandOver | undefined
-}
-
 /**
  * The sections that this process has had in a row, because each release left the lock to its next waiter. Each lease carries them on to
  * the next: between two of them there may be no waiter, and no queue.
@@ -379,7 +343,7 @@ export interface Turns {
 
 /** The lock whose release may be handed over. */
 export interface ReleasedLease extends OwnerRef {
-  readonly client: HoldingClient
+  readonly client: LockClient
   /** The turns that led to this lease; undefined for the first. */
   readonly turns: Turns | undefined
 }

@@ -5,8 +5,9 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
-import { type Alarm, type AlarmClock, DueQueue } from "../time/clock.ts"
-import type { Lease, LeaseClient } from "./Lease.ts"
+import type { LockClient } from "../client/LockClient.ts"
+import { type Alarm, DueQueue } from "../time/clock.ts"
+import type { Lease } from "./Lease.ts"
 
 /** Keys per renewal command: long enough to be cheap, short enough not to hold up the server. */
 const batchSize = 200
@@ -20,18 +21,13 @@ const gather = 0.1
 /** Shorter than any lease has left, unless it is about to end anyway. */
 const verifyLeaseMillis = 1
 
-/** The part of the client that the watchdog needs. */
-interface WatchedClient extends LeaseClient {
-  readonly alarms: AlarmClock
-}
-
 export class Watchdog implements Alarm {
-  readonly #client: WatchedClient
+  readonly #client: LockClient
   readonly #queue = new DueQueue<Lease>()
   due = 0
   heapIndex = -1
 
-  constructor(client: WatchedClient) {
+  constructor(client: LockClient) {
     this.#client = client
   }
 

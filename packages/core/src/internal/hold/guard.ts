@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { type LockLost, LockStoreError } from "../../LockError.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import { matchOutcome } from "../store/failures.ts"
-import type { HoldingClient } from "./Lease.ts"
 import { releaseMillis } from "./release.ts"
 
 /** Gives a part of an uninterruptible region the interruptibility of its caller. */
@@ -19,7 +19,7 @@ export interface Guarded {
   /** Calls back once, on a call stack of its own, when it is lost or if it already is; the result unsubscribes. */
   readonly onLost: (listener: () => void) => () => void
   /** The clients that release it. */
-  readonly clients: ReadonlyArray<HoldingClient>
+  readonly clients: ReadonlyArray<LockClient>
   /** Releases, for a caller that is uninterruptible already and runs the result at once. */
   readonly releaseNow: () => Effect.Effect<void, LockLost | LockStoreError>
 }

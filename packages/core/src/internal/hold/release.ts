@@ -5,12 +5,13 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { type LockLost, LockStoreError, QuorumNotReached } from "../../LockError.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import { handOverTerms, type OwnerRef } from "../kinds/kinds.ts"
 import { ownerText } from "../report/shown.ts"
 import { isFinal, matchOutcome, mayHaveRun, retryAfter, retryRelease } from "../store/failures.ts"
 import * as lock from "../store/operations/lock.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
-import type { HandOver, HoldingClient, Lease, LeaseEntry } from "./Lease.ts"
+import type { HandOver, Lease, LeaseEntry } from "./Lease.ts"
 
 /**
  * Ends one hold; the last one frees the lock. Does nothing the second time.
@@ -206,7 +207,7 @@ const releaseLost = (lease: Lease): Effect.Effect<number, LockStoreError> =>
 /** Nobody gets the lock, but the waiters of this process, which have not asked while it was held here, learn when it is free. */
 const keptHandOver = ({ client, keys }: Lease): HandOver => ({
   publish: client.store.publish,
-  settle: () => client.wakeWaiters(keys.lock)
+  settle: () => client.lines.wake(keys.lock)
 })
 
 /** Forgets a lock that is about to be freed; unless it is already lost, send the command at once. */
@@ -222,12 +223,16 @@ const startRelease = (lease: Lease, now: number): PendingRelease | LockLost => {
   }
   client.forget(lease)
   client.telemetry.released(lease.kind.name, now - lease.acquiredAt)
-  return new PendingRelease(lease, now, staysTaken(lease) ? keptHandOver(lease) : client.startHandOver(lease, now))
+  return new PendingRelease(
+    lease,
+    now,
+    staysTaken(lease) ? keptHandOver(lease) : client.lines.startHandOver(lease, now)
+  )
 }
 
 /** One owner of one lock, at a client that can release it. */
 export interface HeldRef extends OwnerRef {
-  readonly client: HoldingClient
+  readonly client: LockClient
   /** Until when the lock stays taken even if it is released before, on the monotonic clock; absent or 0 if it does not. */
   readonly keptUntil?: number
 }
@@ -265,7 +270,7 @@ export const releaseOf = (ref: HeldRef, leaseEnd: number, publish?: string): Rep
 
 /** A release that does nothing the second time. */
 export interface RepeatedRelease {
-  readonly client: HoldingClient
+  readonly client: LockClient
   readonly send: Effect.Effect<number, LockStoreError>
   /** When there is nothing left to release, on the monotonic clock. */
   readonly over: number
@@ -282,12 +287,12 @@ export interface ReleaseReply {
 }
 
 /** How long a release may take that others may follow: after one that has given up, no longer than has passed since. */
-export const releaseMillis = ({ gaveUp, now, options }: HoldingClient): number =>
+export const releaseMillis = ({ gaveUp, now, options }: LockClient): number =>
   Math.min(options.releaseTimeoutMillis, now() - gaveUp.at)
 
 /** Sends a release and waits at most this long for the reply. Without one, it may have run anyway. */
 export const sendWithin = <A>(
-  client: HoldingClient,
+  client: LockClient,
   send: Effect.Effect<A, LockStoreError>,
   millis: number,
   lock: string

@@ -5,17 +5,18 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
+import type { LockClient } from "../client/LockClient.ts"
 import { takesPlaces } from "../kinds/kinds.ts"
 import { retryRelease } from "../store/failures.ts"
 import * as semaphore from "../store/operations/semaphore.ts"
-import type { HoldingClient, LeaseEntry } from "./Lease.ts"
+import type { LeaseEntry } from "./Lease.ts"
 import { type HeldRef, releaseNow, releaseOf, releaseUntilConfirmed, sendRelease } from "./release.ts"
 
 /** How long a caller waits for its rollbacks, which continue in the background. What it ends with then need not be late for 200 ms. */
 const rollbackWaitMillis = 150
 
 /** Waits for a rollback, unless an earlier one is overdue: then the store does not answer, and to wait for each would add up. */
-const awaitRollback = (client: HoldingClient, rolledBack: Effect.Effect<unknown>): Effect.Effect<void> =>
+const awaitRollback = (client: LockClient, rolledBack: Effect.Effect<unknown>): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (client.overdueRollbacks > 0) return Effect.void
     return Effect.map(Effect.timeoutOption(rolledBack, rollbackWaitMillis), (inTime) => {
@@ -66,7 +67,7 @@ export const giveBackPlace = (ownerRef: HeldRef): Effect.Effect<void> =>
  * Gives up the place of this client among those that wait for permits. If the outcome of its last request is unknown, that may take a place
  * until it can no longer take effect.
  */
-export const leavePlace = (client: HoldingClient, key: string, isUnsure: boolean): Effect.Effect<void> =>
+export const leavePlace = (client: LockClient, key: string, isUnsure: boolean): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (!client.store.handsOver) return Effect.void
     const goneAt = client.now() + placeLifeMillis
@@ -124,7 +125,7 @@ export const rollbackUnknown = (
  * longer take effect; and also if what it has taken back may have been handed over to this owner before the command has come.
  */
 export const rollbackUntilSettled = (
-  client: HoldingClient,
+  client: LockClient,
   giveBack: Effect.Effect<number | undefined>,
   mayBeHandedOver = false
 ): Effect.Effect<void> =>

@@ -5,12 +5,12 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { LockStoreError } from "../../LockError.ts"
 import type { HolderState, LockState, WaiterState } from "../../LockState.ts"
-import type { LockStore } from "../../LockStore.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import { clientLabelKey, type LockKeys } from "../store/keys.ts"
 import { label } from "../store/operations/client.ts"
 import { type Inspected, type LookedAt, nothingElse } from "../store/operations/inspected.ts"
 import * as lock from "../store/operations/lock.ts"
-import type { Mode, ProtocolClient } from "./kinds.ts"
+import type { Mode } from "./kinds.ts"
 
 /** The most waiters and permits of one name that are listed. */
 const mostListed = 1000
@@ -36,7 +36,7 @@ const lookAt = (name: string, found: Found): Look => {
  * a hash.
  */
 export const lookAtHolders = (
-  { store }: ProtocolClient,
+  { store }: LockClient,
   keys: LockKeys,
   name: string
 ): Effect.Effect<Look, LockStoreError> =>
@@ -53,7 +53,7 @@ export const lookAtHolders = (
 
 /** Everything that Redis has under a name, of whatever kind, with the labels of its holders and waiters. */
 export const inspect = (
-  client: ProtocolClient & LabellingClient,
+  client: LockClient & LockClient,
   keys: LockKeys,
   name: string
 ): Effect.Effect<LockState, LockStoreError> =>
@@ -67,7 +67,7 @@ export const inspect = (
  * way round.
  */
 export const holdersIn = (
-  client: ProtocolClient,
+  client: LockClient,
   keys: LockKeys,
   name: string,
   mode: Mode
@@ -183,22 +183,18 @@ const sinceGrant = (token: bigint | undefined, now: number | undefined): Duratio
   return micros < 0 ? undefined : Duration.micros(BigInt(Math.floor(micros)))
 }
 
-export interface LabellingClient {
-  readonly labels: LabelsOfOthers
-}
-
 /** The end of the owner of a lock that its minHold keeps: nobody holds it. */
 const kept = ":kept"
 
 /** The label of a holder's client. */
-export const labelOf = ({ labels }: LabellingClient, owner: string): Effect.Effect<string | undefined> =>
+export const labelOf = ({ labels }: LockClient, owner: string): Effect.Effect<string | undefined> =>
   owner.endsWith(kept) ? Effect.undefined : labels.of(owner)
 
 /** The most waiters whose labels are looked up: each is a command, unless it is known. */
 const mostLabelled = 100
 
 const withLabels = (
-  client: LabellingClient,
+  client: LockClient,
   state: LockState,
   since: Duration.Duration | undefined
 ): Effect.Effect<LockState> => {
@@ -228,23 +224,16 @@ const mostRemembered = 1000
 export const clientOf = (owner: string): string | undefined =>
   /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?::|$)/.exec(owner)?.[1]
 
-interface AskingClient {
-  readonly clientId: string
-  readonly store: LockStore["Service"]
-  readonly options: { readonly keyPrefix: string; readonly label: string }
-  readonly now: () => number
-}
-
 /**
  * The labels of other clients, by which people recognise the process of an owner. Remembered for a while, so that a look at many locks
  * asks once for each client.
  */
 export class LabelsOfOthers {
-  readonly #client: AskingClient
+  readonly #client: LockClient
   readonly #remembered = new Map<string, { readonly label: string | undefined; readonly until: number }>()
   #isRefused = false
 
-  constructor(client: AskingClient) {
+  constructor(client: LockClient) {
     this.#client = client
   }
 

@@ -3,8 +3,7 @@
  * releasing are the same for all.
  */
 import type * as Schedule from "effect/Schedule"
-import type { LockStore } from "../../LockStore.ts"
-import type { ClientOptions } from "../options/ClientOptions.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import { type LockKeys, semaphoreChannel } from "../store/keys.ts"
 import * as fairLock from "../store/operations/fairLock.ts"
 import * as lock from "../store/operations/lock.ts"
@@ -17,7 +16,7 @@ import type { AcquireReply, StoreCommand } from "../store/operations/StoreOperat
  * One owner of one lock.
  */
 export interface OwnerRef {
-  readonly client: ProtocolClient
+  readonly client: LockClient
   readonly kind: LockProtocol
   readonly name: string
   readonly keys: LockKeys
@@ -111,7 +110,7 @@ export const placeOf = (ask: OwnerRef & AcquireParams): TakesPlace | undefined =
   ask.waits && ask.takesPlace && takesPlaces(ask) ? ask : undefined
 
 /** How long Redis remembers the last fencing token after a grant with this lease, in milliseconds. */
-export const tokenLife = ({ options }: ProtocolClient, leaseMillis: number): number =>
+export const tokenLife = ({ options }: LockClient, leaseMillis: number): number =>
   leaseMillis + options.tokenRetentionMillis
 
 /** The key of the last fencing token; for a kind without tokens the lock itself, which is never a token's key. */
@@ -125,14 +124,6 @@ export const excludes = (held: Mode, wanted: Mode): boolean =>
   held === "read" || held === "write"
     ? wanted === "write" || (held === "write" && wanted === "read")
     : held === "exclusive" && wanted === "exclusive"
-
-/** The part of the client that a protocol needs: a protocol makes commands and sends none. */
-export interface ProtocolClient {
-  /** A random UUID; owners are `<clientId>:<number>`, as in Redisson. */
-  readonly clientId: string
-  readonly store: LockStore["Service"]
-  readonly options: ClientOptions
-}
 
 /**
  * Redisson's RLock: reentrant, unfair.
@@ -203,10 +194,7 @@ export const nonReentrant: LockProtocol = {
 /** Redisson's fairLockWaitTimeout: each waiter adds it to the scores of those behind it, and subtracts it when served. */
 export const waiterTimeoutMillis = 300_000
 
-export const placeTermsOf = (
-  { clientId, options, store }: ProtocolClient,
-  timeoutMillis: number
-): fairLock.PlaceTerms => ({
+export const placeTermsOf = ({ clientId, options, store }: LockClient, timeoutMillis: number): fairLock.PlaceTerms => ({
   waiterTimeoutMillis: timeoutMillis,
   clientId,
   placeLifeMillis: options.placeLifeMillis,

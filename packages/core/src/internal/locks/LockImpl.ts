@@ -85,7 +85,7 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
       kind.together &&
       acknowledge === undefined &&
       !client.isQuorum &&
-      client.find(keys.lock, kind.mode, identity) === undefined
+      client.leases.find(keys.lock, kind.mode, identity) === undefined
     )
   }
 
@@ -234,7 +234,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   ): { readonly lease: Lease | undefined; readonly identity: Identity } {
     const scope = Context.getOrUndefined(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
     const identity = identityOf(fiber, scope)
-    return { lease: client.find(keys.lock, this.kind.mode, identity), identity }
+    return { lease: client.leases.find(keys.lock, this.kind.mode, identity), identity }
   }
 
   #explained<A>(

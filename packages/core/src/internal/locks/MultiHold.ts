@@ -2,8 +2,9 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { InvalidLockOptions, LockLost, LockStoreError } from "../../LockError.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import { ensureHeld, Hold, type InternalHolding, isHeld } from "../hold/Hold.ts"
-import type { HoldingClient, Lease } from "../hold/Lease.ts"
+import type { Lease } from "../hold/Lease.ts"
 import { releaseTogether } from "../hold/release.ts"
 import { printsAs } from "../report/shown.ts"
 
@@ -21,7 +22,7 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
   readonly holds: ReadonlyArray<Hold>
   readonly #members: ReadonlyArray<InternalHolding<T>>
   /** The client that counts it as held, and since when. */
-  #counted: { readonly client: HoldingClient; readonly since: number } | undefined = undefined
+  #counted: { readonly client: LockClient; readonly since: number } | undefined = undefined
 
   constructor(name: string, members: ReadonlyArray<InternalHolding<T>>) {
     this.name = name
@@ -31,7 +32,7 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
     this.holds = holds
   }
 
-  get clients(): ReadonlyArray<HoldingClient> {
+  get clients(): ReadonlyArray<LockClient> {
     return this.holds.map(({ lease }) => lease.client)
   }
 
@@ -106,7 +107,7 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
   }
 
   /** Counts it as acquired, and as held until its release. */
-  count(client: HoldingClient, startedAt: number): void {
+  count(client: LockClient, startedAt: number): void {
     const now = client.now()
     this.#counted = { client, since: now }
     client.telemetry.acquired(multiKind, now - startedAt)
@@ -126,7 +127,7 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
   }
 }
 
-const countLoss = ({ telemetry }: HoldingClient, lost: LockLost | undefined): void => {
+const countLoss = ({ telemetry }: LockClient, lost: LockLost | undefined): void => {
   if (lost !== undefined && lost.reason !== "Released") telemetry.lost(multiKind, lost.reason)
 }
 

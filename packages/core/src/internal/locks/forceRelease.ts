@@ -58,14 +58,14 @@ export const forceRelease = (
     const sentAt = client.now()
     return Effect.map(explained(client.store.run(command)), (reply) => {
       if (reply < 1) return false
-      for (const lease of client.heldHere(keys.lock)) {
+      for (const lease of client.leases.of(keys.lock)) {
         // a quorum's slowest member may answer long after a waiter of ours was granted what this has freed
         if (lease.askedAt > sentAt) continue
         if (owners?.includes(lease.owner) === false) continue
         // the writer's own read holds end with it
         if (lease.kind.mode === mode || mode === "write") lease.lose("NotOwner", client.now())
       }
-      client.wakeWaiters(keys.lock)
+      client.lines.wake(keys.lock)
       return true
     })
   })

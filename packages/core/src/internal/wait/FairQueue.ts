@@ -6,15 +6,16 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
 import type { LockStoreError, StoreReason } from "../../LockError.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import type { Identity } from "../hold/Lease.ts"
 import { placeTermsOf, waiterTimeoutMillis } from "../kinds/kinds.ts"
 import { mayHaveRun, transientFailure } from "../store/failures.ts"
 import type { LockKeys } from "../store/keys.ts"
 import { refresh, type RefreshReply } from "../store/operations/fairLock.ts"
-import type { Alarm, AlarmClock } from "../time/clock.ts"
+import type { Alarm } from "../time/clock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
-import type { Subscription, Subscriptions, WaitingClient } from "./Subscriptions.ts"
+import type { Subscription } from "./Subscriptions.ts"
 
 /** Waiters whose channels come back within this time share one report. */
 const lookMillis = 20
@@ -29,7 +30,7 @@ const retries = 6
 const unreachable: ReadonlySet<StoreReason> = new Set<StoreReason>(["NotConnected", "ConnectionLost", "TimedOut"])
 
 export class FairQueue implements Alarm {
-  readonly #client: WaitingClient
+  readonly #client: LockClient
   readonly #keys: LockKeys
   readonly #end: () => void
   /** The lock's queue now: this one, or the one that was opened after it had ended. */
@@ -46,7 +47,7 @@ export class FairQueue implements Alarm {
   due = 0
   heapIndex = -1
 
-  constructor(client: WaitingClient, keys: LockKeys, end: () => void, current: () => FairQueue) {
+  constructor(client: LockClient, keys: LockKeys, end: () => void, current: () => FairQueue) {
     this.#client = client
     this.#keys = keys
     this.#end = end
@@ -361,13 +362,6 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
   }
 }
 
-interface SpareClient {
-  readonly alarms: AlarmClock
-  readonly subscriptions: Subscriptions
-  readonly now: () => number
-  readonly options: { readonly subscriptionIdleMillis: number }
-}
-
 /** An owner id that nobody has used yet, and whose channel is heard. */
 export interface SpareOwner {
   readonly owner: string
@@ -404,10 +398,10 @@ class Spare implements Alarm {
  * whose channel is heard already it need not.
  */
 export class SpareOwners {
-  readonly #client: SpareClient
+  readonly #client: LockClient
   readonly #spares = new Map<string, Spare>()
 
-  constructor(client: SpareClient) {
+  constructor(client: LockClient) {
     this.#client = client
   }
 

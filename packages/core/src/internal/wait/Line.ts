@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import type { LockStoreError } from "../../LockError.ts"
 import type { Signal } from "../../RedisDriver.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import type { Turns, Identity } from "../hold/Lease.ts"
 import type { Mode } from "../kinds/kinds.ts"
 import { isDue } from "../store/operations/permitPlaces.ts"
@@ -15,14 +16,7 @@ import type { Alarm } from "../time/clock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
 import { asking, asleep, due, type Event, next, type Stage } from "./stage.ts"
-import {
-  isHandOver,
-  oursChannel,
-  ownChannel,
-  type Place,
-  type Subscription,
-  type WaitingClient
-} from "./Subscriptions.ts"
+import { isHandOver, oursChannel, ownChannel, type Place, type Subscription } from "./Subscriptions.ts"
 
 /** How long clients that take places leave a lock to those that take none (Redisson's). */
 const othersTurnMillis = 10
@@ -118,7 +112,7 @@ interface LineTerms {
 }
 
 export class Line {
-  readonly client: WaitingClient
+  readonly client: LockClient
   readonly wakes: Queue.Queue<void>
   readonly outage = new Outage()
   /** The waiter that asks; undefined while the turn is reserved for the request that was in flight when the line began. */
@@ -140,7 +134,7 @@ export class Line {
   #lastNumber = 0
   readonly #subscriptions: Array<Subscription> = []
 
-  constructor(client: WaitingClient, wakes: Queue.Queue<void>, { end, hasAsked, isHeldHere, isReserved }: LineTerms) {
+  constructor(client: LockClient, wakes: Queue.Queue<void>, { end, hasAsked, isHeldHere, isReserved }: LineTerms) {
     this.client = client
     this.wakes = wakes
     this.#end = end

@@ -5,26 +5,21 @@
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
+import type { LockClient } from "../client/LockClient.ts"
 import { PassingMap } from "../hold/HeldLeases.ts"
-import type { HandOver, ReleasedLease, Turns, Identity } from "../hold/Lease.ts"
+import { ownHold } from "../hold/Hold.ts"
+import type { HandOver, LeaseEntry, ReleasedLease, Turns, Identity } from "../hold/Lease.ts"
 import { handsOver, type Mode } from "../kinds/kinds.ts"
 import type { LockKeys } from "../store/keys.ts"
 import { FairQueue, SpareOwners } from "./FairQueue.ts"
 import { Line, type Waiter, type Wanted } from "./Line.ts"
-import { ownChannel, type WaitingClient } from "./Subscriptions.ts"
+import { ownChannel } from "./Subscriptions.ts"
 
 /** What is waited for: a lock in one of its modes, permits, or a latch. */
 export type Waited = Mode | "latch"
 
-/** The part of the client that lines need. */
-export interface LineClient extends WaitingClient {
-  readonly lines: Lines
-  readonly nextOwner: () => string
-  readonly isHeldHere: (key: string, mode: Mode) => boolean
-}
-
 export class Lines {
-  readonly #client: LineClient
+  readonly #client: LockClient
   readonly #lines: Readonly<Record<Waited, Map<string, Line>>>
   /** The queues of fair locks, whose waiters have places in Redis. */
   readonly #fair = new Map<string, FairQueue>()
@@ -32,7 +27,7 @@ export class Lines {
   /** Locks for which a request is in flight that others of this process wait for; of readers, which ask at the same time, the one with their place. */
   readonly #asked = { exclusive: new PassingMap<string, true>(), read: new PassingMap<string, true>() }
 
-  constructor(client: LineClient) {
+  constructor(client: LockClient) {
     this.#client = client
     this.spareOwners = new SpareOwners(client)
     const exclusive = new Map<string, Line>()
@@ -125,7 +120,7 @@ export class Lines {
           line = new Line(client, wakes, {
             isReserved: lines === this.#lines.exclusive && this.#asked.exclusive.has(key),
             hasAsked: wanted.hasAsked === true,
-            isHeldHere: () => waited !== "latch" && waited !== "permit" && client.isHeldHere(key, waited),
+            isHeldHere: () => waited !== "latch" && waited !== "permit" && client.leases.exclude(key, waited),
             end: () => lines.delete(key)
           })
           lines.set(key, line)
@@ -133,6 +128,49 @@ export class Lines {
         return [line, line.join(wanted)]
       })
     })
+  }
+
+  /** Wakes the first waiters of a lock, since it may be free. Readers come first, so that writers do not starve them. */
+  wake(key: string): void {
+    this.get(key, "read")?.changed()
+    this.get(key, "exclusive")?.changed()
+  }
+
+  /** Wakes waiters that can now re-enter: other fibers than the hold's own can do so only through an explicit owner or a scope. */
+  wakeOwners({ by, lease }: LeaseEntry): void {
+    if (by.owner.explicit === undefined && by.scope === undefined) return
+    this.wakeMatching(lease.keys.lock, lease.kind.mode, (identity) => ownHold(identity, lease) !== undefined)
+  }
+
+  /**
+   * Wakes the next waiter of this process before the release is sent. That waiter runs only after the releasing fiber has
+   * sent its release, so its request comes right behind. Returns what to do with the reply; undefined if nobody waits here.
+   */
+  startHandOver(lease: ReleasedLease, now: number): HandOver | undefined {
+    const client = this.#client
+    const { keys, kind } = lease
+    const hasPlaces = handsOver(lease)
+    const line = this.get(keys.lock, "exclusive")
+    if (kind.mode === "write") {
+      const readers = this.get(keys.lock, "read")
+      if (readers !== undefined && !isTold(readers, lease)) readers.changed()
+    }
+    if (line === undefined) return undefined
+    // other holds of this process, or of others, may keep a writer from entering
+    const mayStay = !hasPlaces || (kind.mode !== "read" && !client.leases.exclude(keys.lock, kind.mode))
+    const turns = mayStay ? nextTurn(lease.turns, now) : undefined
+    if (turns === undefined) return new DeferredHandOver(lease, line, now)
+    client.telemetry.handedOver(lease.kind.name)
+    const { publish } = client.store
+    if (!hasPlaces) {
+      line.on({ _tag: "LeftHere", turns })
+      return { publish, settle: () => {} }
+    }
+    // Others are not told: if nobody asks here after all, the release of this owner tells them.
+    const ownerRef = { client: lease.client, keys, kind, name: lease.name, owner: client.nextOwner() }
+    line.place ??= { ownerRef, hasAsked: false }
+    line.on({ _tag: "LeftHere", turns })
+    return { publish: "", settle: () => {} }
   }
 }
 
@@ -153,36 +191,6 @@ const nextTurn = (turns: Turns | undefined, now: number): Turns | undefined => {
   if (turns === undefined) return { count: 1, since: now }
   const isEnough = turns.count >= mostTurns && now - turns.since >= leastTurnsMillis
   return isEnough ? undefined : { count: turns.count + 1, since: turns.since }
-}
-
-/**
- * Wakes the next waiter of this process before the release is sent. That waiter runs only after the releasing fiber has
- * sent its release, so its request comes right behind. Returns what to do with the reply; undefined if nobody waits here.
- */
-export const startHandOver = (client: LineClient, lease: ReleasedLease, now: number): HandOver | undefined => {
-  const { keys, kind } = lease
-  const hasPlaces = handsOver(lease)
-  const line = client.lines.get(keys.lock, "exclusive")
-  if (kind.mode === "write") {
-    const readers = client.lines.get(keys.lock, "read")
-    if (readers !== undefined && !isTold(readers, lease)) readers.changed()
-  }
-  if (line === undefined) return undefined
-  // other holds of this process, or of others, may keep a writer from entering
-  const mayStay = !hasPlaces || (kind.mode !== "read" && !client.isHeldHere(keys.lock, kind.mode))
-  const turns = mayStay ? nextTurn(lease.turns, now) : undefined
-  if (turns === undefined) return new DeferredHandOver(lease, line, now)
-  client.telemetry.handedOver(lease.kind.name)
-  const { publish } = client.store
-  if (!hasPlaces) {
-    line.on({ _tag: "LeftHere", turns })
-    return { publish, settle: () => {} }
-  }
-  // Others are not told: if nobody asks here after all, the release of this owner tells them.
-  const ownerRef = { client: lease.client, keys, kind, name: lease.name, owner: client.nextOwner() }
-  line.place ??= { ownerRef, hasAsked: false }
-  line.on({ _tag: "LeftHere", turns })
-  return { publish: "", settle: () => {} }
 }
 
 /** Whether the waiters of a line have a place, and hear when the lock is handed over to it. */

@@ -6,12 +6,11 @@ import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import { LockStoreError } from "../../LockError.ts"
 import type { Signal } from "../../RedisDriver.ts"
-import type { OwnTurn } from "../hold/Lease.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import type { HeldRef } from "../hold/release.ts"
-import type { Mode, ProtocolClient } from "../kinds/kinds.ts"
-import type { Telemetry } from "../report/telemetry.ts"
+import type { Mode } from "../kinds/kinds.ts"
 import { runStream } from "../store/startable.ts"
-import { type Alarm, type AlarmClock, reconnecting } from "../time/clock.ts"
+import { type Alarm, reconnecting } from "../time/clock.ts"
 
 /** The pause between the failure of an established subscription and a new one. */
 const pauseMillis = 100
@@ -24,7 +23,7 @@ export interface Subscription {
 
 /** A subscription to one channel, shared by its listeners. */
 class SharedSubscription implements Alarm {
-  readonly #client: WaitingClient
+  readonly #client: LockClient
   readonly #channel: string
   readonly #end: () => void
   /** Shared by all subscriptions of the client, so that a failure is logged once. */
@@ -38,7 +37,7 @@ class SharedSubscription implements Alarm {
   due = 0
   heapIndex = -1
 
-  constructor(client: WaitingClient, channel: string, health: { isTold: boolean }, end: () => void) {
+  constructor(client: LockClient, channel: string, health: { isTold: boolean }, end: () => void) {
     this.#health = health
     this.#client = client
     this.#channel = channel
@@ -115,11 +114,11 @@ class SharedSubscription implements Alarm {
 }
 
 export class Subscriptions {
-  readonly #client: WaitingClient
+  readonly #client: LockClient
   readonly #shared = new Map<string, SharedSubscription>()
   readonly #health = { isTold: false }
 
-  constructor(client: WaitingClient) {
+  constructor(client: LockClient) {
     this.#client = client
   }
 
@@ -168,17 +167,3 @@ export const isHandOver = (mode: Mode, message: string): boolean =>
 
 /** The channel on which all clients that take places hear that it is the turn of those that take none. */
 export const oursChannel = (channel: string): string => `${channel}:ours`
-
-/** The part of the client that waiting needs. */
-export interface WaitingClient extends ProtocolClient, OwnTurn {
-  readonly alarms: AlarmClock
-  /** Monotonic time in milliseconds. */
-  readonly now: () => number
-  /** Runs an effect in the background, until the client is closed. */
-  readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
-  /** Whether the client is closing or closed: the store then refuses commands, and nothing runs in the background. */
-  readonly isClosing: boolean
-  readonly subscriptions: Subscriptions
-  readonly telemetry: Telemetry
-  readonly presence: { readonly begin: () => void }
-}
