@@ -16,7 +16,7 @@ export default defineConfig({
     // Real servers and processes on few cores: patience instead of flakiness.
     testTimeout: 300_000,
     hookTimeout: 300_000,
-    maxWorkers: 2,
+    maxWorkers: 3,
     // those that run at the same time wait most of theirs
     maxConcurrency: 16
   }

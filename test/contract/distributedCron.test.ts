@@ -18,7 +18,7 @@ const everySecond = Cron.parse("* * * * * *")
 const virtualEpochSeconds = 1_000_000_001
 
 /** How many ticks are played in virtual time. */
-const ticksPlayed = 10_000
+const ticksPlayed = 2000
 
 /** The seconds of the running tick, since the epoch. */
 const scheduled = Effect.map(DistributedCron.CurrentScheduledTime, (time) => DateTime.toEpochMillis(time) / 1000)

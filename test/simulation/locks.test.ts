@@ -8,8 +8,8 @@ import { livenessWorld } from "./liveness.ts"
 import { livenessKinds } from "./livenessKinds.ts"
 import { world } from "./world.ts"
 
-const seeds = 5
-const livenessSeeds = 2
+const seeds = 3
+const livenessSeeds = 1
 
 describe("a world of faults", () => {
   for (const [kind, { servers, ...workload }] of Object.entries(kinds)) {

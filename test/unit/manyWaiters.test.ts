@@ -23,7 +23,7 @@ import type { LockClient } from "../../packages/core/dist/internal/client/LockCl
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { type Outcome, wrappedStore } from "../kit/wrappedStore.ts"
 
-const crowd = 10_000
+const crowd = 3000
 
 type Failure = AcquireError | LatchTimeout | LockLost | LockReentered
 type Wait = Effect.Effect<void, Failure, RedisLock.RedisLock>
