@@ -1,6 +1,6 @@
 /**
  * Random faults between clients and servers: see `world.ts`. A failure names the seed of its world and prints its last
- * events; `pnpm worlds 1 <seed> "<kind>"` repeats it, and `pnpm worlds 20000` looks further.
+ * events; `pnpm worlds 1 <seed> "<kind>"` repeats it, and `pnpm worlds 2000` looks further.
  */
 import { assert, describe, it } from "vitest"
 import { kinds } from "./kinds.ts"
