@@ -35,10 +35,10 @@ const awaitRollback = (client: LockClient, rolledBack: Effect.Effect<unknown>): 
  * Takes back an acquisition that was granted a lease, before now. Owners are used once, so a release of this owner affects nobody
  * else; it is repeated until confirmed.
  */
-export const rollback = (ownerRef: HeldRef, leaseMillis: number): Effect.Effect<void> =>
+export const rollback = (ownerRef: HeldRef, leaseMillis: number, publish?: ""): Effect.Effect<void> =>
   inBackground(
     ownerRef,
-    Effect.suspend(() => releaseUntilConfirmed(releaseOf(ownerRef, ownerRef.client.now() + leaseMillis)))
+    Effect.suspend(() => releaseUntilConfirmed(releaseOf(ownerRef, ownerRef.client.now() + leaseMillis, publish)))
   )
 
 /** Gives up a place in a queue, after `after`; calls `onFailure` if the store cannot be reached. */
@@ -176,10 +176,7 @@ export const rollbackReentry = (hold: LeaseEntry): Effect.Effect<void> =>
  * take it back, and wake the others in turn.
  */
 export const rollbackSilently = (ownerRef: HeldRef, leaseMillis: number): Effect.Effect<void> =>
-  inBackground(
-    ownerRef,
-    Effect.suspend(() => releaseUntilConfirmed(releaseOf(ownerRef, ownerRef.client.now() + leaseMillis, "")))
-  )
+  rollback(ownerRef, leaseMillis, "")
 
 const inBackground = ({ client }: Pick<HeldRef, "client">, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
   Effect.suspend(() => awaitRollback(client, Fiber.await(client.background(effect))))

@@ -231,23 +231,24 @@ export const nonReentrantFair: LockProtocol = {
   reentrant: false
 }
 
-/**
- * The two sides of Redisson's RReadWriteLock.
- */
-
-export type Preference = "writer" | "reader"
-
-export const read = (preference: Preference): LockProtocol => ({
-  name: "read",
+/** What the two sides of Redisson's RReadWriteLock share. */
+const side = {
   title: "ReadWriteLock",
-  mode: "read",
   reentrant: true,
   queued: false,
   handsOver: true,
   hasTokens: true,
   together: false,
   backoff: undefined,
-  channel: (keys) => keys.readWriteChannel,
+  channel: (keys: LockKeys) => keys.readWriteChannel
+}
+
+export type Preference = "writer" | "reader"
+
+export const read = (preference: Preference): LockProtocol => ({
+  ...side,
+  name: "read",
+  mode: "read",
   acquire: (ask) => {
     const { keys, kind, leaseMillis, owner, writer } = ask
     const waitedMillis = preference === "writer" ? ask.waitedMillis : undefined
@@ -272,16 +273,9 @@ const field = (owner: string): string => `${owner}:write`
 const placeOwnerOf = (ownerRef: OwnerRef): string => (takesPlaces(ownerRef) ? ownerRef.owner : ownerRef.client.clientId)
 
 export const write: LockProtocol = {
+  ...side,
   name: "write",
-  title: "ReadWriteLock",
   mode: "write",
-  reentrant: true,
-  queued: false,
-  handsOver: true,
-  hasTokens: true,
-  together: false,
-  backoff: undefined,
-  channel: (keys) => keys.readWriteChannel,
   acquire: (ask) => {
     const { client, hasAsked, keys, kind, leaseMillis, owner, waits } = ask
     const terms = {
