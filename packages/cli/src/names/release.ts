@@ -72,7 +72,7 @@ export const refusalOf = ({ held, holders, kind, name }: LockState): ExitWith | 
 const notHeld = (name: string) => new ExitWith({ code: ExitCode.notHeld, message: `nobody holds ${quoted(name)}` })
 
 /**
- * Takes a name from the holders that were seen, and from nobody who has acquired it since. How much was freed: how many permits, or 1 for
+ * Releases a name on behalf of the holders that were seen, but not of anyone who has acquired it since. How much was freed: how many permits, or 1 for
  * a lock.
  */
 export const free = (
