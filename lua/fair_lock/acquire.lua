@@ -41,8 +41,11 @@ if redis.call('EXISTS', KEYS[1]) == 1 then
   end
   holder = redis.call('HKEYS', KEYS[1])[1]
 elseif not head or head == ARGV[1] then
-  local at_least = ''
   --@include tokens/next_token
+  local token, foreseen = next_token(KEYS[1], KEYS[2], ARGV[3])
+  if not token then
+    return foreseen
+  end
   if head then
     redis.call('LPOP', KEYS[3])
     redis.call('ZREM', KEYS[4], head)

@@ -10,20 +10,16 @@
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: { 'granted', the fencing token, server time in microseconds }
---          denied:  { milliseconds left (-1: no expiry), the holder's owner }
+--          denied:  { milliseconds left (-1: no expiry), the holder's owner,
+--                     server time in microseconds }
 
 --@include deadline
 local has_asked = KEYS[3] and ARGV[3] == '1'
 --@include hand_over/taken
-local token = redis.pcall('INCR', KEYS[2])
-if type(token) == 'table' then
-  return string.find(token.err, 'not an integer')
-      and redis.error_reply('WRONGTYPE something that is no fencing token, under ' .. KEYS[2])
-    or token
-end
-if token >= 1000000000000000 then
-  -- a plain lock of this name may have left its last token, which would expire
-  redis.call('PERSIST', KEYS[2])
+--@include tokens/next_token
+local token, refusal = next_token(KEYS[1], KEYS[2], '')
+if not token then
+  return refusal
 end
 redis.call('HSET', KEYS[1], ARGV[1], 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])

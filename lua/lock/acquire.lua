@@ -14,13 +14,17 @@
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: the fencing token (see include/tokens/granted.lua)
---          denied:  { milliseconds left (-1: no expiry), the holder's owner }
+--          denied:  { milliseconds left (-1: no expiry), the holder's owner,
+--                     server time in microseconds }
 
 --@include deadline
 local has_asked = KEYS[3] and ARGV[5] == '1'
 --@include hand_over/taken
-local at_least = ARGV[5] and ARGV[4]
 --@include tokens/next_token
+local token, foreseen = next_token(KEYS[1], KEYS[2], ARGV[3], ARGV[5] and ARGV[4])
+if not token then
+  return foreseen
+end
 redis.call('HSET', KEYS[1], ARGV[1], '1')
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 --@include tokens/granted

@@ -1,22 +1,23 @@
 -- Releases several locks of one owner, and hands each over as the release of a single lock
 -- does (see lock/release.lua).
 --
--- KEYS     per lock: the lock, its channel, and its places, these only for kinds that are
---          handed over
+-- KEYS     per lock: the lock and its channel; and for kinds that are handed over its places
+--          and the last fencing token of its name, or the lock again for a lock without tokens
 -- ARGV[1]  owner
--- ARGV[2]  how long a lock is kept for the owner that it is handed over to, milliseconds;
---          empty without places
--- ARGV[3]  and so on, per lock: PUBLISH, or SPUBLISH if sharded pub/sub is in use; empty to
+-- ARGV[2]  the lease of an owner that a lock is handed over to, milliseconds; empty without
+--          places
+-- ARGV[3]  how long that owner's token is remembered, milliseconds
+-- ARGV[4]  and so on, per lock: PUBLISH, or SPUBLISH if sharded pub/sub is in use; empty to
 --          tell nobody
 --
 -- reply    1 if all were released and nobody was woken to ask; otherwise per lock:
 --          1 + how many clients were woken to ask: released
 --          0 the lock was free, -1 another owner holds it
 
-local each = ARGV[2] == '' and 2 or 3
+local each = ARGV[2] == '' and 2 or 4
 local places = {}
-for last = 3, each == 3 and #KEYS or 0, 3 do
-  places[last / 3] = KEYS[last]
+for last = 4, each == 4 and #KEYS or 0, 4 do
+  places[last / 4] = KEYS[last - 1]
 end
 -- usually so, which one command tells of all
 local nobody_waits = each == 2 or redis.call('EXISTS', unpack(places)) == 0
@@ -29,13 +30,13 @@ local is_plain = true
 local reply = {}
 -- the KEYS and ARGV of each
 local keys = {}
-local args = { ARGV[1], '', ARGV[2] }
-for i = 1, #ARGV - 2 do
-  local last = i * each
-  keys[1] = KEYS[last - each + 1]
-  keys[2] = KEYS[last - each + 2]
-  keys[3] = places[i]
-  args[2] = ARGV[2 + i]
+local args = { ARGV[1], '', ARGV[2], ARGV[3] }
+for i = 1, #ARGV - 3 do
+  local first = (i - 1) * each
+  for j = 1, each do
+    keys[j] = KEYS[first + j]
+  end
+  args[2] = ARGV[3 + i]
   -- pcall: a foreign type at one name must not stop the others
   local is_done, released = pcall(release, keys, args)
   if not is_done then

@@ -22,7 +22,7 @@
 --          than the next writer's; 0 for a lock without tokens; for the writer itself, ARGV[4],
 --          as a server of a quorum may have stored a token that was granted to nobody
 --          not:     { milliseconds left (-1: no expiry), the writer's owner, or the client of
---                     a waiting writer }
+--                     a waiting writer, server time in microseconds }
 
 --@include deadline
 local mode = redis.call('HGET', KEYS[1], 'mode')
@@ -61,18 +61,12 @@ if is_new then
 end
 
 local token = tonumber(ARGV[4])
-if KEYS[2] == KEYS[1] then
-  token = 0
-elseif not mine then
-  local before = redis.call('GET', KEYS[2])
-  if before then
-    --@include tokens/last_token
-    if not last then
-      return redis.error_reply(no_token .. KEYS[2])
-    end
-    token = last
-  else
-    token = micros - 1
+if not mine or KEYS[2] == KEYS[1] then
+  --@include tokens/read_token
+  local refusal
+  token, refusal = read_token(KEYS[1], KEYS[2])
+  if not token then
+    return refusal
   end
 end
 

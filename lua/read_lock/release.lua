@@ -5,11 +5,13 @@
 -- KEYS[2]  its channel
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
 -- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
--- KEYS[5] and ARGV[3] are only here for a lock that is handed over:
--- KEYS[5]  the places (see hand_over_sides.lua)
+-- what follows is only here for a lock that is handed over (see hand_over_sides.lua):
+-- KEYS[5]  the places
+-- KEYS[6]  the last fencing token of this name; or the lock again for a lock without tokens
 -- ARGV[1]  owner
 -- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use; empty to tell nobody
--- ARGV[3]  how long it is kept for an owner that it is handed over to, milliseconds
+-- ARGV[3]  the lease of an owner that it is handed over to, milliseconds
+-- ARGV[4]  how long a writer's token is remembered, milliseconds
 --
 -- reply    released: 1 + how many clients were woken to ask if the lock is free now, else 1
 --          0 the lock is free, -1 it is held, but not by this reader

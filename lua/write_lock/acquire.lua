@@ -17,7 +17,8 @@
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: the fencing token (see include/tokens/granted.lua)
---          denied:  { milliseconds left (-1: no expiry), a holder's owner }
+--          denied:  { milliseconds left (-1: no expiry), a holder's owner,
+--                     server time in microseconds }
 
 --@include deadline
 local places = ARGV[5] ~= '' and KEYS[4]
@@ -72,8 +73,11 @@ if denial then
   --@include hand_over/denied
 end
 
-local at_least = ARGV[4]
 --@include tokens/next_token
+local token, foreseen = next_token(KEYS[1], KEYS[2], ARGV[3], ARGV[4])
+if not token then
+  return foreseen
+end
 redis.call('HSET', KEYS[1], 'mode', 'write', field, '1')
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 --@include tokens/granted

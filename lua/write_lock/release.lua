@@ -8,11 +8,14 @@
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
 -- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
 -- KEYS[5]  the places (see hand_over_sides.lua)
+-- KEYS[6]  the last fencing token of this name; or the lock again for a lock without tokens; only
+--          here for a lock that is handed over
 -- ARGV[1]  owner
 -- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use; empty to tell nobody
--- ARGV[3]  how long it is kept for an owner that it is handed over to, milliseconds; '' for a
---          lock that is not handed over
--- ARGV[4]  whose place is given up if this owner does not hold the lock: as in acquire.lua; '' for none
+-- ARGV[3]  the lease of an owner that it is handed over to, milliseconds; '' for a lock that is
+--          not handed over
+-- ARGV[4]  how long a writer's token is remembered, milliseconds
+-- ARGV[5]  whose place is given up if this owner does not hold the lock: as in acquire.lua; '' for none
 --
 -- reply    1 + how many clients were woken to ask: released
 --          0 the lock is free, -1 another owner holds it
@@ -20,7 +23,7 @@
 local released = redis.call('HDEL', KEYS[1], ARGV[1] .. ':write')
 local without = 0
 if released == 0 then
-  local place = ARGV[4] .. ':write'
+  local place = ARGV[5] .. ':write'
   local had_place = redis.call('ZREM', KEYS[5], place, place .. ':asked') > 0
   without = -redis.call('EXISTS', KEYS[1])
   local is_read = without == -1 and redis.call('HGET', KEYS[1], 'mode') == 'read'

@@ -32,7 +32,7 @@ const lockIn = (store: Store) => {
   const waitFenced = (owner: string, hasAsked: 0 | 1 = 0) =>
     runOperation(store, "fenced_lock/acquire", [name, token, places], [owner, 10_000, hasAsked])
   const release = (owner: string, publish: string = store.publish) =>
-    runOperation(store, "lock/release", [name, channel, places], [owner, publish, 2000])
+    runOperation(store, "lock/release", [name, channel, places, token], [owner, publish, 2000, 60_000])
   const inspect = runOperation(store, "lock/inspect", [name, token]) as Effect.Effect<
     readonly [left: number, token: unknown, fields: ReadonlyArray<string>],
     LockStoreError
@@ -54,7 +54,7 @@ const lockIn = (store: Store) => {
     yield* Deferred.await(isListening)
     return { message: Deferred.await(first), isSilent: Effect.map(Deferred.isDone(first), (done) => !done) }
   })
-  return { tryAcquire, wait, waitFenced, holder, left, listen, release, name, keys: [name, channel, places] }
+  return { tryAcquire, wait, waitFenced, holder, left, listen, release, name, keys: [name, channel, places, token] }
 }
 
 /** Sends all of these at once, in this order: a server runs them one after the other, however busy the machine is. */
@@ -74,7 +74,7 @@ for (const [where, layer] of Object.entries(stores)) {
   test("a release keeps the lock for the owner whose place is the oldest, for a short time", (store) =>
     Effect.gen(function* () {
       const lock = lockIn(store)
-      yield* lock.tryAcquire("x:1")
+      const first = yield* lock.tryAcquire("x:1")
       const hearsB = yield* lock.listen(`:${clientB}`)
       const hearsC = yield* lock.listen(`:${clientC}`)
       const all = yield* lock.listen("")
@@ -82,9 +82,14 @@ for (const [where, layer] of Object.entries(stores)) {
       yield* lock.wait(`${clientB}:1`)
       yield* lock.wait(`${clientC}:1`)
       // asking again keeps the place
-      assert.lengthOf((yield* lock.wait(`${clientB}:1`, 1)) as ReadonlyArray<unknown>, 2)
+      const denied = (yield* lock.wait(`${clientB}:1`, 1)) as readonly [left: number, holder: string, micros: string]
+      assert.strictEqual(denied[1], "x:1")
       assert.strictEqual(yield* lock.release("x:1"), 1)
-      yield* hearsB.message
+      // what it needs to begin at once
+      const [side, owner, token, micros, lease] = (yield* hearsB.message).split(" ")
+      assert.deepStrictEqual([side, owner, lease], ["0", "1", "2000"])
+      assert.isAbove(Number(token), tokenIn(first))
+      assert.isAtLeast(Number(micros), Number(denied[2]))
       assert.strictEqual(yield* lock.holder, `${clientB}:1`)
       const left = yield* lock.left
       assert.isTrue(left > 0 && left <= 2000, `${left} ms left`)
@@ -209,7 +214,7 @@ for (const [where, layer] of Object.entries(stores)) {
       assert.strictEqual(yield* lock.holder, `${clientA}:1`)
     }))
 
-  test("an owner gets the token of its kind of lock, whichever kind has handed it over", (store) =>
+  test("an owner that asks gets the token of its kind of lock, whichever kind has handed it over", (store) =>
     Effect.gen(function* () {
       const lock = lockIn(store)
       for (const client of clientIds) yield* lock.listen(`:${client}`)
@@ -220,10 +225,10 @@ for (const [where, layer] of Object.entries(stores)) {
       yield* lock.release("x:1")
       assert.strictEqual(tokenIn(yield* lock.wait(`${clientA}:1`, 1, lock.name)), 0)
       yield* lock.release(`${clientA}:1`)
-      assert.strictEqual(tokenIn(yield* lock.waitFenced(`${clientB}:1`, 1)), 2)
+      // a counter stays one: each hand-over and each request counts
+      assert.strictEqual(tokenIn(yield* lock.waitFenced(`${clientB}:1`, 1)), 4)
       yield* lock.release(`${clientB}:1`)
-      // a counter stays one
-      assert.strictEqual(tokenIn(yield* lock.wait(`${clientC}:1`, 1)), 3)
+      assert.strictEqual(tokenIn(yield* lock.wait(`${clientC}:1`, 1)), 6)
     }))
 
   /** A lock that a listener without a place is told of: Java, which listens to its channel alone. */
@@ -366,7 +371,7 @@ for (const [where, layer] of Object.entries(stores)) {
         store,
         "multi_lock/release",
         locks.flatMap(({ keys }) => keys),
-        ["x:1", 2000, store.publish, "", store.publish, store.publish]
+        ["x:1", 2000, 60_000, store.publish, "", store.publish, store.publish]
       )
       assert.deepStrictEqual(yield* release, [1, 1, 2, -1])
       yield* hears.message
@@ -393,7 +398,7 @@ for (const [where, layer] of Object.entries(stores)) {
         store,
         "multi_lock/release",
         [...lock.keys, ...other.keys],
-        ["x:1", 2000, store.publish, store.publish]
+        ["x:1", 2000, 60_000, store.publish, store.publish]
       )
       assert.strictEqual(yield* java.message, "0")
       assert.strictEqual(yield* ours.message, "")

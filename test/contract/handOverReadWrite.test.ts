@@ -57,8 +57,8 @@ const lockIn = (store: Store) => {
       runOperation(
         store,
         side === "read" ? "read_lock/release" : "write_lock/release",
-        [name, channel, `{${name}}`, readers, places],
-        [owner, publish, 2000, ...(side === "read" ? [] : [owner])]
+        [name, channel, `{${name}}`, readers, places, token],
+        [owner, publish, 2000, 60_000, ...(side === "read" ? [] : [owner])]
       )
   const inspect = runOperation(store, "lock/inspect", [name, token]) as Effect.Effect<
     readonly [left: number, token: unknown, fields: ReadonlyArray<string>],
@@ -143,7 +143,7 @@ for (const [where, layer] of Object.entries(stores)) {
       // asking again keeps the place
       assert.isFalse(isGranted(yield* lock.write(a, 1)))
       assert.strictEqual(yield* lock.endWrite("x:1"), 1)
-      assert.strictEqual(yield* hearsA.message, "1")
+      assert.match(yield* hearsA.message, /^1 1 \d+ \d+ 2000$/)
       assert.deepStrictEqual(yield* lock.state, ["write", `${a}:write`])
       const left = yield* lock.left
       assert.isTrue(left > 0 && left <= 2000, `${left} ms left`)
@@ -153,7 +153,7 @@ for (const [where, layer] of Object.entries(stores)) {
       assert.isAbove(tokenIn(granted), tokenIn(first))
       assert.isAbove(yield* lock.left, 2000)
       assert.strictEqual(yield* lock.endWrite(a), 1)
-      assert.strictEqual(yield* hearsB.message, "1")
+      assert.match(yield* hearsB.message, /^1 1 \d+ \d+ 2000$/)
       assert.isTrue(yield* all.isSilent)
       // without having asked once more: it gives back what was kept for it, and nobody has a place any more
       assert.strictEqual(yield* lock.endWrite(b), 2)
@@ -172,7 +172,7 @@ for (const [where, layer] of Object.entries(stores)) {
       assert.deepStrictEqual(yield* lock.state, ["read", "x:2"])
       assert.isTrue(yield* hearsA.isSilent)
       assert.strictEqual(yield* lock.endRead("x:2"), 1)
-      assert.strictEqual(yield* hearsA.message, "1")
+      assert.match(yield* hearsA.message, /^1 1 \d+ \d+ 2000$/)
       assert.deepStrictEqual(yield* lock.state, ["write", `${a}:write`])
     }))
 
@@ -183,8 +183,8 @@ for (const [where, layer] of Object.entries(stores)) {
       const hears = yield* Effect.forEach(clientIds, (client) => lock.listen(`:${client}`))
       for (const ask of [lock.read(a), lock.read(b), lock.write(c), lock.read(d)]) yield* ask
       assert.strictEqual(yield* lock.endWrite("x:1"), 1)
-      assert.strictEqual(yield* hears[0]!.message, "0")
-      assert.strictEqual(yield* hears[1]!.message, "0")
+      assert.match(yield* hears[0]!.message, /^0 1 \d+ \d+ 2000$/)
+      assert.match(yield* hears[1]!.message, /^0 1 \d+ \d+ 2000$/)
       assert.deepStrictEqual(yield* lock.state, ["read", a, b])
       for (const owner of [a, b]) assert.strictEqual(yield* lock.found(lock.hold(owner)), "string")
       assert.deepStrictEqual(yield* lock.noted, [a, b])
@@ -197,10 +197,10 @@ for (const [where, layer] of Object.entries(stores)) {
       assert.strictEqual(yield* lock.found(lock.hold(b)), "none")
       assert.isTrue(yield* hears[2]!.isSilent)
       yield* lock.endRead(a)
-      assert.strictEqual(yield* hears[2]!.message, "1")
+      assert.match(yield* hears[2]!.message, /^1 1 \d+ \d+ 2000$/)
       assert.isTrue(yield* hears[3]!.isSilent)
       yield* lock.endWrite(c)
-      assert.strictEqual(yield* hears[3]!.message, "0")
+      assert.match(yield* hears[3]!.message, /^0 1 \d+ \d+ 2000$/)
       assert.deepStrictEqual(yield* lock.state, ["read", d])
     }))
 
@@ -257,7 +257,7 @@ for (const [where, layer] of Object.entries(stores)) {
       yield* lock.tryRead("x:1")
       for (const ask of [lock.write(a), lock.read(b), lock.write(c), lock.read(d)]) yield* ask
       assert.strictEqual(yield* lock.endWrite(a), -1)
-      assert.strictEqual(yield* hears[1]!.message, "0")
+      assert.match(yield* hears[1]!.message, /^0 1 \d+ \d+ 2000$/)
       assert.deepStrictEqual(yield* lock.state, ["read", b, "x:1"])
       assert.isTrue(isGranted(yield* lock.read(b, 1)))
       for (const { isSilent } of [hears[0]!, hears[2]!, hears[3]!, all]) assert.isTrue(yield* isSilent)
@@ -306,7 +306,7 @@ for (const [where, layer] of Object.entries(stores)) {
       yield* lock.read(a, 0, a)
       for (const ask of [lock.read(b), lock.write(c), lock.read(d)]) yield* ask
       assert.strictEqual(yield* lock.endWrite(a), 1)
-      assert.strictEqual(yield* hears[1]!.message, "0")
+      assert.match(yield* hears[1]!.message, /^0 1 \d+ \d+ 2000$/)
       assert.deepStrictEqual(yield* lock.state, ["read", a, b])
       assert.isAbove(yield* lock.left, 2000)
       yield* lock.endRead(b)
@@ -331,7 +331,7 @@ for (const [where, layer] of Object.entries(stores)) {
       assert.isTrue(yield* hearsB.isSilent)
       assert.isTrue(yield* all.isSilent)
       yield* lock.endRead(a)
-      assert.strictEqual(yield* hearsB.message, "1")
+      assert.match(yield* hearsB.message, /^1 1 \d+ \d+ 2000$/)
     }))
 
   test("clients that do not hear that the lock is their own are passed over", (store) =>

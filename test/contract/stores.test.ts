@@ -229,8 +229,8 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
       return [[lock], [op.count === 3 ? `${owner}:write` : owner, op.count, op.times === 4 ? 0 : lease]]
     case "lock/release":
       return [
-        [lock, channel, ...(hasPlaces ? [places] : [])],
-        [owner, publish, ...(hasPlaces ? [2000] : [])]
+        [lock, channel, ...(hasPlaces ? [places, token] : [])],
+        [owner, publish, ...(hasPlaces ? [2000, tokenLife] : [])]
       ]
     case "lock/keep":
       return [[lock], [owner, lease]]
@@ -251,9 +251,11 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
         names.flatMap((name) => [
           prefix + name,
           `redisson_lock__channel:{${prefix}${name}}`,
-          ...(hasPlaces ? [`effect_redis_lock_places:{${prefix}${name}}`] : [])
+          ...(hasPlaces
+            ? [`effect_redis_lock_places:{${prefix}${name}}`, `redisson_lock_token:{${prefix}${name}}`]
+            : [])
         ]),
-        [owner, hasPlaces ? 2000 : "", publish, "PUBLISH"]
+        [owner, ...(hasPlaces ? [2000, tokenLife] : ["", ""]), publish, "PUBLISH"]
       ]
     case "lock/found":
       return [[op.count === 1 ? lock : op.count === 2 ? queue[0]! : op.times === 1 ? readers : places], []]
@@ -307,13 +309,18 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
       ]
     case "read_lock/release":
       return [
-        [lock, sharedChannel, stem, readers, ...(hasPlaces ? [places] : [])],
-        [owner, publish, ...(hasPlaces ? [2000] : [])]
+        [lock, sharedChannel, stem, readers, ...(hasPlaces ? [places, token] : [])],
+        [owner, publish, ...(hasPlaces ? [2000, tokenLife] : [])]
       ]
     case "write_lock/release":
       return [
-        [lock, sharedChannel, stem, readers, places],
-        [owner, publish, hasPlaces ? 2000 : "", hasPlaces ? owner : op.count === 1 ? "" : clientOf(op.owner)]
+        [lock, sharedChannel, stem, readers, places, ...(hasPlaces ? [token] : [])],
+        [
+          owner,
+          publish,
+          ...(hasPlaces ? [2000, tokenLife] : ["", ""]),
+          hasPlaces ? owner : op.count === 1 ? "" : clientOf(op.owner)
+        ]
       ]
     case "read_lock/remove_hold":
       return [

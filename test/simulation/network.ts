@@ -455,6 +455,7 @@ export const storeOf = (link: Link): LockStore.LockStore["Service"] => ({
   commandLifeMillis: link.commandTimeoutMillis,
   commandTimeoutMillis: link.commandTimeoutMillis,
   serverMicros: (key) => link.clocks.latestMicros(key),
+  longestSince: (key, serverMicros) => link.clocks.of(key).longestSince(serverMicros, link.clocks.now()),
   reconnects: Stream.callback<void>((queue) =>
     Effect.acquireRelease(
       Effect.sync(() => {

@@ -3,8 +3,8 @@
  * cannot ask keeps the others waiting for a short time only.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Fiber, Stream } from "effect"
-import { FencedLock, Lock, type RedisLock } from "effect-redis-lock"
+import { Clock, Deferred, Duration, Effect, Exit, Fiber, Option, Queue, Stream } from "effect"
+import { FencedLock, Lock, type RedisDriver, type RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, type TestStore, testStore } from "../kit/testStore.ts"
 
@@ -56,13 +56,13 @@ const whileMessagesLie = Effect.fnUntraced(function* (
 })
 
 describe("a lock that is handed over", () => {
-  it.effect("A waiter that is told asks once, and its section has the lease that it asked for", () =>
+  it.effect("A waiter that is told begins without asking, and its section has the lease that it asked for", () =>
     Effect.gen(function* () {
       const { entered, holder, lock, server, waiting } = yield* whileMessagesLie(() => 0)
       server.operations.length = 0
       yield* TestClock.adjust(1001)
       assert.deepStrictEqual(entered, ["holder", "waiter"])
-      assert.deepStrictEqual(server.operations, ["lock/release", "lock/acquire"])
+      assert.deepStrictEqual(server.operations, ["lock/release", "lock/renew"])
       // a section that blocks the event loop from now on can send no renewal
       const left = yield* Lock.remainingTime(lock).pipe(as(holder))
       assert.isAbove(left._tag === "Some" ? Duration.toMillis(left.value) : 0, 29_000)
@@ -198,6 +198,199 @@ describe("a lock that is handed over", () => {
       yield* TestClock.adjust(100)
       yield* Fiber.join(other)
       assert.deepStrictEqual(entered, ["first", "other"])
+    }).pipe(Effect.scoped)
+  )
+})
+
+const isOwn = ([channel]: readonly [string, string]) => !channel.endsWith("}") && !channel.endsWith(":ours")
+
+/** A store whose messages a test reads, and to which it adds its own. */
+const overheard = (server: TestStore, onOwn: () => Effect.Effect<void> = () => Effect.void) => {
+  const heard: Array<readonly [channel: string, message: string]> = []
+  const listeners = new Map<string, (signal: RedisDriver.Signal) => void>()
+  return {
+    heard,
+    say: (channel: string, message: string) => Effect.sync(() => listeners.get(channel)?.({ _tag: "Message", message })),
+    store: {
+      ...server.store,
+      subscribe: (channel: string) =>
+        Stream.merge(
+          Stream.tap(server.store.subscribe(channel), (signal) => {
+            if (signal._tag !== "Message") return Effect.void
+            heard.push([channel, signal.message])
+            return isOwn([channel, signal.message]) ? onOwn() : Effect.void
+          }),
+          Stream.callback<RedisDriver.Signal>((queue) =>
+            Effect.sync(() => listeners.set(channel, (signal) => Queue.offerUnsafe(queue, signal)))
+          )
+        )
+    }
+  }
+}
+
+/** A holder that leaves after a second, and a client that waits and whose messages the test reads. */
+const whileOverheard = Effect.fnUntraced(function* (
+  wait: (section: ReturnType<typeof makeSections>["section"]) => Effect.Effect<unknown, unknown, RedisLock.RedisLock>,
+  options: RedisLock.RedisLockOptions = patient
+) {
+  const server = yield* testStore()
+  const holder = yield* clientOf(server, patient)
+  const radio = overheard(server)
+  const waiter = yield* clientOf(radio, options)
+  const { entered, section } = makeSections()
+  yield* section("holder", 1000).pipe(Lock.withLock("a"), as(holder), Effect.forkChild({ startImmediately: true }))
+  yield* TestClock.adjust(1)
+  const waiting = yield* wait(section).pipe(as(waiter), Effect.forkChild({ startImmediately: true }))
+  yield* TestClock.adjust(10)
+  return { ...radio, entered, holder, section, server, waiting }
+})
+
+describe("the message of a release is the grant", () => {
+  const once = (section: ReturnType<typeof makeSections>["section"]) => section("waiter", 1000).pipe(Lock.withLock("a"))
+
+  it.effect("A section begins before its confirmation is answered, with the token of the message", () =>
+    Effect.gen(function* () {
+      const tokens: Array<bigint> = []
+      const { entered, heard, server, waiting } = yield* whileOverheard((section) =>
+        Effect.flatMap(Lock.currentHolding("a"), ({ token }) => Effect.sync(() => tokens.push(token))).pipe(
+          Effect.andThen(section("waiter", 1000)),
+          Lock.withLock("a")
+        )
+      )
+      server.delay = (operation) => (operation === "lock/renew" ? 500 : 0)
+      yield* TestClock.adjust(1001)
+      assert.deepStrictEqual(entered, ["holder", "waiter"])
+      const [, message] = heard.find(isOwn)!
+      assert.deepStrictEqual(tokens, [BigInt(message.split(" ")[2]!)])
+      yield* TestClock.adjust(1000)
+      yield* Fiber.join(waiting)
+      assert.deepStrictEqual(server.operations.slice(-2), ["lock/renew", "lock/release"])
+      assert.isTrue(yield* server.isFree("a"))
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A forged message lets nobody in: not without the owner's id, and not before the grant", () =>
+    Effect.gen(function* () {
+      const { entered, say, server, waiting } = yield* whileOverheard(once)
+      const asks = server.operations.lastIndexOf("lock/acquire")
+      const channel = `redisson_lock__channel:{a}:${String(server.args[asks]![0]).slice(0, 36)}`
+      const micros = (yield* Clock.currentTimeMillis) * 1000
+      for (const owner of ["", "1", "0000-000000000000", "*"]) {
+        yield* say(channel, `0 ${owner} ${micros} ${micros} 2000`)
+        yield* TestClock.adjust(1)
+        assert.deepStrictEqual(entered, ["holder"])
+      }
+      yield* TestClock.adjust(1000)
+      assert.deepStrictEqual(entered, ["holder", "waiter"])
+      yield* TestClock.adjust(1000)
+      yield* Fiber.join(waiting)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A message that comes twice lets somebody in once", () =>
+    Effect.gen(function* () {
+      const { entered, heard, say, section, server, waiting } = yield* whileOverheard((section) =>
+        Effect.andThen(section("waiter", 10).pipe(Lock.withLock("a")), section("again", 10).pipe(Lock.withLock("a")))
+      )
+      const between = yield* section("between", 1000).pipe(
+        Lock.withLock("a"),
+        as(yield* clientOf(server, patient)),
+        Effect.forkChild({ startImmediately: true })
+      )
+      yield* TestClock.adjust(1001)
+      yield* TestClock.adjust(20)
+      assert.deepStrictEqual(entered, ["holder", "waiter", "between"])
+      for (const [channel, message] of heard.filter(isOwn)) yield* say(channel, message)
+      yield* TestClock.adjust(100)
+      assert.deepStrictEqual(entered, ["holder", "waiter", "between"])
+      yield* TestClock.adjust(1000)
+      yield* Fiber.join(between)
+      yield* TestClock.adjust(100)
+      yield* Fiber.join(waiting)
+      assert.deepStrictEqual(entered, ["holder", "waiter", "between", "again"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A confirmation that finds the lock with somebody else interrupts the section, which fails with LockLost", () =>
+    Effect.gen(function* () {
+      const { entered, server, waiting } = yield* whileOverheard(once)
+      server.delay = (operation) => (operation === "lock/renew" ? 200 : 0)
+      yield* TestClock.adjust(1001)
+      assert.deepStrictEqual(entered, ["holder", "waiter"])
+      yield* server.delete("a")
+      yield* TestClock.adjust(200)
+      const error = Option.getOrThrow(Exit.findErrorOption(yield* Fiber.await(waiting)))
+      assert.propertyVal(error, "_tag", "LockLost")
+      assert.propertyVal(error, "reason", "NotOwner")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A confirmation that fails is repeated; without any until the deadline the lock is lost then", () =>
+    Effect.gen(function* () {
+      for (const isBackInTime of [true, false]) {
+        const { entered, server, waiting } = yield* whileOverheard((section) =>
+          section("waiter", 10_000).pipe(Lock.withLock("a"))
+        )
+        server.refuses = (operation) => operation === "lock/renew"
+        yield* TestClock.adjust(2500)
+        assert.deepStrictEqual(entered, ["holder", "waiter"])
+        assert.isUndefined(waiting.pollUnsafe())
+        if (isBackInTime) server.refuses = () => false
+        yield* TestClock.adjust(600)
+        assert.strictEqual(waiting.pollUnsafe() === undefined, isBackInTime)
+        yield* TestClock.adjust(10_000)
+        const exit = yield* Fiber.await(waiting)
+        if (isBackInTime) {
+          assert.isTrue(Exit.isSuccess(exit))
+        } else {
+          const error = Option.getOrThrow(Exit.findErrorOption(exit))
+          assert.propertyVal(error, "_tag", "LockLost")
+          assert.propertyVal(error, "reason", "RenewalFailed")
+        }
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("Whoever stands behind a waiter that is interrupted before it begins takes what was handed over", () =>
+    Effect.gen(function* () {
+      const { entered, section, server } = yield* whileOverheard(() => Effect.void)
+      const interrupted = Deferred.makeUnsafe<Fiber.Fiber<unknown, unknown>>()
+      // in the very moment in which it is told
+      const told = overheard(server, () => Effect.flatMap(Deferred.await(interrupted), Fiber.interrupt))
+      const waiter = yield* clientOf(told, patient)
+      const wait = (who: string) =>
+        section(who, 10).pipe(Lock.withLock("a"), as(waiter), Effect.forkChild({ startImmediately: true }))
+      const [first, second] = [yield* wait("first"), yield* wait("second")]
+      yield* TestClock.adjust(10)
+      Deferred.doneUnsafe(interrupted, Effect.succeed(first))
+      server.operations.length = 0
+      yield* TestClock.adjust(1001)
+      yield* TestClock.adjust(100)
+      yield* Fiber.join(second)
+      assert.deepStrictEqual(entered, ["holder", "second"])
+      assert.deepStrictEqual(server.operations, ["lock/release", "lock/renew", "lock/release"])
+      assert.isTrue(yield* server.isFree("a"))
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A waiter that cannot tell how old the message is asks, as long as it knows nothing of the server's clock", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const holder = yield* clientOf(server, patient)
+      const unknown = { ...server.store, longestSince: () => Number.POSITIVE_INFINITY }
+      const waiter = yield* clientOf({ store: unknown }, patient)
+      yield* Effect.sleep(1000).pipe(Lock.withLock("a"), as(holder), Effect.forkChild({ startImmediately: true }))
+      yield* TestClock.adjust(1)
+      const waiting = yield* Lock.withLock(Effect.sleep(1), "a").pipe(
+        as(waiter),
+        Effect.forkChild({ startImmediately: true })
+      )
+      yield* TestClock.adjust(10)
+      server.operations.length = 0
+      yield* TestClock.adjust(1001)
+      yield* TestClock.adjust(10)
+      yield* Fiber.join(waiting)
+      assert.deepStrictEqual(server.operations, ["lock/release", "lock/acquire", "lock/release"])
     }).pipe(Effect.scoped)
   )
 })

@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { asking, asleep, due, type Event, next, type Stage } from "../../packages/core/dist/internal/wait/stage.js"
 
 const turns = { count: 3, since: 5 }
+const grant = { owner: "a:1", token: 7, serverMicros: 8, leaseMillis: 9 }
 const now = 100
 const until = 200
 
@@ -14,6 +15,8 @@ const stages: Readonly<Record<string, Stage>> = {
   asking,
   "asking, changed": { ...asking, hasChanged: true },
   "asking, left to others": { ...asking, quietUntil: 150 },
+  "asking, handed over": { ...asking, hasChanged: true, grant },
+  "handed over": { _tag: "HandedOver", grant },
   asleep: asleep(now),
   "asleep for longer": asleep(now + 1),
   quiet: asleep(150, true)
@@ -21,7 +24,8 @@ const stages: Readonly<Record<string, Stage>> = {
 
 const events: Readonly<Record<string, Event>> = {
   changed: { _tag: "Changed" },
-  kept: { _tag: "Kept" },
+  kept: { _tag: "Kept", grant: undefined },
+  "handed over": { _tag: "Kept", grant },
   "left here": { _tag: "LeftHere", turns },
   "left to others": { _tag: "LeftToOthers", until: 150 },
   asked: { _tag: "Asked" },
@@ -37,13 +41,15 @@ const events: Readonly<Record<string, Event>> = {
 const changes: Readonly<Record<string, Readonly<Record<string, Stage>>>> = {
   due: {
     "left here": { _tag: "Due", turns },
+    "handed over": { _tag: "HandedOver", grant },
     "left to others": asleep(150, true),
     asked: asking
   },
-  "due, left here": { "left to others": asleep(150, true), asked: { ...asking, turns } },
+  "due, left here": { "handed over": { _tag: "HandedOver", grant }, "left to others": asleep(150, true), asked: { ...asking, turns } },
   asking: {
     changed: { ...asking, hasChanged: true },
     kept: { ...asking, hasChanged: true },
+    "handed over": { ...asking, hasChanged: true, grant },
     "left here": { ...asking, hasChanged: true, turns },
     "left to others": { ...asking, quietUntil: 150 },
     answered: asleep(until),
@@ -53,6 +59,7 @@ const changes: Readonly<Record<string, Readonly<Record<string, Stage>>>> = {
   },
   "asking, changed": {
     asked: asking,
+    "handed over": { ...asking, hasChanged: true, grant },
     "left here": { ...asking, hasChanged: true, turns },
     "left to others": { ...asking, hasChanged: true, quietUntil: 150 },
     answered: due,
@@ -64,15 +71,33 @@ const changes: Readonly<Record<string, Readonly<Record<string, Stage>>>> = {
     asked: asking,
     changed: { ...asking, hasChanged: true, quietUntil: 150 },
     kept: { ...asking, hasChanged: true },
+    "handed over": { ...asking, hasChanged: true, grant },
     "left here": { ...asking, hasChanged: true, turns },
     answered: asleep(150, true),
     granted: asleep(until),
     "granted, and shared": asleep(until),
     "taken back": asleep(until)
   },
+  "asking, handed over": {
+    asked: asking,
+    kept: { ...asking, hasChanged: true },
+    "left here": { ...asking, hasChanged: true, grant, turns },
+    "left to others": { ...asking, hasChanged: true, grant, quietUntil: 150 },
+    answered: { _tag: "HandedOver", grant },
+    granted: asleep(until),
+    "granted, and shared": due,
+    "taken back": asleep(until)
+  },
+  "handed over": {
+    "left here": { _tag: "Due", turns },
+    asked: asking,
+    granted: asleep(until),
+    "granted, and shared": due
+  },
   asleep: {
     changed: due,
     kept: due,
+    "handed over": { _tag: "HandedOver", grant },
     "left here": { _tag: "Due", turns },
     "left to others": asleep(150, true),
     asked: asking,
@@ -84,6 +109,7 @@ const changes: Readonly<Record<string, Readonly<Record<string, Stage>>>> = {
   "asleep for longer": {
     changed: due,
     kept: due,
+    "handed over": { _tag: "HandedOver", grant },
     "left here": { _tag: "Due", turns },
     "left to others": asleep(150, true),
     asked: asking,
@@ -93,6 +119,7 @@ const changes: Readonly<Record<string, Readonly<Record<string, Stage>>>> = {
   },
   quiet: {
     kept: due,
+    "handed over": { _tag: "HandedOver", grant },
     "left here": { _tag: "Due", turns },
     asked: asking,
     granted: asleep(until),

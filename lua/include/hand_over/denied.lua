@@ -1,7 +1,7 @@
 -- Replies to a reader or a writer that is denied, and gives it a place if it will wait.
 --
 -- Needs the locals `digits`; `places`, the key of the places, or false (see hand_over_sides.lua);
--- `place`, its place; `denial`, the reply.
+-- `place`, its place; `denial`, the reply but for the server time.
 
 if places then
   -- pcall: a full server (OOM) still replies that the lock is held
@@ -10,4 +10,4 @@ if places then
   -- they expire a minute after the last request
   redis.call('PEXPIRE', places, 60000)
 end
-return denial
+return { denial[1], denial[2], digits }

@@ -1,28 +1,37 @@
--- Reserves a free lock for the owner with the oldest place: it becomes the holder for a
--- short lease, and a message on its client's own channel tells it to send another request,
--- which grants it the lock. Owners whose clients are not subscribed lose their places, at most a
--- hundred at a time. Sets `is_handed_over`, a local of the script.
+-- Hands a free lock over to the owner with the oldest place: it becomes the holder for a short
+-- lease, with a token, and a message on its client's own channel tells it so. The owner begins,
+-- and extends the lease; or, if it cannot tell how old the message is, sends another request,
+-- which is granted. Owners whose clients are not subscribed lose their places, at most a hundred
+-- at a time. Sets `is_handed_over`, a local of the script.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel; each client also subscribes to <channel>:<client>
 -- KEYS[3]  the places: { owner = when it got its place, microseconds }, our own zset; '' is no
 --          place (see last_turn.lua)
+-- KEYS[4]  the last fencing token of this name; or the lock again for a lock without tokens
 -- ARGV[2]  PUBLISH, or SPUBLISH
 -- ARGV[3]  the lease, milliseconds
+-- ARGV[4]  how long the last token is remembered, milliseconds; '' for a counter
+-- Needs the locals `digits` and `micros` (see digits.lua).
 
 local passed_over = 0
 local owner = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
-while owner and owner ~= '' and passed_over < 100 and not is_handed_over do
-  redis.call('ZREM', KEYS[3], owner)
-  -- pcall: a user without permission to publish has still released
-  local heard = redis.pcall(ARGV[2], KEYS[2] .. ':' .. string.sub(owner, 1, 36), '0')
-  if type(heard) == 'number' and heard > 0 then
-    is_handed_over = true
-    redis.call('HSET', KEYS[1], owner, '1')
-    redis.call('PEXPIRE', KEYS[1], ARGV[3])
-  else
-    passed_over = passed_over + 1
-    owner = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
+if owner and owner ~= '' then
+  --@include tokens/next_token
+  --@include hand_over/grant_of
+  local token = next_token(KEYS[1], KEYS[4], ARGV[4])
+  while owner and owner ~= '' and passed_over < 100 and not is_handed_over do
+    redis.call('ZREM', KEYS[3], owner)
+    -- pcall: a user without permission to publish has still released
+    local heard = redis.pcall(ARGV[2], KEYS[2] .. ':' .. string.sub(owner, 1, 36), grant_of('0', owner, token))
+    if type(heard) == 'number' and heard > 0 then
+      is_handed_over = true
+      redis.call('HSET', KEYS[1], owner, '1')
+      redis.call('PEXPIRE', KEYS[1], ARGV[3])
+    else
+      passed_over = passed_over + 1
+      owner = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
+    end
   end
 end
 if owner == '' then

@@ -1,9 +1,9 @@
--- Reserves a read-write lock for the oldest place: for a writer if the lock is free; for a
+-- Hands a read-write lock over to the oldest place: to a writer if the lock is free; to a
 -- reader, and the readers right behind it, also if it is held for reading. Each becomes a
--- holder for a short lease, and a message on its client's own channel tells it to send
--- another request, which is granted. Owners whose clients are not subscribed lose their places;
--- at most a hundred places are looked at. Sets the local `is_handed_over`, also if the next
--- is a writer that has to wait for readers.
+-- holder for a short lease, with a token, and a message on its client's own channel tells it so
+-- (see hand_over.lua). Owners whose clients are not subscribed lose their places; at most a
+-- hundred places are looked at. Sets the local `is_handed_over`, also if the next is a writer
+-- that has to wait for readers.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel; each client also subscribes to <channel>:<client>
@@ -12,11 +12,15 @@
 -- KEYS[5]  the places: { field that its hold will have in the hash = when it got its
 --          place, microseconds }, our own zset. What has 4000000000000000 added to its score is no
 --          place: { <field of a writer>:asked = when it last asked }, and '' (see last_turn.lua)
+-- KEYS[6]  the last fencing token of this name; or the lock again for a lock without tokens
 -- ARGV[2]  PUBLISH, or SPUBLISH
 -- ARGV[3]  the lease, milliseconds
--- Sets the local `is_handed_over` of the script.
+-- ARGV[4]  how long a writer's token is remembered, milliseconds
+-- Needs the locals `time`, `digits` and `micros` (see digits.lua).
 
-local time = redis.call('TIME')
+--@include tokens/next_token
+--@include tokens/read_token
+--@include hand_over/grant_of
 local until_then = time[1] * 1e3 + math.floor(time[2] / 1000) + ARGV[3]
 local left = redis.call('PTTL', KEYS[1])
 local is_read = left ~= -2
@@ -37,8 +41,14 @@ while field and looked_at < 100 do
   end
   looked_at = looked_at + 1
   redis.call('ZREM', places, field, field .. ':asked')
+  local message
+  if is_writer then
+    message = grant_of('1', string.sub(field, 1, -7), next_token(KEYS[1], KEYS[6], ARGV[4]))
+  else
+    message = grant_of('0', field, read_token(KEYS[1], KEYS[6]))
+  end
   -- pcall: a user without permission to publish has still released
-  local heard = redis.pcall(ARGV[2], KEYS[2] .. ':' .. string.sub(field, 1, 36), is_writer and '1' or '0')
+  local heard = redis.pcall(ARGV[2], KEYS[2] .. ':' .. string.sub(field, 1, 36), message)
   if type(heard) == 'number' and heard > 0 then
     is_handed_over = true
     redis.call('HSET', KEYS[1], 'mode', is_writer and 'write' or 'read', field, '1')

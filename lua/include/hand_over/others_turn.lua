@@ -5,7 +5,7 @@
 --
 -- KEYS[2]  its channel; clients that take places also subscribe to <channel>:ours
 -- ARGV[2]  PUBLISH, or SPUBLISH
--- Needs the local `places`, the key of the places (see hand_over.lua).
+-- Needs the locals `places`, the key of the places (see hand_over.lua), and `digits`.
 
 local is_others_turn = false
 local numsub = ARGV[2] == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
@@ -13,7 +13,6 @@ local counts = redis.pcall('PUBSUB', numsub, KEYS[2], KEYS[2] .. ':ours')
 -- a user without permission for PUBSUB: there may be some
 local others = counts[4] and counts[2] - counts[4] or 1
 if others > 0 then
-  --@include digits
   --@include hand_over/last_turn
   is_others_turn = since >= 100000 or since < 10000
   if since >= 100000 then

@@ -27,6 +27,7 @@ if not has_places then
 end
 if has_places or (KEYS[3] and listeners > 0) then
   local places = KEYS[3]
+  --@include digits
   --@include hand_over/others_turn
   if has_places and not is_others_turn then
     --@include hand_over/hand_over

@@ -45,6 +45,6 @@ if redis.call('EXISTS', KEYS[1], KEYS[3] or KEYS[1]) > 0 then
       -- they expire a minute after the last request
       redis.call('PEXPIRE', KEYS[3], 60000)
     end
-    return { left, holder }
+    return { left, holder, digits }
   end
 end

@@ -7,10 +7,10 @@
 -- KEYS[2]  its channel; each client also subscribes to <channel>:<client>
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
 -- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
--- KEYS[5]  the places (see hand_over_sides.lua)
+-- KEYS[5], KEYS[6] and ARGV[4] as in hand_over_sides.lua
 -- ARGV[2]  PUBLISH, or SPUBLISH
--- ARGV[3]  how long the lock is kept for an owner that it is handed over to, milliseconds; ''
---          for a lock that is not handed over
+-- ARGV[3]  the lease of an owner that it is handed over to, milliseconds; '' for a lock that is
+--          not handed over
 -- Needs the local `message`: what the clients are told.
 
 local places = ARGV[3] ~= '' and KEYS[5]
@@ -26,6 +26,7 @@ if not has_places then
   wake_all()
 end
 if has_places or (places and listeners > 0) then
+  --@include digits
   --@include hand_over/others_turn
   if has_places and not is_others_turn then
     --@include hand_over/hand_over_sides

@@ -23,7 +23,6 @@ if available > 0 then
   end
   if has_places or (places and listeners > 0) then
     --@include digits
-    local micros = time[1] * 1e6 + time[2]
     --@include permit_places/place_at
     local numsub = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'
     local counts = redis.pcall('PUBSUB', numsub, channel, channel .. ':ours')

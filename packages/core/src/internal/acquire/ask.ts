@@ -1,5 +1,5 @@
 /**
- * Sends one acquire command, for one lock or for several.
+ * Sends one acquire command, for one lock or for several; or begins without one, with what a release has handed over.
  */
 import * as Effect from "effect/Effect"
 import { LockStoreError } from "../../LockError.ts"
@@ -24,6 +24,7 @@ import {
 import type { LockKeys } from "../store/keys.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
 import { acknowledgedBy, type Denial } from "../store/operations/StoreOperation.ts"
+import type { Grant } from "../wait/stage.ts"
 
 export type { Denial }
 
@@ -155,9 +156,7 @@ export const acquireOnce = <A, B, E>(
       if (hold !== undefined) {
         // only now: a waiter that is resumed here runs at once, and must see that this process holds the lock
         outcomes.onSettled?.(true)
-        return loseOthers(hold)
-          ? Effect.flatMap(inOwnTurn(client), () => outcomes.onGranted(hold))
-          : outcomes.onGranted(hold)
+        return begun(hold, (hold) => outcomes.onGranted(hold))
       }
       const failure = grantedTooLate(ask.name, command.operation.name, now - sentAt, leaseMillis)
       const isTick = waits && isRetryable(failure)
@@ -182,6 +181,32 @@ export const acquireOnce = <A, B, E>(
     }
   )
 }
+
+/**
+ * Begins with what the message of a release grants, without a request: undefined if the grant may be too old by now, or is not what was
+ * asked for. How old it is at most follows from the server's time in the message and what is known of the server's clock: never from when
+ * the message arrived, as it may have lain on its way.
+ */
+export const takeOver = (request: AcquireRequest, grant: Grant, startedAt: number): Hold | undefined => {
+  const { acknowledge, client, keys, kind } = request
+  const leaseMillis = leaseMillisOf(request)
+  const isAcknowledged = (acknowledge ?? client.options.acknowledge ?? "none") !== "none"
+  if (isAcknowledged || leaseMillis < grant.leaseMillis || !client.accepts(kind, grant.token)) return undefined
+  const since = client.store.longestSince(keys.lock, grant.serverMicros)
+  if (since < 0 || since > grant.leaseMillis * leastLeft) return undefined
+  const now = client.now()
+  const lease = Lease.granted(request, { ...grant, sentAt: now - since }, now)
+  if (lease === undefined) return undefined
+  lease.unconfirmed = leaseMillis
+  return possess(request, lease, new Hold(lease, request), startedAt)
+}
+
+/** The share of its lease that a grant must have left: enough to extend it. */
+const leastLeft = 0.5
+
+/** Goes on with a hold that has just begun, after it has ended the holds that it proves lost. */
+export const begun = <A, E>(hold: Hold, then: (hold: Hold) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  loseOthers(hold) ? Effect.flatMap(inOwnTurn(hold.lease.client), () => then(hold)) : then(hold)
 
 /** Records a granted lease. */
 export const possess = <H extends Hold>(

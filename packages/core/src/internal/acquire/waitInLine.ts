@@ -12,9 +12,20 @@ import { takesPlaces } from "../kinds/kinds.ts"
 import { backOff } from "../options/acquireOptions.ts"
 import { mayHaveRun } from "../store/failures.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
+import type { Grant } from "../wait/stage.ts"
 import type { Place } from "../wait/Subscriptions.ts"
 import { untilServed, type Wait } from "../wait/untilServed.ts"
-import { acquireOnce, type AcquireRequest, Ask, type Denial, holdsLock, messagesSeenOf, ownerRefOf } from "./ask.ts"
+import {
+  acquireOnce,
+  type AcquireRequest,
+  Ask,
+  begun,
+  type Denial,
+  holdsLock,
+  messagesSeenOf,
+  ownerRefOf,
+  takeOver
+} from "./ask.ts"
 import { gaveUp } from "./giveUp.ts"
 import { reenterOwn } from "./reenter.ts"
 
@@ -145,7 +156,18 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     const asks = waiter.hasTurn
       ? line.isDue
       : this.#isShared && line.outage.failure === undefined && !line.isHeldBack && !waiter.isLate
-    return asks ? this.#ask() : Effect.undefined
+    if (!asks) return Effect.undefined
+    const hold = waiter.hasTurn && line.grant !== undefined ? this.#take(line.grant) : undefined
+    return hold === undefined ? this.#ask() : begun(hold, (hold) => this.#granted(hold, true))
+  }
+
+  /** Takes what was handed over to the place of this client, if that place is still there, and the message grants enough. */
+  #take(grant: Grant): Hold | undefined {
+    const { line, request, startedAt } = this
+    if (line.place?.ownerRef.owner !== grant.owner) return undefined
+    const hold = takeOver(request, grant, startedAt)
+    if (hold !== undefined) line.place = undefined
+    return hold
   }
 
   #ask(): Effect.Effect<Hold | undefined, LockStoreError> {

@@ -15,6 +15,7 @@ import type { LockStore } from "../../LockStore.ts"
 import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
 import { HeldLeases } from "../hold/HeldLeases.ts"
 import { type Lease, type LeaseEntry, nextOwnerOf } from "../hold/Lease.ts"
+import { leastTime, type LockProtocol } from "../kinds/kinds.ts"
 import { releaseMillis } from "../hold/release.ts"
 import { Watchdog } from "../hold/Watchdog.ts"
 import { LabelsOfOthers } from "../kinds/inspect.ts"
@@ -196,7 +197,8 @@ export class LockClient extends OpaqueClient implements Service {
   remember(lease: Lease, outermost: LeaseEntry): void {
     this.presence.begin()
     this.leases.add(lease)
-    this.watchdog.watch(lease)
+    if (lease.unconfirmed === undefined) this.watchdog.watch(lease)
+    else this.watchdog.confirm(lease)
     if (lease.token > this.#highestToken) this.#noteToken(lease.token)
     if (this.isClosing) this.#loseAtEnd(lease)
     else this.lines.wakeOwners(outermost)
@@ -213,6 +215,13 @@ export class LockClient extends OpaqueClient implements Service {
     if (this.#highestToken > 0) this.#leastToken = this.#highestToken + 1
     this.releases?.repeat()
     this.watchdog.verifyAll()
+  }
+
+  /** Whether a token that a release has minted is one of that kind, and above all tokens granted before the last reconnect. */
+  accepts({ countsTokens, hasTokens }: LockProtocol, token: number): boolean {
+    if (!hasTokens) return true
+    if (countsTokens) return token > 0 && token < leastTime
+    return token > 0 && (this.#leastToken === undefined || token >= this.#leastToken)
   }
 
   /** The command with a token bound above all tokens granted before the last reconnect, if its kind takes one. */

@@ -24,12 +24,23 @@ export interface InternalHolding<out T = unknown> extends Holding<T>, Guarded {
   readonly holds: ReadonlyArray<Hold>
 }
 
+/** Looks at a holding once it can be told whether it is lost. */
+const look = <A, E>(holding: InternalHolding, f: () => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.suspend(() => {
+    for (const { lease } of holding.holds) {
+      const listening = lease.unconfirmed === undefined ? undefined : lease.listening
+      if (listening !== undefined) return Effect.flatMap(listening, () => look(holding, f))
+    }
+    return f()
+  })
+
 /** `Holding.isHeld` of any holding. */
-export const isHeld = (holding: Guarded): Effect.Effect<boolean> => Effect.sync(() => holding.checkLost() === undefined)
+export const isHeld = (holding: InternalHolding): Effect.Effect<boolean> =>
+  look(holding, () => Effect.succeed(holding.checkLost() === undefined))
 
 /** `Holding.ensureHeld` of any holding. */
-export const ensureHeld = (holding: Guarded): Effect.Effect<void, LockLost> =>
-  Effect.suspend(() => {
+export const ensureHeld = (holding: InternalHolding): Effect.Effect<void, LockLost> =>
+  look(holding, () => {
     const lost = holding.checkLost()
     return lost === undefined ? Effect.void : Effect.fail(lost)
   })
@@ -87,10 +98,12 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
   }
 
   get remaining(): Effect.Effect<Duration.Duration> {
-    return Effect.sync(() =>
-      this.checkLost() === undefined
-        ? Duration.millis(Math.max(0, Math.floor(this.lease.deadline - this.lease.client.now())))
-        : Duration.zero
+    return look(this, () =>
+      Effect.succeed(
+        this.checkLost() === undefined
+          ? Duration.millis(Math.max(0, Math.floor(this.lease.deadline - this.lease.client.now())))
+          : Duration.zero
+      )
     )
   }
 

@@ -5,6 +5,7 @@
  * inherits.
  */
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
@@ -102,6 +103,13 @@ export class Lease implements Due, ReleasedLease {
   renewalFailure: unknown = undefined
   /** The number of unanswered renewals. */
   renewals = 0
+  /**
+   * How long a lease it wants, in milliseconds, until Redis has confirmed that: it was handed over with a short one, and the command that
+   * extends it is on its way.
+   */
+  unconfirmed: number | undefined = undefined
+  /** Ends when everything has been read that had arrived when an unconfirmed lease was over. */
+  #listening: Deferred.Deferred<void> | undefined = undefined
 
   due = 0
   heapIndex = -1
@@ -157,13 +165,40 @@ export class Lease implements Due, ReleasedLease {
 
   /** The loss, if the lock is lost: noticed earlier, or just now because the deadline has passed. */
   checkLost(now: number): LockLost | undefined {
-    if (this.lost === undefined && !this.released && now >= this.deadline) {
+    if (this.lost === undefined && !this.released && now >= this.deadline && !this.#mayBeConfirmed) {
       if (this.renewals > 0) this.renewalFailure ??= new Error("a renewal was not answered before the lease had ended")
       // the watchdog should have rung before, to renew or at the deadline
       const stalled = now - Math.min(this.due, this.deadline) >= stallMillis
       this.lose(this.renewalFailure === undefined ? "Expired" : "RenewalFailed", now, stalled)
     }
     return this.lost
+  }
+
+  /**
+   * Whether the reply that confirms it may lie unread, as the section has blocked the event loop since it began. Then everything that has
+   * arrived is read first.
+   */
+  get #mayBeConfirmed(): boolean {
+    if (this.unconfirmed === undefined) return false
+    if (this.#listening === undefined) {
+      const listening = (this.#listening = Deferred.makeUnsafe<void>())
+      // between two timers the event loop reads
+      setTimeout(() => setTimeout(() => Deferred.doneUnsafe(listening, Effect.void)))
+      this.client.fork(
+        Effect.andThen(
+          Deferred.await(listening),
+          Effect.sync(() => void this.checkLost(this.client.now()))
+        )
+      )
+    }
+    return !Deferred.isDoneUnsafe(this.#listening)
+  }
+
+  /** Waits until it can be told whether it is lost; undefined if that can be told now, as nearly always. */
+  get listening(): Effect.Effect<void> | undefined {
+    this.checkLost(this.client.now())
+    const listening = this.#listening
+    return listening === undefined || Deferred.isDoneUnsafe(listening) ? undefined : Deferred.await(listening)
   }
 
   isHeld(now: number): boolean {
@@ -260,8 +295,10 @@ export class Lease implements Due, ReleasedLease {
    */
   confirm(sentAt: number, leaseMillis: number, hold?: LeaseEntry): LockLost | undefined {
     const now = this.client.now()
-    const lost = this.checkLost(now)
+    // nothing can have ended an unconfirmed lease that Redis has extended
+    const lost = this.unconfirmed === undefined ? this.checkLost(now) : this.lost
     if (lost !== undefined) return lost
+    this.unconfirmed = undefined
     const deadline = this.client.deadlineOf(sentAt, leaseMillis)
     if (this.kind.mode !== "read") {
       this.deadline = Math.max(this.deadline, deadline)
@@ -377,10 +414,11 @@ export const CurrentOwner = Context.Reference<Owner>("effect-redis-lock/CurrentO
   defaultValue: () => new Owner(undefined, undefined)
 })
 
-let lastOwnerId = 0
-
-/** An owner is used once: `<client>:<number>`, as in Redisson. */
-export const nextOwnerOf = (clientId: string): string => `${clientId}:${++lastOwnerId}`
+/**
+ * An owner is used once: `<client>:<what follows is random>`. Redisson has the number of a thread there. Nobody who cannot read the lock's
+ * keys can guess it: by it a waiter tells that the lock was handed over to it from a message that anybody may have published.
+ */
+export const nextOwnerOf = (clientId: string): string => `${clientId}:${crypto.randomUUID().slice(19)}`
 
 /**
  * Everything by which an acquisition may recognise a holding as its own.

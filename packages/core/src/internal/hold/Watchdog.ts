@@ -4,8 +4,10 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type { Fiber } from "effect/Fiber"
 import type { LockClient } from "../client/LockClient.ts"
+import { start } from "../store/startable.ts"
 import { type Alarm, DueQueue } from "../time/clock.ts"
 import type { Lease } from "./Lease.ts"
 
@@ -43,7 +45,14 @@ export class Watchdog implements Alarm {
 
   /** Begins to watch, or takes note of a changed deadline or of holds that came or went. */
   watch(lease: Lease): void {
+    // what its confirmation or its failure has set counts
+    if (lease.unconfirmed !== undefined) return
     this.#put(lease, lease.renewedHolds > 0 ? Math.min(lease.deadline, this.#renewAt(lease)) : lease.deadline)
+  }
+
+  /** Begins to watch a lease that was handed over: it is extended at once, to the lease that was asked for. */
+  confirm(lease: Lease): void {
+    this.#renew([lease], lease.unconfirmed!, this.#client.now())
   }
 
   unwatch(lease: Lease): void {
@@ -89,18 +98,21 @@ export class Watchdog implements Alarm {
     const horizon = now + this.#client.options.renewIntervalMillis * gather
     const renewals = new Map<string, Array<Lease>>()
     for (let next = this.#queue.first; next !== undefined; next = this.#queue.first) {
-      const toRenew = next.renewedHolds > 0 && next.due < next.deadline
+      const toRenew = (next.renewedHolds > 0 || next.unconfirmed !== undefined) && next.due < next.deadline
       if (next.due > (toRenew ? horizon : now)) break
       this.#queue.remove(next)
       if (next.checkLost(now) !== undefined) continue
       if (!toRenew) {
         // due early for a renewal that nobody needs any more
         if (now < next.deadline) this.#put(next, next.deadline)
+      } else if (next.unconfirmed !== undefined) {
+        this.confirm(next)
       } else {
         this.#group(renewals, next)
       }
     }
-    this.#inBatches(renewals, (batch) => this.#renew(batch, now))
+    const { watchdogLeaseMillis } = this.#client.options
+    this.#inBatches(renewals, (batch) => this.#renew(batch, watchdogLeaseMillis, now))
   }
 
   /** One command serves leases of one mode and slot. */
@@ -132,9 +144,8 @@ export class Watchdog implements Alarm {
     )
   }
 
-  /** Sends one batch, in a fiber of its own: a server that hangs must not hold up the others, nor the deadlines. */
-  #renew(batch: ReadonlyArray<Lease>, sentAt: number): void {
-    const leaseMillis = this.#client.options.watchdogLeaseMillis
+  /** Sends one batch: a server that hangs must not hold up the others, nor the deadlines. */
+  #renew(batch: ReadonlyArray<Lease>, leaseMillis: number, sentAt: number): void {
     // until the reply is there, the deadline is what is due
     for (const lease of batch) {
       lease.renewals++
@@ -142,21 +153,26 @@ export class Watchdog implements Alarm {
       this.#put(lease, lease.deadline)
     }
     const command = batch[0]!.kind.renew(batch, leaseMillis)
-    this.#client.fork(
-      Effect.matchCause(this.#client.store.run(command), {
-        onSuccess: (replies) => this.#renewed(batch, replies, sentAt),
-        onFailure: (cause) => this.#failed(batch, cause)
-      })
+    // in this turn: a section that was handed the lock may block the next one
+    start(this.#client.store.run(command), (exit) =>
+      Exit.isSuccess(exit)
+        ? this.#renewed(batch, exit.value, leaseMillis, sentAt)
+        : this.#failed(batch, exit.cause)
     )
   }
 
-  #renewed(batch: ReadonlyArray<Lease>, replies: ReadonlyArray<number>, sentAt: number): void {
+  #renewed(
+    batch: ReadonlyArray<Lease>,
+    replies: ReadonlyArray<number>,
+    leaseMillis: number,
+    sentAt: number
+  ): void {
     for (let i = 0; i < batch.length; i++) {
       const lease = batch[i]!
       // released or lost while the renewal was under way: its reply means nothing
       if (lease.released || lease.lost !== undefined) continue
       if (replies[i] === 1) {
-        if (lease.confirm(sentAt, this.#client.options.watchdogLeaseMillis) !== undefined) continue
+        if (lease.confirm(sentAt, leaseMillis) !== undefined) continue
         lease.renewalFailure = undefined
         lease.renewals--
         this.watch(lease)
@@ -176,7 +192,8 @@ export class Watchdog implements Alarm {
       lease.renewalFailure = Cause.squash(cause)
       this.#client.telemetry.renewalFailed(lease.kind.name)
       // well before the deadline, and not all at once
-      const retryAt = now + this.#client.options.renewIntervalMillis * (0.1 + 0.1 * Math.random())
+      const interval = lease.unconfirmed === undefined ? this.#client.options.renewIntervalMillis : 1000
+      const retryAt = now + interval * (0.1 + 0.1 * Math.random())
       this.#put(lease, Math.min(lease.deadline, retryAt))
     }
   }

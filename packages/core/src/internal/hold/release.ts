@@ -106,13 +106,13 @@ export const releaseTogether = (
     const pending = startRelease(lease, now)
     if (pending instanceof PendingRelease) {
       started.push(pending)
-      released.push({ keys: lease.keys, publish: pending.publish ?? client.store.publish })
+      released.push({ keys: lease.keys, publish: pending.publish ?? client.store.publish, terms: handOverTerms(lease) })
     } else {
       failures.push(pending)
     }
   }
   if (started.length === 0) return Effect.succeed(failures)
-  const send = client.store.run(multiLock.release(released, owner, handOverTerms(first.lease)))
+  const send = client.store.run(multiLock.release(released, owner))
   return Effect.matchEffect(sendWithin(client, send, client.options.releaseTimeoutMillis, started[0]!.name), {
     onSuccess: (reply) => {
       for (let i = 0; i < started.length; i++) {

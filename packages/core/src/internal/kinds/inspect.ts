@@ -10,7 +10,7 @@ import { clientLabelKey, type LockKeys } from "../store/keys.ts"
 import { label } from "../store/operations/client.ts"
 import { type Inspected, type LookedAt, nothingElse } from "../store/operations/inspected.ts"
 import * as lock from "../store/operations/lock.ts"
-import type { Mode } from "./kinds.ts"
+import { leastTime, type Mode } from "./kinds.ts"
 
 /** The most waiters and permits of one name that are listed. */
 const mostListed = 1000
@@ -173,8 +173,6 @@ const sidesOf = (found: Found): Waiting => {
   return { waiters: sided, waiting }
 }
 
-/** Tokens are times of the server, but for those of a `FencedLock`, which count. */
-const leastTime = 1_000_000_000_000_000
 
 /** The time from the grant of this token to this time of the server, in microseconds; undefined where either is not known. */
 const sinceGrant = (token: bigint | undefined, now: number | undefined): Duration.Duration | undefined => {

@@ -65,6 +65,8 @@ export interface LockProtocol {
   readonly handsOver: boolean
   /** Whether each grant has a fencing token and leaves it in Redis. */
   readonly hasTokens: boolean
+  /** Whether they are Redisson's counter, and not the server's time. */
+  readonly countsTokens: boolean
   /** Whether one script call may acquire several locks of this kind. */
   readonly together: boolean
   /** The pauses between attempts, for a kind that never subscribes. */
@@ -98,12 +100,19 @@ export const handsOver = ({ client, kind }: Pick<OwnerRef, "client" | "kind">): 
 export const takesPlaces = (ownerRef: Pick<OwnerRef, "client" | "kind">): boolean =>
   ownerRef.kind.backoff === undefined && handsOver(ownerRef)
 
-/** How long a lock is kept for an owner that it was handed over to, until it asks, in milliseconds: short, as its process may be stopped. */
-const handOver: HandOverTerms = { leaseMillis: 2000 }
+/** The lease of an owner that a lock is handed over to, until it extends it, in milliseconds: short, as its process may be stopped. */
+const handOverLeaseMillis = 2000
 
 /** How a release hands the lock over; undefined if it does not. */
-export const handOverTerms = (ownerRef: OwnerRef): HandOverTerms | undefined =>
-  handsOver(ownerRef) ? handOver : undefined
+export const handOverTerms = (ownerRef: OwnerRef): HandOverTerms | undefined => {
+  if (!handsOver(ownerRef)) return undefined
+  const { client, keys, kind } = ownerRef
+  return {
+    leaseMillis: handOverLeaseMillis,
+    tokenKey: tokenKey(kind, keys),
+    tokenLifeMillis: kind.countsTokens ? undefined : tokenLife(client, client.options.watchdogLeaseMillis)
+  }
+}
 
 /** The place that a denied request takes, if any. */
 export const placeOf = (ask: OwnerRef & AcquireParams): TakesPlace | undefined =>
@@ -115,6 +124,9 @@ export const tokenLife = ({ options }: LockClient, leaseMillis: number): number 
 
 /** The key of the last fencing token; for a kind without tokens the lock itself, which is never a token's key. */
 export const tokenKey = ({ hasTokens }: LockProtocol, keys: LockKeys): string => (hasTokens ? keys.token : keys.lock)
+
+/** Tokens are times of the server, in microseconds and above this, but for those of a `FencedLock`, which count. */
+export const leastTime = 1_000_000_000_000_000
 
 /** The same kind without fencing tokens. */
 export const withoutTokens = (kind: LockProtocol): LockProtocol => ({ ...kind, hasTokens: false })
@@ -136,6 +148,7 @@ export const reentrant: LockProtocol = {
   queued: false,
   handsOver: true,
   hasTokens: true,
+  countsTokens: false,
   together: true,
   backoff: undefined,
   channel: (keys) => keys.channel,
@@ -163,6 +176,7 @@ export const fenced: LockProtocol = {
   ...reentrant,
   name: "fenced",
   title: "FencedLock",
+  countsTokens: true,
   together: false,
   acquire: (ask) => lock.acquireFenced(ask.keys, ask.owner, ask.leaseMillis, placeOf(ask))
 }
@@ -238,6 +252,7 @@ const side = {
   queued: false,
   handsOver: true,
   hasTokens: true,
+  countsTokens: false,
   together: false,
   backoff: undefined,
   channel: (keys: LockKeys) => keys.readWriteChannel
@@ -330,6 +345,7 @@ export const permit = (initial: number | undefined): PermitProtocol => ({
   queued: false,
   handsOver: false,
   hasTokens: false,
+  countsTokens: false,
   together: false,
   backoff: undefined,
   channel: (keys) => semaphoreChannel(keys.lock),

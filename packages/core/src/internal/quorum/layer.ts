@@ -102,6 +102,7 @@ const absent = (
     commandLifeMillis,
     commandTimeoutMillis,
     serverMicros: () => undefined,
+    longestSince: () => Number.POSITIVE_INFINITY,
     handsOver: false
   }
 }

@@ -41,6 +41,11 @@ export interface Store {
    */
   readonly serverMicros: (key: string) => number | undefined
   /**
+   * How long ago the clock of the server that keeps a key showed this time, at the longest, in milliseconds: negative if that is
+   * impossible, as the clock was set; infinite while nothing is known.
+   */
+  readonly longestSince: (key: string, serverMicros: number) => number
+  /**
    * Whether its releases can hand a lock over: its scripts know who hears a message.
    */
   readonly handsOver: boolean

@@ -62,6 +62,14 @@ export class ServerClock {
   latestMicrosAt(millis: number): number {
     return this.#most + millis * 1000
   }
+
+  /**
+   * How long ago the server's clock showed this time, at the longest, milliseconds. Negative if that is impossible: the clock was set
+   * forward, or another server's is meant. Infinity while nothing is known.
+   */
+  longestSince(serverMicros: number, now: number): number {
+    return (this.latestMicrosAt(now) - serverMicros) / 1000 + Math.max(0, now - this.learntAt) * driftRate
+  }
 }
 
 /** At most this many servers: a forgotten clock is learnt again from one command. */
@@ -139,6 +147,7 @@ export const clientStore = (
     return store.commandTimeoutMillis
   },
   serverMicros: (key) => store.serverMicros(key),
+  longestSince: (key, serverMicros) => store.longestSince(key, serverMicros),
   handsOver: store.handsOver,
   address: () => store.address?.(),
   acknowledges: store.acknowledges
@@ -306,7 +315,7 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
     }
   }
 
-  /** The reply without the server's time, from which the clock is learnt: see `lua/include/tokens/granted.lua`. */
+  /** The reply without the server's time, from which the clock is learnt: see `granted.lua` and `denied.lua` under `lua/include/`. */
   #withoutTime(reply: Reply): Reply {
     const { args, operation } = this.#command
     if (typeof reply === "number") {
@@ -314,9 +323,9 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
       return operation.boundAt === undefined ? reply : Math.max(reply, Number(args[operation.boundAt] || 0))
     }
     const [tag, token, micros] = reply as ReadonlyArray<Reply>
-    if (tag !== "granted") return reply
-    this.#learn(Number(micros))
-    return token!
+    // a denial may tell it as well
+    if (typeof micros === "string") this.#learn(Number(micros))
+    return tag === "granted" ? token! : reply
   }
 
   /** Whether a failure is the server's refusal of a late command, which was not run. */

@@ -15,8 +15,8 @@ import { isDue } from "../store/operations/permitPlaces.ts"
 import type { Alarm } from "../time/clock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
-import { asking, asleep, due, type Event, next, type Stage } from "./stage.ts"
-import { isHandOver, oursChannel, ownChannel, type Place, type Subscription } from "./Subscriptions.ts"
+import { asking, asleep, due, type Event, type Grant, next, type Stage } from "./stage.ts"
+import { keptBy, oursChannel, ownChannel, type Place, type Subscription } from "./Subscriptions.ts"
 
 /** How long clients that take places leave a lock to those that take none (Redisson's). */
 const othersTurnMillis = 10
@@ -152,8 +152,14 @@ export class Line {
     return this.#subscriptions.length > 0
   }
 
+  /** Whether the waiter that has the turn has something to do: to ask, or to take what was handed over. */
   get isDue(): boolean {
-    return this.stage._tag === "Due"
+    return this.stage._tag === "Due" || this.stage._tag === "HandedOver"
+  }
+
+  /** What was handed over to this client, and nobody has taken. */
+  get grant(): Grant | undefined {
+    return this.stage._tag === "HandedOver" ? this.stage.grant : undefined
   }
 
   /** Whether a request would be refused, as this process holds what it waits for, or leaves it to others. */
@@ -270,7 +276,7 @@ export class Line {
     else if (this.turn !== undefined) this.#setAlarm(this.turn)
   }
 
-  /** Goes on to the next stage, and wakes the waiter that has the turn if it is to ask now. */
+  /** Goes on to the next stage, and wakes the waiter that has the turn if it has something to do. */
   on(event: Event): void {
     const { stage } = this
     this.stage = next(stage, event)
@@ -344,7 +350,8 @@ export class Line {
   #listenForHandOver(channel: string, mode: Mode): void {
     const { client } = this
     const onOwn = (signal: Signal) => {
-      if (signal._tag === "Message" && isHandOver(mode, signal.message)) this.on({ _tag: "Kept" })
+      const kept = signal._tag === "Message" ? keptBy(mode, client.clientId, signal.message) : undefined
+      if (kept !== undefined) this.on(kept)
     }
     const onOurs = (signal: Signal) => {
       if (signal._tag === "Message") this.on({ _tag: "LeftToOthers", until: client.now() + othersTurnMillis })
@@ -415,7 +422,7 @@ export class Line {
 
   /** The turns that lead to the grant of the request in flight. */
   get turns(): Turns | undefined {
-    return this.stage._tag === "Asleep" ? undefined : this.stage.turns
+    return this.stage._tag === "Due" || this.stage._tag === "Asking" ? this.stage.turns : undefined
   }
 }
 

@@ -72,7 +72,7 @@ export class Lines {
 
   /** Wakes the waiter with the turn in each line, which finds the client closing; as it leaves, the others follow. */
   sendHome(): void {
-    for (const line of this.#all) line.on({ _tag: "Kept" })
+    for (const line of this.#all) line.on({ _tag: "Kept", grant: undefined })
     for (const queue of this.#fair.values()) queue.wakeMatching(() => true)
   }
 

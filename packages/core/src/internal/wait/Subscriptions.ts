@@ -11,6 +11,7 @@ import type { HeldRef } from "../hold/release.ts"
 import type { Mode } from "../kinds/kinds.ts"
 import { runStream } from "../store/startable.ts"
 import { type Alarm, reconnecting } from "../time/clock.ts"
+import type { Event } from "./stage.ts"
 
 /** The pause between the failure of an established subscription and a new one. */
 const pauseMillis = 100
@@ -158,12 +159,28 @@ export interface Place {
   readonly hasAsked: boolean
 }
 
-/** The channel on which a client hears that the lock was handed over to it; its next request is granted. */
+/** The channel on which a client hears that the lock was handed over to it. */
 export const ownChannel = (channel: string, clientId: string): string => `${channel}:${clientId}`
 
-/** Whether a message on a client's own channel tells that the lock was handed over to it in this mode, or that permits are free. */
-export const isHandOver = (mode: Mode, message: string): boolean =>
-  mode === "permit" || message === (mode === "write" ? "1" : "0")
+/**
+ * What a message on a client's own channel tells: that the lock was handed over to it in this mode, as `lua/include/hand_over/grant_of.lua`
+ * writes it, or that permits are free. Undefined if it is for the other side of a read-write lock.
+ */
+export const keptBy = (mode: Mode, clientId: string, message: string): Extract<Event, { _tag: "Kept" }> | undefined => {
+  if (mode === "permit") return { _tag: "Kept", grant: undefined }
+  const [side, owner, token, serverMicros, leaseMillis] = message.split(" ")
+  if (side !== (mode === "write" ? "1" : "0")) return undefined
+  const grant =
+    leaseMillis === undefined
+      ? undefined
+      : {
+          owner: `${clientId}:${owner}`,
+          token: Number(token),
+          serverMicros: Number(serverMicros),
+          leaseMillis: Number(leaseMillis)
+        }
+  return { _tag: "Kept", grant }
+}
 
 /** The channel on which all clients that take places hear that it is the turn of those that take none. */
 export const oursChannel = (channel: string): string => `${channel}:ours`

@@ -3,15 +3,26 @@
  * `Line.ts` feeds it with events and carries out what it says; `untilServed.ts` is the loop of a waiter.
  *
  * ```
- *          changed, rang, kept, left here                 asked
+ *          changed, rang, left here                       asked
  *  Asleep ───────────────────────────────▶ Due ─────────────────────▶ Asking
- *    ▲ ▲                                    ▲                           │ │
- *    │ │ granted                            │ answered, after a change  │ │
- *    │ └────────────────────────────────────┴───────────────────────────┘ │
- *    └────────────────────────────────────────────────────────────────────┘ answered
+ *   │ ▲ ▲                                   ▲ ▲                         │ │
+ *   │ │ │ granted                           │ │ answered, after a change│ │
+ *   │ │ └───────────────────────────────────┼─┴─────────────────────────┘ │
+ *   │ └─────────────────────────────────────┼─────────────────────────────┘ answered
+ *   │             handed over               │ not granted
+ *   └─────────────────────────────────▶ HandedOver ─────▶ granted: Asleep
  * ```
  */
 import type { Turns } from "../hold/Lease.ts"
+
+/** What the message of a release grants: see `lua/include/hand_over/grant_of.lua`. */
+export interface Grant {
+  readonly owner: string
+  readonly token: number
+  /** When the server granted it, by its clock, in microseconds. */
+  readonly serverMicros: number
+  readonly leaseMillis: number
+}
 
 /** It is time to ask. */
 export interface Due {
@@ -28,6 +39,14 @@ export interface Asking {
   readonly hasChanged: boolean
   /** Until when the lock is left to other processes, on the monotonic clock. */
   readonly quietUntil: number
+  /** What was handed over meanwhile: a request that the server has seen before that is denied. */
+  readonly grant: Grant | undefined
+}
+
+/** A release has handed the lock over to the place of this client: the waiter that has the turn takes it, or asks. */
+export interface HandedOver {
+  readonly _tag: "HandedOver"
+  readonly grant: Grant
 }
 
 /** It sleeps until something changes, at most until that time. */
@@ -38,13 +57,13 @@ export interface Asleep {
   readonly isQuiet: boolean
 }
 
-export type Stage = Due | Asking | Asleep
+export type Stage = Due | Asking | Asleep | HandedOver
 
 export type Event =
   /** What it waits for may be free. */
   | { readonly _tag: "Changed" }
-  /** It is kept for this client. */
-  | { readonly _tag: "Kept" }
+  /** It is kept for this client, which may begin with the grant, if there is one. */
+  | { readonly _tag: "Kept"; readonly grant: Grant | undefined }
   /** A release of this process has left it to this line. */
   | { readonly _tag: "LeftHere"; readonly turns: Turns }
   /** It is the turn of other processes until then. */
@@ -66,7 +85,13 @@ export const due: Due = { _tag: "Due", turns: undefined }
 
 export const asleep = (until: number, isQuiet = false): Asleep => ({ _tag: "Asleep", until, isQuiet })
 
-export const asking: Asking = { _tag: "Asking", turns: undefined, hasChanged: false, quietUntil: 0 }
+export const asking: Asking = {
+  _tag: "Asking",
+  turns: undefined,
+  hasChanged: false,
+  quietUntil: 0,
+  grant: undefined
+}
 
 /** The stage that follows. */
 export const next = (stage: Stage, event: Event): Stage => {
@@ -74,25 +99,32 @@ export const next = (stage: Stage, event: Event): Stage => {
     case "Changed":
       if (stage._tag === "Asking") return stage.hasChanged ? stage : { ...stage, hasChanged: true }
       return stage._tag === "Asleep" && !stage.isQuiet ? due : stage
-    case "Kept":
-      if (stage._tag === "Asking") return { ...stage, hasChanged: true, quietUntil: 0 }
-      return stage._tag === "Due" ? stage : due
+    case "Kept": {
+      const { grant } = event
+      if (stage._tag === "Asking") return { ...stage, hasChanged: true, quietUntil: 0, grant }
+      if (grant !== undefined) return { _tag: "HandedOver", grant }
+      return stage._tag === "Asleep" ? due : stage
+    }
     case "LeftHere":
       return stage._tag === "Asking"
         ? { ...stage, hasChanged: true, quietUntil: 0, turns: event.turns }
         : { _tag: "Due", turns: event.turns }
     case "LeftToOthers":
-      return stage._tag === "Asking" ? { ...stage, quietUntil: event.until } : asleep(event.until, true)
+      if (stage._tag === "Asking") return { ...stage, quietUntil: event.until }
+      return stage._tag === "HandedOver" ? stage : asleep(event.until, true)
     case "Asked":
       return stage._tag === "Due" && stage.turns !== undefined ? { ...asking, turns: stage.turns } : asking
     case "Answered": {
       if (stage._tag !== "Asking") return stage
+      if (stage.grant !== undefined) return { _tag: "HandedOver", grant: stage.grant }
       if (stage.quietUntil > event.now) return asleep(stage.quietUntil, true)
       return stage.hasChanged ? due : asleep(event.until)
     }
     case "Granted":
       if (stage._tag === "Due") return stage
-      return stage._tag === "Asking" && stage.hasChanged && !event.excludes ? due : asleep(event.until)
+      // what they wait for may be free for them, too
+      if (!event.excludes && (stage._tag === "HandedOver" || (stage._tag === "Asking" && stage.hasChanged))) return due
+      return asleep(event.until)
     case "TakenBack":
       return stage._tag === "Asking" ? asleep(event.until) : stage
     case "Paused":

@@ -7,6 +7,7 @@ import {
   acquireReply,
   type AcquireReply,
   type AcquireRule,
+  type Arguments,
   command,
   counted,
   firstArgument,
@@ -112,11 +113,26 @@ export const acquireFenced = (
 export const hold = ({ lock }: LockKeys, owner: string, count: number, leaseMillis: number): StoreCommand<number> =>
   command(operations.hold, [lock], [owner, count, leaseMillis])
 
-/** How a release hands the lock over. */
+/** How a release hands the lock over: what the owner that it is handed over to gets. */
 export interface HandOverTerms {
-  /** How long it is reserved for the owner that it is handed over to. */
+  /** Its lease, until it extends it. */
   readonly leaseMillis: number
+  /** The key of the last token: the lock itself for a kind without tokens. */
+  readonly tokenKey: string
+  /** How long its token is remembered, milliseconds; undefined for a counter. */
+  readonly tokenLifeMillis: number | undefined
 }
+
+/** The last keys and arguments of a release that hands over; see `lua/include/hand_over/hand_over.lua`. */
+export const handOverKeys = ({ places }: LockKeys, { tokenKey }: HandOverTerms): ReadonlyArray<string> => [
+  places,
+  tokenKey
+]
+
+export const handOverArguments = ({ leaseMillis, tokenLifeMillis }: HandOverTerms): Arguments => [
+  leaseMillis,
+  tokenLifeMillis ?? ""
+]
 
 /**
  * Replies 1 + the number of clients that were woken to ask: released; 0 free; -1 held by another. With `terms` the lock goes to the owner
@@ -125,7 +141,11 @@ export interface HandOverTerms {
 export const release = (keys: LockKeys, owner: string, publish: string, terms?: HandOverTerms): StoreCommand<number> =>
   terms === undefined
     ? command(operations.release, [keys.lock, keys.channel], [owner, publish])
-    : command(operations.release, [keys.lock, keys.channel, keys.places], [owner, publish, terms.leaseMillis])
+    : command(
+        operations.release,
+        [keys.lock, keys.channel, ...handOverKeys(keys, terms)],
+        [owner, publish, ...handOverArguments(terms)]
+      )
 
 /** Gives the lock back, but keeps it taken for so long. Replies 1: released; 0 free; -1 held by another. */
 export const keep = ({ lock }: Pick<LockKeys, "lock">, owner: string, millis: number): StoreCommand<number> =>

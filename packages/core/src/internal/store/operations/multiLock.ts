@@ -2,7 +2,7 @@
  * `lua/multi_lock/`: several locks of one slot, all or none.
  */
 import type { LockKeys } from "../keys.ts"
-import type { HandOverTerms } from "./lock.ts"
+import { handOverArguments, handOverKeys, type HandOverTerms } from "./lock.ts"
 import { command, operation, type StoreCommand } from "./StoreOperation.ts"
 
 /** The tokens, one for all or one for each lock; or the lock that another owner holds. */
@@ -37,20 +37,32 @@ export const acquire = (
     [owner, leaseMillis, tokenLifeMillis]
   )
 
-/** A lock to be released, and the command that notifies others; empty to notify nobody. */
+/** A lock to be released. */
 export interface Released {
   readonly keys: LockKeys
+  /** The command that notifies others; empty to notify nobody. */
   readonly publish: string
+  /** How it is handed over: all of them are, or none. */
+  readonly terms: HandOverTerms | undefined
 }
 
 /** Replies as `lock.release` does, once for all or for each lock. */
 export const release = (
   locks: ReadonlyArray<Released>,
-  owner: string,
-  terms: HandOverTerms | undefined
-): StoreCommand<number | ReadonlyArray<number>> =>
-  command(
+  owner: string
+): StoreCommand<number | ReadonlyArray<number>> => {
+  const terms = locks[0]?.terms
+  return command(
     operations.release,
-    locks.flatMap(({ keys }) => [keys.lock, keys.channel, ...(terms === undefined ? [] : [keys.places])]),
-    [owner, terms?.leaseMillis ?? "", ...locks.map(({ publish }) => publish)]
+    locks.flatMap(({ keys, terms }) => [
+      keys.lock,
+      keys.channel,
+      ...(terms === undefined ? [] : handOverKeys(keys, terms))
+    ]),
+    [
+      owner,
+      ...(terms === undefined ? ["", ""] : handOverArguments(terms)),
+      ...locks.map(({ publish }) => publish)
+    ]
   )
+}

@@ -2,7 +2,7 @@
  * `lua/read_lock/` and `lua/write_lock/`: the two sides of Redisson's RReadWriteLock.
  */
 import type { LockKeys } from "../keys.ts"
-import type { HandOverTerms, TakesPlace } from "./lock.ts"
+import { handOverArguments, handOverKeys, type HandOverTerms, type TakesPlace } from "./lock.ts"
 import {
   type AcquireReply,
   acquireReply,
@@ -124,30 +124,38 @@ export const removeReadHold = (
  * whose places are the oldest, and an owner that does not hold the lock loses its place.
  */
 export const releaseRead = (
-  { holdsStem, lock, places, readWriteChannel, readers }: LockKeys,
+  keys: LockKeys,
   owner: string,
   publish: string,
   terms?: HandOverTerms
 ): StoreCommand<number> => {
-  const keys = [lock, readWriteChannel, holdsStem, readers]
+  const its = [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers]
   return terms === undefined
-    ? command(operations.releaseRead, keys, [owner, publish])
-    : command(operations.releaseRead, [...keys, places], [owner, publish, terms.leaseMillis])
+    ? command(operations.releaseRead, its, [owner, publish])
+    : command(
+        operations.releaseRead,
+        [...its, ...handOverKeys(keys, terms)],
+        [owner, publish, ...handOverArguments(terms)]
+      )
 }
 
 /** The same; an owner that does not hold the lock gives up the place of `placeOwner`: nobody's, if that is empty. */
 export const releaseWrite = (
-  { holdsStem, lock, places, readWriteChannel, readers }: LockKeys,
+  keys: LockKeys,
   owner: string,
   publish: string,
   placeOwner: string,
   terms?: HandOverTerms
-): StoreCommand<number> =>
-  command(
-    operations.releaseWrite,
-    [lock, readWriteChannel, holdsStem, readers, places],
-    [owner, publish, terms?.leaseMillis ?? "", placeOwner]
-  )
+): StoreCommand<number> => {
+  const its = [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers]
+  return terms === undefined
+    ? command(operations.releaseWrite, [...its, keys.places], [owner, publish, "", "", placeOwner])
+    : command(
+        operations.releaseWrite,
+        [...its, ...handOverKeys(keys, terms)],
+        [owner, publish, ...handOverArguments(terms), placeOwner]
+      )
+}
 
 /** A reader with all its holds. */
 interface Reader {

@@ -124,6 +124,7 @@ export class QuorumStore {
         return longest
       },
       serverMicros: (key) => this.#tokenBound.highestClock(key),
+      longestSince: () => Number.POSITIVE_INFINITY,
       // members would hand it over to different clients
       handsOver: false
     }

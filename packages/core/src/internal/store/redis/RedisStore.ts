@@ -37,6 +37,7 @@ export const storeOver = (
     commandLifeMillis: lifeMillis,
     commandTimeoutMillis: driver.commandTimeoutMillis,
     serverMicros: (key) => clocks.latestMicros(key),
+    longestSince: (key, serverMicros) => clocks.of(key).longestSince(serverMicros, now()),
     // in a cluster without sharded pub/sub clients that listen at other nodes hear a message, too, and the script cannot tell
     handsOver:
       driver.sharesSubscriptions === true && (driver.publish === "SPUBLISH" || driver.slot("a") === driver.slot("b")),
