@@ -179,7 +179,7 @@ export class Lease implements Due, ReleasedLease {
    * arrived is read first.
    */
   get #mayBeConfirmed(): boolean {
-    if (this.unconfirmed === undefined) return false
+    if (this.unconfirmed === undefined || this.renewals === 0) return false
     if (this.#listening === undefined) {
       const listening = (this.#listening = Deferred.makeUnsafe<void>())
       // between two timers the event loop reads

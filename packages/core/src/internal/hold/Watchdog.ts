@@ -99,7 +99,7 @@ export class Watchdog implements Alarm {
     const renewals = new Map<string, Array<Lease>>()
     for (let next = this.#queue.first; next !== undefined; next = this.#queue.first) {
       const toRenew = (next.renewedHolds > 0 || next.unconfirmed !== undefined) && next.due < next.deadline
-      if (next.due > (toRenew ? horizon : now)) break
+      if (next.due > (toRenew && next.unconfirmed === undefined ? horizon : now)) break
       this.#queue.remove(next)
       if (next.checkLost(now) !== undefined) continue
       if (!toRenew) {
