@@ -146,7 +146,7 @@ export interface Faults {
   readonly latencyMillis: number
   /** The probability that a request breaks its connection, or that a message is lost. */
   readonly loss: number
-  /** The probability that a message, and those behind it, lie somewhere for a while before they arrive. */
+  /** The probability that a message, and those behind it, lie somewhere for a while before they arrive; and that it is repeated, or forged. */
   readonly lying: number
   /** The longest time after which something that was written to a broken connection still arrives. */
   readonly lateMillis: number
@@ -401,6 +401,14 @@ export class Link {
     }
   }
 
+  /** The message comes once more, behind later ones; or one like it that the server has not sent. */
+  #repeatOrForge(subscription: Subscription, { message }: Extract<RedisDriver.Signal, { _tag: "Message" }>): void {
+    const again = this.random() < 0.5 ? message : forgedFrom(message, this.random)
+    this.server.time.after(this.latency() + this.lateness(), () => {
+      if (this.#subscriptions.has(subscription)) subscription.onSignal({ _tag: "Message", message: again })
+    })
+  }
+
   /** Subscribes to a channel; the result ends the subscription. */
   subscribe(channel: string, onSignal: Subscription["onSignal"], onFailure: Subscription["onFailure"]): () => void {
     const subscription: Subscription = { channel, onSignal, onFailure }
@@ -417,6 +425,7 @@ export class Link {
       time.after(last - time.now, () => {
         if (this.#subscriptions.has(subscription)) onSignal(signal)
       })
+      if (signal._tag === "Message" && this.random() < this.faults.lying) this.#repeatOrForge(subscription, signal)
     }
     let stop = () => {}
     // over one connection, in the order in which they were sent
@@ -435,6 +444,13 @@ export class Link {
       stop()
     }
   }
+}
+
+/** A message as somebody might write it who has heard others, but not this one. */
+const forgedFrom = (message: string, random: Random): string => {
+  const [side, owner, ...grant] = message.split(" ")
+  if (owner === undefined) return message
+  return [side, random() < 0.5 ? owner.slice(1) : `${owner}0`, ...grant].join(" ")
 }
 
 /** The failure of a command that a driver could not carry out. */

@@ -210,7 +210,8 @@ const overheard = (server: TestStore, onOwn: () => Effect.Effect<void> = () => E
   const listeners = new Map<string, (signal: RedisDriver.Signal) => void>()
   return {
     heard,
-    say: (channel: string, message: string) => Effect.sync(() => listeners.get(channel)?.({ _tag: "Message", message })),
+    say: (channel: string, message: string) =>
+      Effect.sync(() => listeners.get(channel)?.({ _tag: "Message", message })),
     store: {
       ...server.store,
       subscribe: (channel: string) =>
@@ -311,18 +312,20 @@ describe("the message of a release is the grant", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("A confirmation that finds the lock with somebody else interrupts the section, which fails with LockLost", () =>
-    Effect.gen(function* () {
-      const { entered, server, waiting } = yield* whileOverheard(once)
-      server.delay = (operation) => (operation === "lock/renew" ? 200 : 0)
-      yield* TestClock.adjust(1001)
-      assert.deepStrictEqual(entered, ["holder", "waiter"])
-      yield* server.delete("a")
-      yield* TestClock.adjust(200)
-      const error = Option.getOrThrow(Exit.findErrorOption(yield* Fiber.await(waiting)))
-      assert.propertyVal(error, "_tag", "LockLost")
-      assert.propertyVal(error, "reason", "NotOwner")
-    }).pipe(Effect.scoped)
+  it.effect(
+    "A confirmation that finds the lock with somebody else interrupts the section, which fails with LockLost",
+    () =>
+      Effect.gen(function* () {
+        const { entered, server, waiting } = yield* whileOverheard(once)
+        server.delay = (operation) => (operation === "lock/renew" ? 200 : 0)
+        yield* TestClock.adjust(1001)
+        assert.deepStrictEqual(entered, ["holder", "waiter"])
+        yield* server.delete("a")
+        yield* TestClock.adjust(200)
+        const error = Option.getOrThrow(Exit.findErrorOption(yield* Fiber.await(waiting)))
+        assert.propertyVal(error, "_tag", "LockLost")
+        assert.propertyVal(error, "reason", "NotOwner")
+      }).pipe(Effect.scoped)
   )
 
   it.effect("A confirmation that fails is repeated; without any until the deadline the lock is lost then", () =>
@@ -387,24 +390,26 @@ describe("the message of a release is the grant", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("A waiter that cannot tell how old the message is asks, as long as it knows nothing of the server's clock", () =>
-    Effect.gen(function* () {
-      const server = yield* testStore()
-      const holder = yield* clientOf(server, patient)
-      const unknown = { ...server.store, longestSince: () => Number.POSITIVE_INFINITY }
-      const waiter = yield* clientOf({ store: unknown }, patient)
-      yield* Effect.sleep(1000).pipe(Lock.withLock("a"), as(holder), Effect.forkChild({ startImmediately: true }))
-      yield* TestClock.adjust(1)
-      const waiting = yield* Lock.withLock(Effect.sleep(1), "a").pipe(
-        as(waiter),
-        Effect.forkChild({ startImmediately: true })
-      )
-      yield* TestClock.adjust(10)
-      server.operations.length = 0
-      yield* TestClock.adjust(1001)
-      yield* TestClock.adjust(10)
-      yield* Fiber.join(waiting)
-      assert.deepStrictEqual(server.operations, ["lock/release", "lock/acquire", "lock/release"])
-    }).pipe(Effect.scoped)
+  it.effect(
+    "A waiter that cannot tell how old the message is asks, as long as it knows nothing of the server's clock",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const holder = yield* clientOf(server, patient)
+        const unknown = { ...server.store, longestSince: () => Number.POSITIVE_INFINITY }
+        const waiter = yield* clientOf({ store: unknown }, patient)
+        yield* Effect.sleep(1000).pipe(Lock.withLock("a"), as(holder), Effect.forkChild({ startImmediately: true }))
+        yield* TestClock.adjust(1)
+        const waiting = yield* Lock.withLock(Effect.sleep(1), "a").pipe(
+          as(waiter),
+          Effect.forkChild({ startImmediately: true })
+        )
+        yield* TestClock.adjust(10)
+        server.operations.length = 0
+        yield* TestClock.adjust(1001)
+        yield* TestClock.adjust(10)
+        yield* Fiber.join(waiting)
+        assert.deepStrictEqual(server.operations, ["lock/release", "lock/acquire", "lock/release"])
+      }).pipe(Effect.scoped)
   )
 })

@@ -45,7 +45,11 @@ const changes: Readonly<Record<string, Readonly<Record<string, Stage>>>> = {
     "left to others": asleep(150, true),
     asked: asking
   },
-  "due, left here": { "handed over": { _tag: "HandedOver", grant }, "left to others": asleep(150, true), asked: { ...asking, turns } },
+  "due, left here": {
+    "handed over": { _tag: "HandedOver", grant },
+    "left to others": asleep(150, true),
+    asked: { ...asking, turns }
+  },
   asking: {
     changed: { ...asking, hasChanged: true },
     kept: { ...asking, hasChanged: true },

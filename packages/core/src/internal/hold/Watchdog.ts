@@ -155,18 +155,11 @@ export class Watchdog implements Alarm {
     const command = batch[0]!.kind.renew(batch, leaseMillis)
     // in this turn: a section that was handed the lock may block the next one
     start(this.#client.store.run(command), (exit) =>
-      Exit.isSuccess(exit)
-        ? this.#renewed(batch, exit.value, leaseMillis, sentAt)
-        : this.#failed(batch, exit.cause)
+      Exit.isSuccess(exit) ? this.#renewed(batch, exit.value, leaseMillis, sentAt) : this.#failed(batch, exit.cause)
     )
   }
 
-  #renewed(
-    batch: ReadonlyArray<Lease>,
-    replies: ReadonlyArray<number>,
-    leaseMillis: number,
-    sentAt: number
-  ): void {
+  #renewed(batch: ReadonlyArray<Lease>, replies: ReadonlyArray<number>, leaseMillis: number, sentAt: number): void {
     for (let i = 0; i < batch.length; i++) {
       const lease = batch[i]!
       // released or lost while the renewal was under way: its reply means nothing

@@ -173,7 +173,6 @@ const sidesOf = (found: Found): Waiting => {
   return { waiters: sided, waiting }
 }
 
-
 /** The time from the grant of this token to this time of the server, in microseconds; undefined where either is not known. */
 const sinceGrant = (token: bigint | undefined, now: number | undefined): Duration.Duration | undefined => {
   if (token === undefined || now === undefined || token < leastTime) return undefined

@@ -100,17 +100,21 @@ export const handsOver = ({ client, kind }: Pick<OwnerRef, "client" | "kind">): 
 export const takesPlaces = (ownerRef: Pick<OwnerRef, "client" | "kind">): boolean =>
   ownerRef.kind.backoff === undefined && handsOver(ownerRef)
 
-/** The lease of an owner that a lock is handed over to, until it extends it, in milliseconds: short, as its process may be stopped. */
+/**
+ * The lease of an owner that a lock is handed over to, until it extends it, in milliseconds: short, as its process may be stopped; shorter
+ * where the leases of the client are.
+ */
 const handOverLeaseMillis = 2000
 
 /** How a release hands the lock over; undefined if it does not. */
 export const handOverTerms = (ownerRef: OwnerRef): HandOverTerms | undefined => {
   if (!handsOver(ownerRef)) return undefined
   const { client, keys, kind } = ownerRef
+  const { watchdogLeaseMillis } = client.options
   return {
-    leaseMillis: handOverLeaseMillis,
+    leaseMillis: Math.min(handOverLeaseMillis, watchdogLeaseMillis),
     tokenKey: tokenKey(kind, keys),
-    tokenLifeMillis: kind.countsTokens ? undefined : tokenLife(client, client.options.watchdogLeaseMillis)
+    tokenLifeMillis: kind.countsTokens ? undefined : tokenLife(client, watchdogLeaseMillis)
   }
 }
 

@@ -59,10 +59,6 @@ export const release = (
       keys.channel,
       ...(terms === undefined ? [] : handOverKeys(keys, terms))
     ]),
-    [
-      owner,
-      ...(terms === undefined ? ["", ""] : handOverArguments(terms)),
-      ...locks.map(({ publish }) => publish)
-    ]
+    [owner, ...(terms === undefined ? ["", ""] : handOverArguments(terms)), ...locks.map(({ publish }) => publish)]
   )
 }
