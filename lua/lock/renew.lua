@@ -6,6 +6,7 @@
 -- ARGV[i+1]  the owner of KEYS[i]
 --
 -- reply      per key: 1 extended, 0 not held by this owner
+--@urgent
 
 local lease = tonumber(ARGV[1])
 local replies = {}

@@ -8,6 +8,7 @@
 -- ARGV[..] per reader: owner, number of holds
 --
 -- reply    per reader: 1 extended, 0 not held by this owner
+--@urgent
 
 -- A full server (OOM) refuses commands that may need memory, but only until the script has
 -- written: this removes nothing. pcall: a foreign type at one name must not stop the others.

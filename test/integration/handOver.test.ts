@@ -3,15 +3,16 @@
  * becomes of a lock whose next owner is dead or stopped.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Option, Schedule, Scope } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Option, Schedule, Scope } from "effect"
 import { FencedLock, Lock, ReadWriteLock, type RedisLock, SpinLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { start } from "../faults/processes.ts"
-import { type Client, client } from "../kit/clients.ts"
+import { type Client, client, clientOver } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
 import { subscribers } from "../kit/server/conditions.ts"
-import { onServer } from "../kit/server/onServer.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { behindProxy, onServer } from "../kit/server/onServer.ts"
 
 const ask = <A>(answer: () => Promise<A>) => Effect.promise(answer)
 
@@ -313,4 +314,79 @@ describe("a lock that is to be handed over to a process", () => {
       after("SIGSTOP", kind, lock)
     )
   }
+})
+
+// their commands are counted
+const silent = { fallbackInterval: "1 hour", label: "" } as const
+
+/** Blocks the event loop, as a section does that computes. */
+const block = (millis: number) =>
+  Effect.sync(() => {
+    const until = performance.now() + millis
+    while (performance.now() < until);
+  })
+
+describe("a section that blocks the event loop from its first moment, for longer than the lease with which the lock is handed over", () => {
+  for (const [title, lock, channel] of [
+    ["a plain lock", Lock.make("ledger"), "redisson_lock__channel"],
+    ["a write lock", writeLock, "redisson_rwlock"],
+    ["a read lock", readLock, "redisson_rwlock"]
+  ] as const) {
+    it.live(
+      `keeps ${title}: its confirmation was on the way, and the reply is read before anybody judges`,
+      onServer(({ redis, server }) =>
+        Effect.gen(function* () {
+          const first = yield* client(server, silent)
+          const holder = yield* sectionUntilTold((body) =>
+            first.run(Lock.withLock(body, lock === readLock ? writeLock : lock))
+          )
+          const waiter = yield* client(server, silent)
+          const judged = yield* Effect.gen(function* () {
+            yield* block(2500)
+            const holding = yield* Lock.currentHolding(lock)
+            return [
+              yield* holding.isHeld,
+              yield* Effect.isSuccess(holding.ensureHeld),
+              yield* holding.remaining
+            ] as const
+          }).pipe(Lock.withLock(lock), waiter.run, Effect.forkChild)
+          yield* placesTaken(redis, 1)
+          yield* subscribers(redis, "ledger", 1, channel)
+          yield* eventually("it has asked since it listens", scriptsRun(redis), (count) => count >= 5)
+          yield* ask(() => redis.config("RESETSTAT"))
+          yield* holder.end
+          const [isHeld, ensures, remaining] = yield* Fiber.join(judged)
+          assert.deepStrictEqual([isHeld, ensures], [true, true])
+          assert.isAbove(Duration.toMillis(remaining), 2000)
+          // two releases and the confirmation: it was granted by the message alone
+          assert.strictEqual(yield* scriptsRun(redis), 3)
+        })
+      )
+    )
+  }
+
+  it.live(
+    "loses the lock if its confirmation did not arrive",
+    behindProxy(({ proxy, redis, server }) =>
+      Effect.gen(function* () {
+        const lock = Lock.make("ledger")
+        const direct = yield* client(server, silent)
+        const holder = yield* sectionUntilTold((body) => direct.run(Lock.withLock(body, lock)))
+        const waiter = yield* clientOver(yield* bare(proxy), { ...silent, subscriptions: server })
+        const waiting = yield* Effect.andThen(
+          block(2500),
+          Effect.flatMap(Lock.currentHolding(lock), (holding) => Effect.exit(holding.ensureHeld))
+        ).pipe(Lock.withLock(lock), waiter.run, Effect.exit, Effect.forkChild)
+        yield* placesTaken(redis, 1)
+        yield* subscribers(redis, "ledger", 1)
+        yield* eventually("it has asked since it listens", scriptsRun(redis), (count) => count >= 5)
+        yield* proxy.stall
+        yield* holder.end
+        const exit = yield* Fiber.join(waiting)
+        yield* proxy.resume
+        const error = Option.getOrThrow(Exit.findErrorOption(exit))
+        assert.propertyVal(error, "_tag", "LockLost")
+      })
+    )
+  )
 })

@@ -49,6 +49,19 @@ describe("the way to a server", () => {
     })
   )
 
+  it.effect("The burst writer has sent an urgent command, and all before it, when it returns", () =>
+    Effect.gen(function* () {
+      const client = new NotingClient()
+      const writer = new BurstWriter(client as unknown as Redis)
+      const command = {} as Command
+      for (let i = 0; i < 3; i++) writer.write(command)
+      writer.write(command, true)
+      assert.deepStrictEqual(client.log, ["write", "cork", "write", "write", "write", "uncork"])
+      yield* nextTurn
+      assert.strictEqual(client.log.at(-1), "uncork")
+    })
+  )
+
   it.effect("The burst writer serves other servers, and later the same, although a stream has thrown", () =>
     Effect.gen(function* () {
       const [broken, other] = [new NotingClient(), new NotingClient()]

@@ -34,6 +34,11 @@ export interface RedisScript {
   readonly name: string
   readonly sha1: string
   readonly lua: string
+  /**
+   * Whether it should have been sent when `eval` has begun, and with its text unless the server surely knows it: the caller may block the
+   * event loop next. A driver that sends it later only makes a section lose its lock that blocks the event loop from its first moment.
+   */
+  readonly isUrgent?: boolean
 }
 
 /**

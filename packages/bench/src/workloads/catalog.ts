@@ -4,6 +4,7 @@ import { w10Five, w10FiveMany, w10Three, w10ThreeMany } from "./w10RedLock.ts"
 import { w11 } from "./w11MultiLock.ts"
 import { crowdSizes, w12 } from "./w12CrowdOnOneLock.ts"
 import { readerCounts, w14 } from "./w14Readers.ts"
+import { w15 } from "./w15LockOverANetwork.ts"
 import { w2 } from "./w2ManyWorkers.ts"
 import { w3, w3Think } from "./w3FibersOnOneLock.ts"
 import { w4 } from "./w4ProcessesOnOneLock.ts"
@@ -34,7 +35,8 @@ export const workloads: ReadonlyArray<Workload> = [
   ...w12,
   w13Few,
   w13Many,
-  ...w14
+  ...w14,
+  ...w15
 ]
 
 /** One workload at growing contention. */
@@ -74,6 +76,7 @@ export const groups: Readonly<Record<string, ReadonlyArray<Workload>>> = {
   pairs: [w1, w2],
   contention: [w3, w3Think, w4],
   crowd: w12,
+  network: w15,
   idle: [w5, w6],
   locks: [w1, w2, w3, w3Think, w4, w5, w6],
   fair: [w4Fair, w13Few, w7, w13Many],

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import type { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import type { ScriptRequest, ScriptSender, SentScript } from "./CommandPath.ts"
 import type { Connection } from "../connection/Connection.ts"
@@ -22,8 +23,8 @@ export class CommandWriter {
   #silence: ReturnType<typeof setTimeout> | undefined
   readonly #heartbeat: ReturnType<typeof setInterval> | undefined
   #hasHeard = false
-  /** Scripts sent to the server since the last reason to doubt that it knows any. */
-  #scripts: Set<string> | undefined
+  /** Scripts sent to the server since the connection was opened, or since the last reason to doubt that it knows them. */
+  #scripts = new Set<string>()
   /** How often there was such a reason. */
   doubts = 0
 
@@ -52,10 +53,10 @@ export class CommandWriter {
 
   /**
    * Whether a script may be called by its SHA: the server knows it, or is being sent it right now. Otherwise the caller sends
-   * its text. A server is taken to know all scripts until it says NOSCRIPT or the connection breaks, as a restart forgets them.
+   * its text. A server is taken to know all but the urgent ones until it says NOSCRIPT or the connection breaks, as a restart forgets them.
    */
-  mayKnow(sha1: string): boolean {
-    if (this.#scripts === undefined || this.#scripts.has(sha1)) return true
+  mayKnow({ isUrgent, sha1 }: RedisDriver.RedisScript): boolean {
+    if ((this.doubts === 0 && isUrgent !== true) || this.#scripts.has(sha1)) return true
     this.#scripts.add(sha1)
     return false
   }

@@ -45,7 +45,7 @@ export class ScriptCommand implements ScriptRequest {
 
   /** Sent again only if the server has rejected it without running it; with its text if the SHA was unknown. */
   send(writer: CommandWriter): void {
-    this.sendsText ||= !writer.mayKnow(this.script.sha1)
+    this.sendsText ||= !writer.mayKnow(this.script)
     this.#writer = writer
     this.#doubts = writer.doubts
     this.#sent = writer.send(this)

@@ -19,7 +19,8 @@ export class BurstWriter {
     this.#client = client
   }
 
-  write(command: Command): void {
+  /** An urgent command has been written when this returns, with all that were gathered before it. */
+  write(command: Command, isUrgent = false): void {
     if (this.#sent === 0) {
       if (used.push(this) === 1) process.nextTick(flushAll)
     } else if (this.#sent % LONGEST_BURST === 1) {
@@ -29,13 +30,18 @@ export class BurstWriter {
     }
     this.#sent++
     void this.#client.sendCommand(command)
+    if (isUrgent) this.#uncork()
+  }
+
+  #uncork(): void {
+    const corked = this.#corked
+    this.#corked = undefined
+    corked?.uncork()
   }
 
   flush(): void {
     this.#sent = 0
-    const corked = this.#corked
-    this.#corked = undefined
-    corked?.uncork()
+    this.#uncork()
   }
 }
 

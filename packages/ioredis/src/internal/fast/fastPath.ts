@@ -18,7 +18,7 @@ const makeSender = (client: Redis): ScriptSender => {
   return {
     send: (request) => {
       const command = new FastCommand(request)
-      writer.write(command as unknown as Command)
+      writer.write(command as unknown as Command, request.script.isUrgent === true)
       return command
     }
   }
