@@ -166,8 +166,14 @@ const javaDowngrades: Foreigner = ({ note, now, random, server, takes, until }) 
   })
 
 /** Asks after each pause of its schedule. */
+/** The longest pause between two requests of a process: its first waiter asks for all, by its own schedule. */
+const longestPauseMillis = 3000
+
 const spinning = (pausesMillis: number): Role =>
-  holder(SpinLock.make("a", { schedule: Schedule.spaced(pausesMillis) }), { passes: anyNumber, pausesMillis })
+  holder(SpinLock.make("a", { schedule: Schedule.spaced(pausesMillis) }), {
+    passes: anyNumber,
+    pausesMillis: longestPauseMillis
+  })
 
 const latch = CountDownLatch.make("latch")
 
@@ -245,9 +251,13 @@ export const livenessKinds: Readonly<Record<string, LivenessKind>> = {
       holder(readersFirst.writeLock, { uses: [writing], passes: anyNumber })
     ]
   },
-  "locks that spin": { roles: [spinning(20), spinning(700), spinning(3000)] },
+  "locks that spin": { roles: [spinning(20), spinning(700), spinning(longestPauseMillis)] },
   "locks that spin, beside plain ones": {
-    roles: [spinning(20), spinning(3000), holder(Lock.make("a"), { passes: anyNumber, pausesMillis: 3000 })]
+    roles: [
+      spinning(20),
+      spinning(longestPauseMillis),
+      holder(Lock.make("a"), { passes: anyNumber, pausesMillis: longestPauseMillis })
+    ]
   },
   latches: { roles: [awaiting], alone: counting },
   leaders: { roles: [leading] },
