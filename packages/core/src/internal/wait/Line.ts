@@ -351,7 +351,10 @@ export class Line {
     const { client } = this
     const onOwn = (signal: Signal) => {
       const kept = signal._tag === "Message" ? keptBy(mode, client.clientId, signal.message) : undefined
-      if (kept !== undefined) this.on(kept)
+      if (kept === undefined) return
+      this.on(kept)
+      // the section that was handed the lock begins right after this message was read
+      client.inOwnTurn(() => Queue.flushUnsafe(this.wakes))
     }
     const onOurs = (signal: Signal) => {
       if (signal._tag === "Message") this.on({ _tag: "LeftToOthers", until: client.now() + othersTurnMillis })
