@@ -20,7 +20,8 @@ export const locks = (at: { readonly url: string }, options: ClientOptions = {})
     IoRedis.layer({
       url: at.url,
       commandTimeout: options.commandTimeout,
-      connectTimeout: options.connectTimeout,
+      // nothing here is about how long a busy machine takes to connect
+      connectTimeout: options.connectTimeout ?? "1 minute",
       label: options.label,
       ioredis: { ...reconnectsAtOnce, ...options.ioredis }
     }),

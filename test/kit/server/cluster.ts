@@ -24,7 +24,7 @@ export const clusterClient = (cluster: RedisCluster.RedisCluster, options: Clust
       IoRedis.layerCluster({
         nodes: cluster.urls,
         commandTimeout: options.commandTimeout,
-        connectTimeout: options.connectTimeout,
+        connectTimeout: options.connectTimeout ?? "1 minute",
         shardedPubSub: options.shardedPubSub
       }),
       options

@@ -112,9 +112,11 @@ const suite = <E>(
   swept: ReadonlyArray<string> = Object.keys(kinds)
 ) =>
   describe(`interruption on ${name}`, () => {
+    // in memory they wait for nothing but the processor: one after the other each has its own time
+    const concurrent = name !== "memory"
     for (const [title, { make, reentrant, rival = make }] of Object.entries(kinds)) {
       if (!swept.includes(title)) continue
-      it.layer(store, { excludeTestServices: true, concurrent: true })(`${title}, at every operation`, (it) => {
+      it.layer(store, { excludeTestServices: true, concurrent })(`${title}, at every operation`, (it) => {
         for (const [scenario, program] of Object.entries(uncontended)) {
           if (scenario === "of re-entry" && reentrant === false) continue
           it.effect(`Interruption ${scenario} leaves nothing behind: ${title}`, () =>
@@ -162,7 +164,7 @@ const suite = <E>(
       })
     }
 
-    it.layer(store, { excludeTestServices: true, concurrent: true })("a read-write lock, at every operation", (it) => {
+    it.layer(store, { excludeTestServices: true, concurrent })("a read-write lock, at every operation", (it) => {
       it.effect("Interrupting a writer that reads leaves nothing behind, at every operation", () =>
         Effect.gen(function* () {
           const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)

@@ -418,7 +418,7 @@ export const CurrentOwner = Context.Reference<Owner>("effect-redis-lock/CurrentO
  * An owner is used once: `<client>:<what follows is random>`. Redisson has the number of a thread there. Nobody who cannot read the lock's
  * keys can guess it: by it a waiter tells that the lock was handed over to it from a message that anybody may have published.
  */
-export const nextOwnerOf = (clientId: string): string => `${clientId}:${crypto.randomUUID().slice(19)}`
+export const nextOwnerOf = (clientId: string): string => `${clientId}:${crypto.randomUUID().slice(24)}`
 
 /**
  * Everything by which an acquisition may recognise a holding as its own.
