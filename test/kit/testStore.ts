@@ -24,6 +24,8 @@ export interface TestStore {
   refuses: (operation: LockStore.Operation) => boolean
   /** How they fail. */
   reason: StoreReason
+  /** After how many milliseconds they do. */
+  failsAfter: number
   /** How often it was asked, also in vain. */
   asked: number
   /** How long an operation is on its way, milliseconds. */
@@ -55,6 +57,7 @@ export const testStore = Effect.fnUntraced(function* (skewMillis = 0) {
     isDown: false,
     refuses: () => false,
     reason: "NotConnected",
+    failsAfter: 0,
     asked: 0,
     delay: () => 0,
     delete: (name) =>
@@ -72,7 +75,8 @@ export const testStore = Effect.fnUntraced(function* (skewMillis = 0) {
           })
           self.asked++
           if (self.isDown || self.refuses(request.operation)) {
-            return request.fail(self.isDown ? "NotConnected" : self.reason)
+            const fail = request.fail(self.isDown ? "NotConnected" : self.reason)
+            return self.failsAfter === 0 ? fail : Effect.andThen(Effect.sleep(self.failsAfter), fail)
           }
           return lateMillis === 0 ? run : Effect.andThen(Effect.sleep(lateMillis), run)
         })

@@ -335,6 +335,7 @@ describe("the message of a release is the grant", () => {
           section("waiter", 10_000).pipe(Lock.withLock("a"))
         )
         server.refuses = (operation) => operation === "lock/renew"
+        server.failsAfter = 1
         yield* TestClock.adjust(2500)
         assert.deepStrictEqual(entered, ["holder", "waiter"])
         assert.isUndefined(waiting.pollUnsafe())
@@ -378,6 +379,24 @@ describe("the message of a release is the grant", () => {
       assert.deepStrictEqual(server.operations.slice(since), ["lock/release", "lock/renew", "lock/release"])
       assert.isTrue(yield* server.isFree("a"))
     }).pipe(Effect.scoped)
+  )
+
+  it.effect(
+    "A waiter that has lost its connection for commands begins no section that it could not keep, and goes on waiting",
+    () =>
+      Effect.gen(function* () {
+        const { entered, server, waiting } = yield* whileOverheard(once, { fallbackInterval: "1 second", label: "" })
+        yield* TestClock.adjust(900)
+        // but for the release
+        server.refuses = (operation) => operation !== "lock/release"
+        yield* TestClock.adjust(1500)
+        assert.deepStrictEqual(entered, ["holder"])
+        server.refuses = () => false
+        yield* TestClock.adjust(3000)
+        assert.deepStrictEqual(entered, ["holder", "waiter"])
+        yield* TestClock.adjust(1000)
+        yield* Fiber.join(waiting)
+      }).pipe(Effect.scoped)
   )
 
   it.effect(

@@ -198,7 +198,10 @@ export const takeOver = (request: AcquireRequest, grant: Grant, startedAt: numbe
   const lease = Lease.granted(request, { ...grant, sentAt: now - since }, now)
   if (lease === undefined) return undefined
   lease.unconfirmed = leaseMillis
-  return possess(request, lease, new Hold(lease, request), startedAt)
+  const hold = new Hold(lease, request)
+  lease.begin(hold)
+  // without a connection no section begins: it could not keep the lock
+  return client.watchdog.confirm(lease) ? possess(request, lease, hold, startedAt) : undefined
 }
 
 /** The share of its lease that a grant must have left: enough to extend it. */

@@ -197,8 +197,7 @@ export class LockClient extends OpaqueClient implements Service {
   remember(lease: Lease, outermost: LeaseEntry): void {
     this.presence.begin()
     this.leases.add(lease)
-    if (lease.unconfirmed === undefined) this.watchdog.watch(lease)
-    else this.watchdog.confirm(lease)
+    this.watchdog.watch(lease)
     if (lease.token > this.#highestToken) this.#noteToken(lease.token)
     if (this.isClosing) this.#loseAtEnd(lease)
     else this.lines.wakeOwners(outermost)

@@ -50,9 +50,15 @@ export class Watchdog implements Alarm {
     this.#put(lease, lease.renewedHolds > 0 ? Math.min(lease.deadline, this.#renewAt(lease)) : lease.deadline)
   }
 
-  /** Begins to watch a lease that was handed over: it is extended at once, to the lease that was asked for. */
-  confirm(lease: Lease): void {
+  /**
+   * Begins to watch a lease that was handed over: the command that extends it to the lease that was asked for is sent at once. Returns
+   * whether it was.
+   */
+  confirm(lease: Lease): boolean {
     this.#renew([lease], lease.unconfirmed!, this.#client.now())
+    if (lease.renewalFailure === undefined && lease.lost === undefined) return true
+    this.unwatch(lease)
+    return false
   }
 
   unwatch(lease: Lease): void {
@@ -106,7 +112,7 @@ export class Watchdog implements Alarm {
         // due early for a renewal that nobody needs any more
         if (now < next.deadline) this.#put(next, next.deadline)
       } else if (next.unconfirmed !== undefined) {
-        this.confirm(next)
+        this.#renew([next], next.unconfirmed, now)
       } else {
         this.#group(renewals, next)
       }
