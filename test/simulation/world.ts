@@ -177,7 +177,7 @@ class World {
     this.#faults = {
       latencyMillis: between(random, 1, 10),
       loss: [0, 0.001, 0.01][between(random, 0, 2)]!,
-      lying: [0, 0.01, 0.1][between(random, 0, 2)]!,
+      lying: [0, 0.01, 0.1, 0.5][between(random, 0, 3)]!,
       lateMillis
     }
     // servers that forget their tokens go by their clocks, which may differ by less than they stay away
@@ -527,7 +527,9 @@ class World {
 }
 
 const makeClient = Effect.fnUntraced(function* (links: ReadonlyArray<Link>) {
-  const options = { watchdogLeaseTime: leaseMillis, fallbackInterval: 200 }
+  // one that relies on messages for longer believes more of those that are late
+  const fallbackInterval = links[0]!.random() < 0.5 ? 200 : 1500
+  const options = { watchdogLeaseTime: leaseMillis, fallbackInterval }
   const members = yield* Effect.forEach(links, (link) =>
     withClosingSubscriptions(500)(clientOf({ store: storeOf(link) }, options))
   )

@@ -101,10 +101,10 @@ export const takesPlaces = (ownerRef: Pick<OwnerRef, "client" | "kind">): boolea
   ownerRef.kind.backoff === undefined && handsOver(ownerRef)
 
 /**
- * The lease of an owner that a lock is handed over to, until it extends it, in milliseconds: short, as its process may be stopped; shorter
- * where the leases of the client are.
+ * The lease of an owner that a lock is handed over to, until it extends it, in milliseconds: short, as its process may be stopped. It is
+ * shorter where the leases of the client are short: a quarter of them.
  */
-const handOverLeaseMillis = 2000
+const longestHandOverMillis = 2000
 
 /** How a release hands the lock over; undefined if it does not. */
 export const handOverTerms = (ownerRef: OwnerRef): HandOverTerms | undefined => {
@@ -112,7 +112,7 @@ export const handOverTerms = (ownerRef: OwnerRef): HandOverTerms | undefined => 
   const { client, keys, kind } = ownerRef
   const { watchdogLeaseMillis } = client.options
   return {
-    leaseMillis: Math.min(handOverLeaseMillis, watchdogLeaseMillis),
+    leaseMillis: Math.ceil(Math.min(longestHandOverMillis, watchdogLeaseMillis / 4)),
     tokenKey: tokenKey(kind, keys),
     tokenLifeMillis: kind.countsTokens ? undefined : tokenLife(client, watchdogLeaseMillis)
   }
