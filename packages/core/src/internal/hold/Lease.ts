@@ -415,10 +415,11 @@ export const CurrentOwner = Context.Reference<Owner>("effect-redis-lock/CurrentO
 })
 
 /**
- * An owner is used once: `<client>:<what follows is random>`. Redisson has the number of a thread there. Nobody who cannot read the lock's
- * keys can guess it: by it a waiter tells that the lock was handed over to it from a message that anybody may have published.
+ * An owner is used once: `<client>:<number>`, where Redisson has the number of a thread. It is random, 48 bits, so that nobody who cannot read
+ * the lock's keys can guess it: by it a waiter tells the message that hands the lock over to it from one that anybody may have published.
  */
-export const nextOwnerOf = (clientId: string): string => `${clientId}:${crypto.randomUUID().slice(24)}`
+export const nextOwnerOf = (clientId: string): string =>
+  `${clientId}:${Number.parseInt(crypto.randomUUID().slice(24), 16)}`
 
 /**
  * Everything by which an acquisition may recognise a holding as its own.
