@@ -380,6 +380,8 @@ describe("a section that blocks the event loop from its first moment, for longer
         yield* placesTaken(redis, 1)
         yield* subscribers(redis, "ledger", 1)
         yield* eventually("it has asked since it listens", scriptsRun(redis), (count) => count >= 5)
+        // replies come in order: it has also been told that it was denied
+        yield* waiter.run(Lock.isLocked("another"))
         yield* proxy.stall
         yield* holder.end
         const exit = yield* Fiber.join(waiting)
