@@ -9,7 +9,7 @@ import { LockStore, type LockStoreError } from "effect-redis-lock"
 import { freshName } from "../kit/names.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { until } from "../kit/eventually.ts"
-import { runOperation } from "../kit/storeOperations.ts"
+import { lifeOfKeyIn, runOperation } from "../kit/storeOperations.ts"
 import type { Store } from "../kit/wrappedStore.ts"
 
 const stores: Record<string, Layer.Layer<LockStore.LockStore, unknown>> = {
@@ -39,6 +39,8 @@ const lockIn = (store: Store) => {
   >
   const holder = Effect.map(inspect, ([, , fields]) => fields[0])
   const left = Effect.map(inspect, ([left]) => left)
+  /** How much longer the places stay, milliseconds. */
+  const placesLeft = lifeOfKeyIn(store, places)
   /** Listens, and returns what comes. */
   const listen = Effect.fnUntraced(function* (suffix: string, from: Store = store) {
     const isListening = Deferred.makeUnsafe<void>()
@@ -54,7 +56,18 @@ const lockIn = (store: Store) => {
     yield* Deferred.await(isListening)
     return { message: Deferred.await(first), isSilent: Effect.map(Deferred.isDone(first), (done) => !done) }
   })
-  return { tryAcquire, wait, waitFenced, holder, left, listen, release, name, keys: [name, channel, places, token] }
+  return {
+    tryAcquire,
+    wait,
+    waitFenced,
+    holder,
+    left,
+    placesLeft,
+    listen,
+    release,
+    name,
+    keys: [name, channel, places, token]
+  }
 }
 
 /** Sends all of these at once, in this order: a server runs them one after the other, however busy the machine is. */
@@ -114,6 +127,15 @@ for (const [where, layer] of Object.entries(stores)) {
       const granted = yield* lock.wait(`${clientA}:1`, 1)
       assert.isAbove(tokenIn(granted), tokenIn(first))
       assert.isAbove(yield* lock.left, 2000)
+    }))
+
+  test("places end a minute after the last request, so that those of dead clients do not stay", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      yield* lock.tryAcquire("x:1")
+      yield* lock.wait(`${clientA}:1`)
+      const left = yield* lock.placesLeft
+      assert.isTrue(left > 0 && left <= 60_000, `${left} ms left`)
     }))
 
   test("a client that does not hear that the lock is its own is passed over", (store) =>

@@ -9,7 +9,7 @@ import { LockStore, type LockStoreError } from "effect-redis-lock"
 import { freshName } from "../kit/names.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { eventually, until } from "../kit/eventually.ts"
-import { runOperation } from "../kit/storeOperations.ts"
+import { lifeOfKeyIn, runOperation } from "../kit/storeOperations.ts"
 import type { Store } from "../kit/wrappedStore.ts"
 
 const stores: Record<string, Layer.Layer<LockStore.LockStore, unknown>> = {
@@ -79,6 +79,8 @@ const lockIn = (store: Store) => {
         ]
   })
   const left = Effect.map(inspect, ([left]) => left)
+  /** How much longer a reader's hold stays, milliseconds. */
+  const holdLeft = (owner: string) => lifeOfKeyIn(store, hold(owner))
   const look = runOperation(store, "lock/look", [name, token, of("none"), readers, of("none"), of("none")], [1000])
   /** The readers whose holds are noted. */
   const noted = Effect.map(look, (found) => {
@@ -107,6 +109,7 @@ const lockIn = (store: Store) => {
     endWrite: release("write"),
     found: (key: string) => runOperation(store, "lock/found", [key], []),
     hold,
+    holdLeft,
     left,
     listen,
     name,
@@ -294,6 +297,17 @@ for (const [where, layer] of Object.entries(stores)) {
       // it gives back what was kept for it
       assert.strictEqual(yield* lock.endRead(b), 1)
       assert.deepStrictEqual(yield* lock.state, [])
+    }))
+
+  test("the hold of a reader that was handed the lock and does not ask ends after two seconds, and leaves no key behind", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      yield* lock.listen(`:${clientA}`)
+      yield* lock.tryWrite("x:1")
+      yield* lock.read(a)
+      yield* lock.endWrite("x:1")
+      const left = yield* lock.holdLeft(a)
+      assert.isTrue(left > 0 && left <= 2000, `${left} ms left`)
     }))
 
   test("a writer that goes on reading lets in the readers before the next writer", (store) =>

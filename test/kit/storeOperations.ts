@@ -18,3 +18,10 @@ export const typeOfKey = (key: string) => Effect.flatMap(LockStore.LockStore, (s
 
 /** {@link typeOfKey} in that store. */
 export const typeOfKeyIn = (store: Store, key: string) => runOperation(store, "lock/found", [key])
+
+/** How much longer a key stays, milliseconds: -1 for ever, -2 where there is no such key. */
+export const lifeOfKeyIn = (store: Store, key: string) =>
+  Effect.map(
+    runOperation(store, "lock/look", [key, ...Array.from({ length: 5 }, () => `none:${key}`)], [0]),
+    (found) => (found as ReadonlyArray<number>)[1]!
+  )
