@@ -159,6 +159,18 @@ for (const [where, layer] of Object.entries(stores)) {
       })
     )
 
+    test("a request for many permits does not hide that others of its client wait for few", 3, ({ add, ask, listen }) =>
+      Effect.gen(function* () {
+        const [a, b] = [yield* listen(`:${clientA}`), yield* listen(`:${clientB}`)]
+        yield* ask(clientA)
+        yield* ask(clientA, { wanted: 3 })
+        yield* ask(clientB)
+        yield* add(1)
+        yield* until("one of them is told", () => a.length + b.length > 0)
+        assert.deepStrictEqual([a.length, b.length], [1, 0])
+      })
+    )
+
     for (const isDead of [true, false]) {
       test(
         `a permit is not kept for long for a client that is ${isDead ? "dead" : "stopped"}`,
@@ -193,6 +205,24 @@ for (const [where, layer] of Object.entries(stores)) {
         assert.strictEqual(yield* leave(clientA), 0)
       })
     )
+
+    if (kind === "PermitSemaphore") {
+      test(
+        "a request that takes one of several permits whose leases have ended tells who waits of the others",
+        2,
+        ({ add, ask, endLeases, grant, listen }) =>
+          Effect.gen(function* () {
+            const a = yield* listen(`:${clientA}`)
+            yield* ask(clientA)
+            yield* endLeases(grant)
+            assert.isTrue((yield* ask("barger", { ifDenied: 0 })).isGranted)
+            yield* add(1)
+            yield* until("A is told", () => a.length > 0)
+            // of the one that was left, before there was another
+            assert.strictEqual(a[0], "1")
+          })
+      )
+    }
 
     test(
       "a request for many permits gets them though others ask for few without a pause",

@@ -2,6 +2,7 @@
  * Semaphores as the stores see them: requests of clients that take places, and whatever sets permits free.
  */
 import { Deferred, Effect, Stream } from "effect"
+import { until } from "../../kit/eventually.ts"
 import { freshName } from "../../kit/names.ts"
 import { runOperation } from "../../kit/storeOperations.ts"
 import type { Store } from "../../kit/wrappedStore.ts"
@@ -63,7 +64,9 @@ export const semaphores = {
         runOperation(store, "semaphore/return", [key, marker(grant), ...tells], [permits, 0, store.publish]),
       add: (permits: number) =>
         runOperation(store, "semaphore/add", [key, ids, ...tells], ["", permits, 1, store.publish]),
-      leave: (client: string) => runOperation(store, "semaphore/leave", [key, ...tells], [client, store.publish])
+      leave: (client: string) => runOperation(store, "semaphore/leave", [key, ...tells], [client, store.publish]),
+      /** Ends the leases of a grant's permits, and tells nobody. */
+      endLeases: (_grant: string) => Effect.die(new Error("anonymous permits have no leases"))
     }
   },
   PermitSemaphore: (store: Store, begins: number) => {
@@ -94,7 +97,17 @@ export const semaphores = {
         runOperation(store, "permit_semaphore/release", [key, ids, ...tells], [store.publish, ...grant.split(",")]),
       add: (permits: number) =>
         runOperation(store, "permit_semaphore/add", [key, ids, ...tells], ["", permits, store.publish]),
-      leave: (client: string) => runOperation(store, "semaphore/leave", [key, ...tells], [client, store.publish])
+      leave: (client: string) => runOperation(store, "semaphore/leave", [key, ...tells], [client, store.publish]),
+      endLeases: (grant: string) =>
+        Effect.gen(function* () {
+          for (const id of grant.split(",")) yield* runOperation(store, "permit_semaphore/update_lease", [ids], [id, 1])
+          const look = runOperation(store, "lock/look", [key, key, channel, channel, ids, channel], [0])
+          const isHeld = Effect.map(look, (found) => (found as ReadonlyArray<number>)[9]! > 0)
+          yield* until(
+            "the leases have ended",
+            Effect.map(isHeld, (it) => !it)
+          )
+        })
     }
   }
 }
