@@ -35,11 +35,11 @@ const ghost = (lock: AnyLock, thread?: string) => {
   return {
     owner,
     /** Queues up, and counts as alive for so long. */
-    ask: (lifeMillis: number) =>
+    ask: (lifeMillis: number, leaseMillis = 60_000) =>
       run(
         "fair_lock/acquire",
         [token, queue, timeouts, clients, channel],
-        [owner, 60_000, 86_400_000, 300_000, client, lifeMillis, "PUBLISH"]
+        [owner, leaseMillis, 86_400_000, 300_000, client, lifeMillis, "PUBLISH"]
       ),
     /** Asks once, without a place. */
     tryAsk: run(
@@ -179,6 +179,22 @@ export const fairness = ({
         })
       )
     }
+
+    it.effect("An owner that asks again, unaware that it was granted a fair lock, has its lease from then on", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        const granted = ghost(lock)
+        const left = Effect.map(Lock.remainingTime(lock), (left) => Duration.toSeconds(Option.getOrThrow(left)))
+        yield* granted.ask(60_000, 10_000)
+        assert.isAtMost(yield* left, 10)
+        yield* granted.ask(60_000, 60_000)
+        assert.isAbove(yield* left, 10)
+        // and keeps it, whatever comes late
+        yield* granted.ask(60_000, 10_000)
+        assert.isAbove(yield* left, 10)
+        yield* granted.leave()
+      })
+    )
 
     it.effect("A place that a late command has made for a client of which nobody waits holds up nobody", () =>
       Effect.gen(function* () {
