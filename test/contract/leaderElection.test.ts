@@ -16,7 +16,7 @@ import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
 import { typeOfKey } from "../kit/storeOperations.ts"
 import { expectWarning } from "../run/logs.ts"
-import { noting, wrappedStore } from "../kit/wrappedStore.ts"
+import { noting, type Outcome, wrappedStore } from "../kit/wrappedStore.ts"
 import { type Backend, backends, coordinated } from "./coordinated.ts"
 
 const addresses = (name = freshName("election")) => LeaderElection.make(name, { value: Schema.String })
@@ -135,6 +135,77 @@ const contract = (backend: Backend): void => {
         }).pipe(Effect.scoped)
       )
 
+      it.effect("A value that a leader proclaims once more by a late command does not replace its newer one", () =>
+        Effect.gen(function* () {
+          const election = addresses()
+          const writes: Array<() => Outcome> = []
+          yield* Effect.gen(function* () {
+            const leadership = yield* LeaderElection.campaign(election, { proclaim: "old" })
+            yield* leadership.proclaim("new")
+            assert.lengthOf(writes, 2)
+            yield* writes[0]!()
+            const seen = Option.getOrThrow(yield* LeaderElection.leader(election))
+            assert.deepStrictEqual(seen.value, Option.some("new"))
+          }).pipe(
+            Effect.scoped,
+            over((store) =>
+              wrappedStore(
+                store,
+                noting(({ operation, run }) => void (operation === "record/write" && writes.push(run)))
+              )
+            )
+          )
+        })
+      )
+
+      it.effect(
+        "A leader that resigns takes back nothing that the next one has proclaimed, however late it does so",
+        () =>
+          Effect.gen(function* () {
+            const election = addresses()
+            const clears: Array<() => Outcome> = []
+            const next = yield* Effect.gen(function* () {
+              const first = yield* LeaderElection.campaign(election, { proclaim: "first" })
+              yield* first.resign
+              yield* until(() => clears.length === 1)
+              const next = yield* leadElsewhere(election, { proclaim: "next" })
+              yield* next.elected
+              yield* clears[0]!()
+              return next
+            }).pipe(
+              Effect.scoped,
+              over((store) =>
+                wrappedStore(
+                  store,
+                  noting(({ operation, run }) => void (operation === "record/clear" && clears.push(run)))
+                )
+              )
+            )
+            const seen = Option.getOrThrow(yield* LeaderElection.leader(election))
+            assert.deepStrictEqual(seen.value, Option.some("next"))
+            yield* next.resign
+          })
+      )
+
+      it.effect("A candidate that is elected but cannot announce it resigns at once, and its campaign fails", () =>
+        Effect.gen(function* () {
+          const election = addresses()
+          yield* Effect.gen(function* () {
+            const error = yield* Effect.flip(LeaderElection.campaign(election, { proclaim: "here" }))
+            assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "WrongType")
+            // while its scope is open
+            assert.isFalse(yield* Lock.isLocked(election.name))
+          }).pipe(
+            Effect.scoped,
+            over((store) =>
+              wrappedStore(store, ({ fail, operation, run }) =>
+                operation === "record/write" ? fail("WrongType") : run()
+              )
+            )
+          )
+        })
+      )
+
       it.effect("A leader that was deposed without knowing it can proclaim nothing, and learns of it by that", () =>
         Effect.gen(function* () {
           const election = addresses()
@@ -149,8 +220,11 @@ const contract = (backend: Backend): void => {
           assert.strictEqual(lost.reason, "NotOwner")
           assert.isFalse(yield* stale.isLeading)
           assert.instanceOf(yield* Effect.flip(stale.awaitLost), LockLost)
-          const seen = Option.getOrThrow(yield* LeaderElection.leader(election))
-          assert.deepStrictEqual(seen.value, Option.some("next"))
+          const seen = yield* LeaderElection.leader(election)
+          assert.deepStrictEqual(
+            Option.flatMap(seen, ({ value }) => value),
+            Option.some("next")
+          )
           yield* next.resign
         }).pipe(Effect.scoped)
       )
