@@ -5,6 +5,7 @@ import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Lock, PermitSemaphore, ReadWriteLock, type RedisLock, Semaphore } from "effect-redis-lock"
+import type { Redis } from "ioredis"
 import { client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
@@ -16,11 +17,20 @@ const { readLock, writeLock } = ReadWriteLock.make("ledger")
 const semaphore = Semaphore.make("ledger", { permits: 1 })
 const permits = PermitSemaphore.make("ledger", { permits: 1 })
 
+const microsOf = (redis: Redis) =>
+  Effect.promise(async () => {
+    const [seconds, micros] = await redis.time()
+    return Number(seconds) * 1e6 + Number(micros)
+  })
+
 type Section = Effect.Effect<unknown, unknown, RedisLock.RedisLock>
 type Around = (body: Effect.Effect<void>) => Section
 
 const withPermit: Around = (body) => Semaphore.withPermits(body, semaphore, 1)
 const withLeasedPermit: Around = (body) => PermitSemaphore.withPermit(body, permits)
+
+/** Far less than an hour. */
+const waitTime = "20 seconds"
 
 const lockPlaces = "effect_redis_lock_places:{ledger}"
 const permitPlaces = "effect_redis_lock_permit_places:{ledger}"
@@ -52,6 +62,52 @@ describe("a place that was taken by a clock that is ahead of the server's", () =
           (it) => Number(it[1]) < Number(score) + hour / 2
         )
         assert.isAbove(Number((yield* Effect.promise(place))[1]), Number(score))
+      }).pipe(Effect.scoped)
+    )
+  }
+})
+
+describe("a turn of clients without places that was noted by a clock that is ahead of the server's", () => {
+  for (const [kind, lock] of [
+    ["a plain lock", Lock.make("ledger")],
+    ["a write lock", writeLock],
+    ["a read lock", readLock]
+  ] as const) {
+    it.live(`is over: ${kind} that is free is granted`, () =>
+      Effect.gen(function* () {
+        const server = yield* RedisServer.start()
+        const redis = yield* bare(server)
+        const turn = (yield* microsOf(redis)) + hour
+        // behind all places
+        yield* Effect.promise(() => redis.zadd(lockPlaces, String(4e15 + turn), ""))
+        const { run } = yield* client(server)
+        assert.strictEqual(yield* run(Lock.withLock(Effect.succeed("inside"), lock, { waitTime })), "inside")
+      }).pipe(Effect.scoped)
+    )
+  }
+})
+
+describe("a message to a stopped client that was noted by a clock that is ahead of the server's", () => {
+  const kinds: ReadonlyArray<readonly [kind: string, section: Section]> = [
+    ["a semaphore", Semaphore.withPermits(Effect.succeed("inside"), semaphore, 1, { waitTime })],
+    ["a permit semaphore", PermitSemaphore.withPermit(Effect.succeed("inside"), permits, { waitTime })]
+  ]
+  for (const [kind, section] of kinds) {
+    it.live(`does not keep the permit of ${kind} from others until the clock has caught up`, () =>
+      Effect.gen(function* () {
+        const server = yield* RedisServer.start()
+        const redis = yield* bare(server)
+        const stopped = "aaaaaaaa-0000-4000-8000-000000000000"
+        const listener = yield* bare(server)
+        yield* Effect.promise(() => listener.subscribe(`redisson_sc:{ledger}:${stopped}`))
+        const now = yield* microsOf(redis)
+        // it has waited for a second, and wants one permit
+        yield* Effect.promise(() => redis.zadd(permitPlaces, String(now - 1_000_000), stopped))
+        yield* Effect.promise(() =>
+          redis.hset("effect_redis_lock_permit_wants:{ledger}", stopped, `1 16 ${now + hour}`)
+        )
+        const { run } = yield* client(server)
+        assert.strictEqual(yield* run(section), "inside")
       }).pipe(Effect.scoped)
     )
   }
