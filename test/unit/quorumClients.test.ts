@@ -6,7 +6,7 @@ import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Lock, RedisLock, RedLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
-import { clientLayer, clientOf, serviceOf, testStores } from "../kit/testStore.ts"
+import { as, clientLayer, clientOf, serviceOf, testStores } from "../kit/testStore.ts"
 import { unreachable } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
 
@@ -25,6 +25,23 @@ it.effect("The members of a quorum share one client, however many names their lo
       const sizes = services.map((service) => (service as unknown as LockClient).quorumClients.all.length)
       assert.deepStrictEqual(sizes, [1, 0, 0])
     }
+  })
+)
+
+it.effect("A quorum of locks that belong to no service asks the service with which it is used, each time", () =>
+  Effect.gen(function* () {
+    const stores = yield* testStores(2)
+    const [one, other] = [yield* clientOf(stores[0]!), yield* clientOf(stores[1]!)]
+    const names = ["a", "b", "c"]
+    const red = RedLock.make(names.map((name) => Lock.make(name)))
+    const taken = Effect.forEach(stores, (store) =>
+      Effect.map(
+        Effect.forEach(names, (name) => store.isFree(name)),
+        (free) => free.every((isFree) => !isFree)
+      )
+    )
+    assert.deepStrictEqual(yield* as(one)(Lock.withLock(taken, red)), [true, false])
+    assert.deepStrictEqual(yield* as(other)(Lock.withLock(taken, red)), [false, true])
   })
 )
 

@@ -4,6 +4,7 @@
 import { assert, it } from "@effect/vitest"
 import { Cause, Effect, Exit } from "effect"
 import { CountDownLatch, Lock, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
 
 const uses: Record<string, Effect.Effect<unknown, unknown, RedisLock.RedisLock>> = {
   "Lock.withLock": Lock.withLock(Effect.void, "a"),
@@ -27,6 +28,22 @@ for (const [name, use] of Object.entries(uses)) {
     })
   )
 }
+
+it.effect("One lock is a lock of its own under the key prefix of each service with which it is used", () =>
+  Effect.gen(function* () {
+    const store = yield* testStore()
+    const lock = Lock.make("a")
+    const prefixes = ["app:", "", "other:"]
+    const taken = Effect.map(
+      Effect.forEach(prefixes, (prefix) => store.isFree(`${prefix}a`)),
+      (free) => prefixes.filter((_, i) => free[i] === false)
+    )
+    for (const keyPrefix of prefixes) {
+      const run = as(yield* clientOf(store, { keyPrefix }))
+      assert.deepStrictEqual(yield* run(Lock.withLock(taken, lock)), [keyPrefix])
+    }
+  }).pipe(Effect.scoped)
+)
 
 it.effect("a copy of a service is the service", () =>
   Effect.gen(function* () {
