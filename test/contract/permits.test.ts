@@ -121,6 +121,17 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
         }).pipe(over((store) => store, { watchdogLeaseTime }))
       )
 
+      it.effect("An id that is given twice, in small and in capital letters, is given back once with the others", () =>
+        Effect.gen(function* () {
+          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 3 })
+          expectWarning(/^The scope of permits has closed, but giving them back went wrong\./)
+          const { ids } = yield* PermitSemaphore.scoped(semaphore, { permits: 2 })
+          const [one, other] = ids as [string, string]
+          assert.isTrue(yield* PermitId.tryRelease(semaphore, [one, other, one.toUpperCase()]))
+          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 3)
+        }).pipe(Effect.scoped)
+      )
+
       it.effect("After the loss of one of three permits the end of their section frees the other two at once", () =>
         Effect.gen(function* () {
           const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 3 })
