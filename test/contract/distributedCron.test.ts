@@ -7,6 +7,7 @@ import { DistributedCron, InvalidLockName, InvalidLockOptions, Lock, LockStore, 
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
+import { runOperation } from "../kit/storeOperations.ts"
 import { changedStore, type Store, wrappedStore } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
 import { backends, coordinated } from "./coordinated.ts"
@@ -261,6 +262,34 @@ it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
       assert.deepStrictEqual(ticks, [])
       yield* TestClock.adjust("2500 millis")
       // the tick that had come by then, late
+      assert.isAtLeast(ticks.length, 1)
+      assert.isAtMost(ticks[0]! - virtualEpochSeconds, began + 12)
+      yield* Fiber.join(held)
+      yield* close
+    })
+  )
+
+  it.effect("A tick runs when the lock is free although the process that began the last one has died over it", () =>
+    Effect.gen(function* () {
+      const name = freshName("cron")
+      const store = yield* LockStore.LockStore
+      const [dead, record] = ["dead:1", `effect_redis_lock_record:{${name}}:tick`]
+      yield* runOperation(store, "lock/acquire", [name, name], [dead, 10_000, 60_000])
+      yield* runOperation(store, "record/write", [name, record], [dead, 0, 2, "1 running", 0, "PUBLISH"])
+      yield* runOperation(store, "lock/release", [name, name], [dead, "", 0, 0])
+      const ticks: Array<number> = []
+      const job = DistributedCron.layer({
+        name,
+        cron: Cron.parse("*/10 * * * * *"),
+        execute: Effect.map(scheduled, (tick) => ticks.push(tick))
+      })
+      const { close } = yield* process(job)
+      // somebody who has the lock for another reason
+      const held = yield* background(
+        Lock.withLock(Effect.sleep("12 seconds"), name).pipe(Effect.provide(RedisLock.layerFromStore()))
+      )
+      const began = (yield* Clock.currentTimeMillis) / 1000
+      yield* TestClock.adjust("13500 millis")
       assert.isAtLeast(ticks.length, 1)
       assert.isAtMost(ticks[0]! - virtualEpochSeconds, began + 12)
       yield* Fiber.join(held)
