@@ -5,8 +5,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { FairLock, InvalidLockOptions, Lock, NonReentrantLock, ReadWriteLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { storeError } from "../kit/exits.ts"
 import { as, quorumOf, type TestStore, testStores } from "../kit/testStore.ts"
 import { lateGrantLeavesNothing } from "../kit/lateGrant.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
 
 describe("releasing a quorum's lock by force", () => {
   it.effect(
@@ -114,6 +116,36 @@ describe("releasing a quorum's lock", () => {
       lateGrantLeavesNothing((run) =>
         Effect.andThen(Effect.forkDetach(Effect.delay(run(), "500 millis")), Effect.never)
       )
+  )
+
+  it.effect(
+    "A reader's re-entry does not count at members at which the releases of two earlier ones may yet end it",
+    () =>
+      Effect.gen(function* () {
+        const stores = yield* testStores(3)
+        const [first, second, third] = stores as [TestStore, TestStore, TestStore]
+        /** A member that loses the connection over one of the releases of inner holds. */
+        const losing = (member: TestStore, nth: number): TestStore => {
+          let releases = 0
+          const store = wrappedStore(member.store, ({ fail, operation, run }) =>
+            Effect.suspend(() =>
+              operation === "read_lock/remove_hold" && ++releases === nth ? fail("ConnectionLost") : run()
+            )
+          )
+          return { ...member, store }
+        }
+        const service = yield* quorumOf([first, losing(second, 1), losing(third, 2)])
+        const { readLock } = ReadWriteLock.make("a")
+        const enter = Lock.withLock(Effect.succeed("inside"), readLock, { leaseTime: "1 minute", waitTime: 0 })
+        yield* Effect.gen(function* () {
+          assert.strictEqual(yield* enter, "inside")
+          assert.strictEqual(yield* enter, "inside")
+          assert.strictEqual(storeError(yield* Effect.exit(enter)).operation, "read_lock/hold")
+          // as long as a command lives
+          yield* TestClock.adjust(first.store.commandLifeMillis + 1)
+          assert.strictEqual(yield* enter, "inside")
+        }).pipe(Lock.withLock(readLock, { leaseTime: "1 minute" }), as(service))
+      }).pipe(Effect.scoped)
   )
 
   it.effect("A release is told to a member that comes back within the lease of the lock, even a long one", () =>
