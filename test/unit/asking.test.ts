@@ -31,13 +31,20 @@ interface Case {
   readonly section: Section
   /** What keeps it waiting, where that is not another of the same. */
   readonly rival?: Section
+  /** What it sends at a message, where it does not ask: the message is the grant. */
+  readonly extension?: string
 }
 
 const sections = {
-  "a lock": { operation: "lock/acquire", section: Lock.withLock("a") },
+  "a lock": { operation: "lock/acquire", section: Lock.withLock("a"), extension: "lock/renew" },
   "a fair lock": { operation: "fair_lock/acquire", section: Lock.withLock(FairLock.make("a")) },
-  "a read lock": { operation: "read_lock/acquire", section: Lock.withLock(readLock), rival: Lock.withLock(writeLock) },
-  "a write lock": { operation: "write_lock/acquire", section: Lock.withLock(writeLock) },
+  "a read lock": {
+    operation: "read_lock/acquire",
+    section: Lock.withLock(readLock),
+    rival: Lock.withLock(writeLock),
+    extension: "read_lock/renew"
+  },
+  "a write lock": { operation: "write_lock/acquire", section: Lock.withLock(writeLock), extension: "lock/renew" },
   "a leased permit": {
     operation: "permit_semaphore/acquire",
     section: PermitSemaphore.withPermit(PermitSemaphore.make("a", { permits: 1 }))
@@ -49,8 +56,9 @@ const sections = {
 } satisfies Record<string, Case>
 
 describe("who waits", () => {
-  for (const [what, { operation, section, rival = section }] of Object.entries<Case>(sections)) {
-    it.effect(`A waiter for ${what} asks when it arrives, when it is subscribed, and at each message`, () =>
+  for (const [what, { extension, operation, section, rival = section }] of Object.entries<Case>(sections)) {
+    const atMessage = extension === undefined ? "and at each message" : "and begins with the message"
+    it.effect(`A waiter for ${what} asks when it arrives, when it is subscribed, ${atMessage}`, () =>
       Effect.gen(function* () {
         const server = yield* testStore()
         const { subscribe } = server.store
@@ -62,7 +70,8 @@ describe("who waits", () => {
         const held = yield* rival(Effect.sleep(1000)).pipe(as(holder), Effect.forkChild)
         yield* TestClock.adjust(1)
         server.operations.length = 0
-        const asked = () => server.operations.filter((each) => each === operation).length
+        const sent = (operation: string) => server.operations.filter((each) => each === operation).length
+        const asked = () => sent(operation)
         const waiting = yield* section(Effect.void).pipe(as(waiter), Effect.forkChild)
         yield* TestClock.adjust(1)
         assert.strictEqual(asked(), 1)
@@ -70,7 +79,8 @@ describe("who waits", () => {
         assert.strictEqual(asked(), 2)
         yield* TestClock.adjust(500)
         yield* Fiber.join(waiting)
-        assert.strictEqual(asked(), 3)
+        assert.strictEqual(asked() + (extension === undefined ? 0 : sent(extension)), 3)
+        assert.strictEqual(asked(), extension === undefined ? 3 : 2)
         yield* Fiber.join(held)
       }).pipe(Effect.scoped)
     )

@@ -18,16 +18,14 @@ local passed_over = 0
 local owner = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
 if owner and owner ~= '' then
   --@include tokens/next_token
-  --@include hand_over/grant_of
-  local token = next_token(KEYS[1], KEYS[4], ARGV[4])
+  --@include hand_over/tell_owner
   while owner and owner ~= '' and passed_over < 100 and not is_handed_over do
     redis.call('ZREM', KEYS[3], owner)
-    -- pcall: a user without permission to publish has still released
-    local heard = redis.pcall(ARGV[2], KEYS[2] .. ':' .. string.sub(owner, 1, 36), grant_of('0', owner, token))
-    if type(heard) == 'number' and heard > 0 then
+    if hears(owner, '0') then
       is_handed_over = true
       redis.call('HSET', KEYS[1], owner, '1')
       redis.call('PEXPIRE', KEYS[1], ARGV[3])
+      tell(owner, '0', (next_token(KEYS[1], KEYS[4], ARGV[4])))
     else
       passed_over = passed_over + 1
       owner = redis.call('ZRANGE', KEYS[3], 0, 0)[1]

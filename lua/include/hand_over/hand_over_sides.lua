@@ -20,7 +20,7 @@
 
 --@include tokens/next_token
 --@include tokens/read_token
---@include hand_over/grant_of
+--@include hand_over/tell_owner
 local until_then = time[1] * 1e3 + math.floor(time[2] / 1000) + ARGV[3]
 local left = redis.call('PTTL', KEYS[1])
 local is_read = left ~= -2
@@ -41,15 +41,7 @@ while field and looked_at < 100 do
   end
   looked_at = looked_at + 1
   redis.call('ZREM', places, field, field .. ':asked')
-  local message
-  if is_writer then
-    message = grant_of('1', string.sub(field, 1, -7), next_token(KEYS[1], KEYS[6], ARGV[4]))
-  else
-    message = grant_of('0', field, read_token(KEYS[1], KEYS[6]))
-  end
-  -- pcall: a user without permission to publish has still released
-  local heard = redis.pcall(ARGV[2], KEYS[2] .. ':' .. string.sub(field, 1, 36), message)
-  if type(heard) == 'number' and heard > 0 then
+  if hears(field, is_writer and '1' or '0') then
     is_handed_over = true
     redis.call('HSET', KEYS[1], 'mode', is_writer and 'write' or 'read', field, '1')
     if left < tonumber(ARGV[3]) and (left ~= -1 or not is_read) then
@@ -57,12 +49,14 @@ while field and looked_at < 100 do
       left = tonumber(ARGV[3])
     end
     if is_writer then
+      tell(string.sub(field, 1, -7), '1', (next_token(KEYS[1], KEYS[6], ARGV[4])))
       break
     end
     is_read = true
     redis.call('SET', KEYS[3] .. ':' .. field .. ':rwlock_timeout:1', 1, 'PX', ARGV[3])
     redis.call('ZADD', KEYS[4], until_then, field)
     redis.call('PEXPIRE', KEYS[4], math.max(left, tonumber(ARGV[3])))
+    tell(field, '0', (read_token(KEYS[1], KEYS[6])))
   end
   field = oldest()
 end

@@ -163,7 +163,7 @@ export interface Place {
 export const ownChannel = (channel: string, clientId: string): string => `${channel}:${clientId}`
 
 /**
- * What a message on a client's own channel tells: that the lock was handed over to it in this mode, as `lua/include/hand_over/grant_of.lua`
+ * What a message on a client's own channel tells: that the lock was handed over to it in this mode, as `lua/include/hand_over/tell_owner.lua`
  * writes it, or that permits are free. Undefined if it is for the other side of a read-write lock.
  */
 export const keptBy = (mode: Mode, clientId: string, message: string): Extract<Event, { _tag: "Kept" }> | undefined => {

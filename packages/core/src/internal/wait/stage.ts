@@ -15,7 +15,7 @@
  */
 import type { Turns } from "../hold/Lease.ts"
 
-/** What the message of a release grants: see `lua/include/hand_over/grant_of.lua`. */
+/** What the message of a release grants: see `lua/include/hand_over/tell_owner.lua`. */
 export interface Grant {
   readonly owner: string
   readonly token: number
