@@ -39,8 +39,13 @@ export const awaitLossWarning = (hold: Hold, graceMillis: number): Effect.Effect
     })
   })
 
+/** How long the reply may take before that. */
+const handedOverMillis = 500
+
 /** Waits until at most the grace remains, and succeeds with the remaining milliseconds. */
 const runningOut = Effect.fnUntraced(function* (hold: Hold, graceMillis: number): Effect.fn.Return<number, LockLost> {
+  // a lock that was handed over has a short lease until the reply to its extension is there, a moment later
+  yield* Effect.sleep(Math.min(handedOverMillis, Duration.toMillis(yield* hold.remaining) / 4))
   while (true) {
     yield* hold.ensureHeld
     const remaining = Duration.toMillis(yield* hold.remaining)
