@@ -2,8 +2,8 @@
  * Renewals that fail at an awkward moment.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Effect, Exit, Fiber, Option } from "effect"
-import { type AcquireError, Lock, LockLost, ReadWriteLock } from "effect-redis-lock"
+import { Cause, Duration, Effect, Exit, Fiber, Option, Scope } from "effect"
+import { type AcquireError, Lock, LockLost, type LockStore, ReadWriteLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
@@ -85,5 +85,49 @@ describe("the watchdog", () => {
         )
         assert.instanceOf(error, LockLost)
       })
+  )
+
+  /** A server whose replies to an operation are on their way for so long. */
+  const answeringLate = Effect.fnUntraced(function* (operation: LockStore.Operation, lateMillis: number) {
+    const server = yield* testStore()
+    const store = wrappedStore(server.store, (request) =>
+      request.operation === operation ? Effect.tap(request.run(), () => Effect.sleep(lateMillis)) : request.run()
+    )
+    return { ...server, store }
+  })
+
+  it.effect("A renewed lease counts from when its renewal was sent, however long the reply takes", () =>
+    Effect.gen(function* () {
+      const server = yield* answeringLate("lock/renew", 400)
+      yield* Effect.gen(function* () {
+        const holding = yield* Lock.scoped("a")
+        while (!server.operations.includes("lock/renew")) yield* TestClock.adjust(10)
+        const before = Duration.toMillis(yield* holding.remaining)
+        yield* TestClock.adjust(400)
+        const after = Duration.toMillis(yield* holding.remaining)
+        assert.isAbove(after, before, "it is renewed")
+        assert.isAtMost(after, 3000 - 400)
+      }).pipe(Effect.scoped, as(yield* clientOf(server, { watchdogLeaseTime: 3000 })))
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A renewal of a reader extends no inner hold that was confirmed after it was sent", () =>
+    Effect.gen(function* () {
+      const server = yield* answeringLate("read_lock/renew", 500)
+      const { readLock } = ReadWriteLock.make("a")
+      yield* Effect.gen(function* () {
+        const [outer, inner] = [yield* Scope.make(), yield* Scope.make()]
+        yield* Scope.provide(Lock.scoped(readLock), outer)
+        while (!server.operations.includes("read_lock/renew")) yield* TestClock.adjust(10)
+        yield* TestClock.adjust(50)
+        const holding = yield* Scope.provide(Lock.scoped(readLock, { leaseTime: 1500 }), inner)
+        // the reply; that of the next renewal, which was sent with the inner hold, comes later
+        yield* TestClock.adjust(460)
+        yield* Scope.close(outer, Exit.void)
+        assert.isAtMost(Duration.toMillis(yield* holding.remaining), 1500 - 460)
+        yield* Scope.close(inner, Exit.void)
+      }).pipe(Lock.withOwner, as(yield* clientOf(server, { watchdogLeaseTime: 6000 })))
+      assert.isTrue(yield* server.isFree("a"))
+    }).pipe(Effect.scoped)
   )
 })
