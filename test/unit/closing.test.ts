@@ -24,6 +24,7 @@ import {
   Semaphore,
   SpinLock
 } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { as, clientLayer, clientOf, type Service, testStore, testStores } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
@@ -299,6 +300,36 @@ describe("closing a client first", () => {
       assert.isTrue(yield* server.isFree("a"))
     }).pipe(Effect.scoped)
   )
+
+  it.live("Closing a client takes back permits that are granted meanwhile, and their section does not begin", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const scope = yield* Scope.make()
+      const semaphore = Semaphore.make("a", { permits: 1 })
+      const [sent, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const store = wrappedStore(server.store, ({ operation, run }) =>
+        operation === "semaphore/acquire"
+          ? Effect.andThen(Effect.andThen(Deferred.succeed(sent, void 0), Deferred.await(gate)), run())
+          : run()
+      )
+      const context = yield* Layer.buildWithScope(clientLayer(store), scope)
+      let entered = false
+      const section = yield* Semaphore.withPermits(
+        Effect.sync(() => (entered = true)),
+        semaphore,
+        1
+      ).pipe(Effect.provide(context), Effect.result, Effect.forkChild)
+      yield* Deferred.await(sent)
+      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+      yield* Deferred.succeed(gate, void 0)
+      yield* Fiber.join(closing)
+      const result = yield* Fiber.join(section)
+      assert.isFalse(entered, "its section has begun")
+      assert.isTrue(Result.isFailure(result))
+      const other = yield* clientOf(server)
+      assert.strictEqual(yield* as(other)(Semaphore.availablePermits(semaphore)), 1)
+    }).pipe(Effect.scoped)
+  )
 })
 
 describe("the body of a section", () => {
@@ -331,6 +362,39 @@ describe("the body of a section", () => {
         assert.isUndefined(detached.pollUnsafe(), "a detached fiber")
         yield* Fiber.interrupt(detached)
       })
+    )
+
+    // nothing is held then
+    if (title.endsWith("without permits")) continue
+    it.effect(
+      `The body of a section of ${title} that is interrupted keeps others out until its finalizers have ended`,
+      () =>
+        Effect.gen(function* () {
+          const server = yield* testStore()
+          const [own, other] = [as(yield* clientOf(server)), as(yield* clientOf(server))]
+          const [ending, end] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+          const log: Array<string> = []
+          yield* Effect.addFinalizer(() => Deferred.succeed(end, void 0))
+          const finalizer = Deferred.succeed(ending, void 0).pipe(
+            Effect.andThen(Deferred.await(end)),
+            Effect.andThen(Effect.sync(() => void log.push("has ended")))
+          )
+          const interrupted = yield* Effect.forkChild(own(section(Effect.onInterrupt(Effect.never, () => finalizer))), {
+            startImmediately: true
+          })
+          const interrupting = yield* Effect.forkChild(Fiber.interrupt(interrupted), { startImmediately: true })
+          yield* Deferred.await(ending)
+          const enter = other(section(Effect.sync(() => void log.push("is inside"))))
+          const early = yield* Effect.forkChild(enter)
+          yield* TestClock.adjust("1 second")
+          assert.deepStrictEqual(log, [])
+          yield* Deferred.succeed(end, void 0)
+          yield* Fiber.join(interrupting)
+          yield* TestClock.adjust("1 second")
+          yield* Fiber.join(early)
+          yield* enter
+          assert.deepStrictEqual([...new Set(log)], ["has ended", "is inside"])
+        }).pipe(Effect.scoped)
     )
   }
 })
