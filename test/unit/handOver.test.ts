@@ -3,8 +3,8 @@
  * cannot ask keeps the others waiting for a short time only.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Exit, Fiber, Option, Queue, Stream } from "effect"
-import { FencedLock, Lock, type RedisDriver, type RedisLock } from "effect-redis-lock"
+import { Clock, Duration, Effect, Exit, Fiber, Option, Queue, Schedule, Stream } from "effect"
+import { FencedLock, Lock, type RedisDriver, type RedisLock, SpinLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, type TestStore, testStore } from "../kit/testStore.ts"
 
@@ -176,6 +176,29 @@ describe("a lock that is handed over", () => {
       assert.deepStrictEqual(entered, ["holder", "third"])
       yield* Fiber.join(last)
       assert.isTrue(yield* server.isFree("a"))
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A waiter that leaves its turn to a fiber of its client that spins gives up the place of its client", () =>
+    Effect.gen(function* () {
+      const { entered, lock, section, server, waiting } = yield* whileMessagesLie(() => 0)
+      const { store } = server
+      const [waiter, third] = [yield* clientOf({ store }, patient), yield* clientOf({ store }, patient)]
+      yield* Fiber.interrupt(waiting)
+      const enter = <E>(who: string, lock: Lock.Lock<RedisLock.RedisLock, E>, service: typeof waiter) =>
+        section(who, 1000).pipe(Lock.withLock(lock), as(service), Effect.forkChild({ startImmediately: true }))
+      const first = yield* enter("first", lock, waiter)
+      yield* TestClock.adjust(10)
+      yield* enter("spinning", SpinLock.make("a", { schedule: Schedule.spaced("1 hour") }), waiter)
+      yield* TestClock.adjust(10)
+      const last = yield* enter("third", lock, third)
+      yield* TestClock.adjust(10)
+      yield* Fiber.interrupt(first)
+      yield* TestClock.adjust(1000)
+      yield* TestClock.adjust(100)
+      assert.deepStrictEqual(entered, ["holder", "third"])
+      yield* TestClock.adjust(1000)
+      yield* Fiber.join(last)
     }).pipe(Effect.scoped)
   )
 
