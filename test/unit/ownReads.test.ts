@@ -2,7 +2,7 @@
  * A writer that also reads: only it can end what it would wait for, so its reading never waits behind others.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, type Fiber } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
 import { Lock, ReadWriteLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
@@ -68,5 +68,33 @@ describe("a writer that also reads", () => {
         assert.isTrue(yield* haveEnded([holder, stranger, owner]))
         assert.isTrue(yield* server.isFree("a"))
       }).pipe(Effect.scoped)
+  )
+
+  it.effect("A writer that is granted its lock lets all readers of its owner in at once", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const here = as(yield* clientOf(server, { fallbackInterval: "1 hour" }))
+      const elsewhere = as(yield* clientOf(server))
+      const read: Array<number> = []
+      const reading = (number: number) =>
+        Lock.withLock(
+          Effect.sync(() => read.push(number)),
+          readLock
+        ).pipe(Effect.delay("1 second"))
+      yield* Effect.sleep("5 seconds").pipe(Lock.withLock(writeLock), elsewhere, fork)
+      yield* TestClock.adjust(1)
+      const writing = Lock.withLock(Effect.sleep("10 seconds"), writeLock)
+      const owner = yield* Effect.all([writing, reading(1), reading(2)], { concurrency: "unbounded" }).pipe(
+        Lock.withOwner,
+        here,
+        fork
+      )
+      yield* TestClock.adjust("4 seconds")
+      assert.deepStrictEqual(read, [])
+      yield* TestClock.adjust("1 second")
+      assert.sameMembers(read, [1, 2])
+      yield* TestClock.adjust("10 seconds")
+      yield* Fiber.join(owner)
+    }).pipe(Effect.scoped)
   )
 })
