@@ -13,6 +13,7 @@ import {
   type LockLost,
   type LockReentered,
   LockStoreError,
+  LockTimeout,
   MultiLock,
   NonReentrantLock,
   PermitSemaphore,
@@ -251,6 +252,28 @@ describe("waiting outlives an outage:", () => {
     )
   }
 })
+
+it.effect(
+  "A waiter that gives up during an outage is told that it was taken where its own process holds the lock",
+  () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const service = yield* clientOf(server, patient)
+      server.refuses = () => true
+      const waiting = yield* background(as(service)(Lock.withLock(Effect.void, "a", { waitTime: 500 })))
+      yield* TestClock.adjust(1)
+      server.refuses = () => false
+      const holding = yield* background(as(service)(Lock.withLockIfAvailable(Effect.never, "a")))
+      const { holders } = yield* as(service)(Lock.inspect("a"))
+      server.refuses = () => true
+      yield* TestClock.adjust(500)
+      const error = errorOf(waiting.pollUnsafe())
+      assert.instanceOf(error, LockTimeout)
+      assert.strictEqual((error as LockTimeout).holder?.owner, holders[0]!.owner)
+      server.refuses = () => false
+      yield* Fiber.interrupt(holding)
+    }).pipe(Effect.scoped)
+)
 
 describe("an outage that begins for many at once:", () => {
   for (const what of ["a read lock", "a semaphore", "a leased permit"]) {
