@@ -4,7 +4,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { Lock, ReadWriteLock } from "effect-redis-lock"
+import { Lock, ReadWriteLock, SpinLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
@@ -90,5 +90,31 @@ it.effect("a lease may begin as late as a command that asks for it takes effect,
       // refused twice as its deadline was over, 20 seconds after it was sent; run the third time, just in time
       assert.strictEqual(lease!.overAt, 20_000 + 20_000 + 10_000 + 60_000)
     }).pipe(Lock.withLock("a"), as(service))
+  }).pipe(Effect.scoped)
+)
+
+it.effect("A request that may still take effect is taken back until the lease that it would begin then is over", () =>
+  Effect.gen(function* () {
+    const server = yield* testStore()
+    const late = yield* Effect.scope
+    const lost = wrappedStore(server.store, ({ fail, operation, run }) =>
+      operation === "lock/acquire"
+        ? Effect.andThen(Effect.forkIn(Effect.delay(run(), 9900), late), fail("TimedOut"))
+        : run()
+    )
+    const store = { ...lost, commandLifeMillis: 10_000 }
+    const service = yield* clientOf({ store })
+    server.refuses = (operation) => operation === "lock/release"
+    const asking = yield* Lock.withLock(Effect.void, SpinLock.make("a"), { leaseTime: "5 seconds", waitTime: 0 }).pipe(
+      as(service),
+      Effect.flip,
+      Effect.forkChild({ startImmediately: true })
+    )
+    yield* TestClock.adjust("10500 millis")
+    assert.strictEqual((yield* Fiber.join(asking))._tag, "LockStoreError")
+    assert.isFalse(yield* server.isFree("a"), "it has taken effect late")
+    server.refuses = () => false
+    yield* TestClock.adjust("1100 millis")
+    assert.isTrue(yield* server.isFree("a"), "it is taken back")
   }).pipe(Effect.scoped)
 )
