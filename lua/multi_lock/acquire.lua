@@ -34,44 +34,29 @@ if count >= 7000 or call('EXISTS', unpack(KEYS, 1, count)) > 0 then
   end
 end
 
-local now = micros
+--@include tokens/next_token
 local are_same = true
 local reply = { 1 }
 for i = 1, count do
-  local token = now
-  if KEYS[count + i] == KEYS[i] then
-    token = 0
-  elseif mine[i] then
+  local token
+  if mine[i] and KEYS[count + i] ~= KEYS[i] then
     token = tonumber(call('GET', KEYS[count + i]) or 1) or 1
   else
-    local before = redis.pcall('SET', KEYS[count + i], digits, 'PX', ARGV[3], 'GET')
-    if before then
-      --@include tokens/last_token
-      if not last then
-        -- no token: the locks acquired so far are given back
-        for taken = 1, i - 1 do
-          call('HDEL', KEYS[taken], owner)
-        end
-        if type(before) == 'table' then
-          return before
-        end
-        call('SET', KEYS[count + i], before)
-        return redis.error_reply(no_token .. KEYS[count + i])
+    local refusal
+    token, refusal = next_token(KEYS[i], KEYS[count + i], ARGV[3])
+    if not token then
+      -- the locks acquired so far are given back
+      for taken = 1, i - 1 do
+        call('HDEL', KEYS[taken], owner)
       end
-      if last < 1000000000000000 then
-        token = last + 1
-        call('SET', KEYS[count + i], token)
-      elseif last >= token then
-        token = last + 1
-        call('SET', KEYS[count + i], token, 'PX', ARGV[3])
-      end
+      return refusal
     end
   end
   if not mine[i] then
     call('HSET', KEYS[i], owner, '1')
     call('PEXPIRE', KEYS[i], ARGV[2])
   end
-  are_same = are_same and token == now
+  are_same = are_same and token == micros
   reply[i + 1] = token
 end
-return are_same and now or reply
+return are_same and micros or reply

@@ -1,6 +1,6 @@
--- Replies to a reader or a writer that is denied, and gives it a place if it will wait.
+-- Replies to an owner that is denied, and gives it a place if it will wait.
 --
--- Needs the locals `digits`; `places`, the key of the places, or false (see hand_over_sides.lua);
+-- Needs the locals `digits`; `places`, the key of the places, or false or nil (see hand_over.lua);
 -- `place`, its place; `denial`, the reply but for the server time.
 
 if places then

@@ -13,8 +13,8 @@
 
 -- nearly always neither exists, which costs one command
 if redis.call('EXISTS', KEYS[1], KEYS[3] or KEYS[1]) > 0 then
-  local left
-  local holder
+  local places = KEYS[3]
+  local denial
   if redis.call('EXISTS', KEYS[1]) == 1 then
     local is_held = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
     if is_held and not has_asked then
@@ -24,27 +24,18 @@ if redis.call('EXISTS', KEYS[1], KEYS[3] or KEYS[1]) > 0 then
       if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
         return redis.error_reply('WRONGTYPE a read-write lock')
       end
-      left = redis.call('PTTL', KEYS[1])
-      holder = redis.call('HKEYS', KEYS[1])[1]
+      denial = { redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1] }
     end
   else
-    local places = KEYS[3]
     --@include hand_over/last_turn
     if since < 10000 then
-      left = math.ceil((10000 - since) / 1000)
-      holder = ''
+      denial = { math.ceil((10000 - since) / 1000), '' }
     elseif has_asked then
       redis.call('ZREM', KEYS[3], ARGV[1])
     end
   end
-  if holder then
-    if KEYS[3] then
-      -- pcall: a full server (OOM) still replies that the lock is held
-      -- LT: a place from before the clock stepped back must not be behind all new ones
-      redis.pcall('ZADD', KEYS[3], 'LT', digits, ARGV[1])
-      -- they expire a minute after the last request
-      redis.call('PEXPIRE', KEYS[3], 60000)
-    end
-    return { left, holder, digits }
+  if denial then
+    local place = ARGV[1]
+    --@include hand_over/denied
   end
 end
