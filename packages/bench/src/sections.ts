@@ -40,6 +40,16 @@ export const wallMillis = (sections: ReadonlyArray<Section>): number => {
   return last - first
 }
 
+/** How long the longest wait for a section was, and how many times the mean. */
+export const waitsOf = (
+  sections: ReadonlyArray<Section>
+): { readonly longestWaitMillis: number; readonly longestToMean: number } => {
+  const waits = sections.map(({ askedAt, enteredAt }) => enteredAt - askedAt)
+  const longestWaitMillis = Math.max(...waits)
+  const mean = waits.reduce((sum, wait) => sum + wait, 0) / waits.length
+  return { longestWaitMillis, longestToMean: longestWaitMillis / mean }
+}
+
 /** Each section that followed one of another process, behind that one. */
 export const changesOfProcess = (
   sections: ReadonlyArray<SectionOf>

@@ -1,5 +1,5 @@
 import { rawPubSub } from "../candidates/catalog.ts"
-import { crossHandOffMillis, expectExclusive, wallMillis } from "../sections.ts"
+import { crossHandOffMillis, expectExclusive, waitsOf, wallMillis } from "../sections.ts"
 import { percentile } from "../statistics.ts"
 import type { Run, Sample, Workload } from "../Workload.ts"
 import { measureContenders, startContenders } from "./processes.ts"
@@ -22,8 +22,6 @@ const measureCrowd = async (run: Run, processes: number): Promise<Sample> => {
   })
   expectExclusive(sections)
   const handOffs = crossHandOffMillis(sections)
-  const waits = sections.map(({ askedAt, enteredAt }) => enteredAt - askedAt)
-  const meanWait = waits.reduce((sum, wait) => sum + wait, 0) / waits.length
   return {
     commands: cost.commands / sections.length,
     serverMicros: cost.serverMicros / sections.length,
@@ -31,8 +29,7 @@ const measureCrowd = async (run: Run, processes: number): Promise<Sample> => {
     sectionsPerSecond: (sections.length / wallMillis(sections)) * 1000,
     handOffP50Millis: percentile(handOffs, 0.5),
     handOffP99Millis: percentile(handOffs, 0.99),
-    longestWaitMillis: Math.max(...waits),
-    longestToMean: Math.max(...waits) / meanWait
+    ...waitsOf(sections)
   }
 }
 

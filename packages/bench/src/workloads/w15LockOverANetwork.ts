@@ -2,7 +2,7 @@ import { Redis } from "ioredis"
 import { rawPubSub } from "../candidates/catalog.ts"
 import { Child } from "../processes/Child.ts"
 import type { ProxyArgument } from "../processes/delayingProxy.ts"
-import { crossHandOffMillis, expectExclusive, wallMillis } from "../sections.ts"
+import { crossHandOffMillis, expectExclusive, waitsOf, wallMillis } from "../sections.ts"
 import { percentile } from "../statistics.ts"
 import type { Run, Sample, Workload } from "../Workload.ts"
 import { measureContenders, startContenders } from "./processes.ts"
@@ -40,13 +40,11 @@ const measureOverANetwork = async (run: Run, processes: number): Promise<Sample>
       sectionMillis
     })
     expectExclusive(sections)
-    const waits = sections.map(({ askedAt, enteredAt }) => enteredAt - askedAt)
-    const meanWait = waits.reduce((sum, wait) => sum + wait, 0) / waits.length
     return {
       sectionsPerSecond: (sections.length / wallMillis(sections)) * 1000,
       handOffP50Millis: percentile(crossHandOffMillis(sections), 0.5),
       commands: cost.commands / sections.length,
-      longestToMean: Math.max(...waits) / meanWait,
+      longestToMean: waitsOf(sections).longestToMean,
       roundTripMillis
     }
   } finally {
