@@ -244,20 +244,26 @@ it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
     })
   )
 
+  /** A schedule whose lock somebody takes for another reason as it begins, for twelve seconds. */
+  const besideAnother = Effect.fnUntraced(function* (name: string) {
+    const ticks: Array<number> = []
+    const job = DistributedCron.layer({
+      name,
+      cron: Cron.parse("*/10 * * * * *"),
+      execute: Effect.map(scheduled, (tick) => ticks.push(tick))
+    })
+    const { close } = yield* process(job)
+    const held = yield* background(
+      Lock.withLock(Effect.sleep("12 seconds"), name).pipe(Effect.provide(RedisLock.layerFromStore()))
+    )
+    const began = (yield* Clock.currentTimeMillis) / 1000
+    return { began, close, held, ticks }
+  })
+
   it.effect("A tick that comes while somebody else has the lock for another reason runs when it is free", () =>
     Effect.gen(function* () {
       const name = freshName("cron")
-      const ticks: Array<number> = []
-      const job = DistributedCron.layer({
-        name,
-        cron: Cron.parse("*/10 * * * * *"),
-        execute: Effect.map(scheduled, (tick) => ticks.push(tick))
-      })
-      const { close } = yield* process(job)
-      const held = yield* background(
-        Lock.withLock(Effect.sleep("12 seconds"), name).pipe(Effect.provide(RedisLock.layerFromStore()))
-      )
-      const began = (yield* Clock.currentTimeMillis) / 1000
+      const { began, close, held, ticks } = yield* besideAnother(name)
       yield* TestClock.adjust("11 seconds")
       assert.deepStrictEqual(ticks, [])
       yield* TestClock.adjust("2500 millis")
@@ -277,18 +283,7 @@ it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
       yield* runOperation(store, "lock/acquire", [name, name], [dead, 10_000, 60_000])
       yield* runOperation(store, "record/write", [name, record], [dead, 0, 2, "1 running", 0, "PUBLISH"])
       yield* runOperation(store, "lock/release", [name, name], [dead, "", 0, 0])
-      const ticks: Array<number> = []
-      const job = DistributedCron.layer({
-        name,
-        cron: Cron.parse("*/10 * * * * *"),
-        execute: Effect.map(scheduled, (tick) => ticks.push(tick))
-      })
-      const { close } = yield* process(job)
-      // somebody who has the lock for another reason
-      const held = yield* background(
-        Lock.withLock(Effect.sleep("12 seconds"), name).pipe(Effect.provide(RedisLock.layerFromStore()))
-      )
-      const began = (yield* Clock.currentTimeMillis) / 1000
+      const { began, close, held, ticks } = yield* besideAnother(name)
       yield* TestClock.adjust("13500 millis")
       assert.isAtLeast(ticks.length, 1)
       assert.isAtMost(ticks[0]! - virtualEpochSeconds, began + 12)
