@@ -28,7 +28,7 @@ export interface InternalHolding<out T = unknown> extends Holding<T>, Guarded {
 const look = <A, E>(holding: InternalHolding, f: () => Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.suspend(() => {
     for (const { lease } of holding.holds) {
-      const listening = lease.unconfirmed === undefined ? undefined : lease.listening
+      const { listening } = lease
       if (listening !== undefined) return Effect.flatMap(listening, () => look(holding, f))
     }
     return f()

@@ -196,6 +196,7 @@ export class Lease implements Due, ReleasedLease {
 
   /** Waits until it can be told whether it is lost; undefined if that can be told now, as nearly always. */
   get listening(): Effect.Effect<void> | undefined {
+    if (this.unconfirmed === undefined) return undefined
     this.checkLost(this.client.now())
     const listening = this.#listening
     return listening === undefined || Deferred.isDoneUnsafe(listening) ? undefined : Deferred.await(listening)
