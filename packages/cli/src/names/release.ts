@@ -72,8 +72,8 @@ export const refusalOf = ({ held, holders, kind, name }: LockState): ExitWith | 
 const notHeld = (name: string) => new ExitWith({ code: ExitCode.notHeld, message: `nobody holds ${quoted(name)}` })
 
 /**
- * Releases a name on behalf of the holders that were seen, but not of anyone who has acquired it since. How much was freed: how many permits, or 1 for
- * a lock.
+ * Releases a name for the holders that were seen, but not for anyone who has acquired it since. Returns the number of permits that were
+ * freed, or 1 for a lock.
  */
 export const free = (
   state: LockState
