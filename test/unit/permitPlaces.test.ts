@@ -54,6 +54,59 @@ it.effect("A fiber that begins to wait during the request of another has a place
   }).pipe(Effect.scoped)
 )
 
+it.effect("A fiber whose first request crosses one of its process for more permits hears of a permit that becomes free", () =>
+  Effect.gen(function* () {
+    const server = yield* testStore()
+    const many = Semaphore.make("pool", { permits: 4 })
+    const hold = (permits: number) =>
+      Effect.flatMap(clientOf(server), (client) =>
+        Effect.forkChild(as(client)(Semaphore.withPermits(Effect.never, many, permits)), { startImmediately: true })
+      )
+    const one = yield* hold(1)
+    yield* hold(3)
+    const client = yield* clientOf(server, { fallbackInterval: "10 minutes" })
+    const wait = (permits: number) =>
+      Effect.forkChild(as(client)(Semaphore.withPermits(Effect.void, many, permits)), { startImmediately: true })
+    const first = yield* wait(4)
+    yield* wait(4)
+    yield* TestClock.adjust("500 millis")
+    server.delay = (operation) => (operation === "semaphore/acquire" ? 100 : 0)
+    const small = yield* wait(1)
+    yield* TestClock.adjust("50 millis")
+    yield* Fiber.interrupt(first)
+    yield* TestClock.adjust("200 millis")
+    assert.isUndefined(small.pollUnsafe())
+    yield* Fiber.interrupt(one)
+    yield* TestClock.adjust("300 millis")
+    assert.isDefined(small.pollUnsafe(), "it has had its permit")
+  }).pipe(Effect.scoped)
+)
+
+it.effect("The age of a request for more permits than there are gives the other fibers of its process no advantage", () =>
+  Effect.gen(function* () {
+    const server = yield* testStore()
+    const [mine, others] = [yield* clientOf(server), yield* clientOf(server)]
+    const sections = { mine: 0, others: 0 }
+    const loop = (whose: "mine" | "others") =>
+      Effect.sync(() => void sections[whose]++).pipe(
+        Effect.andThen(Effect.sleep("1 second")),
+        Semaphore.withPermits(pool, 1),
+        Effect.forever,
+        as(whose === "mine" ? mine : others),
+        Effect.forkChild
+      )
+    yield* loop("mine")
+    yield* TestClock.adjust("100 millis")
+    yield* Effect.forkChild(as(mine)(Semaphore.withPermits(Effect.void, pool, 2)))
+    yield* TestClock.adjust("100 millis")
+    yield* loop("mine")
+    yield* loop("mine")
+    yield* loop("others")
+    for (let i = 0; i < 300; i++) yield* TestClock.adjust("100 millis")
+    assert.isAtLeast(sections.others, 10, `of ${sections.mine + sections.others}`)
+  }).pipe(Effect.scoped)
+)
+
 it.effect("A request for permits that fails for good, after it was denied, leaves no place behind", () =>
   Effect.gen(function* () {
     const server = yield* testStore()

@@ -83,6 +83,8 @@ const wait = <A extends object>(
       line.mayHavePlace = true
       waited.answered(answer, startedAt, waiter.hasTurn)
       line.listen(request.channel, messagesSeen, placesIn(client))
+      // the place may be that of a request sent meanwhile, which did not know of this waiter
+      if (line.askedAt >= startedAt) line.changed()
     }
     return Effect.ensuring(
       untilServed(waited),
@@ -147,7 +149,7 @@ class PermitWait<A extends object> implements Wait<A, LockTimeout | LockStoreErr
       if (!(answer instanceof LockStoreError) && answer.granted !== undefined) {
         line.mayHavePlace = asking.ifGranted > 0
         line.granted(true, false)
-        line.leave(waiter, answer.available)
+        line.served(waiter, answer.available)
         // fibers that have joined meanwhile: the place does not tell of them
         if (takesPlaces && line.wantedWithout(undefined) !== asking.ifGranted) line.changed()
         return answer.granted
@@ -167,7 +169,7 @@ class PermitWait<A extends object> implements Wait<A, LockTimeout | LockStoreErr
       return
     }
     this.#last = answer
-    this.#waiter.longestKept = answer.longestKept
+    if (answer.supply !== undefined) line.supply = answer.supply
     line.answered(answer.remaining, isAskers)
     if (isAskers) line.pass(answer.available)
   }
@@ -177,7 +179,7 @@ const askingOf = (line: Line, waiter: Waiter): Asking => ({
   clientId: line.client.clientId,
   ifDenied: line.wantedWithout(undefined),
   ifGranted: line.wantedWithout(waiter),
-  who: line.oldest === waiter ? "oldest" : "younger"
+  who: line.head === waiter ? "oldest" : "younger"
 })
 
 /** Ends the wait: with the store's own `failure` if the last request failed. */

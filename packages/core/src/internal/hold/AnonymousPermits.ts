@@ -11,7 +11,7 @@ import type { PermitReply } from "../kinds/kinds.ts"
 import type { Loss } from "../report/telemetry.ts"
 import { maxSends } from "../store/commands.ts"
 import { describeWrongType, isForbidden, mayHaveRun } from "../store/failures.ts"
-import { type Asking, longestKept } from "../store/operations/permitPlaces.ts"
+import { type Asking, uncounted } from "../store/operations/permitPlaces.ts"
 import * as semaphore from "../store/operations/semaphore.ts"
 import type { Guarded, Restore } from "./guard.ts"
 import { Dependents } from "./Lease.ts"
@@ -83,21 +83,14 @@ export class AnonymousPermits implements Guarded {
         onSuccess: ({ available, exists, isGranted, remaining }): Effect.Effect<PermitReply<AnonymousPermits>> => {
           client.underWay--
           if (!isGranted) {
-            const kept = initial !== undefined && initial < this.permits ? longestKept.tooMany : longestKept.unknown
-            return Effect.succeed({ granted: undefined, available, remaining, exists, longestKept: kept })
+            return Effect.succeed({ granted: undefined, available, remaining, exists, supply: uncounted(initial) })
           }
           // permits that any process may give back are not counted as held: nobody would know when that ends
           if (this.returnedBy === "holder") {
             client.telemetry.acquired(this.kind.name, client.now() - startedAt)
             client.rememberPermits(this)
           }
-          return Effect.succeed({
-            granted: this,
-            available,
-            remaining: -1,
-            exists: true,
-            longestKept: longestKept.unknown
-          })
+          return Effect.succeed({ granted: this, available, remaining: -1, exists: true, supply: undefined })
         },
         onFailure: (cause: Cause.Cause<LockStoreError>) => {
           client.underWay--

@@ -8,6 +8,7 @@ import { type LockKeys, semaphoreChannel } from "../store/keys.ts"
 import * as fairLock from "../store/operations/fairLock.ts"
 import * as lock from "../store/operations/lock.ts"
 import type { HandOverTerms, TakesPlace } from "../store/operations/lock.ts"
+import type { Supply } from "../store/operations/permitPlaces.ts"
 import * as permitSemaphore from "../store/operations/permitSemaphore.ts"
 import * as readWriteLock from "../store/operations/readWriteLock.ts"
 import type { AcquireReply, StoreCommand } from "../store/operations/StoreOperation.ts"
@@ -369,14 +370,14 @@ export const permit = (initial: number | undefined): PermitProtocol => ({
 
 /**
  * The reply of a semaphore: the grant, if any; how many permits are free now; in how many milliseconds a lease ends
- * (unknown if below zero); whether the semaphore exists; and for how many seconds at a time permits are kept for such a request, at most.
+ * (unknown if below zero); whether the semaphore exists; and, if it was denied, how many permits there are.
  */
 export interface PermitReply<A> {
   readonly granted: A | undefined
   readonly available: number
   readonly remaining: number
   readonly exists: boolean
-  readonly longestKept: number
+  readonly supply: Supply | undefined
 }
 
 /** The name of a latch in messages. */

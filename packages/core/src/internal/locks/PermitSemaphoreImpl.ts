@@ -28,7 +28,7 @@ import { ownerText, printsAs, shown } from "../report/shown.ts"
 import { labelled } from "../report/spans.ts"
 import { describeWrongType, isForbidden, mayHaveRun, runOrDescribe } from "../store/failures.ts"
 import { semaphoreChannel } from "../store/keys.ts"
-import { type Asking, longestKept } from "../store/operations/permitPlaces.ts"
+import { type Asking, counted } from "../store/operations/permitPlaces.ts"
 import * as permitSemaphore from "../store/operations/permitSemaphore.ts"
 import * as operations from "../store/operations/permitSemaphore.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
@@ -153,8 +153,8 @@ export const ask = (
       client.underWay--
       if (!isGranted) {
         const exists = held !== -1
-        const kept = available + (held ?? 0) < permits ? longestKept.tooMany : longestKept.enough
-        const denied: PermitReply<PermitHold> = { granted: undefined, available, remaining, exists, longestKept: kept }
+        const supply = counted(available + (held ?? 0))
+        const denied: PermitReply<PermitHold> = { granted: undefined, available, remaining, exists, supply }
         return exists && held !== undefined
           ? Effect.as(compareTotal(request, available + held), denied)
           : Effect.succeed(denied)
@@ -167,7 +167,7 @@ export const ask = (
             available,
             remaining,
             exists: true,
-            longestKept: longestKept.enough
+            supply: undefined
           })
         : Effect.andThen(
             rollback(ownerRef, leaseMillis),

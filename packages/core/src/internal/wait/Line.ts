@@ -11,7 +11,7 @@ import type { Signal } from "../../RedisDriver.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Turns, Identity } from "../hold/Lease.ts"
 import type { Mode } from "../kinds/kinds.ts"
-import { isDue } from "../store/operations/permitPlaces.ts"
+import { isDue, uncounted } from "../store/operations/permitPlaces.ts"
 import type { Alarm } from "../time/clock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
@@ -43,8 +43,6 @@ export class Waiter implements Alarm, Linked<Waiter> {
   readonly waitsUntil: number
   /** Its place in the order of arrival. */
   readonly number: number
-  /** For how many seconds at a time free permits are kept for it, at most, by the reply to its last request. */
-  longestKept = Number.POSITIVE_INFINITY
   /** The count of its latch as last read since it joined, by any waiter. */
   count: number | undefined = undefined
   isQueued = true
@@ -121,6 +119,10 @@ export class Line {
   place: Place | undefined = undefined
   /** Whether this client may have a place among those that wait for permits. */
   mayHavePlace = false
+  /** By the last reply about permits. */
+  supply = uncounted()
+  /** When the waiter that has the turn last asked, on the monotonic clock. */
+  askedAt = Number.NEGATIVE_INFINITY
   stage: Stage
   #isReserved: boolean
   readonly #end: () => void
@@ -128,8 +130,8 @@ export class Line {
   readonly #isHeldHere: () => boolean
   /** By the number of permits they want, each list in order of arrival. */
   readonly #waiters = new Map<number, LinkedList<Waiter>>()
-  /** Since when the oldest has been the oldest, on the monotonic clock. */
-  #oldestSince: number
+  /** Since when the head has been the head, on the monotonic clock. */
+  #headSince: number
   #firstNumber = 0
   #lastNumber = 0
   readonly #subscriptions: Array<Subscription> = []
@@ -140,7 +142,7 @@ export class Line {
     this.#end = end
     this.#isHeldHere = isHeldHere
     this.#isReserved = isReserved
-    this.#oldestSince = client.now()
+    this.#headSince = client.now()
     this.stage = isReserved || hasAsked ? asking : isHeldHere() ? asleep(this.pauseUntil(-1)) : due
   }
 
@@ -177,29 +179,34 @@ export class Line {
     return this.#first(Number.POSITIVE_INFINITY)
   }
 
-  /** The first waiter for which this number of free permits is enough; none, if they are kept for the oldest. */
+  /** The oldest that does not want more permits than there are. */
+  get head(): Waiter | undefined {
+    return this.#first(this.supply.total)
+  }
+
+  /** The first waiter for which this number of free permits is enough; none, if they are kept for the head. */
   firstFor(free: number): Waiter | undefined {
-    const { oldest } = this
-    return oldest !== undefined && oldest.permits > free && this.#isKeptFor(oldest) ? undefined : this.#first(free)
+    const { head } = this
+    return head !== undefined && head.permits > free && this.#isKeptFor(head) ? undefined : this.#first(free)
   }
 
   /** Whether a request for permits would jump the line. */
   isAhead(permits: number): boolean {
-    const { oldest } = this
-    return oldest !== undefined && (this.#isKeptFor(oldest) || this.#first(permits) !== undefined)
+    const { head } = this
+    return (head !== undefined && this.#isKeptFor(head)) || this.#first(permits) !== undefined
   }
 
   /** How many free permits let one of the waiters in, other than `except`; zero if there are no others. */
   wantedWithout(except: Waiter | undefined): number {
-    let oldest: Waiter | undefined
+    let head: Waiter | undefined
     let least = 0
     for (const [permits, { first }] of this.#waiters) {
       const waiter = first === except ? first!.behind : first
       if (waiter === undefined) continue
-      if (oldest === undefined || waiter.number < oldest.number) oldest = waiter
+      if (permits <= this.supply.total && (head === undefined || waiter.number < head.number)) head = waiter
       if (least === 0 || permits < least) least = permits
     }
-    return oldest !== undefined && this.#isKeptFor(oldest) ? oldest.permits : least
+    return head !== undefined && this.#isKeptFor(head) ? head.permits : least
   }
 
   #first(free: number): Waiter | undefined {
@@ -211,8 +218,8 @@ export class Line {
     return first
   }
 
-  #isKeptFor({ longestKept, permits }: Waiter): boolean {
-    return isDue(this.client.now() - this.#oldestSince, permits, longestKept)
+  #isKeptFor({ permits }: Waiter): boolean {
+    return isDue(this.client.now() - this.#headSince, permits, this.supply)
   }
 
   /** Joins at the end, or at the reserved head; gets the turn if no waiter has it. */
@@ -243,13 +250,12 @@ export class Line {
 
   /**
    * Removes a waiter that has not left yet. If it had the turn, the next one gets it and asks at once, as a change that it was woken for
-   * may not have been acted on. A waiter that leaves because it was served says how many permits are still `free`. The last one ends the
-   * line.
+   * may not have been acted on. The last one ends the line.
    */
   leave(waiter: Waiter, free = Number.POSITIVE_INFINITY): void {
     if (!waiter.isQueued) return
     waiter.isQueued = false
-    if (this.oldest === waiter) this.#oldestSince = this.client.now()
+    if (this.head === waiter) this.#headSince = this.client.now()
     this.client.alarms.cancel(waiter)
     const waiters = this.#waiters.get(waiter.permits)!
     waiters.remove(waiter)
@@ -264,13 +270,19 @@ export class Line {
     for (const subscription of this.#subscriptions) subscription.stop()
   }
 
+  /** A waiter leaves because it got its permits; so many are still `free`. */
+  served(waiter: Waiter, free: number): void {
+    if (waiter.permits + free > this.supply.total) this.supply = { ...this.supply, total: Number.POSITIVE_INFINITY }
+    this.leave(waiter, free)
+  }
+
   /**
    * Passes the turn to the first waiter for which the `free` permits are enough, which asks at once, even behind one that wants more. If
-   * there is none, the first of all gets the turn, and sleeps on.
+   * there is none, the head gets the turn, and sleeps on.
    */
   pass(free: number): void {
     const first = this.firstFor(free)
-    this.turn = first ?? this.oldest
+    this.turn = first ?? this.head ?? this.oldest
     if (first !== undefined) this.changed()
     if (this.isDue) this.#wakeAsker()
     else if (this.turn !== undefined) this.#setAlarm(this.turn)
@@ -396,6 +408,7 @@ export class Line {
   asked(waiter: Waiter): void {
     this.client.alarms.cancel(waiter)
     Queue.takeUnsafe(this.wakes)
+    this.askedAt = this.client.now()
     this.on({ _tag: "Asked" })
   }
 

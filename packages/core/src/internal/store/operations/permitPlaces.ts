@@ -7,20 +7,25 @@ import { permitPlaces, semaphoreChannel } from "../keys.ts"
 /** What a store needs to tell others that permits are free. */
 export type TellingStore = Pick<Store, "publish" | "handsOver">
 
-/** For how many seconds at a time, at most, several permits are kept for a request: see {@link isDue}. */
-export const longestKept = {
-  tooMany: 0,
-  unknown: 16,
-  /** There are as many: others wait only until these have come back. */
-  enough: 1_000_000
-} as const
+/** What a denied request learns of a semaphore. */
+export interface Supply {
+  /** How many permits there are, held ones included; infinite if that is not known. */
+  readonly total: number
+  /** For how many seconds at a time, at most, several of them are kept for a request: see {@link isDue}. */
+  readonly longestKept: number
+}
+
+/** Redis counts permits with ids, held ones as well: others wait only until those have come back. */
+export const counted = (total: number): Supply => ({ total, longestKept: 1_000_000 })
+
+export const uncounted = (total = Number.POSITIVE_INFINITY): Supply => ({ total, longestKept: 16 })
 
 /**
  * Whether free permits are kept for the waiter that has waited longest. For several they are kept in turns, as others stand still meanwhile:
- * each turn is four times as long as the last one, up to `longest` seconds; then it is a quarter of the time. As
+ * each turn is four times as long as the last one, up to the longest; then it is a quarter of the time. As
  * `lua/include/permit_places/place_at.lua`.
  */
-export const isDue = (waitedMillis: number, permits: number, longest: number): boolean => {
+export const isDue = (waitedMillis: number, permits: number, { longestKept: longest }: Supply): boolean => {
   const waited = waitedMillis / 1000
   if (permits === 1) return waited >= 0.1
   if (waited >= 4 * longest) return waited % (4 * longest) < longest
