@@ -4,7 +4,7 @@
 -- KEYS[1]  the permits that are free, a string (Redisson's RPermitExpirableSemaphore)
 -- KEYS[2]  { permit id, 16 raw bytes = epoch milliseconds at which its lease ends }, a zset
 -- KEYS[3]  the channel
--- KEYS[4], KEYS[5] and four more arguments are only here for a client that takes places:
+-- KEYS[4], KEYS[5] and six more arguments are only here for a client that takes places:
 -- KEYS[4]  the places (see include/permit_places/place_at.lua)
 -- KEYS[5]  what they want
 -- ARGV[1]  how many permits the semaphore begins with, or '' not to create it
@@ -12,9 +12,11 @@
 -- ARGV[3]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[4]  the client
 -- ARGV[5]  how many permits it wants to be told of if it is denied these; 0: it will not wait
--- ARGV[6]  how many its other fibers want if it is granted these; 0: none of them waits
--- ARGV[7]  new, oldest or younger (see include/permit_places/take_place.lua)
--- ARGV[8..]  the ids, 32 hexadecimal digits each; from ARGV[4] on without KEYS[4]
+-- ARGV[6]  for how long it has waited for them, milliseconds
+-- ARGV[7]  how many its other fibers want if it is granted these; 0: none of them waits
+-- ARGV[8]  for how long they have waited, milliseconds
+-- ARGV[9]  1 for a fiber that does not wait yet (see include/permit_places/take_place.lua)
+-- ARGV[10..]  the ids, 32 hexadecimal digits each; from ARGV[4] on without KEYS[4]
 -- ARGV[last] the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: { 1, how many permits are free now, -1 }
@@ -26,8 +28,9 @@
 --@include permits/begin_leased
 --@include permits/raw
 local publish, channel, places, wants = ARGV[3], KEYS[3], KEYS[4], KEYS[5]
-local me, if_denied, if_granted, who = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local first = places and 8 or 4
+local me, if_denied, denied_waited = ARGV[4], ARGV[5], ARGV[6]
+local if_granted, granted_waited, is_new = ARGV[7], ARGV[8], ARGV[9]
+local first = places and 10 or 4
 local wanted_now = #ARGV - first
 local expiry = redis.call('ZSCORE', KEYS[2], raw(ARGV[first]))
 local sent = expiry and tonumber(expiry) > now

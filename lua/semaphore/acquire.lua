@@ -5,7 +5,7 @@
 -- KEYS[2]  the ids of a permit semaphore of this name
 -- KEYS[3]  the marker of this grant, a string: its permits
 -- KEYS[4]  the channel
--- KEYS[5], KEYS[6] and ARGV[5] to ARGV[8] are only here for a client that takes places:
+-- KEYS[5], KEYS[6] and ARGV[5] to ARGV[10] are only here for a client that takes places:
 -- KEYS[5]  the places (see include/permit_places/place_at.lua)
 -- KEYS[6]  what they want
 -- ARGV[1]  how many permits the semaphore begins with, or '' not to create it
@@ -14,8 +14,10 @@
 -- ARGV[4]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[5]  the client
 -- ARGV[6]  how many permits it wants to be told of if it is denied these; 0: it will not wait
--- ARGV[7]  how many its other fibers want if it is granted these; 0: none of them waits
--- ARGV[8]  new, oldest or younger (see include/permit_places/take_place.lua)
+-- ARGV[7]  for how long it has waited for them, milliseconds
+-- ARGV[8]  how many its other fibers want if it is granted these; 0: none of them waits
+-- ARGV[9]  for how long they have waited, milliseconds
+-- ARGV[10]  1 for a fiber that does not wait yet (see include/permit_places/take_place.lua)
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    { 1 granted or 0 denied, how many permits are free now (and not kept for others,
@@ -25,7 +27,8 @@
 --@include deadline
 --@include permits/anonymous
 local publish, channel, places, wants = ARGV[4], KEYS[4], KEYS[5], KEYS[6]
-local me, if_denied, if_granted, who = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+local me, if_denied, denied_waited = ARGV[5], ARGV[6], ARGV[7]
+local if_granted, granted_waited, is_new = ARGV[8], ARGV[9], ARGV[10]
 local wanted_now = tonumber(ARGV[2])
 local marker = redis.call('GET', KEYS[3])
 local granted = marker and 1 or 0

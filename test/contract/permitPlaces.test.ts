@@ -75,7 +75,7 @@ for (const [where, layer] of Object.entries(stores)) {
           yield* until("C is told", () => c.length > 0)
           assert.deepStrictEqual([a.length, b.length, c.length, all.length], [1, 1, 1, 0])
           for (const client of [clientC, clientB, clientA])
-            assert.isTrue((yield* ask(client, { who: "oldest" })).isGranted)
+            assert.isTrue((yield* ask(client, { waits: true })).isGranted)
         })
     )
 
@@ -107,7 +107,7 @@ for (const [where, layer] of Object.entries(stores)) {
           const { grant, isGranted } = yield* ask("barger", { ifDenied: 0 })
           // this machine may have been so slow that the permit is kept for A
           if (isGranted) {
-            assert.isFalse((yield* ask(clientA, { who: "oldest" })).isGranted)
+            assert.isFalse((yield* ask(clientA, { waits: true })).isGranted)
             yield* giveBack(grant)
             yield* until("A is told again", () => a.length === 2)
           }
@@ -122,8 +122,8 @@ for (const [where, layer] of Object.entries(stores)) {
         yield* ask(clientB)
         yield* add(1)
         yield* until("the permit is kept", isKept)
-        assert.isFalse((yield* ask(clientB, { who: "oldest" })).isGranted)
-        assert.isTrue((yield* ask(clientA, { who: "oldest" })).isGranted)
+        assert.isFalse((yield* ask(clientB, { waits: true })).isGranted)
+        assert.isTrue((yield* ask(clientA, { waits: true })).isGranted)
         assert.isFalse((yield* ask(clientA)).isGranted)
       })
     )
@@ -140,7 +140,7 @@ for (const [where, layer] of Object.entries(stores)) {
           yield* giveBack(grant, 1)
           yield* until("B is told", () => b.length === 1)
           yield* until("the permit is kept", isKept)
-          assert.isTrue((yield* ask(clientB, { who: "oldest" })).isGranted)
+          assert.isTrue((yield* ask(clientB, { waits: true })).isGranted)
         })
     )
 
@@ -151,7 +151,7 @@ for (const [where, layer] of Object.entries(stores)) {
         yield* ask(clientB)
         yield* add(1)
         yield* until("A is told", () => a.length === 1)
-        assert.isTrue((yield* ask(clientA, { who: "oldest", ifGranted: 1 })).isGranted)
+        assert.isTrue((yield* ask(clientA, { waits: true, ifGranted: 1 })).isGranted)
         yield* add(1)
         yield* until("B is told", () => b.length === 1)
         yield* add(1)
@@ -185,7 +185,7 @@ for (const [where, layer] of Object.entries(stores)) {
             yield* until("A is told", () => a.length === 1)
             yield* until("the permit is kept for A", isKept)
             if (isDead) yield* Scope.close(scope, Exit.void)
-            const asksAgain = Effect.map(ask(clientB, { who: "oldest" }), ({ isGranted }) => isGranted)
+            const asksAgain = Effect.map(ask(clientB, { waits: true }), ({ isGranted }) => isGranted)
             yield* until("B is granted it", asksAgain)
             yield* Scope.close(scope, Exit.void)
           })
@@ -236,12 +236,12 @@ for (const [where, layer] of Object.entries(stores)) {
           // at least one permit is held at any time, as long as that is possible
           let last = yield* ask("barger", { ifDenied: 0 })
           assert.isTrue(last.isGranted)
-          assert.isFalse((yield* ask(clientA, { wanted: 4, who: "oldest" })).isGranted)
+          assert.isFalse((yield* ask(clientA, { wanted: 4, waits: true })).isGranted)
           const isServed = Effect.gen(function* () {
             const next = yield* ask("barger", { ifDenied: 0 })
             if (last.isGranted) yield* giveBack(last.grant, 1)
             last = next
-            return (yield* ask(clientA, { wanted: 4, who: "oldest" })).isGranted
+            return (yield* ask(clientA, { wanted: 4, waits: true })).isGranted
           })
           yield* until("A has all four", isServed)
         })
@@ -256,13 +256,13 @@ for (const [where, layer] of Object.entries(stores)) {
         let turns = 0
         const seesTurn = Effect.gen(function* () {
           yield* add(1)
-          const { isGranted, left } = yield* ask(clientA, { who: "oldest", ifGranted: 1 })
+          const { isGranted, left } = yield* ask(clientA, { waits: true, ifGranted: 1 })
           if (!isGranted) {
             turns++
             assert.isTrue(left > 0 && left <= 10, `${left} ms left`)
             yield* until(
               "the turn is over",
-              Effect.map(ask(clientA, { who: "oldest", ifGranted: 1 }), (it) => it.isGranted)
+              Effect.map(ask(clientA, { waits: true, ifGranted: 1 }), (it) => it.isGranted)
             )
           }
           return turns === 2
@@ -284,7 +284,7 @@ for (const [where, layer] of Object.entries(stores)) {
         // denied while it is the turn of others
         const served = until(
           "it is served",
-          Effect.map(ask(clientA, { who: "oldest" }), (it) => it.isGranted)
+          Effect.map(ask(clientA, { waits: true }), (it) => it.isGranted)
         )
         for (const end of [leave(clientA), served]) {
           yield* ask(clientA, { wanted: 2 })

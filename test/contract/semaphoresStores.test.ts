@@ -89,7 +89,8 @@ const Op = Schema.Struct({
       client: Schema.Literals(clientIds),
       ifDenied: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 })),
       ifGranted: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 })),
-      who: Schema.Literals(["new", "oldest", "younger"])
+      /** In steps that are longer than the rest of a run; undefined for a fiber that does not wait yet. */
+      waited: Schema.UndefinedOr(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3 })))
     })
   ),
   flag: Schema.Boolean
@@ -122,6 +123,11 @@ type Command = readonly [
   args: ReadonlyArray<string | number>
 ]
 
+const askingOf = ({ client, ifDenied, ifGranted, waited }: NonNullable<Op["asks"]>) => {
+  const millis = (waited ?? 0) * 700_000
+  return [client, ifDenied, millis, ifGranted, millis, waited === undefined ? 1 : 0]
+}
+
 const commandOf = (op: Op, prefix: string): Command => {
   const at = (name: string) => `${prefix}${name}`
   const key = at(op.name)
@@ -130,7 +136,7 @@ const commandOf = (op: Op, prefix: string): Command => {
   const { asks } = op
   const places = ["places", "wants"].map((what) => `effect_redis_lock_permit_${what}:{${key}}`)
   const tells = asks === undefined ? [channel] : [channel, ...places]
-  const asking = asks === undefined ? [] : [asks.client, asks.ifDenied, asks.ifGranted, asks.who]
+  const asking = asks === undefined ? [] : askingOf(asks)
   const latchChannel = `redisson_countdownlatch__channel__{${key}}`
   const marker = `effect_redis_lock_grant:{${key}}:${op.first}`
   const some = Array.from({ length: op.many }, (_, i) => ids[(op.first + i) % ids.length]!)

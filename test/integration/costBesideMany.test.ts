@@ -279,11 +279,11 @@ const besidePlaces = (others: number) =>
       const tells = [channel, "effect_redis_lock_permit_places:{pool}", "effect_redis_lock_permit_wants:{pool}"]
       const listener = redis.duplicate()
       yield* Effect.addFinalizer(() => Effect.sync(() => listener.disconnect()))
-      const request = (number: number, wanted: number, who: string) =>
+      const request = (number: number, wanted: number, isNew: 0 | 1) =>
         run(
           "semaphore/acquire",
           ["pool", "{pool}:timeout", `effect_redis_lock_grant:{pool}:${number}`, ...tells],
-          [1, wanted, 600_000, "PUBLISH", clientOf(number), wanted, 0, who]
+          [1, wanted, 600_000, "PUBLISH", clientOf(number), wanted, 0, 0, 0, isNew]
         )
       const giveBack = run(
         "semaphore/return",
@@ -291,17 +291,17 @@ const besidePlaces = (others: number) =>
         [1, 0, "PUBLISH"]
       )
       const operations = [
-        ["a request in vain", request(9999, 1, "new")],
+        ["a request in vain", request(9999, 1, 1)],
         ["a place given up", run("semaphore/leave", ["pool", ...tells], [clientOf(9999), "PUBLISH"])],
         ["permits given back", giveBack],
-        ["a request of the one who was told", request(1000, 1, "oldest")],
+        ["a request of the one who was told", request(1000, 1, 0)],
         ["more permits", run("semaphore/add", ["pool", "{pool}:timeout", ...tells], ["", 1, 1, "PUBLISH"])]
       ] as const
       for (const isMeasured of [false, true]) {
         const clients = Array.from({ length: isMeasured ? others : 10 }, (_, i) => 1000 + i)
         yield* ask(() => listener.subscribe(...clients.map((number) => `${channel}:${clientOf(number)}`)))
-        yield* request(0, 1, "new")
-        yield* Effect.forEach(clients, (number) => request(number, 1, "new"), { concurrency: 50 })
+        yield* request(0, 1, 1)
+        yield* Effect.forEach(clients, (number) => request(number, 1, 1), { concurrency: 50 })
         for (const [what, self] of operations) costs[what] = (yield* commandsOf(redis, self)).commands
         yield* ask(() => redis.flushall())
       }

@@ -3,7 +3,7 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { Semaphore } from "effect-redis-lock"
+import { PermitSemaphore, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { permitPlaces } from "../../packages/core/dist/internal/store/keys.js"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
@@ -82,30 +82,38 @@ it.effect("A fiber whose first request crosses one of its process for more permi
   }).pipe(Effect.scoped)
 )
 
-it.effect("The age of a request for more permits than there are gives the other fibers of its process no advantage", () =>
-  Effect.gen(function* () {
-    const server = yield* testStore()
-    const [mine, others] = [yield* clientOf(server), yield* clientOf(server)]
-    const sections = { mine: 0, others: 0 }
-    const loop = (whose: "mine" | "others") =>
-      Effect.sync(() => void sections[whose]++).pipe(
-        Effect.andThen(Effect.sleep("1 second")),
-        Semaphore.withPermits(pool, 1),
-        Effect.forever,
-        as(whose === "mine" ? mine : others),
-        Effect.forkChild
-      )
-    yield* loop("mine")
-    yield* TestClock.adjust("100 millis")
-    yield* Effect.forkChild(as(mine)(Semaphore.withPermits(Effect.void, pool, 2)))
-    yield* TestClock.adjust("100 millis")
-    yield* loop("mine")
-    yield* loop("mine")
-    yield* loop("others")
-    for (let i = 0; i < 300; i++) yield* TestClock.adjust("100 millis")
-    assert.isAtLeast(sections.others, 10, `of ${sections.mine + sections.others}`)
-  }).pipe(Effect.scoped)
-)
+for (const [what, wanted] of [
+  ["for more permits than there are", 4],
+  ["that must wait for permits held for long", 3]
+] as const) {
+  it.effect(`A request ${what} gives the other fibers of its process no advantage`, () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const three = PermitSemaphore.make("pool", { permits: 3 })
+      const [mine, others] = [yield* clientOf(server), yield* clientOf(server)]
+      const sections = { mine: 0, others: 0 }
+      const loop = (whose: "mine" | "others") =>
+        Effect.sync(() => void sections[whose]++).pipe(
+          Effect.andThen(Effect.sleep("100 millis")),
+          PermitSemaphore.withPermits(three, 1),
+          Effect.forever,
+          as(whose === "mine" ? mine : others),
+          Effect.forkChild
+        )
+      yield* Effect.forkChild(as(others)(PermitSemaphore.withPermits(Effect.never, three, 2)))
+      yield* loop("mine")
+      yield* TestClock.adjust("10 millis")
+      yield* Effect.forkChild(as(mine)(PermitSemaphore.withPermits(Effect.void, three, wanted)))
+      yield* TestClock.adjust("10 millis")
+      yield* loop("mine")
+      yield* loop("mine")
+      yield* loop("others")
+      // no permits are kept from the 8th to the 16th second
+      for (let i = 0; i < 150; i++) yield* TestClock.adjust("100 millis")
+      assert.isAtLeast(sections.others, (sections.mine + sections.others) / 4, `of ${sections.mine + sections.others}`)
+    }).pipe(Effect.scoped)
+  )
+}
 
 it.effect("A request for permits that fails for good, after it was denied, leaves no place behind", () =>
   Effect.gen(function* () {

@@ -12,7 +12,19 @@ export interface Ask {
   readonly wanted?: number
   readonly ifDenied?: number
   readonly ifGranted?: number
-  readonly who?: "new" | "oldest" | "younger"
+  /** Whether it is one that waits already. */
+  readonly waits?: boolean
+}
+
+/** Since when each client has waited, as clients tell it. */
+const waits = () => {
+  const since = new Map<string, number>()
+  const asking = (client: string, { ifDenied, ifGranted = 0, wanted = 1, waits = false }: Ask) => {
+    const now = performance.now()
+    if (!since.has(client)) since.set(client, now)
+    return [client, ifDenied ?? wanted, Math.round(now - since.get(client)!), ifGranted, 0, waits ? 0 : 1]
+  }
+  return { asking, served: (client: string) => since.delete(client) }
 }
 
 /** Listens, and counts what comes. */
@@ -40,18 +52,20 @@ export const semaphores = {
     const [ids, channel] = [`{${key}}:timeout`, `redisson_sc:{${key}}`]
     const tells = [channel, `effect_redis_lock_permit_places:{${key}}`, `effect_redis_lock_permit_wants:{${key}}`]
     const marker = (grant: string) => `effect_redis_lock_grant:{${key}}:${grant}`
-    const ask = (client: string, { ifDenied, ifGranted = 0, wanted = 1, who = "new" }: Ask = {}) => {
+    const { asking, served } = waits()
+    const ask = (client: string, how: Ask = {}) => {
+      const { wanted = 1 } = how
       const grant = `${client}:${++requests}`
-      const asking = [client, ifDenied ?? wanted, ifGranted, who]
       return Effect.map(
         runOperation(
           store,
           "semaphore/acquire",
           [key, ids, marker(grant), ...tells],
-          [begins, wanted, 60_000, store.publish, ...asking]
+          [begins, wanted, 60_000, store.publish, ...asking(client, how)]
         ),
         (reply) => {
           const [granted, free, , left] = reply as [number, number, number, number]
+          if (granted === 1) served(client)
           return { isGranted: granted === 1, free, left, grant }
         }
       )
@@ -73,18 +87,20 @@ export const semaphores = {
     const key = freshName("places")
     const [ids, channel] = [`{${key}}:timeout`, `redisson_sc:{${key}}`]
     const tells = [channel, `effect_redis_lock_permit_places:{${key}}`, `effect_redis_lock_permit_wants:{${key}}`]
-    const ask = (client: string, { ifDenied, ifGranted = 0, wanted = 1, who = "new" }: Ask = {}) => {
+    const { asking, served } = waits()
+    const ask = (client: string, how: Ask = {}) => {
+      const { wanted = 1 } = how
       const grant = Array.from({ length: wanted }, () => (++requests).toString(16).padStart(32, "0"))
-      const asking = [client, ifDenied ?? wanted, ifGranted, who]
       return Effect.map(
         runOperation(
           store,
           "permit_semaphore/acquire",
           [key, ids, ...tells],
-          [begins, 60_000, store.publish, ...asking, ...grant]
+          [begins, 60_000, store.publish, ...asking(client, how), ...grant]
         ),
         (reply) => {
           const [granted, free, left] = reply as [number, number, number]
+          if (granted === 1) served(client)
           return { isGranted: granted === 1, free, left, grant: grant.join() }
         }
       )

@@ -12,7 +12,7 @@ import type { Restore } from "../hold/guard.ts"
 import { leavePlace } from "../hold/rollback.ts"
 import type { Mode, PermitReply } from "../kinds/kinds.ts"
 import { catchTransient, mayHaveRun, transientFailure } from "../store/failures.ts"
-import type { Asking } from "../store/operations/permitPlaces.ts"
+import { type Asking, nothing } from "../store/operations/permitPlaces.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
 import { untilServed, type Wait } from "../wait/untilServed.ts"
 import { countWaiting } from "./giveUp.ts"
@@ -33,9 +33,9 @@ export interface PermitRequest<A> {
 /** A request of a fiber that will not wait. */
 export const notWaiting = ({ clientId }: LockClient): Asking => ({
   clientId,
-  ifDenied: 0,
-  ifGranted: 0,
-  who: "new"
+  ifDenied: nothing,
+  ifGranted: nothing,
+  isNew: true
 })
 
 /** Waits for permits as long as allowed. */
@@ -50,7 +50,7 @@ export const acquire = <A extends object>(
     return wait(request, restore, startedAt, undefined, undefined)
   }
   const messagesSeen = client.subscriptions.messagesSeen(channel, client.store.handsOver)
-  const asking: Asking = { ...notWaiting(client), ifDenied: waitMillis > 0 ? permits : 0 }
+  const asking: Asking = { ...notWaiting(client), ifDenied: waitMillis > 0 ? { permits, waitedMillis: 0 } : nothing }
   return Effect.matchCauseEffect(request.ask(restore, startedAt, asking), {
     onSuccess: (answer): Effect.Effect<A, LockTimeout | LockStoreError> => {
       if (answer.granted !== undefined) return Effect.succeed(answer.granted)
@@ -147,11 +147,11 @@ class PermitWait<A extends object> implements Wait<A, LockTimeout | LockStoreErr
     line.mayHavePlace = true
     return Effect.map(catchTransient(this.#request.ask(this.restore, this.#startedAt, asking)), (answer) => {
       if (!(answer instanceof LockStoreError) && answer.granted !== undefined) {
-        line.mayHavePlace = asking.ifGranted > 0
+        line.mayHavePlace = asking.ifGranted.permits > 0
         line.granted(true, false)
         line.served(waiter, answer.available)
         // fibers that have joined meanwhile: the place does not tell of them
-        if (takesPlaces && line.wantedWithout(undefined) !== asking.ifGranted) line.changed()
+        if (takesPlaces && line.wantWithout(undefined).permits !== asking.ifGranted.permits) line.changed()
         return answer.granted
       }
       this.answered(answer, sentAt, true)
@@ -177,9 +177,9 @@ class PermitWait<A extends object> implements Wait<A, LockTimeout | LockStoreErr
 
 const askingOf = (line: Line, waiter: Waiter): Asking => ({
   clientId: line.client.clientId,
-  ifDenied: line.wantedWithout(undefined),
-  ifGranted: line.wantedWithout(waiter),
-  who: line.head === waiter ? "oldest" : "younger"
+  ifDenied: line.wantWithout(undefined),
+  ifGranted: line.wantWithout(waiter),
+  isNew: false
 })
 
 /** Ends the wait: with the store's own `failure` if the last request failed. */

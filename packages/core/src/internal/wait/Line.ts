@@ -11,7 +11,7 @@ import type { Signal } from "../../RedisDriver.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Turns, Identity } from "../hold/Lease.ts"
 import type { Mode } from "../kinds/kinds.ts"
-import { isDue, uncounted } from "../store/operations/permitPlaces.ts"
+import { isDue, nothing, uncounted, type Want } from "../store/operations/permitPlaces.ts"
 import type { Alarm } from "../time/clock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
@@ -45,6 +45,7 @@ export class Waiter implements Alarm, Linked<Waiter> {
   readonly number: number
   /** The count of its latch as last read since it joined, by any waiter. */
   count: number | undefined = undefined
+  readonly joinedAt: number
   isQueued = true
   due = 0
   heapIndex = -1
@@ -60,6 +61,7 @@ export class Waiter implements Alarm, Linked<Waiter> {
     this.permits = permits
     this.waitsUntil = waitsUntil
     this.number = number
+    this.joinedAt = line.client.now()
   }
 
   get hasTurn(): boolean {
@@ -132,6 +134,8 @@ export class Line {
   readonly #waiters = new Map<number, LinkedList<Waiter>>()
   /** Since when the head has been the head, on the monotonic clock. */
   #headSince: number
+  /** When permits were last granted to a waiter. */
+  #servedAt = Number.NEGATIVE_INFINITY
   #firstNumber = 0
   #lastNumber = 0
   readonly #subscriptions: Array<Subscription> = []
@@ -196,17 +200,23 @@ export class Line {
     return (head !== undefined && this.#isKeptFor(head)) || this.#first(permits) !== undefined
   }
 
-  /** How many free permits let one of the waiters in, other than `except`; zero if there are no others. */
-  wantedWithout(except: Waiter | undefined): number {
+  /** What the waiters want, other than `except` once it is served. */
+  wantWithout(except: Waiter | undefined): Want {
     let head: Waiter | undefined
-    let least = 0
+    let least: Waiter | undefined
     for (const [permits, { first }] of this.#waiters) {
       const waiter = first === except ? first!.behind : first
       if (waiter === undefined) continue
       if (permits <= this.supply.total && (head === undefined || waiter.number < head.number)) head = waiter
-      if (least === 0 || permits < least) least = permits
+      if (least === undefined || permits < least.permits) least = waiter
     }
-    return head !== undefined && this.#isKeptFor(head) ? head.permits : least
+    const wasHead = head !== undefined && head === this.head
+    const next = wasHead && this.#isKeptFor(head!) ? head : least
+    if (next === undefined) return nothing
+    const now = this.client.now()
+    const lastServed = except === undefined ? this.#servedAt : now
+    const since = wasHead && next === head ? this.#headSince : Math.max(next.joinedAt, lastServed)
+    return { permits: next.permits, waitedMillis: Math.round(now - since) }
   }
 
   #first(free: number): Waiter | undefined {
@@ -273,16 +283,17 @@ export class Line {
   /** A waiter leaves because it got its permits; so many are still `free`. */
   served(waiter: Waiter, free: number): void {
     if (waiter.permits + free > this.supply.total) this.supply = { ...this.supply, total: Number.POSITIVE_INFINITY }
+    this.#servedAt = this.client.now()
     this.leave(waiter, free)
   }
 
   /**
    * Passes the turn to the first waiter for which the `free` permits are enough, which asks at once, even behind one that wants more. If
-   * there is none, the head gets the turn, and sleeps on.
+   * there is none, the oldest of all gets the turn, and sleeps on.
    */
   pass(free: number): void {
     const first = this.firstFor(free)
-    this.turn = first ?? this.head ?? this.oldest
+    this.turn = first ?? this.oldest
     if (first !== undefined) this.changed()
     if (this.isDue) this.#wakeAsker()
     else if (this.turn !== undefined) this.#setAlarm(this.turn)

@@ -32,16 +32,24 @@ export const isDue = (waitedMillis: number, permits: number, { longestKept: long
   return waited >= 1 && Math.floor(Math.log2(waited)) % 2 === 0
 }
 
+/** What the place of a client is for. */
+export interface Want {
+  /** How many permits would let one of its fibers in; zero if none waits. */
+  readonly permits: number
+  /** For how long that fiber has waited, or the client since it was last granted permits. */
+  readonly waitedMillis: number
+}
+
 /** What a request says of the waiting fibers of its client. */
 export interface Asking {
   readonly clientId: string
-  /** How many permits the client wants to be told of if it is denied these; zero if it will not wait. */
-  readonly ifDenied: number
-  /** How many its other fibers want if it is granted these; zero if none of them waits. */
-  readonly ifGranted: number
-  /** The waiter that has waited longest, another one, or a fiber that has not waited yet. */
-  readonly who: "oldest" | "younger" | "new"
+  readonly ifDenied: Want
+  readonly ifGranted: Want
+  /** Whether its fiber does not wait yet: it knows nothing of the others. */
+  readonly isNew: boolean
 }
+
+export const nothing: Want = { permits: 0, waitedMillis: 0 }
 
 /** The last keys of a command after which permits may be free. */
 export const tellingKeys = (key: string, { handsOver }: TellingStore): ReadonlyArray<string> =>
@@ -50,5 +58,8 @@ export const tellingKeys = (key: string, { handsOver }: TellingStore): ReadonlyA
 /** The arguments that follow where there are keys of places. */
 export const askingArgs = (
   { handsOver }: TellingStore,
-  { clientId, ifDenied, ifGranted, who }: Asking
-): ReadonlyArray<string | number> => (handsOver ? [clientId, ifDenied, ifGranted, who] : [])
+  { clientId, ifDenied, ifGranted, isNew }: Asking
+): ReadonlyArray<string | number> =>
+  handsOver
+    ? [clientId, ifDenied.permits, ifDenied.waitedMillis, ifGranted.permits, ifGranted.waitedMillis, isNew ? 1 : 0]
+    : []

@@ -29,7 +29,7 @@ export const operations = {
     },
     // one script acquired them all
     grants: ({ args, keys }, { isGranted }) =>
-      isGranted ? { key: keys[1]!, mark: `z${args[keys.length > 3 ? 7 : 3]}` } : undefined
+      isGranted ? { key: keys[1]!, mark: `z${args[keys.length > 3 ? 9 : 3]}` } : undefined
   }),
   release: operation("permit_semaphore/release", { givesBack: "owner", reply: numberReply }),
   tryRelease: operation("permit_semaphore/try_release", { givesBack: "owner", reply: numberReply }),
