@@ -54,32 +54,34 @@ it.effect("A fiber that begins to wait during the request of another has a place
   }).pipe(Effect.scoped)
 )
 
-it.effect("A fiber whose first request crosses one of its process for more permits hears of a permit that becomes free", () =>
-  Effect.gen(function* () {
-    const server = yield* testStore()
-    const many = Semaphore.make("pool", { permits: 4 })
-    const hold = (permits: number) =>
-      Effect.flatMap(clientOf(server), (client) =>
-        Effect.forkChild(as(client)(Semaphore.withPermits(Effect.never, many, permits)), { startImmediately: true })
-      )
-    const one = yield* hold(1)
-    yield* hold(3)
-    const client = yield* clientOf(server, { fallbackInterval: "10 minutes" })
-    const wait = (permits: number) =>
-      Effect.forkChild(as(client)(Semaphore.withPermits(Effect.void, many, permits)), { startImmediately: true })
-    const first = yield* wait(4)
-    yield* wait(4)
-    yield* TestClock.adjust("500 millis")
-    server.delay = (operation) => (operation === "semaphore/acquire" ? 100 : 0)
-    const small = yield* wait(1)
-    yield* TestClock.adjust("50 millis")
-    yield* Fiber.interrupt(first)
-    yield* TestClock.adjust("200 millis")
-    assert.isUndefined(small.pollUnsafe())
-    yield* Fiber.interrupt(one)
-    yield* TestClock.adjust("300 millis")
-    assert.isDefined(small.pollUnsafe(), "it has had its permit")
-  }).pipe(Effect.scoped)
+it.effect(
+  "A fiber whose first request crosses one of its process for more permits hears of a permit that becomes free",
+  () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const many = Semaphore.make("pool", { permits: 4 })
+      const hold = (permits: number) =>
+        Effect.flatMap(clientOf(server), (client) =>
+          Effect.forkChild(as(client)(Semaphore.withPermits(Effect.never, many, permits)), { startImmediately: true })
+        )
+      const one = yield* hold(1)
+      yield* hold(3)
+      const client = yield* clientOf(server, { fallbackInterval: "10 minutes" })
+      const wait = (permits: number) =>
+        Effect.forkChild(as(client)(Semaphore.withPermits(Effect.void, many, permits)), { startImmediately: true })
+      const first = yield* wait(4)
+      yield* wait(4)
+      yield* TestClock.adjust("500 millis")
+      server.delay = (operation) => (operation === "semaphore/acquire" ? 100 : 0)
+      const small = yield* wait(1)
+      yield* TestClock.adjust("50 millis")
+      yield* Fiber.interrupt(first)
+      yield* TestClock.adjust("200 millis")
+      assert.isUndefined(small.pollUnsafe())
+      yield* Fiber.interrupt(one)
+      yield* TestClock.adjust("300 millis")
+      assert.isDefined(small.pollUnsafe(), "it has had its permit")
+    }).pipe(Effect.scoped)
 )
 
 for (const [what, wanted] of [
