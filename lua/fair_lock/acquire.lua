@@ -5,7 +5,7 @@
 -- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens
 -- KEYS[3]  the queue, a list of owners
 -- KEYS[4]  { owner = epoch milliseconds at which Redisson considers it dead }, a zset
--- KEYS[5]  { client = epoch milliseconds until which it is alive }, a zset
+-- KEYS[5]  { client = epoch milliseconds until which it is alive; owner = its secret }, a zset
 -- KEYS[6]  its channel; each waiter subscribes to its own: <channel>:<owner>
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
@@ -14,7 +14,8 @@
 -- ARGV[5]  client
 -- ARGV[6]  how long the client counts as alive after this, milliseconds
 -- ARGV[7]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
--- ARGV[8]  the server time until which this may take effect, epoch milliseconds
+-- ARGV[8]  a secret of this owner, a number (see fair/skip_the_dead.lua)
+-- ARGV[9]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: the fencing token (see include/tokens/granted.lua)
 --          not:     { milliseconds that the holder has left (-1: no expiry, -2: free),
@@ -49,6 +50,7 @@ elseif not head or head == ARGV[1] then
   if head then
     redis.call('LPOP', KEYS[3])
     redis.call('ZREM', KEYS[4], head)
+    redis.call('ZREM', KEYS[5], head)
     head = redis.call('LINDEX', KEYS[3], 0)
   end
   redis.call('HSET', KEYS[1], ARGV[1], 1)
@@ -68,7 +70,7 @@ end
 if waiter_timeout > 0 then
   --@include fair/queue_up
   queue_up(ARGV[1])
-  redis.call('ZADD', KEYS[5], now + ARGV[6], ARGV[5], now, 'seen')
+  redis.call('ZADD', KEYS[5], now + ARGV[6], ARGV[5], now, 'seen', ARGV[8], ARGV[1])
   -- a day: the dead must be recognised for as long as anybody may wait behind them
   redis.call('PEXPIRE', KEYS[5], 86400000)
 end

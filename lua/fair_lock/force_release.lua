@@ -5,7 +5,7 @@
 -- KEYS[2]  its channel; each waiter subscribes to its own: <channel>:<owner>
 -- KEYS[3]  the queue, a list of owners
 -- KEYS[4]  { owner = epoch milliseconds at which Redisson considers it dead }, a zset
--- KEYS[5]  { client = epoch milliseconds until which it is alive }, a zset
+-- KEYS[5]  { client = epoch milliseconds until which it is alive; owner = its secret }, a zset
 -- ARGV[1]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[2..] the owners from which to take it; none to take it from any
 -- ARGV[last] the server time until which this may take effect, epoch milliseconds

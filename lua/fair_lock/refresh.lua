@@ -7,7 +7,7 @@
 -- KEYS[2]  its channel
 -- KEYS[3]  the queue, a list of owners
 -- KEYS[4]  { owner = epoch milliseconds at which Redisson considers it dead }, a zset
--- KEYS[5]  { client = epoch milliseconds until which it is alive }, a zset
+-- KEYS[5]  { client = epoch milliseconds until which it is alive; owner = its secret }, a zset
 -- ARGV[1]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[2]  Redisson's fairLockWaitTimeout, milliseconds
 -- ARGV[3]  client
@@ -24,6 +24,9 @@
 --            the holder or nil,
 --            1 if the client counted as dead or was not noted, so that it may have lost
 --            places, else 0 }
+-- Urgent: sent a second time, as to a server that does not know the script, it would give a
+-- place back to an owner that was served in between.
+--@urgent
 
 --@include deadline
 local waiter_timeout = tonumber(ARGV[2])

@@ -1,23 +1,27 @@
 -- Releases an owner's lock, regardless of its hold count, or removes its place in the
--- queue. If the lock is then free, wakes the head of the queue.
+-- queue. If the lock is then free, hands it over to the head of the queue, or wakes it.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel; each waiter subscribes to its own: <channel>:<owner>
 -- KEYS[3]  the queue, a list of owners
 -- KEYS[4]  { owner = epoch milliseconds at which Redisson considers it dead }, a zset
--- KEYS[5]  { client = epoch milliseconds until which it is alive }, a zset
+-- KEYS[5]  { client = epoch milliseconds until which it is alive; owner = its secret }, a zset
+-- KEYS[6]  the last fencing token of this name; or the lock again for a lock without tokens
 -- ARGV[1]  owner
 -- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
+-- ARGV[3]  the lease of the head that it is handed over to, milliseconds
+-- ARGV[4]  how long that owner's token is remembered, milliseconds
+-- ARGV[5]  Redisson's fairLockWaitTimeout, milliseconds
 --
--- reply    1 + how many clients received the message: released
+-- reply    1 + how many clients were woken to ask: released
 --          0 the lock is free, -1 another owner holds it
 
 local released = redis.call('HDEL', KEYS[1], ARGV[1])
 --@include fair/leave_queue
 local left = leave_queue(ARGV[1])
 --@include fair/skip_the_dead
+--@include fair/keep_front
 if left and head then
-  --@include fair/keep_front
   keep_front(0)
 end
 if not head then
@@ -26,9 +30,8 @@ end
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return released == 1 and 1 or -1
 end
--- pcall: a message is a hint; a user without permission to publish has still released
-local listeners = head and redis.pcall(ARGV[2], KEYS[2] .. ':' .. head, '0')
-if released == 0 then
-  return 0
+if not head then
+  return released
 end
-return type(listeners) == 'number' and 1 + listeners or 1
+--@include fair/hand_over
+return released == 1 and 1 + listeners or 0

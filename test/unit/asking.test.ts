@@ -37,7 +37,11 @@ interface Case {
 
 const sections = {
   "a lock": { operation: "lock/acquire", section: Lock.withLock("a"), extension: "lock/renew" },
-  "a fair lock": { operation: "fair_lock/acquire", section: Lock.withLock(FairLock.make("a")) },
+  "a fair lock": {
+    operation: "fair_lock/acquire",
+    section: Lock.withLock(FairLock.make("a")),
+    extension: "lock/renew"
+  },
   "a read lock": {
     operation: "read_lock/acquire",
     section: Lock.withLock(readLock),

@@ -3,9 +3,10 @@
  * cannot ask keeps the others waiting for a short time only.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Exit, Fiber, Option, Queue, Schedule, Stream } from "effect"
-import { FencedLock, Lock, type RedisDriver, type RedisLock, SpinLock } from "effect-redis-lock"
+import { Duration, Effect, Exit, Fiber, Option, Queue, Schedule, Stream } from "effect"
+import { FairLock, FencedLock, Lock, type RedisDriver, type RedisLock, SpinLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { runOperation } from "../kit/storeOperations.ts"
 import { as, clientOf, type TestStore, testStore } from "../kit/testStore.ts"
 
 // nobody asks by the clock unless a test says so
@@ -56,23 +57,29 @@ const whileMessagesLie = Effect.fnUntraced(function* (
 })
 
 describe("a lock that is handed over", () => {
-  it.effect("A waiter that is told begins without asking, and its section has the lease that it asked for", () =>
-    Effect.gen(function* () {
-      const { entered, holder, lock, server, waiting } = yield* whileMessagesLie(() => 0)
-      server.operations.length = 0
-      yield* TestClock.adjust(1001)
-      assert.deepStrictEqual(entered, ["holder", "waiter"])
-      assert.deepStrictEqual(server.operations, ["lock/release", "lock/renew"])
-      // a section that blocks the event loop from now on can send no renewal
-      const left = yield* Lock.remainingTime(lock).pipe(as(holder))
-      assert.isAbove(left._tag === "Some" ? Duration.toMillis(left.value) : 0, 29_000)
-      server.operations.length = 0
-      yield* TestClock.adjust(900)
-      assert.deepStrictEqual(server.operations, [])
-      yield* TestClock.adjust(1000)
-      yield* Fiber.join(waiting)
-    }).pipe(Effect.scoped)
-  )
+  for (const [title, lock, release] of [
+    ["A waiter", Lock.make("a"), "lock/release"],
+    ["The head of a fair queue", FairLock.make("a"), "fair_lock/release"]
+  ] as const) {
+    it.effect(`${title} that is told begins without asking, and its section has the lease that it asked for`, () =>
+      Effect.gen(function* () {
+        const { entered, holder, server, waiting } = yield* whileMessagesLie(() => 0, { lock })
+        server.operations.length = 0
+        yield* TestClock.adjust(1001)
+        assert.deepStrictEqual(entered, ["holder", "waiter"])
+        const asked = server.operations.filter((operation) => operation !== "fair_lock/refresh")
+        assert.deepStrictEqual(asked, [release, "lock/renew"])
+        // a section that blocks the event loop from now on can send no renewal
+        const left = yield* Lock.remainingTime(lock).pipe(as(holder))
+        assert.isAbove(left._tag === "Some" ? Duration.toMillis(left.value) : 0, 29_000)
+        server.operations.length = 0
+        yield* TestClock.adjust(900)
+        assert.deepStrictEqual(server.operations, [])
+        yield* TestClock.adjust(1000)
+        yield* Fiber.join(waiting)
+      }).pipe(Effect.scoped)
+    )
+  }
 
   it.effect("A message that lies for longer than the lease lets nobody in while somebody else holds the lock", () =>
     Effect.gen(function* () {
@@ -225,6 +232,10 @@ describe("a lock that is handed over", () => {
   )
 })
 
+/** The server's time in microseconds: the token of a lock that nobody else wants. */
+const serverMicros = ({ store }: TestStore) =>
+  Effect.map(runOperation(store, "lock/acquire", ["clock", "clock:token"], ["nobody", 1, 1]), Number)
+
 const isOwn = ([channel]: readonly [string, string]) => !channel.endsWith("}") && !channel.endsWith(":ours")
 
 /** A store whose messages a test reads, and to which it adds its own. */
@@ -255,128 +266,153 @@ const overheard = (server: TestStore, onOwn: () => Effect.Effect<void> = () => E
 /** A holder that leaves after a second, and a client that waits and whose messages the test reads. */
 const whileOverheard = Effect.fnUntraced(function* (
   wait: (section: ReturnType<typeof makeSections>["section"]) => Effect.Effect<unknown, unknown, RedisLock.RedisLock>,
-  options: RedisLock.RedisLockOptions = patient
+  {
+    lock = Lock.make("a"),
+    ...options
+  }: RedisLock.RedisLockOptions & { readonly lock?: Lock.Lock<RedisLock.RedisLock, any> } = patient
 ) {
   const server = yield* testStore()
   const holder = yield* clientOf(server, patient)
   const radio = overheard(server)
   const waiter = yield* clientOf(radio, options)
   const { entered, section } = makeSections()
-  yield* section("holder", 1000).pipe(Lock.withLock("a"), as(holder), Effect.forkChild({ startImmediately: true }))
+  yield* section("holder", 1000).pipe(Lock.withLock(lock), as(holder), Effect.forkChild({ startImmediately: true }))
   yield* TestClock.adjust(1)
   const waiting = yield* wait(section).pipe(as(waiter), Effect.forkChild({ startImmediately: true }))
   yield* TestClock.adjust(10)
   return { ...radio, entered, holder, section, server, waiting }
 })
 
-describe("the message of a release is the grant", () => {
-  const once = (section: ReturnType<typeof makeSections>["section"]) => section("waiter", 1000).pipe(Lock.withLock("a"))
+for (const [kind, lock, named] of [
+  ["plain", Lock.make("a"), { acquire: "lock/acquire", release: "lock/release" }],
+  ["fair", FairLock.make("a"), { acquire: "fair_lock/acquire", release: "fair_lock/release" }]
+] as const) {
+  describe(`the message of a release of a ${kind} lock is the grant`, () => {
+    const overhearing = { ...patient, lock }
+    const once = (section: ReturnType<typeof makeSections>["section"]) =>
+      section("waiter", 1000).pipe(Lock.withLock(lock))
 
-  it.effect("A section begins before its confirmation is answered, with the token of the message", () =>
-    Effect.gen(function* () {
-      const tokens: Array<bigint> = []
-      const { entered, heard, server, waiting } = yield* whileOverheard((section) =>
-        Effect.flatMap(Lock.currentHolding("a"), ({ token }) => Effect.sync(() => tokens.push(token))).pipe(
-          Effect.andThen(section("waiter", 1000)),
-          Lock.withLock("a")
-        )
-      )
-      server.delay = (operation) => (operation === "lock/renew" ? 500 : 0)
-      yield* TestClock.adjust(1001)
-      assert.deepStrictEqual(entered, ["holder", "waiter"])
-      const [, message] = heard.find(isOwn)!
-      assert.deepStrictEqual(tokens, [BigInt(message.split(" ")[2]!)])
-      yield* TestClock.adjust(1000)
-      yield* Fiber.join(waiting)
-      assert.deepStrictEqual(server.operations.slice(-2), ["lock/renew", "lock/release"])
-      assert.isTrue(yield* server.isFree("a"))
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("A forged message lets nobody in: not without the owner's id, and not before the grant", () =>
-    Effect.gen(function* () {
-      const { entered, say, server, waiting } = yield* whileOverheard(once)
-      const asks = server.operations.lastIndexOf("lock/acquire")
-      const channel = `redisson_lock__channel:{a}:${String(server.args[asks]![0]).slice(0, 36)}`
-      const micros = (yield* Clock.currentTimeMillis) * 1000
-      for (const owner of ["", "1", "0000-000000000000", "*"]) {
-        yield* say(channel, `0 ${owner} ${micros} ${micros} 2000`)
-        yield* TestClock.adjust(1)
-        assert.deepStrictEqual(entered, ["holder"])
-      }
-      yield* TestClock.adjust(1000)
-      assert.deepStrictEqual(entered, ["holder", "waiter"])
-      yield* TestClock.adjust(1000)
-      yield* Fiber.join(waiting)
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("A message that comes twice lets somebody in once", () =>
-    Effect.gen(function* () {
-      const { entered, heard, say, section, server, waiting } = yield* whileOverheard((section) =>
-        Effect.andThen(section("waiter", 10).pipe(Lock.withLock("a")), section("again", 10).pipe(Lock.withLock("a")))
-      )
-      const between = yield* section("between", 1000).pipe(
-        Lock.withLock("a"),
-        as(yield* clientOf(server, patient)),
-        Effect.forkChild({ startImmediately: true })
-      )
-      yield* TestClock.adjust(1001)
-      yield* TestClock.adjust(20)
-      assert.deepStrictEqual(entered, ["holder", "waiter", "between"])
-      for (const [channel, message] of heard.filter(isOwn)) yield* say(channel, message)
-      yield* TestClock.adjust(100)
-      assert.deepStrictEqual(entered, ["holder", "waiter", "between"])
-      yield* TestClock.adjust(1000)
-      yield* Fiber.join(between)
-      yield* TestClock.adjust(100)
-      yield* Fiber.join(waiting)
-      assert.deepStrictEqual(entered, ["holder", "waiter", "between", "again"])
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect(
-    "A confirmation that finds the lock with somebody else interrupts the section, which fails with LockLost",
-    () =>
+    it.effect("A section begins before its confirmation is answered, with the token of the message", () =>
       Effect.gen(function* () {
-        const { entered, server, waiting } = yield* whileOverheard(once)
-        server.delay = (operation) => (operation === "lock/renew" ? 200 : 0)
+        const tokens: Array<bigint> = []
+        const { entered, heard, server, waiting } = yield* whileOverheard(
+          (section) =>
+            Effect.flatMap(Lock.currentHolding(lock), ({ token }) => Effect.sync(() => tokens.push(token))).pipe(
+              Effect.andThen(section("waiter", 1000)),
+              Lock.withLock(lock)
+            ),
+          overhearing
+        )
+        server.delay = (operation) => (operation === "lock/renew" ? 500 : 0)
         yield* TestClock.adjust(1001)
         assert.deepStrictEqual(entered, ["holder", "waiter"])
-        yield* server.delete("a")
-        yield* TestClock.adjust(200)
-        const error = Option.getOrThrow(Exit.findErrorOption(yield* Fiber.await(waiting)))
-        assert.propertyVal(error, "_tag", "LockLost")
-        assert.propertyVal(error, "reason", "NotOwner")
+        const [, message] = heard.find(isOwn)!
+        assert.deepStrictEqual(tokens, [BigInt(message.split(" ")[2]!)])
+        yield* TestClock.adjust(1000)
+        yield* Fiber.join(waiting)
+        assert.deepStrictEqual(server.operations.slice(-2), ["lock/renew", named.release])
+        assert.isTrue(yield* server.isFree("a"))
       }).pipe(Effect.scoped)
-  )
+    )
 
-  it.effect("A confirmation that fails is repeated; without any until the deadline the lock is lost then", () =>
-    Effect.gen(function* () {
-      for (const isBackInTime of [true, false]) {
-        const { entered, server, waiting } = yield* whileOverheard((section) =>
-          section("waiter", 10_000).pipe(Lock.withLock("a"))
-        )
-        server.refuses = (operation) => operation === "lock/renew"
-        server.failsAfter = 1
-        yield* TestClock.adjust(2500)
-        assert.deepStrictEqual(entered, ["holder", "waiter"])
-        assert.isUndefined(waiting.pollUnsafe())
-        if (isBackInTime) server.refuses = () => false
-        yield* TestClock.adjust(600)
-        assert.strictEqual(waiting.pollUnsafe() === undefined, isBackInTime)
-        yield* TestClock.adjust(10_000)
-        const exit = yield* Fiber.await(waiting)
-        if (isBackInTime) {
-          assert.isTrue(Exit.isSuccess(exit))
-        } else {
-          const error = Option.getOrThrow(Exit.findErrorOption(exit))
-          assert.propertyVal(error, "_tag", "LockLost")
-          assert.propertyVal(error, "reason", "RenewalFailed")
+    it.effect("A forged message lets nobody in: not without the owner's id, and not before the grant", () =>
+      Effect.gen(function* () {
+        const { entered, say, server, waiting } = yield* whileOverheard(once, overhearing)
+        const asks = server.operations.lastIndexOf(named.acquire)
+        const owner = String(server.args[asks]![0])
+        const channel = `redisson_lock__channel:{a}:${kind === "fair" ? owner : owner.slice(0, 36)}`
+        const micros = yield* serverMicros(server)
+        // the reply to the confirmation would end a hold that is not the waiter's: too late
+        server.delay = (operation) => (operation === "lock/renew" ? 10 : 0)
+        for (const guess of ["", "1", "0000-000000000000", "*", ...(kind === "fair" ? [owner.slice(37)] : [])]) {
+          yield* say(channel, `0 ${guess} ${micros} ${micros} 2000`)
+          yield* TestClock.adjust(1)
+          assert.deepStrictEqual(entered, ["holder"])
         }
-      }
-    }).pipe(Effect.scoped)
-  )
+        yield* TestClock.adjust(1000)
+        assert.deepStrictEqual(entered, ["holder", "waiter"])
+        yield* TestClock.adjust(1000)
+        yield* Fiber.join(waiting)
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("A message that comes twice lets somebody in once", () =>
+      Effect.gen(function* () {
+        const { entered, heard, say, section, server, waiting } = yield* whileOverheard(
+          (section) =>
+            Effect.andThen(
+              section("waiter", 10).pipe(Lock.withLock(lock)),
+              section("again", 10).pipe(Lock.withLock(lock))
+            ),
+          overhearing
+        )
+        const between = yield* section("between", 1000).pipe(
+          Lock.withLock(lock),
+          as(yield* clientOf(server, patient)),
+          Effect.forkChild({ startImmediately: true })
+        )
+        yield* TestClock.adjust(1001)
+        yield* TestClock.adjust(20)
+        assert.deepStrictEqual(entered, ["holder", "waiter", "between"])
+        for (const [channel, message] of heard.filter(isOwn)) yield* say(channel, message)
+        yield* TestClock.adjust(100)
+        assert.deepStrictEqual(entered, ["holder", "waiter", "between"])
+        yield* TestClock.adjust(1000)
+        yield* Fiber.join(between)
+        yield* TestClock.adjust(100)
+        yield* Fiber.join(waiting)
+        assert.deepStrictEqual(entered, ["holder", "waiter", "between", "again"])
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect(
+      "A confirmation that finds the lock with somebody else interrupts the section, which fails with LockLost",
+      () =>
+        Effect.gen(function* () {
+          const { entered, server, waiting } = yield* whileOverheard(once, overhearing)
+          server.delay = (operation) => (operation === "lock/renew" ? 200 : 0)
+          yield* TestClock.adjust(1001)
+          assert.deepStrictEqual(entered, ["holder", "waiter"])
+          yield* server.delete("a")
+          yield* TestClock.adjust(200)
+          const error = Option.getOrThrow(Exit.findErrorOption(yield* Fiber.await(waiting)))
+          assert.propertyVal(error, "_tag", "LockLost")
+          assert.propertyVal(error, "reason", "NotOwner")
+        }).pipe(Effect.scoped)
+    )
+
+    it.effect("A confirmation that fails is repeated; without any until the deadline the lock is lost then", () =>
+      Effect.gen(function* () {
+        for (const isBackInTime of [true, false]) {
+          const { entered, server, waiting } = yield* whileOverheard(
+            (section) => section("waiter", 10_000).pipe(Lock.withLock(lock)),
+            overhearing
+          )
+          server.refuses = (operation) => operation === "lock/renew"
+          server.failsAfter = 1
+          yield* TestClock.adjust(2200)
+          assert.deepStrictEqual(entered, ["holder", "waiter"])
+          assert.isUndefined(waiting.pollUnsafe())
+          if (isBackInTime) server.refuses = () => false
+          yield* TestClock.adjust(900)
+          assert.strictEqual(waiting.pollUnsafe() === undefined, isBackInTime)
+          yield* TestClock.adjust(10_000)
+          const exit = yield* Fiber.await(waiting)
+          if (isBackInTime) {
+            assert.isTrue(Exit.isSuccess(exit))
+          } else {
+            const error = Option.getOrThrow(Exit.findErrorOption(exit))
+            assert.propertyVal(error, "_tag", "LockLost")
+            assert.propertyVal(error, "reason", "RenewalFailed")
+          }
+        }
+      }).pipe(Effect.scoped)
+    )
+  })
+}
+
+describe("the message of a release is the grant", () => {
+  const once = (section: ReturnType<typeof makeSections>["section"]) => section("waiter", 1000).pipe(Lock.withLock("a"))
 
   it.effect("Whoever stands behind a waiter that is interrupted before it begins takes what was handed over", () =>
     Effect.gen(function* () {

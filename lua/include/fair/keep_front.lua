@@ -1,12 +1,13 @@
--- Defines keep_front(served), which sets the scores of the first eight waiters: lower by
--- the milliseconds that a waiter which was just `served` had added (0 if none was), and at
--- most what Redisson computes for a new waiter in that place. Live waiters keep a score
--- that is high enough for Redisson's clients not to pass over them at the head.
+-- Defines keep_front(served, lease), which sets the scores of the first eight waiters: lower
+-- by the milliseconds that a waiter which was just `served` had added (0 if none was), and at
+-- most what Redisson computes for a new waiter in that place, while the lock is held for what
+-- is left of its lease, or for `lease` milliseconds. Live waiters keep a score that is high
+-- enough for Redisson's clients not to pass over them at the head.
 --
 -- KEYS[1], KEYS[3], KEYS[4], KEYS[5] and the local `now` as in skip_the_dead
 
-local function keep_front(served)
-  local free = now + math.max(0, redis.call('PTTL', KEYS[1]))
+local function keep_front(served, lease)
+  local free = now + math.max(0, lease or redis.call('PTTL', KEYS[1]))
   for i, owner in ipairs(redis.call('LRANGE', KEYS[3], 0, 7)) do
     local due = tonumber(redis.call('ZSCORE', KEYS[4], owner))
     local alive = tonumber(redis.call('ZSCORE', KEYS[5], string.sub(owner, 1, 36)))

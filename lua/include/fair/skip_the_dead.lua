@@ -20,7 +20,9 @@
 -- KEYS[3]  the queue, a list of owners (Redisson's)
 -- KEYS[4]  { owner = epoch milliseconds at which Redisson considers it dead }, a zset
 -- KEYS[5]  { client = epoch milliseconds until which it is alive,
---            'seen' = epoch milliseconds at which a script last ran here }, our own zset
+--            'seen' = epoch milliseconds at which a script last ran here,
+--            owner = a number that its client alone knows, by which it recognises the message
+--            that hands the lock over to it }, our own zset
 
 local time = redis.call('TIME')
 local now = time[1] * 1e3 + math.floor(time[2] / 1000)
@@ -33,7 +35,7 @@ if seen then
     local clients = redis.call('ZRANGE', KEYS[5], 0, -1, 'WITHSCORES')
     for i = 1, #clients, 2 do
       local alive = tonumber(clients[i + 1])
-      if clients[i] ~= 'seen' and alive > tonumber(seen) and alive < now + 1000 then
+      if #clients[i] == 36 and alive > tonumber(seen) and alive < now + 1000 then
         -- half a millisecond marks that the client has had its extra time; reports set
         -- whole ones
         local until_then = alive % 1 == 0 and now + math.min(3 * still, 5000) + 0.5
@@ -57,10 +59,13 @@ local function keep_head(owner)
   end
   return true
 end
-local passed = 0
-while head and passed < 100 and not keep_head(head) do
-  passed = passed + 1
+local dead = {}
+while head and #dead < 100 and not keep_head(head) do
+  dead[#dead + 1] = head
   redis.call('LPOP', KEYS[3])
-  redis.call('ZREM', KEYS[4], head)
   head = redis.call('LINDEX', KEYS[3], 0)
+end
+if dead[1] then
+  redis.call('ZREM', KEYS[4], unpack(dead))
+  redis.call('ZREM', KEYS[5], unpack(dead))
 end

@@ -21,11 +21,13 @@ if owner and owner ~= '' then
   --@include hand_over/tell_owner
   while owner and owner ~= '' and passed_over < 100 and not is_handed_over do
     redis.call('ZREM', KEYS[3], owner)
-    if hears(owner, '0') then
+    -- the secret of the message is the owner's own number, with which it has asked
+    local client, number = string.sub(owner, 1, 36), string.sub(owner, 38)
+    if hears(client, '0') then
       is_handed_over = true
       redis.call('HSET', KEYS[1], owner, '1')
       redis.call('PEXPIRE', KEYS[1], ARGV[3])
-      tell(owner, '0', (next_token(KEYS[1], KEYS[4], ARGV[4])))
+      tell(client, '0', number, (next_token(KEYS[1], KEYS[4], ARGV[4])))
     else
       passed_over = passed_over + 1
       owner = redis.call('ZRANGE', KEYS[3], 0, 0)[1]

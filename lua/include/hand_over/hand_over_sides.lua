@@ -41,7 +41,8 @@ while field and looked_at < 100 do
   end
   looked_at = looked_at + 1
   redis.call('ZREM', places, field, field .. ':asked')
-  if hears(field, is_writer and '1' or '0') then
+  local client, number = string.match(field, '^(.-):(%d+)')
+  if hears(client, is_writer and '1' or '0') then
     is_handed_over = true
     redis.call('HSET', KEYS[1], 'mode', is_writer and 'write' or 'read', field, '1')
     if left < tonumber(ARGV[3]) and (left ~= -1 or not is_read) then
@@ -49,14 +50,14 @@ while field and looked_at < 100 do
       left = tonumber(ARGV[3])
     end
     if is_writer then
-      tell(string.sub(field, 1, -7), '1', (next_token(KEYS[1], KEYS[6], ARGV[4])))
+      tell(client, '1', number, (next_token(KEYS[1], KEYS[6], ARGV[4])))
       break
     end
     is_read = true
     redis.call('SET', KEYS[3] .. ':' .. field .. ':rwlock_timeout:1', 1, 'PX', ARGV[3])
     redis.call('ZADD', KEYS[4], until_then, field)
     redis.call('PEXPIRE', KEYS[4], math.max(left, tonumber(ARGV[3])))
-    tell(field, '0', (read_token(KEYS[1], KEYS[6])))
+    tell(client, '0', number, (read_token(KEYS[1], KEYS[6])))
   end
   field = oldest()
 end

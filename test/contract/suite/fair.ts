@@ -39,15 +39,16 @@ const ghost = (lock: AnyLock, thread?: string) => {
       run(
         "fair_lock/acquire",
         [token, queue, timeouts, clients, channel],
-        [owner, leaseMillis, 86_400_000, 300_000, client, lifeMillis, "PUBLISH"]
+        [owner, leaseMillis, 86_400_000, 300_000, client, lifeMillis, "PUBLISH", 1]
       ),
     /** Asks once, without a place. */
     tryAsk: run(
       "fair_lock/acquire",
       [token, queue, timeouts, clients, channel],
-      [owner, 60_000, 86_400_000, 0, client, 60_000, "PUBLISH"]
+      [owner, 60_000, 86_400_000, 0, client, 60_000, "PUBLISH", 1]
     ),
-    leave: (who = owner) => run("fair_lock/release", [channel, queue, timeouts, clients], [who, "PUBLISH"]),
+    leave: (who = owner) =>
+      run("fair_lock/release", [channel, queue, timeouts, clients, token], [who, "PUBLISH", 2000, 86_400_000, 300_000]),
     /** Reports that nobody of its client waits, and that another owner has gone. */
     nobodyWaits: report(0, [], [`${client}:2`]),
     /** Who is first in the queue, for a client that asks at this moment. */

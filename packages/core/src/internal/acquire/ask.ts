@@ -38,6 +38,8 @@ interface AskTerms {
   readonly hasAsked?: boolean
   /** Whether it takes the place of this client if it is denied. Default: true. */
   readonly takesPlace?: boolean
+  /** Of an owner that waits for a fair lock. */
+  readonly secret?: string
 }
 
 /** A request as it is sent, under one owner. */
@@ -51,13 +53,14 @@ export class Ask implements HeldRef, AcquireParams {
   readonly waits: boolean
   readonly hasAsked: boolean
   readonly takesPlace: boolean
+  readonly secret: string
   readonly startedAt: number
   readonly sentAt: number
   readonly writer: Lease | undefined
 
   constructor(
     request: AcquireRequest,
-    { hasAsked = false, startedAt, takesPlace = true, waits }: AskTerms,
+    { hasAsked = false, secret = "", startedAt, takesPlace = true, waits }: AskTerms,
     owner = request.client.nextOwner()
   ) {
     const { client, keys, kind, leaseMillis, name } = request
@@ -70,6 +73,7 @@ export class Ask implements HeldRef, AcquireParams {
     this.waits = waits
     this.hasAsked = hasAsked
     this.takesPlace = takesPlace
+    this.secret = secret
     this.startedAt = startedAt
     this.sentAt = client.now()
     this.writer = kind.mode === "read" ? writerOf(request) : undefined

@@ -10,7 +10,16 @@ import type { HeldRef } from "../hold/release.ts"
 import { giveBack, releaseAgainAfter, rollbackUnknown } from "../hold/rollback.ts"
 import { type FairQueue, FairWaiter, type SpareOwner, type Wake } from "../wait/FairQueue.ts"
 import { untilServed, type Wait } from "../wait/untilServed.ts"
-import { acquireOnce, type AcquireRequest, Ask, type Denial, leaseMillisOf, ownerRefOf } from "./ask.ts"
+import {
+  acquireOnce,
+  type AcquireRequest,
+  Ask,
+  begun,
+  type Denial,
+  leaseMillisOf,
+  ownerRefOf,
+  takeOver
+} from "./ask.ts"
 import { countWaiting, gaveUp } from "./giveUp.ts"
 import { reenterOwn } from "./reenter.ts"
 
@@ -29,14 +38,15 @@ export const waitInFairQueue = (
     const queue = client.lines.openFair(keys)
     const spare = client.lines.spareOwners.take(keys.lock)
     const owner = spare?.owner ?? client.nextOwner()
-    const waiter = new FairWaiter(owner, identity, signals, startedAt + request.waitMillis)
+    const secret = client.nextOwner().slice(client.clientId.length + 1)
+    const waiter = new FairWaiter(owner, secret, identity, signals, startedAt + request.waitMillis)
     queue.enter(waiter)
     const ownerRef = ownerRefOf(request, waiter.owner)
     const ask: AskForTurn = Effect.suspend(() => {
       waiter.asking = true
       waiter.askedAt = client.now()
       return Effect.map(
-        acquireOnce(request, new Ask(request, { waits: true, startedAt }, owner), {
+        acquireOnce(request, new Ask(request, { waits: true, startedAt, secret }, owner), {
           restore,
           onGranted: Effect.succeed<Hold>,
           onDenied: Effect.succeed<Denial | LockStoreError>,
@@ -102,9 +112,11 @@ const waitForTurn = (
   const subscription = client.subscriptions.subscribe(channel, (signal) => {
     // Its turn may have been announced before the first subscription was ready, so one more request follows. After an
     // outage all channels come back at once: one report serves all waiters.
-    if (signal._tag === "Subscribed" && (isSubscribed || queue.outage.hasFailed)) queue.lookSoon()
+    if (signal._tag === "Message") waiter.told(signal.message)
+    else if (isSubscribed || queue.outage.hasFailed) queue.lookSoon()
     else waiter.signal()
     isSubscribed = true
+    client.inOwnTurn(() => Queue.flushUnsafe(waiter.signals))
   })
   spare?.stop()
   // announced since the request was sent, or to be looked up, as the connection was lost
@@ -125,13 +137,21 @@ const waitForTurn = (
     attempt: () => {
       const own = reenterOwn(request, restore, waitsUntil)
       return own === undefined
-        ? askForTurn
-        : Effect.flatMap(own, (hold) => (hold === undefined ? askForTurn : Effect.succeed(hold)))
+        ? takeTurn
+        : Effect.flatMap(own, (hold) => (hold === undefined ? takeTurn : Effect.succeed(hold)))
     },
     isOver: () => client.now() >= waitsUntil,
     gaveUp: () => gaveUp(request, startedAt, denial, queue.outage.failure)
   }
-  const askForTurn = Effect.suspend((): Effect.Effect<Hold | undefined, LockStoreError> => {
+  const takeTurn = Effect.suspend((): Effect.Effect<Hold | undefined, LockStoreError> => {
+    const { grant } = waiter
+    waiter.grant = undefined
+    const taken = grant && takeOver(request, grant, startedAt)
+    if (taken !== undefined) {
+      waiter.asking = true
+      isTurn = true
+      return begun(taken, Effect.succeed<Hold>)
+    }
     // during an outage, the queue's refresh finds out for all waiters when the store answers again
     if (queue.outage.failure !== undefined && client.now() >= waitsUntil) return Effect.undefined
     return Effect.map(ask, (outcome) => {

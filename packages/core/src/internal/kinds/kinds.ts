@@ -35,6 +35,8 @@ export interface AcquireParams {
   readonly hasAsked: boolean
   /** Whether it takes its client's place if it is denied; not while another request of that client does. */
   readonly takesPlace: boolean
+  /** By what it recognises the message that hands a fair lock over to it. */
+  readonly secret: string
   /** How long the caller has waited. */
   readonly waitedMillis: number
   /** The write lock that a reader holds. */
@@ -108,9 +110,10 @@ export const takesPlaces = (ownerRef: Pick<OwnerRef, "client" | "kind">): boolea
 const longestHandOverMillis = 2000
 
 /** How a release hands the lock over; undefined if it does not. */
-export const handOverTerms = (ownerRef: OwnerRef): HandOverTerms | undefined => {
-  if (!handsOver(ownerRef)) return undefined
-  const { client, keys, kind } = ownerRef
+export const handOverTerms = (ownerRef: OwnerRef): HandOverTerms | undefined =>
+  handsOver(ownerRef) ? termsOf(ownerRef) : undefined
+
+const termsOf = ({ client, keys, kind }: OwnerRef): HandOverTerms => {
   const { watchdogLeaseMillis } = client.options
   return {
     leaseMillis: Math.ceil(Math.min(longestHandOverMillis, watchdogLeaseMillis / 4)),
@@ -228,15 +231,23 @@ export const fair: LockProtocol = {
   handsOver: false,
   together: false,
   channel: (keys, owner) => `${keys.channel}:${owner}`,
-  acquire: ({ client, keys, kind, leaseMillis, owner, waits }) =>
-    fairLock.acquire(
+  acquire: (ask) => {
+    const { client, keys, kind, leaseMillis, waits } = ask
+    return fairLock.acquire(
       keys,
       tokenKey(kind, keys),
-      owner,
+      ask,
       { leaseMillis, tokenLifeMillis: tokenLife(client, leaseMillis) },
       placeTermsOf(client, waits ? waiterTimeoutMillis : 0)
-    ),
-  release: ({ client, keys, owner }) => fairLock.release(keys, owner, client.store.publish),
+    )
+  },
+  release: (ownerRef) => {
+    const { client, keys, owner } = ownerRef
+    const terms = termsOf(ownerRef)
+    // a head that has died holds up the others for no longer than its place would
+    const leaseMillis = Math.min(terms.leaseMillis, client.options.placeLifeMillis)
+    return fairLock.release(keys, owner, client.store.publish, { ...terms, leaseMillis }, waiterTimeoutMillis)
+  },
   forceRelease: fairLock.forceRelease
 }
 

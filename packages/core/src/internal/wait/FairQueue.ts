@@ -15,7 +15,8 @@ import { refresh, type RefreshReply } from "../store/operations/fairLock.ts"
 import type { Alarm } from "../time/clock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
-import type { Subscription } from "./Subscriptions.ts"
+import type { Grant } from "./stage.ts"
+import { keptBy, type Subscription } from "./Subscriptions.ts"
 
 /** Waiters whose channels come back within this time share one report. */
 const lookMillis = 20
@@ -161,17 +162,19 @@ export class FairQueue implements Alarm {
             this.outage.answered()
             this.#retried = 0
             if (mayHaveLostPlaces && this.#waiters.size > mostReported) this.#waiters.reportAll()
+            if (head !== undefined) this.#removeIfGone(head)
             const waiter = holder === undefined ? undefined : this.#waiters.get(holder)
-            if (waiter !== undefined && !waiter.asking) {
+            if (waiter !== undefined && (atOnce || !waiter.asking)) {
               // it holds the lock without knowing it
-              this.#turnOf(waiter.owner, 0, atOnce)
+              waiter.ring()
             } else if (head !== undefined) {
-              this.#removeIfGone(head)
               if (left === -2) this.#turnOf(head, headMillis, atOnce)
-              else if (left >= 0) this.#nextIs(head, left)
+              else if (left >= 0) this.#nextIs(head, left, headMillis)
             }
             // a message may have been missed since this report was sent
             if (this.#mustLook || this.#waiters.isReportingAll || this.#gone.size > 0) this.#ringWithin(0)
+            // those that were served meanwhile, if it was sent again, after their releases
+            this.removePlaces(reported.owners)
             this.#refreshed()
           },
           // places outlive a few refreshes; the next request for the lock reports a lasting failure
@@ -222,19 +225,27 @@ export class FairQueue implements Alarm {
     this.#restIfIdle()
   }
 
-  /** It is this owner's turn when the lease ends, in `left` milliseconds: no message announces that. */
-  #nextIs(head: string, left: number): void {
+  /**
+   * It is this owner's turn when the lease ends, in `left` milliseconds: no message announces that. If it belongs to another process, it
+   * counts as dead after `millis`.
+   */
+  #nextIs(head: string, left: number, millis: number): void {
     const waiter = this.#waiters.get(head)
-    if (waiter !== undefined && !waiter.asking) this.#wakeAfter(waiter, left + 1)
+    if (waiter === undefined) this.#lookAfter(Math.max(left, millis))
+    else if (!waiter.asking) this.#wakeAfter(waiter, left + 1)
+  }
+
+  #lookAfter(millis: number): void {
+    const at = this.#client.now() + millis + 1
+    if (this.heapIndex !== -1 && at < this.due) this.#client.alarms.set(this, at)
   }
 
   /** It is this owner's turn. If it belongs to another process, it counts as dead after `millis`: check again then. */
   #turnOf(head: string, millis: number, atOnce: boolean): void {
-    const { alarms, now, options } = this.#client
+    const { now, options } = this.#client
     const waiter = this.#waiters.get(head)
     if (waiter === undefined) {
-      const lookAgainAt = now() + millis + 1
-      if (this.heapIndex !== -1 && lookAgainAt < this.due) alarms.set(this, lookAgainAt)
+      this.#lookAfter(millis)
     } else if (atOnce || now() - waiter.askedAt >= options.fallbackIntervalMillis / 2) {
       waiter.ring()
     }
@@ -329,6 +340,10 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
   readonly signals: Queue.Queue<Wake>
   /** Whether a request is in flight or was granted: the place then needs no refresh. */
   asking = true
+  /** What the last message has handed over to it. */
+  grant: Grant | undefined = undefined
+  /** A number that is sent with its requests; the message that hands the lock over to it, and only that, repeats it. */
+  readonly secret: string
   /** Until when a request that failed with unknown outcome may still take effect, on the monotonic clock. */
   unsureUntil = Number.NEGATIVE_INFINITY
   /** When its last request was sent, on the monotonic clock. */
@@ -340,8 +355,9 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
   due = 0
   heapIndex = -1
 
-  constructor(owner: string, identity: Identity, signals: Queue.Queue<Wake>, waitsUntil: number) {
+  constructor(owner: string, secret: string, identity: Identity, signals: Queue.Queue<Wake>, waitsUntil: number) {
     this.owner = owner
+    this.secret = secret
     this.identity = identity
     this.signals = signals
     this.waitsUntil = waitsUntil
@@ -359,6 +375,13 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
 
   signal(): void {
     Queue.offerUnsafe(this.signals, "signal")
+  }
+
+  /** Its turn has come: the lock is its own already if the message knows its secret. */
+  told(message: string): void {
+    const grant = keptBy("exclusive", "", message)?.grant
+    if (grant?.owner === `:${this.secret}`) this.grant = { ...grant, owner: this.owner }
+    this.signal()
   }
 }
 

@@ -2,6 +2,7 @@
  * `lua/fair_lock/`: Redisson's fair lock, whose waiters have places in a queue.
  */
 import type { LockKeys } from "../keys.ts"
+import type { HandOverTerms } from "./lock.ts"
 import {
   type AcquireReply,
   acquireReply,
@@ -71,25 +72,39 @@ export interface PlaceTerms {
   readonly publish: string
 }
 
+/** An owner that asks for a place. */
+export interface PlaceOwner {
+  readonly owner: string
+  /** A number by which it recognises the message that hands the lock over to it. */
+  readonly secret: string
+}
+
 export const acquire = (
   { channel, clients, lock, queue, timeouts }: LockKeys,
   tokenKey: string,
-  owner: string,
+  { owner, secret }: PlaceOwner,
   { leaseMillis, tokenLifeMillis }: { readonly leaseMillis: number; readonly tokenLifeMillis: number },
   { clientId, placeLifeMillis, publish, waiterTimeoutMillis }: PlaceTerms
 ): StoreCommand<AcquireReply> =>
   command(
     operations.acquire,
     [lock, tokenKey, queue, timeouts, clients, channel],
-    [owner, leaseMillis, tokenLifeMillis, waiterTimeoutMillis, clientId, placeLifeMillis, publish]
+    [owner, leaseMillis, tokenLifeMillis, waiterTimeoutMillis, clientId, placeLifeMillis, publish, secret]
   )
 
-/** Replies 1 + the number of clients that were listening: released; 0 free; -1 held by another. */
+/** Replies 1 + the number of clients that were woken to ask: released; 0 free; -1 held by another. */
 export const release = (
   { channel, clients, lock, queue, timeouts }: LockKeys,
   owner: string,
-  publish: string
-): StoreCommand<number> => command(operations.release, [lock, channel, queue, timeouts, clients], [owner, publish])
+  publish: string,
+  { leaseMillis, tokenKey, tokenLifeMillis }: HandOverTerms,
+  waiterTimeoutMillis: number
+): StoreCommand<number> =>
+  command(
+    operations.release,
+    [lock, channel, queue, timeouts, clients, tokenKey],
+    [owner, publish, leaseMillis, tokenLifeMillis ?? "", waiterTimeoutMillis]
+  )
 
 /** Takes it from these owners, or without any from its holder; replies 1, or 0 if nobody or others held it. */
 export const forceRelease = (
