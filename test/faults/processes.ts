@@ -12,6 +12,7 @@ import type { ClosingEvent, ClosingSettings } from "./fixtures/closing.ts"
 import type { CounterEvent, CounterSettings } from "./fixtures/counter.ts"
 import type { HolderEvent, HolderSettings } from "./fixtures/holder.ts"
 import type { PermitsEvent, PermitsSettings } from "./fixtures/permits.ts"
+import type { StepperEvent, StepperSettings } from "./fixtures/stepper.ts"
 import type { VisitorEvent, VisitorSettings } from "./fixtures/visitor.ts"
 import type { WorkerEvent, WorkerSettings } from "./fixtures/worker.ts"
 import type { TellerEvent, TellerSettings } from "./fixtures/teller.ts"
@@ -28,6 +29,7 @@ interface Programs {
   readonly quorumCounter: { readonly settings: QuorumCounterSettings; readonly event: QuorumCounterEvent }
   readonly holder: { readonly settings: HolderSettings; readonly event: HolderEvent }
   readonly permits: { readonly settings: PermitsSettings; readonly event: PermitsEvent }
+  readonly stepper: { readonly settings: StepperSettings; readonly event: StepperEvent }
   readonly teller: { readonly settings: TellerSettings; readonly event: TellerEvent }
   readonly turns: { readonly settings: TurnsSettings; readonly event: TurnsEvent }
   readonly visitor: { readonly settings: VisitorSettings; readonly event: VisitorEvent }

@@ -37,7 +37,7 @@ const all = (lock: Lock.Lock<RedisLock.RedisLock, any, any>, names: ReadonlyArra
   isReentrant: true,
   run: (section, options) =>
     Effect.flatMap(Lock.currentHolding(lock), (holding) =>
-      section({ renew: (leaseTime) => holding.renew(leaseTime) })
+      section({ ensureHeld: holding.ensureHeld, renew: (leaseTime) => holding.renew(leaseTime) })
     ).pipe(Lock.withLock(lock, options))
 })
 

@@ -34,6 +34,7 @@ export interface Side {
 export interface Granted {
   /** Present where tokens of this kind rise. */
   readonly token?: bigint
+  readonly ensureHeld?: Holding<unknown>["ensureHeld"]
   readonly renew?: Holding<unknown>["renew"]
 }
 

@@ -434,11 +434,21 @@ class World {
     return { waitTime, ...(kind < 0.4 ? { leaseTime: between(random, 100, longest) } : {}) }
   }
 
+  /** What a section does when it goes on: never after the deadline of what it holds. */
+  #step({ side }: Client, ensureHeld: Granted["ensureHeld"] = Effect.void): Effect.Effect<void> {
+    return Effect.catch(ensureHeld, ({ reason }) =>
+      // of one owner's sections, another one may have released the hold that this one was given
+      reason === "Released"
+        ? Effect.void
+        : this.fail(`a section of "${side.names.join()}" takes a step after its deadline (${reason})`)
+    )
+  }
+
   /** Is inside for a while: never while the section waits to acquire, renew or release an inner lock. */
-  work(client: Client, millis: number, token?: bigint): Effect.Effect<void> {
+  work(client: Client, millis: number, { ensureHeld }: Granted, token?: bigint): Effect.Effect<void> {
     return Effect.acquireUseRelease(
       this.enter(client, token),
-      () => Effect.sleep(millis),
+      () => Effect.andThen(Effect.sleep(millis), this.#step(client, ensureHeld)),
       () => this.leave(client)
     )
   }
@@ -448,18 +458,18 @@ class World {
     return Effect.gen({ self: this }, function* () {
       const client: Client = { side, owner }
       this.report.entered++
-      yield* this.work(client, between(random, 0, 300), isInner ? undefined : granted.token)
+      yield* this.work(client, between(random, 0, 300), granted, isInner ? undefined : granted.token)
       // entered again and left, perhaps several times
       for (let times = isInner ? 0 : between(random, 0, 3) - 1; times > 0; times--) {
         const inner = this.#innerOf(side)
         if (inner === undefined) break
         yield* Effect.ignore(inner.run((granted) => this.stay(inner, owner, true, granted), this.options()))
-        if (random() < 0.5) yield* this.work(client, between(random, 0, 300))
+        if (random() < 0.5) yield* this.work(client, between(random, 0, 300), granted)
       }
       if (granted.renew !== undefined && random() < 0.2) {
         yield* Effect.ignore(granted.renew(random() < 0.3 ? undefined : between(random, 100, leaseMillis)))
       }
-      yield* this.work(client, random() < 0.2 ? between(random, 0, 2 * leaseMillis) : between(random, 0, 100))
+      yield* this.work(client, random() < 0.2 ? between(random, 0, 2 * leaseMillis) : between(random, 0, 100), granted)
     })
   }
 
@@ -515,7 +525,7 @@ class World {
         const client: Client = { side, owner: Symbol() }
         const since = time.now
         const exit = yield* Effect.exit(
-          side.run((granted) => this.work(client, between(random, 0, 200), granted.token), {
+          side.run((granted) => this.work(client, between(random, 0, 200), granted, granted.token), {
             waitTime: random() < 0.3 ? 100 : longestWaitMillis
           })
         )

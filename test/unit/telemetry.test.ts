@@ -28,6 +28,7 @@ it.effect("Telemetry counts acquired, timed out and lost locks, how long acquiri
       "redis_lock.hold.duration lock.kind=reentrant": 2,
       "redis_lock.timeouts lock.kind=reentrant": 1,
       "redis_lock.losses lock.kind=reentrant lock.loss.reason=Expired": 1,
+      "redis_lock.losses lock.kind=reentrant lock.loss.reason=HeldTooLong": 0,
       "redis_lock.losses lock.kind=reentrant lock.loss.reason=NotOwner": 0,
       "redis_lock.losses lock.kind=reentrant lock.loss.reason=RenewalFailed": 0,
       "redis_lock.losses lock.kind=reentrant lock.loss.reason=ClientClosed": 0,
@@ -57,6 +58,7 @@ it.effect("A loss that a renewal and the release find at the same time is counte
     }
     yield* Scope.close(scope, Exit.void)
     assert.deepInclude(yield* metricValues, {
+      "redis_lock.losses lock.kind=reentrant lock.loss.reason=HeldTooLong": 0,
       "redis_lock.losses lock.kind=reentrant lock.loss.reason=NotOwner": 1,
       "redis_lock.hold.duration lock.kind=reentrant": 1,
       "redis_lock.held lock.kind=reentrant": 0

@@ -27,6 +27,13 @@ export interface TimeOptions<out WaitTime extends Duration.Input | undefined = D
    * renewed every third of it until released.
    */
   readonly leaseTime?: Duration.Input | undefined
+  /**
+   * The longest time for which it is held while the watchdog renews it, counted from the outermost acquisition: then it is lost, with the reason
+   * `HeldTooLong`, and its section is interrupted. It is released when the section's finalizers are done, or when its lease ends; by a
+   * `scoped` acquisition when the scope closes. Infinity lifts the limit. No effect with `leaseTime`, which is a limit itself. Default: the
+   * `maxHold` of the client, which is none by default.
+   */
+  readonly maxHold?: Duration.Input | undefined
 }
 
 /**

@@ -275,10 +275,13 @@ export const scoped: <
  * @since 0.1.0
  */
 export const tryScoped: <
-  Arg extends Lock<unknown, unknown, unknown> | string | OnlyOptions<Arg, Pick<AcquireOptions, "leaseTime" | "minHold">>
+  Arg extends
+    | Lock<unknown, unknown, unknown>
+    | string
+    | OnlyOptions<Arg, Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">>
 >(
   lockOrOptions: Arg,
-  options?: Pick<AcquireOptions, "leaseTime" | "minHold">
+  options?: Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">
 ) => [Arg] extends [Lock<unknown, unknown, unknown> | string]
   ? Effect.Effect<
       Option.Option<HoldingOf<Token<Arg>>>,
@@ -295,7 +298,7 @@ export const tryScoped: <
   isDataFirst,
   <R, E, T>(
     lock: Lock<R, E, T> | string,
-    options?: Pick<AcquireOptions, "leaseTime" | "minHold">
+    options?: Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">
   ): Effect.Effect<Option.Option<HoldingOf<T>>, LockStoreError | Invalid | E, R | Scope.Scope> =>
     Sections.tryScoped(locks, prepareLock(lock, options))
 )
@@ -413,7 +416,7 @@ export const withLockIfAvailable: {
   <A, E, R, L extends Lock<unknown, unknown, unknown> | string>(
     self: Effect.Effect<A, E, R>,
     lock: L,
-    options?: Pick<AcquireOptions, "leaseTime" | "minHold">
+    options?: Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">
   ): Effect.Effect<
     Option.Option<A>,
     E | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost | Exclude<Failures<L>, LockTimeout>,
@@ -421,7 +424,7 @@ export const withLockIfAvailable: {
   >
   <L extends Lock<unknown, unknown, unknown> | string>(
     lock: L,
-    options?: Pick<AcquireOptions, "leaseTime" | "minHold">
+    options?: Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
   ) => Effect.Effect<
@@ -434,7 +437,7 @@ export const withLockIfAvailable: {
   <A, E, R, R2, E2, T>(
     self: Effect.Effect<A, E, R>,
     lock: Lock<R2, E2, T> | string,
-    options?: Pick<AcquireOptions, "leaseTime" | "minHold">
+    options?: Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">
   ) => Sections.trySection(locks, prepareLock(lock, options), self)
 )
 

@@ -140,6 +140,7 @@ export class LatchTimeout extends Schema.TaggedError<LatchTimeout>("effect-redis
  *   than the lease (`stalled`).
  * - `NotOwner`: Redis says that the lock is not ours: it was force-released, deleted or evicted, or Redis lost its data.
  * - `RenewalFailed`: the renewals failed, or were not answered, until the lease ran out.
+ * - `HeldTooLong`: it was held for its `maxHold`, and was not renewed any longer.
  * - `ClientClosed`: the scope of its client (of the layer) was closed, which releases all locks.
  * - `Released`: it was released, not lost: `ensureHeld` or `renew` was called on a holding that has ended.
  *

@@ -387,7 +387,7 @@ export const withPermitIfAvailable: {
   <A, E, R, S extends PermitSemaphore<unknown> | string>(
     self: Effect.Effect<A, E, R>,
     semaphore: S,
-    options?: Pick<GrantOptions, "leaseTime">
+    options?: Pick<GrantOptions, "leaseTime" | "maxHold">
   ): Effect.Effect<
     Option.Option<A>,
     E | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
@@ -395,7 +395,7 @@ export const withPermitIfAvailable: {
   >
   <S extends PermitSemaphore<unknown> | string>(
     semaphore: S,
-    options?: Pick<GrantOptions, "leaseTime">
+    options?: Pick<GrantOptions, "leaseTime" | "maxHold">
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
   ) => Effect.Effect<
@@ -408,7 +408,7 @@ export const withPermitIfAvailable: {
   <A, E, R>(
     self: Effect.Effect<A, E, R>,
     semaphore: PermitSemaphore<unknown> | string,
-    options?: Pick<GrantOptions, "leaseTime">
+    options?: Pick<GrantOptions, "leaseTime" | "maxHold">
   ) => Sections.trySection(leasedPermits, preparePermits(semaphore, 1, options), self)
 )
 

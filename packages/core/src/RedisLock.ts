@@ -10,7 +10,13 @@ import * as Layer from "effect/Layer"
 import type { AcknowledgeOptions } from "./AcquireOptions.ts"
 import { makeLockClient } from "./internal/client/LockClient.ts"
 import { RedisLock, TypeId as internalTypeId } from "./internal/client/RedisLock.ts"
-import { checkLease, parsePeriod, parseRetention, parseAcknowledge } from "./internal/options/acquireOptions.ts"
+import {
+  checkLease,
+  parseMaxHold,
+  parsePeriod,
+  parseRetention,
+  parseAcknowledge
+} from "./internal/options/acquireOptions.ts"
 import {
   checkLabel,
   checkQuorum,
@@ -75,6 +81,12 @@ export interface RedisLockOptions {
    */
   readonly watchdogLeaseTime?: Duration.Input | undefined
   /**
+   * The longest time for which locks and leased permits are held that the watchdog renews: then they are lost, with the reason `HeldTooLong`, and
+   * their sections are interrupted. An acquisition overrides it with its own `maxHold`; elections have none. Default: none. Give one that is well
+   * above your longest section, such as an hour: a section that hangs otherwise keeps its lock for as long as its process runs.
+   */
+  readonly maxHold?: Duration.Input | undefined
+  /**
    * The longest time that a waiter sleeps before it retries, should every wake-up message be lost. Jittered by a fifth.
    * While Redis cannot be reached, a waiter retries sooner: after 100 milliseconds at first, then less and less often, at
    * least every 5 seconds. Default: 1 second.
@@ -136,6 +148,7 @@ const checkOptions = Effect.fnUntraced(function* (
   return {
     watchdogLeaseMillis,
     renewIntervalMillis: watchdogLeaseMillis / 3,
+    maxHoldMillis: yield* valid(parseMaxHold(options.maxHold ?? Number.POSITIVE_INFINITY)),
     fallbackIntervalMillis,
     // A dead client is skipped soon, although a few reports may be lost or late.
     placeIntervalMillis: Math.min(500, fallbackIntervalMillis / 2),
@@ -217,7 +230,7 @@ export const layer = (options?: RedisLockOptions): Layer.Layer<RedisLock, Invali
 
 /**
  * The settings as a `Config` of environment variables, all of them optional: `REDIS_LOCK_WATCHDOG_LEASE_TIME`,
- * `REDIS_LOCK_FALLBACK_INTERVAL`, `REDIS_LOCK_RELEASE_TIMEOUT`, `REDIS_LOCK_TOKEN_RETENTION` (durations such as `30 seconds`),
+ * `REDIS_LOCK_MAX_HOLD`, `REDIS_LOCK_FALLBACK_INTERVAL`, `REDIS_LOCK_RELEASE_TIMEOUT`, `REDIS_LOCK_TOKEN_RETENTION` (durations such as `30 seconds`),
  * `REDIS_LOCK_KEY_PREFIX` and `REDIS_LOCK_LABEL`.
  *
  * @category options
@@ -225,6 +238,7 @@ export const layer = (options?: RedisLockOptions): Layer.Layer<RedisLock, Invali
  */
 export const settings: Config.Config<RedisLockOptions> = Config.all({
   watchdogLeaseTime: Config.withDefault(Config.Duration("REDIS_LOCK_WATCHDOG_LEASE_TIME"), undefined),
+  maxHold: Config.withDefault(Config.Duration("REDIS_LOCK_MAX_HOLD"), undefined),
   fallbackInterval: Config.withDefault(Config.Duration("REDIS_LOCK_FALLBACK_INTERVAL"), undefined),
   releaseTimeout: Config.withDefault(Config.Duration("REDIS_LOCK_RELEASE_TIMEOUT"), undefined),
   tokenRetention: Config.withDefault(Config.Duration("REDIS_LOCK_TOKEN_RETENTION"), undefined),

@@ -217,7 +217,7 @@ export const begun = <A, E>(hold: Hold, then: (hold: Hold) => Effect.Effect<A, E
 
 /** Records a granted lease. */
 export const possess = <H extends Hold>(
-  { client, minHoldMillis = 0 }: AcquireRequest,
+  { client, maxHoldMillis = client.options.maxHoldMillis, minHoldMillis = 0 }: AcquireRequest,
   lease: Lease,
   outermost: H,
   startedAt: number
@@ -225,6 +225,7 @@ export const possess = <H extends Hold>(
   lease.begin(outermost)
   if (lease.kind.mode !== "read") lease.turns = client.lines.get(lease.keys.lock, "exclusive")?.turns
   lease.keepFor(minHoldMillis)
+  if (maxHoldMillis < Number.POSITIVE_INFINITY) lease.heldUntil = lease.acquiredAt + maxHoldMillis
   client.remember(lease, outermost)
   client.telemetry.acquired(lease.kind.name, lease.acquiredAt - startedAt)
   return outermost
@@ -319,6 +320,8 @@ export interface AcquireRequest {
   readonly leaseMillis: number | undefined
   /** For how long the lock is taken at least, milliseconds; absent for permits. */
   readonly minHoldMillis?: number
+  /** For how long the watchdog renews it at most, milliseconds; undefined for the client's own setting. */
+  readonly maxHoldMillis: number | undefined
   /** Whether it is the request of a `MultiLock`, which reports the timeout itself. */
   readonly isMember?: boolean | undefined
   /** What the grant needs in order to count; undefined for the client's own setting. */

@@ -8,9 +8,11 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import * as Option from "effect/Option"
+import { Scheduler } from "effect/Scheduler"
 import * as Scope from "effect/Scope"
 import { type AcquireError, InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
 import { guard, type Guarded, isClosed, releaseSoon, type Restore } from "../hold/guard.ts"
+import { SectionScheduler } from "../hold/SectionScheduler.ts"
 import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
 import { isTracing, type SpanAttributes, traceAcquire, traceHold, traceHoldUntilClosed } from "../report/spans.ts"
 import { matchOutcome } from "../store/failures.ts"
@@ -182,29 +184,31 @@ const releaseOrWarn =
 const guarded = <H extends Held, A, E, R>(
   family: Family<H>,
   held: H,
-  { fiber, prepared, restore }: Asked,
+  asked: Asked,
   body: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | LockLost | LockStoreError, R> => {
+  const { fiber, restore } = asked
   const { inside } = family
-  const inner =
-    inside === undefined
-      ? body
-      : Effect.updateContext(body, (context: Context.Context<R>) => inside(context, held, fiber))
-  return isTracing(fiber) ? guardTraced(family, held, prepared, inner, restore) : guard(held, inner, restore)
+  const scheduler = new SectionScheduler(held, fiber.cache.scheduler)
+  const inner = Effect.updateContext(body, (context: Context.Context<R>) => {
+    const scheduled = Context.add(context, Scheduler, scheduler)
+    return inside === undefined ? scheduled : inside(scheduled, held, fiber)
+  })
+  return isTracing(fiber) ? guardTraced(family, held, asked, scheduler, inner) : guard(held, scheduler, inner, restore)
 }
 
 /** A function of its own, so that callers that do not trace do not pay for the closure. */
 const guardTraced = <H extends Held, A, E, R>(
   { holdSpan, spanAttributes }: Family<H>,
   held: H,
-  prepared: Prepared<Held, unknown>,
-  body: Effect.Effect<A, E, R>,
-  restore: Restore
+  { prepared, restore }: Asked,
+  scheduler: SectionScheduler,
+  body: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | LockLost | LockStoreError, R> =>
   traceHold(
     holdSpan,
     prepared,
     held,
     spanAttributes(held),
-    Effect.suspend(() => guard(held, body, restore))
+    Effect.suspend(() => guard(held, scheduler, body, restore))
   )

@@ -31,7 +31,7 @@ const candidates: Family<InternalHolding> = {
 const prepareCandidate =
   (lock: Lock.Lock<unknown>): Prepare<Hold> =>
   (fiber, scope) => {
-    const request = prepareLock(lock, undefined)(fiber, scope) as Prepared<Hold> | Invalid
+    const request = prepareLock(lock, { maxHold: Number.POSITIVE_INFINITY })(fiber, scope) as Prepared<Hold> | Invalid
     return isInvalid(request) ? request : Object.defineProperty(request, "label", { value: "election" })
   }
 

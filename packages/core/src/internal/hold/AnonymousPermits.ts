@@ -142,6 +142,10 @@ export class AnonymousPermits implements Guarded {
     return this.#lost
   }
 
+  isOver(): boolean {
+    return this.#lost !== undefined
+  }
+
   onLost(listener: () => void): () => void {
     return this.#dependents.add(listener, this.client, this.#lost !== undefined)
   }

@@ -171,6 +171,10 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
     return this.lease.onLost(listener)
   }
 
+  isOver(): boolean {
+    return !this.released && this.lease.isOver()
+  }
+
   /** The loss, if this hold has ended; its release counts as one. */
   checkLost(): LockLost | undefined {
     const { lease } = this

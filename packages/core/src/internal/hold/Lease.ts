@@ -94,6 +94,8 @@ export class Lease implements Due, ReleasedLease {
   renewedHolds = 0
   /** Until when the lock stays taken even if it is released before, on the monotonic clock; 0 if it does not. */
   keptUntil = 0
+  /** Until when the watchdog renews it, on the monotonic clock; undefined without a `maxHold`. */
+  heldUntil: number | undefined = undefined
   turns: Turns | undefined = undefined
   /** Set once, when the lock turns out to be lost. */
   lost: LockLost | undefined = undefined
@@ -163,9 +165,16 @@ export class Lease implements Due, ReleasedLease {
     return Math.min(until, this.deadline)
   }
 
-  /** The loss, if the lock is lost: noticed earlier, or just now because the deadline has passed. */
+  /** When it is lost without another renewal, or in spite of one: at its deadline, or when it has been held for its `maxHold`. */
+  get endsAt(): number {
+    const { deadline, heldUntil } = this
+    return heldUntil === undefined || this.renewedHolds === 0 ? deadline : Math.min(deadline, heldUntil)
+  }
+
+  /** The loss, if the lock is lost: noticed earlier, or just now because its time is over. */
   checkLost(now: number): LockLost | undefined {
-    if (this.lost === undefined && !this.released && now >= this.deadline && !this.#mayBeConfirmed) {
+    if (this.lost === undefined && !this.released && now >= this.endsAt && !this.#mayBeConfirmed) {
+      if (now < this.deadline) return this.lose("HeldTooLong", now)
       if (this.renewals > 0) this.renewalFailure ??= new Error("a renewal was not answered before the lease had ended")
       // the watchdog should have rung before, to renew or at the deadline
       const stalled = now - Math.min(this.due, this.deadline) >= stallMillis
@@ -200,6 +209,12 @@ export class Lease implements Due, ReleasedLease {
     this.checkLost(this.client.now())
     const listening = this.#listening
     return listening === undefined || Deferred.isDoneUnsafe(listening) ? undefined : Deferred.await(listening)
+  }
+
+  /** Whether nothing may go on under it: it is lost, or its time is over and a reply is still to be read. */
+  isOver(): boolean {
+    const now = this.client.now()
+    return this.checkLost(now) !== undefined || (now >= this.endsAt && !this.released)
   }
 
   isHeld(now: number): boolean {

@@ -47,7 +47,7 @@ export class Watchdog implements Alarm {
   watch(lease: Lease): void {
     // what its confirmation or its failure has set counts
     if (lease.unconfirmed !== undefined) return
-    this.#put(lease, lease.renewedHolds > 0 ? Math.min(lease.deadline, this.#renewAt(lease)) : lease.deadline)
+    this.#put(lease, lease.renewedHolds > 0 ? Math.min(lease.endsAt, this.#renewAt(lease)) : lease.deadline)
   }
 
   /**
@@ -104,13 +104,13 @@ export class Watchdog implements Alarm {
     const horizon = now + this.#client.options.renewIntervalMillis * gather
     const renewals = new Map<string, Array<Lease>>()
     for (let next = this.#queue.first; next !== undefined; next = this.#queue.first) {
-      const toRenew = (next.renewedHolds > 0 || next.unconfirmed !== undefined) && next.due < next.deadline
+      const toRenew = (next.renewedHolds > 0 || next.unconfirmed !== undefined) && next.due < next.endsAt
       if (next.due > (toRenew && next.unconfirmed === undefined ? horizon : now)) break
       this.#queue.remove(next)
       if (next.checkLost(now) !== undefined) continue
       if (!toRenew) {
         // due early for a renewal that nobody needs any more
-        if (now < next.deadline) this.#put(next, next.deadline)
+        if (now < next.endsAt) this.#put(next, next.endsAt)
       } else if (next.unconfirmed !== undefined) {
         this.#renew([next], next.unconfirmed, now)
       } else {
@@ -156,7 +156,7 @@ export class Watchdog implements Alarm {
     for (const lease of batch) {
       lease.renewals++
       lease.asksFor(leaseMillis, sentAt)
-      this.#put(lease, lease.deadline)
+      this.#put(lease, lease.endsAt)
     }
     const command = batch[0]!.kind.renew(batch, leaseMillis)
     // in this turn: a section that was handed the lock may block the next one
@@ -193,7 +193,7 @@ export class Watchdog implements Alarm {
       // well before the deadline, and not all at once
       const interval = lease.unconfirmed === undefined ? this.#client.options.renewIntervalMillis : 1000
       const retryAt = now + interval * (0.1 + 0.1 * Math.random())
-      this.#put(lease, Math.min(lease.deadline, retryAt))
+      this.#put(lease, Math.min(lease.endsAt, retryAt))
     }
   }
 }

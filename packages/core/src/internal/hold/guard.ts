@@ -6,6 +6,7 @@ import { type LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { matchOutcome } from "../store/failures.ts"
 import { releaseMillis } from "./release.ts"
+import type { SectionScheduler } from "./SectionScheduler.ts"
 
 /** Gives a part of an uninterruptible region the interruptibility of its caller. */
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -16,6 +17,8 @@ export interface Guarded {
   readonly name: string
   /** The loss, if it is lost. */
   readonly checkLost: () => LockLost | undefined
+  /** Whether its lease is over or lost: its section must not go on. A loss that only the clock can tell is declared by that. */
+  readonly isOver: () => boolean
   /** Calls back once, on a call stack of its own, when it is lost or if it already is; the result unsubscribes. */
   readonly onLost: (listener: () => void) => () => void
   /** The clients that release it. */
@@ -58,7 +61,7 @@ export const releaseSoon = (hold: Guarded): Effect.Effect<void, LockLost | LockS
 }
 
 /**
- * Runs a body under a hold and releases it. The body runs in a fiber of its own, which a loss interrupts. The outcome:
+ * Runs a body under a hold and releases it. The body runs in a fiber of its own, by the given scheduler; a loss interrupts it. The outcome:
  *
  * - the lock was lost before the body could begin: `LockLost`, and the body is not run
  * - the body failed by itself: its failure, regardless of the lock
@@ -69,6 +72,7 @@ export const releaseSoon = (hold: Guarded): Effect.Effect<void, LockLost | LockS
  */
 export const guard = <A, E, R>(
   hold: Guarded,
+  scheduler: SectionScheduler,
   body: Effect.Effect<A, E, R>,
   restore: Restore
 ): Effect.Effect<A, E | LockLost | LockStoreError, R> => {
@@ -78,22 +82,36 @@ export const guard = <A, E, R>(
   return Effect.flatMap(Effect.forkChild(restore(body), { startImmediately: true, uninterruptible: true }), (child) => {
     const exit = child.pollUnsafe()
     return exit === undefined
-      ? Effect.flatMap(outcome(hold, child, restore), (exit) => end(hold, exit))
-      : end(hold, exit)
+      ? Effect.flatMap(outcome(hold, scheduler, child, restore), (exit) => end(hold, scheduler, exit))
+      : end(hold, scheduler, exit)
   })
 }
 
-const end = <A, E>(hold: Guarded, exit: Exit.Exit<A, E>): Effect.Effect<A, E | LockLost | LockStoreError> =>
-  matchOutcome(
+const end = <A, E>(
+  hold: Guarded,
+  scheduler: SectionScheduler,
+  exit: Exit.Exit<A, E>
+): Effect.Effect<A, E | LockLost | LockStoreError> => {
+  scheduler.letGo()
+  return matchOutcome(
     // a section that a loss has interrupted fails with that loss
     Exit.isSuccess(exit) || hold.checkLost() !== undefined ? hold.releaseNow() : releaseSoon(hold),
     () => exit,
     (problems) => settle(hold, exit, problems)
   )
+}
 
 /** Waits for the body; a loss interrupts it, and so does an interruption of the caller. */
-const outcome = <A, E>(hold: Guarded, child: Fiber.Fiber<A, E>, restore: Restore): Effect.Effect<Exit.Exit<A, E>> => {
-  const forget = hold.onLost(() => child.interruptUnsafe())
+const outcome = <A, E>(
+  hold: Guarded,
+  scheduler: SectionScheduler,
+  child: Fiber.Fiber<A, E>,
+  restore: Restore
+): Effect.Effect<Exit.Exit<A, E>> => {
+  const forget = hold.onLost(() => {
+    scheduler.letGo()
+    child.interruptUnsafe()
+  })
   return Effect.matchCauseEffect(restore(Fiber.await(child)), {
     onSuccess: (exit) => {
       forget()

@@ -47,6 +47,7 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
   readonly waitMillis: number
   readonly leaseMillis: number | undefined
   readonly minHoldMillis: number
+  readonly maxHoldMillis: number | undefined
   // no field where it is not set
   declare isMember?: boolean
   readonly acknowledge: Times["acknowledge"]
@@ -56,7 +57,7 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
     client: LockClient,
     keys: LockKeys,
     identity: Identity,
-    { acknowledge, leaseMillis, minHoldMillis, waitMillis }: Times
+    { acknowledge, leaseMillis, maxHoldMillis, minHoldMillis, waitMillis }: Times
   ) {
     this.client = client
     this.kind = kind
@@ -66,6 +67,7 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
     this.waitMillis = waitMillis
     this.leaseMillis = leaseMillis
     this.minHoldMillis = minHoldMillis
+    this.maxHoldMillis = maxHoldMillis
     this.acknowledge = acknowledge
   }
 

@@ -69,6 +69,10 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
     return first
   }
 
+  isOver(): boolean {
+    return this.holds.some((hold) => hold.isOver())
+  }
+
   get remaining(): Effect.Effect<Duration.Duration> {
     return Effect.map(Effect.all(this.#members.map(({ remaining }) => remaining)), (all) =>
       all.reduce((a, b) => Duration.min(a, b))

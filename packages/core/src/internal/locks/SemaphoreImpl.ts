@@ -110,6 +110,7 @@ const nothing = (name: string): Prepared<Held> => {
     name,
     clients: [],
     checkLost: () => undefined,
+    isOver: () => false,
     onLost: () => () => {},
     releaseNow: () => Effect.void,
     release: Effect.void

@@ -10,6 +10,8 @@ import { type Acknowledgement, parseTimeout } from "./acquireOptions.ts"
 /** Times are in milliseconds. */
 export interface ClientOptions {
   readonly watchdogLeaseMillis: number
+  /** The longest hold, unless its request says otherwise; infinite without a limit. */
+  readonly maxHoldMillis: number
   readonly renewIntervalMillis: number
   readonly fallbackIntervalMillis: number
   /** How often a client with waiters of a fair lock reports, and how long their places outlive its last report. */

@@ -63,6 +63,12 @@ export const parsePeriod = (option: string, input: Duration.Input): number | Inv
       : Math.ceil(millis)
 }
 
+/** The longest hold: longer than zero; infinity means no limit. */
+export const parseMaxHold = (input: Duration.Input): number | InvalidLockOptions => {
+  const millis = parse("maxHold", input)
+  return millis === Number.POSITIVE_INFINITY ? millis : parsePeriod("maxHold", input)
+}
+
 /** A retention time: zero is allowed. */
 export const parseRetention = (option: string, input: Duration.Input): number | InvalidLockOptions => {
   const millis = parse(option, input)
@@ -131,6 +137,8 @@ export interface Times {
   readonly leaseMillis: number | undefined
   /** The shortest time for which the lock stays held; 0 until it is released. */
   readonly minHoldMillis: number
+  /** The longest hold that the watchdog renews, infinite without a limit; undefined for the client's own setting. */
+  readonly maxHoldMillis: number | undefined
   /** What the grant needs in order to count; undefined for the client's own setting. */
   readonly acknowledge: Acknowledgement | "none" | undefined
 }
@@ -140,6 +148,7 @@ export const defaultTimes: Times = {
   waitMillis: Number.POSITIVE_INFINITY,
   leaseMillis: undefined,
   minHoldMillis: 0,
+  maxHoldMillis: undefined,
   acknowledge: undefined
 }
 
@@ -166,10 +175,13 @@ export const timesOf = (
     const problem = `${minHoldMillis} ms are longer than the leaseTime of ${leaseMillis} ms, after which the lock is lost`
     return new InvalidLockOptions({ option: "minHold", problem })
   }
+  const maxHold = asked?.maxHold ?? own?.maxHold
+  const maxHoldMillis = maxHold === undefined ? undefined : parseMaxHold(maxHold)
+  if (typeof maxHoldMillis === "object") return maxHoldMillis
   const given = asked?.acknowledge ?? own?.acknowledge
   const acknowledge = given === undefined || given === "none" ? given : parseAcknowledge(given)
   if (typeof acknowledge === "object" && "_tag" in acknowledge) return acknowledge
-  return { waitMillis, leaseMillis, minHoldMillis, acknowledge }
+  return { waitMillis, leaseMillis, minHoldMillis, maxHoldMillis, acknowledge }
 }
 
 /** The problem with a `minHold` for what cannot stay held after its release; `undefined` without one. */

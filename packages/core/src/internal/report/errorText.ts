@@ -16,7 +16,7 @@ export const errorJson = (error: Error): Record<string, unknown> => {
 }
 
 /** How a lock can be lost. */
-export const lossReasons = ["Expired", "NotOwner", "RenewalFailed", "ClientClosed", "Released"] as const
+export const lossReasons = ["Expired", "NotOwner", "RenewalFailed", "HeldTooLong", "ClientClosed", "Released"] as const
 
 /** How a lock was lost, and what to do about it; `renewal` says why the last renewal failed. */
 export const lossText = (
@@ -32,6 +32,8 @@ export const lossText = (
       return "Redis no longer has it under this owner: it was force-released, deleted, evicted, or Redis lost its data"
     case "RenewalFailed":
       return `it was not renewed before its lease ran out: ${renewal}`
+    case "HeldTooLong":
+      return "it was held for its maxHold. Find out why its section takes so long, or choose a longer maxHold"
     case "ClientClosed":
       return "its client was closed while it was held, and released it"
     case "Released":

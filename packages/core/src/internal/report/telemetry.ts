@@ -200,7 +200,7 @@ class KindMetrics {
   renewalFailures = 0
   handOvers = 0
   polls = 0
-  readonly lost: Record<Loss, number> = { Expired: 0, NotOwner: 0, RenewalFailed: 0, ClientClosed: 0 }
+  readonly lost: Record<Loss, number> = { Expired: 0, NotOwner: 0, RenewalFailed: 0, HeldTooLong: 0, ClientClosed: 0 }
   /** One entry for each acquisition. */
   readonly wait: Histogram
   /** One entry for each hold that has ended. */
