@@ -29,6 +29,8 @@ export interface HoldOptions {
   readonly permits: Option.Option<number>
   /** The shortest time for which the lock stays held, counted from its acquisition. */
   readonly atLeast: Option.Option<Duration.Duration>
+  /** The longest time for which it is renewed, counted from its acquisition. */
+  readonly maxHold: Option.Option<Duration.Duration>
 }
 
 export interface Hold extends Pick<Holding, "name" | "ensureHeld" | "remaining" | "awaitLost" | "release"> {
@@ -55,12 +57,13 @@ export interface Wanted {
 }
 
 export const wanted = (options: HoldOptions): Wanted => {
-  const { atLeast, kind, more, name, permits } = options
-  if (Option.isSome(permits)) return permitOf(name, permits.value)
+  const { kind, more, name, permits } = options
+  const maxHold = Option.getOrUndefined(options.maxHold)
+  if (Option.isSome(permits)) return permitOf(name, permits.value, maxHold)
   const names = [name, ...more]
   return more.length === 0
-    ? lock(names, oneLock(name, kind), Option.getOrUndefined(atLeast), holdOfOne)
-    : lock(names, MultiLock.make(names.map((each) => oneLock(each, kind))), undefined, (holding) =>
+    ? lock(names, oneLock(name, kind), { maxHold, minHold: Option.getOrUndefined(options.atLeast) }, holdOfOne)
+    : lock(names, MultiLock.make(names.map((each) => oneLock(each, kind))), { maxHold }, (holding) =>
         holdOfSeveral(names, holding)
       )
 }
@@ -68,17 +71,17 @@ export const wanted = (options: HoldOptions): Wanted => {
 const lock = <T>(
   names: ReadonlyArray<string>,
   self: Lock.Lock<RedisLock.RedisLock, LockReentered, T>,
-  minHold: Duration.Duration | undefined,
+  options: Pick<Lock.AcquireOptions, "maxHold" | "minHold">,
   holdOf: (holding: Holding<T>) => Hold
 ): Wanted => ({
   names,
   // nothing is held yet, so nothing is acquired again
   acquire: (waitTime) =>
-    Lock.scoped(self, { waitTime, minHold }).pipe(
+    Lock.scoped(self, { waitTime, ...options }).pipe(
       Effect.catchTag("LockReentered", Effect.die),
       Effect.map((holding) => holdOf(holding as Holding<T>))
     ),
-  tryAcquire: Lock.tryScoped(self, { minHold }).pipe(
+  tryAcquire: Lock.tryScoped(self, options).pipe(
     Effect.catchTag("LockReentered", Effect.die),
     Effect.map(Option.map((holding) => holdOf(holding as Holding<T>)))
   )
@@ -139,12 +142,12 @@ const holdOfSeveral = (names: ReadonlyArray<string>, holding: Holding<Readonly<R
   }
 }
 
-const permitOf = (name: string, total: number): Wanted => {
+const permitOf = (name: string, total: number, maxHold: Duration.Duration | undefined): Wanted => {
   const semaphore = PermitSemaphore.make(name, { permits: total })
   return {
     names: [name],
-    acquire: (waitTime) => Effect.map(PermitSemaphore.scoped(semaphore, { waitTime }), holdOfPermit),
-    tryAcquire: Effect.map(PermitSemaphore.tryScoped(semaphore), Option.map(holdOfPermit))
+    acquire: (waitTime) => Effect.map(PermitSemaphore.scoped(semaphore, { waitTime, maxHold }), holdOfPermit),
+    tryAcquire: Effect.map(PermitSemaphore.tryScoped(semaphore, { maxHold }), Option.map(holdOfPermit))
   }
 }
 

@@ -35,7 +35,13 @@ export const awaitLossWarning = (hold: Hold, graceMillis: number): Effect.Effect
     }),
     onFailure: (lost) => ({
       message: lost.message,
-      graceMillis: lost.reason === "NotOwner" ? Math.min(overdueGraceMillis, graceMillis) : 0
+      graceMillis:
+        // its lease still runs
+        lost.reason === "HeldTooLong"
+          ? graceMillis
+          : lost.reason === "NotOwner"
+            ? Math.min(overdueGraceMillis, graceMillis)
+            : 0
     })
   })
 

@@ -108,6 +108,12 @@ export const runCommand = Command.make(
       ),
       Flag.optional
     ),
+    maxHold: duration("max-hold", "1ms").pipe(
+      Flag.withDescription(
+        "Hold the lock for at most this long: then the command is stopped, and the exit code is 70. Default: without limit"
+      ),
+      Flag.optional
+    ),
     lock: Flag.String("lock").pipe(
       Flag.withMetavar("NAME"),
       Flag.withDescription("Another lock, acquired together with NAME: all or none. May be given several times"),
