@@ -69,6 +69,11 @@ export default defineConfig({
     }
   },
 
+  vite: {
+    // what the Lua interpreter of the playground asks of Node.js
+    define: { "process.env.FENGARICONF": "undefined" }
+  },
+
   themeConfig: {
     logo: "/logo.svg",
     search: { provider: "local" },

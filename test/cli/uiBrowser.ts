@@ -36,9 +36,9 @@ export interface Opened {
   readonly complaints: ReadonlyArray<string>
 }
 
-/** Opens the page of a `redis-lock ui` in a window of its own, until the scope closes. */
+/** Opens a page, such as that of a `redis-lock ui`, in a window of its own, until the scope closes. */
 export const open = (
-  { authorization, origin }: Ui,
+  { authorization = {}, origin }: Pick<Ui, "origin"> & Partial<Pick<Ui, "authorization">>,
   path = "/",
   options: BrowserContextOptions = {}
 ): Effect.Effect<Opened, never, TheBrowser | Scope.Scope> =>

@@ -1,0 +1,31 @@
+import { defineComponent, h, onBeforeUnmount, onMounted, ref } from "vue"
+import "../../../packages/playground/src/page/playground.css"
+
+/**
+ * The playground of packages/playground: the library itself, in the browser. It is loaded when the reader comes near it.
+ */
+export const Playground = defineComponent({
+  setup() {
+    const root = ref<HTMLElement>()
+    let end = () => {}
+    let isGone = false
+    onMounted(() => {
+      const near = new IntersectionObserver(
+        async (entries) => {
+          if (!entries.some(({ isIntersecting }) => isIntersecting)) return
+          near.disconnect()
+          const { mount } = await import("../../../packages/playground/dist/page/playground.js")
+          if (!isGone) end = await mount(root.value!)
+        },
+        { rootMargin: "200px" }
+      )
+      near.observe(root.value!)
+      end = () => near.disconnect()
+    })
+    onBeforeUnmount(() => {
+      isGone = true
+      end()
+    })
+    return () => h("div", { class: "playground", ref: root }, "It needs JavaScript, and a moment to load.")
+  }
+})

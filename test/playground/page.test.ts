@@ -1,0 +1,123 @@
+/**
+ * The playground of the site's front page, in a browser. Without a Chromium these tests are skipped.
+ */
+import { assert, layer } from "@effect/vitest"
+import axe from "axe-core"
+import { Effect } from "effect"
+import type { BrowserContextOptions } from "playwright-core"
+import { chromium, open, TheBrowser } from "../cli/uiBrowser.ts"
+import { servePlayground } from "./playgroundPage.ts"
+
+const promise = <A>(f: () => Promise<A>) => Effect.promise(f)
+
+/** Nothing moves by itself. */
+const still: BrowserContextOptions = { reducedMotion: "reduce" }
+
+const paused = "/?seed=8&faults=3200-pause-A_8200-resume-A"
+
+const openPlayground = (path: string, options: BrowserContextOptions = {}) =>
+  Effect.gen(function* () {
+    const served = yield* servePlayground
+    const opened = yield* open(served, path, options)
+    const { page } = opened
+    yield* promise(() => page.getByRole("button", { name: "Step" }).waitFor())
+    const world = (lock: string) => page.locator(`.world[data-lock="${lock}"]`)
+    const clock = Effect.map(
+      promise(() => page.getByLabel("virtual time").innerText()),
+      Number.parseFloat
+    )
+    return { ...opened, ...served, world, clock }
+  })
+
+layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("the playground", (it) => {
+  it.effect.skipIf(chromium === undefined)(
+    "The run of an address plays by itself: SET NX loses a deposit, the library has its ledger refuse the late one",
+    () =>
+      Effect.gen(function* () {
+        const { complaints, origin, page, requests, world } = yield* openPlayground(paused)
+        yield* promise(() => page.getByLabel("Speed").selectOption("16"))
+        yield* promise(() => world("library").getByText("The ledger refuses A: its token is stale").waitFor())
+        yield* promise(() => world("set-nx").getByText("A overwrites a deposit").waitFor())
+        yield* promise(() => page.getByRole("button", { name: "Stop" }).click())
+        assert.strictEqual(yield* promise(() => world("library").locator(".lost").first().innerText()), "0")
+        assert.notStrictEqual(yield* promise(() => world("set-nx").locator(".score .lost").innerText()), "0")
+        assert.deepStrictEqual(complaints, [])
+        assert.deepStrictEqual(
+          requests.filter((url) => !url.startsWith(origin) && !url.startsWith("data:")),
+          []
+        )
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect.skipIf(chromium === undefined)(
+    "What is done by keyboard is in the address, which plays the same run again elsewhere",
+    () =>
+      Effect.gen(function* () {
+        const { clock, complaints, page, world } = yield* openPlayground("/?seed=8", still)
+        const press = (name: string) =>
+          promise(async () => {
+            await page.getByRole("button", { name, exact: true }).focus()
+            await page.keyboard.press("Enter")
+          })
+        const stepTo = (seconds: number) =>
+          Effect.gen(function* () {
+            while ((yield* clock) < seconds) yield* press("Step")
+          })
+        assert.strictEqual(yield* clock, 0)
+        yield* stepTo(3.2)
+        yield* press("Pause process A")
+        yield* stepTo(8.2)
+        yield* press("Resume process A")
+        yield* press("Cut off process B from Redis")
+        yield* stepTo(9)
+        const { search } = new URL(page.url())
+        assert.strictEqual(search, "?seed=8&faults=3200-pause-A_8200-resume-A_8200-cut-B")
+        const shown = (view: typeof world) =>
+          promise(() => Promise.all(["set-nx", "library"].map((lock) => view(lock).innerText())))
+        const before = yield* shown(world)
+        assert.include(before[1], "The ledger refuses A")
+
+        yield* press("Replay")
+        assert.strictEqual(yield* clock, 0)
+        yield* stepTo(9)
+        assert.deepStrictEqual(yield* shown(world), before)
+        yield* press("Start over")
+        assert.strictEqual(new URL(page.url()).search, "?seed=8")
+        assert.deepStrictEqual(complaints, [])
+
+        const again = yield* openPlayground(`/${search}`, still)
+        for (let step = 0; step < 90; step++) {
+          yield* promise(() => again.page.getByRole("button", { name: "Step" }).click())
+        }
+        assert.deepStrictEqual(yield* shown(again.world), before)
+      }).pipe(Effect.scoped)
+  )
+
+  for (const colorScheme of ["light", "dark"] as const) {
+    it.effect.skipIf(chromium === undefined)(
+      `On a phone nothing is wider than the page, and nothing is hard to read or to reach (${colorScheme})`,
+      () =>
+        Effect.gen(function* () {
+          const { page } = yield* openPlayground(paused, {
+            ...still,
+            colorScheme,
+            viewport: { width: 360, height: 740 }
+          })
+          yield* promise(() => page.locator("html").evaluate((html, name) => html.classList.add(name), colorScheme))
+          for (let step = 0; step < 84; step++) {
+            yield* promise(() => page.getByRole("button", { name: "Step" }).click())
+          }
+          const wide = yield* promise(() => page.locator("html").evaluate((html: any) => html.scrollWidth))
+          assert.isAtMost(wide, 360)
+          yield* promise(() => page.evaluate(axe.source))
+          const violations: ReadonlyArray<string> = yield* promise(() =>
+            page.evaluate(async () => {
+              const { violations } = await (globalThis as any).axe.run()
+              return violations.map(({ id, nodes }: any) => `${id}: ${nodes.map(({ html }: any) => html).join(" ")}`)
+            })
+          )
+          assert.deepStrictEqual(violations, [])
+        }).pipe(Effect.scoped)
+    )
+  }
+})
