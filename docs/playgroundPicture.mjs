@@ -48,7 +48,7 @@ const panel = (kind, title, y) => {
     `<text x="24" y="${3 * lane + lane / 2 + 4}" fill="#656d76">Redis says</text>`,
     ...holders.map((span) => bar(span, 3, 10, colours[span.what], 0.75)),
     overwrote === undefined ? "" : mark(overwrote.at, 0, `wakes up and overwrites ${ledger.lost} deposits`, "#c0152f"),
-    refused === undefined ? "" : mark(refused.at, 0, "wakes up: the ledger refuses its write, the section fails with LockLost", "#1f2328"),
+    refused === undefined ? "" : mark(refused.at, 0, "wakes up: section fails with LockLost, write refused", "#1f2328"),
     "</g></g>"
   ]
 }

@@ -44,6 +44,8 @@ export default defineConfig({
   head: [["link", { rel: "icon", type: "image/svg+xml", href: `${process.env.DOCS_BASE ?? "/"}logo.svg` }]],
 
   markdown: {
+    // the default light theme is hard to read
+    theme: { light: "github-light-high-contrast", dark: "github-dark" },
     config: (md) => {
       // what GitHub draws itself
       const fence = md.renderer.rules.fence!

@@ -4,7 +4,7 @@
 import { assert, layer } from "@effect/vitest"
 import axe from "axe-core"
 import { Effect } from "effect"
-import type { BrowserContextOptions } from "playwright-core"
+import type { BrowserContextOptions, Page } from "playwright-core"
 import { chromium, open, TheBrowser } from "../cli/uiBrowser.ts"
 import { servePlayground } from "./playgroundPage.ts"
 
@@ -14,6 +14,14 @@ const promise = <A>(f: () => Promise<A>) => Effect.promise(f)
 const still: BrowserContextOptions = { reducedMotion: "reduce" }
 
 const paused = "/?seed=8&faults=3200-pause-A_8200-resume-A"
+
+/** Tenths of a second. */
+const step = (page: Page, count: number) =>
+  promise(() =>
+    page.getByRole("button", { name: "Step" }).evaluate((button: any, count) => {
+      for (let i = 0; i < count; i++) button.click()
+    }, count)
+  )
 
 const openPlayground = (path: string, options: BrowserContextOptions = {}) =>
   Effect.gen(function* () {
@@ -37,7 +45,7 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
         const { complaints, origin, page, requests, world } = yield* openPlayground(paused)
         yield* promise(() => page.getByLabel("Speed").selectOption("16"))
         yield* promise(() => world("library").getByText("The ledger refuses A: its token is stale").waitFor())
-        yield* promise(() => world("set-nx").getByText("A overwrites a deposit").waitFor())
+        yield* promise(() => world("set-nx").getByText("A overwrites 4 deposits: it no longer has the lock").waitFor())
         yield* promise(() => page.getByRole("button", { name: "Stop" }).click())
         assert.strictEqual(yield* promise(() => world("library").locator(".lost").first().innerText()), "0")
         assert.notStrictEqual(yield* promise(() => world("set-nx").locator(".score .lost").innerText()), "0")
@@ -59,17 +67,15 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
             await page.getByRole("button", { name, exact: true }).focus()
             await page.keyboard.press("Enter")
           })
-        const stepTo = (seconds: number) =>
-          Effect.gen(function* () {
-            while ((yield* clock) < seconds) yield* press("Step")
-          })
         assert.strictEqual(yield* clock, 0)
-        yield* stepTo(3.2)
+        yield* press("Step")
+        yield* step(page, 31)
         yield* press("Pause process A")
-        yield* stepTo(8.2)
+        yield* step(page, 50)
         yield* press("Resume process A")
         yield* press("Cut off process B from Redis")
-        yield* stepTo(9)
+        yield* step(page, 8)
+        assert.strictEqual(yield* clock, 9)
         const { search } = new URL(page.url())
         assert.strictEqual(search, "?seed=8&faults=3200-pause-A_8200-resume-A_8200-cut-B")
         const shown = (view: typeof world) =>
@@ -79,16 +85,14 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
 
         yield* press("Replay")
         assert.strictEqual(yield* clock, 0)
-        yield* stepTo(9)
+        yield* step(page, 90)
         assert.deepStrictEqual(yield* shown(world), before)
         yield* press("Start over")
         assert.strictEqual(new URL(page.url()).search, "?seed=8")
         assert.deepStrictEqual(complaints, [])
 
         const again = yield* openPlayground(`/${search}`, still)
-        for (let step = 0; step < 90; step++) {
-          yield* promise(() => again.page.getByRole("button", { name: "Step" }).click())
-        }
+        yield* step(again.page, 90)
         assert.deepStrictEqual(yield* shown(again.world), before)
       }).pipe(Effect.scoped)
   )
@@ -104,9 +108,7 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
             viewport: { width: 360, height: 740 }
           })
           yield* promise(() => page.locator("html").evaluate((html, name) => html.classList.add(name), colorScheme))
-          for (let step = 0; step < 84; step++) {
-            yield* promise(() => page.getByRole("button", { name: "Step" }).click())
-          }
+          yield* step(page, 84)
           const wide = yield* promise(() => page.locator("html").evaluate((html: any) => html.scrollWidth))
           assert.isAtMost(wide, 360)
           yield* promise(() => page.evaluate(axe.source))

@@ -20,7 +20,7 @@ const page = `<!doctype html>
 <script type="module">import { mount } from "/playground.js"
 await mount(document.querySelector(".playground"))</script></body></html>`
 
-const bundle = Effect.promise(async () => {
+const bundle = async () => {
   const build = await rolldown({
     input: module,
     platform: "browser",
@@ -37,13 +37,15 @@ const bundle = Effect.promise(async () => {
   const { output } = await build.generate({ format: "esm", codeSplitting: false })
   await build.close()
   return output[0].code
-})
+}
+
+let bundled: Promise<string> | undefined
 
 /** Serves it until the scope closes. */
 export const servePlayground = Effect.gen(function* () {
   const files: Readonly<Record<string, readonly [string, string]>> = {
     "/": ["text/html", page],
-    "/playground.js": ["text/javascript", yield* bundle],
+    "/playground.js": ["text/javascript", yield* Effect.promise(() => (bundled ??= bundle()))],
     "/playground.css": ["text/css", readFileSync(css, "utf8")]
   }
   const server = yield* Effect.acquireRelease(

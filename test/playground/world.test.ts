@@ -8,7 +8,7 @@ beforeAll(load)
 
 const play = (lock: LockKind, run: Run, untilMillis: number, stepMillis = untilMillis) => {
   const world = new World(lock, run)
-  for (let at = 0; at < untilMillis; ) world.advanceTo((at = Math.min(untilMillis, at + stepMillis)))
+  for (let at = 0; at < untilMillis;) world.advanceTo((at = Math.min(untilMillis, at + stepMillis)))
   return world
 }
 
@@ -134,13 +134,16 @@ describe("the worlds of the playground", () => {
     }
     assert.strictEqual(toQuery(run), "seed=7&fenced=no&faults=1200-pause-A_1200-restart_5200-resume-A")
     assert.deepStrictEqual(fromQuery(toQuery(run)), run)
-    assert.deepStrictEqual(fromQuery("?seed=-3&faults=9-fly-A_x-pause-A_9-pause-D_9-cut_1e9-restart_8-cut-B_3-kill-C&other"), {
-      seed: 1,
-      isFenced: true,
-      faults: [
-        { at: 3, kind: "kill", process: "C" },
-        { at: 8, kind: "cut", process: "B" }
-      ]
-    })
+    assert.deepStrictEqual(
+      fromQuery("?seed=-3&faults=9-fly-A_x-pause-A_9-pause-D_9-cut_1e9-restart_8-cut-B_3-kill-C&other"),
+      {
+        seed: 1,
+        isFenced: true,
+        faults: [
+          { at: 3, kind: "kill", process: "C" },
+          { at: 8, kind: "cut", process: "B" }
+        ]
+      }
+    )
   })
 })

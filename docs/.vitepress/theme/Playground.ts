@@ -2,7 +2,7 @@ import { defineComponent, h, onBeforeUnmount, onMounted, ref } from "vue"
 import "../../../packages/playground/src/page/playground.css"
 
 /**
- * The playground of packages/playground: the library itself, in the browser. It is loaded when the reader comes near it.
+ * The playground of packages/playground: the library itself, in the browser. It is loaded when it comes into view.
  */
 export const Playground = defineComponent({
   setup() {
@@ -17,7 +17,7 @@ export const Playground = defineComponent({
           const { mount } = await import("../../../packages/playground/dist/page/playground.js")
           if (!isGone) end = await mount(root.value!)
         },
-        { rootMargin: "200px" }
+        { threshold: 0.2 }
       )
       near.observe(root.value!)
       end = () => near.disconnect()

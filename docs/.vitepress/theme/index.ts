@@ -1,5 +1,6 @@
 import DefaultTheme from "vitepress/theme"
-import type { Theme } from "vitepress"
+import { type Theme, useData } from "vitepress"
+import { nextTick, onMounted, watch } from "vue"
 import { Diagram } from "./Diagram"
 import { Playground } from "./Playground"
 import "./style.css"
@@ -9,5 +10,19 @@ export default {
   enhanceApp: ({ app }) => {
     app.component("Diagram", Diagram)
     app.component("Playground", Playground)
+  },
+  setup: () => {
+    const { frontmatter } = useData()
+    // what screen readers need and VitePress leaves out: a main landmark of the front page, and a name of the search button that begins
+    // with what it shows
+    const complete = async () => {
+      await nextTick()
+      const content = document.getElementById("VPContent")
+      if (frontmatter.value.layout === "home") content?.setAttribute("role", "main")
+      else content?.removeAttribute("role")
+      for (const button of document.querySelectorAll(".DocSearch-Button")) button.removeAttribute("aria-label")
+    }
+    onMounted(complete)
+    watch(frontmatter, complete)
   }
 } satisfies Theme

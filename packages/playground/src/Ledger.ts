@@ -9,7 +9,8 @@ import type { Process, VirtualTime } from "./VirtualTime.ts"
 const latencyMillis = 4
 
 export type LedgerReply =
-  { readonly _tag: "Done"; readonly balance: number } | { readonly _tag: "StaleToken"; readonly newest: bigint }
+  | { readonly _tag: "Done"; readonly balance: number }
+  | { readonly _tag: "StaleToken"; readonly newest: bigint }
 
 export class Ledger {
   readonly #time: VirtualTime

@@ -162,7 +162,8 @@ export class Process {
   start<A, E>(program: Effect.Effect<A, E>): void {
     this.time.soon(() =>
       this.run(
-        () => void Effect.runFork(Effect.provideService(program, Clock.Clock, this.clock), { scheduler: this.scheduler })
+        () =>
+          void Effect.runFork(Effect.provideService(program, Clock.Clock, this.clock), { scheduler: this.scheduler })
       )
     )
   }

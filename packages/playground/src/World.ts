@@ -2,8 +2,8 @@
  * Three processes, one Redis and one ledger in virtual time, and the history of what has happened to them. The seed and the faults decide
  * all of it.
  */
-import { Effect, Exit, Layer, Metric, References } from "effect"
-import { RedisDriver, RedisLock } from "effect-redis-lock"
+import { Cause, Effect, Exit, Layer, Metric, References } from "effect"
+import { LockLost, RedisDriver, RedisLock } from "effect-redis-lock"
 import { type Account, leaseMillis, name, withLibrary, withSetNx } from "./deposits.ts"
 import { type Fault, type Letter, letters, type Run } from "./faults.ts"
 import { Ledger, type LedgerReply } from "./Ledger.ts"
@@ -27,6 +27,8 @@ export interface Happening {
   /** Absent where it happened to Redis. */
   readonly process?: Letter
   readonly kind: Fault["kind"] | "lost" | "refused" | "overwrote"
+  /** How many were overwritten. */
+  readonly deposits?: number
 }
 
 export class World {
@@ -46,9 +48,8 @@ export class World {
     this.server = new Server(this.time)
     this.server.onChange = () => this.#lookAtLock()
     this.#faults = faults
-    const member = (letter: Letter, i: number) => new Member(this, lock, letter, randomOf(seed * 3 + i))
-    const [a, b, c] = letters
-    this.members = { A: member(a, 0), B: member(b, 1), C: member(c, 2) }
+    const member = (letter: Letter) => new Member(this, lock, letter, randomOf(seed * 3 + letters.indexOf(letter)))
+    this.members = { A: member("A"), B: member("B"), C: member("C") }
   }
 
   /** Lets time pass. How often it is called, and with which steps, makes no difference. */
@@ -78,9 +79,11 @@ export class World {
     const now = this.time.now
     const [owner, lifeMillis] = this.server.look(lookAt, [name]) as readonly [string, number]
     const last = this.holders.at(-1)
-    // a lease that has ended has ended by itself
-    const letter = letters.find((letter) => this.members[letter].ownerPrefixes.some((prefix) => owner.startsWith(prefix)))
-    if (last !== undefined && (last.to ?? 0) > now) {
+    const letter = letters.find((letter) =>
+      this.members[letter].ownerPrefixes.some((prefix) => owner.startsWith(prefix))
+    )
+    // a lease that has run out has ended by itself
+    if (last !== undefined && last.to! > now) {
       if (last.what === letter) {
         last.to = now + lifeMillis
         return
@@ -104,8 +107,8 @@ export class Member {
   readonly #lock: LockKind
   readonly #letter: Letter
   readonly #random: () => number
-  #process: Process
-  #link: Link
+  #process!: Process
+  #link!: Link
   #starts = 0
   isStopped = false
   isCut = false
@@ -115,29 +118,25 @@ export class Member {
   readonly states: Array<Span<State>> = []
   readonly stops: Array<Span<"stopped" | "dead">> = []
   readonly cuts: Array<Span<"cut">> = []
-  deposits = 0
 
   constructor(world: World, lock: LockKind, letter: Letter, random: () => number) {
     this.#world = world
     this.#lock = lock
     this.#letter = letter
     this.#random = random
-    ;[this.#process, this.#link] = this.#start()
+    this.#start()
   }
 
-  #start(): [Process, Link] {
-    const process = new Process(this.#world.time)
-    const link = new Link(process, this.#world.server)
-    this.#process = process
-    this.#link = link
+  #start(): void {
+    this.#process = new Process(this.#world.time)
+    this.#link = new Link(this.#process, this.#world.server)
     this.#starts++
-    process.start(
+    this.#process.start(
       Effect.scoped(this.#lock === "library" ? this.#depositWithLibrary() : this.#depositWithSetNx()).pipe(
         Effect.provideService(References.MinimumLogLevel, "None"),
         Effect.provideService(Metric.MetricRegistry, new Map())
       )
     )
-    return [process, link]
   }
 
   /** Whether it makes a difference. */
@@ -202,8 +201,8 @@ export class Member {
     return Math.floor(least + this.#random() * (most - least + 1))
   }
 
-  #note(kind: "lost" | "refused" | "overwrote"): void {
-    this.#world.note({ at: this.#world.time.now, process: this.#letter, kind })
+  #note(what: Pick<Happening, "kind" | "deposits">): void {
+    this.#world.note({ at: this.#world.time.now, process: this.#letter, ...what })
   }
 
   #account(process: Process): Account {
@@ -212,8 +211,8 @@ export class Member {
       ledger.request(process, () => {
         const { lost } = ledger
         const reply = ask()
-        if (reply._tag === "StaleToken") this.#note("refused")
-        if (ledger.lost > lost) this.#note("overwrote")
+        if (reply._tag === "StaleToken") this.#note({ kind: "refused" })
+        if (ledger.lost > lost) this.#note({ kind: "overwrote", deposits: ledger.lost - lost })
         return reply
       })
     return {
@@ -226,11 +225,9 @@ export class Member {
       inside: (section) =>
         Effect.suspend(() => {
           this.#begin(this.states, "inside")
-          return Effect.onExit(section, (exit) =>
-            Effect.sync(() => {
-              this.#begin(this.states, "resting")
-              if (Exit.isSuccess(exit)) this.deposits++
-            })
+          return Effect.ensuring(
+            section,
+            Effect.sync(() => this.#begin(this.states, "resting"))
           )
         })
     }
@@ -238,21 +235,16 @@ export class Member {
 
   /** One deposit after another, whatever becomes of each. */
   #forever<E, R>(deposit: Effect.Effect<void, E, R>): Effect.Effect<never, never, R> {
-    const once = Effect.suspend(() => {
-      this.#begin(this.states, "waiting")
-      return Effect.exit(deposit)
+    return Effect.gen({ self: this }, function* () {
+      while (true) {
+        yield* Effect.sleep(this.#between(100, 900))
+        this.#begin(this.states, "waiting")
+        const exit = yield* Effect.exit(deposit)
+        this.#begin(this.states, "resting")
+        const error: unknown = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
+        if (error instanceof LockLost) this.#note({ kind: "lost" })
+      }
     })
-    return Effect.forever(
-      Effect.flatMap(
-        Effect.suspend(() => Effect.sleep(this.#between(100, 900))),
-        () =>
-          Effect.map(once, (exit) => {
-            this.#begin(this.states, "resting")
-            const error = Exit.findErrorOption(exit)
-            if (error._tag === "Some" && (error.value as { readonly _tag?: string })._tag === "LockLost") this.#note("lost")
-          })
-      )
-    )
   }
 
   #depositWithLibrary() {
@@ -274,9 +266,7 @@ export class Member {
     this.ownerPrefixes.push(`${this.#letter}:`)
     let deposits = 0
     return this.#forever(
-      Effect.suspend(() =>
-        withSetNx(this.#account(process), driver, `${this.#letter}:${this.#starts}:${++deposits}`)
-      )
+      Effect.suspend(() => withSetNx(this.#account(process), driver, `${this.#letter}:${this.#starts}:${++deposits}`))
     )
   }
 }

@@ -19,11 +19,14 @@ interface Drawn {
 
 const titles: Readonly<Record<LockKind, Drawn>> = {
   "set-nx": { title: "SET NX with a fixed lease", note: "A lease of 3 s that nobody renews; asks again every 200 ms." },
-  library: { title: "effect-redis-lock", note: "The same lease, renewed while the section runs; a token for each grant." }
+  library: {
+    title: "effect-redis-lock",
+    note: "The same lease, renewed while the section runs; a token for each grant."
+  }
 }
 
 /** How a happening reads. */
-const words = (lock: LockKind, { kind, process }: Happening): string => {
+const words = (lock: LockKind, { deposits = 0, kind, process }: Happening): string => {
   switch (kind) {
     case "pause":
       return `${process} is paused`
@@ -44,9 +47,10 @@ const words = (lock: LockKind, { kind, process }: Happening): string => {
     case "refused":
       return `The ledger refuses ${process}: its token is stale`
     case "overwrote":
-      return lock === "library"
-        ? `${process} overwrites a deposit: its write was late, and nobody checks its token`
-        : `${process} overwrites a deposit: it no longer had the lock`
+      return (
+        `${process} overwrites ${deposits === 1 ? "a deposit" : `${deposits} deposits`}: ` +
+        (lock === "library" ? "its write is late, and nobody checks its token" : "it no longer has the lock")
+      )
   }
 }
 
@@ -89,7 +93,9 @@ export class WorldView {
         el(
           "div",
           { class: "names" },
-          ...lanes.map((lane, i) => el("div", { "data-lane": lane }, el("span", { class: "lane" }, lane), this.#labels[i]!))
+          ...lanes.map((lane, i) =>
+            el("div", { "data-lane": lane }, el("span", { class: "lane" }, lane), this.#labels[i]!)
+          )
         ),
         this.#canvas
       ),

@@ -15,8 +15,7 @@ export const svg = <K extends keyof SVGElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
   ...children: ReadonlyArray<Node>
-): SVGElementTagNameMap[K] =>
-  withAll(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children)
+): SVGElementTagNameMap[K] => withAll(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children)
 
 const withAll = <E extends Element>(element: E, attributes: Attributes, children: ReadonlyArray<Node | string>): E => {
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value)

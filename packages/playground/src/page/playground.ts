@@ -63,7 +63,11 @@ class Playground {
   readonly #seed = el("input", { type: "number", min: "0", step: "1", inputmode: "numeric" })
   readonly #fenced = el("input", { type: "checkbox" })
   readonly #link = button("Copy link", {}, () => void this.#copyLink())
-  readonly #switches: ReadonlyArray<{ readonly letter: Letter; readonly of: Switch; readonly element: HTMLButtonElement }>
+  readonly #switches: ReadonlyArray<{
+    readonly letter: Letter
+    readonly of: Switch
+    readonly element: HTMLButtonElement
+  }>
   #run: Run & { readonly faults: Array<Fault> }
   #worlds: ReadonlyArray<World> = []
   #now = 0
@@ -94,7 +98,8 @@ class Playground {
     root.replaceChildren(
       el(
         "div",
-        { class: "row", role: "group", "aria-label": "Runs to try" },
+        { class: "row", role: "group", "aria-label": "Runs to watch" },
+        el("span", { class: "hint" }, "Watch:"),
         ...scenarios.map(({ query, title }) => button(title, {}, () => this.#beginQuery(query, true)))
       ),
       el(
