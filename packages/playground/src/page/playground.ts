@@ -20,7 +20,7 @@ const scenarios: ReadonlyArray<{ readonly title: string; readonly query: string 
 const stepMillis = 100
 /** The longest that a frame may take, so that a slow machine shows fewer seconds and not fewer pictures. */
 const frameMillis = 12
-const sliceMillis = 20
+const sliceMillis = 100
 
 /** What a button does to a process, by what it has already done. */
 interface Switch {
