@@ -17,7 +17,7 @@ export const Playground = defineComponent({
           const { mount } = await import("../../../packages/playground/dist/page/playground.js")
           if (!isGone) end = await mount(root.value!)
         },
-        { threshold: 0.2 }
+        { threshold: 0.4 }
       )
       near.observe(root.value!)
       end = () => near.disconnect()

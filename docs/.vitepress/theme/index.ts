@@ -13,14 +13,16 @@ export default {
   },
   setup: () => {
     const { frontmatter } = useData()
-    // what screen readers need and VitePress leaves out: a main landmark of the front page, and a name of the search button that begins
-    // with what it shows
+    // what screen readers need and VitePress leaves out: a main landmark of the front page, and a name of the search button that is
+    // what it shows, also where there is no room to show it
     const complete = async () => {
       await nextTick()
       const content = document.getElementById("VPContent")
       if (frontmatter.value.layout === "home") content?.setAttribute("role", "main")
       else content?.removeAttribute("role")
-      for (const button of document.querySelectorAll(".DocSearch-Button")) button.removeAttribute("aria-label")
+      for (const button of document.querySelectorAll(".DocSearch-Button")) {
+        button.setAttribute("aria-label", button.textContent!.replaceAll(/\s+/g, " ").trim())
+      }
     }
     onMounted(complete)
     watch(frontmatter, complete)
